@@ -1,0 +1,56 @@
+# Everything a developer runs. `make` alone lists the targets.
+#
+# PYTHON=...  the interpreter that .venv is made with (default: the first Python >= 3.11 found)
+# JOBS=...    processes that the tests may use (default: 2)
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JOBS  ?= 2
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help env demo test test-amx check format coverage bench docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+env: $(STAMP) ## create .venv with TLX and its development tools in it
+
+# The stamp is older than pyproject.toml when the dependencies may have changed.
+$(STAMP): pyproject.toml
+	@PYTHON='$(PYTHON)' VENV='$(VENV)' sh tools/make-env
+	@touch $@
+
+demo: $(STAMP) ## run the first example: lower, compile, execute, compare
+	@$(BIN)/python examples/demo.py
+
+test: $(STAMP) ## run all tests: pytest, then lit
+	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/lit -j $(JOBS) $(if $(CI),-v,-sv) tests/lit
+
+test-amx: $(STAMP) ## run the tests that need a CPU with AMX
+	$(BIN)/python -m pytest -q -m amx_hardware tests/semantics
+
+check: $(STAMP) ## check format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+format: $(STAMP) ## format the code and mend what the linter can mend
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+coverage: $(STAMP) ## run pytest and show the lines it misses
+	$(BIN)/python -m pytest -q -n $(JOBS) --cov --cov-report=term
+
+bench: $(STAMP) ## measure the speed of the generated code
+	$(BIN)/python -m tests.bench
+
+docs: $(STAMP) ## write the reference pages from the tables in the code
+	$(BIN)/python -m tlx.reference docs/reference
+
+clean: ## remove the environment, caches and build outputs
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
+	find . -name .git -prune -o -type d \( -name __pycache__ -o -name Output \) -prune -exec rm -rf {} +
+	find . -name .lit_test_times.txt -delete

@@ -1,0 +1,92 @@
+"""Configuration of the text tests: LLVM IR in, FileCheck on what comes out.
+
+A test is written as in LLVM::
+
+    ; RUN: tlx-lower %s -o - --target=amx | FileCheck %s
+
+Each tool named in ``TOOLS`` may stand in a RUN line and is also a feature, so that a test which needs it says
+``; REQUIRES: clang-19``. A missing tool makes such tests unsupported on a developer's machine and is an error where CI
+is set. The features of the host's CPU, in LLVM's spelling (``avx2``, ``avx512f``, ``amx-tile``), are features as well.
+"""
+
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from lit.formats import ShTest
+from llvmlite import binding
+
+if TYPE_CHECKING:  # lit puts these two into the namespace of this file
+    config: Any = None
+    lit_config: Any = None
+
+HERE = Path(__file__).resolve().parent
+ENVIRONMENT = Path(sys.executable).parent
+SMALL_TOOLS = HERE / "Inputs"
+BIN = HERE / "Output" / "bin"
+
+
+def _llvm(name: str) -> list[str]:
+    """Places of a tool of which any recent LLVM will do, Debian's LLVM 19 first."""
+    return [f"{name}-19", f"/usr/lib/llvm-19/bin/{name}", name]
+
+
+# A tool's name in RUN lines, and where it is looked for, best first.
+TOOLS: dict[str, list[str]] = {
+    "tlx": [str(ENVIRONMENT / "tlx")],
+    "tlx-lower": [str(ENVIRONMENT / "tlx-lower")],
+    "FileCheck": [*_llvm("FileCheck"), str(ENVIRONMENT / "filecheck")],
+    "not": [*_llvm("not"), str(SMALL_TOOLS / "not.py")],
+    "count": [*_llvm("count"), str(SMALL_TOOLS / "count.py")],
+    "split-file": _llvm("split-file"),
+    "clang-14": ["clang-14", "/usr/lib/llvm-14/bin/clang"],
+    "clang-19": ["clang-19", "/usr/lib/llvm-19/bin/clang"],
+    "llc-19": ["llc-19", "/usr/lib/llvm-19/bin/llc"],
+    "opt-19": ["opt-19", "/usr/lib/llvm-19/bin/opt"],
+}
+
+
+def _find(places: list[str]) -> str | None:
+    return next((path for place in places if (path := shutil.which(place))), None)
+
+
+def _offer(tool: str, path: str) -> None:
+    """Link the tool into ``BIN`` under the name that RUN lines use; another run may be doing the same."""
+    link = BIN / tool
+    if link.is_symlink() and str(link.readlink()) == path:
+        return
+    fresh = BIN / f".{tool}.{os.getpid()}"
+    fresh.symlink_to(path)
+    fresh.replace(link)
+
+
+def _host_cpu_features() -> set[str]:
+    features = cast("dict[str, bool]", binding.get_host_cpu_features())
+    return {name for name, present in features.items() if present}
+
+
+found = {tool: path for tool, places in TOOLS.items() if (path := _find(places))}
+missing = [tool for tool in TOOLS if tool not in found]
+
+if missing and os.environ.get("CI") == "true":
+    lit_config.fatal(f"missing tools: {', '.join(missing)}")
+BIN.mkdir(parents=True, exist_ok=True)
+for tool, path in found.items():
+    _offer(tool, path)
+for tool in missing:
+    lit_config.note(f"{tool} was not found; tests that require it are unsupported")
+
+config.name = "tlx"
+config.test_format = ShTest(execute_external=False)
+config.suffixes = [".ll", ".test", ".c"]
+config.excludes = ["Inputs"]
+config.test_source_root = str(HERE)
+config.test_exec_root = str(HERE)
+config.substitutions.append(("%python", sys.executable))
+config.environment["PATH"] = os.pathsep.join([str(BIN), config.environment["PATH"]])
+config.available_features.update(found, _host_cpu_features(), {f"host-{platform.machine()}"})
+if {"opt-19", "llc-19"} <= found.keys():
+    config.available_features.add("llvm-19")

@@ -1,0 +1,1 @@
+"""Runs a module on numpy at any stage: the oracle that lowering is tested against."""

@@ -1,0 +1,1 @@
+"""The three lowering stages: to-2d, to-tiles, legalize."""

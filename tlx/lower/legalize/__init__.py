@@ -1,0 +1,1 @@
+"""Stage 3: tile operations become the instructions of the target."""

@@ -1,0 +1,1 @@
+"""Stage 2: 2-D expression trees become loop nests over tiles."""
