@@ -6,8 +6,9 @@ TLX reads LLVM IR that calls ``llvm.tensor.*`` intrinsics, lowers it in three st
 The names below are loaded when first used, so that ``import tlx`` and ``tlx-lower --help`` stay fast:
 
 * ``tlx.parse(text, filename)`` reads LLVM IR text into a module (``tlx.ir.reader``);
-* ``tlx.lower`` runs the stages on a module (``tlx.pipeline``);
 * ``tlx.compile`` lowers, compiles and returns functions that take numpy arrays (``tlx.jit``).
+
+The function that runs the stages is ``tlx.pipeline.lower``: here its name would hide the package ``tlx.lower``.
 """
 
 from importlib import import_module
@@ -15,7 +16,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME = {"compile": "tlx.jit", "lower": "tlx.pipeline", "parse": "tlx.ir.reader"}
+_HOME = {"compile": "tlx.jit", "parse": "tlx.ir.reader"}
 
 
 def __getattr__(name: str) -> Any:

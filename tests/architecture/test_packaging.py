@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+import tlx
 from tests.architecture.tree import LINKS, ROOT, SOURCES, python_files
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SETUPTOOLS: dict[str, Any] = PROJECT["tool"]["setuptools"]
+MODULES = set(python_files().values())
 IN_TREE = {name for path, name in python_files().items() if path.name == "__init__.py"}
 
 
@@ -36,6 +38,16 @@ def test_links_are_relative(link: str, target: str) -> None:
 @pytest.mark.parametrize("package", sorted(IN_TREE))
 def test_packages_can_be_imported(package: str) -> None:
     assert import_module(package).__doc__
+
+
+@pytest.mark.parametrize("name", [name for name, home in tlx._HOME.items() if home in MODULES])
+def test_public_names_are_found_where_they_are_said_to_be(name: str) -> None:
+    assert callable(getattr(tlx, name))
+
+
+def test_public_names_hide_no_module() -> None:
+    """Importing ``tlx.x`` sets the attribute ``x``, so a function of that name would come and go."""
+    assert not [name for name in tlx._HOME if f"tlx.{name}" in MODULES]
 
 
 def test_types_are_published() -> None:
