@@ -1,0 +1,157 @@
+"""Errors with a place: sources, spans, and the one family of exceptions the project raises.
+
+Every error a user can cause is a `TlxError`. It renders the way LLVM's tools do:
+
+    file.ll:3:14: error: expected 12 elements for shape 3x4, got <9 x float>
+      %a = call token @llvm.tensor.typeinfo(<9 x float> %v, ...
+                 ^~~~~
+    file.ll:1:30: note: declared here
+"""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+_CONTEXT_COLUMNS: Final = 160
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A named text; translates offsets to lines and columns.
+
+    Attributes:
+        name: What the user calls the text: a path, `<stdin>`, `<string>`.
+        text: The text, newlines as in the file.
+    """
+
+    name: str
+    text: str
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        starts = [0]
+        find = self.text.find
+        position = find("\n")
+        while position >= 0:
+            starts.append(position + 1)
+            position = find("\n", position + 1)
+        return starts
+
+    def location(self, offset: int) -> tuple[int, int]:
+        """Line and column of `offset`, both counted from 1."""
+        line = bisect.bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """Text of line `number` (from 1), without its newline."""
+        starts = self._line_starts
+        if not 1 <= number <= len(starts):
+            return ""
+        end = starts[number] if number < len(starts) else len(self.text)
+        return self.text[starts[number - 1] : end].rstrip("\r\n")
+
+    def offset(self, line: int, column: int) -> int:
+        """Offset of a line and column, both from 1; clipped to the text."""
+        starts = self._line_starts
+        line = min(max(line, 1), len(starts))
+        return min(starts[line - 1] + max(column, 1) - 1, len(self.text))
+
+    def span(self, start: int, end: int | None = None) -> Span:
+        """The span from `start` to `end` (one character where `end` is left out)."""
+        return Span(self, start, start + 1 if end is None else end)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A range of characters of a source."""
+
+    source: Source
+    start: int
+    end: int
+
+    def render(self) -> str:
+        """The source line and a caret line below it."""
+        line, column = self.source.location(self.start)
+        text = self.source.line(line)
+        width = max(1, min(self.end - self.start, len(text) - column + 1))
+        cut = max(0, column - _CONTEXT_COLUMNS // 2) if len(text) > _CONTEXT_COLUMNS else 0
+        shown = text[cut : cut + _CONTEXT_COLUMNS].expandtabs(1)
+        width = min(width, max(1, len(shown) - (column - 1 - cut)))
+        return f"{shown}\n{' ' * (column - 1 - cut)}^{'~' * (width - 1)}"
+
+    @property
+    def place(self) -> str:
+        """`file:line:col`."""
+        line, column = self.source.location(self.start)
+        return f"{self.source.name}:{line}:{column}"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A second place that explains an error."""
+
+    message: str
+    span: Span | None = None
+
+    def render(self) -> str:
+        """`file:line:col: note: message`, with source line and caret where there is a span."""
+        return _render("note", self.message, self.span, None)
+
+
+@dataclass(eq=False)
+class TlxError(Exception):
+    """Anything a user can cause: bad input, an impossible request, an unwritable file.
+
+    Attributes:
+        message: What is wrong, naming both sides, and what to do.
+        span: Where, if the error has a place in a text.
+        notes: Further places.
+        name: What stands before `error:` when there is no span (a file, a tool).
+    """
+
+    message: str
+    span: Span | None = None
+    notes: list[Note] = field(default_factory=list[Note])
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+    def render(self) -> str:
+        """The whole diagnostic as a tool prints it, without a trailing newline."""
+        parts = [_render("error", self.message, self.span, self.name)]
+        parts.extend(note.render() for note in self.notes)
+        return "\n".join(parts)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+class ParseError(TlxError):
+    """The text is not LLVM assembly that the reader knows."""
+
+
+class VerifyError(TlxError):
+    """The module breaks a rule of LLVM IR or of the tensor intrinsics."""
+
+
+class LoweringError(TlxError):
+    """The lowering cannot handle this function; nothing of it was lowered."""
+
+
+class UsageError(TlxError):
+    """Wrong options, files or arguments."""
+
+
+class EvaluationError(TlxError):
+    """The evaluator met undefined behaviour or something it does not run."""
+
+
+def _render(kind: str, message: str, span: Span | None, name: str | None) -> str:
+    if span is None:
+        prefix = f"{name}: " if name else ""
+        return f"{prefix}{kind}: {message}"
+    return f"{span.place}: {kind}: {message}\n{span.render()}"

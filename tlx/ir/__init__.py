@@ -1,0 +1,1 @@
+"""Lossless model of LLVM assembly: lexer, types, values, reader, writer, builder, rewriter, verifier."""

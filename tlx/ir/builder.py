@@ -1,0 +1,427 @@
+"""Building IR, in llvmlite's idiom: `b.add(x, y)`, `b.load(FLOAT, p)`, `with b.loop(0, n) as i:`.
+
+The builder writes pointers as the module does: where the file has typed pointers, `load`, `store` and `gep` insert
+the bitcast they need, so that the code that builds never asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tlx.ir.module import Argument, Block, Function, Instruction, Module, NameScope, Signature
+from tlx.ir.rewriter import declare, intrinsic, split_block
+from tlx.ir.types import (
+    I1,
+    I8,
+    I32,
+    I64,
+    LABEL,
+    VOID,
+    FloatType,
+    FunctionType,
+    IntType,
+    PointerType,
+    Type,
+    VectorType,
+)
+from tlx.ir.values import ConstInt, Global, Keyword, Local, Value, const_int, const_ints, const_vector
+
+Number = int | Value
+
+
+def new_function(
+    module: Module, name: str, parameters: Sequence[tuple[Type, str, str]], attributes: str, linkage: str = "internal"
+) -> Function:
+    """An empty void function at the end of the module.
+
+    Args:
+        module: Where it is added.
+        name: A free global name.
+        parameters: Type, attributes as text, and name of each parameter.
+        attributes: What follows the parameter list.
+        linkage: Linkage word.
+    """
+    arguments = [Argument(type_, text, parameter) for type_, text, parameter in parameters]
+    spelled = ", ".join(" ".join(x for x in (str(a.type), a.attributes, f"%{a.name}") if x) for a in arguments)
+    signature = Signature(name, VOID, arguments, False, linkage, attributes)
+    header = f"\n\ndefine {linkage} void @{name}({spelled}) {attributes} {{"
+    names = NameScope({a.name for a in arguments} | {"entry"})
+    function = Function(signature, header, [Block("entry", "\nentry:")], names=names)
+    module.global_names.taken.add(name)
+    module.append(function)
+    return function
+
+
+@dataclass(eq=False)
+class LoopState:
+    """A loop under construction.
+
+    Attributes:
+        index: The loop variable, i64.
+        results: Values carried out of the loop, filled in when the loop is closed.
+    """
+
+    index: Value
+    carried: list[Value] = field(default_factory=list[Value])
+    following: list[Value] = field(default_factory=list[Value])
+    results: list[Value] = field(default_factory=list[Value])
+
+    def next(self, *values: Value) -> None:
+        """Set the carried values' next ones, in the order of `carry`."""
+        self.following = list(values)
+
+
+class Builder:
+    """Inserts instructions at a point of a function.
+
+    Attributes:
+        module: The module of the function.
+        function: The function.
+        block: The block of the insertion point.
+        index: Position in the block's instructions where the next one goes.
+        debug: Metadata attachment put on every call, such as `, !dbg !7`.
+    """
+
+    def __init__(
+        self, module: Module, function: Function, block: Block | None = None, index: int | None = None
+    ) -> None:
+        self.module = module
+        self.function = function
+        self.block: Block = block or function.blocks[-1]
+        self.index: int = len(self.block.instructions) if index is None else index
+        self.debug = ""
+
+    # Emitting --------------------------------------------------------------------------------------------------
+
+    def emit(
+        self,
+        opcode: str,
+        type_: Type,
+        operands: Sequence[Value],
+        body: str,
+        name: str = "",
+        source_type: Type | None = None,
+    ) -> Instruction:
+        """Insert an instruction whose text (behind `%name = `) is `body`."""
+        result = self.function.names.fresh(name or "t") if type_ != VOID else None
+        text = f"%{result} = {body}" if result is not None else body
+        instruction = Instruction(opcode, type_, list(operands), text, result=result, source_type=source_type)
+        self.block.instructions.insert(self.index, instruction)
+        self.index += 1
+        return instruction
+
+    def value(self, opcode: str, type_: Type, operands: Sequence[Value], body: str, name: str = "") -> Local:
+        """Insert an instruction with a result."""
+        return self.emit(opcode, type_, operands, body, name).value
+
+    # Arithmetic ------------------------------------------------------------------------------------------------
+
+    def binary(self, opcode: str, lhs: Value, rhs: Value, name: str = "", flags: str = "") -> Value:
+        """`opcode lhs, rhs`; folds trivial integer constants."""
+        folded = _fold(opcode, lhs, rhs)
+        if folded is not None:
+            return folded
+        words = f"{opcode} {flags}" if flags else opcode
+        return self.value(opcode, lhs.type, [lhs, rhs], f"{words} {lhs.typed}, {rhs}", name)
+
+    def add(self, lhs: Value, rhs: Number, name: str = "") -> Value:
+        """Integer sum; a plain int takes the type of `lhs`."""
+        return self.binary("add", lhs, _number(rhs, lhs.type), name)
+
+    def sub(self, lhs: Value, rhs: Number, name: str = "") -> Value:
+        """Integer difference."""
+        return self.binary("sub", lhs, _number(rhs, lhs.type), name)
+
+    def mul(self, lhs: Value, rhs: Number, name: str = "") -> Value:
+        """Integer product."""
+        return self.binary("mul", lhs, _number(rhs, lhs.type), name)
+
+    def icmp(self, predicate: str, lhs: Value, rhs: Number, name: str = "") -> Local:
+        """Integer or pointer comparison."""
+        other = _number(rhs, lhs.type)
+        type_ = VectorType(lhs.type.count, I1) if isinstance(lhs.type, VectorType) else I1
+        return self.value("icmp", type_, [lhs, other], f"icmp {predicate} {lhs.typed}, {other}", name)
+
+    def select(self, condition: Value, first: Value, second: Value, name: str = "") -> Local:
+        """`select condition, first, second`."""
+        operands = [condition, first, second]
+        return self.value("select", first.type, operands, f"select {', '.join(o.typed for o in operands)}", name)
+
+    def umin(self, lhs: Value, rhs: Number, name: str = "") -> Value:
+        """The smaller of two unsigned numbers, by compare and select."""
+        other = _number(rhs, lhs.type)
+        if isinstance(lhs, ConstInt) and isinstance(other, ConstInt):
+            return lhs if lhs.value <= other.value else other
+        return self.select(self.icmp("ult", lhs, other), lhs, other, name)
+
+    def cast(self, opcode: str, value: Value, type_: Type, name: str = "") -> Value:
+        """A conversion; none where the types are equal."""
+        if value.type == type_:
+            return value
+        return self.value(opcode, type_, [value], f"{opcode} {value.typed} to {type_}", name)
+
+    def fma(self, a: Value, b: Value, c: Value, name: str = "") -> Local:
+        """`a * b + c`, rounded once."""
+        return self.call_intrinsic("llvm.fma", [a.type], a.type, [a, b, c], name)
+
+    # Memory ----------------------------------------------------------------------------------------------------
+
+    def pointer(self, pointee: Type) -> PointerType:
+        """The type of a pointer to `pointee`, as the module spells it."""
+        return self.module.pointer_to(pointee)
+
+    def retype(self, pointer: Value, pointee: Type, name: str = "") -> Value:
+        """The pointer as a pointer to `pointee`: a bitcast where pointers are typed, itself where they are not."""
+        type_ = pointer.type
+        if not isinstance(type_, PointerType) or not self.module.typed_pointers or type_.pointee == pointee:
+            return pointer
+        return self.cast("bitcast", pointer, PointerType(pointee, type_.addrspace), name)
+
+    def alloca(self, type_: Type, name: str = "", align: int = 64) -> Local:
+        """Stack memory, at the head of the entry block."""
+        saved = self.block, self.index
+        entry = self.function.entry
+        at_entry = self.block is entry
+        self.block, self.index = entry, 0
+        body = f"alloca {type_}, align {align}"
+        result = self.emit("alloca", self.pointer(type_), [], body, name, source_type=type_).value
+        self.block, self.index = saved
+        if at_entry:
+            self.index += 1
+        return result
+
+    def load(self, type_: Type, pointer: Value, align: int, name: str = "") -> Local:
+        """An ordinary load."""
+        pointer = self.retype(pointer, type_)
+        return self.value("load", type_, [pointer], f"load {type_}, {pointer.typed}, align {align}", name)
+
+    def store(self, value: Value, pointer: Value, align: int) -> None:
+        """An ordinary store."""
+        pointer = self.retype(pointer, value.type)
+        self.emit("store", VOID, [value, pointer], f"store {value.typed}, {pointer.typed}, align {align}")
+
+    def gep(self, element: Type, pointer: Value, index: Number, name: str = "") -> Value:
+        """The address `index` elements behind `pointer`."""
+        offset = _number(index, I64)
+        pointer = self.retype(pointer, element)
+        if isinstance(offset, ConstInt) and offset.value == 0:
+            return pointer
+        body = f"getelementptr inbounds {element}, {pointer.typed}, {offset.typed}"
+        return self.emit("getelementptr", pointer.type, [pointer, offset], body, name, source_type=element).value
+
+    def memcpy(self, destination: Value, source: Value, size: Number) -> None:
+        """`llvm.memcpy`."""
+        i8p = self.pointer(I8)
+        args = [self.retype(destination, I8), self.retype(source, I8), _number(size, I64), ConstInt(I1, 0)]
+        self.call_intrinsic("llvm.memcpy", [i8p, i8p, I64], VOID, args)
+
+    def memset(self, destination: Value, byte: int, size: Number) -> None:
+        """`llvm.memset`."""
+        args = [self.retype(destination, I8), ConstInt(I8, byte), _number(size, I64), ConstInt(I1, 0)]
+        self.call_intrinsic("llvm.memset", [self.pointer(I8), I64], VOID, args)
+
+    def masked_load(self, type_: VectorType, pointer: Value, align: int, mask: Value, name: str = "") -> Local:
+        """`llvm.masked.load` with zeros where the mask is off."""
+        pointer = self.retype(pointer, type_)
+        args = [pointer, const_int(I32, align), mask, Keyword(type_, "zeroinitializer")]
+        return self.call_intrinsic("llvm.masked.load", [type_, pointer.type], type_, args, name)
+
+    def masked_store(self, value: Value, pointer: Value, align: int, mask: Value) -> None:
+        """`llvm.masked.store`."""
+        pointer = self.retype(pointer, value.type)
+        args = [value, pointer, const_int(I32, align), mask]
+        self.call_intrinsic("llvm.masked.store", [value.type, pointer.type], VOID, args)
+
+    # Vectors ---------------------------------------------------------------------------------------------------
+
+    def insert_element(self, vector: Value, element: Value, index: int, name: str = "") -> Local:
+        """`insertelement`."""
+        position = const_int(I32, index)
+        body = f"insertelement {vector.typed}, {element.typed}, {position.typed}"
+        return self.value("insertelement", vector.type, [vector, element, position], body, name)
+
+    def extract_element(self, vector: Value, index: int, name: str = "") -> Local:
+        """`extractelement`."""
+        type_ = vector.type
+        if not isinstance(type_, VectorType):
+            msg = f"extractelement of {type_}"
+            raise TypeError(msg)
+        position = const_int(I32, index)
+        body = f"extractelement {vector.typed}, {position.typed}"
+        return self.value("extractelement", type_.element, [vector, position], body, name)
+
+    def shuffle(self, first: Value, second: Value | None, mask: Sequence[int], name: str = "") -> Value:
+        """`shufflevector`; negative mask entries are undefined lanes; an identity mask is no instruction."""
+        type_ = first.type
+        if not isinstance(type_, VectorType):
+            msg = f"shufflevector of {type_}"
+            raise TypeError(msg)
+        if tuple(mask) == tuple(range(type_.count)):
+            return first
+        other = second if second is not None else Keyword(type_, "undef")
+        lanes = const_vector([const_int(I32, m) if m >= 0 else Keyword(I32, "undef") for m in mask])
+        body = f"shufflevector {first.typed}, {other.typed}, {lanes.typed}"
+        return self.value("shufflevector", VectorType(len(mask), type_.element), [first, other, lanes], body, name)
+
+    def splat(self, scalar: Value, count: int, name: str = "") -> Value:
+        """A vector with every lane `scalar`."""
+        type_ = VectorType(count, scalar.type)
+        if isinstance(scalar, ConstInt):
+            return const_vector([scalar] * count)
+        first = self.insert_element(Keyword(type_, "undef"), scalar, 0)
+        return self.shuffle(first, None, [0] * count, name)
+
+    # Calls and control flow ------------------------------------------------------------------------------------
+
+    def call(
+        self, callee: Global, type_: FunctionType, args: Sequence[Value], name: str = "", suffix: str = ""
+    ) -> Instruction:
+        """A call."""
+        spelled = ", ".join(a.typed for a in args)
+        written = type_ if type_.vararg else type_.result
+        body = f"call {written} {callee}({spelled}){suffix}{self.debug}"
+        instruction = self.emit("call", type_.result, [callee, *args], body, name, source_type=type_)
+        instruction.arg_attributes = ("",) * len(args)
+        return instruction
+
+    def call_intrinsic(
+        self, name: str, overloads: list[Type], result: Type, args: Sequence[Value], result_name: str = ""
+    ) -> Local:
+        """A call of an LLVM intrinsic, declared under its mangled name; void calls return a placeholder."""
+        type_ = FunctionType(result, tuple(a.type for a in args))
+        instruction = self.call(intrinsic(self.module, name, overloads, type_), type_, args, result_name)
+        return instruction.value if result != VOID else Local(VOID, "")
+
+    def call_named(
+        self, name: str, result: Type, args: Sequence[Value], result_name: str = "", attributes: str = ""
+    ) -> Instruction:
+        """A call of a function by its full name, declared if it is not."""
+        type_ = FunctionType(result, tuple(a.type for a in args))
+        return self.call(declare(self.module, name, type_, attributes), type_, args, result_name)
+
+    def ret(self, value: Value | None = None) -> None:
+        """`ret`."""
+        operands = [] if value is None else [value]
+        self.emit("ret", VOID, operands, f"ret {value.typed if value is not None else 'void'}")
+
+    def branch(self, target: Block) -> None:
+        """An unconditional branch."""
+        self.emit("br", VOID, [target.value], f"br label %{target.name}")
+
+    def branch_if(self, condition: Value, then: Block, otherwise: Block) -> None:
+        """A conditional branch."""
+        body = f"br {condition.typed}, label %{then.name}, label %{otherwise.name}"
+        self.emit("br", VOID, [condition, then.value, otherwise.value], body)
+
+    def phi(self, type_: Type, incoming: Sequence[tuple[Value, Block]], name: str = "") -> Local:
+        """A phi at the insertion point."""
+        pairs = ", ".join(f"[ {v}, %{blk.name} ]" for v, blk in incoming)
+        operands: list[Value] = [x for v, blk in incoming for x in (v, Local(LABEL, blk.name))]
+        return self.value("phi", type_, operands, f"phi {type_} {pairs}", name)
+
+    def new_block(self, stem: str, after: Block | None = None) -> Block:
+        """An empty block behind `after` (by default behind the current one)."""
+        name = self.function.names.fresh(stem)
+        block = Block(name, f"\n\n{name}:")
+        self.function.blocks.insert(self.function.blocks.index(after or self.block) + 1, block)
+        return block
+
+    def at_end(self, block: Block) -> None:
+        """Move the insertion point to the end of a block."""
+        self.block, self.index = block, len(block.instructions)
+
+    @contextmanager
+    def loop(
+        self,
+        start: Number,
+        stop: Number,
+        step: int = 1,
+        *,
+        carry: Sequence[Value] = (),
+        name: str = "i",
+        runs: bool = False,
+    ) -> Generator[LoopState]:
+        """A counted loop over `start, start + step, ...` below `stop`.
+
+        `state.carried` are the carried values in the body; `state.next(...)` gives their next values;
+        `state.results` holds them after the loop. A loop that is known to run once is no loop; one that is known
+        to run (constant bounds, or `runs`) is tested at its end only.
+        """
+        first, last = _number(start, I64), _number(stop, I64)
+        constant = isinstance(first, ConstInt) and isinstance(last, ConstInt)
+        trips = (
+            -(-(last.value - first.value) // step)
+            if isinstance(first, ConstInt) and isinstance(last, ConstInt)
+            else None
+        )
+        if trips == 1:
+            state = LoopState(first, list(carry))
+            yield state
+            state.results = state.following or state.carried
+            return
+        if trips is not None and trips <= 0:
+            msg = f"loop from {first} to {last} never runs"
+            raise ValueError(msg)
+        yield from self._loop(first, last, step, list(carry), name, guarded=not (constant or runs))
+
+    def _loop(
+        self, first: Value, last: Value, step: int, carry: list[Value], name: str, *, guarded: bool
+    ) -> Generator[LoopState]:
+        tail = split_block(self.function, self.block, self.index, f"{name}.end")
+        before = self.block
+        body = self.new_block(f"{name}.loop", before)
+        self.at_end(before)
+        if guarded:
+            self.branch_if(self.icmp("slt", first, last), body, tail)
+        else:
+            self.branch(body)
+        self.at_end(body)
+        index = self.phi(I64, [(first, before)], name)
+        state = LoopState(index, [self.phi(v.type, [(v, before)], f"{name}.acc") for v in carry])
+        yield state
+        latch = self.block
+        following = self.add(index, step, f"{name}.next")
+        again = self.icmp("slt", following, last)
+        self.branch_if(again, body, tail)
+        nexts = state.following or state.carried
+        for phi, value in zip(body.instructions, [following, *nexts], strict=False):
+            _add_incoming(phi, value, latch)
+        self.block, self.index = tail, 0
+        state.results = list(nexts)
+        if guarded:
+            state.results = [self.phi(v.type, [(c, before), (v, latch)]) for c, v in zip(carry, nexts, strict=True)]
+
+
+def _add_incoming(phi: Instruction, value: Value, block: Block) -> None:
+    phi.text += f", [ {value}, %{block.name} ]"
+    phi.operands += [value, Local(LABEL, block.name)]
+    phi.spans = None
+
+
+def _number(number: Number, type_: Type) -> Value:
+    if isinstance(number, int):
+        if isinstance(type_, VectorType) and isinstance(type_.element, IntType):
+            return const_ints(type_.element, [number] * type_.count)
+        return ConstInt(type_, number)
+    return number
+
+
+def _fold(opcode: str, lhs: Value, rhs: Value) -> Value | None:
+    """Sums, differences and products of integer constants, and neutral elements."""
+    if not isinstance(rhs, ConstInt):
+        return _fold(opcode, rhs, lhs) if opcode in ("add", "mul") and isinstance(lhs, ConstInt) else None
+    if isinstance(lhs, ConstInt) and opcode in ("add", "sub", "mul"):
+        number = {"add": lhs.value + rhs.value, "sub": lhs.value - rhs.value, "mul": lhs.value * rhs.value}[opcode]
+        return ConstInt(lhs.type, number)
+    if (opcode in ("add", "sub") and rhs.value == 0) or (opcode == "mul" and rhs.value == 1):
+        return lhs
+    if opcode == "mul" and rhs.value == 0:
+        return rhs
+    return None
+
+
+def is_float(type_: Type) -> bool:
+    """Whether a scalar or vector type is floating-point."""
+    return isinstance(type_.element if isinstance(type_, VectorType) else type_, FloatType)

@@ -1,0 +1,383 @@
+"""The model: a module is a list of items in file order; functions with work in them are parsed on demand.
+
+Every piece keeps its own text. An instruction is the white space and comments before it (`lead`) and its own
+characters (`text`); a function is its header, its blocks and the closing brace. Writing joins the pieces, so what
+nobody changed comes out byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from tlx.diagnostics import Source, Span
+from tlx.ir.types import LABEL, VOID, FunctionType, PointerType, Type
+from tlx.ir.values import Global, Local, Value
+from tlx.ir.writer import renumbered
+
+TERMINATORS: Final = frozenset(
+    "ret br switch indirectbr invoke callbr resume unreachable cleanupret catchret catchswitch".split()
+)
+_UNQUOTED: Final = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*")
+
+
+@dataclass(eq=False, slots=True)
+class Instruction:
+    """One instruction (or debug record), with its text and what the text says.
+
+    Attributes:
+        opcode: LLVM's opcode; `call` also for tail calls; `#dbg` for debug records.
+        type: Type of the result, `void` where there is none.
+        operands: Every value in the text, in order of appearance, labels included; a callee comes before the
+            arguments of its call.
+        text: Its characters, from the result's name to the last metadata attachment.
+        result: Name of the result without `%`, None where there is none.
+        lead: White space and comments before it.
+        spans: Range of each operand's value in `text`.
+        span: Where it stands in the user's file; None for what lowering made.
+        source_type: Element type of `getelementptr`, type of `alloca`, function type of calls.
+        predicate: Of `icmp` and `fcmp`; operation of `atomicrmw`.
+        indices: Of `extractvalue` and `insertvalue`.
+        arg_attributes: Attributes of each argument of a call, as text.
+        flags: Words such as nsw, fast, inbounds, volatile, tail.
+        align: Alignment in bytes, if the text gives one.
+        trailer: What follows the operands: call attributes, alignment, metadata attachments.
+    """
+
+    opcode: str
+    type: Type
+    operands: list[Value]
+    text: str
+    result: str | None = None
+    lead: str = "\n  "
+    spans: list[tuple[int, int]] | None = None
+    span: Span | None = None
+    source_type: Type | None = None
+    predicate: str = ""
+    indices: tuple[int, ...] = ()
+    arg_attributes: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    align: int | None = None
+    trailer: str = ""
+
+    @property
+    def value(self) -> Local:
+        """The result as an operand.
+
+        Raises:
+            ValueError: The instruction has no result.
+        """
+        if self.result is None:
+            msg = f"instruction has no result: {self.text}"
+            raise ValueError(msg)
+        return Local(self.type, self.result)
+
+    @property
+    def is_call(self) -> bool:
+        """A call, invoke or callbr."""
+        return self.opcode in ("call", "invoke", "callbr")
+
+    @property
+    def callee(self) -> str | None:
+        """Name (without `@`) of a directly called function."""
+        if self.is_call and isinstance(self.operands[0], Global):
+            return self.operands[0].name
+        return None
+
+    @property
+    def args(self) -> list[Value]:
+        """Arguments of a call."""
+        return self.operands[1 : 1 + len(self.arg_attributes)]
+
+    @property
+    def is_terminator(self) -> bool:
+        """Whether it ends a block."""
+        return self.opcode in TERMINATORS
+
+    @property
+    def incoming(self) -> list[tuple[Value, str]]:
+        """(value, block name) pairs of a phi."""
+        return [
+            (value, label.name)
+            for value, label in zip(self.operands[::2], self.operands[1::2], strict=True)
+            if isinstance(label, Local)
+        ]
+
+    @property
+    def targets(self) -> list[str]:
+        """Names of the blocks a terminator may go to."""
+        if not self.is_terminator:
+            return []
+        return [op.name for op in self.operands if isinstance(op, Local) and op.type == LABEL]
+
+    @property
+    def debug_location(self) -> str:
+        """`, !dbg !N` if the instruction has one, else nothing."""
+        found = re.search(r",\s*!dbg (!\d+|!DILocation\([^)]*\))", self.trailer)
+        return f", !dbg {found.group(1)}" if found else ""
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """A basic block.
+
+    Attributes:
+        name: Its label without `%` and `:`; a number as text where LLVM numbers it.
+        label: The label as spelled in the text with its lead, empty for an unlabelled entry block.
+        instructions: In order; the last is the terminator.
+    """
+
+    name: str
+    label: str = ""
+    instructions: list[Instruction] = field(default_factory=list[Instruction])
+
+    @property
+    def terminator(self) -> Instruction:
+        """The last instruction."""
+        return self.instructions[-1]
+
+    @property
+    def phis(self) -> list[Instruction]:
+        """The phi instructions."""
+        return [i for i in self.instructions if i.opcode == "phi"]
+
+    @property
+    def value(self) -> Local:
+        """The block as an operand of a branch."""
+        return Local(LABEL, self.name)
+
+
+@dataclass(eq=False, slots=True)
+class Argument:
+    """A parameter of a function: its type, attributes as text, and name."""
+
+    type: Type
+    attributes: str
+    name: str
+
+    @property
+    def value(self) -> Local:
+        """The parameter as an operand."""
+        return Local(self.type, self.name)
+
+
+@dataclass(eq=False, slots=True)
+class Signature:
+    """What a `define` or `declare` says before the body.
+
+    Attributes:
+        name: Without `@`; quoted names keep their quotes.
+        result: Result type.
+        result_attributes: Linkage, calling convention and result attributes, as text.
+        attributes: What follows the parameter list, as text: attributes, groups, section, metadata.
+    """
+
+    name: str
+    result: Type
+    arguments: list[Argument]
+    vararg: bool
+    result_attributes: str
+    attributes: str
+
+    @property
+    def type(self) -> FunctionType:
+        """Its function type."""
+        return FunctionType(self.result, tuple(a.type for a in self.arguments), self.vararg)
+
+
+@dataclass(eq=False)
+class Raw:
+    """Text that is kept as it is: globals, types, metadata, comments, functions nobody works on."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(eq=False)
+class Declaration:
+    """A `declare`, with the white space and comments before it."""
+
+    text: str
+    signature: Signature
+    span: Span | None = None
+
+    @property
+    def name(self) -> str:
+        """Name without `@`."""
+        return self.signature.name
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(eq=False)
+class NameScope:
+    """Names that are taken; gives fresh ones."""
+
+    taken: set[str] = field(default_factory=set[str])
+    _next: dict[str, int] = field(default_factory=dict[str, int])
+
+    def fresh(self, stem: str) -> str:
+        """`stem`, or `stem.1`, `stem.2`, ... if that is taken."""
+        stem = stem.strip('"')
+        if not _UNQUOTED.fullmatch(stem):
+            stem = "v" + re.sub(r"[^-a-zA-Z$._0-9]", ".", stem)
+        name = stem
+        while name in self.taken:
+            self._next[stem] = self._next.get(stem, 0) + 1
+            name = f"{stem}.{self._next[stem]}"
+        self.taken.add(name)
+        return name
+
+
+@dataclass(eq=False)
+class Function:
+    """A `define`, parsed to instructions.
+
+    Attributes:
+        header: From the white space before `define` to the opening brace, as text.
+        footer: From the last instruction to the closing brace, as text.
+        inserted: Whether the function was made by lowering.
+    """
+
+    signature: Signature
+    header: str
+    blocks: list[Block]
+    footer: str = "\n}"
+    span: Span | None = None
+    names: NameScope = field(default_factory=NameScope)
+
+    @property
+    def name(self) -> str:
+        """Name without `@`."""
+        return self.signature.name
+
+    @property
+    def arguments(self) -> list[Argument]:
+        """Its parameters."""
+        return self.signature.arguments
+
+    @property
+    def entry(self) -> Block:
+        """The entry block."""
+        return self.blocks[0]
+
+    def instructions(self) -> Iterator[Instruction]:
+        """All instructions in order."""
+        for block in self.blocks:
+            yield from block.instructions
+
+    def block(self, name: str) -> Block:
+        """The block of that name.
+
+        Raises:
+            KeyError: There is none.
+        """
+        for block in self.blocks:
+            if block.name == name:
+                return block
+        raise KeyError(name)
+
+    def replace_attributes(self, attributes: str) -> None:
+        """Give the function other attributes (the text behind the parameter list)."""
+        head, brace = self.header.rsplit("{", 1)
+        old = self.signature.attributes
+        cut = head.rindex(old) if old else len(head.rstrip())
+        self.header = f"{head[:cut]}{'' if old else ' '}{attributes} {{{brace}"
+        self.signature.attributes = attributes
+
+    def __str__(self) -> str:
+        body = "".join(b.label + "".join(i.lead + i.text for i in b.instructions) for b in self.blocks)
+        return renumbered(f"{self.header}{body}{self.footer}", self._numbers())
+
+    def _numbers(self) -> list[str]:
+        """The names that are numbers, in the order LLVM counts them."""
+        order = [a.name for a in self.arguments if a.name.isdecimal()]
+        for block in self.blocks:
+            order.extend([block.name] if block.name.isdecimal() else [])
+            order.extend(i.result for i in block.instructions if i.result is not None and i.result.isdecimal())
+        return order
+
+
+Item = Raw | Declaration | Function
+
+
+@dataclass(eq=False)
+class Module:
+    """A module of LLVM assembly.
+
+    Attributes:
+        source: The text it was read from.
+        items: In file order; `str(module)` joins their texts.
+        typed_pointers: Whether the file spells pointers as `T*`.
+    """
+
+    source: Source
+    items: list[Item]
+    typed_pointers: bool = False
+
+    def __str__(self) -> str:
+        return "".join(str(item) for item in self.items)
+
+    @property
+    def functions(self) -> list[Function]:
+        """The parsed functions, in file order."""
+        return [item for item in self.items if isinstance(item, Function)]
+
+    @property
+    def declarations(self) -> dict[str, Declaration]:
+        """The declarations by name."""
+        return {item.name: item for item in self.items if isinstance(item, Declaration)}
+
+    def function(self, name: str) -> Function:
+        """The parsed function of that name.
+
+        Raises:
+            KeyError: There is none.
+        """
+        for item in self.items:
+            if isinstance(item, Function) and item.name == name:
+                return item
+        raise KeyError(name)
+
+    @cached_property
+    def global_names(self) -> NameScope:
+        """Names of functions and globals that are taken."""
+        return NameScope(set(re.findall(r"@([-a-zA-Z$._0-9]+)", self.source.text)))
+
+    def raw_text(self) -> str:
+        """Text of everything that is no parsed function: globals, attribute groups, metadata."""
+        return "".join(item.text for item in self.items if not isinstance(item, Function))
+
+    @cached_property
+    def attribute_groups(self) -> dict[str, str]:
+        """Text between the braces of each `attributes #N = { ... }`, by `#N`."""
+        pattern = r"(?m)^attributes (#\d+) = \{((?:[^\"}]|\"[^\"]*\")*)\}"
+        return {name: body.strip() for name, body in re.findall(pattern, self.raw_text())}
+
+    def function_attributes(self, signature: Signature) -> dict[str, str]:
+        """String attributes of a function, its groups included: `"target-features"` -> its value."""
+        text = re.sub(r"#\d+", lambda m: self.attribute_groups.get(m.group(), ""), signature.attributes)
+        return dict(re.findall(r'"([^"]+)"(?:="([^"]*)")?', text))
+
+    def pointer_to(self, pointee: Type, addrspace: int = 0) -> PointerType:
+        """The type of a pointer to `pointee`, in the file's spelling of pointers."""
+        return PointerType(pointee if self.typed_pointers and pointee != VOID else None, addrspace)
+
+    def insert_before(self, anchor: Item, item: Item) -> None:
+        """Put a new item in front of another."""
+        self.items.insert(self.items.index(anchor), item)
+
+    def append(self, item: Item) -> None:
+        """Put a new item behind the last function or declaration."""
+        last = max((i for i, it in enumerate(self.items) if not isinstance(it, Raw)), default=len(self.items) - 1)
+        self.items.insert(last + 1, item)
+
+    def remove(self, item: Item) -> None:
+        """Take an item out."""
+        self.items.remove(item)

@@ -1,0 +1,133 @@
+"""Changing a function: uses, replacement, splitting blocks, declarations."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.instructions import parse_text
+from tlx.ir.mangle import mangled
+from tlx.ir.module import Block, Declaration, Function, Instruction, Module, Signature
+from tlx.ir.types import FunctionType, Type
+from tlx.ir.values import Global, Local, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One use of a local: the instruction, the block it stands in, and which operand it is."""
+
+    block: Block
+    instruction: Instruction
+    index: int
+
+
+def uses(function: Function) -> dict[str, list[Use]]:
+    """Uses of every local (blocks included), by name, in program order."""
+    found: dict[str, list[Use]] = defaultdict(list)
+    for block in function.blocks:
+        for instruction in block.instructions:
+            for index, operand in enumerate(instruction.operands):
+                for name in local_names(operand):
+                    found[name].append(Use(block, instruction, index))
+    return found
+
+
+def local_names(value: Value) -> list[str]:
+    """Names of the locals a value mentions (constants mention none)."""
+    return [value.name] if isinstance(value, Local) else []
+
+
+def definitions(function: Function) -> dict[str, Instruction]:
+    """The instruction that defines each local; arguments and blocks are not in it."""
+    return {i.result: i for i in function.instructions() if i.result is not None}
+
+
+def set_operand(instruction: Instruction, index: int, value: Value) -> None:
+    """Replace one operand, in the record and in the text.
+
+    The type in the text stays: `value` has the type of the operand it replaces.
+    """
+    if instruction.spans is None:
+        instruction.spans = parse_text(instruction.text).spans
+    spans = instruction.spans or []
+    start, end = spans[index]
+    spelling = str(value)
+    instruction.text = instruction.text[:start] + spelling + instruction.text[end:]
+    shift = len(spelling) - (end - start)
+    instruction.spans = [
+        (a, b + shift) if i == index else (a + shift, b + shift) if a >= end else (a, b)
+        for i, (a, b) in enumerate(spans)
+    ]
+    instruction.operands[index] = value
+
+
+def replace_uses(function: Function, name: str, value: Value, known: dict[str, list[Use]] | None = None) -> None:
+    """Replace every use of a local.
+
+    Args:
+        function: Where.
+        name: The local's name.
+        value: What takes its place.
+        known: Result of `uses`, if it is at hand and still true for `name`.
+    """
+    for use in (known or uses(function)).get(name, []):
+        set_operand(use.instruction, use.index, value)
+
+
+def split_block(function: Function, block: Block, index: int, stem: str = "split") -> Block:
+    """Move the instructions from `index` on to a new block behind `block`.
+
+    `block` is left without a terminator; phis of its successors name the new block afterwards.
+    """
+    name = function.names.fresh(stem)
+    tail = Block(name, f"\n\n{name}:", block.instructions[index:])
+    del block.instructions[index:]
+    function.blocks.insert(function.blocks.index(block) + 1, tail)
+    if tail.instructions:
+        rename_incoming(function, tail.terminator.targets, block.name, name)
+    return tail
+
+
+def rename_incoming(function: Function, successors: list[str], old: str, new: str) -> None:
+    """In the phis of `successors`, the edge from block `old` comes from `new`."""
+    for successor in set(successors):
+        for phi in function.block(successor).phis:
+            for index in range(1, len(phi.operands), 2):
+                label = phi.operands[index]
+                if isinstance(label, Local) and label.name == old:
+                    set_operand(phi, index, Local(label.type, new))
+
+
+def declare(module: Module, name: str, type_: FunctionType, attributes: str = "") -> Global:
+    """A function to call: declared at the end of the module unless it is already there."""
+    if name not in module.declarations:
+        params = ", ".join(str(p) for p in type_.params)
+        if type_.vararg:
+            params = f"{params}, ..." if params else "..."
+        text = f"\n\ndeclare {type_.result} @{name}({params}){' ' + attributes if attributes else ''}"
+        signature = Signature(name, type_.result, [], type_.vararg, "", attributes)
+        module.append(Declaration(text, signature))
+        module.global_names.taken.add(name)
+    return Global(module.pointer_to(type_), name)
+
+
+def intrinsic(module: Module, name: str, overloads: list[Type], type_: FunctionType) -> Global:
+    """An LLVM intrinsic to call, declared under its mangled name."""
+    return declare(module, mangled(name, overloads), type_)
+
+
+_READS_ONLY: Final = frozenset({"load", "va_arg"})
+_WRITES: Final = frozenset({"store", "atomicrmw", "cmpxchg", "fence", "call", "invoke", "callbr", "va_arg", "resume"})
+
+
+def may_write(instruction: Instruction) -> bool:
+    """Whether an instruction may change memory (calls of tensor intrinsics and `readnone` ones are the caller's)."""
+    if instruction.opcode == "load":
+        return "volatile" in instruction.flags or "atomic" in instruction.flags
+    return instruction.opcode in _WRITES
+
+
+def may_read(instruction: Instruction) -> bool:
+    """Whether an instruction may read memory."""
+    return instruction.opcode in _READS_ONLY or (may_write(instruction) and instruction.opcode != "store")

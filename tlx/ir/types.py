@@ -1,0 +1,193 @@
+"""LLVM types as immutable values; `str(type)` is their LLVM spelling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """Base of all LLVM types."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleType(Type):
+    """A type that is one word: void, token, label, metadata, x86_amx, opaque."""
+
+    word: str
+
+    def __str__(self) -> str:
+        return self.word
+
+
+VOID: Final = SimpleType("void")
+TOKEN: Final = SimpleType("token")
+LABEL: Final = SimpleType("label")
+METADATA: Final = SimpleType("metadata")
+X86_AMX: Final = SimpleType("x86_amx")
+
+
+@dataclass(frozen=True, slots=True)
+class IntType(Type):
+    """`iN`."""
+
+    bits: int
+
+    def __str__(self) -> str:
+        return f"i{self.bits}"
+
+
+I1: Final = IntType(1)
+I8: Final = IntType(8)
+I16: Final = IntType(16)
+I32: Final = IntType(32)
+I64: Final = IntType(64)
+
+
+@dataclass(frozen=True, slots=True)
+class FloatType(Type):
+    """A floating-point type by its LLVM name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def bits(self) -> int:
+        """Width in bits."""
+        return FLOAT_BITS[self.name]
+
+
+FLOAT_BITS: Final = {
+    "half": 16,
+    "bfloat": 16,
+    "float": 32,
+    "double": 64,
+    "x86_fp80": 80,
+    "fp128": 128,
+    "ppc_fp128": 128,
+}
+HALF: Final = FloatType("half")
+BFLOAT: Final = FloatType("bfloat")
+FLOAT: Final = FloatType("float")
+DOUBLE: Final = FloatType("double")
+
+
+@dataclass(frozen=True, slots=True)
+class PointerType(Type):
+    """`ptr` (pointee None) or a typed `T*`, with its address space."""
+
+    pointee: Type | None = None
+    addrspace: int = 0
+
+    def __str__(self) -> str:
+        space = f" addrspace({self.addrspace})" if self.addrspace else ""
+        if self.pointee is None:
+            return f"ptr{space}"
+        return f"{self.pointee}{space}*"
+
+
+PTR: Final = PointerType()
+
+
+@dataclass(frozen=True, slots=True)
+class VectorType(Type):
+    """`<count x element>`, or `<vscale x count x element>`."""
+
+    count: int
+    element: Type
+    scalable: bool = False
+
+    def __str__(self) -> str:
+        scale = "vscale x " if self.scalable else ""
+        return f"<{scale}{self.count} x {self.element}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType(Type):
+    """`[count x element]`."""
+
+    count: int
+    element: Type
+
+    def __str__(self) -> str:
+        return f"[{self.count} x {self.element}]"
+
+
+@dataclass(frozen=True, slots=True)
+class StructType(Type):
+    """`{ ... }`, packed `<{ ... }>`."""
+
+    elements: tuple[Type, ...]
+    packed: bool = False
+
+    def __str__(self) -> str:
+        inner = ", ".join(str(e) for e in self.elements)
+        body = f"{{ {inner} }}" if inner else "{}"
+        return f"<{body}>" if self.packed else body
+
+
+@dataclass(frozen=True, slots=True)
+class NamedType(Type):
+    """`%name` of a `%name = type ...`; `name` is spelled with its `%`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class TargetType(Type):
+    """`target("...", ...)`, kept as spelled."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionType(Type):
+    """`result (params)`."""
+
+    result: Type
+    params: tuple[Type, ...]
+    vararg: bool = False
+
+    def __str__(self) -> str:
+        parts = [str(p) for p in self.params] + (["..."] if self.vararg else [])
+        return f"{self.result} ({', '.join(parts)})"
+
+
+def scalar_of(type_: Type) -> Type:
+    """Element type of a vector, the type itself otherwise."""
+    return type_.element if isinstance(type_, VectorType) else type_
+
+
+def is_scalar_number(type_: Type) -> bool:
+    """True for integer and floating-point scalars."""
+    return isinstance(type_, (IntType, FloatType))
+
+
+def bits_of(type_: Type) -> int:
+    """Width in bits of a scalar or fixed vector of scalars (pointers count as 64).
+
+    Raises:
+        ValueError: The type has no fixed width of that kind.
+    """
+    if isinstance(type_, (IntType, FloatType)):
+        return type_.bits
+    if isinstance(type_, PointerType):
+        return 64
+    if isinstance(type_, VectorType) and not type_.scalable:
+        return type_.count * bits_of(type_.element)
+    msg = f"type {type_} has no fixed width"
+    raise ValueError(msg)
+
+
+def bytes_of(type_: Type) -> int:
+    """Size in bytes of a scalar, or of a fixed vector of them (its elements packed)."""
+    return (bits_of(type_) + 7) // 8

@@ -1,0 +1,207 @@
+"""Operands of instructions: locals, globals, constants. `str(value)` is the spelling without the type."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tlx.ir.types import DOUBLE, FLOAT, I1, FloatType, IntType, Type, VectorType
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Base of all operands."""
+
+    type: Type
+
+    @property
+    def typed(self) -> str:
+        """`type value`, as LLVM spells an operand."""
+        return f"{self.type} {self}"
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Value):
+    """`%name`: an argument, an instruction's result, or a block (type label). `name` has no `%`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"%{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Global(Value):
+    """`@name`. `name` has no `@`; quoted names keep their quotes."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"@{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Value):
+    """Base of all constants."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstInt(Constant):
+    """An integer; `value` is as written (negative numbers allowed)."""
+
+    value: int
+
+    def __str__(self) -> str:
+        if self.type == I1:
+            return "true" if self.value & 1 else "false"
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstFloat(Constant):
+    """A floating-point number in LLVM's spelling."""
+
+    spelling: str
+
+    def __str__(self) -> str:
+        return self.spelling
+
+    @property
+    def value(self) -> float:
+        """The number; half and bfloat are exact in a Python float.
+
+        Raises:
+            ValueError: x86_fp80, fp128 and ppc_fp128 in hexadecimal do not fit.
+        """
+        text = self.spelling
+        if text.startswith("0xH"):
+            return float(struct.unpack("<e", int(text[3:], 16).to_bytes(2, "little"))[0])
+        if text.startswith("0xR"):
+            return float(struct.unpack("<f", (int(text[3:], 16) << 16).to_bytes(4, "little"))[0])
+        if text[:3] in ("0xK", "0xL", "0xM"):
+            msg = f"{text} does not fit a Python float"
+            raise ValueError(msg)
+        if text.startswith("0x"):
+            return float(struct.unpack("<d", int(text, 0).to_bytes(8, "little"))[0])
+        return float(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword(Constant):
+    """`zeroinitializer`, `null`, `undef`, `poison` or `none`."""
+
+    word: str
+
+    def __str__(self) -> str:
+        return self.word
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Constant):
+    """A vector, array or struct constant; `brackets` is its opening spelling: `<`, `[`, `{` or `<{`."""
+
+    elements: tuple[Value, ...]
+    brackets: str
+
+    def __str__(self) -> str:
+        closing = {"<": ">", "[": "]", "{": "}", "<{": "}>"}[self.brackets]
+        space = " " if "{" in self.brackets and self.elements else ""
+        return f"{self.brackets}{space}{', '.join(e.typed for e in self.elements)}{space}{closing}"
+
+
+@dataclass(frozen=True, slots=True)
+class Splat(Constant):
+    """`splat (type value)`."""
+
+    element: Value
+
+    def __str__(self) -> str:
+        return f"splat ({self.element.typed})"
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Constant):
+    """A constant kept as spelled: `c"..."` strings, inline asm, metadata operands, blockaddress, ..."""
+
+    spelling: str
+
+    def __str__(self) -> str:
+        return self.spelling
+
+
+@dataclass(frozen=True, slots=True)
+class ConstExpr(Constant):
+    """A constant expression, kept as spelled, with what it refers to."""
+
+    opcode: str
+    operands: tuple[Value, ...]
+    spelling: str
+    source_type: Type | None = None
+
+    def __str__(self) -> str:
+        return self.spelling
+
+
+def const_int(type_: Type, value: int) -> ConstInt:
+    """An integer constant of an integer type."""
+    return ConstInt(type_, value)
+
+
+def const_float(type_: FloatType, number: float) -> ConstFloat:
+    """A floating-point constant, spelled in hexadecimal: exact, and read by every LLVM.
+
+    Raises:
+        ValueError: The type is none of half, bfloat, float, double.
+    """
+    if type_ in (FLOAT, DOUBLE):
+        rounded = struct.unpack("<f", struct.pack("<f", number))[0] if type_ == FLOAT else number
+        bits = struct.unpack("<Q", struct.pack("<d", rounded))[0]
+        return ConstFloat(type_, f"0x{bits:016X}")
+    if type_.name == "half":
+        return ConstFloat(type_, f"0xH{struct.unpack('<H', struct.pack('<e', number))[0]:04X}")
+    if type_.name == "bfloat":
+        bits = struct.unpack("<I", struct.pack("<f", number))[0]
+        if math.isnan(number):
+            return ConstFloat(type_, "0xR7FC0")
+        return ConstFloat(type_, f"0xR{(bits + 0x7FFF + ((bits >> 16) & 1)) >> 16 & 0xFFFF:04X}")
+    msg = f"cannot spell a constant of type {type_}"
+    raise ValueError(msg)
+
+
+def zero(type_: Type) -> Constant:
+    """The zero of a type."""
+    if isinstance(type_, IntType):
+        return ConstInt(type_, 0)
+    if isinstance(type_, FloatType):
+        return const_float(type_, 0.0)
+    return Keyword(type_, "zeroinitializer")
+
+
+def const_vector(elements: Sequence[Value]) -> Aggregate:
+    """A vector constant of equally typed elements."""
+    return Aggregate(VectorType(len(elements), elements[0].type), tuple(elements), "<")
+
+
+def const_ints(type_: IntType, numbers: Sequence[int]) -> Aggregate:
+    """`<n x iN> <iN a, iN b, ...>`."""
+    return const_vector([ConstInt(type_, n) for n in numbers])
+
+
+def int_elements(value: Value) -> tuple[int, ...] | None:
+    """The integers of a constant vector, in any spelling; None if it is not one.
+
+    `undef` and `poison` have no integers; `zeroinitializer` and `splat` have.
+    """
+    if not isinstance(value.type, VectorType) or value.type.scalable:
+        return None
+    count = value.type.count
+    if isinstance(value, Keyword):
+        return (0,) * count if value.word == "zeroinitializer" else None
+    if isinstance(value, Splat):
+        return (value.element.value,) * count if isinstance(value.element, ConstInt) else None
+    if not isinstance(value, Aggregate):
+        return None
+    numbers = [e.value for e in value.elements if isinstance(e, ConstInt)]
+    return tuple(numbers) if len(numbers) == count else None

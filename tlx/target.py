@@ -1,0 +1,172 @@
+"""What a machine can do, as frozen data that checks itself.
+
+A target is one file in `legalize/` (or in a package that announces itself under the entry point group
+`tlx.legalize`) with a module-level `TARGET`. The core finds targets by discovery and never imports one by name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Final, Literal
+
+from tlx.diagnostics import UsageError
+
+if TYPE_CHECKING:
+    from tlx.ir.module import Module
+    from tlx.lower.legalize.vector import DotEmitter
+    from tlx.lower.stage import Context
+
+Sign = Literal["s", "u", "f"]
+GROUP: Final = "tlx.legalize"
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A dot-product instruction: `acc[i] += sum_j lhs[i*width + j] * rhs[i*width + j]`.
+
+    Attributes:
+        lhs, rhs: Element types of the operands by LLVM name, with their signs: ("i8", "u").
+        accumulator: Element type of the accumulator by LLVM name.
+        width: Products added to one accumulator element (VNNI factor).
+        feature: Subtarget feature that gives it.
+        emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc.
+    """
+
+    lhs: tuple[str, Sign]
+    rhs: tuple[str, Sign]
+    accumulator: str
+    width: int
+    feature: str
+    emit: DotEmitter
+
+    def __post_init__(self) -> None:
+        if self.width not in (2, 4, 8):
+            msg = f"dot product of width {self.width}: dot-product instructions add 2, 4 or 8 products"
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A matrix unit: tiles of `rows` x `row_bytes`, multiplied by instructions (acc, a, b) -> acc.
+
+    Attributes:
+        rows: Rows of a tile.
+        row_bytes: Bytes of a row.
+        tiles: Tile registers.
+        grid: Accumulators of the inner loop, (along M, along N).
+        dots: Kinds of products the unit has; `emit` is unused, `width` is the VNNI factor.
+    """
+
+    rows: int
+    row_bytes: int
+    tiles: int
+    grid: tuple[int, int]
+    dots: tuple[Dot, ...]
+
+    def __post_init__(self) -> None:
+        needed = self.grid[0] * self.grid[1] + sum(self.grid)
+        if needed > self.tiles:
+            msg = f"a {self.grid[0]}x{self.grid[1]} grid needs {needed} tiles, the unit has {self.tiles}"
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """Bytes of data cache one thread can count on."""
+
+    l1: int = 32 << 10
+    l2: int = 1 << 20
+    l3: int = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A machine the lowering can aim at.
+
+    Attributes:
+        name: What `--target=` calls it.
+        title: One line for `tlx targets`.
+        features: Subtarget features of its kernels, LLVM spelling with the plus; empty for any backend.
+        vector_bytes: Bytes of a vector register.
+        registers: Vector registers.
+        dots: Dot-product instructions of the vector unit.
+        matrix: Matrix unit, if there is one.
+        caches: Cache sizes for blocking.
+        native_types: Element types (LLVM names) the vector unit multiplies and adds itself.
+        requires: Flags of /proc/cpuinfo a machine must have for its code to run.
+        legalize: The target's own legalisation, run in place of the vector one.
+        finish: Called once at the end, for module-wide parts such as constructors.
+    """
+
+    name: str
+    title: str
+    features: tuple[str, ...] = ()
+    vector_bytes: int = 16
+    registers: int = 16
+    dots: tuple[Dot, ...] = ()
+    matrix: Matrix | None = None
+    caches: Caches = Caches()
+    native_types: tuple[str, ...] = ("float", "double", "i32", "i64")
+    requires: tuple[str, ...] = ()
+    legalize: Callable[[Module, Context], None] | None = None
+    finish: Callable[[Module, Context], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.vector_bytes not in (16, 32, 64):
+            msg = f"target {self.name}: vector registers of {self.vector_bytes} bytes; 16, 32 and 64 are known"
+            raise ValueError(msg)
+        for feature in self.features:
+            if feature[:1] not in ("+", "-"):
+                msg = f"target {self.name}: feature '{feature}' lacks its '+' or '-'"
+                raise ValueError(msg)
+
+    def with_features(self, extra: tuple[str, ...]) -> Target:
+        """The target with more (or, by `-`, fewer) features; dot products follow the features."""
+        off = {f[1:] for f in extra if f.startswith("-")}
+        kept = tuple(f for f in self.features if f[1:] not in off)
+        return replace(self, features=kept + tuple(f for f in extra if f[0] == "+" and f not in kept))
+
+    @property
+    def usable_dots(self) -> tuple[Dot, ...]:
+        """The dot products whose feature is on."""
+        have = {f[1:] for f in self.features}
+        return tuple(d for d in self.dots if d.feature in have)
+
+
+@cache
+def targets() -> dict[str, Target]:
+    """All targets by name: the modules of `tlx.legalize`, then other packages' entry points."""
+    found: dict[str, Target] = {}
+    package = importlib.import_module(GROUP)
+    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda i: i.name):
+        if info.name.startswith("_"):
+            continue
+        target = getattr(importlib.import_module(f"{GROUP}.{info.name}"), "TARGET", None)
+        if isinstance(target, Target):
+            found[target.name] = target
+    for entry in entry_points(group=GROUP):
+        target = entry.load()
+        if isinstance(target, Target):
+            found[target.name] = target
+    return found
+
+
+def find(name: str) -> Target:
+    """The target of that name; `native` is the best one this machine runs.
+
+    Raises:
+        UsageError: There is no such target; the message lists those that exist.
+    """
+    if name == "native":
+        from tlx.native import native_target
+
+        return native_target()
+    known = targets()
+    if name not in known:
+        raise UsageError(f"unknown target '{name}'; known are native, {', '.join(known)}", name="tlx-lower")
+    return known[name]
