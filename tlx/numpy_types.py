@@ -1,0 +1,98 @@
+"""Between LLVM's scalar types and numpy's: the one place that knows both.
+
+Integers have no sign in LLVM; their arrays here are of numpy's signed types, and whoever reads them as unsigned says
+so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, Type
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_DTYPES: Final[dict[Type, np.dtype[Any]]] = {
+    I1: np.dtype(np.bool_),
+    I8: np.dtype(np.int8),
+    I16: np.dtype(np.int16),
+    I32: np.dtype(np.int32),
+    I64: np.dtype(np.int64),
+    HALF: np.dtype(np.float16),
+    FLOAT: np.dtype(np.float32),
+    DOUBLE: np.dtype(np.float64),
+}
+
+
+def dtype_of(type_: Type) -> np.dtype[Any]:
+    """The dtype of an LLVM scalar type: `i1` is bool, `bfloat` is ml_dtypes' (float32 where that is not installed).
+
+    Raises:
+        ValueError: numpy has no such type.
+    """
+    if type_ == BFLOAT:
+        return _bfloat()
+    if type_ not in _DTYPES:
+        message = f"numpy has no type for {type_}"
+        raise ValueError(message)
+    return _DTYPES[type_]
+
+
+def type_of(dtype: np.dtype[Any]) -> Type:
+    """The LLVM type of a dtype; unsigned integers are the type of their width.
+
+    Raises:
+        ValueError: No element type of tensors is stored like that.
+    """
+    if dtype == _bfloat() and dtype.itemsize == 2:
+        return BFLOAT
+    if dtype.kind == "u":
+        dtype = np.dtype(f"i{dtype.itemsize}")
+    for type_, known in _DTYPES.items():
+        if known == dtype:
+            return type_
+    message = f"no LLVM type for numpy's {dtype}"
+    raise ValueError(message)
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is a floating-point type; ml_dtypes' are not numpy's, so `np.floating` does not tell."""
+    return dtype.kind not in "biu"
+
+
+def extend(array: Array, dtype: np.dtype[Any], *, signed: bool = True) -> Array:
+    """Convert to a type at least as wide: integers by their sign or by zeros, floats exactly.
+
+    A signed `i1` is 0 or -1, as LLVM's `sext` has it.
+    """
+    if is_float(array.dtype):
+        return array.astype(dtype)
+    if array.dtype.kind == "b":
+        bits = array.astype(np.int8)
+        return (-bits if signed else bits).astype(dtype)
+    return array.astype(dtype) if signed else array.view(f"u{array.dtype.itemsize}").astype(dtype)
+
+
+def working_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type to compute sums and products of `dtype` in: float64 for floats, the type itself for integers."""
+    if is_float(dtype):
+        return np.dtype(np.float64)
+    return np.dtype(np.int8) if dtype.kind == "b" else dtype
+
+
+def narrow(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Round or wrap what was computed in `working_type(dtype)` to `dtype`."""
+    if dtype.kind == "b":
+        return (array & 1).astype(dtype)
+    with np.errstate(all="ignore"):
+        return array.astype(dtype)
+
+
+def _bfloat() -> np.dtype[Any]:
+    try:
+        import ml_dtypes
+    except ImportError:
+        return np.dtype(np.float32)
+    return np.dtype(ml_dtypes.bfloat16)
