@@ -53,7 +53,7 @@ class Operand:
         name: What messages and the reference call it.
         kind: What it must be.
         doc: One line for the reference.
-        like_previous: Whether it has as many entries as the DIMS operand before it (and so is not mangled).
+        like_previous: Whether its type is that of the DIMS operand before it, so that it is not mangled.
         repeated: Whether it may stand once or more often.
     """
 
@@ -122,8 +122,8 @@ class Intrinsic:
 _ATTRIBUTES: Final = {
     "pure": "nounwind readnone speculatable willreturn",
     "typeinfo": "nounwind readnone",
-    "read": "nounwind argmemonly readonly",
-    "write": "nounwind willreturn argmemonly writeonly",
+    "read": "argmemonly nounwind readonly",
+    "write": "argmemonly nounwind willreturn writeonly",
 }
 
 
@@ -587,6 +587,9 @@ def _block_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> lis
     if not all(0 <= dimension < tensor.rank for dimension in blocked):
         message = f"dims {vector_text(blocked)} must be dimensions of x, 0 to {tensor.rank - 1}"
         raise RuleError(message, "dims")
+    if len(blocked) != len(sizes):
+        message = f"dims {vector_text(blocked)} and sizes {vector_text(sizes)} must have as many entries"
+        raise RuleError(message, "sizes")
     if min(sizes) < 1:
         message = f"sizes {vector_text(sizes)} must be at least 1"
         raise RuleError(message, "sizes")
@@ -690,7 +693,7 @@ _MOVES: Final = (
         (
             Operand("x", Kind.TENSOR, "the tensor"),
             Operand("dims", Kind.DIMS, "logical dimensions to split"),
-            Operand("sizes", Kind.DIMS, "size of each block", like_previous=True),
+            Operand("sizes", Kind.DIMS, "size of each block"),
         ),
         "vector",
         "Splits dimensions into blocks, as packing for a kernel does.",

@@ -1,0 +1,210 @@
+"""Tensor calls as the table sees them: the intrinsic, its form, and which argument is which operand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError
+from tlx.intrinsics import INTRINSICS, Intrinsic, Kind, Operand, is_tensor_name, lookup
+from tlx.ir.cursor import Cursor
+from tlx.ir.lexer import tokenize
+from tlx.ir.module import Instruction
+from tlx.ir.types import (
+    BFLOAT,
+    DOUBLE,
+    FLOAT,
+    HALF,
+    I1,
+    I8,
+    I16,
+    I32,
+    I64,
+    TOKEN,
+    ArrayType,
+    PointerType,
+    Type,
+    VectorType,
+    is_scalar_number,
+)
+from tlx.ir.values import Value
+
+ELEMENT_TYPES: Final = (I1, I8, I16, I32, I64, HALF, BFLOAT, FLOAT, DOUBLE)
+_POINTEE: Final = re.compile(r"\b(?:byval|elementtype)\s*\(")
+
+
+def is_tensor_call(instruction: Instruction) -> bool:
+    """Whether an instruction calls a tensor intrinsic, known or not."""
+    callee = instruction.callee
+    return callee is not None and is_tensor_name(callee)
+
+
+def operand_span(instruction: Instruction, value: Value | None = None) -> Span:
+    """Where an operand of an instruction stands; the whole instruction where that is not known.
+
+    What lowering made stands in no file: its span is in a source of its own text.
+    """
+    span = instruction.span or Source("<generated>", instruction.text).span(0, len(instruction.text))
+    written = span.source.text[span.start : span.end]
+    if value is None or instruction.spans is None or not instruction.text.endswith(written):
+        return span
+    shift = span.start - (len(instruction.text) - len(written))
+    for operand, (start, end) in zip(instruction.operands, instruction.spans, strict=False):
+        if operand is value and start + shift >= span.start:
+            return Span(span.source, start + shift, end + shift)
+    return span
+
+
+@dataclass(eq=False)
+class Call:
+    """A call with its arguments in the order of one of the intrinsic's forms."""
+
+    instruction: Instruction
+    intrinsic: Intrinsic
+    form: tuple[Operand, ...]
+
+    @property
+    def arguments(self) -> list[tuple[Operand, Value]]:
+        """Operands of the form and the values given for them."""
+        return list(zip(self.form, self.instruction.args, strict=True))
+
+    def values(self, *kinds: Kind) -> list[Value]:
+        """The arguments of some kinds."""
+        return [value for operand, value in self.arguments if operand.kind in kinds]
+
+    def named(self, name: str | None) -> Value | None:
+        """The argument of a name."""
+        return next((value for operand, value in self.arguments if operand.name == name), None)
+
+    def attributes(self, value: Value) -> str:
+        """The attributes that stand before an argument."""
+        index = next(i for i, argument in enumerate(self.instruction.args) if argument is value)
+        return self.instruction.arg_attributes[index]
+
+    def error(self, message: str, value: Value | None = None, notes: Sequence[Note] = ()) -> VerifyError:
+        """An error at the call, or at one of its arguments."""
+        text = f"{self.intrinsic.name}: {message}"
+        return VerifyError(text, operand_span(self.instruction, value), list(notes))
+
+
+def tensor_call(instruction: Instruction) -> Call | None:
+    """A tensor call with its arguments sorted out; None for other instructions.
+
+    Raises:
+        VerifyError: No such intrinsic, or arguments that are none of its forms.
+    """
+    callee = instruction.callee
+    if callee is None or not is_tensor_name(callee):
+        return None
+    intrinsic = lookup(callee)
+    if intrinsic is None:
+        raise _unknown(instruction, callee)
+    if instruction.opcode != "call":
+        message = f"{intrinsic.name}: an intrinsic takes a call, not {instruction.opcode}"
+        raise VerifyError(message, operand_span(instruction))
+    return Call(instruction, intrinsic, _matching_form(instruction, intrinsic))
+
+
+def _unknown(instruction: Instruction, callee: str) -> VerifyError:
+    names = {full: full for row in INTRINSICS for full in (row.prefix + n for n in (row.name, *row.aliases))}
+    message = f"unknown intrinsic @{callee}"
+    near = get_close_matches(callee, list(names), n=1)
+    if near:
+        message += f"; did you mean @{near[0]}?"
+    return VerifyError(message, operand_span(instruction, instruction.operands[0]))
+
+
+def _matching_form(instruction: Instruction, intrinsic: Intrinsic) -> tuple[Operand, ...]:
+    args = instruction.args
+    forms = [form for form in (_expanded(form, len(args)) for form in intrinsic.forms) if len(form) == len(args)]
+    if not forms:
+        expected = " or ".join(f"({_form_text(form)})" for form in intrinsic.forms)
+        message = f"{intrinsic.name}: expected operands {expected}, got {len(args)} operands"
+        raise VerifyError(message, operand_span(instruction))
+    for form in forms:
+        if all(_fits(operand.kind, value.type) for operand, value in zip(form, args, strict=True)):
+            return form
+    operand, value = _first_misfit(forms, args)
+    message = f"{intrinsic.name}: operand {operand.name} must be {operand.kind.value}, got {value.type}"
+    raise VerifyError(message, operand_span(instruction, value))
+
+
+def _expanded(form: tuple[Operand, ...], count: int) -> tuple[Operand, ...]:
+    """A form with its repeated operand as often as the number of arguments asks for."""
+    times = count - len(form) + 1
+    return tuple(operand for operand in form for _ in range(times if operand.repeated else 1))
+
+
+def _form_text(form: Sequence[Operand]) -> str:
+    return ", ".join(operand.name + ("..." if operand.repeated else "") for operand in form)
+
+
+def _first_misfit(forms: Sequence[Sequence[Operand]], args: Sequence[Value]) -> tuple[Operand, Value]:
+    """The argument that fits worst: the first misfit of the form that agrees with the arguments longest."""
+
+    def misfit(form: Sequence[Operand]) -> int:
+        pairs = enumerate(zip(form, args, strict=True))
+        return next(i for i, (operand, value) in pairs if not _fits(operand.kind, value.type))
+
+    form = max(forms, key=misfit)
+    return form[misfit(form)], args[misfit(form)]
+
+
+def _fits(kind: Kind, type_: Type) -> bool:
+    if kind is Kind.TENSOR:
+        return type_ == TOKEN
+    if kind is Kind.POINTER:
+        return isinstance(type_, PointerType)
+    if kind is Kind.FLAT:
+        return isinstance(type_, (VectorType, PointerType))
+    if kind is Kind.DIMS:
+        return isinstance(type_, VectorType) and type_.element == I32
+    if kind is Kind.INDEX:
+        return type_ == I32
+    return is_scalar_number(type_)
+
+
+# Element types ---
+
+
+def bad_element(element: Type) -> str:
+    """What to say of a type that no tensor's elements have."""
+    known = ", ".join(map(str, ELEMENT_TYPES))
+    return f"{element} is no element type of tensors: these are {known}"
+
+
+def innermost(type_: Type | None) -> Type | None:
+    """The element type of nested vectors and arrays."""
+    while isinstance(type_, (VectorType, ArrayType)):
+        type_ = type_.element
+    return type_
+
+
+def attribute_type(call: Call, value: Value) -> Type | None:
+    """The type in `byval(T)` or `elementtype(T)` in front of an argument."""
+    attributes = call.attributes(value)
+    found = _POINTEE.search(attributes)
+    if found is None:
+        return None
+    source = Source("<attribute>", attributes)
+    try:
+        return Cursor(source, tokenize(source, found.end())).type()
+    except ParseError as broken:
+        raise call.error(f"expected a type in {attributes}", value) from broken
+
+
+def pointer_element(call: Call, pointer: Value) -> Type | None:
+    """Element type that a pointer gives away: by attribute or by its type, where that is not `i8*`.
+
+    Raises:
+        VerifyError: No tensor has elements of that type.
+    """
+    element = innermost(attribute_type(call, pointer))
+    if element is None and isinstance(pointer.type, PointerType) and pointer.type.pointee not in (None, I8):
+        element = innermost(pointer.type.pointee)
+    if element is not None and element not in ELEMENT_TYPES:
+        raise call.error(bad_element(element), pointer)
+    return element
