@@ -12,6 +12,7 @@ from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError
 from tlx.intrinsics import INTRINSICS, Intrinsic, Kind, Operand, is_tensor_name, lookup
 from tlx.ir.cursor import Cursor
 from tlx.ir.lexer import tokenize
+from tlx.ir.mangle import mangle
 from tlx.ir.module import Instruction
 from tlx.ir.types import (
     BFLOAT,
@@ -33,6 +34,9 @@ from tlx.ir.types import (
 from tlx.ir.values import Value
 
 ELEMENT_TYPES: Final = (I1, I8, I16, I32, I64, HALF, BFLOAT, FLOAT, DOUBLE)
+_SUFFIXES: Final = re.compile(r"(?:\.(?:(?:nx)?v|p|i|f|bf)\d\w*)+$")
+_POINTER_SUFFIX: Final = re.compile(r"\.p\d+(i1|i16|i32|i64|f16|bf16|f32|f64)(?=\.|$)")
+_BY_SUFFIX: Final = {mangle(type_): type_ for type_ in ELEMENT_TYPES}
 _POINTEE: Final = re.compile(r"\b(?:byval|elementtype)\s*\(")
 
 
@@ -109,30 +113,31 @@ def tensor_call(instruction: Instruction) -> Call | None:
 
 
 def _unknown(instruction: Instruction, callee: str) -> VerifyError:
-    names = {full: full for row in INTRINSICS for full in (row.prefix + n for n in (row.name, *row.aliases))}
+    names = {name: row.prefix + name for row in INTRINSICS for name in (row.name, *row.aliases)}
+    stem = _SUFFIXES.sub("", callee.strip('"')).removeprefix("llvm.tensor.").removeprefix("llvm.vector.")
     message = f"unknown intrinsic @{callee}"
-    near = get_close_matches(callee, list(names), n=1)
+    near = get_close_matches(stem, list(names), n=1)
     if near:
-        message += f"; did you mean @{near[0]}?"
+        message += f"; did you mean @{names[near[0]]}?"
     return VerifyError(message, operand_span(instruction, instruction.operands[0]))
 
 
 def _matching_form(instruction: Instruction, intrinsic: Intrinsic) -> tuple[Operand, ...]:
     args = instruction.args
-    forms = [form for form in (_expanded(form, len(args)) for form in intrinsic.forms) if len(form) == len(args)]
+    forms = [form for form in (expanded_form(form, len(args)) for form in intrinsic.forms) if len(form) == len(args)]
     if not forms:
         expected = " or ".join(f"({_form_text(form)})" for form in intrinsic.forms)
         message = f"{intrinsic.name}: expected operands {expected}, got {len(args)} operands"
         raise VerifyError(message, operand_span(instruction))
     for form in forms:
-        if all(_fits(operand.kind, value.type) for operand, value in zip(form, args, strict=True)):
+        if all(fits(operand.kind, value.type) for operand, value in zip(form, args, strict=True)):
             return form
     operand, value = _first_misfit(forms, args)
     message = f"{intrinsic.name}: operand {operand.name} must be {operand.kind.value}, got {value.type}"
     raise VerifyError(message, operand_span(instruction, value))
 
 
-def _expanded(form: tuple[Operand, ...], count: int) -> tuple[Operand, ...]:
+def expanded_form(form: tuple[Operand, ...], count: int) -> tuple[Operand, ...]:
     """A form with its repeated operand as often as the number of arguments asks for."""
     times = count - len(form) + 1
     return tuple(operand for operand in form for _ in range(times if operand.repeated else 1))
@@ -147,13 +152,14 @@ def _first_misfit(forms: Sequence[Sequence[Operand]], args: Sequence[Value]) -> 
 
     def misfit(form: Sequence[Operand]) -> int:
         pairs = enumerate(zip(form, args, strict=True))
-        return next(i for i, (operand, value) in pairs if not _fits(operand.kind, value.type))
+        return next(i for i, (operand, value) in pairs if not fits(operand.kind, value.type))
 
     form = max(forms, key=misfit)
     return form[misfit(form)], args[misfit(form)]
 
 
-def _fits(kind: Kind, type_: Type) -> bool:
+def fits(kind: Kind, type_: Type) -> bool:
+    """Whether an operand of a kind may have a type."""
     if kind is Kind.TENSOR:
         return type_ == TOKEN
     if kind is Kind.POINTER:
@@ -197,7 +203,9 @@ def attribute_type(call: Call, value: Value) -> Type | None:
 
 
 def pointer_element(call: Call, pointer: Value) -> Type | None:
-    """Element type that a pointer gives away: by attribute or by its type, where that is not `i8*`.
+    """Element type that a pointer gives away: by attribute, by its type where that is not `i8*`, or by the call's name.
+
+    LLVM drops pointee types when it reads an old file, but keeps names: `@llvm.tensor.load.p0f32.v2i32(ptr ...)`.
 
     Raises:
         VerifyError: No tensor has elements of that type.
@@ -207,4 +215,11 @@ def pointer_element(call: Call, pointer: Value) -> Type | None:
         element = innermost(pointer.type.pointee)
     if element is not None and element not in ELEMENT_TYPES:
         raise call.error(bad_element(element), pointer)
-    return element
+    return element or suffix_element(call, pointer)
+
+
+def suffix_element(call: Call, pointer: Value) -> Type | None:
+    """Element type that the call's name tells of an opaque pointer."""
+    found = _POINTER_SUFFIX.search(call.instruction.callee or "")
+    is_opaque = isinstance(pointer.type, PointerType) and pointer.type.pointee is None
+    return _BY_SUFFIX[found.group(1)] if found and is_opaque else None

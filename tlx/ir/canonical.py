@@ -1,0 +1,233 @@
+"""Canonical names and declarations, so that stock LLVM reads the module.
+
+The proposal's examples call several overloads under one name and declare none. LLVM wants one type a function, so every
+overload gets a name of its own, mangled as LLVM mangles intrinsics, and a declaration:
+
+    %t = call token @llvm.tensor.typeinfo(<9 x float> %v, <2 x i32> ..., <2 x i32> ..., <2 x i32> ...)
+    call void @llvm.tensor.store(float* %p, <2 x i32> %s, token %t)
+    ->
+    %t = call token @llvm.tensor.typeinfo.v9f32.v2i32(<9 x float> %v, <2 x i32> ..., ...)
+    call void @llvm.tensor.store.p0f32.v2i32(float* %p, token %t, <2 x i32> %s)
+
+    declare token @llvm.tensor.typeinfo.v9f32.v2i32(<9 x float>, <2 x i32>, <2 x i32>, <2 x i32>) nounwind readnone
+    declare void @llvm.tensor.store.p0f32.v2i32(float*, token, <2 x i32>) argmemonly nounwind willreturn writeonly
+
+Attributes of calls are dropped: what an old declaration promised (the proposal has stores `readnone`) may be wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from tlx.intrinsics import Intrinsic, Kind, Operand, is_tensor_name
+from tlx.ir.instructions import parse_text
+from tlx.ir.mangle import mangle
+from tlx.ir.module import Argument, Declaration, Instruction, Module, Raw, Signature
+from tlx.ir.reader import parse
+from tlx.ir.tensor_calls import Call, attribute_type, expanded_form, fits, suffix_element, tensor_call
+from tlx.ir.types import TOKEN, PointerType, Type, VectorType
+
+_METADATA: Final = re.compile(r",\s*![-a-zA-Z$._\\].*", re.DOTALL)
+_TAILS: Final = frozenset({"tail", "notail", "musttail"})
+_BYVAL: Final = re.compile(r"\bbyval\b")
+_NAME: Final = re.compile(r"[^-a-zA-Z$._0-9]+")
+
+
+def canonicalise(module: Module) -> None:
+    """Give every tensor call of the parsed functions its canonical name and operand order, and declare it.
+
+    Calls and declarations that are canonical stay as they are, byte for byte.
+
+    Raises:
+        VerifyError: A call is of no known intrinsic, or of none of its forms.
+    """
+    needed: dict[str, Declaration] = {}
+    for function in module.functions:
+        for block in function.blocks:
+            for index, instruction in enumerate(block.instructions):
+                call = tensor_call(instruction)
+                if call is None:
+                    continue
+                block.instructions[index] = _canonical_call(call)
+                declaration = _declaration_of(block.instructions[index], call.intrinsic)
+                needed[declaration.name] = declaration
+    _replace_declarations(module, needed)
+
+
+def canonical_name(intrinsic: Intrinsic, result: Type, operands: Sequence[Type]) -> str:
+    """The mangled name of one overload.
+
+    The suffixes are the result, if a vector, and the operands that are not tokens, without the vectors that are as long
+    as the one before by rule (layout and padding); a number of tokens that may vary is a suffix too.
+
+    Args:
+        intrinsic: The row of the table.
+        result: Type of what the call returns.
+        operands: Types of its operands, in canonical order.
+    """
+    form = _form(intrinsic, operands)
+    suffixes = [_suffix(result)] if isinstance(result, VectorType) else []
+    if any(operand.repeated for operand in form):
+        suffixes.append(str(sum(type_ == TOKEN for type_ in operands)))
+    mangled = (_suffix(t) for o, t in zip(form, operands, strict=True) if _is_mangled(o))
+    return ".".join([intrinsic.full_name, *suffixes, *mangled])
+
+
+def declare(module: Module, intrinsic: Intrinsic, result: Type, operands: Sequence[Type]) -> Declaration:
+    """The declaration of one overload, added to the module if it is not there."""
+    wanted = declaration(intrinsic, result, operands)
+    known = module.declarations.get(wanted.name)
+    if known is not None:
+        return known
+    module.append(wanted)
+    module.global_names.taken.add(wanted.name)
+    return wanted
+
+
+def declaration(intrinsic: Intrinsic, result: Type, operands: Sequence[Type]) -> Declaration:
+    """The declaration of one overload, in no module yet."""
+    name = canonical_name(intrinsic, result, operands)
+    reads = intrinsic.effects == "typeinfo" and isinstance(operands[0], PointerType)
+    attributes = intrinsic.attributes(reads=reads)
+    arguments = [Argument(type_, "", str(index)) for index, type_ in enumerate(operands)]
+    text = f"\n\ndeclare {result} @{name}({', '.join(map(str, operands))}) {attributes}"
+    return Declaration(text, Signature(name, result, arguments, False, "", attributes))
+
+
+# Calls -------------------------------------------------------------------------------------------------------------
+
+
+def _canonical_call(call: Call) -> Instruction:
+    """The call under its canonical name, in canonical order; the same object if it is that already."""
+    old = call.instruction
+    order = _canonical_order(call)
+    types = [old.args[index].type for index in order]
+    name = canonical_name(call.intrinsic, old.type, types)
+    metadata = _METADATA.search(old.trailer)
+    trailer = metadata.group() if metadata else ""
+    if old.callee == name and trailer == old.trailer and order == sorted(order) and _has_pointees(call):
+        return old
+    arguments = ", ".join(_argument_text(call, index) for index in order)
+    text = f"{_call_prefix(old)}@{name}({arguments}){trailer}"
+    new = parse_text(text)
+    new.lead, new.span = old.lead, old.span
+    return new
+
+
+def _call_prefix(call: Instruction) -> str:
+    """What stands before the callee: `%r = tail call token `; a function type is left to the declaration."""
+    result = [f"%{call.result} ="] if call.result is not None else []
+    tails = [word for word in call.flags if word in _TAILS - {"musttail"}]
+    fast_math = [word for word in call.flags if word not in _TAILS]
+    return " ".join([*result, *tails, "call", *fast_math, str(call.type), ""])
+
+
+def _argument_text(call: Call, index: int) -> str:
+    value = call.instruction.args[index]
+    parts = [str(value.type), _argument_attributes(call, index), str(value)]
+    return " ".join(part for part in parts if part)
+
+
+def _argument_attributes(call: Call, index: int) -> str:
+    """The attributes of an argument, and what only its type or the call's old name tell of a pointee.
+
+    A pointer to a flattened tensor carries the vector's type, which `byval` of LLVM 8 and older does not; a load or
+    store whose name says `p0f32` though pointers are opaque gets that type as `elementtype`.
+    """
+    value, operand = call.instruction.args[index], call.form[index]
+    attributes = call.instruction.arg_attributes[index]
+    if not isinstance(value.type, PointerType) or attribute_type(call, value) is not None:
+        return attributes
+    pointee = value.type.pointee if operand.kind is Kind.FLAT else suffix_element(call, value)
+    if pointee is None:
+        return attributes
+    if _BYVAL.search(attributes):
+        return _BYVAL.sub(f"byval({pointee})", attributes)
+    return f"{attributes} elementtype({pointee})".strip()
+
+
+def _has_pointees(call: Call) -> bool:
+    attributes = call.instruction.arg_attributes
+    return all(_argument_attributes(call, index) == text for index, text in enumerate(attributes))
+
+
+def _canonical_order(call: Call) -> list[int]:
+    """Arguments of the call, by number, in the canonical form's order."""
+    canonical = [operand.name for operand in call.intrinsic.operands]
+    given = [operand.name for operand in call.form]
+    if sorted(canonical) != sorted(given):
+        return list(range(len(given)))
+    return [given.index(name) for name in canonical]
+
+
+# Names -------------------------------------------------------------------------------------------------------------
+
+
+def _form(intrinsic: Intrinsic, operands: Sequence[Type]) -> tuple[Operand, ...]:
+    """The form that these operand types are of (canonical order: the first that has the right kinds)."""
+    for form in intrinsic.forms:
+        expanded = expanded_form(form, len(operands))
+        if len(expanded) == len(operands) and all(
+            fits(operand.kind, type_) for operand, type_ in zip(expanded, operands, strict=True)
+        ):
+            return expanded
+    message = f"{intrinsic.full_name} takes no operands of types {', '.join(map(str, operands))}"
+    raise ValueError(message)
+
+
+def _is_mangled(operand: Operand) -> bool:
+    return operand.kind not in (Kind.TENSOR, Kind.INDEX) and not operand.like_previous
+
+
+def _suffix(type_: Type) -> str:
+    """LLVM's suffix; for pointers to what LLVM has none for, the type's spelling without its punctuation."""
+    try:
+        return mangle(type_)
+    except ValueError:
+        return _NAME.sub("_", f"p_{type_}").strip("_")
+
+
+# Declarations ------------------------------------------------------------------------------------------------------
+
+
+def _declaration_of(call: Instruction, intrinsic: Intrinsic) -> Declaration:
+    return declaration(intrinsic, call.type, [value.type for value in call.args])
+
+
+def _replace_declarations(module: Module, needed: dict[str, Declaration]) -> None:
+    """Take out tensor declarations that are wrong or not needed, add those that are missing."""
+    text = "".join(item.text for item in module.items if isinstance(item, Raw))
+    mentioned = set(re.findall(r"@(llvm\.(?:tensor|vector\.totensor)[-a-zA-Z$._0-9]*)", text))
+    for item in list(module.items):
+        if not isinstance(item, Declaration) or not is_tensor_name(item.name):
+            continue
+        wanted = needed.get(item.name)
+        if wanted is not None and _is_same(module, item, wanted):
+            del needed[item.name]
+        elif wanted is not None or item.name not in mentioned:
+            module.remove(item)
+    for new in needed.values():
+        module.append(new)
+        module.global_names.taken.add(new.name)
+
+
+def _is_same(module: Module, old: Declaration, new: Declaration) -> bool:
+    signature = parse(old.text).declarations[old.name].signature
+    groups = re.sub(r"#\d+", lambda found: module.attribute_groups.get(found.group(), ""), signature.attributes)
+    return signature.type == new.signature.type and _words(groups) == _words(new.signature.attributes)
+
+
+def _words(attributes: str) -> list[str]:
+    """Attributes as a sorted list, `memory(...)` in the words that LLVM 15 and older know."""
+    for newer, older in _MEMORY.items():
+        attributes = attributes.replace(newer, older)
+    return sorted(attributes.split())
+
+
+_MEMORY: Final = {
+    "memory(none)": "readnone",
+    "memory(argmem: read)": "argmemonly readonly",
+    "memory(argmem: write)": "argmemonly writeonly",
+}
