@@ -1,0 +1,85 @@
+"""`tlx`: a command each file, imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+import click
+
+from tlx import __version__
+from tlx.cli.spelling import respell
+
+_COMMANDS: Final = {
+    "completion": ("print a script that completes the commands of TLX in a shell", "tlx.cli.completion:completion"),
+    "lower": ("lower tensor operations to plain LLVM IR or machine code", "tlx.cli.lower:lower"),
+    "raise": ("turn what the C front end wrote into tensor operations", "tlx.cli.raising:raise_"),
+    "run": ("call a function on numpy arrays", "tlx.cli.running:run"),
+    "targets": ("list the targets", "tlx.cli.targets:targets"),
+    "verify": ("check files, and say nothing where they are right", "tlx.cli.verify:verify"),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported one by one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands."""
+        del ctx
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, None where there is none."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute = _COMMANDS[cmd_name][1].split(":")
+        return getattr(importlib.import_module(module), attribute)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments name, and its arguments in click's spelling."""
+        name = args[0]
+        if name not in _COMMANDS and not ctx.resilient_parsing:
+            raise click.UsageError(f"unknown command '{name}'; try 'tlx --help'{_did_you_mean(name)}")
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, respell(command, rest) if command and not ctx.resilient_parsing else rest
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short) for name, (short, _) in _COMMANDS.items()])
+
+
+def _did_you_mean(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, _COMMANDS, n=1)
+    return f"\ntlx: did you mean '{close[0]}'?" if close else ""
+
+
+def _print_include_dir(ctx: click.Context, _parameter: click.Parameter, value: Any) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from importlib.util import find_spec
+
+    found = find_spec("tlx.frontends.c_header")
+    for place in (found.submodule_search_locations or []) if found else []:
+        click.echo(place)
+    ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.option(
+    "--include-dir",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_include_dir,
+    help="Print the directory of tlx.h and exit.",
+)
+def group() -> None:
+    """Tensors for stock LLVM IR."""

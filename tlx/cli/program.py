@@ -1,0 +1,76 @@
+"""How every program ends: status 0 or 1, errors on standard error the way LLVM's tools print them, no traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import NoReturn
+
+import click
+
+from tlx.cli.spelling import respell
+from tlx.diagnostics import TlxError
+
+
+def run(command: click.Command, name: str) -> NoReturn:
+    """Run a command with the arguments of this process, and end the process."""
+    try:
+        status = _status(command, name, sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough
+        sys.stdout = None
+        status = 1
+    sys.exit(status)
+
+
+def _status(command: click.Command, name: str, arguments: list[str]) -> int:
+    try:
+        result = command.main(respell(command, arguments), prog_name=name, standalone_mode=False)
+    except click.ClickException as error:
+        _complain(f"{name}: error: {usage_message(error, name)}")
+    except (KeyboardInterrupt, click.Abort):
+        _complain(f"{name}: interrupted")
+        return 130
+    except BrokenPipeError:
+        raise
+    except TlxError as error:
+        _complain(rendered(error, name))
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except RecursionError:
+        _complain(f"{name}: error: the input is nested too deeply")
+    except Exception as error:  # noqa: BLE001 (the last resort: a user must never see a traceback)
+        _internal(error, name)
+    else:
+        return result if isinstance(result, int) else 0
+    return 1
+
+
+def rendered(error: TlxError, name: str) -> str:
+    """A diagnostic as the program `name` prints it."""
+    if error.span is None and error.name is None:
+        return f"{name}: {error.render()}"
+    return error.render()
+
+
+def usage_message(error: click.ClickException, name: str) -> str:
+    """What is wrong with the arguments, in LLVM's words."""
+    if isinstance(error, click.NoSuchOption):
+        message = f"unknown command line argument '{error.option_name}'; try '{name} --help'"
+        if error.possibilities:
+            message += f"\n{name}: did you mean '{min(error.possibilities)}'?"
+        return message
+    message = error.format_message().rstrip(".")
+    return message[:1].lower() + message[1:]
+
+
+def _internal(error: Exception, name: str) -> None:
+    if os.environ.get("TLX_DEBUG") == "1":
+        traceback.print_exc()
+    said = " ".join(str(error).split())
+    _complain(f"{name}: internal error: {type(error).__name__}: {said}; please report (TLX_DEBUG=1 shows where)")
+
+
+def _complain(message: str) -> None:
+    print(message, file=sys.stderr)  # noqa: T201

@@ -1,0 +1,21 @@
+"""`tlx raise`: what a front end wrote (calls of placeholder functions) becomes tensor operations."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("raise", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file", default="-")
+@click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
+def raise_(file: str, output: str) -> None:
+    """Turn calls of the functions of tlx.h in FILE, as clang compiles them, into tensor operations.
+
+    tlx-lower does this by itself; this command shows the outcome.
+    """
+    from tlx import files, pipeline
+    from tlx.ir.reader import parse
+
+    text = files.read_ir(file)
+    module = pipeline.raised(parse(text, files.display_name(file)))
+    files.write(output, str(module))

@@ -1,0 +1,79 @@
+"""LLVM's spellings of options, brought to those that click knows.
+
+-target=amx            ->  --target=amx            one dash will do, as for opt and llc
+-o=x.ll                ->  -o x.ll
+--remarks              ->  --remarks=<stderr>      an optional value comes only with '='
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import click
+
+STDERR: Final = "<stderr>"
+_OPTIONAL_VALUE: Final = ("--remarks",)
+
+
+def respell(command: click.Command, arguments: list[str]) -> list[str]:
+    """The arguments of a command in click's spelling; those of a group go through as they are."""
+    if isinstance(command, click.Group):
+        return arguments
+    return list(_respelled(command, arguments))
+
+
+def _respelled(command: click.Command, arguments: list[str]) -> Iterator[str]:
+    takes_value = {spelling: _takes_value(option) for option in _options(command) for spelling in _spellings(option)}
+    takes_value |= {"--help": False, "-h": False}
+    pending = iter(arguments)
+    for argument in pending:
+        if argument == "--":
+            yield argument
+            yield from pending
+            return
+        option, equals, value = argument.partition("=")
+        option = _known(option, takes_value)
+        if not argument.startswith("-") or argument == "-":
+            yield argument
+        elif equals:
+            yield from ([f"{option}={value}"] if option.startswith("--") else [option, value])
+        elif option in _OPTIONAL_VALUE:
+            yield f"{option}={STDERR}"
+        else:
+            yield option
+            if takes_value.get(option):
+                yield from _next(pending)
+
+
+def _known(option: str, takes_value: dict[str, bool]) -> str:
+    """The option with two dashes where one was meant; an error for one that does not exist."""
+    if not option.startswith("-") or option == "-" or option in takes_value:
+        return option
+    if f"-{option}" in takes_value:
+        return f"-{option}"
+    if option[:2] == "-O" and takes_value.get("-O"):
+        return option
+    raise click.NoSuchOption(option, possibilities=_similar(option, takes_value))
+
+
+def _similar(option: str, known: dict[str, bool]) -> list[str]:
+    from difflib import get_close_matches
+
+    return get_close_matches(f"--{option.lstrip('-')}", known, n=1)
+
+
+def _next(pending: Iterator[str]) -> list[str]:
+    return [value for value in [next(pending, None)] if value is not None]
+
+
+def _options(command: click.Command) -> list[click.Option]:
+    return [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+
+
+def _spellings(option: click.Option) -> list[str]:
+    return [*option.opts, *option.secondary_opts]
+
+
+def _takes_value(option: click.Option) -> bool:
+    return not option.is_flag and not option.count

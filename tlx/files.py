@@ -1,0 +1,150 @@
+"""Reading and writing what users name on a command line: paths and `-`, text and binary, whole or not at all.
+
+Text goes through without any translation of newlines. A file is written beside its final place and moved there when it
+is complete: an error leaves no half-written file and no damage to one that was there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from tlx.diagnostics import UsageError
+
+_BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # raw, and inside the wrapper that Darwin uses
+_CHUNK: Final = 1 << 20
+
+
+def display_name(path: str) -> str:
+    """What diagnostics call an input: the path, or `<stdin>`."""
+    return "<stdin>" if path == "-" else path
+
+
+def read_bytes(path: str) -> bytes:
+    """The contents of a file, or of standard input for `-`.
+
+    Raises:
+        UsageError: There is no such file, or it cannot be read.
+    """
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read()
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"could not open input file '{display_name(path)}': {reason(error)}") from None
+    except ValueError:  # a NUL in the path
+        raise UsageError(f"could not open input file {path!r}: Invalid argument") from None
+
+
+def read_ir(path: str) -> str:
+    """The LLVM assembly in a file; bitcode is disassembled.
+
+    Raises:
+        UsageError: The file cannot be read, or is neither UTF-8 text nor bitcode that LLVM reads.
+    """
+    data = read_bytes(path)
+    if data.startswith(_BITCODE):
+        from tlx.judge import disassemble
+
+        data = disassemble(data, display_name(path))
+    return decode(data, display_name(path))
+
+
+def decode(data: bytes, name: str) -> str:
+    """Bytes as UTF-8 text.
+
+    Raises:
+        UsageError: They are not UTF-8; the message says where.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        message = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8 text (nor is the file bitcode)"
+        raise UsageError(message, name=f"{name}:{line}:{column}") from None
+
+
+def write(path: str, data: str | bytes, *, force: bool = False) -> None:
+    """Write a whole file, or to standard output for `-`.
+
+    Args:
+        path: Where to; an existing file is replaced once the new contents are complete.
+        data: Text, written as UTF-8, or binary.
+        force: Write binary data to a terminal.
+
+    Raises:
+        UsageError: The file cannot be written, or binary data would go to a terminal.
+    """
+    if path == "-":
+        _write_standard_output(data, force=force)
+        return
+    try:
+        with opened_whole(Path(path)) as file:
+            _write_chunks(file, data)
+    except OSError as error:
+        raise UsageError(f"could not open output file '{path}': {reason(error)}") from None
+    except ValueError:
+        raise UsageError(f"could not open output file {path!r}: Invalid argument") from None
+
+
+@contextlib.contextmanager
+def opened_whole(path: Path) -> Generator[BinaryIO]:
+    """A file that appears at `path` when the block ends without an error, and never otherwise."""
+    if path.is_dir():
+        raise IsADirectoryError(21, "Is a directory")
+    if path.exists() and not path.is_file():  # a pipe or a device: nothing to replace
+        with path.open("wb") as file:
+            yield file
+        return
+    path = path.resolve()  # through a symbolic link, as any other program writes
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        Path(name).chmod(_mode(path))
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def reason(error: OSError) -> str:
+    """What the system says about a failed call, without number and path."""
+    return error.strerror or str(error)
+
+
+def _mode(path: Path) -> int:
+    """Permissions of the file that is replaced, or those of a new one."""
+    with contextlib.suppress(OSError):
+        return stat.S_IMODE(path.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _write_standard_output(data: str | bytes, *, force: bool) -> None:
+    if isinstance(data, bytes) and sys.stdout.isatty() and not force:
+        raise UsageError("refusing to write binary output to a terminal; name a file by -o, or force it by -f")
+    sys.stdout.flush()
+    try:
+        _write_chunks(sys.stdout.buffer, data)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(f"could not write to standard output: {reason(error)}") from None
+
+
+def _write_chunks(file: BinaryIO, data: str | bytes) -> None:
+    """Write without a second copy of a large text."""
+    for start in range(0, len(data), _CHUNK):
+        piece = data[start : start + _CHUNK]
+        file.write(piece.encode() if isinstance(piece, str) else piece)

@@ -1,0 +1,1 @@
+"""LLVM in a process of its own: broken IR may end that process, never the tool."""

@@ -1,0 +1,217 @@
+"""The LLVM side of `tlx.llvm.process`: a script that answers requests with llvmlite.
+
+Requests and replies are lines of JSON on standard input and output. What is large (a module's text, an object file)
+lies in the bulk file, which both sides have open; `size` says how much of it belongs to the message.
+
+The script imports nothing of TLX, so that it is ready in a few hundredths of a second. It is free to crash.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import mmap
+import os
+import sys
+import threading
+from collections.abc import Callable, Generator
+from typing import Any, Final
+
+_LARGE: Final = 4 << 20
+_DROP_SECONDS: Final = 0.02
+
+# The module of the last request. It goes after the reply has been sent: taking down a large one takes a while.
+_kept: list[Any] = []
+
+
+class RejectedError(Exception):
+    """LLVM's own message about what it does not accept.
+
+    Attributes:
+        kind: "parse", "verify" or "emit".
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def _llvmlite(part: str = "") -> Any:
+    """`llvmlite.binding`, or a module of it; loaded at the first request."""
+    return importlib.import_module(f"llvmlite.binding.{part}".rstrip("."))
+
+
+@contextlib.contextmanager
+def _mapped(bulk: int, size: int) -> Generator[int]:
+    """Address of the first `size` bytes of the bulk file, with a NUL behind them.
+
+    LLVM reads a text once, from front to back. The pages of a large one are given back while it is being read: they
+    are in the file, so a page that is still wanted just comes back.
+    """
+    os.ftruncate(bulk, size + 1)
+    text = mmap.mmap(bulk, size + 1, access=mmap.ACCESS_COPY)
+    done = threading.Event()
+
+    def drop() -> None:
+        while not done.wait(_DROP_SECONDS):
+            text.madvise(mmap.MADV_DONTNEED)
+
+    dropper = threading.Thread(target=drop, daemon=True)
+    if size >= _LARGE and hasattr(mmap, "MADV_DONTNEED"):
+        dropper.start()
+    first = ctypes.c_char.from_buffer(text)
+    try:
+        yield ctypes.addressof(first)
+    finally:
+        done.set()
+        if dropper.is_alive():
+            dropper.join()
+        del first
+        text.close()
+
+
+def _parse(bulk: int, size: int) -> Any:
+    """The module whose text is in the bulk file."""
+    context = _llvmlite("context")
+    ffi = _llvmlite("ffi")
+    module = _llvmlite("module")
+
+    ctx = context.create_context()
+    with _mapped(bulk, size) as address, ffi.OutputString() as message:
+        handle = ffi.lib.LLVMPY_ParseAssembly(ctx, ctypes.c_char_p(address), message)
+        found = module.ModuleRef(handle, ctx)
+        rejected = _text(message) if message else ""
+    if rejected:
+        raise RejectedError("parse", rejected)
+    _kept.append(found)
+    return found
+
+
+def _verify(module: Any) -> None:
+    ffi = _llvmlite("ffi")
+
+    with ffi.OutputString() as message:
+        if ffi.lib.LLVMPY_VerifyModule(module, message):
+            raise RejectedError("verify", _text(message))
+
+
+def _text(message: Any) -> str:
+    return message.bytes.decode(errors="replace")
+
+
+def _check(bulk: int, request: dict[str, Any]) -> bytes:
+    """Parse and verify a text."""
+    _verify(_parse(bulk, request["size"]))
+    return b""
+
+
+def _disassemble(bulk: int, request: dict[str, Any]) -> bytes:
+    """The text of a module given as bitcode."""
+    context = _llvmlite("context")
+    ffi = _llvmlite("ffi")
+    module = _llvmlite("module")
+
+    bitcode = os.pread(bulk, request["size"], 0)
+    try:
+        found = module.parse_bitcode(bitcode, context.create_context())
+    except RuntimeError as error:
+        raise RejectedError("parse", str(error)) from None
+    with ffi.OutputString() as text:
+        ffi.lib.LLVMPY_PrintModuleToString(found, text)
+        return text.bytes
+
+
+def _emit(bulk: int, request: dict[str, Any]) -> bytes:
+    """Optimise a module and turn it into `kind`: ll, bc, asm or obj."""
+    module = _parse(bulk, request["size"])
+    _verify(module)
+    machine = _machine(module, request)
+    if request["level"] is not None:
+        _optimise(module, machine, request["level"])
+    kind = request["kind"]
+    if kind == "ll":
+        return str(module).encode()
+    if kind == "bc":
+        return module.as_bitcode()
+    if kind == "asm":
+        return machine.emit_assembly(module).encode()
+    return machine.emit_object(module)
+
+
+def _machine(module: Any, request: dict[str, Any]) -> Any:
+    binding = _llvmlite()
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    triple = request["triple"] or module.triple or binding.get_default_triple()
+    try:
+        target = binding.Target.from_triple(triple)
+    except RuntimeError as error:
+        raise RejectedError("emit", str(error)) from None
+    module.triple = triple
+    jit = request["jit"]
+    machine = target.create_target_machine(
+        cpu=request["cpu"],
+        features=request["features"],
+        opt=2 if request["level"] is None else request["level"],
+        reloc="default" if jit else "pic",
+        codemodel="jitdefault" if jit else "default",
+        jit=jit,
+    )
+    if not module.data_layout:
+        module.data_layout = str(machine.target_data)
+    return machine
+
+
+def _optimise(module: Any, machine: Any, level: int) -> None:
+    """LLVM's own pipeline for -O0 to -O3."""
+    binding = _llvmlite()
+
+    options = binding.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = options.slp_vectorization = level >= 2
+    passes = binding.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+
+
+_Operation = Callable[[int, dict[str, Any]], bytes]
+_OPERATIONS: Final[dict[str, _Operation]] = {"check": _check, "disassemble": _disassemble, "emit": _emit}
+
+
+def _answer(bulk: int, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        result = _OPERATIONS[request["do"]](bulk, request)
+    except RejectedError as error:
+        return {"rejected": error.kind, "message": str(error)}
+    os.ftruncate(bulk, len(result))
+    _write(bulk, result)
+    return {"size": len(result)}
+
+
+def _write(bulk: int, data: bytes) -> None:
+    view = memoryview(data)
+    done = 0
+    while done < len(view):
+        done += os.pwrite(bulk, view[done:], done)
+
+
+def _serve(bulk: int, options: list[str]) -> None:
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what LLVM prints belongs with its errors
+    if options:
+        binding = _llvmlite()
+
+        for option in options:
+            binding.set_option("tlx", option)
+    for line in sys.stdin.buffer:
+        replies.write(json.dumps(_answer(bulk, json.loads(line))) + "\n")
+        replies.flush()
+        _kept.clear()
+
+
+if __name__ == "__main__":
+    sys.path[:0] = [sys.argv[1]]
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+        _serve(int(sys.argv[2]), sys.argv[3:])
+    os._exit(0)  # leaving LLVM's memory to the system is faster than taking it down piece by piece

@@ -1,0 +1,112 @@
+"""The machine we are on: its features, its caches, and the best target it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Final, cast
+
+from tlx.diagnostics import UsageError
+from tlx.target import Caches, Target, targets
+
+_CPUINFO: Final = Path("/proc/cpuinfo")
+_CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
+_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+# Where Linux's name of a feature differs from LLVM's in more than punctuation.
+_LINUX: Final = {"sse3": "pni", "sha": "shani", "lzcnt": "abm", "cx16": "cx16", "crc32": "sse42", "64bit": "lm"}
+
+
+@cache
+def native_target() -> Target:
+    """The best target whose code this machine runs, with exactly the features and caches that it has.
+
+    Matrix units come first, then wider vectors, then more requirements.
+
+    Raises:
+        UsageError: This machine runs none of the targets' code.
+    """
+    return best_target(targets().values(), cpu_flags(), caches())
+
+
+def best_target(known: Iterable[Target], flags: frozenset[str], sizes: Caches) -> Target:
+    """The best target for a machine with these flags and caches.
+
+    Raises:
+        UsageError: The machine runs none of the targets' code.
+    """
+    fitting = [target for target in known if not missing(target, flags)]
+    if not fitting:
+        raise UsageError("this machine runs the code of no target; name one by --target= ('tlx targets' lists them)")
+    best = max(fitting, key=lambda t: (t.matrix is not None, t.vector_bytes, len(t.requires), t.registers))
+    return replace(best.with_features(_corrections(best, flags)), caches=sizes)
+
+
+def missing(target: Target, flags: frozenset[str]) -> list[str]:
+    """What a machine with these flags lacks to run the target's code."""
+    return [flag for flag in target.requires if not _has(flag, flags)]
+
+
+@cache
+def cpu_flags() -> frozenset[str]:
+    """Names of the processor's features, as Linux spells them (as LLVM does where there is no /proc/cpuinfo)."""
+    with contextlib.suppress(OSError):
+        text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
+        if found := re.search(r"(?m)^(?:flags|Features)\s*: (.*)$", text):
+            return frozenset(found.group(1).split())
+    return _flags_by_llvm()
+
+
+def caches() -> Caches:
+    """Data caches that one thread can count on; the defaults where the system does not tell."""
+    sizes = {level: size for kind, level, size in _cache_entries() if kind in ("Data", "Unified")}
+    default = Caches()
+    return Caches(sizes.get(1, default.l1), sizes.get(2, default.l2), sizes.get(3, default.l3))
+
+
+def _flags_by_llvm() -> frozenset[str]:
+    with contextlib.suppress(ImportError, RuntimeError):
+        from llvmlite.binding import get_host_cpu_features
+
+        features = cast("dict[str, bool]", get_host_cpu_features())
+        return frozenset(name for name, present in features.items() if present)
+    return frozenset()
+
+
+def _corrections(target: Target, flags: frozenset[str]) -> tuple[str, ...]:
+    """Features to add, because a dot product of the target wants them and the machine has them, and to take away."""
+    wanted = dict.fromkeys(dot.feature for dot in (*target.dots, *(target.matrix.dots if target.matrix else ())))
+    on = [f"+{feature}" for feature in wanted if _has(feature, flags)]
+    off = [f"-{f[1:]}" for f in target.features if f.startswith("+") and not _has(f[1:], flags)]
+    return (*on, *off)
+
+
+def _has(feature: str, flags: frozenset[str]) -> bool:
+    """Whether a feature, in LLVM's or Linux's spelling, is among the flags, in either."""
+    names = _plain_names(flags)
+    plain = _plain(feature)
+    return plain in names or _LINUX.get(plain, plain) in names
+
+
+@cache
+def _plain_names(flags: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(_plain, flags))
+
+
+def _plain(name: str) -> str:
+    """`avx512_bf16`, `avx512bf16` and `amx-bf16` without punctuation."""
+    return re.sub(r"[-_.]", "", name)
+
+
+def _cache_entries() -> list[tuple[str, int, int]]:
+    """(kind, level, bytes) of each cache of the first processor."""
+    found: list[tuple[str, int, int]] = []
+    for entry in sorted(_CACHES.glob("index*")):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            kind, level, size = ((entry / name).read_text().strip() for name in ("type", "level", "size"))
+            found.append((kind, int(level), int(size[:-1]) * _UNITS[size[-1]] if size[-1] in _UNITS else int(size)))
+    return found

@@ -1,0 +1,252 @@
+"""The lowering as a flat list of named steps.
+
+    raise         calls of a front end's placeholder functions become tensor intrinsics
+    verify        the rules of the tensor intrinsics hold
+    canonicalise  every tensor call has its canonical name and a declaration
+    to-2d  to-tiles  legalize
+                  the three stages (`tlx.lower.STAGES`)
+
+After canonicalise and after each stage, LLVM judges the module; a step that leaves something LLVM rejects is at fault.
+
+Which features a kernel uses: those of the target, changed by `Options.attrs` (`--mattr`); kernels carry them as
+function attributes of their own, so that they work inside any program. `Options.cpu` (`--mcpu`) only tells LLVM's code
+generator which machine to schedule for. Functions without tensor operations keep the attributes they have.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, cast
+
+from tlx.diagnostics import LoweringError, UsageError
+from tlx.remarks import Remarks
+
+if TYPE_CHECKING:
+    from tlx.ir.module import Module
+    from tlx.lower.stage import Context
+    from tlx.target import Target
+
+FRONT_ENDS: Final = "tlx.frontends"
+STAGE_NAMES: Final = ("to-2d", "to-tiles", "legalize")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One named step.
+
+    Attributes:
+        name: What `--stop-after=` and `--print-after=` call it.
+        title: What messages and the banner of `--print-after` call it.
+        run: The step; gives the module to go on with.
+    """
+
+    name: str
+    title: str
+    run: Callable[[Module, Context], Module]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to lower.
+
+    Attributes:
+        stop_after: Name of the last stage to run; None for all.
+        verify_each: Have LLVM judge the input and what each step leaves.
+        print_after: Called with each step and the module it leaves.
+        remarks: Where decisions are noted.
+        cpu: Processor that code is scheduled for, empty for any.
+        attrs: Features added to (`+avx512bf16`) or taken from (`-amx-tile`) the target's.
+        amx_permission: Whether a module with AMX code asks the kernel for tile permission in a constructor.
+        emulate_matrix: Emit matrix-unit code in the form that LLVM's scalarisation can run on any machine.
+    """
+
+    stop_after: str | None = None
+    verify_each: bool = True
+    print_after: Callable[[Step, Module], None] | None = None
+    remarks: Remarks = field(default_factory=Remarks)
+    cpu: str = ""
+    attrs: tuple[str, ...] = ()
+    amx_permission: bool = True
+    emulate_matrix: bool = False
+
+    def __post_init__(self) -> None:
+        if self.stop_after is not None and self.stop_after not in STAGE_NAMES:
+            raise UsageError(f"unknown stage '{self.stop_after}'; stages are {', '.join(STAGE_NAMES)}")
+        for feature in self.attrs:
+            if feature[:1] not in ("+", "-") or len(feature) < 2:
+                raise UsageError(f"feature '{feature}' needs a '+' to be switched on or a '-' to be switched off")
+
+
+_DEFAULT: Final = Options()
+
+
+def lower(module: Module, target: Target | str = "native", *, options: Options = _DEFAULT) -> Module:
+    """Lower a module in place.
+
+    Args:
+        module: The module; it is changed.
+        target: The machine to aim at, or its name.
+        options: How to lower.
+
+    Returns:
+        The lowered module (another one where a front end made it anew).
+
+    Raises:
+        ParseError, VerifyError: The input is no valid IR, or breaks a rule of the tensor intrinsics.
+        LoweringError: A function cannot be lowered.
+        UsageError: There is no such target.
+    """
+    context = _context(target, options)
+    for step in steps():
+        module = step.run(module, context)
+        if options.verify_each and step.name not in ("raise", "verify"):
+            _verify_step(module, step)
+        if options.print_after:
+            options.print_after(step, module)
+        if step.name == options.stop_after:
+            return module
+    _refuse_leftovers(module)
+    return module
+
+
+def lower_text(
+    text: str, filename: str = "<string>", target: Target | str = "native", *, options: Options = _DEFAULT
+) -> str:
+    """Lower LLVM assembly; a text without tensor operations comes back as it is, judged by LLVM.
+
+    Raises:
+        TlxError: See `lower`.
+    """
+    if options.print_after is None and not has_work(text):
+        if target != "native":
+            _context(target, options)
+        if options.verify_each:
+            from tlx.judge import check
+
+            check(text, filename)
+        return text
+    from tlx.ir.reader import parse
+
+    return str(lower(parse(text, filename), target, options=options))
+
+
+def has_work(text: str) -> bool:
+    """Whether a text calls tensor intrinsics, or something that a front end turns into such calls."""
+    return "llvm.tensor." in text or "llvm.vector.totensor" in text or any(_concerns(r, text) for r in raisers())
+
+
+def steps() -> list[Step]:
+    """The steps, in order."""
+    from tlx.lower import STAGES
+
+    return [
+        Step("raise", "RaiseFrontEnds", _raise),
+        Step("verify", "VerifyTensors", _verify_tensors),
+        Step("canonicalise", "CanonicaliseTensors", _canonicalise),
+        *(Step(stage.name, stage.title, _in_place(stage.run)) for stage in STAGES),
+    ]
+
+
+def raised(module: Module) -> Module:
+    """The module with the calls of front ends' placeholder functions turned into tensor operations."""
+    for raiser in raisers():
+        if _concerns(raiser, module.source.text):
+            module = cast("Module | None", raiser.RAISE(module)) or module
+    return module
+
+
+def verify(module: Module) -> None:
+    """Check a module as the lowering checks its input: the rules of the tensor intrinsics, then LLVM's.
+
+    Tensor calls are made canonical in place on the way, since LLVM knows no overloads of one name.
+
+    Raises:
+        ParseError, VerifyError: The module is not valid.
+    """
+    from tlx.ir.canonical import canonicalise
+    from tlx.ir.verifier import verify_tensors
+    from tlx.judge import check_module
+
+    verify_tensors(module)
+    canonicalise(module)
+    check_module(module)
+
+
+@cache
+def raisers() -> tuple[ModuleType, ...]:
+    """The front ends that raise: modules of `tlx.frontends` with a function `RAISE`.
+
+    `RAISE` takes a module and returns the raised one, or None where it has nothing to do. `MARKERS` names the
+    substrings that a text holds if it concerns the front end; without it, every text does.
+    """
+    package = importlib.import_module(FRONT_ENDS)
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+    modules = [importlib.import_module(f"{FRONT_ENDS}.{name}") for name in names]
+    return tuple(module for module in modules if hasattr(module, "RAISE"))
+
+
+def _concerns(raiser: ModuleType, text: str) -> bool:
+    markers = cast("Iterable[str] | None", getattr(raiser, "MARKERS", None))
+    return markers is None or any(marker in text for marker in markers)
+
+
+def _context(target: Target | str, options: Options) -> Context:
+    from tlx.lower.stage import Context
+    from tlx.target import find
+
+    found = find(target) if isinstance(target, str) else target
+    if options.attrs:
+        found = found.with_features(options.attrs)
+    return Context(found, options.remarks, options.amx_permission, options.emulate_matrix)
+
+
+def _raise(module: Module, _context: Context) -> Module:
+    return raised(module)
+
+
+def _verify_tensors(module: Module, _context: Context) -> Module:
+    from tlx.ir.verifier import verify_tensors
+
+    verify_tensors(module)
+    return module
+
+
+def _canonicalise(module: Module, _context: Context) -> Module:
+    from tlx.ir.canonical import canonicalise
+
+    canonicalise(module)
+    return module
+
+
+def _in_place(run: Callable[[Module, Context], None]) -> Callable[[Module, Context], Module]:
+    def step(module: Module, context: Context) -> Module:
+        run(module, context)
+        return module
+
+    return step
+
+
+def _verify_step(module: Module, step: Step) -> None:
+    from tlx.ir.verifier import verify_tensors
+    from tlx.judge import check_module
+
+    if step.name == "canonicalise":
+        check_module(module)
+        return
+    verify_tensors(module)
+    check_module(module, step.name)
+
+
+def _refuse_leftovers(module: Module) -> None:
+    """No tensor operation may reach LLVM's code generator: it would crash."""
+    for function in module.functions:
+        for instruction in function.instructions():
+            callee = instruction.callee or ""
+            if callee.strip('"').startswith(("llvm.tensor.", "llvm.vector.totensor")):
+                message = f"@{callee} is left after lowering; this is a bug of TLX: please report it with the input"
+                raise LoweringError(message, instruction.span or function.span, name=module.source.name)
