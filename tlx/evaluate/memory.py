@@ -1,0 +1,199 @@
+"""Memory as regions at made-up addresses, so that every access outside of them is caught.
+
+Regions never touch: between two of them lies a guard gap, and addresses are not used twice. A region's address is a
+multiple of its alignment and of no more, so code that assumes more alignment than it was promised is caught as well.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.diagnostics import EvaluationError
+from tlx.evaluate.layout import round_up
+
+_FIRST: Final = 1 << 32
+_GAP: Final = 1 << 20
+_KEPT: Final = 4096
+UNDEFINED: Final = b"\xff"
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """A piece of memory.
+
+    Attributes:
+        base: Its address.
+        end: Address behind its last byte; `base - 1` once the region is dead, so that no access fits.
+        data: Its bytes.
+        label: What errors call it.
+        size: Its size in bytes.
+        writable: Whether it may be stored to.
+        death: Why it may not be used any more, empty while it lives.
+        owner: Keeps the memory behind `data` alive.
+    """
+
+    base: int
+    end: int
+    data: memoryview
+    label: str
+    size: int
+    writable: bool = True
+    death: str = ""
+    owner: object = None
+
+    def kill(self, why: str) -> None:
+        """Make every later access an error."""
+        self.end = self.base - 1
+        self.death = why
+
+    def revive(self) -> None:
+        """Begin a new life with undefined bytes (`llvm.lifetime.start`)."""
+        self.end = self.base + self.size
+        self.death = ""
+        self.data[:] = UNDEFINED * self.size
+
+
+class Memory:
+    """All regions of a machine.
+
+    Attributes:
+        last: The region of the last access that had to search; callers try it first.
+    """
+
+    def __init__(self) -> None:
+        self._next = _FIRST
+        self._bases: list[int] = []
+        self._regions: list[Region] = []
+        self._dead = 0
+        self.last = Region(0, -1, memoryview(b""), "nothing", 0)
+
+    def add(
+        self,
+        data: memoryview,
+        label: str,
+        align: int = 16,
+        *,
+        writable: bool = True,
+        owner: object = None,
+        skew: int = 0,
+    ) -> Region:
+        """Give bytes an address: a multiple of `align` but not of `2 * align`, plus `skew`."""
+        base = round_up(self._next, 2 * align) + align + skew
+        size = len(data)
+        region = Region(base, base + size, data, label, size, writable, owner=owner)
+        self._next = base + size + _GAP
+        self._bases.append(base)
+        self._regions.append(region)
+        return region
+
+    def allocate(self, size: int, label: str, align: int = 16) -> Region:
+        """A new region of undefined bytes.
+
+        Raises:
+            EvaluationError: The size is beyond what this machine can have.
+        """
+        if size > 1 << 40:
+            raise EvaluationError(f"{label} of {size} bytes is too large")
+        return self.add(memoryview(bytearray(UNDEFINED) * size), label, align)
+
+    def release(self, region: Region, why: str) -> None:
+        """End a region's life."""
+        region.kill(why)
+        region.owner = None
+        region.data = memoryview(b"")
+        self._dead += 1
+        if self._dead > _KEPT:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drop dead regions; accesses to them are still errors, with a poorer message."""
+        self._regions = [r for r in self._regions if not r.death or r.data.nbytes]
+        self._bases = [r.base for r in self._regions]
+        self._dead = 0
+
+    def nearest(self, address: int) -> Region | None:
+        """The last region that begins at or below an address."""
+        index = bisect.bisect_right(self._bases, address) - 1
+        return self._regions[index] if index >= 0 else None
+
+    def region(self, address: int, size: int, access: str) -> Region:
+        """The region that holds `size` bytes at `address`.
+
+        Args:
+            address: Address of the first byte.
+            size: Number of bytes.
+            access: What is done to them, for the message: `load of 4 bytes`.
+
+        Raises:
+            EvaluationError: No living region holds them all.
+        """
+        region = self.last
+        if region.base <= address and address + size <= region.end:
+            return region
+        region = self.nearest(address)
+        if region is None or address + size > region.end:
+            raise EvaluationError(self._complaint(address, size, access, region))
+        self.last = region
+        return region
+
+    def _complaint(self, address: int, size: int, access: str, region: Region | None) -> str:
+        if address < 4096:
+            where = "a null pointer" if address == 0 else f"address {address}: an offset from a null pointer"
+            return f"{access} through {where}"
+        start = f"{access} at {address:#x}"
+        index = bisect.bisect_right(self._bases, address)
+        if index < len(self._bases) and address + _GAP >= self._bases[index] > address:
+            after = self._regions[index]
+            return f"{start} begins {after.base - address} bytes before {after.label}, which has {after.size} bytes"
+        if region is None or address > region.base + region.size + _GAP:
+            return f"{start} is outside all memory"
+        if region.death:
+            return f"{start} is in {region.label}, which {region.death}"
+        offset = address - region.base
+        return f"{start} covers bytes {offset} to {offset + size - 1} of {region.label}, which has {region.size} bytes"
+
+    def read(self, address: int, size: int, access: str = "read") -> bytes:
+        """Copy bytes out."""
+        if size == 0:
+            return b""
+        region = self.region(address, size, f"{access} of {size} bytes")
+        at = address - region.base
+        return bytes(region.data[at : at + size])
+
+    def writable(self, address: int, size: int, access: str) -> Region:
+        """The region of an access that writes.
+
+        Raises:
+            EvaluationError: As `region`, or the memory is constant.
+        """
+        region = self.region(address, size, access)
+        if not region.writable:
+            raise EvaluationError(f"{access} at {address:#x} is in {region.label}, which is constant")
+        return region
+
+    def write(self, address: int, data: bytes, access: str = "write") -> None:
+        """Copy bytes in."""
+        if not data:
+            return
+        region = self.writable(address, len(data), f"{access} of {len(data)} bytes")
+        at = address - region.base
+        region.data[at : at + len(data)] = data
+
+
+Check = Callable[[int], None]
+
+
+def alignment_check(align: int | None, access: str) -> Check | None:
+    """A function that raises where an address lacks the alignment an access promises."""
+    if align is None or align <= 1:
+        return None
+    mask = align - 1
+
+    def check(address: int) -> None:
+        if address & mask:
+            raise EvaluationError(f"{access} at {address:#x} says align {align}, but the address is no multiple of it")
+
+    return check

@@ -1,0 +1,105 @@
+"""Memory intrinsics, and those that say something about memory or control flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tlx.diagnostics import EvaluationError
+from tlx.evaluate.memory import Memory
+from tlx.evaluate.site import CallSite, Factory, Run, Table, plain
+from tlx.evaluate.values import Value, width_of
+
+
+def copy(memory: Memory, target: int, source: int, size: int, *, may_overlap: bool) -> None:
+    """`memcpy` and `memmove`.
+
+    Raises:
+        EvaluationError: An access is outside memory, or the two ranges of a memcpy overlap in part.
+    """
+    if not may_overlap and target != source and abs(target - source) < size:
+        raise EvaluationError(f"memcpy of {size} bytes between overlapping ranges {target:#x} and {source:#x}")
+    memory.write(target, memory.read(source, size, "memcpy"), "memcpy")
+
+
+def fill(memory: Memory, target: int, byte: int, size: int) -> None:
+    """`memset`."""
+    if size:
+        region = memory.writable(target, size, f"memset of {size} bytes")
+        at = target - region.base
+        region.data[at : at + size] = bytes([byte & 255]) * size
+
+
+def _copy(*, may_overlap: bool) -> Factory:
+    def make(site: CallSite) -> Run:
+        memory = site.context.memory
+        return lambda to, source, size, *_: copy(memory, to, source, size, may_overlap=may_overlap)
+
+    return make
+
+
+def _fill(site: CallSite) -> Run:
+    memory = site.context.memory
+    return lambda to, byte, size, *_: fill(memory, to, byte, size)
+
+
+def _lifetime(change: Callable[[Memory, int], None]) -> Factory:
+    def make(site: CallSite) -> Run:
+        memory = site.context.memory
+        return lambda *args: change(memory, args[-1])
+
+    return make
+
+
+def _begin(memory: Memory, address: int) -> None:
+    region = memory.nearest(address)
+    if region is not None and region.base == address and region.data.nbytes == region.size:
+        region.revive()
+
+
+def _end(memory: Memory, address: int) -> None:
+    region = memory.nearest(address)
+    if region is not None and region.base == address and not region.death:
+        region.kill("is dead after llvm.lifetime.end")
+
+
+def _assume(condition: Value, *_: Value) -> None:
+    if not condition:
+        raise EvaluationError("llvm.assume of what is false")
+
+
+def _trap(*_: Value) -> None:
+    raise EvaluationError("reached llvm.trap")
+
+
+def _object_size(site: CallSite) -> Run:
+    unknown = (1 << width_of(site.result)) - 1
+    return lambda _pointer, smallest, *_: 0 if smallest else unknown
+
+
+def _mask_pointer(address: int, mask: int) -> int:
+    return address & mask
+
+
+MEMORY: Final[Table] = {
+    "memcpy": _copy(may_overlap=False),
+    "memcpy.inline": _copy(may_overlap=False),
+    "memmove": _copy(may_overlap=True),
+    "memset": _fill,
+    "memset.inline": _fill,
+    "lifetime.start": _lifetime(_begin),
+    "lifetime.end": _lifetime(_end),
+    "invariant.start": plain(lambda *_: 0),
+    "invariant.end": plain(lambda *_: None),
+    "launder.invariant.group": plain(lambda pointer: pointer),
+    "strip.invariant.group": plain(lambda pointer: pointer),
+    "ptr.annotation": plain(lambda pointer, *_: pointer),
+    "ptrmask": plain(_mask_pointer),
+    "threadlocal.address": plain(lambda pointer: pointer),
+    "prefetch": plain(lambda *_: None),
+    "assume": plain(_assume),
+    "trap": plain(_trap),
+    "debugtrap": plain(_trap),
+    "ubsantrap": plain(_trap),
+    "objectsize": _object_size,
+}

@@ -1,0 +1,143 @@
+"""AVX2, AVX-512 and AVX-VNNI: dot products and conversions (Intel SDM volume 2).
+
+Operands come as the element type of today's LLVM (`<64 x i8>`) or as older ones have them (`<16 x i32>`): only their
+bytes count.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tlx.evaluate.float_functions import fma
+from tlx.evaluate.rounding import to_float
+from tlx.evaluate.site import CallSite, Factory, Run, Table, plain
+from tlx.evaluate.values import BFLOAT16, Array, DType, dtype_of
+from tlx.evaluate.x86_amx import flushed
+from tlx.ir.types import VectorType, scalar_of
+
+_Kind = DType | type[Any]
+
+
+def _dot(lhs: _Kind, rhs: _Kind, *, saturate: bool = False) -> Factory:
+    """`vpdp*`: each 32-bit lane of acc plus the products of the 4 bytes or 2 words in that lane."""
+    q = 4 // np.dtype(lhs).itemsize
+    unsigned = np.dtype(lhs).kind == np.dtype(rhs).kind == "u"
+    low, high = (0, (1 << 32) - 1) if unsigned else (-1 << 31, (1 << 31) - 1)
+
+    def run(acc: Array, a: Array, b: Array) -> Array:
+        products = a.view(lhs).astype(np.int64) * b.view(rhs).astype(np.int64)
+        sums = products.reshape(-1, q).sum(1)
+        if not saturate:
+            return acc + sums.astype(np.uint32)
+        start = acc.astype(np.int64) if unsigned else acc.view(np.int32).astype(np.int64)
+        return np.clip(start + sums, low, high).astype(np.uint32)
+
+    return plain(run)
+
+
+def _multiply_add(lhs: _Kind, rhs: _Kind, *, saturate: bool) -> Factory:
+    """`pmaddwd` (words to 32 bits) and `pmaddubsw` (u8 times s8, saturating at 16 bits)."""
+
+    def run(a: Array, b: Array) -> Array:
+        sums = (a.view(lhs).astype(np.int64) * b.view(rhs).astype(np.int64)).reshape(-1, 2).sum(1)
+        if saturate:
+            return np.clip(sums, -1 << 15, (1 << 15) - 1).astype(np.int16).view(np.uint16)
+        return sums.astype(np.uint32)
+
+    return plain(run)
+
+
+def _dot_bf16(acc: Array, a: Array, b: Array) -> Array:
+    """`vdpbf16ps`: odd products first, then even ones, each added with one rounding; subnormals are zeros."""
+    left = flushed(a.view(BFLOAT16).astype(np.float32)).reshape(-1, 2)
+    right = flushed(b.view(BFLOAT16).astype(np.float32)).reshape(-1, 2)
+    total = flushed(fma(left[:, 1], right[:, 1], flushed(acc)))
+    return flushed(fma(left[:, 0], right[:, 0], total))
+
+
+def _dot_f16(acc: Array, a: Array, b: Array) -> Array:
+    left = a.view(np.float16).astype(np.float32).reshape(-1, 2)
+    right = b.view(np.float16).astype(np.float32).reshape(-1, 2)
+    return fma(left[:, 0], right[:, 0], fma(left[:, 1], right[:, 1], acc))
+
+
+# Conversions ---------------------------------------------------------------------------------------------------------
+
+
+def _to_bf16(site: CallSite) -> Run:
+    """Floats to bfloat, to nearest even, subnormals as zeros; two operands: the second is the low half."""
+    dtype, count = _dtype(site), _count(site)
+
+    def run(*args: Array) -> Array:
+        numbers = flushed(np.concatenate(args[::-1])) if len(args) == 2 else flushed(args[0])
+        converted = to_float(numbers, BFLOAT16).view(dtype)
+        return np.concatenate((converted, np.zeros(count - len(converted), dtype)))
+
+    return run
+
+
+def _dtype(site: CallSite) -> DType:
+    return dtype_of(scalar_of(site.result))
+
+
+def _count(site: CallSite) -> int:
+    return site.result.count if isinstance(site.result, VectorType) else 1
+
+
+def _masked_to_bf16(site: CallSite) -> Run:
+    convert = _to_bf16(site)
+
+    def run(numbers: Array, passthru: Array, mask: Array) -> Array:
+        kept = np.concatenate((mask, np.ones(len(passthru) - len(mask), np.bool_)))
+        return np.where(kept, convert(numbers), passthru)
+
+    return run
+
+
+def _from_half(site: CallSite) -> Run:
+    count = _count(site)
+    return lambda a, *_: a.view(np.float16)[:count].astype(np.float32)
+
+
+def _to_half(site: CallSite) -> Run:
+    """`vcvtps2ph`; the rounding mode is taken for nearest even."""
+    dtype, count = _dtype(site), _count(site)
+
+    def run(a: Array, *_: object) -> Array:
+        converted = a.astype(np.float16).view(dtype)
+        return np.concatenate((converted, np.zeros(count - len(converted), dtype)))
+
+    return run
+
+
+_I8: Final = {"s": np.int8, "u": np.uint8}
+_I16: Final = {"s": np.int16, "u": np.uint16}
+_SIGNS: Final = [(a, b) for a in "su" for b in "su"]
+
+AVX: Final[Table] = {
+    "x86.avx512.vpdpbusd": _dot(np.uint8, np.int8),
+    "x86.avx512.vpdpbusds": _dot(np.uint8, np.int8, saturate=True),
+    "x86.avx512.vpdpwssd": _dot(np.int16, np.int16),
+    "x86.avx512.vpdpwssds": _dot(np.int16, np.int16, saturate=True),
+    **{f"x86.{v}.vpdpb{a}{b}d": _dot(_I8[a], _I8[b]) for v in ("avx2", "avx10") for a, b in _SIGNS},
+    **{f"x86.{v}.vpdpb{a}{b}ds": _dot(_I8[a], _I8[b], saturate=True) for v in ("avx2", "avx10") for a, b in _SIGNS},
+    **{f"x86.{v}.vpdpw{a}{b}d": _dot(_I16[a], _I16[b]) for v in ("avx2", "avx10") for a, b in _SIGNS},
+    **{f"x86.{v}.vpdpw{a}{b}ds": _dot(_I16[a], _I16[b], saturate=True) for v in ("avx2", "avx10") for a, b in _SIGNS},
+    "x86.sse2.pmadd.wd": _multiply_add(np.int16, np.int16, saturate=False),
+    "x86.avx2.pmadd.wd": _multiply_add(np.int16, np.int16, saturate=False),
+    "x86.avx512.pmaddw.d": _multiply_add(np.int16, np.int16, saturate=False),
+    "x86.ssse3.pmadd.ub.sw": _multiply_add(np.uint8, np.int8, saturate=True),
+    "x86.avx2.pmadd.ub.sw": _multiply_add(np.uint8, np.int8, saturate=True),
+    "x86.avx512.pmaddubs.w": _multiply_add(np.uint8, np.int8, saturate=True),
+    "x86.avx512bf16.dpbf16ps": plain(_dot_bf16),
+    "x86.avx10.vdpphps": plain(_dot_f16),
+    "x86.avx512bf16.cvtneps2bf16": _to_bf16,
+    "x86.avx512bf16.cvtne2ps2bf16": _to_bf16,
+    "x86.avx512bf16.mask.cvtneps2bf16": _masked_to_bf16,
+    "x86.vcvtneps2bf16128": _to_bf16,
+    "x86.vcvtneps2bf16256": _to_bf16,
+    "x86.vcvtph2ps": _from_half,
+    "x86.vcvtps2ph": _to_half,
+}
