@@ -277,7 +277,8 @@ class _Analysis:
         result = self._result(call, tensors, dims)
         for scalar in scalars:
             if scalar.type != result.element:
-                raise call.error(f"scalar is {scalar.type} and the tensor's elements are {result.element}", scalar)
+                message = f"scalar is {scalar.type} and the tensor's elements are {result.element}"
+                raise call.error(message, scalar, _declared(call, tensors))
         return TensorOp(call.instruction, call.intrinsic, tensors, dims, scalars, result)
 
     def _store(self, call: Call, tensors: tuple[Tensor, ...], dims: tuple[tuple[int, ...], ...]) -> TensorOp:

@@ -1,0 +1,16 @@
+; Blocked dimensions exist.
+;
+; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: block_dims_invalid.ll:14:73: error: reshape.block: dims <2> must be dimensions of x, 0 to 1
+; CHECK-NEXT: %u = call <18 x float> @llvm.tensor.reshape.block(token %t, <1 x i32> <i32 2>, <1 x i32> <i32 3>)
+; CHECK-NEXT: {{^ {72}\^~~~~~~$}}
+; CHECK-NEXT: block_dims_invalid.ll:12:3: note: x is 3x4 float
+; CHECK-NEXT: %t = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>,
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+
+define void @f(<12 x float> %v) {
+  %t = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %u = call <18 x float> @llvm.tensor.reshape.block(token %t, <1 x i32> <i32 2>, <1 x i32> <i32 3>)
+  ret void
+}

@@ -1,0 +1,10 @@
+; Blocks have at least one element.
+;
+; RUN: tlx verify %s 2>&1 | count 0
+
+define void @f(<12 x float> %v) {
+  %t = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %u = call <18 x float> @llvm.tensor.reshape.block(token %t, <1 x i32> <i32 1>, <1 x i32> <i32 3>)
+  ret void
+}

@@ -1,0 +1,9 @@
+; A flattened vector has as many elements as its shape says.
+;
+; RUN: tlx verify %s 2>&1 | count 0
+
+define void @f(<240 x float> %v) {
+  %t = call token @llvm.tensor.typeinfo(<240 x float> %v, <3 x i32> <i32 16, i32 5, i32 3>,
+      <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 3, i32 2, i32 1>)
+  ret void
+}

@@ -1,0 +1,9 @@
+; Loaded elements are of the types that tensors have.
+;
+; RUN: tlx verify %s 2>&1 | count 0
+
+define void @f(ptr %p) {
+  %t = call token @llvm.tensor.load(ptr elementtype(half) %p, <2 x i32> <i32 3, i32 4>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
+  ret void
+}

@@ -1,0 +1,21 @@
+; Batch extents of matmul's operands agree.
+;
+; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: matmul_batch_invalid.ll:19:3: error: matmul: batch extents differ: 2 of lhs and 3 of rhs
+; CHECK-NEXT: %c = call <18 x float> @llvm.tensor.matmul(token %a, token %b)
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+; CHECK-NEXT: matmul_batch_invalid.ll:15:3: note: lhs is 2x3x4 float
+; CHECK-NEXT: %a = call token @llvm.tensor.typeinfo(<24 x float> %v, <3 x i32> <i32 2, i32 3, i32 4>,
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+; CHECK-NEXT: matmul_batch_invalid.ll:17:3: note: rhs is 3x4x3 float
+; CHECK-NEXT: %b = call token @llvm.tensor.typeinfo(<36 x float> %w, <3 x i32> <i32 3, i32 4, i32 3>,
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+
+define void @f(<24 x float> %v, <36 x float> %w) {
+  %a = call token @llvm.tensor.typeinfo(<24 x float> %v, <3 x i32> <i32 2, i32 3, i32 4>,
+      <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 0, i32 0>)
+  %b = call token @llvm.tensor.typeinfo(<36 x float> %w, <3 x i32> <i32 3, i32 4, i32 3>,
+      <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 0, i32 0>)
+  %c = call <18 x float> @llvm.tensor.matmul(token %a, token %b)
+  ret void
+}

@@ -1,0 +1,14 @@
+; The accumulator has the extents of the product.
+;
+; RUN: tlx verify %s 2>&1 | count 0
+
+define void @f(<9 x i32> %u, <12 x i8> %v, <12 x i8> %w) {
+  %acc = call token @llvm.tensor.typeinfo(<9 x i32> %u, <2 x i32> <i32 3, i32 3>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %a = call token @llvm.tensor.typeinfo(<12 x i8> %v, <2 x i32> <i32 3, i32 4>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %b = call token @llvm.tensor.typeinfo(<12 x i8> %w, <2 x i32> <i32 4, i32 3>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %c = call <9 x i32> @llvm.tensor.smma(token %acc, token %a, token %b)
+  ret void
+}

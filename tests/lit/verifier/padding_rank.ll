@@ -1,0 +1,9 @@
+; Padding has one entry a dimension.
+;
+; RUN: tlx verify %s 2>&1 | count 0
+
+define void @f(<12 x float> %v) {
+  %t = call token @llvm.tensor.typeinfo(<12 x float> %v, <3 x i32> <i32 3, i32 2, i32 2>,
+      <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 0, i32 0>)
+  ret void
+}

@@ -1,0 +1,13 @@
+; Elements of a result are of the types that tensors have.
+;
+; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: result_element_type_invalid.ll:11:3: error: tovector: i128 is no element type of tensors: these are i1, i8, i16, i32, i64, half, bfloat, float, double
+; CHECK-NEXT: %u = call <12 x i128> @llvm.tensor.tovector(token %t)
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+
+define void @f(<12 x i64> %v) {
+  %t = call token @llvm.tensor.typeinfo(<12 x i64> %v, <2 x i32> <i32 3, i32 4>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %u = call <12 x i128> @llvm.tensor.tovector(token %t)
+  ret void
+}

@@ -1,0 +1,11 @@
+; A token operand stands for a tensor.
+;
+; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: token_none_invalid.ll:9:54: error: tovector: operand x is none, which stands for no tensor
+; CHECK-NEXT: %u = call <12 x float> @llvm.tensor.tovector(token none)
+; CHECK-NEXT: {{^ {53}\^~~~$}}
+
+define void @f() {
+  %u = call <12 x float> @llvm.tensor.tovector(token none)
+  ret void
+}

@@ -1,0 +1,8 @@
+; A pointer to a flattened tensor points to a vector.
+;
+; RUN: tlx verify %s 2>&1 | count 0
+
+define void @f(ptr %p) {
+  %t = call token @llvm.tensor.typeinfo(ptr byval(<12 x float>) %p, <2 x i32> <i32 3, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  ret void
+}
