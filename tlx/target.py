@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
-    from tlx.ir.module import Module
-    from tlx.lower.legalize.vector import DotEmitter
+    from tlx.ir.builder import Builder
+    from tlx.ir.module import Function, Module
+    from tlx.ir.values import Value
     from tlx.lower.stage import Context
+
+    DotEmitter = Callable[[Builder, Value, Value, Value], Value]
 
 Sign = Literal["s", "u", "f"]
 GROUP: Final = "tlx.legalize"
@@ -34,7 +37,8 @@ class Dot:
         accumulator: Element type of the accumulator by LLVM name.
         width: Products added to one accumulator element (VNNI factor).
         feature: Subtarget feature that gives it.
-        emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc.
+        emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
+            accumulator's lanes whose elements hold `width` operands each.
     """
 
     lhs: tuple[str, Sign]
@@ -97,9 +101,11 @@ class Target:
         dots: Dot-product instructions of the vector unit.
         matrix: Matrix unit, if there is one.
         caches: Cache sizes for blocking.
-        native_types: Element types (LLVM names) the vector unit multiplies and adds itself.
+        masked_bits: Element widths that masked loads and stores have instructions for.
+        fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
+        converts_half: Whether half is converted by an instruction; else by integer arithmetic.
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
-        legalize: The target's own legalisation, run in place of the vector one.
+        legalize_kernel: The target's own legalisation of a kernel, in place of the vector one.
         finish: Called once at the end, for module-wide parts such as constructors.
     """
 
@@ -111,9 +117,11 @@ class Target:
     dots: tuple[Dot, ...] = ()
     matrix: Matrix | None = None
     caches: Caches = Caches()
-    native_types: tuple[str, ...] = ("float", "double", "i32", "i64")
+    masked_bits: tuple[int, ...] = ()
+    fused: bool = False
+    converts_half: bool = False
     requires: tuple[str, ...] = ()
-    legalize: Callable[[Module, Context], None] | None = None
+    legalize_kernel: Callable[[Module, Function, Context], None] | None = None
     finish: Callable[[Module, Context], None] | None = None
 
     def __post_init__(self) -> None:

@@ -1,0 +1,39 @@
+"""Running a target's legalisation over all kernels, and taking away what is no longer needed."""
+
+from __future__ import annotations
+
+from tlx.ir.module import Function, Module
+from tlx.ir.reader import has_tensors
+from tlx.lower.legalize.vector import legalize_vector
+from tlx.lower.stage import Context
+from tlx.lower.to_tiles.tiles import STAGE_ATTRIBUTE
+from tlx.target import Target
+
+
+def legalize(module: Module, context: Context) -> None:
+    """Legalise every kernel, give kernels their features, drop the tensor declarations."""
+    step = context.target.legalize_kernel or legalize_vector
+    for function in module.functions:
+        if STAGE_ATTRIBUTE in function.signature.attributes:
+            step(module, function, context)
+            function.replace_attributes(kernel_attributes(function, context.target))
+    for declaration in list(module.declarations.values()):
+        if has_tensors(declaration.text):
+            module.remove(declaration)
+    if context.target.finish is not None:
+        context.target.finish(module, context)
+
+
+def kernel_attributes(function: Function, target: Target) -> str:
+    """Attributes of a kernel: its features, and what keeps LLVM from spoiling it.
+
+    `"no-builtins"` keeps packing loops from becoming calls of memcpy, `"min-legal-vector-width"` keeps 512-bit
+    registers whole on machines that prefer 256.
+    """
+    del function
+    words = ["nounwind", "noinline", '"no-builtins"']
+    if target.features:
+        words.append(f'"target-features"="{",".join(target.features)}"')
+        width = target.vector_bytes * 8
+        words.append(f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"')
+    return " ".join(words)

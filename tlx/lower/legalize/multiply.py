@@ -1,0 +1,153 @@
+"""acc += left @ right on registers.
+
+Register rule (measured): the smaller operand set is loaded first and held, the larger one is streamed, each piece right
+before the multiply-adds that use it. Left elements are broadcast:
+
+    hold right                                     hold left
+      b0 b1 b2 = load                                a0 a1 a2 = splat(load)
+      a = splat(load A[0]); acc00 += a*b0 ...        b = load B[0]; acc00 += a0*b; acc10 += a1*b ...
+      a = splat(load A[1]); acc10 += a*b0 ...        b = load B[1]; ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tlx.ir.builder import Builder
+from tlx.ir.types import BFLOAT, FloatType, Type, VectorType, bits_of
+from tlx.ir.values import Value
+from tlx.lower.legalize.conversions import convert_register
+from tlx.lower.legalize.operands import Left, LoadedLeft, Right
+from tlx.lower.legalize.registers import Registers
+from tlx.lower.legalize.shuffles import resized
+from tlx.target import Dot, Sign, Target
+
+MMA_SIGNS: Final[dict[str, tuple[Sign, Sign]]] = {
+    "umma": ("u", "u"),
+    "smma": ("s", "s"),
+    "mma": ("s", "s"),
+    "matmul": ("s", "s"),
+    "usmma": ("u", "s"),
+    "summa": ("s", "u"),
+}
+
+
+def multiply(b: Builder, target: Target, name: str, acc: Registers, left: Left, right: Right, k: int) -> Registers:
+    """The accumulator tile after the product.
+
+    Args:
+        b: Where to emit.
+        target: Its dot products are used where they are exactly this operation.
+        name: The mma intrinsic's name, which gives the signs.
+        acc: Accumulator tile.
+        left: Left operand, `acc.rows` x `k`.
+        right: Right operand, `k` x `acc.cols`.
+        k: Positions along K.
+    """
+    signs: tuple[Sign, Sign] = ("f", "f") if isinstance(acc.element, FloatType) else MMA_SIGNS[name]
+    dot = _dot(target, acc, left, right, signs, k)
+    if dot is not None:
+        return _by_dot(b, acc, left, right, k, dot)
+    return _by_fma(b, target, acc, left, right, k, signs)
+
+
+def _dot(target: Target, acc: Registers, left: Left, right: Right, signs: tuple[Sign, Sign], k: int) -> Dot | None:
+    if isinstance(left, LoadedLeft) and not left.has_words:
+        return None
+    wanted = ((str(left.element), signs[0]), (str(right.element), signs[1]), str(acc.element))
+    for dot in target.usable_dots:
+        if (dot.lhs, dot.rhs, dot.accumulator) == wanted and k % dot.width == 0:
+            return dot
+    return None
+
+
+def _by_dot(b: Builder, acc: Registers, left: Left, right: Right, k: int, dot: Dot) -> Registers:
+    for group in range(k // dot.width):
+        acc = _step(
+            b,
+            acc,
+            lambda row, g=group: left.word(b, row, g, dot.width),
+            lambda chunk, g=group: right.words(b, g, chunk, dot.width),
+            lambda c, x, y: _whole(b, c, x, y, acc.lanes, dot),
+        )
+    return acc
+
+
+def _whole(b: Builder, acc: Value, x: Value, y: Value, lanes: int, dot: Dot) -> Value:
+    """A dot product on whole registers: narrower ones are widened and cut again."""
+    assert isinstance(acc.type, VectorType)
+    count = acc.type.count
+    if count == lanes:
+        return dot.emit(b, acc, x, y)
+    wide = [resized(b, v, lanes) for v in (acc, x, y)]
+    return resized(b, dot.emit(b, *wide), count)
+
+
+def _by_fma(
+    b: Builder, target: Target, acc: Registers, left: Left, right: Right, k: int, signs: tuple[Sign, Sign]
+) -> Registers:
+    def scalar(row: int, at: int) -> Value:
+        return _widened(b, target, left.scalar(b, row, at), left.element, acc.element, signs[0])
+
+    def vector(chunk: int, at: int) -> Value:
+        return _widened(b, target, right.vector(b, at, chunk), right.element, acc.element, signs[1])
+
+    def accumulate(c: Value, x: Value, y: Value) -> Value:
+        if not isinstance(acc.element, FloatType):
+            return b.binary("add", c, b.binary("mul", x, y))
+        name = "llvm.fma" if target.fused else "llvm.fmuladd"
+        return b.call_intrinsic(name, [c.type], c.type, [x, y, c], "acc")
+
+    for at in range(k):
+        acc = _step(b, acc, lambda row, p=at: scalar(row, p), lambda chunk, p=at: vector(chunk, p), accumulate)
+    return acc
+
+
+def _widened(b: Builder, target: Target, value: Value, element: Type, to: Type, sign: Sign) -> Value:
+    """An operand (scalar or register) in the accumulator's type."""
+    if element == to:
+        return value
+    vector = value if isinstance(value.type, VectorType) else b.splat(value, 1)
+    opcode = "fpext" if element == BFLOAT or isinstance(element, FloatType) else ("zext" if sign == "u" else "sext")
+    if bits_of(element) > bits_of(to):
+        opcode = "fptrunc" if isinstance(element, FloatType) else "trunc"
+    wide = convert_register(b, target, opcode, vector, element, to)
+    return wide if vector is value else b.extract_element(wide, 0)
+
+
+def _step(
+    b: Builder,
+    acc: Registers,
+    scalar: Callable[[int], Value],
+    vector: Callable[[int], Value],
+    accumulate: Callable[[Value, Value, Value], Value],
+) -> Registers:
+    """One position (or group) of K for all registers of the tile."""
+    rows, chunks = acc.rows, len(acc.regs[0])
+    regs = [list(row) for row in acc.regs]
+    splats: dict[int, dict[int, Value]] = {}
+
+    def left(row: int, chunk: int) -> Value:
+        type_ = acc.regs[row][chunk].type
+        assert isinstance(type_, VectorType)
+        known = splats.setdefault(row, {})
+        if 0 not in known:
+            known[0] = scalar(row)
+        if type_.count not in known:
+            known[type_.count] = b.splat(known[0], type_.count)
+        return known[type_.count]
+
+    if rows <= chunks:
+        for row in range(rows):
+            left(row, 0)
+        for chunk in range(chunks):
+            y = vector(chunk)
+            for row in range(rows):
+                regs[row][chunk] = accumulate(regs[row][chunk], left(row, chunk), y)
+    else:
+        ys = [vector(chunk) for chunk in range(chunks)]
+        for row in range(rows):
+            for chunk in range(chunks):
+                regs[row][chunk] = accumulate(regs[row][chunk], left(row, chunk), ys[chunk])
+    return Registers(acc.element, acc.rows, acc.cols, acc.lanes, tuple(tuple(r) for r in regs))

@@ -1,0 +1,91 @@
+"""Tiles as lists of vector registers.
+
+    8x40 float, 16 lanes          regs[row] = [<16 x float>, <16 x float>, <8 x float>]
+
+bfloat registers are vectors of i16: no LLVM before 19 selects code for vectors of bfloat, and no unit but a dot product
+computes with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tlx.ir.types import BFLOAT, I16, Type, VectorType
+from tlx.ir.values import Aggregate, Constant, ConstFloat, ConstInt, Keyword, Splat, Value, const_vector, zero
+
+
+def storage(element: Type) -> Type:
+    """The element type a register of these elements has."""
+    return I16 if element == BFLOAT else element
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """A rows x cols tile in registers of at most `lanes` elements, row by row.
+
+    Attributes:
+        element: Element type, which may be bfloat.
+        regs: The registers of each row.
+    """
+
+    element: Type
+    rows: int
+    cols: int
+    lanes: int
+    regs: tuple[tuple[Value, ...], ...]
+
+    def map(self, element: Type, change: Callable[[Value], Value]) -> Registers:
+        """The tile with every register changed."""
+        regs = tuple(tuple(change(r) for r in row) for row in self.regs)
+        return Registers(element, self.rows, self.cols, self.lanes, regs)
+
+    def flat(self) -> list[Value]:
+        """All registers, row by row."""
+        return [r for row in self.regs for r in row]
+
+    def replaced(self, flat: Sequence[Value]) -> Registers:
+        """The tile with other registers, given as by `flat`."""
+        chunks = len(self.regs[0])
+        rows = tuple(tuple(flat[i * chunks : (i + 1) * chunks]) for i in range(self.rows))
+        return Registers(self.element, self.rows, self.cols, self.lanes, rows)
+
+
+def widths(cols: int, lanes: int) -> list[int]:
+    """Elements of each register of a row."""
+    full, rest = divmod(cols, lanes)
+    return [lanes] * full + ([rest] if rest else [])
+
+
+def constant_registers(value: Constant, element: Type, rows: int, cols: int, lanes: int) -> Registers:
+    """The registers of a constant flattened vector.
+
+    Raises:
+        ValueError: The constant is none that has elements.
+    """
+    kept = storage(element)
+
+    def piece(start: int, size: int) -> Value:
+        if isinstance(value, Keyword):
+            if value.word == "zeroinitializer":
+                return zero(VectorType(size, kept))
+            return Keyword(VectorType(size, kept), value.word)
+        if isinstance(value, Splat):
+            return const_vector([_stored(value.element, kept)] * size)
+        if isinstance(value, Aggregate):
+            return const_vector([_stored(e, kept) for e in value.elements[start : start + size]])
+        msg = f"no elements in constant {value}"
+        raise ValueError(msg)
+
+    sizes = widths(cols, lanes)
+    regs = tuple(tuple(piece(row * cols + j * lanes, size) for j, size in enumerate(sizes)) for row in range(rows))
+    return Registers(element, rows, cols, lanes, regs)
+
+
+def _stored(value: Value, kept: Type) -> Value:
+    """A scalar constant as it is kept in a register (bfloat as its bits)."""
+    if value.type == kept:
+        return value
+    if isinstance(value, ConstFloat) and value.spelling.startswith("0xR"):
+        return ConstInt(kept, int(value.spelling[3:], 16))
+    return zero(kept)

@@ -1,0 +1,325 @@
+"""Legalising a kernel's tile operations to vector registers.
+
+Every flattened tile value becomes a list of registers; phis become one phi a register; loads, stores and products become
+instructions on registers. Rewrite, 2x32 accumulator with 16 lanes:
+
+    %acc = phi <64 x float> [ zeroinitializer, %e ], [ %n, %l ]     four phis of <16 x float>
+    %t = typeinfo(%acc, <2, 32>)
+    %a = load(%pa, <2, 1>)  %b = load(%pb, <1, 32>)           ->    2 loads of B, 2 scalar loads of A, 2 splats
+    %n = smma(%t, %a, %b)                                           4 llvm.fma.v16f32
+"""
+
+from __future__ import annotations
+
+from tlx.diagnostics import LoweringError
+from tlx.ir.builder import Builder
+from tlx.ir.instructions import BINARY, CASTS
+from tlx.ir.module import Block, Function, Instruction, Module
+from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
+from tlx.ir.types import Type, VectorType, bits_of, scalar_of
+from tlx.ir.values import Constant, Keyword, Local, Value
+from tlx.lower.legalize.conversions import convert_register
+from tlx.lower.legalize.memory import load_tile, store_tile
+from tlx.lower.legalize.multiply import MMA_SIGNS, multiply
+from tlx.lower.legalize.operands import (
+    Left,
+    LoadedLeft,
+    LoadedRight,
+    RegistersLeft,
+    RegistersRight,
+    Right,
+    VnniRight,
+)
+from tlx.lower.legalize.registers import Registers, constant_registers
+from tlx.lower.legalize.shuffles import block_rows, relaned, transposed
+from tlx.lower.stage import Context
+from tlx.target import Target
+
+
+class TileLegalizer:
+    """Legalises one kernel. A target with a matrix unit overrides what it does better.
+
+    Attributes:
+        b: Builder at the place of the instruction at hand.
+        tiles: Registers of every flattened vector so far, by name.
+    """
+
+    def __init__(self, module: Module, function: Function, context: Context) -> None:
+        self.module = module
+        self.function = function
+        self.context = context
+        self.target: Target = context.target
+        self.tensors: FunctionTensors = analyse(module, function)
+        self.b = Builder(module, function)
+        self.tiles: dict[str, Registers] = {}
+        self.phis: list[tuple[Instruction, list[Instruction]]] = []
+        self.shapes = self._tile_shapes()
+
+    def run(self) -> None:
+        """Legalise the function in place."""
+        for block in self._in_order():
+            instructions = block.instructions
+            block.instructions = []
+            self.b.at_end(block)
+            for instruction in instructions:
+                if not self.legalise(instruction):
+                    self.b.block.instructions.append(instruction)
+                    self.b.index = len(self.b.block.instructions)
+        self._finish_phis()
+
+    # What the flattened vectors are ----------------------------------------------------------------------------
+
+    def lanes(self, element: Type) -> int:
+        """Elements per register."""
+        return max(1, self.target.vector_bytes * 8 // bits_of(element))
+
+    def _tile_shapes(self) -> dict[str, tuple[Type, int, int]]:
+        """Element type, rows and columns of every flattened tile value, by name.
+
+        A vector has the shape that the operation that made it, or the typeinfo that reads it, says.
+        """
+        shapes: dict[str, tuple[Type, int, int]] = {}
+        for name, type_ in self.tensors.result_types().items():
+            shapes[name] = type_.element, type_.shape[0], type_.count // type_.shape[0]
+        for tensor in self.tensors.tokens.values():
+            if tensor.kind == "value" and isinstance(tensor.source, Local):
+                type_ = tensor.type
+                shapes.setdefault(tensor.source.name, (type_.element, type_.shape[0], type_.count // type_.shape[0]))
+        return self._spread(shapes)
+
+    def _spread(self, shapes: dict[str, tuple[Type, int, int]]) -> dict[str, tuple[Type, int, int]]:
+        """Carry shapes through phis, casts and arithmetic, both ways."""
+        changed = True
+        while changed:
+            changed = False
+            for instruction in self.function.instructions():
+                if instruction.opcode not in BINARY | CASTS | {"phi", "select", "fneg", "freeze"}:
+                    continue
+                names = [o.name for o in instruction.operands if isinstance(o, Local) and _is_vector(o.type)]
+                group = [*names, *([instruction.result] if instruction.result and _is_vector(instruction.type) else [])]
+                known = next((shapes[n] for n in group if n in shapes), None)
+                for value in [*instruction.operands, *([instruction.value] if instruction.result else [])]:
+                    if known and isinstance(value, Local) and _is_vector(value.type) and value.name not in shapes:
+                        shapes[value.name] = scalar_of(value.type), known[1], known[2]
+                        changed = True
+        return shapes
+
+    def _in_order(self) -> list[Block]:
+        """Blocks in an order in which definitions come before uses (phis aside): the text's."""
+        return list(self.function.blocks)
+
+    # One instruction -------------------------------------------------------------------------------------------
+
+    def legalise(self, instruction: Instruction) -> bool:
+        """Emit what an instruction becomes; False leaves it as it is."""
+        op = self.tensors.op_of(instruction)
+        if op is not None:
+            self.operation(op)
+            return True
+        if instruction.result is not None and instruction.result in self.tensors.tokens:
+            return True
+        if instruction.result is not None and instruction.result in self.shapes:
+            self.plain(instruction)
+            return True
+        return False
+
+    def operation(self, op: TensorOp) -> None:
+        """Legalise a tensor operation."""
+        name = op.intrinsic.name
+        if name == "store":
+            self.store(op)
+        elif name in MMA_SIGNS:
+            self.set(op.instruction, self.mma(op))
+        elif name == "tovector":
+            self.set(op.instruction, self.registers(op.tensors[0]))
+        elif name == "transpose":
+            self.set(op.instruction, self.transpose(op))
+        elif name == "reshape.block":
+            self.set(op.instruction, self.block(op))
+        elif name == "broadcast":
+            self.set(op.instruction, self.broadcast(op))
+        elif name != "reshape.permute":
+            raise LoweringError(f"{op.intrinsic.full_name} is no tile operation", op.instruction.span)
+
+    def set(self, instruction: Instruction, tile: Registers) -> None:
+        """Note the registers of a result."""
+        if instruction.result is not None:
+            self.tiles[instruction.result] = tile
+
+    def flat(self, value: Value, element: Type, rows: int, cols: int) -> Registers:
+        """Registers of a flattened vector, seen as rows x cols."""
+        lanes = self.lanes(element)
+        if isinstance(value, Constant):
+            return constant_registers(value, element, rows, cols, lanes)
+        assert isinstance(value, Local)
+        tile = self.tiles[value.name]
+        if (tile.rows, tile.cols) != (rows, cols):
+            tile = self._reshaped(tile, rows, cols)
+        return tile
+
+    def _reshaped(self, tile: Registers, rows: int, cols: int) -> Registers:
+        """The same flattened vector as a tile of other extents, where registers need not be cut."""
+        if tile.rows == 1:
+            lanes = min(tile.lanes, cols)
+            pieces = relaned(self.b, tile, lanes).flat()
+            if cols % lanes == 0:
+                return Registers(tile.element, rows, cols, lanes, _chunked(pieces, cols // lanes))
+        if rows == 1 and tile.cols % tile.lanes == 0:
+            return Registers(tile.element, 1, cols, tile.lanes, (tuple(tile.flat()),))
+        msg = f"a {tile.rows}x{tile.cols} tile is read as {rows}x{cols}"
+        raise LoweringError(msg, self.function.span)
+
+    def registers(self, tensor: Tensor) -> Registers:
+        """Registers of a token, rows and columns in memory order."""
+        type_ = tensor.type
+        if tensor.kind == "value":
+            return self.flat(tensor.source, type_.element, type_.shape[0], type_.count // type_.shape[0])
+        return load_tile(self.b, self.target, tensor.source, type_, tensor.pitches, self.lanes(type_.element))
+
+    # Tile operations -------------------------------------------------------------------------------------------
+
+    def store(self, op: TensorOp) -> None:
+        """A tile to memory."""
+        assert op.pointer is not None
+        tensor = op.tensors[0]
+        store_tile(self.b, self.target, op.pointer, self.registers(tensor), tensor.type, op.pitches)
+
+    def mma(self, op: TensorOp) -> Registers:
+        """A tile product."""
+        acc_tensor, lhs, rhs = op.tensors
+        acc = relaned(self.b, self.registers(acc_tensor), self.lanes(acc_tensor.type.element))
+        k = lhs.type.extents[1]
+        return multiply(self.b, self.target, op.intrinsic.name, acc, self.left(lhs), self.right(rhs, acc.lanes), k)
+
+    def left(self, tensor: Tensor) -> Left:
+        """The left operand of a product."""
+        if tensor.kind != "value" and not tensor.type.is_padded:
+            return LoadedLeft(tensor.source, tensor.type, tensor.pitches)
+        tile = self.registers(tensor)
+        return RegistersLeft(tile if tensor.type.is_row_major else transposed(self.b, tile))
+
+    def right(self, tensor: Tensor, lanes: int) -> Right:
+        """The right operand of a product, in registers of the accumulator's lanes."""
+        vnni = self._vnni(tensor)
+        if vnni is not None:
+            source, factor = vnni
+            return VnniRight(source.source, tensor.type.element, tensor.type.extents[1], factor, lanes)
+        if tensor.kind != "value" and tensor.type.is_row_major:
+            return LoadedRight(self.target, tensor.source, tensor.type, tensor.pitches, lanes)
+        tile = self.registers(tensor)
+        tile = tile if tensor.type.is_row_major else transposed(self.b, tile)
+        return RegistersRight(relaned(self.b, tile, lanes))
+
+    def _vnni(self, tensor: Tensor) -> tuple[Tensor, int] | None:
+        """The packed load behind a token, and its VNNI factor, if the token is a packed tile."""
+        if tensor.kind != "value" or not isinstance(tensor.source, Local):
+            return None
+        name = tensor.source.name
+        op = next((o for o in self.tensors.ops if o.instruction.result == name), None)
+        if op is None or op.intrinsic.name != "reshape.permute":
+            return None
+        source = op.tensors[0]
+        if source.kind == "value" or source.type.rank != 3 or op.dims[0] != (0, 2, 1):
+            raise LoweringError("reshape.permute of this form is no tile operation", op.instruction.span)
+        return source, source.type.shape[2]
+
+    def transpose(self, op: TensorOp) -> Registers:
+        """A tile stored in the other order."""
+        tensor = op.tensors[0]
+        tile = self.registers(tensor)
+        assert op.result is not None
+        return tile if op.result.layout == tensor.type.layout else transposed(self.b, tile)
+
+    def block(self, op: TensorOp) -> Registers:
+        """`reshape.block` of the rows: VNNI packing."""
+        tensor = op.tensors[0]
+        if op.dims[0] != (0,):
+            raise LoweringError("reshape.block of other dimensions than rows is no tile operation", op.instruction.span)
+        width = op.dims[1][0]
+        tile = self.registers(tensor)
+        if not tensor.type.is_row_major:
+            tile = transposed(self.b, tile)
+        return block_rows(self.b, relaned(self.b, tile, max(1, self.lanes(tile.element) // width)), width)
+
+    def broadcast(self, op: TensorOp) -> Registers:
+        """A row or a column stretched to a tile."""
+        assert op.result is not None
+        rows, cols = op.result.shape
+        tile = self.registers(op.tensors[0])
+        if tile.rows == 1 and tile.cols == cols:
+            return Registers(tile.element, rows, cols, tile.lanes, tile.regs * rows)
+        if tile.cols != 1 or tile.rows != rows or op.dims[1] != (0, 1):
+            raise LoweringError("broadcast of this form is no tile operation", op.instruction.span)
+        lanes = self.lanes(tile.element)
+        regs: list[tuple[Value, ...]] = []
+        for row in tile.regs:
+            widths = [min(lanes, cols - j) for j in range(0, cols, lanes)]
+            regs.append(tuple(self.b.shuffle(row[0], None, [0] * w) for w in widths))
+        return Registers(tile.element, rows, cols, lanes, tuple(regs))
+
+    # Ordinary instructions on flattened tiles ------------------------------------------------------------------
+
+    def plain(self, instruction: Instruction) -> None:
+        """Legalise an ordinary instruction whose result is a flattened tile."""
+        if instruction.result is None:
+            return
+        element, rows, cols = self.shapes[instruction.result]
+        if instruction.opcode == "phi":
+            self.phi(instruction, element, rows, cols)
+        elif instruction.opcode in CASTS:
+            self.set(instruction, self._cast(instruction, rows, cols))
+        elif instruction.opcode in BINARY:
+            self.set(instruction, self._binary(instruction, element, rows, cols))
+        else:
+            raise LoweringError(f"'{instruction.opcode}' on a tile is not legalised", instruction.span)
+
+    def phi(self, instruction: Instruction, element: Type, rows: int, cols: int) -> None:
+        """One phi a register; their operands are filled in at the end."""
+        sample = constant_registers(_zero_of(instruction.type), element, rows, cols, self.lanes(element))
+        made: list[Instruction] = []
+        for register in sample.flat():
+            made.append(self.b.emit("phi", register.type, [], f"phi {register.type} ", instruction.result or ""))
+        self.phis.append((instruction, made))
+        self.set(instruction, sample.replaced([m.value for m in made]))
+
+    def _finish_phis(self) -> None:
+        for phi, made in self.phis:
+            element, rows, cols = self.shapes[phi.result or ""]
+            for value, block in phi.incoming:
+                tile = self.flat(value, element, rows, cols)
+                for instruction, register in zip(made, tile.flat(), strict=True):
+                    separator = ", " if instruction.operands else ""
+                    instruction.text += f"{separator}[ {register}, %{block} ]"
+                    instruction.operands += [register, self.function.block(block).value]
+
+    def _cast(self, instruction: Instruction, rows: int, cols: int) -> Registers:
+        source = scalar_of(instruction.operands[0].type)
+        to = scalar_of(instruction.type)
+        tile = self.flat(instruction.operands[0], source, rows, cols)
+        tile = relaned(self.b, tile, min(self.lanes(source), self.lanes(to)))
+        return tile.map(to, lambda r: convert_register(self.b, self.target, instruction.opcode, r, source, to))
+
+    def _binary(self, instruction: Instruction, element: Type, rows: int, cols: int) -> Registers:
+        left, right = (self.flat(o, element, rows, cols) for o in instruction.operands)
+        lanes = min(left.lanes, right.lanes)
+        left, right = relaned(self.b, left, lanes), relaned(self.b, right, lanes)
+        flags = " ".join(instruction.flags)
+        pairs = zip(left.flat(), right.flat(), strict=True)
+        return left.replaced([self.b.binary(instruction.opcode, x, y, "t", flags) for x, y in pairs])
+
+
+def legalize_vector(module: Module, function: Function, context: Context) -> None:
+    """Legalise one kernel for a target's vector unit."""
+    TileLegalizer(module, function, context).run()
+
+
+def _zero_of(type_: Type) -> Constant:
+    return Keyword(type_, "zeroinitializer")
+
+
+def _is_vector(type_: Type) -> bool:
+    return isinstance(type_, VectorType)
+
+
+def _chunked(registers: list[Value], size: int) -> tuple[tuple[Value, ...], ...]:
+    return tuple(tuple(registers[i : i + size]) for i in range(0, len(registers), size))

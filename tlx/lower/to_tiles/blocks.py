@@ -1,0 +1,56 @@
+"""Cutting M, N and K into tiles: full ones, and edges as padding or smaller tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`count` equal tiles of `size` from `start` on; the last `padding` positions of each hold no data."""
+
+    start: int
+    count: int
+    size: int
+    padding: int = 0
+
+    @property
+    def data(self) -> int:
+        """Positions of a tile that hold data."""
+        return self.size - self.padding
+
+
+def row_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
+    """Tiles along M.
+
+    A matrix unit has one tile shape: the last tile is padded. Vector code splits M evenly, so that two tile heights
+    occur that differ by one: 100 rows by 8 are 9 tiles of 8 and 4 of 7.
+    """
+    if recipe.unit == "matrix":
+        return _padded(gemm.m, recipe.mr, recipe.mr)
+    tiles = -(-gemm.m // recipe.mr)
+    height, taller = divmod(gemm.m, tiles)
+    ranges = [Range(0, taller, height + 1)] if taller else []
+    return [*ranges, Range(taller * (height + 1), tiles - taller, height)]
+
+
+def column_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
+    """Panels along N: full ones, and one as narrow as whole registers allow, padded."""
+    return _padded(gemm.n, recipe.nr, recipe.nr if recipe.unit == "matrix" else recipe.lanes)
+
+
+def k_passes(gemm: Gemm, recipe: Recipe) -> list[Range]:
+    """Passes over K: equal ones, and a shorter last one."""
+    return _padded(gemm.k, recipe.kc, 1)
+
+
+def _padded(extent: int, size: int, granule: int) -> list[Range]:
+    full, rest = divmod(extent, size)
+    ranges = [Range(0, full, size)] if full else []
+    if rest:
+        rounded = -(-rest // granule) * granule
+        ranges.append(Range(full * size, 1, rounded, rounded - rest))
+    return ranges

@@ -1,0 +1,288 @@
+"""The kernel of a matrix product: cache blocks, packing, register tiles.
+
+for columns in panels of B, nc at a time          jc
+  for a part of K                                 pc
+    pack B's panels
+    for rows of A, mc at a time                   ic
+      pack A's rows, where they need it
+      for each panel, for each row tile           jr, ir   (matrix unit: ir, jr)
+        acc = 0 | Acc | C                         (+ correction of the xor trick)
+        for k: acc += A[tile, k] @ B[k, panel]
+        C[tile, panel] = acc
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tlx.ir.module import Function, Module
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I64, Type, VectorType
+from tlx.ir.values import Value, const_int, zero
+from tlx.lower.to_tiles.blocks import Range, column_ranges, k_passes, row_ranges
+from tlx.lower.to_tiles.pack import Packing, column_sums, load_vnni, pack_a_tile, pack_b_panel, row_sums
+from tlx.lower.to_tiles.problem import Gemm, View
+from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.scratch import Scratch
+from tlx.lower.to_tiles.tiles import convert, new_kernel, tile
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """A part of K: from `start` on, `size` positions; the first pass starts the sums, others go on with C."""
+
+    start: Value
+    size: int
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What the inner loops work on: a part of K, some panels from column `column` on, some row tiles from `row` on."""
+
+    part: _Pass
+    columns: Range
+    column: Value
+    panels: Value
+    rows: Range
+    row: Value
+    tiles: Value
+
+
+def gemm_kernel(module: Module, gemm: Gemm, recipe: Recipe) -> Function:
+    """Add the kernel for a product to the module: a function of pointers to C, A, B and, if it has one, Acc."""
+    parameters: list[tuple[str, Type, str]] = [
+        ("c", gemm.c.element, "" if gemm.acc else "noalias"),
+        ("a", gemm.a.element, ""),
+        ("b", gemm.b.element, ""),
+    ]
+    if gemm.acc:
+        parameters.append(("acc", gemm.acc.element, ""))
+    function = new_kernel(module, gemm.kernel_name, parameters)
+    _Kernel(TensorBuilder(module, function), gemm, recipe).emit()
+    return function
+
+
+class _Kernel:
+    """Emits one kernel."""
+
+    def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe) -> None:
+        self.b = b
+        self.gemm = gemm
+        self.recipe = recipe
+        pointers = [argument.value for argument in b.function.arguments]
+        self.c, self.a, self.b_in = pointers[:3]
+        self.acc = pointers[3] if gemm.acc else None
+        step, lanes = recipe.kstep, recipe.lanes
+        flip_a, flip_b = recipe.correction == "columns", recipe.correction == "rows"
+        self.packing_a = Packing(gemm.a, recipe.operand_a, gemm.lhs_sign, 1, step, flip_a, lanes)
+        self.packing_b = Packing(gemm.b, recipe.operand_b, gemm.rhs_sign, recipe.width, step, flip_b, lanes)
+        self.columns = column_ranges(gemm, recipe)
+        self.rows = row_ranges(gemm, recipe)
+        self.panel_a: Value | None = None
+        self.panel_b: Value | None = None
+        self.sums: Value | None = None
+
+    def emit(self) -> None:
+        """The whole function body."""
+        scratch = Scratch()
+        self._make_buffers(scratch)
+        for columns in self.columns:
+            for parts in k_passes(self.gemm, self.recipe):
+                self._passes(columns, parts)
+        scratch.release(self.b)
+        self.b.ret()
+
+    def _make_buffers(self, scratch: Scratch) -> None:
+        recipe = self.recipe
+        depth = self.packing_b.depth(min(recipe.kc, self.gemm.k))
+        names: list[str] = []
+        if recipe.pack_b:
+            width = max(min(self._panels(c), c.count) * c.size for c in self.columns)
+            scratch.reserve(recipe.operand_b, depth * width)
+            names.append("panel_b")
+        if recipe.pack_a:
+            height = max(min(self._tiles(r), r.count) * r.size for r in self.rows)
+            scratch.reserve(recipe.operand_a, depth * height)
+            names.append("panel_a")
+        if recipe.correction == "columns":
+            scratch.reserve(recipe.accumulator, max(min(self._panels(c), c.count) * c.size for c in self.columns))
+            names.append("sums")
+        elif recipe.correction == "rows":
+            scratch.reserve(recipe.accumulator, max(min(self._tiles(r), r.count) * r.size for r in self.rows))
+            names.append("sums")
+        for name, pointer in zip(names, scratch.allocate(self.b), strict=True):
+            setattr(self, name, pointer)
+
+    def _panels(self, columns: Range) -> int:
+        """Panels of a range that are packed at a time."""
+        return max(1, self.recipe.nc // columns.size)
+
+    def _tiles(self, rows: Range) -> int:
+        """Row tiles of a range that are worked on at a time."""
+        return max(1, self.recipe.mc // rows.size)
+
+    # Loops around the tiles ------------------------------------------------------------------------------------
+
+    def _passes(self, columns: Range, parts: Range) -> None:
+        b = self.b
+        first = parts.start == 0
+        if first:
+            self._column_blocks(columns, _Pass(const_int(I64, 0), parts.size, True))
+        count = parts.count - first
+        if count:
+            with b.loop(int(first), parts.count, name="pc") as loop:
+                start = b.add(b.mul(loop.index, parts.size), parts.start)
+                self._column_blocks(columns, _Pass(start, parts.data, False))
+
+    def _column_blocks(self, columns: Range, part: _Pass) -> None:
+        b = self.b
+        step = self._panels(columns)
+        with b.loop(0, columns.count, step, name="jc") as loop:
+            panels = b.umin(b.sub(const_int(I64, columns.count), loop.index), step) if step > 1 else const_int(I64, 1)
+            column = b.add(b.mul(loop.index, columns.size), columns.start)
+            if self.recipe.pack_b:
+                self._pack_b(columns, part, column, panels)
+            for rows in self.rows:
+                self._row_blocks(rows, part, columns, column, panels)
+
+    def _row_blocks(self, rows: Range, part: _Pass, columns: Range, column: Value, panels: Value) -> None:
+        b = self.b
+        step = self._tiles(rows)
+        with b.loop(0, rows.count, step, name="ic") as loop:
+            tiles = b.umin(b.sub(const_int(I64, rows.count), loop.index), step) if step > 1 else const_int(I64, 1)
+            row = b.add(b.mul(loop.index, rows.size), rows.start)
+            block = _Block(part, columns, column, panels, rows, row, tiles)
+            if self.recipe.pack_a:
+                self._pack_a(block)
+            self._tile_loops(block)
+
+    def _tile_loops(self, block: _Block) -> None:
+        b = self.b
+        if self.recipe.unit == "matrix":
+            with b.loop(0, block.tiles, name="ir", runs=True) as i, b.loop(0, block.panels, name="jr", runs=True) as j:
+                self._tile(block, i.index, j.index)
+            return
+        with b.loop(0, block.panels, name="jr", runs=True) as j, b.loop(0, block.tiles, name="ir", runs=True) as i:
+            self._tile(block, i.index, j.index)
+
+    # Packing ---------------------------------------------------------------------------------------------------
+
+    def _pack_b(self, columns: Range, part: _Pass, column: Value, panels: Value) -> None:
+        b, recipe, view = self.b, self.recipe, self.gemm.b
+        depth = self.packing_b.depth(part.size)
+        with b.loop(0, panels, name="jp", runs=True) as loop:
+            at = b.mul(b.add(column, b.mul(loop.index, columns.size)), view.col_stride)
+            source = b.gep(view.element, self.b_in, b.add(at, b.mul(part.start, view.row_stride)))
+            assert self.panel_b is not None
+            panel = b.gep(recipe.operand_b, self.panel_b, b.mul(loop.index, depth * columns.size))
+            pack_b_panel(b, self.packing_b, source, panel, columns, part.size)
+            if recipe.correction == "columns":
+                assert self.sums is not None
+                out = b.gep(recipe.accumulator, self.sums, b.mul(loop.index, columns.size))
+                groups = depth // recipe.width
+                column_sums(b, panel, out, columns.size, groups, recipe.width, recipe.accumulator)
+
+    def _pack_a(self, block: _Block) -> None:
+        b, recipe, view = self.b, self.recipe, self.gemm.a
+        depth = self.packing_a.depth(block.part.size)
+        assert self.panel_a is not None
+        with b.loop(0, block.tiles, name="ip", runs=True) as loop:
+            row = b.add(block.row, b.mul(loop.index, block.rows.size))
+            at = b.add(b.mul(row, view.row_stride), b.mul(block.part.start, view.col_stride))
+            panel = b.gep(recipe.operand_a, self.panel_a, b.mul(loop.index, block.rows.size * depth))
+            pack_a_tile(b, self.packing_a, b.gep(view.element, self.a, at), panel, block.rows, block.part.size)
+            if recipe.correction == "rows":
+                assert self.sums is not None
+                out = b.gep(recipe.accumulator, self.sums, b.mul(loop.index, block.rows.size))
+                size = block.rows.size
+                row_sums(b, panel, out, size, depth, recipe.width, recipe.lanes, recipe.accumulator)
+
+    # One register tile -----------------------------------------------------------------------------------------
+
+    def _tile(self, block: _Block, i: Value, j: Value) -> None:
+        b, recipe, gemm = self.b, self.recipe, self.gemm
+        row = b.add(block.row, b.mul(i, block.rows.size), "row")
+        column = b.add(block.column, b.mul(j, block.columns.size), "col")
+        a = self._a_address(block, i, row)
+        rhs = self._b_address(block, j, column)
+        start = self._start(block, (i, j), (row, column))
+        steps = -(-block.part.size // recipe.kstep)
+        with b.loop(0, steps, carry=[start], name="k") as loop:
+            k = b.mul(loop.index, recipe.kstep)
+            acc_type = tile(recipe.accumulator, block.rows.size, block.columns.size)
+            acc = b.typeinfo(loop.carried[0], acc_type, "acc")
+            lhs_tile = self._load_a(block, a, k)
+            rhs_tile = self._load_b(block, rhs, k)
+            loop.next(b.mma(recipe.mma, acc, lhs_tile, rhs_tile, acc_type))
+        padding = (block.rows.padding, block.columns.padding)
+        out = convert(b, loop.results[0], gemm.c.element, "s" if gemm.lhs_sign == gemm.rhs_sign == "s" else "u")
+        token = b.typeinfo(out, tile(gemm.c.element, block.rows.size, block.columns.size, padding), "c")
+        b.tensor_store(self._at(gemm.c, self.c, row, column), token, (0, gemm.c.row_stride))
+
+    def _at(self, view: View, base: Value, row: Value, column: Value) -> Value:
+        b = self.b
+        return b.gep(view.element, base, b.add(b.mul(row, view.row_stride), b.mul(column, view.col_stride)))
+
+    def _a_address(self, block: _Block, i: Value, row: Value) -> Value:
+        if not self.recipe.pack_a:
+            return self._at(self.gemm.a, self.a, row, block.part.start)
+        assert self.panel_a is not None
+        depth = self.packing_a.depth(block.part.size)
+        return self.b.gep(self.recipe.operand_a, self.panel_a, self.b.mul(i, block.rows.size * depth))
+
+    def _b_address(self, block: _Block, j: Value, column: Value) -> Value:
+        if not self.recipe.pack_b:
+            return self._at(self.gemm.b, self.b_in, block.part.start, column)
+        assert self.panel_b is not None
+        depth = self.packing_b.depth(block.part.size)
+        return self.b.gep(self.recipe.operand_b, self.panel_b, self.b.mul(j, depth * block.columns.size))
+
+    def _load_a(self, block: _Block, base: Value, k: Value) -> Value:
+        b, recipe, view = self.b, self.recipe, self.gemm.a
+        type_ = tile(recipe.operand_a, block.rows.size, recipe.kstep)
+        if recipe.pack_a:
+            depth = self.packing_a.depth(block.part.size)
+            return b.tensor_load(b.gep(recipe.operand_a, base, k), type_, (0, depth), "a")
+        address = b.gep(recipe.operand_a, base, b.mul(k, view.col_stride))
+        return b.tensor_load(address, type_, (0, view.row_stride), "a")
+
+    def _load_b(self, block: _Block, base: Value, k: Value) -> Value:
+        b, recipe, size = self.b, self.recipe, block.columns.size
+        if not recipe.pack_b:
+            address = b.gep(recipe.operand_b, base, b.mul(k, self.gemm.b.row_stride))
+            return b.tensor_load(address, tile(recipe.operand_b, 1, size, (0, block.columns.padding)), None, "b")
+        address = b.gep(recipe.operand_b, base, b.mul(k, size))
+        if recipe.width == 1:
+            return b.tensor_load(address, tile(recipe.operand_b, recipe.kstep, size), None, "b")
+        return load_vnni(b, recipe.operand_b, address, recipe.kstep, size, recipe.width)
+
+    # How the sums start ----------------------------------------------------------------------------------------
+
+    def _start(self, block: _Block, ij: tuple[Value, Value], place: tuple[Value, Value]) -> Value:
+        b, recipe, gemm = self.b, self.recipe, self.gemm
+        rows, columns = block.rows, block.columns
+        start: Value = zero(VectorType(rows.size * columns.size, recipe.accumulator))
+        view, base = (gemm.acc, self.acc) if block.part.first else (gemm.c, self.c)
+        if view is not None and base is not None:
+            type_ = tile(view.element, rows.size, columns.size, (rows.padding, columns.padding))
+            token = b.tensor_load(self._at(view, base, *place), type_, (0, view.row_stride), "c")
+            start = convert(b, b.tovector(token, type_, "c.old"), recipe.accumulator, "s")
+        correction = self._correction(block, ij)
+        if correction is None:
+            return start
+        return correction if view is None else b.binary("add", start, correction)
+
+    def _correction(self, block: _Block, ij: tuple[Value, Value]) -> Value | None:
+        b, recipe = self.b, self.recipe
+        if self.sums is None:
+            return None
+        height, width = block.rows.size, block.columns.size
+        i, j = ij
+        if recipe.correction == "columns":
+            address = b.gep(recipe.accumulator, self.sums, b.mul(j, width))
+            token = b.tensor_load(address, tile(recipe.accumulator, 1, width), None, "colsum")
+        else:
+            address = b.gep(recipe.accumulator, self.sums, b.mul(i, height))
+            token = b.tensor_load(address, tile(recipe.accumulator, height, 1), None, "rowsum")
+        return b.broadcast_dims(token, (height, width), (0, 1), tile(recipe.accumulator, height, width))

@@ -1,0 +1,239 @@
+"""Copying operands into panels that the inner loop reads in order.
+
+B (row-major, K x N), width 2        panel of nr = 4 columns, [K/2][nr][2]
+
+    b00 b01 b02 b03 ...                  b00 b10 b01 b11 b02 b12 b03 b13
+    b10 b11 b12 b13 ...                  b20 b30 b21 b31 ...
+    b20 ...
+
+A (M x K) becomes rows of K rounded up to the step of the inner loop; what is added is zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I8, I64, Type, VectorType, bits_of
+from tlx.ir.values import Value, const_int, const_ints, zero
+from tlx.lower.to_tiles.blocks import Range
+from tlx.lower.to_tiles.problem import View
+from tlx.lower.to_tiles.tiles import column_tile, convert, flip_sign_bit, tile
+from tlx.target import Sign
+from tlx.types import TensorType
+
+_CHUNK_BYTES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How an operand is packed.
+
+    Attributes:
+        view: The operand in memory.
+        element: Element type of the panels.
+        sign: How narrow integers are widened.
+        width: VNNI factor.
+        step: The inner loop's step along K; panels are zero up to a multiple of it.
+        flip: Whether bytes are xored with 0x80.
+        lanes: Elements that are transposed together.
+    """
+
+    view: View
+    element: Type
+    sign: Sign
+    width: int
+    step: int
+    flip: bool
+    lanes: int
+
+    def depth(self, k: int) -> int:
+        """Positions along K that a panel has for `k` of the operand."""
+        return -(-k // self.step) * self.step
+
+    def finish(self, b: TensorBuilder, vector: Value) -> Value:
+        """Convert and flip a tile's elements."""
+        vector = convert(b, vector, self.element, self.sign)
+        return flip_sign_bit(b, vector) if self.flip else vector
+
+
+def pack_b_panel(b: TensorBuilder, packing: Packing, source: Value, panel: Value, columns: Range, k: int) -> None:
+    """Pack `k` rows of `columns.data` columns of B into one panel.
+
+    Args:
+        b: Where to emit.
+        packing: How.
+        source: Address of the first element.
+        panel: Address of the panel.
+        columns: Size and padding of the panel.
+        k: Rows, at least 1.
+    """
+    group = packing.width if packing.view.is_row_major else max(packing.width, packing.lanes)
+    full, rest = divmod(k, group)
+    if full:
+        with b.loop(0, full, name="k") as loop:
+            _pack_b_group(b, packing, source, panel, columns, b.mul(loop.index, group), group, 0)
+    if rest:
+        size = -(-rest // packing.width) * packing.width
+        _pack_b_group(b, packing, source, panel, columns, const_int(I64, full * group), size, size - rest)
+    depth = packing.depth(k)
+    done = full * group + (-(-rest // packing.width) * packing.width if rest else 0)
+    if depth > done:
+        _zero(b, packing.element, b.gep(packing.element, panel, done * columns.size), (depth - done) * columns.size)
+
+
+def _pack_b_group(
+    b: TensorBuilder, packing: Packing, source: Value, panel: Value, columns: Range, k: Value, size: int, padding: int
+) -> None:
+    """Pack `size` rows of B, the last `padding` of which are not there."""
+    view = packing.view
+    pads = (padding, columns.padding)
+    address = b.gep(view.element, source, b.mul(k, view.row_stride))
+    if view.is_row_major:
+        type_ = tile(view.element, size, columns.size, pads)
+        token = b.tensor_load(address, type_, (0, max(view.row_stride, 1)), "b")
+    else:
+        type_ = column_tile(view.element, size, columns.size, pads)
+        token = b.tensor_load(address, type_, (0, view.col_stride), "b")
+    flat = VectorType(size * columns.size, view.element)
+    if packing.width > 1:
+        vector: Value = b.reshape_block(token, (0,), (packing.width,), flat, "b.vnni")
+    elif view.is_row_major:
+        vector = b.tovector(token, type_, "b.rows")
+    else:
+        vector = b.transpose(token, (0, 1), flat, "b.rows")
+    vector = packing.finish(b, vector)
+    rows = size // packing.width
+    packed = b.typeinfo(vector, tile(packing.element, rows, columns.size * packing.width), "b.packed")
+    b.tensor_store(b.gep(packing.element, panel, b.mul(k, columns.size)), packed)
+
+
+def pack_a_tile(b: TensorBuilder, packing: Packing, source: Value, panel: Value, rows: Range, k: int) -> None:
+    """Pack one row tile of A, `k` columns, into rows of `packing.depth(k)` elements."""
+    depth = packing.depth(k)
+    if packing.view.is_row_major:
+        with b.loop(0, rows.data, name="r") as loop:
+            from_row = b.gep(packing.view.element, source, b.mul(loop.index, packing.view.row_stride))
+            _pack_a_row(b, packing, from_row, b.gep(packing.element, panel, b.mul(loop.index, depth)), k)
+    else:
+        _pack_a_columns(b, packing, source, panel, rows, k)
+    if rows.padding:
+        _zero(b, packing.element, b.gep(packing.element, panel, rows.data * depth), rows.padding * depth)
+
+
+def _pack_a_row(b: TensorBuilder, packing: Packing, source: Value, row: Value, k: int) -> None:
+    widest = max(bits_of(packing.view.element), bits_of(packing.element)) // 8
+    chunk = min(_CHUNK_BYTES // widest, packing.depth(k))
+    full = k // chunk
+    if full:
+        with b.loop(0, full, name="k") as loop:
+            _pack_a_chunk(
+                b, packing, source, row, b.mul(loop.index, chunk), tile(packing.view.element, 1, chunk), chunk
+            )
+    size = packing.depth(k) - full * chunk
+    rest = k - full * chunk
+    if rest:
+        type_ = tile(packing.view.element, 1, size, (0, size - rest))
+        _pack_a_chunk(b, packing, source, row, const_int(I64, full * chunk), type_, size)
+    elif size:
+        _zero(b, packing.element, b.gep(packing.element, row, full * chunk), size)
+
+
+def _pack_a_chunk(
+    b: TensorBuilder, packing: Packing, source: Value, row: Value, k: Value, type_: TensorType, size: int
+) -> None:
+    token = b.tensor_load(b.gep(packing.view.element, source, k), type_, None, "a")
+    vector = packing.finish(b, b.tovector(token, type_, "a.row"))
+    packed = b.typeinfo(vector, tile(packing.element, 1, size), "a.packed")
+    b.tensor_store(b.gep(packing.element, row, k), packed)
+
+
+def _pack_a_columns(b: TensorBuilder, packing: Packing, source: Value, panel: Value, rows: Range, k: int) -> None:
+    """A is column-major: transpose tiles of `rows.data` x `lanes`."""
+    chunk = packing.lanes
+    full, rest = divmod(k, chunk)
+    if full:
+        with b.loop(0, full, name="k") as loop:
+            _transpose_a(b, packing, source, panel, rows, b.mul(loop.index, chunk), (chunk, 0, k))
+    size = packing.depth(k) - full * chunk
+    if rest:
+        _transpose_a(b, packing, source, panel, rows, const_int(I64, full * chunk), (size, size - rest, k))
+    elif size:
+        with b.loop(0, rows.data, name="r") as loop:
+            at = b.add(b.mul(loop.index, packing.depth(k)), full * chunk)
+            _zero(b, packing.element, b.gep(packing.element, panel, at), size)
+
+
+def _transpose_a(
+    b: TensorBuilder, packing: Packing, source: Value, panel: Value, rows: Range, k: Value, part: tuple[int, int, int]
+) -> None:
+    """Transpose `size` columns of A from column `k` on, of which `padding` are not there."""
+    size, padding, depth_of = part
+    view = packing.view
+    type_ = column_tile(view.element, rows.data, size, (0, padding))
+    token = b.tensor_load(b.gep(view.element, source, b.mul(k, view.col_stride)), type_, (0, view.col_stride), "a")
+    flat = VectorType(rows.data * size, view.element)
+    vector = packing.finish(b, b.transpose(token, (0, 1), flat, "a.rows"))
+    packed = b.typeinfo(vector, tile(packing.element, rows.data, size), "a.packed")
+    b.tensor_store(b.gep(packing.element, panel, k), packed, (0, packing.depth(depth_of)))
+
+
+def _zero(b: TensorBuilder, element: Type, pointer: Value, count: int) -> None:
+    """Write zeros, in tiles of at most a cache line."""
+    chunk = min(count, _CHUNK_BYTES * 8 // bits_of(element))
+    full, rest = divmod(count, chunk)
+    with b.loop(0, full, name="z") as loop:
+        _zero_tile(b, element, b.gep(element, pointer, b.mul(loop.index, chunk)), chunk)
+    if rest:
+        _zero_tile(b, element, b.gep(element, pointer, full * chunk), rest)
+
+
+def _zero_tile(b: TensorBuilder, element: Type, pointer: Value, count: int) -> None:
+    zeros = b.typeinfo(zero(VectorType(count, element)), tile(element, 1, count), "zeros")
+    b.tensor_store(pointer, zeros)
+
+
+def column_sums(
+    b: TensorBuilder, panel: Value, out: Value, size: int, groups: int, width: int, accumulator: Type
+) -> None:
+    """`out[n] = -128 * sum_k panel[k][n]`, by the same dot product the kernel uses: 128 (u8) times B."""
+    type_ = VectorType(size, accumulator)
+    acc_type = tile(accumulator, 1, size)
+    with b.loop(0, groups, carry=[zero(type_)], name="k") as loop:
+        acc = b.typeinfo(loop.carried[0], acc_type, "sum")
+        ones = b.typeinfo(const_ints(I8, [-128] * width), tile(I8, 1, width), "x128")
+        rows = load_vnni(b, I8, b.gep(I8, panel, b.mul(loop.index, size * width)), width, size, width)
+        loop.next(b.mma("usmma", acc, ones, rows, acc_type))
+    negated = b.binary("sub", zero(type_), loop.results[0])
+    b.tensor_store(out, b.typeinfo(negated, acc_type, "colsum"))
+
+
+def row_sums(
+    b: TensorBuilder, panel: Value, out: Value, rows: int, depth: int, width: int, lanes: int, accumulator: Type
+) -> None:
+    """`out[m] = 128 * sum_k panel[m][k]`: A (u8) times 64, twice."""
+    type_ = VectorType(lanes, accumulator)
+    acc_type = tile(accumulator, 1, lanes)
+    with b.loop(0, rows, name="r") as row:
+        start = b.mul(row.index, depth)
+        with b.loop(0, depth // width, carry=[zero(type_)], name="k") as loop:
+            acc = b.typeinfo(loop.carried[0], acc_type, "sum")
+            address = b.gep(I8, panel, b.add(start, b.mul(loop.index, width)))
+            bytes_ = b.tensor_load(address, tile(I8, 1, width), None, "a")
+            halves = b.typeinfo(const_ints(I8, [64] * width * lanes), tile(I8, width, lanes), "x64")
+            loop.next(b.mma("usmma", acc, bytes_, halves, acc_type))
+        doubled = b.binary("add", loop.results[0], loop.results[0])
+        one = b.typeinfo(doubled, tile(accumulator, 1, lanes, (0, lanes - 1)), "rowsum")
+        b.tensor_store(b.gep(accumulator, out, row.index), one)
+
+
+def load_vnni(b: TensorBuilder, element: Type, address: Value, k: int, n: int, width: int) -> Value:
+    """A token of the `k` x `n` matrix that a VNNI panel holds at `address`.
+
+    Rewrite:
+        load <k/width, n, width>  ->  reshape.permute <0, 2, 1> to <k, n>  ->  typeinfo
+    """
+    packed = b.tensor_load(address, TensorType.dense(element, (k // width, n, width)), None, "b.vnni")
+    flat = b.reshape_permute(packed, (0, 2, 1), (k, n), VectorType(k * n, element), "b.flat")
+    return b.typeinfo(flat, tile(element, k, n), "b")

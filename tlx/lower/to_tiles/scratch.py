@@ -1,0 +1,63 @@
+"""Working memory of a kernel: one block for all its packed panels, 64-byte aligned, freed at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I8, I64, VOID, ArrayType, PointerType, Type, bits_of
+from tlx.ir.values import Keyword, Value, const_int
+
+STACK_LIMIT: Final = 32 << 10
+_LINE: Final = 64
+
+
+@dataclass(eq=False)
+class Scratch:
+    """Asks for buffers first (`reserve`), then makes them (`allocate`); `release` ends their life.
+
+    Attributes:
+        size: Bytes reserved so far.
+    """
+
+    size: int = 0
+    _offsets: list[tuple[int, Type]] = field(default_factory=list[tuple[int, Type]])
+    _block: Value | None = None
+
+    def reserve(self, element: Type, count: int) -> int:
+        """Note a buffer of `count` elements; returns its number."""
+        self._offsets.append((self.size, element))
+        self.size += -(-count * (bits_of(element) // 8) // _LINE) * _LINE
+        return len(self._offsets) - 1
+
+    def allocate(self, b: TensorBuilder) -> list[Value]:
+        """Make all reserved buffers; returns a pointer to each."""
+        if not self._offsets:
+            return []
+        if self.size <= STACK_LIMIT:
+            base: Value = b.retype(b.alloca(ArrayType(self.size, I8), "scratch", _LINE), I8)
+        else:
+            base = self._from_heap(b)
+        return [b.retype(b.gep(I8, base, offset), element) for offset, element in self._offsets]
+
+    def _from_heap(self, b: TensorBuilder) -> Value:
+        pointer = b.pointer(I8)
+        self._block = b.call_named("malloc", pointer, [const_int(I64, self.size + _LINE)], "scratch.heap").value
+        failed = b.icmp("eq", self._block, Keyword(pointer, "null"))
+        before = b.block
+        ready = b.new_block("scratch.ready", before)
+        trap = b.new_block("scratch.failed", ready)
+        b.branch_if(failed, trap, ready)
+        b.at_end(trap)
+        b.call_named("llvm.trap", VOID, [])
+        b.emit("unreachable", VOID, [], "unreachable")
+        b.at_end(ready)
+        address = b.cast("ptrtoint", self._block, I64)
+        return b.gep(I8, self._block, b.binary("and", b.sub(const_int(I64, 0), address), const_int(I64, _LINE - 1)))
+
+    def release(self, b: TensorBuilder) -> None:
+        """Free what came from the heap."""
+        if self._block is not None:
+            assert isinstance(self._block.type, PointerType)
+            b.call_named("free", VOID, [self._block])

@@ -1,0 +1,65 @@
+"""Small pieces that kernels are built of: tile types, conversions of tile vectors, the kernel function itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tlx.ir.builder import new_function
+from tlx.ir.module import Function, Module
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I8, FloatType, IntType, Type, VectorType, bits_of
+from tlx.ir.values import Value, const_ints
+from tlx.target import Sign
+from tlx.types import TensorType
+
+STAGE_ATTRIBUTE: Final = '"tlx-stage"="tiles"'
+
+
+def tile(element: Type, rows: int, cols: int, padding: tuple[int, int] = (0, 0)) -> TensorType:
+    """A row-major tile."""
+    return TensorType(element, (rows, cols), (0, 1), padding)
+
+
+def column_tile(element: Type, rows: int, cols: int, padding: tuple[int, int] = (0, 0)) -> TensorType:
+    """A column-major tile of `rows` x `cols` (its shape is listed in memory order: columns first)."""
+    return TensorType(element, (cols, rows), (1, 0), (padding[1], padding[0]))
+
+
+def convert(b: TensorBuilder, value: Value, element: Type, sign: Sign) -> Value:
+    """A flattened tile with its elements converted; integers are widened by `sign`."""
+    type_ = value.type
+    if not isinstance(type_, VectorType) or type_.element == element:
+        return value
+    to = VectorType(type_.count, element)
+    source = type_.element
+    narrower = bits_of(element) < bits_of(source)
+    if isinstance(source, FloatType) and isinstance(element, FloatType):
+        return b.cast("fptrunc" if narrower else "fpext", value, to)
+    if isinstance(source, IntType) and isinstance(element, IntType):
+        widen = "zext" if sign == "u" else "sext"
+        return b.cast("trunc" if narrower else widen, value, to)
+    msg = f"no conversion from {source} to {element}"
+    raise TypeError(msg)
+
+
+def flip_sign_bit(b: TensorBuilder, value: Value) -> Value:
+    """Bytes xor 0x80: s8 as u8 plus 128, and u8 as s8 minus 128."""
+    type_ = value.type
+    if not isinstance(type_, VectorType):
+        msg = f"no vector: {type_}"
+        raise TypeError(msg)
+    return b.binary("xor", value, const_ints(I8, [-128] * type_.count))
+
+
+def new_kernel(module: Module, stem: str, parameters: Sequence[tuple[str, Type, str]]) -> Function:
+    """An internal function on pointers, to hold tile code.
+
+    Args:
+        module: Where it is added.
+        stem: Its name, made unique.
+        parameters: Name, element type and attributes of each pointer parameter.
+    """
+    name = module.global_names.fresh(stem)
+    spelled = [(module.pointer_to(element), attributes, parameter) for parameter, element, attributes in parameters]
+    return new_function(module, name, spelled, f"nounwind {STAGE_ATTRIBUTE}")
