@@ -9,6 +9,8 @@ from tlx.diagnostics import EvaluationError, Source
 from tlx.evaluate.intrinsics import find
 from tlx.evaluate.scope import STACK, Frame, Scope, Step
 from tlx.evaluate.site import CallSite, Run
+from tlx.evaluate.tensor_steps import tensor_step
+from tlx.intrinsics import is_tensor_name
 from tlx.ir.cursor import Cursor
 from tlx.ir.lexer import tokenize
 from tlx.ir.module import Instruction
@@ -33,6 +35,8 @@ def call(scope: Scope, instruction: Instruction) -> Step | None:
     if not isinstance(callee, Global):
         return _indirect(scope, instruction)
     name = callee.name.strip('"')
+    if is_tensor_name(name):
+        return tensor_step(scope, instruction)
     if name.startswith(_IGNORED):
         return None
     if name.startswith("llvm.stack"):

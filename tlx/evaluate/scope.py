@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from tlx.diagnostics import EvaluationError
@@ -17,6 +18,7 @@ from tlx.evaluate.memory import Memory
 from tlx.evaluate.symbols import Symbols
 from tlx.evaluate.values import Value
 from tlx.ir.module import Function, Instruction, Module
+from tlx.ir.tensors import FunctionTensors, analyse
 from tlx.ir.values import Local
 from tlx.ir.values import Value as Operand
 
@@ -91,3 +93,12 @@ class Scope:
             self.template.append(None)
             return len(self.template) - 1
         return self._slots[instruction.result]
+
+    @cached_property
+    def tensors(self) -> FunctionTensors:
+        """The function's tensor calls, typed.
+
+        Raises:
+            VerifyError: They break a rule.
+        """
+        return analyse(self.context.module, self.function)
