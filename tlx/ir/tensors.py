@@ -287,7 +287,7 @@ class _Analysis:
         pitches = dims[0]
         notes = _declared(call, tensors)
         self._check_pitches(call, type_.shape, pitches)
-        for dimension, (pitch, extent) in enumerate(zip(pitches, type_.shape, strict=True)):
+        for dimension, (pitch, extent) in enumerate(zip(pitches, type_.data_shape, strict=True)):
             if dimension and pitch and pitch < extent:
                 message = (
                     f"stride {pitch} of dimension {dimension} is less than its extent {extent}: rows would overlap"

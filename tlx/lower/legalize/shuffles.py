@@ -87,8 +87,10 @@ def transposed(b: Builder, tile: Registers) -> Registers:
     Square blocks of a power of two go through a network of interleavings: log2(n) rounds of n shuffles.
     """
     size = 1
-    while size < tile.lanes:
+    while size < min(tile.lanes, max(tile.rows, tile.cols)):
         size *= 2
+    lanes = tile.lanes
+    tile = relaned(b, tile, size)
     kept = VectorType(size, storage(tile.element))
     lines: list[list[Value]] = [[] for _ in range(tile.cols)]
     for r0 in range(0, tile.rows, size):
@@ -100,7 +102,7 @@ def transposed(b: Builder, tile: Registers) -> Registers:
             for i in range(_count(tile.regs[0][c])):
                 lines[c * tile.lanes + i].append(resized(b, columns[i], height))
     regs = tuple(tuple(line) for line in lines)
-    return relaned(b, Registers(tile.element, tile.cols, tile.rows, size, regs), tile.lanes)
+    return relaned(b, Registers(tile.element, tile.cols, tile.rows, size, regs), lanes)
 
 
 def _transposed_square(b: Builder, rows: list[Value]) -> list[Value]:

@@ -210,7 +210,8 @@ class _Kernel:
         steps = -(-block.part.size // recipe.kstep)
         with b.loop(0, steps, carry=[start], name="k") as loop:
             k = b.mul(loop.index, recipe.kstep)
-            acc_type = tile(recipe.accumulator, block.rows.size, block.columns.size)
+            missing = 0 if recipe.pack_b else block.columns.padding
+            acc_type = tile(recipe.accumulator, block.rows.size, block.columns.size, (0, missing))
             acc = b.typeinfo(loop.carried[0], acc_type, "acc")
             lhs_tile = self._load_a(block, a, k)
             rhs_tile = self._load_b(block, rhs, k)
