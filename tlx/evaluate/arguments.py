@@ -13,7 +13,7 @@ from tlx.diagnostics import EvaluationError
 from tlx.evaluate.memory import Memory, Region
 from tlx.evaluate.values import Array, Value, dtype_of, signed, signed_array, width_of
 from tlx.ir.module import Function
-from tlx.ir.types import FloatType, IntType, PointerType, Type, VectorType
+from tlx.ir.types import FloatType, IntType, PointerType, StructType, Type, VectorType
 
 _ALIGN = re.compile(r"\balign (\d+)")
 
@@ -85,10 +85,10 @@ def _address(array: Array) -> int:
 
 def _owner_address(array: Array) -> int:
     """Address of the array that a view looks into."""
-    base: object = array
-    while isinstance(base, np.ndarray) and isinstance(base.base, np.ndarray):
+    base = array
+    while is_array(base.base):
         base = base.base
-    return _address(base) if isinstance(base, np.ndarray) else _address(array)
+    return _address(base)
 
 
 def is_array(value: object) -> TypeGuard[Array]:
@@ -123,8 +123,8 @@ def to_value(type_: Type, arg: Any, mapping: Mapping) -> Value:
         return dtype_of(type_).type(arg)
     if isinstance(type_, VectorType):
         return _vector(type_, np.asarray(arg))
-    if isinstance(arg, tuple):
-        return arg
+    if isinstance(type_, StructType):
+        return tuple(to_value(t, a, mapping) for t, a in zip(type_.elements, arg, strict=True))
     raise EvaluationError(f"cannot pass {type(arg).__name__} as a parameter of type {type_}")
 
 

@@ -58,9 +58,9 @@ _SIMPLE: Final[dict[str, _Binary]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
     "udiv": _divided,
     "urem": _remainder,
 }
@@ -140,7 +140,7 @@ _FLOAT: Final[dict[str, _Binary]] = {
     "fadd": operator.add,
     "fsub": operator.sub,
     "fmul": operator.mul,
-    "fdiv": operator.truediv,
+    "fdiv": lambda a, b: a / b,
     "frem": np.fmod,
 }
 

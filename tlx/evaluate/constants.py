@@ -98,7 +98,7 @@ def _unescape(found: re.Match[bytes]) -> bytes:
 def _float(operand: ConstFloat) -> Value:
     dtype = dtype_of(operand.type)
     if operand.spelling.startswith("0x") and dtype == np.float64:
-        return np.frombuffer(int(operand.spelling[2:], 16).to_bytes(8, "little"), dtype)[0]
+        return np.frombuffer(int(operand.spelling, 0).to_bytes(8, "little"), dtype)[0]
     if operand.spelling.startswith(("0xH", "0xR")):
         return np.frombuffer(int(operand.spelling[3:], 16).to_bytes(2, "little"), dtype)[0]
     return dtype.type(operand.value)

@@ -16,11 +16,13 @@ import numpy as np
 from tlx.evaluate.casts import saturated
 from tlx.evaluate.rounding import to_float, to_odd
 from tlx.evaluate.site import CallSite, Factory, Run, Table
-from tlx.evaluate.values import BFLOAT16, Array, Value, dtype_of, scalar, vector
+from tlx.evaluate.values import BFLOAT16, Array, Value, dtype_of, scalar, signed, vector
 from tlx.ir.types import IntType, VectorType, scalar_of
 
+Elementwise = Callable[..., Array]
 
-def elementwise(function: Callable[..., Array]) -> Factory:
+
+def elementwise(function: Elementwise) -> Factory:
     """An entry whose function works on arrays; scalars are made arrays of one element."""
 
     def make(site: CallSite) -> Run:
@@ -34,7 +36,7 @@ def elementwise(function: Callable[..., Array]) -> Factory:
     return make
 
 
-def _single(function: Callable[..., Array]) -> Callable[..., Array]:
+def _single(function: Elementwise) -> Elementwise:
     """Exact functions: bfloat goes through float, which loses nothing."""
 
     def run(*args: Array) -> Array:
@@ -45,7 +47,7 @@ def _single(function: Callable[..., Array]) -> Callable[..., Array]:
     return run
 
 
-def _wide(function: Callable[..., Array]) -> Callable[..., Array]:
+def _wide(function: Elementwise) -> Elementwise:
     """Elementary functions, in double for narrower types and in long double for double."""
 
     def run(*args: Array) -> Array:
@@ -119,10 +121,17 @@ def _power(a: Array, b: Array) -> Array:
     return np.power(a, b)
 
 
+def _power_of_ten(a: Array) -> Array:
+    return np.power(a.dtype.type(10), a)
+
+
+def _same(a: Array) -> Array:
+    return a
+
+
 def _integer_power(site: CallSite) -> Run:
     element = scalar_of(site.result)
     wide = np.longdouble
-    from tlx.evaluate.values import signed
 
     def run(base: Value, exponent: Value) -> Value:
         power = signed(exponent, 32)
@@ -140,8 +149,11 @@ def _saturating(*, is_signed: bool) -> Factory:
     def make(site: CallSite) -> Run:
         element = scalar_of(site.result)
         assert isinstance(element, IntType)
-        function = elementwise(lambda a: saturated(a, element, is_signed=is_signed))
-        return function(site)
+
+        def clamp(a: Array) -> Array:
+            return saturated(a, element, is_signed=is_signed)
+
+        return elementwise(clamp)(site)
 
     return make
 
@@ -189,8 +201,8 @@ FLOATS: Final[Table] = {
     "roundeven": elementwise(_single(np.rint)),
     "round": elementwise(_single(_round_away)),
     "copysign": elementwise(_single(np.copysign)),
-    "canonicalize": elementwise(lambda a: a),
-    "arithmetic.fence": elementwise(lambda a: a),
+    "canonicalize": elementwise(_same),
+    "arithmetic.fence": elementwise(_same),
     "minimum": elementwise(_single(minimum)),
     "maximum": elementwise(_single(maximum)),
     "minnum": elementwise(_single(minimum_number)),
@@ -202,6 +214,6 @@ FLOATS: Final[Table] = {
         name: elementwise(_wide(getattr(np, name)))
         for name in "exp exp2 log log2 log10 sin cos tan sinh cosh tanh".split()
     },
-    "exp10": elementwise(_wide(lambda a: np.power(a.dtype.type(10), a))),
+    "exp10": elementwise(_wide(_power_of_ten)),
     **{name: elementwise(_wide(getattr(np, f"arc{name[1:]}"))) for name in "asin acos atan atan2".split()},
 }

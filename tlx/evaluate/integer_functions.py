@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from tlx.evaluate.site import CallSite, Factory, Run, Table, plain
+from tlx.evaluate.site import CallSite, Factory, Run, Table, first, plain, run
 from tlx.evaluate.values import Array, Value, dtype_of, is_native, signed, signed_array, width_of
 from tlx.ir.types import IntType, StructType, VectorType, scalar_of
 
-Number = Callable[..., int]
+Number = Callable[[int, int], int] | Callable[[int, int, int], int] | Callable[[int, int, int, int], int]
 Vector = Callable[..., Array]
 
 
@@ -24,13 +24,14 @@ def each(function: Number, fast: Vector | None = None) -> Factory:
     def make(site: CallSite) -> Run:
         bits = width_of(site.arguments[0])
         mask = (1 << bits) - 1
+        number: Callable[..., int] = function
         if not isinstance(site.result, VectorType):
-            return lambda *args: function(bits, *args) & mask
+            return lambda *args: number(bits, *args) & mask
         element = scalar_of(site.result)
         if fast is not None and is_native(element):
             return fast
         dtype = dtype_of(element)
-        return lambda *args: np.array([function(bits, *e) & mask for e in _lanes(args)], dtype)
+        return lambda *args: np.array([number(bits, *e) & mask for e in _lanes(args)], dtype)
 
     return make
 
@@ -50,11 +51,11 @@ def _clamp_unsigned(bits: int, number: int) -> int:
     return min(max(number, 0), (1 << bits) - 1)
 
 
-def _leading_zeros(bits: int, number: int, _poison: int = 0) -> int:
+def _leading_zeros(bits: int, number: int, _poison: int) -> int:
     return bits - number.bit_length()
 
 
-def _trailing_zeros(bits: int, number: int, _poison: int = 0) -> int:
+def _trailing_zeros(bits: int, number: int, _poison: int) -> int:
     return (number & -number).bit_length() - 1 if number else bits
 
 
@@ -128,7 +129,7 @@ def _three_way(site: CallSite, *, is_signed: bool) -> Run:
 
     if not isinstance(site.result, VectorType):
         return one
-    return lambda a, b: np.array([one(*e) for e in _lanes((a, b))], dtype_of(element))
+    return run(lambda a, b: np.array([one(*e) for e in _lanes((a, b))], dtype_of(element)))
 
 
 _MULTIPLY: Final = {"add": int.__add__, "sub": int.__sub__, "mul": int.__mul__}
@@ -156,7 +157,7 @@ INTEGERS: Final[Table] = {
     "ucmp": lambda site: _three_way(site, is_signed=False),
     **{f"s{n}.with.overflow": with_overflow(f, is_signed=True) for n, f in _MULTIPLY.items()},
     **{f"u{n}.with.overflow": with_overflow(f, is_signed=False) for n, f in _MULTIPLY.items()},
-    "expect": plain(lambda value, *_: value),
-    "ssa.copy": plain(lambda value: value),
+    "expect": plain(first),
+    "ssa.copy": plain(first),
     "is.constant": plain(lambda *_: 0),
 }

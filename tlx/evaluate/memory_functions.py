@@ -7,7 +7,7 @@ from typing import Final
 
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate.memory import Memory
-from tlx.evaluate.site import CallSite, Factory, Run, Table, plain
+from tlx.evaluate.site import CallSite, Factory, Run, Table, first, nothing, plain
 from tlx.evaluate.values import Value, width_of
 
 
@@ -33,14 +33,22 @@ def fill(memory: Memory, target: int, byte: int, size: int) -> None:
 def _copy(*, may_overlap: bool) -> Factory:
     def make(site: CallSite) -> Run:
         memory = site.context.memory
-        return lambda to, source, size, *_: copy(memory, to, source, size, may_overlap=may_overlap)
+
+        def run(target: int, source: int, size: int, *_: Value) -> None:
+            copy(memory, target, source, size, may_overlap=may_overlap)
+
+        return run
 
     return make
 
 
 def _fill(site: CallSite) -> Run:
     memory = site.context.memory
-    return lambda to, byte, size, *_: fill(memory, to, byte, size)
+
+    def run(target: int, byte: int, size: int, *_: Value) -> None:
+        fill(memory, target, byte, size)
+
+    return run
 
 
 def _lifetime(change: Callable[[Memory, int], None]) -> Factory:
@@ -74,7 +82,11 @@ def _trap(*_: Value) -> None:
 
 def _object_size(site: CallSite) -> Run:
     unknown = (1 << width_of(site.result)) - 1
-    return lambda _pointer, smallest, *_: 0 if smallest else unknown
+
+    def run(_pointer: int, smallest: int, *_: Value) -> int:
+        return 0 if smallest else unknown
+
+    return run
 
 
 def _mask_pointer(address: int, mask: int) -> int:
@@ -90,13 +102,13 @@ MEMORY: Final[Table] = {
     "lifetime.start": _lifetime(_begin),
     "lifetime.end": _lifetime(_end),
     "invariant.start": plain(lambda *_: 0),
-    "invariant.end": plain(lambda *_: None),
-    "launder.invariant.group": plain(lambda pointer: pointer),
-    "strip.invariant.group": plain(lambda pointer: pointer),
-    "ptr.annotation": plain(lambda pointer, *_: pointer),
+    "invariant.end": plain(nothing),
+    "launder.invariant.group": plain(first),
+    "strip.invariant.group": plain(first),
+    "ptr.annotation": plain(first),
     "ptrmask": plain(_mask_pointer),
-    "threadlocal.address": plain(lambda pointer: pointer),
-    "prefetch": plain(lambda *_: None),
+    "threadlocal.address": plain(first),
+    "prefetch": plain(nothing),
     "assume": plain(_assume),
     "trap": plain(_trap),
     "debugtrap": plain(_trap),

@@ -36,7 +36,7 @@ def to_float(numbers: Array, dtype: DType) -> Array:
 
 def from_integers(numbers: Array, dtype: DType) -> Array:
     """Integers of any width (objects: Python ints) as floating-point numbers, rounded once."""
-    if numbers.dtype == object:
+    if numbers.dtype.kind == "O":
         return (
             to_float(np.array([_odd_double(int(n)) for n in numbers], np.float64), dtype)
             if (dtype != np.float64)

@@ -96,7 +96,7 @@ def signed(number: int, bits: int) -> int:
 
 def signed_array(numbers: Array, bits: int) -> Array:
     """The signed integers with these bits, in the signed type of the same width (objects above 64 bits)."""
-    if numbers.dtype == object:
+    if numbers.dtype.kind == "O":
         return np.array([signed(int(n), bits) for n in numbers], object)
     if bits == 1:
         return -numbers.astype(np.int8)
@@ -112,9 +112,7 @@ def wrapped(numbers: Array, type_: Type) -> Array:
         return numbers
     if bits == 1:
         return (numbers & 1).astype(np.bool_)
-    if dtype == object:
-        return np.array([int(n) & ((1 << bits) - 1) for n in numbers], object)
-    if numbers.dtype == object:
+    if "O" in (dtype.kind, numbers.dtype.kind):
         return np.array([int(n) & ((1 << bits) - 1) for n in numbers], dtype)
     cast = numbers.astype(dtype)
     return cast if bits == 8 * dtype.itemsize else cast & dtype.type((1 << bits) - 1)

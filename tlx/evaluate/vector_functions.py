@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,7 @@ from tlx.diagnostics import EvaluationError
 from tlx.evaluate.arithmetic import binary_function
 from tlx.evaluate.elements import vector_type
 from tlx.evaluate.float_functions import maximum, maximum_number, minimum, minimum_number
-from tlx.evaluate.site import CallSite, Factory, Run, Table
+from tlx.evaluate.site import CallSite, Factory, Run, Table, plain, run
 from tlx.evaluate.values import Array, Value, dtype_of, is_native, scalar, signed, vector, width_of
 from tlx.ir.types import IntType, Type, scalar_of
 
@@ -24,7 +24,7 @@ def _sum(opcode: str) -> Factory:
 
     def make(site: CallSite) -> Run:
         function = binary_function(opcode, site.result)
-        return lambda start, lanes: reduce(function, list(lanes), start)
+        return run(lambda start, lanes: reduce(function, list(lanes), start))
 
     return make
 
@@ -32,7 +32,7 @@ def _sum(opcode: str) -> Factory:
 def _fold(opcode: str) -> Factory:
     def make(site: CallSite) -> Run:
         function = binary_function(opcode, site.result)
-        return lambda lanes: reduce(function, [int(n) for n in lanes])
+        return run(lambda lanes: reduce(function, [int(n) for n in lanes]))
 
     return make
 
@@ -41,8 +41,8 @@ def _extreme(choose: Callable[..., int], *, is_signed: bool) -> Factory:
     def make(site: CallSite) -> Run:
         bits = width_of(site.result)
         if is_signed:
-            return lambda lanes: choose((int(n) for n in lanes), key=lambda n: signed(n, bits))
-        return lambda lanes: choose(int(n) for n in lanes)
+            return run(lambda lanes: choose([int(n) for n in lanes], key=partial(signed, bits=bits)))
+        return run(lambda lanes: choose([int(n) for n in lanes]))
 
     return make
 
@@ -51,7 +51,7 @@ def _float_extreme(function: Callable[[Array, Array], Array]) -> Factory:
     def pair(a: Value, b: Value) -> Value:
         return function(np.array([a]), np.array([b]))[0]
 
-    return lambda _site: lambda lanes: reduce(pair, list(lanes))
+    return plain(run(lambda lanes: reduce(pair, list(lanes))))
 
 
 # Masked memory -------------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def _expand_load(site: CallSite) -> Run:
 
 def _compress_store(site: CallSite) -> Run:
     memory = site.context.memory
-    return lambda value, address, mask: memory.write(address, value[mask].tobytes(), "compressing store")
+    return run(lambda value, address, mask: memory.write(address, value[mask].tobytes(), "compressing store"))
 
 
 # Masks and sequences -------------------------------------------------------------------------------------------------
@@ -163,12 +163,12 @@ def _steps(site: CallSite) -> Run:
 
 def _lane_mask(site: CallSite) -> Run:
     count = vector_type(site.result).count
-    return lambda start, end: np.array([start + lane < end for lane in range(count)], np.bool_)
+    return run(lambda start, end: np.array([start + lane < end for lane in range(count)], np.bool_))
 
 
 def _extract(site: CallSite) -> Run:
     count = vector_type(site.result).count
-    return lambda value, start: value[start : start + count].copy()
+    return run(lambda value, start: value[start : start + count].copy())
 
 
 def _insert(site: CallSite) -> Run:
@@ -186,8 +186,12 @@ def _partial_sum(site: CallSite) -> Run:
     """`llvm.vector.partial.reduce.add`: here lane k takes the lanes k, k + n, k + 2n, ... of the long vector."""
     count = vector_type(site.result).count
     if site.result == site.arguments[1]:
-        return lambda start, value: start + value
-    return lambda start, value: start + value.reshape(-1, count).sum(0, dtype=value.dtype)
+        return run(lambda start, value: start + value)
+    return run(lambda start, value: start + value.reshape(-1, count).sum(0, dtype=value.dtype))
+
+
+def _reversed(value: Array) -> Array:
+    return value[::-1].copy()
 
 
 def _splice(site: CallSite) -> Run:
@@ -225,8 +229,8 @@ VECTORS: Final[Table] = {
     "vector.insert": _insert,
     "experimental.vector.extract": _extract,
     "experimental.vector.insert": _insert,
-    "vector.reverse": lambda _site: lambda value: value[::-1].copy(),
-    "experimental.vector.reverse": lambda _site: lambda value: value[::-1].copy(),
+    "vector.reverse": plain(_reversed),
+    "experimental.vector.reverse": plain(_reversed),
     "vector.splice": _splice,
     "experimental.vector.splice": _splice,
     "vector.partial.reduce.add": _partial_sum,

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.diagnostics import EvaluationError
-from tlx.evaluate.site import CallSite, Factory, Run, Table, plain
+from tlx.evaluate.site import CallSite, Factory, Run, Table, plain, run
 from tlx.evaluate.values import BFLOAT16, Array, DType, signed
 
 _ROWS: Final = 16
@@ -61,6 +61,16 @@ def _store(site: CallSite) -> Run:
             memory.write(address + row * stride, tile[row, :row_bytes].tobytes(), f"tile store, row {row},")
 
     return run
+
+
+def _from_vector(value: Array) -> Array:
+    """Row after row of 64 bytes; a vector of fewer bytes leaves the rest zero."""
+    return np.frombuffer(value.tobytes().ljust(_ROWS * _BYTES, b"\0"), np.uint8).reshape(_ROWS, _BYTES)
+
+
+def _to_vector(site: CallSite) -> Run:
+    decode = site.context.codecs[site.result].decode
+    return run(lambda tile: decode(memoryview(tile.tobytes()), 0))
 
 
 # Products ------------------------------------------------------------------------------------------------------------
@@ -120,8 +130,6 @@ AMX: Final[Table] = {
     **{f"x86.tdpb{a}{b}d.internal": _product(_I8[a], _I8[b], np.int32, _integer_dot) for a in "su" for b in "su"},
     "x86.tdpbf16ps.internal": _product(BFLOAT16, BFLOAT16, np.float32, _pair_dot),
     "x86.tdpfp16ps.internal": _product(np.float16, np.float16, np.float32, _pair_dot),
-    "x86.cast.vector.to.tile": plain(lambda v: np.frombuffer(v.tobytes().ljust(1024, b"\0"), np.uint8).reshape(16, 64)),
-    "x86.cast.tile.to.vector": lambda site: (
-        lambda tile: site.context.codecs[site.result].decode(memoryview(tile.tobytes()), 0)
-    ),
+    "x86.cast.vector.to.tile": plain(_from_vector),
+    "x86.cast.tile.to.vector": _to_vector,
 }

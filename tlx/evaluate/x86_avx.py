@@ -98,7 +98,11 @@ def _masked_to_bf16(site: CallSite) -> Run:
 
 def _from_half(site: CallSite) -> Run:
     count = _count(site)
-    return lambda a, *_: a.view(np.float16)[:count].astype(np.float32)
+
+    def run(a: Array, *_: object) -> Array:
+        return a.view(np.float16)[:count].astype(np.float32)
+
+    return run
 
 
 def _to_half(site: CallSite) -> Run:
