@@ -446,13 +446,15 @@ def _mma(lhs_signed: bool, rhs_signed: bool) -> Meaning:
         product = _product(extend(lhs, work, signed=lhs_signed), extend(rhs, work, signed=rhs_signed))
         return narrow(extend(acc, work) + product, dtype)
 
-    sign = {True: "signed", False: "unsigned"}
-    floats = " Floating-point elements are taken as well." if lhs_signed and rhs_signed else ""
-    meaning.__doc__ = (
-        f"`L(acc) + L(lhs) @ L(rhs)` on matrices.\n\n    Elements of `lhs` are {sign[lhs_signed]}, those of `rhs` "
-        f"{sign[rhs_signed]}. Both are extended to the accumulator's type\n    first; arithmetic wraps.{floats}\n    "
-    )
+    meaning.__doc__ = f"""`L(acc) + L(lhs) @ L(rhs)` on matrices.
+
+    Integers of `lhs` are {_SIGN[lhs_signed]}, those of `rhs` {_SIGN[rhs_signed]}. Both are extended to the
+    accumulator's type first; arithmetic wraps.{" Floats are taken as well." if lhs_signed and rhs_signed else ""}
+    """
     return meaning
+
+
+_SIGN: Final = {True: "signed", False: "unsigned"}
 
 
 _ACC: Final = Operand("acc", Kind.TENSOR, "M x N matrix that the product is added to")
@@ -462,12 +464,11 @@ _RHS: Final = Operand("rhs", Kind.TENSOR, "K x N matrix")
 
 def _mma_row(name: str, lhs_signed: bool, rhs_signed: bool, aliases: tuple[str, ...] = ()) -> Intrinsic:
     floats = lhs_signed and rhs_signed
-    sign = {True: "signed", False: "unsigned"}
     return Intrinsic(
         name,
         (_ACC, _LHS, _RHS),
         "vector",
-        f"Adds the product of two matrices, {sign[lhs_signed]} times {sign[rhs_signed]}, to a third.",
+        f"Adds the product of two matrices, {_SIGN[lhs_signed]} times {_SIGN[rhs_signed]}, to a third.",
         _mma_type(floats),
         _mma(lhs_signed, rhs_signed),
         _MMA_EXAMPLE.replace("NAME", name),
@@ -562,7 +563,7 @@ def _broadcast_type(tensors: Sequence[TensorType], dims: Dims, element: Type) ->
 
 
 def _broadcast(arrays: Sequence[Array], dims: Dims, scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
-    """With a scalar: a tensor of the type of `x` whose every data element is `scalar`.
+    """With a scalar: a tensor of the type of `like` whose every data element is `scalar`.
 
     With `out_shape` and `dims`: dimension `i` of `x` becomes dimension `dims[i]` of the result, extents 1 stretch, and
     the result does not depend on its other dimensions (XLA's BroadcastInDim).

@@ -20,7 +20,7 @@ from tlx.ir.values import Aggregate, ConstExpr, ConstInt, Global, Keyword, Local
 
 Lanes = Sequence[int | None]
 
-_DEEPEST: Final = 200
+_DEEPEST: Final = 100
 _MOST_LANES: Final = 4096
 
 
@@ -76,6 +76,7 @@ class Folder:
 
     def _local_lanes(self, name: str, depth: int) -> Lanes | None:
         if name not in self._known:
+            self._known[name] = None  # what depends on itself is unknown
             instruction = self._definitions.get(name)
             self._known[name] = self._instruction_lanes(instruction, depth) if instruction is not None else None
         return self._known[name]
