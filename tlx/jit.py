@@ -1,0 +1,236 @@
+"""Compile a module and call its functions on numpy arrays.
+
+    import numpy as np, tlx
+
+    kernel = tlx.compile("gemm.ll")
+    kernel.gemm(a, b, c)
+
+The module is lowered, turned into an object file by LLVM in a process of its own, and loaded into this one; its
+constructors run. See `tlx.calls` for what is checked at a call.
+
+ctypes passes integers, float, double and pointers. Vectors, half and bfloat go through memory, by a wrapper that is
+added to the module:
+
+    define <4 x float> @f(<4 x float> %v, i32 %n)
+    ->
+    define void @tlx.call.f(ptr %0, i32 %1, ptr %2) {
+      %a0 = load <4 x float>, ptr %0, align 1
+      %r = call <4 x float> @f(<4 x float> %a0, i32 %1)
+      store <4 x float> %r, ptr %2, align 1
+      ret void
+    }
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from tlx.calls import Call, by_value, unsupported
+from tlx.codegen import emit
+from tlx.diagnostics import UsageError
+from tlx.ir.module import Module
+from tlx.ir.reader import parse
+from tlx.ir.types import I1, VOID, Type, VectorType
+from tlx.llvm.loader import Library, symbols
+from tlx.pipeline import Options, lower, raised
+from tlx.signatures import Prototype, plain_name, prototypes
+
+if TYPE_CHECKING:
+    from tlx.target import Target
+
+_PREFIX: Final = "tlx.call."
+_INHERITED: Final = ("target-cpu", "target-features")
+
+
+class Compiled:
+    """A compiled module: its functions are attributes, or items where the name is no Python name.
+
+    Called directly, it is its entry: the function named at compilation, or the only one.
+
+    Attributes:
+        lowered: The LLVM IR that was compiled.
+    """
+
+    def __init__(
+        self, functions: dict[str, Call], refused: dict[str, UsageError], entry: str | None, lowered: str
+    ) -> None:
+        self._functions = functions
+        self._refused = refused
+        self._entry = entry
+        self.lowered = lowered
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the entry.
+
+        Raises:
+            UsageError: There are several functions and none was named as the entry.
+            ArgumentError: An argument does not fit.
+        """
+        return self.entry(*arguments)
+
+    @property
+    def entry(self) -> Call:
+        """The function that calling the module calls.
+
+        Raises:
+            UsageError: There are several functions and none was named as the entry.
+        """
+        if self._entry is not None:
+            return self[self._entry]
+        if len(self._functions) != 1:
+            raise UsageError(f"name the function to call, of {_listed(self._functions)}")
+        return next(iter(self._functions.values()))
+
+    def __getitem__(self, name: str) -> Call:
+        """The function of that name.
+
+        Raises:
+            UsageError: There is none, or it cannot be called from numpy.
+        """
+        if name in self._refused:
+            raise self._refused[name]
+        if name not in self._functions:
+            raise UsageError(f"the module defines no function @{name}; it defines {_listed(self._functions)}")
+        return self._functions[name]
+
+    def __getattr__(self, name: str) -> Call:
+        """The function of that name.
+
+        Raises:
+            AttributeError: There is none.
+        """
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except UsageError as error:
+            raise AttributeError(error.message) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._functions})
+
+
+def compile(  # noqa: A001 (tlx.compile is the name)
+    source: Module | str | os.PathLike[str],
+    target: Target | str = "native",
+    *,
+    entry: str | None = None,
+    opt_level: int = 2,
+    options: Options | None = None,
+    libraries: Sequence[str] = (),
+) -> Compiled:
+    """Lower and compile a module.
+
+    Args:
+        source: A module (it is not changed), LLVM assembly, or the path of a file.
+        target: The machine to aim at, which must be this one; a target or its name.
+        entry: Name of the function that calling the result calls; needed only where there are several.
+        opt_level: LLVM's optimisation level, 0 to 3.
+        options: How to lower.
+        libraries: Shared libraries to load first, for functions that the module calls.
+
+    Raises:
+        TlxError: The module is wrong, cannot be lowered, or calls functions that do not exist.
+    """
+    options = options or Options()
+    text, name = _text(source)
+    text = str(raised(parse(text, name)))
+    found = prototypes(parse(text, name, wanted=lambda _text: True))
+    if entry is not None and entry not in found:
+        raise UsageError(f"the module defines no function @{entry}; it defines {_listed(found)}")
+    lowered = lower(parse(text, name), target, options=options)
+    refused = {p.name: error for p in found.values() if (error := unsupported(p))}
+    wrapped = [p for p in found.values() if p.name not in refused and _needs_wrapper(p)]
+    code = str(lowered) + "".join(_wrapper(p, lowered) for p in wrapped)
+    image = emit(code, "obj", opt_level, options.cpu, ",".join(options.attrs), emulate_matrix=options.emulate_matrix)
+    exported = {name for name, defined in symbols(image) if defined}
+    code_of = {p.name: _PREFIX + p.name if p in wrapped else p.name for p in found.values() if p.name not in refused}
+    code_of = {name: symbol for name, symbol in code_of.items() if symbol in exported}
+    library = Library(image, list(code_of.values()), libraries)
+    functions = {
+        name: Call(found[name], library.address(symbol), through_memory=symbol != name, keep=library)
+        for name, symbol in code_of.items()
+    }
+    return Compiled(functions, refused, entry, str(lowered))
+
+
+def _text(source: Module | str | os.PathLike[str]) -> tuple[str, str]:
+    """The text of a source, and what diagnostics call it."""
+    if isinstance(source, Module):
+        return str(source), source.source.name
+    if isinstance(source, str) and ("\n" in source or "{" in source or not source):
+        return source, "<string>"
+    from tlx import files
+
+    path = os.fspath(source)
+    return files.read_ir(path), path
+
+
+def _needs_wrapper(prototype: Prototype) -> bool:
+    types = [p.type for p in prototype.parameters]
+    if prototype.result != VOID:
+        types.append(prototype.result)
+    return not all(map(by_value, types))
+
+
+def _wrapper(prototype: Prototype, module: Module) -> str:
+    """A function that takes pointers to what ctypes cannot pass."""
+    parameters: list[str] = []
+    body: list[str] = []
+    passed: list[str] = []
+    for index, type_ in enumerate(p.type for p in prototype.parameters):
+        direct = by_value(type_)
+        parameters.append(f"{type_ if direct else 'ptr'} %{index}")
+        passed.append(f"{type_} %{index}" if direct else f"{type_} %a{index}")
+        body.extend([] if direct else _loaded(type_, index))
+    call = f"call {prototype.result} {_quoted(prototype.name)}({', '.join(passed)})"
+    result = prototype.result
+    if result == VOID or by_value(result):
+        body.extend([call, "ret void"] if result == VOID else [f"%r = {call}", f"ret {result} %r"])
+    else:
+        parameters.append(f"ptr %{len(parameters)}")
+        body.extend([f"%r = {call}", *_stored(result, len(parameters) - 1), "ret void"])
+        result = VOID
+    head = (
+        f"define {result} {_quoted(_PREFIX + prototype.name)}({', '.join(parameters)}){_attributes(prototype, module)}"
+    )
+    lines = "".join(f"  {line}\n" for line in body)
+    return f"\n{head} {{\n{lines}}}\n"
+
+
+def _loaded(type_: Type, index: int) -> list[str]:
+    """i1 vectors lie in memory as one byte each."""
+    if isinstance(type_, VectorType) and type_.element == I1:
+        bytes_ = f"<{type_.count} x i8>"
+        return [f"%b{index} = load {bytes_}, ptr %{index}, align 1", f"%a{index} = trunc {bytes_} %b{index} to {type_}"]
+    return [f"%a{index} = load {type_}, ptr %{index}, align 1"]
+
+
+def _stored(type_: Type, index: int) -> list[str]:
+    if isinstance(type_, VectorType) and type_.element == I1:
+        bytes_ = f"<{type_.count} x i8>"
+        return [f"%w = zext {type_} %r to {bytes_}", f"store {bytes_} %w, ptr %{index}, align 1"]
+    return [f"store {type_} %r, ptr %{index}, align 1"]
+
+
+def _attributes(prototype: Prototype, module: Module) -> str:
+    """The callee's processor and features: they decide which registers vectors are passed in."""
+    for function in module.functions:
+        if plain_name(function.name) == prototype.name:
+            have = module.function_attributes(function.signature)
+            return "".join(f' "{key}"="{have[key]}"' for key in _INHERITED if key in have)
+    return ""
+
+
+def _quoted(name: str) -> str:
+    escaped = "".join(c if c.isprintable() and c not in '"\\' else f"\\{ord(c):02X}" for c in name)
+    return f'@"{escaped}"'
+
+
+def _listed(names: Sequence[str] | dict[str, Any]) -> str:
+    return ", ".join(f"@{name}" for name in names) or "nothing"
