@@ -1,1 +1,32 @@
-"""A C header that declares the tensor intrinsics, so that C programs can call them."""
+"""Tensors in C and C++: `tlx.h` declares placeholder functions, and `RAISE` turns calls of them into tensor operations.
+
+    typedef float m44 __attribute__((__vector_size__(64), __aligned__(4)));
+    token = tensor_typeinfo(x, shape, layout, padding);      an int stands for the token
+    y = TLX_CALL(m44, matmul, token, token);
+
+clang compiles such a program as any other: the placeholders are functions that nobody defines. What reaches us is LLVM
+IR in which tensors, shapes and tokens have been bent to the C calling convention of the machine; raising bends them
+back. The header is generated from the table of intrinsics; programs may declare the placeholders themselves instead.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tlx.ir.module import Module
+
+MARKERS: Final = ("@tensor_", '@"\\01tensor_')
+
+
+def include_dir() -> Path:
+    """The directory of `tlx.h`, for `clang -I`."""
+    return Path(__file__).resolve().parent
+
+
+def RAISE(module: Module) -> Module | None:  # noqa: N802 (the name front ends are found by)
+    """The module with calls of placeholders turned into tensor operations, None if it has no such calls."""
+    from tlx.frontends.c_header.raising import raise_module
+
+    return raise_module(module)

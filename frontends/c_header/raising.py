@@ -1,0 +1,74 @@
+"""Raising: a flat list of steps, each of which leaves IR that can be printed.
+
+by_value      what was passed in memory is passed as a value
+promote       variables become values
+tokens        calls that make tokens
+merges        tokens that come from several places
+operations    calls that take tokens
+tidy          nothing is left of placeholders
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tlx.frontends.c_header.by_value import pass_by_value
+from tlx.frontends.c_header.calls import placeholder_calls
+from tlx.frontends.c_header.checks import check_placeholders, check_tokens
+from tlx.frontends.c_header.merges import merge_tokens
+from tlx.frontends.c_header.operations import make_operations
+from tlx.frontends.c_header.promote import promote_slots
+from tlx.frontends.c_header.symbols import placeholder
+from tlx.frontends.c_header.tidy import allow_optimisation, remove_dead_code, remove_declarations
+from tlx.frontends.c_header.tokens import make_tokens
+from tlx.ir.canonical import canonicalise
+from tlx.ir.module import Function, Module
+from tlx.ir.reader import has_tensors, parse
+
+_MENTION: Final = re.compile(r'@(?:"(?:\\01)?)?(tensor_[a-zA-Z0-9_]+)')
+
+
+def raise_module(module: Module) -> Module | None:
+    """The module with calls of placeholders turned into tensor operations.
+
+    Args:
+        module: A module as read; it is not changed.
+
+    Returns:
+        A new module, or None if there is no call of a placeholder.
+
+    Raises:
+        ParseError: A function with such calls cannot be read.
+        VerifyError: A placeholder or a token is used in a way that has no meaning.
+    """
+    text = str(module)
+    if not _mentions_placeholder(text):
+        return None
+    module = parse(text, module.source.name, lambda body: has_tensors(body) or _mentions_placeholder(body))
+    functions = [function for function in module.functions if placeholder_calls(function)]
+    declared = module.declarations
+    if not any(call.placeholder.symbol in declared for f in functions for call in placeholder_calls(f)):
+        return None
+    check_placeholders(module)
+    for function in functions:
+        raise_function(module, function)
+    allow_optimisation(module, functions)
+    remove_declarations(module)
+    canonicalise(module)
+    return module
+
+
+def raise_function(module: Module, function: Function) -> None:
+    """Turn the calls of placeholders in one function into tensor operations."""
+    pass_by_value(module, function)
+    promote_slots(module, function)
+    tokens = make_tokens(module, function)
+    merge_tokens(module, function, tokens)
+    check_tokens(function, tokens)
+    make_operations(module, function, tokens)
+    remove_dead_code(module, function)
+
+
+def _mentions_placeholder(text: str) -> bool:
+    return any(placeholder(found.group(1)) is not None for found in _MENTION.finditer(text))

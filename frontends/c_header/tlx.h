@@ -1,0 +1,230 @@
+/* tlx.h - tensor operations for C and C++, compiled by clang 14 or newer.
+
+   Generated from the table of intrinsics; do not edit.
+
+   The functions declared here are defined nowhere. clang compiles calls of them to LLVM IR, and tlx-lower turns the
+   calls in that IR into loops and vector code:
+
+       clang -S -emit-llvm -O1 -I`tlx --include-dir` program.c -o program.ll
+       tlx-lower program.ll -o lowered.ll
+       clang lowered.ll -o program
+
+   A tensor is a vector type of any size, a shape is a vector of int, and an int stands for a tensor with its type:
+
+       typedef float _tensor_t __attribute__((__vector_size__(64), __aligned__(4)));
+       typedef int dims __attribute__((__vector_size__(8), __aligned__(4)));
+
+       int x = tensor_typeinfo(v, (dims){4, 4}, (dims){0, 1}, (dims){0, 0});   (shape, layout, padding)
+       _tensor_t y = tensor_matmul(x, x);
+
+   An operation returns the type that is called _tensor_t where it is used. To get another type, write
+   TLX_CALL(type, matmul, x, x); or write TLX_TENSOR(f32_4x4, type) once and tensor_matmul_f32_4x4(x, x) from then on.
+
+   Vectors of 8 bytes and less lose their element type on the way. tensor_typeinfo keeps it where the compiler can
+   overload functions (C++, and C from clang 16 on); elsewhere call tensor_typeinfo_f32, tensor_typeinfo_i8, ... */
+#ifndef TLX_H
+#define TLX_H
+
+#ifndef __clang__
+#error "tlx.h needs clang"
+#endif
+
+/* The calls are never executed: how they would pass their vectors does not matter. */
+#pragma clang diagnostic ignored "-Wpsabi"
+
+/* An int that stands for a tensor must have one origin: no optimiser may merge calls, or make a call depend on control
+   flow that it did not depend on. */
+#define TLX_ATTRIBUTES __attribute__((__nothrow__, __convergent__, __nomerge__))
+
+#if defined(__cplusplus)
+#define TLX_OVERLOAD
+#else
+#define TLX_OVERLOAD __attribute__((__overloadable__))
+#endif
+
+#ifdef __cplusplus
+extern "C++" {
+#endif
+
+/* X(type, element, bytes) for every type that elements may have. */
+#if __SIZEOF_LONG__ == 8
+#define TLX_EACH_LONG(X) X(long, i64, 8) X(unsigned long, i64, 8)
+#else
+#define TLX_EACH_LONG(X) X(long, i32, 4) X(unsigned long, i32, 4)
+#endif
+#if __clang_major__ >= 15 && (defined(__SSE2__) || defined(__aarch64__))
+#define TLX_EACH_FLOAT16(X) X(_Float16, f16, 2)
+#else
+#define TLX_EACH_FLOAT16(X)
+#endif
+#if __clang_major__ >= 17 && (defined(__SSE2__) || defined(__aarch64__))
+#define TLX_EACH_BFLOAT16(X) X(__bf16, bf16, 2)
+#else
+#define TLX_EACH_BFLOAT16(X)
+#endif
+#define TLX_EACH_TYPE(X) \
+  X(char, i8, 1) X(signed char, i8, 1) X(unsigned char, i8, 1) \
+  X(short, i16, 2) X(unsigned short, i16, 2) \
+  X(int, i32, 4) X(unsigned, i32, 4) \
+  TLX_EACH_LONG(X) X(long long, i64, 8) X(unsigned long long, i64, 8) \
+  TLX_EACH_FLOAT16(X) TLX_EACH_BFLOAT16(X) X(float, f32, 4) X(double, f64, 8)
+
+/* tensor_typeinfo(tensor, shape, layout, padding): Says what shape, layout and padding a flattened vector has.
+   Returns a token. */
+#if defined(__cplusplus) || __clang_major__ >= 16
+TLX_OVERLOAD int tensor_typeinfo(...) __asm__("tensor_typeinfo") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_typeinfo_i8(...) __asm__("tensor_typeinfo_i8") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_typeinfo_i16(...) __asm__("tensor_typeinfo_i16") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_typeinfo_i32(...) __asm__("tensor_typeinfo_i32") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_typeinfo_i64(...) __asm__("tensor_typeinfo_i64") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_typeinfo_f16(...) __asm__("tensor_typeinfo_f16") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_typeinfo_bf16(...) __asm__("tensor_typeinfo_bf16") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_typeinfo_f32(...) __asm__("tensor_typeinfo_f32") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_typeinfo_f64(...) __asm__("tensor_typeinfo_f64") TLX_ATTRIBUTES;
+#define TLX_SMALL(T, element, size) \
+  TLX_OVERLOAD int tensor_typeinfo(T __attribute__((__vector_size__(size))), ...) \
+      __asm__("tensor_typeinfo_" #element) TLX_ATTRIBUTES;
+#define TLX_SMALL_1(T, element) TLX_SMALL(T, element, 2) TLX_SMALL_4(T, element)
+#define TLX_SMALL_2(T, element) TLX_SMALL(T, element, 2) TLX_SMALL_4(T, element)
+#define TLX_SMALL_4(T, element) TLX_SMALL(T, element, 4) TLX_SMALL(T, element, 8)
+#define TLX_SMALL_8(T, element) TLX_SMALL(T, element, 8)
+#define TLX_SMALL_SIZES(T, element, bytes) TLX_SMALL_##bytes(T, element)
+TLX_EACH_TYPE(TLX_SMALL_SIZES)
+#undef TLX_SMALL
+#undef TLX_SMALL_1
+#undef TLX_SMALL_2
+#undef TLX_SMALL_4
+#undef TLX_SMALL_8
+#undef TLX_SMALL_SIZES
+#else
+int tensor_typeinfo() TLX_ATTRIBUTES;
+int tensor_typeinfo_i8() TLX_ATTRIBUTES;
+int tensor_typeinfo_i16() TLX_ATTRIBUTES;
+int tensor_typeinfo_i32() TLX_ATTRIBUTES;
+int tensor_typeinfo_i64() TLX_ATTRIBUTES;
+int tensor_typeinfo_f16() TLX_ATTRIBUTES;
+int tensor_typeinfo_bf16() TLX_ATTRIBUTES;
+int tensor_typeinfo_f32() TLX_ATTRIBUTES;
+int tensor_typeinfo_f64() TLX_ATTRIBUTES;
+#endif
+
+/* tensor_totensor(vector, shape, layout, padding): Makes a token for a flattened vector; another name of
+   `llvm.tensor.typeinfo`. Returns a token. */
+#if defined(__cplusplus) || __clang_major__ >= 16
+TLX_OVERLOAD int tensor_totensor(...) __asm__("tensor_totensor") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_totensor_i8(...) __asm__("tensor_totensor_i8") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_totensor_i16(...) __asm__("tensor_totensor_i16") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_totensor_i32(...) __asm__("tensor_totensor_i32") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_totensor_i64(...) __asm__("tensor_totensor_i64") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_totensor_f16(...) __asm__("tensor_totensor_f16") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_totensor_bf16(...) __asm__("tensor_totensor_bf16") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_totensor_f32(...) __asm__("tensor_totensor_f32") TLX_ATTRIBUTES;
+TLX_OVERLOAD int tensor_totensor_f64(...) __asm__("tensor_totensor_f64") TLX_ATTRIBUTES;
+#define TLX_SMALL(T, element, size) \
+  TLX_OVERLOAD int tensor_totensor(T __attribute__((__vector_size__(size))), ...) \
+      __asm__("tensor_totensor_" #element) TLX_ATTRIBUTES;
+#define TLX_SMALL_1(T, element) TLX_SMALL(T, element, 2) TLX_SMALL_4(T, element)
+#define TLX_SMALL_2(T, element) TLX_SMALL(T, element, 2) TLX_SMALL_4(T, element)
+#define TLX_SMALL_4(T, element) TLX_SMALL(T, element, 4) TLX_SMALL(T, element, 8)
+#define TLX_SMALL_8(T, element) TLX_SMALL(T, element, 8)
+#define TLX_SMALL_SIZES(T, element, bytes) TLX_SMALL_##bytes(T, element)
+TLX_EACH_TYPE(TLX_SMALL_SIZES)
+#undef TLX_SMALL
+#undef TLX_SMALL_1
+#undef TLX_SMALL_2
+#undef TLX_SMALL_4
+#undef TLX_SMALL_8
+#undef TLX_SMALL_SIZES
+#else
+int tensor_totensor() TLX_ATTRIBUTES;
+int tensor_totensor_i8() TLX_ATTRIBUTES;
+int tensor_totensor_i16() TLX_ATTRIBUTES;
+int tensor_totensor_i32() TLX_ATTRIBUTES;
+int tensor_totensor_i64() TLX_ATTRIBUTES;
+int tensor_totensor_f16() TLX_ATTRIBUTES;
+int tensor_totensor_bf16() TLX_ATTRIBUTES;
+int tensor_totensor_f32() TLX_ATTRIBUTES;
+int tensor_totensor_f64() TLX_ATTRIBUTES;
+#endif
+
+/* tensor_load(pointer, shape, layout, padding, strides): Loads a tensor, or a part of a larger one, from memory.
+   Returns a token. */
+TLX_OVERLOAD int tensor_load(const void *, ...) __asm__("tensor_load") TLX_ATTRIBUTES;
+#define TLX_MEMORY(T, element, bytes) \
+  TLX_OVERLOAD int tensor_load(const T *, ...) __asm__("tensor_load_" #element) TLX_ATTRIBUTES;
+TLX_EACH_TYPE(TLX_MEMORY)
+#undef TLX_MEMORY
+
+/* tensor_store(pointer, tensor, strides), tensor_store(pointer, strides, tensor): Stores a tensor to memory, or
+   into a part of a larger one. */
+TLX_OVERLOAD void tensor_store(void *, ...) __asm__("tensor_store") TLX_ATTRIBUTES;
+#define TLX_MEMORY(T, element, bytes) \
+  TLX_OVERLOAD void tensor_store(T *, ...) __asm__("tensor_store_" #element) TLX_ATTRIBUTES;
+TLX_EACH_TYPE(TLX_MEMORY)
+#undef TLX_MEMORY
+
+#ifdef __cplusplus
+}
+#define TLX_EXTERN extern "C"
+#else
+#define TLX_EXTERN extern
+#endif
+
+/* TLX_CALL(type, operation, operands...): the operation with a result of that type. Each use declares a function of
+   its own, with a number in its name, for the one symbol tensor_<operation>. */
+#define TLX_CALL(T, op, ...) TLX_CALL_(T, op, __COUNTER__, __VA_ARGS__)
+#define TLX_CALL_(T, op, n, ...) TLX_CALL__(T, op, n, __VA_ARGS__)
+#define TLX_CALL__(T, op, n, ...) \
+  __extension__({ \
+    extern T tlx_##op##_##n(int, ...) __asm__("tensor_" #op) TLX_ATTRIBUTES; \
+    tlx_##op##_##n(__VA_ARGS__); \
+  })
+
+/* tensor_tovector(x): Gives the flattened vector of a token. */
+#define tensor_tovector(...) TLX_CALL(_tensor_t, tovector, __VA_ARGS__)
+
+/* tensor_matmul(lhs, rhs): Multiplies matrices, batch by batch. */
+#define tensor_matmul(...) TLX_CALL(_tensor_t, matmul, __VA_ARGS__)
+
+/* tensor_umma(acc, lhs, rhs): Adds the product of two matrices, unsigned times unsigned, to a third. */
+#define tensor_umma(...) TLX_CALL(_tensor_t, umma, __VA_ARGS__)
+
+/* tensor_smma(acc, lhs, rhs): Adds the product of two matrices, signed times signed, to a third. */
+#define tensor_smma(...) TLX_CALL(_tensor_t, smma, __VA_ARGS__)
+/* tensor_mma(acc, lhs, rhs): Adds the product of two matrices, signed times signed, to a third. */
+#define tensor_mma(...) TLX_CALL(_tensor_t, mma, __VA_ARGS__)
+
+/* tensor_usmma(acc, lhs, rhs): Adds the product of two matrices, unsigned times signed, to a third. */
+#define tensor_usmma(...) TLX_CALL(_tensor_t, usmma, __VA_ARGS__)
+
+/* tensor_summa(acc, lhs, rhs): Adds the product of two matrices, signed times unsigned, to a third. */
+#define tensor_summa(...) TLX_CALL(_tensor_t, summa, __VA_ARGS__)
+
+/* tensor_transpose(x, new_layout), tensor_transpose(x): Stores a tensor in another layout. */
+#define tensor_transpose(...) TLX_CALL(_tensor_t, transpose, __VA_ARGS__)
+
+/* tensor_broadcast(like, scalar), tensor_broadcast(x, out_shape, dims): Fills a tensor with a scalar, or repeats a
+   tensor along further dimensions. */
+#define tensor_broadcast(...) TLX_CALL(_tensor_t, broadcast, __VA_ARGS__)
+
+/* tensor_reshape_block(x, dims, sizes): Splits dimensions into blocks, as packing for a kernel does. */
+#define tensor_reshape_block(...) TLX_CALL(_tensor_t, reshape_block, __VA_ARGS__)
+
+/* tensor_reshape_permute(x, perm, new_shape): Permutes the logical dimensions, then reshapes. */
+#define tensor_reshape_permute(...) TLX_CALL(_tensor_t, reshape_permute, __VA_ARGS__)
+
+/* TLX_TENSOR(suffix, type): functions tensor_<operation>_<suffix> that return the type. */
+#define TLX_TENSOR(suffix, T) \
+  TLX_EXTERN T tensor_tovector_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_matmul_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_umma_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_smma_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_mma_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_usmma_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_summa_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_transpose_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_broadcast_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_reshape_block_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_reshape_permute_##suffix(int, ...) TLX_ATTRIBUTES;
+
+#endif
