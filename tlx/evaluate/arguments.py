@@ -13,7 +13,7 @@ from tlx.diagnostics import EvaluationError
 from tlx.evaluate.memory import Memory, Region
 from tlx.evaluate.values import Array, Value, dtype_of, signed, signed_array, width_of
 from tlx.ir.module import Function
-from tlx.ir.types import FloatType, IntType, PointerType, StructType, Type, VectorType
+from tlx.ir.types import ArrayType, FloatType, IntType, PointerType, StructType, Type, VectorType
 
 _ALIGN = re.compile(r"\balign (\d+)")
 
@@ -140,9 +140,13 @@ def _vector(type_: VectorType, array: Array) -> Array:
 
 
 def to_python(type_: Type, value: Value) -> Any:
-    """A result for Python: integers signed (i1: bool), vectors as arrays of signed integers, pointers as addresses."""
+    """A result for Python: integers signed (i1: bool), also in vectors and structs; pointers as addresses."""
     if isinstance(type_, IntType):
         return bool(value) if type_.bits == 1 else signed(value, type_.bits)
     if isinstance(type_, VectorType) and isinstance(type_.element, IntType) and type_.element.bits > 1:
         return signed_array(value, type_.element.bits)
+    if isinstance(type_, StructType):
+        return tuple(to_python(t, v) for t, v in zip(type_.elements, value, strict=True))
+    if isinstance(type_, ArrayType):
+        return tuple(to_python(type_.element, v) for v in value)
     return value

@@ -8,7 +8,7 @@ from typing import Final
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate.memory import Memory
 from tlx.evaluate.site import CallSite, Factory, Run, Table, first, nothing, plain
-from tlx.evaluate.values import Value, width_of
+from tlx.evaluate.values import Value, signed, width_of
 
 
 def copy(memory: Memory, target: int, source: int, size: int, *, may_overlap: bool) -> None:
@@ -93,6 +93,17 @@ def _mask_pointer(address: int, mask: int) -> int:
     return address & mask
 
 
+def _load_relative(site: CallSite) -> Run:
+    """`base` plus the 32-bit distance that lies at `base + offset`: how tables of addresses are kept small."""
+    memory = site.context.memory
+
+    def run(base: int, offset: int) -> int:
+        data = memory.read(base + signed(offset, width_of(site.arguments[1])), 4, "llvm.load.relative")
+        return base + int.from_bytes(data, "little", signed=True)
+
+    return run
+
+
 MEMORY: Final[Table] = {
     "memcpy": _copy(may_overlap=False),
     "memcpy.inline": _copy(may_overlap=False),
@@ -114,4 +125,5 @@ MEMORY: Final[Table] = {
     "debugtrap": plain(_trap),
     "ubsantrap": plain(_trap),
     "objectsize": _object_size,
+    "load.relative": _load_relative,
 }
