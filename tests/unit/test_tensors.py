@@ -1,5 +1,6 @@
 """Analysis of a function's tensors, and the canonical form that stock LLVM reads."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -7,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tlx import judge
-from tlx.diagnostics import VerifyError
-from tlx.intrinsics import INTRINSICS, lookup
+from tlx.diagnostics import ParseError, VerifyError
+from tlx.intrinsics import INTRINSICS, Intrinsic, lookup
 from tlx.ir.canonical import canonical_name, canonicalise, declare
 from tlx.ir.reader import parse
+from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import FunctionTensors, analyse
 from tlx.ir.types import FLOAT, I8, I32, PTR, TOKEN, VOID, PointerType, Type, VectorType
 from tlx.ir.verifier import collect, verify_tensors
@@ -322,3 +324,51 @@ def test_undeclarable_operands_are_refused() -> None:
     row = next(r for r in INTRINSICS if r.name == "tovector")
     with pytest.raises(ValueError, match="takes no operands of types float"):
         declare(module, row, VectorType(4, FLOAT), [FLOAT])
+
+
+@pytest.mark.parametrize("row", INTRINSICS, ids=lambda row: row.full_name)
+def test_what_stock_optimisers_leave_means_the_same(row: Intrinsic, tmp_path: Path) -> None:
+    """Every example goes through `opt -O2`; where it keeps an operation, it keeps the tensor's type."""
+    path = shutil.which("opt-19")
+    if path is None:
+        pytest.skip("opt-19 is not installed")
+    module = parse(keeping_results(row.example))
+    before = {op.instruction.result: op.result for op in analyse(module, module.functions[0]).ops}
+    canonicalise(module)
+    file = tmp_path / "module.ll"
+    file.write_text(str(module))
+    optimised = subprocess.run([path, "-O2", "-S", str(file)], check=True, capture_output=True, text=True).stdout
+    after = parse(optimised)
+    results = {op.instruction.result: op.result for op in analyse(after, after.functions[0]).ops}
+    assert results == before
+
+
+def keeping_results(example: str) -> str:
+    """A function around an example that stores every vector the example computes."""
+    found = re.search(r"<\d+ x \w+> %v", example)
+    vectors = re.findall(r"(%\w+) = call (<\d+ x \w+>)", example)
+    stores = "\n".join(f"  store volatile {type_} {name}, ptr %q" for name, type_ in vectors)
+    arguments = ", ".join([*([found.group()] if found else []), "ptr %p, ptr %q"])
+    return f"define void @f({arguments}) {{\n{example}\n{stores}\n  ret void\n}}\n"
+
+
+def test_builder_makes_canonical_calls() -> None:
+    module = parse("define void @f(ptr %p) {\n  ret void\n}\n", wanted=lambda _: True)
+    function = module.functions[0]
+    builder = TensorBuilder(module, function, function.entry, 0)
+    type_ = TensorType.dense(FLOAT, (4, 4))
+    token = builder.tensor_load(function.arguments[0].value, type_)
+    product = builder.matmul(token, token, type_)
+    blocked = builder.reshape_block(builder.typeinfo(product, type_), (1,), (2,), TensorType.dense(FLOAT, (4, 2, 2)))
+    rows = TensorType.dense(FLOAT, (2, 4, 4))
+    builder.broadcast_dims(builder.typeinfo(blocked, type_), rows.shape, (1, 2), rows)
+    builder.tensor_store(function.arguments[0].value, token)
+    text = str(module)
+    canonicalise(module)
+    assert str(module) == text
+    verify_tensors(module)
+
+
+def test_a_call_without_a_result_type_is_an_error() -> None:
+    with pytest.raises(ParseError, match="expected a type, found 'undef'"):
+        parse("define void @f() {\n  call undef @llvm.tensor.store()\n  ret void\n}\n")

@@ -340,7 +340,8 @@ def _call_prefix(c: Cursor) -> None:
             c.next()
             c.skip_parens()
         elif token.kind == "word" and not c.starts_type():
-            c.attribute()
+            if not c.attribute():
+                raise c.error("expected a type")
         elif token.text in _FLAGS:
             c.next()
         else:
