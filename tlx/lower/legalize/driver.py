@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tlx.ir.module import Function, Module
+from tlx.ir.module import Module
 from tlx.ir.reader import has_tensors
 from tlx.lower.legalize.vector import legalize_vector
 from tlx.lower.stage import Context
 from tlx.lower.to_tiles.tiles import STAGE_ATTRIBUTE
-from tlx.target import Target
 
 
 def legalize(module: Module, context: Context) -> None:
@@ -16,7 +15,7 @@ def legalize(module: Module, context: Context) -> None:
     for function in module.functions:
         if STAGE_ATTRIBUTE in function.signature.attributes:
             step(module, function, context)
-            function.replace_attributes(kernel_attributes(function, context.target))
+            function.replace_attributes(kernel_attributes(context))
     for declaration in list(module.declarations.values()):
         if has_tensors(declaration.text):
             module.remove(declaration)
@@ -24,14 +23,16 @@ def legalize(module: Module, context: Context) -> None:
         context.target.finish(module, context)
 
 
-def kernel_attributes(function: Function, target: Target) -> str:
+def kernel_attributes(context: Context) -> str:
     """Attributes of a kernel: its features, and what keeps LLVM from spoiling it.
 
     `"no-builtins"` keeps packing loops from becoming calls of memcpy, `"min-legal-vector-width"` keeps 512-bit
     registers whole on machines that prefer 256.
     """
-    del function
+    target = context.target
     words = ["nounwind", "noinline", '"no-builtins"']
+    if context.emulate_matrix and target.matrix is not None:
+        words.insert(1, "optnone")
     if target.features:
         words.append(f'"target-features"="{",".join(target.features)}"')
         width = target.vector_bytes * 8

@@ -54,7 +54,7 @@ def load_part(b: Builder, target: Target, address: Value, element: Type, width: 
         return zero(type_)
     if present == width:
         return b.load(type_, address, align)
-    if bits_of(element) in target.masked_bits:
+    if present & (present - 1) and bits_of(element) in target.masked_bits:
         return b.masked_load(type_, address, align, _mask(width, present))
     part = b.load(VectorType(present, element), address, align)
     mask = [min(present, i) for i in range(width)]

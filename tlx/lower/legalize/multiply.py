@@ -63,14 +63,20 @@ def _dot(target: Target, acc: Registers, left: Left, right: Right, signs: tuple[
 
 
 def _by_dot(b: Builder, acc: Registers, left: Left, right: Right, k: int, dot: Dot) -> Registers:
+    lanes = acc.lanes
+
+    def accumulate(c: Value, x: Value, y: Value) -> Value:
+        return _whole(b, c, x, y, lanes, dot)
+
     for group in range(k // dot.width):
-        acc = _step(
-            b,
-            acc,
-            lambda row, g=group: left.word(b, row, g, dot.width),
-            lambda chunk, g=group: right.words(b, g, chunk, dot.width),
-            lambda c, x, y: _whole(b, c, x, y, acc.lanes, dot),
-        )
+
+        def word(row: int, g: int = group) -> Value:
+            return left.word(b, row, g, dot.width)
+
+        def words(chunk: int, g: int = group) -> Value:
+            return right.words(b, g, chunk, dot.width)
+
+        acc = _step(b, acc, word, words, accumulate)
     return acc
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tlx.ir.builder import Builder
 from tlx.ir.types import VectorType
 from tlx.ir.values import Keyword, Value, zero
-from tlx.lower.legalize.registers import Registers, storage, widths
+from tlx.lower.legalize.registers import Registers, widths
 
 
 def resized(b: Builder, register: Value, width: int) -> Value:
@@ -41,8 +41,7 @@ def unblock_rows(b: Builder, tile: Registers, width: int) -> Registers:
     """The inverse of `block_rows`."""
     rows: list[tuple[Value, ...]] = []
     for line in tile.regs:
-        for j in range(width):
-            rows.append(tuple(b.shuffle(r, None, range(j, _count(r), width)) for r in line))
+        rows += [tuple(b.shuffle(r, None, range(j, _count(r), width)) for r in line) for j in range(width)]
     return Registers(tile.element, tile.rows * width, tile.cols // width, tile.lanes // width, tuple(rows))
 
 
@@ -84,47 +83,60 @@ def _concatenated(b: Builder, first: Value, second: Value, have: int) -> Value:
 def transposed(b: Builder, tile: Registers) -> Registers:
     """RxC -> CxR.
 
-    Square blocks of a power of two go through a network of interleavings: log2(n) rounds of n shuffles.
+    R rows (a power of two) interleaved log2(R) times are the columns, one behind the other:
+
+        a0 a1 a2 a3        a0 b0 c0 d0 | a1 b1 c1 d1
+        b0 b1 b2 b3   ->   a2 b2 c2 d2 | ...
+        ...
     """
-    size = 1
-    while size < min(tile.lanes, max(tile.rows, tile.cols)):
-        size *= 2
-    lanes = tile.lanes
-    tile = relaned(b, tile, size)
-    kept = VectorType(size, storage(tile.element))
+    block = min(_power_of_two(tile.rows), tile.lanes)
     lines: list[list[Value]] = [[] for _ in range(tile.cols)]
-    for r0 in range(0, tile.rows, size):
-        height = min(size, tile.rows - r0)
-        for c in range(len(tile.regs[0])):
-            block = [resized(b, tile.regs[r0 + i][c], size) for i in range(height)]
-            block += [Keyword(kept, "undef")] * (size - height)
-            columns = _transposed_square(b, block)
-            for i in range(_count(tile.regs[0][c])):
-                lines[c * tile.lanes + i].append(resized(b, columns[i], height))
+    for start in range(0, tile.rows, block):
+        height = min(block, tile.rows - start)
+        for chunk, first in enumerate(tile.regs[start]):
+            rows = [tile.regs[start + i][chunk] for i in range(height)]
+            for i, column in enumerate(_columns(b, rows, _count(first))):
+                lines[chunk * tile.lanes + i].append(column)
     regs = tuple(tuple(line) for line in lines)
-    return relaned(b, Registers(tile.element, tile.cols, tile.rows, size, regs), lanes)
+    return relaned(b, Registers(tile.element, tile.cols, tile.rows, block, regs), tile.lanes)
 
 
-def _transposed_square(b: Builder, rows: list[Value]) -> list[Value]:
-    size = len(rows)
-    low = [i // 2 + (i % 2) * size for i in range(size)]
-    high = [m + size // 2 for m in low]
-    step = size
-    while step > 1:
-        half = size // 2
-        paired: list[Value] = []
-        for i in range(half):
-            paired += [b.shuffle(rows[i], rows[i + half], low), b.shuffle(rows[i], rows[i + half], high)]
-        rows = paired
-        step //= 2
-    return rows
+def _columns(b: Builder, rows: list[Value], count: int) -> list[Value]:
+    """The `count` columns of equally wide rows, each as a register of `len(rows)` lanes.
+
+    Rows of zeros at the end (padding) are not shuffled along but filled in at the end.
+    """
+    present = max((i for i, r in enumerate(rows) if not _is_zero(r)), default=0) + 1
+    if present < len(rows):
+        columns = _columns(b, rows[:present], count)
+        filled = [min(present, i) for i in range(len(rows))]
+        return [b.shuffle(c, zero(c.type), filled) for c in columns]
+    height = len(rows)
+    block = _power_of_two(height)
+    width = max(block, _power_of_two(count))
+    padded = [resized(b, r, width) for r in rows]
+    padded += [Keyword(padded[0].type, "undef")] * (block - height)
+    low = [i // 2 + (i % 2) * width for i in range(width)]
+    high = [m + width // 2 for m in low]
+    half = block // 2
+    for _ in range(block.bit_length() - 1):
+        pairs = [(padded[i], padded[i + half]) for i in range(half)]
+        padded = [b.shuffle(x, y, mask) for x, y in pairs for mask in (low, high)]
+    per_register = width // block
+    return [
+        b.shuffle(padded[c // per_register], None, range(c % per_register * block, c % per_register * block + height))
+        for c in range(count)
+    ]
+
+
+def _is_zero(register: Value) -> bool:
+    return isinstance(register, Keyword) and register.word == "zeroinitializer"
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()
 
 
 def _count(register: Value) -> int:
     assert isinstance(register.type, VectorType)
     return register.type.count
-
-
-def zero_row(tile: Registers) -> tuple[Value, ...]:
-    """A row of zeros as wide as the tile's."""
-    return tuple(zero(r.type) for r in tile.regs[0])

@@ -1,7 +1,7 @@
 """Legalising a kernel's tile operations to vector registers.
 
-Every flattened tile value becomes a list of registers; phis become one phi a register; loads, stores and products become
-instructions on registers. Rewrite, 2x32 accumulator with 16 lanes:
+Every flattened tile value becomes a list of registers; phis become one phi a register; loads, stores and products
+become instructions on registers. Rewrite, 2x32 accumulator with 16 lanes:
 
     %acc = phi <64 x float> [ zeroinitializer, %e ], [ %n, %l ]     four phis of <16 x float>
     %t = typeinfo(%acc, <2, 32>)
@@ -276,9 +276,8 @@ class TileLegalizer:
     def phi(self, instruction: Instruction, element: Type, rows: int, cols: int) -> None:
         """One phi a register; their operands are filled in at the end."""
         sample = constant_registers(_zero_of(instruction.type), element, rows, cols, self.lanes(element))
-        made: list[Instruction] = []
-        for register in sample.flat():
-            made.append(self.b.emit("phi", register.type, [], f"phi {register.type} ", instruction.result or ""))
+        name = instruction.result or ""
+        made = [self.b.emit("phi", r.type, [], f"phi {r.type} ", name) for r in sample.flat()]
         self.phis.append((instruction, made))
         self.set(instruction, sample.replaced([m.value for m in made]))
 

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from tlx.ir.types import DOUBLE, FLOAT, I32, I64, IntType, Type, bits_of
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.target import Dot, Sign, Target
+from tlx.target import Dot, Matrix, Sign, Target
 
 MMA_NAMES: Final[dict[tuple[Sign, Sign], str]] = {
     ("u", "u"): "umma",
@@ -68,12 +68,12 @@ class Recipe:
 def choose(gemm: Gemm, target: Target) -> Recipe:
     """The recipe for a product."""
     accumulator = accumulator_type(gemm)
+    narrow = _narrow_accumulator(gemm, accumulator)
     if target.matrix is not None:
-        dot = _find_dot(gemm, accumulator, target.matrix.dots, gemm.lhs_sign, gemm.rhs_sign)
+        dot = _find_dot(gemm, narrow, target.matrix.dots, gemm.lhs_sign, gemm.rhs_sign)
         if dot is not None:
-            return _matrix_recipe(gemm, target, dot)
+            return _matrix_recipe(gemm, target.matrix, narrow, dot)
     for lhs, rhs, correction in _dot_signs(gemm):
-        narrow = _narrow_accumulator(gemm, accumulator)
         dot = _find_dot(gemm, narrow, target.usable_dots, lhs, rhs)
         if dot is not None:
             return _vector_recipe(gemm, target, narrow, dot, (lhs, rhs), correction)
@@ -111,12 +111,7 @@ def _find_dot(gemm: Gemm, accumulator: Type, dots: tuple[Dot, ...], lhs: Sign, r
     return next((d for d in dots if (d.lhs, d.rhs, d.accumulator) == wanted), None)
 
 
-def _matrix_recipe(gemm: Gemm, target: Target, dot: Dot) -> Recipe:
-    matrix = target.matrix
-    if matrix is None:
-        msg = "no matrix unit"
-        raise ValueError(msg)
-    accumulator = accumulator_type(gemm)
+def _matrix_recipe(gemm: Gemm, matrix: Matrix, accumulator: Type, dot: Dot) -> Recipe:
     size = bits_of(gemm.a.element) // 8
     kstep = matrix.row_bytes // size
     lanes = matrix.row_bytes * 8 // bits_of(accumulator)

@@ -1,0 +1,287 @@
+"""`amx`: Intel AMX tiles for bfloat and 8-bit integers, AVX-512 for everything else.
+
+Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18: eight tiles of 16 rows x 64 bytes;
+TDPBF16PS and TDPB[SU][SU]D multiply 16x64 bytes of A with B in VNNI order:
+
+    A 16 x K      B K/v x 16 x v (v = 2 bfloat, 4 bytes)      C 16 x 16 float or i32
+
+A register tile is a 2x2 grid of C; a step of K loads two tiles of A and two of B and multiplies four times. LLVM
+assigns the tile registers (`x86_amx` values) and writes the configuration, once for a function whose tiles have one
+shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.builder import Builder, new_function
+from tlx.ir.constructors import add_constructor
+from tlx.ir.module import Module
+from tlx.ir.types import I8, I16, I32, I64, VOID, X86_AMX, ArrayType, Type, VectorType, bits_of
+from tlx.ir.values import ConstInt, Keyword, Local, Value, const_int
+from tlx.legalize.avx512 import TARGET as AVX512
+from tlx.lower.legalize.memory import load_tile, store_tile
+from tlx.lower.legalize.multiply import MMA_SIGNS
+from tlx.lower.legalize.vector import TileLegalizer
+from tlx.target import Caches, Dot, Matrix
+from tlx.types import TensorType
+
+if TYPE_CHECKING:
+    from tlx.ir.module import Function, Instruction
+    from tlx.ir.tensors import Tensor, TensorOp
+    from tlx.lower.legalize.registers import Registers
+    from tlx.lower.stage import Context
+
+_ROWS: Final = 16
+_ROW_BYTES: Final = 64
+_SIDE: Final = 16
+_GRID: Final = 2
+_WORDS: Final = VectorType(256, I32)
+_PRODUCTS: Final = {
+    ("bfloat", "s", "s"): "tdpbf16ps",
+    ("i8", "s", "s"): "tdpbssd",
+    ("i8", "s", "u"): "tdpbsud",
+    ("i8", "u", "s"): "tdpbusd",
+    ("i8", "u", "u"): "tdpbuud",
+}
+_PERMISSION_CALL: Final = (
+    'call i64 asm sideeffect "syscall", '
+    '"={ax},{ax},{di},{si},~{rcx},~{r11},~{memory},~{dirflag},~{fpsr},~{flags}"(i64 158, i64 4131, i64 18)'
+)
+
+
+def _no_register_form(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """Tile products have no vector form; the legaliser emits them itself."""
+    del b, lhs, rhs
+    return acc
+
+
+class _AmxLegalizer(TileLegalizer):
+    """Legalises a kernel's matrix tiles to AMX, the rest to AVX-512.
+
+    Attributes:
+        grids: The four tiles of each accumulator value, by name, row by row.
+        scratch: 32 rows x 32 words for partial and converted tiles.
+    """
+
+    def __init__(self, module: Module, function: Function, context: Context) -> None:
+        super().__init__(module, function, context)
+        self.grids: dict[str, list[Value]] = {}
+        self.grid_phis: list[tuple[Instruction, list[Instruction]]] = []
+        self.raw: dict[str, Value] = {}
+        self.accumulators = self._find_accumulators()
+        self.scratch: Value | None = None
+        self.made = {i.result: i for i in function.instructions() if i.result is not None}
+
+    def _find_accumulators(self) -> set[str]:
+        """Names of the flattened vectors that live in tiles: sums of tile products, and phis of them."""
+        names: set[str] = set()
+        for op in self.tensors.ops:
+            if op.intrinsic.name in MMA_SIGNS and self._is_tile_product(op):
+                names.add(op.instruction.result or "")
+                source = op.tensors[0].source
+                names |= {source.name} if isinstance(source, Local) else set()
+        return names
+
+    def _is_tile_product(self, op: TensorOp) -> bool:
+        acc, lhs, rhs = (t.type for t in op.tensors)
+        size = bits_of(lhs.element) // 8
+        shapes = acc.shape == (_GRID * _ROWS, _GRID * _SIDE) and lhs.shape == (_GRID * _ROWS, _ROW_BYTES // size)
+        key = (str(lhs.element), *MMA_SIGNS[op.intrinsic.name])
+        same = lhs.element == rhs.element and bits_of(acc.element) == 32
+        return shapes and same and key in _PRODUCTS and self._vnni(op.tensors[2]) is not None
+
+    # Overridden steps ------------------------------------------------------------------------------------------
+
+    def plain(self, instruction: Instruction) -> None:
+        """Phis of accumulators become phis of tiles."""
+        if instruction.opcode == "phi" and instruction.result in self.accumulators:
+            type_: Type = _WORDS if self.context.emulate_matrix else X86_AMX
+            name = instruction.result
+            made = [self.b.emit("phi", type_, [], f"phi {type_} ", name) for _ in range(_GRID * _GRID)]
+            self.grid_phis.append((instruction, made))
+            self.grids[name] = [m.value for m in made]
+            return
+        super().plain(instruction)
+
+    def operation(self, op: TensorOp) -> None:
+        """Products of tiles become tile products."""
+        if op.intrinsic.name in MMA_SIGNS and op.instruction.result in self.accumulators:
+            self._unpack_phis()
+            self.grids[op.instruction.result] = self._product(op)
+            return
+        super().operation(op)
+
+    def flat(self, value: Value, element: Type, rows: int, cols: int) -> Registers:
+        """Accumulators are read through scratch memory."""
+        if isinstance(value, Local) and value.name in self.grids:
+            tile = TensorType.dense(element, (_GRID * _ROWS, _GRID * _SIDE))
+            self._store_grid(self.grids[value.name], self._scratch(), _GRID * _SIDE * 4)
+            return load_tile(self.b, self.target, self._scratch(), tile, None, self.lanes(element))
+        return super().flat(value, element, rows, cols)
+
+    def store(self, op: TensorOp) -> None:
+        """A whole accumulator goes to memory directly."""
+        tensor = op.tensors[0]
+        source = tensor.source
+        if isinstance(source, Local) and source.name in self.grids and not tensor.type.is_padded:
+            assert op.pointer is not None
+            stride = tensor.type.strides(op.pitches)[0] * 4
+            self._store_grid(self.grids[source.name], op.pointer, stride)
+            return
+        super().store(op)
+
+    def _finish_phis(self) -> None:
+        for phi, made in self.grid_phis:
+            for value, name in phi.incoming:
+                block = self.function.block(name)
+                self.b.block, self.b.index = block, len(block.instructions) - 1
+                grid = self._grid_of(value)
+                tiles = [self.raw.get(str(t), t) for t in grid] if self.context.emulate_matrix else grid
+                for instruction, tile in zip(made, tiles, strict=True):
+                    separator = ", " if instruction.operands else ""
+                    instruction.text += f"{separator}[ {tile}, %{name} ]"
+                    instruction.operands += [tile, block.value]
+        super()._finish_phis()
+
+    # Tiles -----------------------------------------------------------------------------------------------------
+
+    def _grid_of(self, value: Value) -> list[Value]:
+        """The four tiles of an accumulator value: each its own `tilezero` or load where it starts."""
+        if isinstance(value, Local) and value.name in self.grids:
+            return self.grids[value.name]
+        if isinstance(value, Keyword):
+            return [self._tile("tilezero", [_short(_ROWS), _short(_ROW_BYTES)]) for _ in range(_GRID * _GRID)]
+        return self._loaded_start(value)
+
+    def _loaded_start(self, value: Value) -> list[Value]:
+        """Tiles of a start value that lies in memory, or passes through scratch memory."""
+        assert isinstance(value, Local)
+        maker = self.tensors.op_of(self.made[value.name])
+        tensor = maker.tensors[0] if maker is not None and maker.intrinsic.name == "tovector" else None
+        if tensor is not None and tensor.kind == "load" and not tensor.type.is_padded:
+            return self._load_grid(tensor.source, tensor.type.strides(tensor.pitches)[0] * 4)
+        assert isinstance(value.type, VectorType)
+        tile = TensorType.dense(value.type.element, (_GRID * _ROWS, _GRID * _SIDE))
+        registers = super().flat(value, value.type.element, *tile.shape)
+        store_tile(self.b, self.target, self._scratch(), registers, tile, None)
+        return self._load_grid(self._scratch(), _GRID * _SIDE * 4)
+
+    def _scratch(self) -> Value:
+        if self.scratch is None:
+            self.scratch = self.b.alloca(ArrayType(_GRID * _ROWS * _GRID * _ROW_BYTES, I8), "tiles")
+        return self.scratch
+
+    def _tile(self, name: str, args: list[Value]) -> Value:
+        """Call an AMX intrinsic that returns a tile.
+
+        LLVM's scalarisation wants every tile to pass through `<256 x i32>`.
+        """
+        b = self.b
+        tile = b.call_named(f"llvm.x86.{name}.internal", X86_AMX, args, "tile").value
+        if not self.context.emulate_matrix:
+            return tile
+        words = b.value("bitcast", _WORDS, [tile], f"bitcast {tile.typed} to {_WORDS}", "words")
+        again = b.value("bitcast", X86_AMX, [words], f"bitcast {words.typed} to {X86_AMX}", "tile")
+        self.raw[str(again)] = words
+        return again
+
+    def _unpack_phis(self) -> None:
+        """In the emulated form, phis are words: cast them to tiles behind the last phi."""
+        if not self.context.emulate_matrix:
+            return
+        b = self.b
+        for phi, made in self.grid_phis:
+            name = phi.result or ""
+            if self.grids[name][0].type == _WORDS:
+                tiles: list[Value] = []
+                for words in (m.value for m in made):
+                    tile = b.value("bitcast", X86_AMX, [words], f"bitcast {words.typed} to {X86_AMX}", "tile")
+                    self.raw[str(tile)] = words
+                    tiles.append(tile)
+                self.grids[name] = tiles
+
+    def _load(self, pointer: Value, offset: int, stride: int) -> Value:
+        b = self.b
+        address = b.retype(b.gep(I8, pointer, offset), I8)
+        return self._tile("tileloadd64", [_short(_ROWS), _short(_ROW_BYTES), address, const_int(I64, stride)])
+
+    def _load_grid(self, pointer: Value, stride: int) -> list[Value]:
+        places = [(r, c) for r in range(_GRID) for c in range(_GRID)]
+        return [self._load(pointer, r * _ROWS * stride + c * _ROW_BYTES, stride) for r, c in places]
+
+    def _store_grid(self, grid: list[Value], pointer: Value, stride: int) -> None:
+        b = self.b
+        for index, tile in enumerate(grid):
+            row, column = divmod(index, _GRID)
+            address = b.retype(b.gep(I8, pointer, row * _ROWS * stride + column * _ROW_BYTES), I8)
+            args = [_short(_ROWS), _short(_ROW_BYTES), address, const_int(I64, stride), tile]
+            b.call_named("llvm.x86.tilestored64.internal", VOID, args)
+
+    def _product(self, op: TensorOp) -> list[Value]:
+        """B0, A0, C00; B1, C01; A1, C10, C11: each tile is loaded right before its first use."""
+        acc, lhs, rhs = op.tensors
+        grid = list(self._grid_of(acc.source))
+        product = _PRODUCTS[str(lhs.type.element), *MMA_SIGNS[op.intrinsic.name]]
+        a: dict[int, Value] = {}
+        b: dict[int, Value] = {}
+        for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            if column not in b:
+                b[column] = self._load_b(rhs, column)
+            if row not in a:
+                a[row] = self._load_a(lhs, row)
+            index = row * _GRID + column
+            sizes = [_short(_ROWS), _short(_ROW_BYTES), _short(_ROW_BYTES)]
+            grid[index] = self._tile(product, [*sizes, grid[index], a[row], b[column]])
+        return grid
+
+    def _load_a(self, tensor: Tensor, row: int) -> Value:
+        stride = tensor.type.strides(tensor.pitches)[0] * (bits_of(tensor.type.element) // 8)
+        return self._load(tensor.source, row * _ROWS * stride, stride)
+
+    def _load_b(self, tensor: Tensor, column: int) -> Value:
+        vnni = self._vnni(tensor)
+        assert vnni is not None
+        return self._load(vnni[0].source, column * _ROW_BYTES, _GRID * _ROW_BYTES)
+
+
+def _short(number: int) -> ConstInt:
+    return const_int(I16, number)
+
+
+def _legalize_kernel(module: Module, function: Function, context: Context) -> None:
+    _AmxLegalizer(module, function, context).run()
+
+
+def _finish(module: Module, context: Context) -> None:
+    """Have the program ask Linux for the use of tiles before `main`: `arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA)`."""
+    if not context.amx_permission or not any("tileloadd64" in d for d in module.declarations):
+        return
+    function = new_function(module, module.global_names.fresh("tlx.amx.permission"), [], "nounwind")
+    b = Builder(module, function)
+    b.emit("call", I64, [], _PERMISSION_CALL, "granted")
+    b.ret()
+    add_constructor(module, function.name)
+
+
+_DOTS: Final = (
+    Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "amx-bf16", _no_register_form),
+    *(
+        Dot(("i8", lhs), ("i8", rhs), "i32", 4, "amx-int8", _no_register_form)
+        for lhs in ("s", "u")
+        for rhs in ("s", "u")
+    ),
+)
+
+TARGET: Final = replace(
+    AVX512,
+    name="amx",
+    title="x86-64 with AMX (bfloat, int8) and AVX-512",
+    features=(*AVX512.features, "+amx-tile", "+amx-bf16", "+amx-int8"),
+    matrix=Matrix(rows=_ROWS, row_bytes=_ROW_BYTES, tiles=8, grid=(_GRID, _GRID), dots=_DOTS),
+    caches=Caches(l1=48 << 10, l2=2 << 20, l3=32 << 20),
+    requires=(*AVX512.requires, "amx_tile", "amx_bf16", "amx_int8"),
+    legalize_kernel=_legalize_kernel,
+    finish=_finish,
+)
