@@ -1,1 +1,42 @@
-"""Stage 1: tensors of any rank, layout and padding become loops over 2-D tensors in memory."""
+"""Stage 1: tensors of any rank, layout and padding become loops over 2-D tensors in memory.
+
+What is left of `llvm.tensor.*` are trees of four forms, each in one block, with static shapes and pitches:
+
+    store(%c, typeinfo(matmul(load %a, load %b)))             and with umma, smma, usmma, summa and an accumulator
+    store(%d, load %s)                                        2-D copy
+    store(%d, typeinfo(transpose(load %s, <1, 0>), ...))      2-D copy that transposes
+
+Memory is the user's own where that is provably the same (`safety`), else a private buffer (`buffers`). A function is
+first planned (`plan`, `values`, `phis`), then rewritten (`rewrite`) by one rule for each operation (`matmul`, `mma`,
+`transpose`, `copies`). Functions with the attribute `"tlx-stage"="tiles"` are past this stage and are left alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tlx.ir.module import Function, Module
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.lower.stage import Context
+from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.rewrite import Rewriter
+
+STAGE_ATTRIBUTE: Final = "tlx-stage"
+
+
+def to_2d(module: Module, context: Context) -> None:
+    """Lower the tensors of every parsed function to 2-D tensors in memory.
+
+    Raises:
+        VerifyError: A rule of the tensor intrinsics is broken.
+        LoweringError: Something is not lowered yet; no function was changed.
+    """
+    plans = [Plan(module, context, function) for function in module.functions if _is_input(module, function)]
+    for plan in plans:
+        plan.decide()
+    for plan in plans:
+        Rewriter(plan, TensorBuilder(module, plan.function)).run()
+
+
+def _is_input(module: Module, function: Function) -> bool:
+    return module.function_attributes(function.signature).get(STAGE_ATTRIBUTE) != "tiles"

@@ -1,0 +1,183 @@
+"""Private buffers: on the stack where they are small, else from malloc at the function's head.
+
+%matmul.buf = alloca [15 x float], align 64
+
+%matmul.buf = call noalias i8* @malloc(i64 2560000)       and before every ret and resume:
+...                                                       call void @free(i8* %matmul.buf)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from tlx.diagnostics import LoweringError, Span
+from tlx.ir.module import Block, Function, Instruction, Module
+from tlx.ir.rewriter import split_block
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I8, I64, VOID, ArrayType, FunctionType, Type, bytes_of
+from tlx.ir.values import ConstInt, Keyword, Local, Value
+
+STACK_BYTES: Final = 16 << 10
+_STACK_TOTAL: Final = 256 << 10
+STACK_ALIGN: Final = 64
+HEAP_ALIGN: Final = 16
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory of the function's own.
+
+    Attributes:
+        pointer: Its address.
+        element: Type of its elements.
+        count: Number of elements.
+        on_heap: Whether malloc gives it.
+    """
+
+    pointer: Local
+    element: Type
+    count: int
+    on_heap: bool
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes."""
+        return self.count * bytes_of(self.element)
+
+    @property
+    def align(self) -> int:
+        """Alignment of its first element in bytes."""
+        return HEAP_ALIGN if self.on_heap else STACK_ALIGN
+
+
+@dataclass
+class Buffers:
+    """The buffers of one function; `emit` writes what makes and frees them."""
+
+    module: Module
+    function: Function
+    made: list[Buffer] = field(default_factory=list[Buffer])
+
+    def new(self, element: Type, count: int, stem: str, span: Span | None = None) -> Buffer:
+        """Reserve a buffer.
+
+        Args:
+            element: Type of its elements.
+            count: Number of elements.
+            stem: What it holds; it is named `stem.buf`.
+            span: What it is for, where an error has to point.
+
+        Raises:
+            LoweringError: It belongs on the heap, and the module has a malloc or free of another type.
+        """
+        size = count * bytes_of(element)
+        on_stack = sum(b.bytes for b in self.made if not b.on_heap)
+        on_heap = size > STACK_BYTES or on_stack + size > _STACK_TOTAL
+        if on_heap:
+            self._check_libc(size, span)
+        pointee = I8 if on_heap else ArrayType(count, element)
+        name = self.function.names.fresh(f"{stem}.buf")
+        buffer = Buffer(Local(self.module.pointer_to(pointee), name), element, count, on_heap)
+        self.made.append(buffer)
+        return buffer
+
+    def _check_libc(self, size: int, span: Span | None) -> None:
+        for name, type_ in self._libc().items():
+            declared = self.module.declarations.get(name)
+            if declared is not None and declared.signature.type != type_:
+                message = (
+                    f"a temporary of {size_text(size)} needs @{name} as {type_}, "
+                    f"and this module declares it as {declared.signature.type}"
+                )
+                raise LoweringError(message, span)
+            if declared is None and re.search(rf"(?m)^@{name} *=", self.module.raw_text()):
+                message = f"a temporary of {size_text(size)} needs @{name}, which is no function in this module"
+                raise LoweringError(message, span)
+
+    def _libc(self) -> dict[str, FunctionType]:
+        pointer = self.module.pointer_to(I8)
+        return {"malloc": FunctionType(pointer, (I64,)), "free": FunctionType(VOID, (pointer,))}
+
+    @property
+    def uses_heap(self) -> bool:
+        """Whether any buffer comes from malloc."""
+        return any(b.on_heap for b in self.made)
+
+    def emit(self) -> None:
+        """Write allocations behind the leading allocas of the entry block, and frees before every way out."""
+        entry = self.function.entry
+        index = next(i for i, inst in enumerate(entry.instructions) if inst.opcode != "alloca")
+        builder = TensorBuilder(self.module, self.function, entry, index)
+        for buffer in self.made:
+            if not buffer.on_heap:
+                _define(builder, buffer, f"alloca {ArrayType(buffer.count, buffer.element)}, align {STACK_ALIGN}")
+        heap = [b for b in self.made if b.on_heap]
+        if heap:
+            self._emit_heap(builder, heap)
+
+    def _emit_heap(self, builder: TensorBuilder, heap: list[Buffer]) -> None:
+        exits = [(blk, i) for blk in self.function.blocks for i in [_exit_index(blk)] if i is not None]
+        for block, index in exits:
+            at_exit = TensorBuilder(self.module, self.function, block, index)
+            for buffer in heap:
+                at_exit.call_named("free", VOID, [buffer.pointer])
+        for buffer in heap:
+            _declare_malloc(builder, buffer)
+        missing: Value | None = None
+        for buffer in heap:
+            null = builder.icmp("eq", buffer.pointer, Keyword(buffer.pointer.type, "null"))
+            missing = null if missing is None else builder.binary("or", missing, null)
+        if missing is not None:
+            _trap_if(builder, missing)
+
+
+def _define(builder: TensorBuilder, buffer: Buffer, body: str) -> None:
+    """Insert the instruction that makes a buffer, under the name it was promised."""
+    array = ArrayType(buffer.count, buffer.element)
+    name = buffer.pointer.name
+    instruction = Instruction("alloca", buffer.pointer.type, [], f"%{name} = {body}", result=name, source_type=array)
+    builder.block.instructions.insert(builder.index, instruction)
+    builder.index += 1
+
+
+def _declare_malloc(builder: TensorBuilder, buffer: Buffer) -> None:
+    """`%x.buf = call noalias ptr @malloc(i64 size)`."""
+    pointer = buffer.pointer
+    size = ConstInt(I64, buffer.bytes)
+    call = builder.call_named("malloc", pointer.type, [size], "malloc")
+    builder.function.names.taken.discard(str(call.result))
+    call.result = pointer.name
+    call.text = f"%{pointer.name} = call noalias {pointer.type} @malloc({size.typed})"
+
+
+def _trap_if(builder: TensorBuilder, condition: Value) -> None:
+    """Stop the program where there is no memory."""
+    head = builder.block
+    tail = split_block(builder.function, head, builder.index, "allocated")
+    trap = builder.new_block("out.of.memory", head)
+    builder.at_end(head)
+    builder.branch_if(condition, trap, tail)
+    builder.at_end(trap)
+    builder.call_named("llvm.trap", VOID, [])
+    builder.emit("unreachable", VOID, [], "unreachable")
+
+
+def _exit_index(block: Block) -> int | None:
+    """Where frees go: in front of `ret` or `resume`, and of a `musttail` call before it; None elsewhere."""
+    last = len(block.instructions) - 1
+    if block.terminator.opcode not in ("ret", "resume"):
+        return None
+    for index in range(last - 1, max(last - 3, -1), -1):
+        if "musttail" in block.instructions[index].flags:
+            return index
+    return last
+
+
+def size_text(size: int) -> str:
+    """`4.0 MiB`, as remarks show sizes."""
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= scale:
+            return f"{size / scale:.1f} {unit}"
+    return f"{size} bytes"

@@ -1,0 +1,421 @@
+"""What to do with each tensor of a function, decided before anything is changed.
+
+1. which operations are live, and which transposes are only another order of the same memory (`lazy`);
+2. which operations move down to the one store of their result and write there (`sinks`);
+3. which memory the user's loads mean can be read where it lies, and which has to be copied at the load (`snapshots`);
+4. which results share the buffer of the loop-carried tensor they become (`tlx.lower.to_2d.phis`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from tlx.diagnostics import LoweringError
+from tlx.ir.dominance import ControlFlow
+from tlx.ir.module import Function, Instruction, Module, Raw
+from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
+from tlx.ir.types import I1, Type, VectorType, bytes_of
+from tlx.ir.values import Global, Keyword, Local, Value
+from tlx.lower.stage import Context
+from tlx.lower.to_2d.buffers import Buffer, Buffers, size_text
+from tlx.lower.to_2d.safety import Aliases, Position, Range
+from tlx.lower.to_2d.values import Flats
+from tlx.lower.to_2d.views import Place, View
+from tlx.types import TensorType
+
+STAGE: Final = "to-2d"
+MMA: Final = frozenset({"umma", "smma", "usmma", "summa"})
+_VIEWS: Final = frozenset({"transpose", "tovector"})
+_LOWERED: Final = MMA | _VIEWS | {"matmul", "store"}
+
+
+@dataclass(frozen=True)
+class Sink:
+    """An operation that runs where its result is stored, and writes there.
+
+    Attributes:
+        op: The operation.
+        store: The store of its result.
+        target: Where it writes.
+        fills: Whether padding is written as well, as zeros: the store is of the whole flattened vector.
+    """
+
+    op: TensorOp
+    store: Instruction
+    target: View
+    fills: bool
+
+
+@dataclass(eq=False)
+class Plan:
+    """The decisions for one function.
+
+    Attributes:
+        module: The module.
+        context: Target and remarks.
+        function: The function.
+        live: Results (operations and loop-carried tensors) that something needs, by name.
+        lazy: Results of transposes that exist as a view of their operand only.
+        sinks: By the id of the store.
+        snapshots: Loads whose memory is copied when they run, by the id of the load: what to copy.
+        homes: Memory of flattened vectors, by root.
+        shared: Results that live in the buffer of a loop-carried tensor, and where they are read, by name.
+        reads: Where each place is read.
+    """
+
+    module: Module
+    context: Context
+    function: Function
+    live: set[str] = field(default_factory=set[str])
+    lazy: set[str] = field(default_factory=set[str])
+    sinks: dict[int, Sink] = field(default_factory=dict[int, Sink])
+    snapshots: dict[int, View] = field(default_factory=dict[int, View])
+    homes: dict[Value, Place] = field(default_factory=dict[Value, Place])
+    shared: dict[str, list[Position]] = field(default_factory=dict[str, list[Position]])
+    reads: dict[Place, list[Position]] = field(default_factory=dict[Place, list[Position]])
+    _readings: dict[int, Place] = field(default_factory=dict[int, Place])
+
+    # What is known ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tensors(self) -> FunctionTensors:
+        """Tokens and operations."""
+        return analyse(self.module, self.function)
+
+    @cached_property
+    def flats(self) -> Flats:
+        """Flattened vectors."""
+        return Flats(self.function, self.tensors)
+
+    @cached_property
+    def flow(self) -> ControlFlow:
+        """Control flow before any change."""
+        return ControlFlow(self.function)
+
+    @cached_property
+    def aliases(self) -> Aliases:
+        """Alias facts before any change."""
+        sizes = {id(op.instruction): self.stored(op).reach for op in self.tensors.ops if op.pointer is not None}
+        return Aliases(self.module, self.function, self.flow, sizes)
+
+    @cached_property
+    def buffers(self) -> Buffers:
+        """The function's private memory."""
+        return Buffers(self.module, self.function)
+
+    @cached_property
+    def positions(self) -> dict[int, Position]:
+        """Where each instruction stands, by its id."""
+        return {
+            id(instruction): (block.name, index)
+            for block in self.function.blocks
+            for index, instruction in enumerate(block.instructions)
+        }
+
+    # Places ----------------------------------------------------------------------------------------------------
+
+    def stored(self, op: TensorOp) -> View:
+        """Where a tensor store writes."""
+        assert op.pointer is not None
+        return View.of(Place(op.pointer), op.tensors[0].type, op.pitches)
+
+    def view(self, tensor: Tensor) -> View:
+        """Where a token's tensor lies."""
+        if tensor.kind == "load":
+            place = self._reading(tensor.definition, tensor.source)
+            return View.of(place, tensor.type, None if place.is_private else tensor.pitches)
+        if tensor.kind == "pointer":
+            return View.of(self._reading(tensor.definition, tensor.source), tensor.type)
+        root = self.flats.root(tensor.source)
+        if isinstance(root, Local) and root.name in self.lazy:
+            return self._reordered(self.op_of(root), tensor.type)
+        return View.of(self.place_of(root), tensor.type)
+
+    def _reordered(self, op: TensorOp, type_: TensorType) -> View:
+        """The operand's memory in the order of the result of a transpose."""
+        source = op.tensors[0].type
+        assert op.result is not None
+        return self.view(op.tensors[0]).reordered([source.position(d) for d in op.result.layout], type_)
+
+    def place_of(self, root: Value) -> Place:
+        """Memory of a flattened vector: a buffer of its own, or what a load reads."""
+        kind = self.flats.kind(root)
+        if kind == "load" and isinstance(root, Local):
+            load = self.flats.definitions[root.name]
+            return self._reading(load, load.operands[0])
+        if root not in self.homes:
+            self.homes[root] = self._new_home(root)
+        return self.homes[root]
+
+    def share(self, value: Local, place: Place) -> None:
+        """Let a result live in another value's place."""
+        self.shared[value.name] = self.reads.get(self.homes[value], [])
+        self.homes[value] = place
+
+    def reads_of(self, value: Value) -> list[Position]:
+        """Where a flattened vector with a home is read."""
+        if isinstance(value, Local) and value.name in self.shared:
+            return self.shared[value.name]
+        return self.reads.get(self.place_of(value), [])
+
+    def _new_home(self, root: Value) -> Place:
+        assert isinstance(root.type, VectorType)
+        if not isinstance(root, (Local, Keyword)):
+            return Place(self._constant(root))
+        stem = root.name if isinstance(root, Local) and not root.name.isdecimal() else self._stem(root)
+        return self.new_place(root.type.element, root.type.count, stem)
+
+    def _stem(self, root: Value) -> str:
+        if isinstance(root, Keyword):
+            return "zeros"
+        op = self.op_of(root) if isinstance(root, Local) and self.flats.kind(root) == "op" else None
+        return op.intrinsic.name if op is not None else "tensor"
+
+    def _constant(self, value: Value) -> Global:
+        name = self.module.global_names.fresh("tensor.constant")
+        text = f"\n\n@{name} = private unnamed_addr constant {value.typed}, align 64"
+        self.module.append(Raw(text))
+        return Global(self.module.pointer_to(value.type), name)
+
+    def new_place(self, element: Type, count: int, stem: str) -> Place:
+        """A buffer."""
+        buffer = self.buffers.new(element, count, stem, self.function.span)
+        return Place(buffer.pointer, None, buffer)
+
+    def reading_place(self, definition: Instruction) -> Place:
+        """Where what a load read is now."""
+        return self._readings[id(definition)]
+
+    def _reading(self, definition: Instruction, pointer: Value) -> Place:
+        if id(definition) not in self._readings:
+            self._readings[id(definition)] = Place(pointer, definition)
+        return self._readings[id(definition)]
+
+    def op_of(self, root: Local) -> TensorOp:
+        """The operation whose result a vector is."""
+        op = self.tensors.op_of(self.flats.definitions[root.name])
+        assert op is not None
+        return op
+
+    def is_zero(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a constant of zeros, or undefined, for which zeros do."""
+        return tensor.kind == "value" and isinstance(self.flats.root(tensor.source), Keyword)
+
+    def operands(self, op: TensorOp) -> list[View | None]:
+        """Where each operand lies; None for one that is written as zeros, which needs no memory."""
+        fills = op.pointer is not None or op.intrinsic.name in MMA
+        return [
+            None if fills and index == 0 and self.is_zero(tensor) else self.view(tensor)
+            for index, tensor in enumerate(op.tensors)
+        ]
+
+    # Decisions -------------------------------------------------------------------------------------------------
+
+    def decide(self) -> None:
+        """Make all decisions.
+
+        Raises:
+            LoweringError: Something in the function is not lowered.
+        """
+        from tlx.lower.to_2d.phis import note_edges, share_buffers
+
+        self._check()
+        self._find_live()
+        self.lazy = {str(op.instruction.result) for op in self.tensors.ops if self._is_lazy(op)}
+        for op in self.tensors.ops:
+            self._sink(op)
+        self._note_reads()
+        note_edges(self)
+        for place in list(self.reads):
+            self._settle(place)
+        share_buffers(self)
+
+    def _check(self) -> None:
+        for op in self.tensors.ops:
+            if op.intrinsic.name not in _LOWERED:
+                raise LoweringError(f"{op.intrinsic.full_name} is not lowered yet", op.instruction.span)
+        for tensor in self.tensors.tokens.values():
+            if tensor.type.element == I1:
+                raise LoweringError("tensors of i1 are not lowered yet", tensor.definition.span)
+        self.flats.check()
+
+    def is_live(self, op: TensorOp) -> bool:
+        """Whether anything needs an operation."""
+        return op.pointer is not None or op.instruction.result in self.live
+
+    def _find_live(self) -> None:
+        pending: list[Value] = []
+        for instruction in self.function.instructions():
+            op = self.tensors.op_of(instruction)
+            if op is not None and op.pointer is not None:
+                pending.extend(t.source for t in op.tensors if t.kind == "value")
+            elif self.flats.is_memory_store(instruction) or self.flats.is_memory_extract(instruction):
+                pending.append(instruction.operands[0])
+            elif instruction.result is not None and self._is_home(instruction.value):
+                pending.extend([instruction.value] if self.flats.needs_ssa(instruction.result) else [])
+        while pending:
+            root = self.flats.root(pending.pop())
+            if not isinstance(root, Local) or root.name in self.live or not self._is_home(root):
+                continue
+            self.live.add(root.name)
+            if self.flats.kind(root) == "phi":
+                pending.extend(v for v, _ in self.flats.definitions[root.name].incoming)
+            else:
+                pending.extend(t.source for t in self.op_of(root).tensors if t.kind == "value")
+
+    def _is_home(self, value: Value) -> bool:
+        return isinstance(value.type, VectorType) and self.flats.kind(value) in ("op", "phi")
+
+    def _is_lazy(self, op: TensorOp) -> bool:
+        """Whether every use of a transpose sees the same elements in its operand's memory."""
+        if op.intrinsic.name not in _VIEWS or op.result is None:
+            return False
+        name = str(op.instruction.result)
+        users = [u.instruction for u in self.flats.uses.get(name, [])]
+        tokens = [self.tensors.tokens.get(u.result or "") for u in users]
+        return all(t is not None and t.kind == "value" and _lies_like(t.type, op.result) for t in tokens)
+
+    # Sinking ---------------------------------------------------------------------------------------------------
+
+    def is_sunk(self, op: TensorOp) -> bool:
+        """Whether an operation runs at its result's store."""
+        return any(sink.op is op for sink in self.sinks.values())
+
+    def _sink(self, op: TensorOp) -> None:
+        if op.result is None or not self.is_live(op) or str(op.instruction.result) in self.lazy:
+            return
+        sink = self._only_store(op)
+        if sink is None:
+            return
+        reason = self._obstacle(sink)
+        if reason is None:
+            self.sinks[id(sink.store)] = sink
+            return
+        message = f"temporary of {size_text(_size(op.result))} for {op.intrinsic.name}, because {reason}"
+        self.context.remarks.add("missed", STAGE, message, op.instruction.span)
+
+    def _only_store(self, op: TensorOp) -> Sink | None:
+        """The store that is the only use of a result, if it is in the operation's block and of the same shape."""
+        assert op.result is not None
+        users = self.flats.uses.get(str(op.instruction.result), [])
+        if len(users) != 1:
+            return None
+        user = users[0].instruction
+        token = self.tensors.tokens.get(user.result or "")
+        if token is None:
+            if not self.flats.is_memory_store(user) or not self._same_block(op.instruction, user):
+                return None
+            return Sink(op, user, View.of(Place(user.operands[1]), op.result), op.result.is_padded)
+        stores = self.flats.uses.get(str(user.result), [])
+        store = self.tensors.op_of(stores[0].instruction) if len(stores) == 1 else None
+        if store is None or store.pointer is None or not self._same_block(op.instruction, store.instruction):
+            return None
+        if (token.type.shape, token.type.padding) != (op.result.shape, op.result.padding):
+            return None
+        return Sink(op, store.instruction, View.of(Place(store.pointer), op.result, store.pitches), fills=False)
+
+    def _same_block(self, first: Instruction, second: Instruction) -> bool:
+        return self.positions[id(first)][0] == self.positions[id(second)][0]
+
+    def _obstacle(self, sink: Sink) -> str | None:
+        """Why an operation cannot write straight to where its result is stored; None if it can."""
+        target = Range.of(sink.target)
+        for index, view in enumerate(self.operands(sink.op)):
+            if view is None or view.place.reading is None:
+                continue
+            writer = self.aliases.clobbered(Range.of(view), self._start(view.place), self.positions[id(sink.store)])
+            if writer is not None:
+                return f"'{_short(writer)}' may change an operand before the result is stored"
+            in_place = index == 0 and sink.op.intrinsic.name in MMA and view.is_same(sink.target) and not sink.fills
+            if not in_place and not self.aliases.disjoint(Range.of(view), target):
+                return f"{sink.target.place.pointer} may alias {view.place.pointer}"
+        return None
+
+    def _start(self, place: Place) -> Position:
+        assert place.reading is not None
+        return self.positions[id(place.reading)]
+
+    # Readings --------------------------------------------------------------------------------------------------
+
+    def position_of(self, op: TensorOp) -> Position:
+        """Where an operation runs."""
+        store = next((s.store for s in self.sinks.values() if s.op is op), op.instruction)
+        return self.positions[id(store)]
+
+    def note_read(self, place: Place, position: Position) -> None:
+        """Something at a position reads a place."""
+        self.reads.setdefault(place, []).append(position)
+
+    def _note_reads(self) -> None:
+        for op in self.tensors.ops:
+            if not self.is_live(op) or str(op.instruction.result) in self.lazy or id(op.instruction) in self.sinks:
+                continue
+            for view in self.operands(op):
+                if view is not None:
+                    self.note_read(view.place, self.position_of(op))
+        for instruction in self.function.instructions():
+            if id(instruction) in self.sinks:
+                continue
+            if self.flats.is_memory_store(instruction) or self.flats.is_memory_extract(instruction):
+                root = self.flats.root(instruction.operands[0])
+                self.note_read(self.place_of(root), self.positions[id(instruction)])
+
+    def _settle(self, place: Place) -> None:
+        """Leave what a load reads where it is, or have it copied when the load runs."""
+        if place.reading is None:
+            return
+        start = self._start(place)
+        view = self._read_view(place)
+        for position in self.reads[place]:
+            writer = self.aliases.clobbered(Range.of(view), start, position)
+            if writer is not None:
+                self._snapshot(place, view, writer)
+                return
+
+    def _read_view(self, place: Place) -> View:
+        """What a load reads: its tensor, or the whole flattened vector."""
+        assert place.reading is not None
+        tensor = self.tensors.tokens.get(place.reading.result or "")
+        if tensor is None:
+            type_ = place.reading.type
+            assert isinstance(type_, VectorType)
+            return View.of(place, TensorType.dense(type_.element, (type_.count,)))
+        if tensor.kind == "load":
+            return View.of(place, tensor.type, tensor.pitches)
+        return View.of(place, TensorType.dense(tensor.type.element, (tensor.type.count,)))
+
+    def _snapshot(self, place: Place, view: View, writer: Instruction) -> None:
+        assert place.reading is not None
+        tensor = self.tensors.tokens.get(place.reading.result or "")
+        count = tensor.type.count if tensor is not None else len_of(place.reading.type)
+        name = place.reading.result or "tensor"
+        stem = f"{name}.copy" if not name.isdecimal() else "copy"
+        span = place.reading.span
+        buffer: Buffer = self.buffers.new(view.element, count, stem, span)
+        source = View(Place(place.pointer), view.element, view.sizes, view.data, view.steps, view.layout)
+        self.snapshots[id(place.reading)] = source
+        place.move(buffer)
+        message = f"copy of {size_text(buffer.bytes)}, because '{_short(writer)}' may change {source.place.pointer}"
+        self.context.remarks.add("missed", STAGE, message, span)
+
+
+def _lies_like(type_: TensorType, result: TensorType) -> bool:
+    """Whether a token on a result reads no padding of the result as data, dimension by dimension."""
+    pairs = zip(type_.padding, result.padding, strict=False)
+    return type_.shape == result.shape and all(mine >= its for mine, its in pairs)
+
+
+def _size(type_: TensorType) -> int:
+    return type_.count * bytes_of(type_.element)
+
+
+def _short(instruction: Instruction) -> str:
+    text = " ".join(instruction.text.split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def len_of(type_: Type) -> int:
+    """Elements of a vector."""
+    return type_.count if isinstance(type_, VectorType) else 1

@@ -1,0 +1,306 @@
+"""Carrying out a plan: one pass over the function, in which each instruction is kept, taken out or replaced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from tlx.ir.module import Block, Instruction
+from tlx.ir.rewriter import set_operand
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.tensors import TensorOp
+from tlx.ir.types import VectorType, bytes_of
+from tlx.ir.values import Keyword, Local, Value
+from tlx.lower.to_2d.attributes import allow_heap
+from tlx.lower.to_2d.copies import copy, copy_bytes, fill_zero
+from tlx.lower.to_2d.matmul import lower_matmul
+from tlx.lower.to_2d.mma import lower_mma
+from tlx.lower.to_2d.phis import emit_edges
+from tlx.lower.to_2d.plan import MMA, STAGE, Plan, Sink
+from tlx.lower.to_2d.safety import Range
+from tlx.lower.to_2d.transpose import lower_transpose
+from tlx.lower.to_2d.values import is_big, is_debug_use
+from tlx.lower.to_2d.views import Place, View
+
+Rule = Callable[[Plan, TensorBuilder, TensorOp, View], None]
+RULES: Final[dict[str, Rule]] = {
+    "matmul": lower_matmul,
+    **dict.fromkeys(MMA, lower_mma),
+    "transpose": lower_transpose,
+    "tovector": lower_transpose,
+}
+_HEADS: Final = frozenset({"phi", "landingpad", "catchpad", "cleanuppad", "catchswitch", "#dbg"})
+
+
+@dataclass(eq=False)
+class Rewriter:
+    """Rewrites one function.
+
+    Attributes:
+        plan: What to do.
+        b: The builder; it stands behind the last instruction that is done.
+        late: Phis whose values are stored or loaded once the head of the block is over.
+    """
+
+    plan: Plan
+    b: TensorBuilder
+    late: list[Instruction] = field(default_factory=list[Instruction])
+
+    def run(self) -> None:
+        """Rewrite the function."""
+        function = self.plan.function
+        self._emit_entry()
+        for block in list(function.blocks):
+            self._block(block)
+        emit_edges(self.plan, self.b)
+        self.plan.buffers.emit()
+        if self.plan.buffers.uses_heap:
+            allow_heap(self.plan.module, function)
+        function.footer = re.sub(r"\n\s*uselistorder[^\n]*", "", function.footer)
+
+    def _emit_entry(self) -> None:
+        """Write constants and arguments that tokens stand for to their buffers."""
+        entry = self.plan.function.entry
+        index = next(i for i, inst in enumerate(entry.instructions) if inst.opcode != "alloca")
+        self.b.block, self.b.index = entry, index
+        for root, place in self.plan.homes.items():
+            if isinstance(root, Keyword):
+                self.b.memset(place.pointer, 0, _bytes_of(root))
+            elif isinstance(root, Local) and root.name not in self.plan.flats.definitions:
+                self._store_register(root)
+
+    def _block(self, block: Block) -> None:
+        pending = list(block.instructions)
+        if block is not self.plan.function.entry:
+            self.b.block, self.b.index = block, 0
+        else:
+            pending = pending[self.b.index :]
+        for instruction in pending:
+            assert self.b.block.instructions[self.b.index] is instruction
+            if self.late and instruction.opcode not in _HEADS:
+                self._emit_late()
+            self.b.debug = instruction.debug_location
+            self._instruction(instruction)
+
+    # One instruction -------------------------------------------------------------------------------------------
+
+    def _instruction(self, instruction: Instruction) -> None:
+        plan = self.plan
+        op = plan.tensors.op_of(instruction)
+        if op is not None:
+            self._remove()
+            self._operation(op)
+        elif instruction.result in plan.tensors.tokens:
+            self._remove()
+            self._snapshot(instruction)
+        elif plan.flats.is_memory_store(instruction):
+            self._remove()
+            self._vector_store(instruction)
+        elif plan.flats.is_memory_extract(instruction):
+            self._remove()
+            self._extract(instruction)
+        elif is_debug_use(instruction):
+            self._debug_use(instruction)
+            self.b.index += 1
+        elif instruction.result is not None and isinstance(instruction.type, VectorType):
+            self._vector(instruction)
+        else:
+            self.b.index += 1
+
+    def _remove(self) -> None:
+        del self.b.block.instructions[self.b.index]
+
+    def _vector(self, instruction: Instruction) -> None:
+        """An ordinary instruction that makes a vector."""
+        flats = self.plan.flats
+        name = str(instruction.result)
+        kind = flats.kind(instruction.value)
+        if flats.is_renaming(instruction):
+            self._keep_if(flats.needs_ssa(name))
+        elif kind == "load":
+            self._keep_if(flats.needs_ssa(name) or not (flats.uses.get(name) or is_big(instruction.type)))
+            self._snapshot(instruction)
+        elif kind == "phi":
+            self.b.index += 1
+            self.late.extend([instruction] if name in self.plan.live and flats.needs_ssa(name) else [])
+        else:
+            self.b.index += 1
+            if instruction.value in self.plan.homes:
+                self._register(instruction)
+
+    def _keep_if(self, kept: bool) -> None:
+        if kept:
+            self.b.index += 1
+        else:
+            self._remove()
+
+    def _register(self, instruction: Instruction) -> None:
+        """A small vector that a token stands for."""
+        if instruction.opcode == "phi":
+            self.late.append(instruction)
+        else:
+            self._store_register(instruction.value)
+
+    def _emit_late(self) -> None:
+        for phi in self.late:
+            self.b.debug = ""
+            if phi.value in self.plan.homes and self.plan.flats.kind(phi.value) == "phi":
+                self._load_home(phi)
+            else:
+                self._store_register(phi.value)
+        self.late = []
+
+    def _store_register(self, value: Local) -> None:
+        place = self.plan.homes[value]
+        assert place.buffer is not None
+        self.b.store(value, place.pointer, place.buffer.align)
+
+    def _load_home(self, instruction: Instruction) -> None:
+        """`%name = load <E x T>, ptr %name.buf`: the vector, for the ordinary instructions that use it."""
+        place = self.plan.place_of(instruction.value)
+        assert place.buffer is not None
+        pointer = self.b.retype(place.pointer, instruction.type)
+        text = f"%{instruction.result} = load {instruction.type}, {pointer.typed}, align {place.buffer.align}"
+        load = Instruction("load", instruction.type, [pointer], text, result=instruction.result)
+        self.b.block.instructions.insert(self.b.index, load)
+        self.b.index += 1
+
+    # Tensor operations -----------------------------------------------------------------------------------------
+
+    def _operation(self, op: TensorOp) -> None:
+        plan = self.plan
+        if op.pointer is not None:
+            self._tensor_store(op)
+            return
+        name = str(op.instruction.result)
+        if name not in plan.live or name in plan.lazy or plan.is_sunk(op):
+            return
+        assert op.result is not None
+        place = plan.place_of(op.instruction.value)
+        if op.result.is_padded:
+            self.b.memset(place.pointer, 0, _bytes_of(op.instruction.value))
+        RULES[op.intrinsic.name](plan, self.b, op, View.of(place, op.result))
+        if plan.flats.needs_ssa(name):
+            self._load_home(op.instruction)
+
+    def _sunk(self, sink: Sink) -> None:
+        """An operation that writes straight to where its result is stored."""
+        self.b.debug = sink.op.instruction.debug_location or self.b.debug
+        if sink.fills:
+            self.b.memset(sink.target.place.pointer, 0, _bytes_of(sink.op.instruction.value))
+        RULES[sink.op.intrinsic.name](self.plan, self.b, sink.op, sink.target)
+
+    def _tensor_store(self, op: TensorOp) -> None:
+        plan = self.plan
+        sink = plan.sinks.get(id(op.instruction))
+        if sink is not None:
+            self._sunk(sink)
+            return
+        target = plan.stored(op)
+        (source,) = plan.operands(op)
+        if source is None:
+            fill_zero(self.b, target)
+        else:
+            self._copy(source, target, op.instruction)
+
+    def _copy(self, source: View, target: View, instruction: Instruction) -> None:
+        if source.is_same(target):
+            return
+        if not source.place.is_private and not self.plan.aliases.disjoint(Range.of(source), Range.of(target)):
+            count = _count(source)
+            self._remark(f"copied twice, because {target.place.pointer} may alias {source.place.pointer}", instruction)
+            place = self.plan.new_place(source.element, count, "copy")
+            steps = _dense(source.data)
+            between = View(place, source.element, source.data, source.data, steps, source.layout)
+            copy(self.b, source, between)
+            source = between
+        copy(self.b, source, target)
+
+    def _remark(self, message: str, instruction: Instruction) -> None:
+        self.plan.context.remarks.add("missed", STAGE, message, instruction.span)
+
+    # Vectors in memory -----------------------------------------------------------------------------------------
+
+    def _snapshot(self, instruction: Instruction) -> None:
+        """Copy what a load means at the moment it runs."""
+        source = self.plan.snapshots.get(id(instruction))
+        if source is None:
+            return
+        tensor = self.plan.tensors.tokens.get(instruction.result or "")
+        target = self.plan.view(tensor) if tensor is not None and tensor.kind == "load" else None
+        if target is None:
+            place = self.plan.reading_place(instruction)
+            target = View(place, source.element, source.sizes, source.data, source.steps, source.layout)
+        copy(self.b, source, target)
+
+    def _vector_store(self, store: Instruction) -> None:
+        """`store <E x T>` of a vector that lives in memory."""
+        plan = self.plan
+        sink = plan.sinks.get(id(store))
+        value, pointer = store.operands[:2]
+        root = plan.flats.root(value)
+        if sink is not None:
+            self._sunk(sink)
+        elif isinstance(root, Keyword):
+            if root.word == "zeroinitializer":
+                self.b.memset(pointer, 0, _bytes_of(value))
+        else:
+            place = plan.place_of(root)
+            if place.pointer != pointer:
+                copy_bytes(self.b, place.pointer, pointer, _bytes_of(value), overlap=self._may_overlap(place, store))
+
+    def _may_overlap(self, place: Place, store: Instruction) -> bool:
+        if place.is_private:
+            return False
+        size = _bytes_of(store.operands[0])
+        return not self.plan.aliases.disjoint(Range(place.pointer, size), Range(store.operands[1], size))
+
+    def _extract(self, instruction: Instruction) -> None:
+        """`extractelement` of a large vector: a load of the element."""
+        vector, index = instruction.operands[:2]
+        place = self.plan.place_of(self.plan.flats.root(vector))
+        element = instruction.type
+        pointer = self.b.gep(element, place.pointer, index)
+        text = f"%{instruction.result} = load {element}, {pointer.typed}, align {bytes_of(element)}"
+        load = Instruction("load", element, [pointer], text, result=instruction.result)
+        self.b.block.instructions.insert(self.b.index, load)
+        self.b.index += 1
+
+    def _debug_use(self, instruction: Instruction) -> None:
+        """Debug information on a vector that is no SSA value any more is lost."""
+        for index, operand in enumerate(instruction.operands):
+            if isinstance(operand, Local) and self._has_vanished(operand):
+                set_operand(instruction, index, Keyword(operand.type, "undef"))
+
+    def _has_vanished(self, value: Local) -> bool:
+        flats = self.plan.flats
+        definition = flats.definitions.get(value.name)
+        if definition is None or not isinstance(value.type, VectorType):
+            return False
+        root = flats.root(value)
+        if flats.kind(root) in ("register", "constant") and root == value:
+            return False
+        return not flats.needs_ssa(value.name)
+
+
+def _bytes_of(value: Value) -> int:
+    assert isinstance(value.type, VectorType)
+    return value.type.count * bytes_of(value.type.element)
+
+
+def _count(view: View) -> int:
+    count = 1
+    for extent in view.data:
+        count *= extent
+    return count
+
+
+def _dense(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    steps: list[int] = []
+    step = 1
+    for size in reversed(sizes):
+        steps.append(step)
+        step *= size
+    return tuple(reversed(steps))

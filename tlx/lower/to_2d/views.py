@@ -1,0 +1,142 @@
+"""Memory views: a tensor as strides over memory, and the matrices that loops over its outer dimensions visit.
+
+shape <2, 3, 4>, layout <1, 0, 2>, pitches <0, 0, 8>      dims (extent, stride) in logical order
+
+    memory dimension   0   1   2                              logical 0: (3, 8)
+    positions          2   3   4                              logical 1: (2, 24)
+    stride            24   8   1                              logical 2: (4, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from tlx.ir.module import Instruction
+from tlx.ir.types import Type, bytes_of
+from tlx.ir.values import Value
+from tlx.lower.to_2d.buffers import Buffer
+from tlx.types import TensorType
+
+_PITCH_LIMIT: Final = 1 << 31
+
+
+class Dim(NamedTuple):
+    """One logical dimension of a view: how many elements hold data, and how far apart neighbours are."""
+
+    extent: int
+    stride: int
+
+
+@dataclass(eq=False)
+class Place:
+    """Memory that holds a flattened vector or a tensor.
+
+    Attributes:
+        pointer: The user's pointer, or a buffer's once the place is in one.
+        reading: What reads the user's memory; the place means the content then. None for buffers and destinations.
+        buffer: The private buffer it lives in, if it does.
+    """
+
+    pointer: Value
+    reading: Instruction | None = None
+    buffer: Buffer | None = None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether nothing else can point here."""
+        return self.buffer is not None
+
+    def move(self, buffer: Buffer) -> None:
+        """From now on the content lies, dense, in a buffer."""
+        self.pointer, self.buffer = buffer.pointer, buffer
+
+
+@dataclass(frozen=True)
+class View:
+    """A tensor in a place.
+
+    Attributes:
+        place: Where it lies; its first element is the place's first.
+        element: Type of the elements.
+        sizes: Positions of each memory dimension, padding included.
+        data: Positions of each memory dimension that hold data.
+        steps: Elements between neighbours along each memory dimension.
+        layout: Logical dimension at each memory position.
+    """
+
+    place: Place
+    element: Type
+    sizes: tuple[int, ...]
+    data: tuple[int, ...]
+    steps: tuple[int, ...]
+    layout: tuple[int, ...]
+
+    @classmethod
+    def of(cls, place: Place, type_: TensorType, pitches: Sequence[int] | None = None) -> View:
+        """A tensor of a type, dense or with the pitches of a load or store."""
+        return cls(place, type_.element, type_.shape, type_.data_shape, type_.strides(pitches), type_.layout)
+
+    @property
+    def dims(self) -> list[Dim]:
+        """Extent and stride of each logical dimension."""
+        by_memory = dict(zip(self.layout, zip(self.data, self.steps, strict=True), strict=True))
+        return [Dim(*by_memory[d]) for d in range(len(self.layout))]
+
+    @property
+    def reach(self) -> int:
+        """Bytes from the first element to behind the last one that holds data."""
+        return reach(self.dims) * bytes_of(self.element)
+
+    def reordered(self, order: Sequence[int], type_: TensorType) -> View:
+        """The same memory, its memory dimensions taken in another order, as a tensor of `type_`."""
+        steps = tuple(self.steps[k] for k in order)
+        return View(self.place, type_.element, type_.shape, type_.data_shape, steps, type_.layout)
+
+    def is_same(self, other: View) -> bool:
+        """Whether every element surely has the same address in both."""
+        return self.place.pointer == other.place.pointer and squeezed(self.dims) == squeezed(other.dims)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The last two dimensions of a view as a 2-D load or store can say them.
+
+    Attributes:
+        type: Its type: row-major, or column-major with layout <1, 0>.
+        pitch: Elements between neighbours along its outer memory dimension.
+        batch: Strides of the outer dimensions.
+    """
+
+    type: TensorType
+    pitch: int
+    batch: tuple[int, ...]
+
+
+def reach(dims: Iterable[Dim]) -> int:
+    """Elements from the first to behind the last."""
+    return 1 + sum((extent - 1) * stride for extent, stride in dims)
+
+
+def squeezed(dims: Iterable[Dim]) -> list[Dim]:
+    """Dimensions with more than one element; the strides of the others mean nothing."""
+    return [dim for dim in dims if dim.extent > 1]
+
+
+def matrix(view: View) -> Matrix | None:
+    """The matrices of a view; None if no 2-D load can say them.
+
+    That is where neither of the last two dimensions has neighbours next to each other, or a pitch exceeds 32 bits.
+    """
+    *outer, rows, columns = view.dims
+    batch = tuple(dim.stride for dim in outer)
+    if columns.stride == 1 or columns.extent == 1:
+        pitch = rows.stride if rows.extent > 1 else columns.extent
+        type_ = TensorType.dense(view.element, (rows.extent, columns.extent))
+    elif rows.stride == 1 or rows.extent == 1:
+        pitch = columns.stride
+        type_ = TensorType(view.element, (columns.extent, rows.extent), (1, 0), (0, 0))
+    else:
+        return None
+    return Matrix(type_, pitch, batch) if pitch < _PITCH_LIMIT else None
