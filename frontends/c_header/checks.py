@@ -16,6 +16,11 @@ from tlx.ir.tensor_calls import operand_span
 from tlx.ir.types import VOID
 from tlx.ir.values import Local, Value
 
+
+class StrayTokenError(VerifyError):
+    """A token goes through a function's parameter or result: inlining may help."""
+
+
 _MENTION: Final = re.compile(r'@("(?:[^"]*)"|[-a-zA-Z$._0-9]+)')
 _INLINE: Final = "make it static inline and compile with -O1, or take and return vectors"
 
@@ -86,7 +91,8 @@ def check_tokens(function: Function, tokens: dict[str, Token]) -> None:
             continue
         for value in _tokens_in(instruction, tokens):
             note = Note("made here", tokens[value.name].maker.span)
-            raise VerifyError(_misuse(instruction, function), operand_span(instruction, value), [note])
+            kind = StrayTokenError if instruction.is_call or instruction.opcode == "ret" else VerifyError
+            raise kind(_misuse(instruction, function), operand_span(instruction, value), [note])
 
 
 def _tokens_in(instruction: Instruction, tokens: dict[str, Token]) -> list[Local]:

@@ -10,7 +10,7 @@ All the tokens that meet must say the same. A phi of one token is that token.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tlx.diagnostics import Note, VerifyError
 from tlx.frontends.c_header.tokens import Token
@@ -44,7 +44,12 @@ def _sources(merge: Instruction) -> list[Value]:
     return merge.operands[1:]
 
 
-def _merges(function: Function, tokens: dict[str, Token]) -> _Merges:
+def merging_names(function: Function, names: Collection[str]) -> set[str]:
+    """The names given, and those of the phis and selects that they reach."""
+    return {*names, *_merges(function, names)}
+
+
+def _merges(function: Function, tokens: Collection[str]) -> _Merges:
     """The phis and selects that some token reaches."""
     merges: _Merges = {}
     grown = True
@@ -55,7 +60,7 @@ def _merges(function: Function, tokens: dict[str, Token]) -> _Merges:
                 if instruction.opcode not in ("phi", "select") or instruction.result is None:
                     continue
                 names = {v.name for v in _sources(instruction) if isinstance(v, Local)}
-                if instruction.result not in merges and (names & tokens.keys() or names & merges.keys()):
+                if instruction.result not in merges and any(name in tokens or name in merges for name in names):
                     merges[instruction.result] = (block, instruction)
                     grown = True
     return merges

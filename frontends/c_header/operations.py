@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from tlx.diagnostics import Note
 from tlx.frontends.c_header.calls import PlaceholderCall, placeholder_calls
+from tlx.frontends.c_header.checks import StrayTokenError
 from tlx.frontends.c_header.coerce import Coercion
 from tlx.frontends.c_header.symbols import ELEMENTS, PREFIX, operation_name
 from tlx.frontends.c_header.tokens import Token, check_count, emit, pointer_attribute
@@ -122,7 +123,10 @@ class _Operation:
             message = f"operand {operand.name} must be the token of a tensor, made by {makers}; got {value.typed}"
             definition = self.coercion.definition(value)
             notes = [] if definition is None else [Note("defined here", operand_span(definition))]
-            raise self.call.error(message, value, notes)
+            error = self.call.error(message, value, notes)
+            if isinstance(value, Local) and (definition is None or definition.is_call):
+                raise StrayTokenError(error.message, error.span, error.notes)
+            raise error
         wanted = {Kind.DIMS: "a vector of int", Kind.INDEX: "an int"}.get(operand.kind, operand.kind.value)
         got = "a token" if self._is_token(value) else str(value.type)
         raise self.call.error(f"operand {operand.name} must be {wanted}, got {got}", value)

@@ -15,11 +15,12 @@ from typing import Final
 
 from tlx.frontends.c_header.by_value import pass_by_value
 from tlx.frontends.c_header.calls import placeholder_calls
-from tlx.frontends.c_header.checks import check_placeholders, check_tokens
+from tlx.frontends.c_header.checks import StrayTokenError, check_placeholders, check_tokens
+from tlx.frontends.c_header.inline import inline_helpers
 from tlx.frontends.c_header.merges import merge_tokens
 from tlx.frontends.c_header.operations import make_operations
 from tlx.frontends.c_header.promote import promote_slots
-from tlx.frontends.c_header.symbols import placeholder
+from tlx.frontends.c_header.symbols import placeholder, plain
 from tlx.frontends.c_header.tidy import allow_optimisation, remove_dead_code, remove_declarations
 from tlx.frontends.c_header.tokens import make_tokens
 from tlx.ir.canonical import canonicalise
@@ -46,11 +47,25 @@ def raise_module(module: Module) -> Module | None:
     if not _mentions_placeholder(text):
         return None
     module = parse(text, module.source.name, lambda body: has_tensors(body) or _mentions_placeholder(body))
-    functions = [function for function in module.functions if placeholder_calls(function)]
-    declared = module.declarations
-    if not any(call.placeholder.symbol in declared for f in functions for call in placeholder_calls(f)):
+    if not _calls_undefined(module):
         return None
     check_placeholders(module)
+    try:
+        return _raised(module)
+    except StrayTokenError:
+        module = parse(text, module.source.name, lambda _: True)
+        inline_helpers(module)
+        return _raised(module)
+
+
+def _calls_undefined(module: Module) -> bool:
+    """Whether the program calls placeholders, rather than functions of its own with such names."""
+    declared = {plain(name) for name in module.declarations}
+    return any(call.placeholder.symbol in declared for f in module.functions for call in placeholder_calls(f))
+
+
+def _raised(module: Module) -> Module:
+    functions = [function for function in module.functions if placeholder_calls(function)]
     for function in functions:
         raise_function(module, function)
     allow_optimisation(module, functions)
