@@ -132,6 +132,9 @@ class Machine:
     def _call_foreign(self, name: str, arguments: list[Value]) -> Value:
         if name in self._context.foreign:
             return self._context.foreign[name](*arguments)
+        aliased = self._context.symbols.aliased(name)
+        if aliased is not None:
+            return self._call(aliased, arguments)
         declaration = self.module.declarations.get(name)
         factory = find(name)
         if factory is not None and declaration is not None:

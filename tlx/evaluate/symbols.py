@@ -116,6 +116,10 @@ class Symbols:
             raise EvaluationError(f"call through {address:#x}, which is not the address of a function")
         return self._names[address]
 
+    def aliased(self, name: str) -> str | None:
+        """The function that an alias stands for; None for a name that is no alias."""
+        return self.function_at(self.address(name)) if name in self._places else None
+
     def _place_function(self, name: str) -> None:
         address = _CODE_BASE + _CODE_STEP * len(self._names)
         self._addresses[name] = address

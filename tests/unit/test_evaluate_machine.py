@@ -1,0 +1,292 @@
+"""Calls, control flow, arguments, limits, errors and where they point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tlx.diagnostics import EvaluationError
+from tlx.evaluate import Machine, evaluate
+from tlx.ir.reader import parse
+
+
+def run(text: str, *args: Any, **options: Any) -> Any:
+    return evaluate(parse(text, "test.ll"), "f", *args, **options)
+
+
+IDENTITY = "define TYPE @f(TYPE %x) {\n  ret TYPE %x\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("type_", "arg", "expected"),
+    [
+        ("i32", -5, -5),
+        ("i32", (1 << 32) - 5, -5),
+        ("i64", np.int64(7), 7),
+        ("i1", True, True),
+        ("i1", np.False_, False),
+        ("float", 0.1, np.float32(0.1)),
+        ("double", 0.1, 0.1),
+        ("half", 1.5, 1.5),
+        ("bfloat", ml_dtypes.bfloat16(1.5), 1.5),
+        ("ptr", 0x1234, 0x1234),
+        ("{ i8, float }", (-1, 2.5), (-1, 2.5)),
+    ],
+)
+def test_arguments_and_results(type_: str, arg: Any, expected: Any) -> None:
+    got = run(IDENTITY.replace("TYPE", type_), arg)
+    assert got == expected
+    assert type(got) is type(expected) or isinstance(got, (np.generic, type(expected)))
+
+
+@pytest.mark.parametrize(
+    ("type_", "arg", "dtype"),
+    [
+        ("<3 x i32>", [1, -2, 3], np.int32),
+        ("<3 x i1>", [True, False, True], np.bool_),
+        ("<2 x i64>", [-1, 1 << 62], np.int64),
+        ("<2 x double>", [0.5, -1], np.float64),
+        ("<3 x i5>", [1, -2, 15], np.int8),
+    ],
+)
+def test_vector_arguments_and_results(type_: str, arg: Any, dtype: Any) -> None:
+    got = run(IDENTITY.replace("TYPE", type_), arg)
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got, arg)
+
+
+def test_wrong_arguments_are_errors() -> None:
+    with pytest.raises(EvaluationError, match="@f takes 1 arguments, got 2"):
+        run(IDENTITY.replace("TYPE", "i32"), 1, 2)
+    with pytest.raises(EvaluationError, match="<3 x i32> needs 3 elements, got an array of 2"):
+        run(IDENTITY.replace("TYPE", "<3 x i32>"), [1, 2])
+    with pytest.raises(EvaluationError, match=r"no function @g in this module; it has @f"):
+        evaluate(parse(IDENTITY.replace("TYPE", "i32")), "g")
+
+
+def test_phis_are_read_before_any_is_written() -> None:
+    text = """\
+define i32 @f(i32 %n) {
+entry:
+  br label %loop
+loop:
+  %a = phi i32 [ 1, %entry ], [ %b, %loop ]
+  %b = phi i32 [ 2, %entry ], [ %a, %loop ]
+  %i = phi i32 [ 0, %entry ], [ %j, %loop ]
+  %j = add i32 %i, 1
+  %c = icmp slt i32 %j, %n
+  br i1 %c, label %loop, label %done
+done:
+  %r = mul i32 %a, 10
+  %s = add i32 %r, %b
+  ret i32 %s
+}
+"""
+    assert [run(text, n) for n in (1, 2, 3)] == [12, 21, 12]
+
+
+def test_switch_and_unnamed_values() -> None:
+    text = """\
+define i8 @f(i8 %0) {
+  switch i8 %0, label %2 [
+    i8 -1, label %3
+    i8 7, label %4
+  ]
+2:
+  ret i8 0
+3:
+  ret i8 1
+4:
+  ret i8 2
+}
+"""
+    assert [run(text, n) for n in (-1, 255, 7, 8)] == [1, 1, 2, 0]
+
+
+def test_calls() -> None:
+    text = """\
+@table = constant [2 x ptr] [ptr @double, ptr @square]
+@alias = alias i32 (i32), ptr @square
+define i32 @double(i32 %x) {
+  %r = shl i32 %x, 1
+  ret i32 %r
+}
+define i32 @square(i32 %x) {
+  %r = mul i32 %x, %x
+  ret i32 %r
+}
+define i32 @f(i32 %x, i32 %which) personality ptr null {
+  %p = getelementptr [2 x ptr], ptr @table, i32 0, i32 %which
+  %g = load ptr, ptr %p
+  %a = call i32 %g(i32 %x)
+  %b = invoke i32 @alias(i32 %a) to label %next unwind label %pad
+next:
+  %c = tail call fastcc noundef i32 @double(i32 noundef %b), !x !0
+  ret i32 %c
+pad:
+  %l = landingpad { ptr, i32 } cleanup
+  ret i32 -1
+}
+!0 = !{}
+"""
+    assert run(text, 3, 0) == 72
+    assert run(text, 3, 1) == 162
+
+
+def test_byval_arguments_are_copies() -> None:
+    text = """\
+%s = type { i32, i32 }
+define void @g(ptr byval(%s) align 4 %p) {
+  store i32 99, ptr %p
+  ret void
+}
+define i32 @f() {
+  %p = alloca %s
+  store i32 1, ptr %p
+  call void @g(ptr byval(%s) align 4 %p)
+  %v = load i32, ptr %p
+  ret i32 %v
+}
+"""
+    assert run(text) == 1
+
+
+def test_foreign_functions() -> None:
+    text = """\
+declare float @ask(i32, float)
+define float @f(i32 %x) {
+  %r = call float @ask(i32 %x, float 0.5)
+  ret float %r
+}
+"""
+
+    def ask(x: int, y: float) -> np.float32:
+        return np.float32(x * y)
+
+    machine = Machine(parse(text), foreign={"ask": ask})
+    assert machine.call("f", 6) == 3
+    with pytest.raises(EvaluationError, match="call of @ask, which is neither in this module nor known"):
+        run(text, 6)
+
+
+def test_endless_loops_end() -> None:
+    text = "define void @f() {\n  br label %loop\nloop:\n  br label %loop\n}\n"
+    with pytest.raises(EvaluationError, match="more than 1000 instructions were executed: an endless loop"):
+        run(text, max_steps=1000)
+
+
+def test_endless_recursion_ends() -> None:
+    text = "define void @f() {\n  call void @f()\n  ret void\n}\n"
+    with pytest.raises(EvaluationError, match="more than 1000 calls inside each other"):
+        run(text)
+
+
+def test_deep_recursion_works() -> None:
+    text = """\
+define i32 @f(i32 %n) {
+  %c = icmp eq i32 %n, 0
+  br i1 %c, label %zero, label %more
+zero:
+  ret i32 0
+more:
+  %m = sub i32 %n, 1
+  %r = call i32 @f(i32 %m)
+  %s = add i32 %r, %n
+  ret i32 %s
+}
+"""
+    assert run(text, 900) == 900 * 901 // 2
+
+
+def test_errors_tell_the_way_of_calls() -> None:
+    text = """\
+define void @g(i1 %x) {
+  br i1 %x, label %bad, label %good
+bad:
+  unreachable
+good:
+  ret void
+}
+define void @f(i1 %x) {
+  call void @g(i1 %x)
+  ret void
+}
+"""
+    run(text, False)
+    with pytest.raises(EvaluationError, match="reached 'unreachable'") as caught:
+        run(text, True)
+    assert caught.value.render().startswith("test.ll:4:3: error: reached 'unreachable'\n  unreachable\n")
+    assert "test.ll:9:3: note: called from @f" in caught.value.render()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("  call void @llvm.trap()\n  unreachable", "reached llvm.trap"),
+        ("  call void @llvm.assume(i1 false)\n  ret void", "llvm.assume of what is false"),
+        ('  call void asm sideeffect "nop", ""()\n  ret void', "does not run inline assembly"),
+        ("  call void @abort()\n  unreachable", "the program called abort"),
+        ("  call void @nowhere()\n  ret void", "call of @nowhere, which is neither in this module nor known"),
+        ("  %v = call i64 @llvm.readcyclecounter()\n  ret void", "call of @llvm.readcyclecounter"),
+        ("  %v = load fp128, ptr null\n  ret void", "no values of type fp128"),
+    ],
+)
+def test_what_does_not_run_is_an_error_with_a_place(body: str, message: str) -> None:
+    declarations = """\
+declare void @llvm.trap()
+declare void @llvm.assume(i1)
+declare i64 @llvm.readcyclecounter()
+declare void @abort()
+declare void @nowhere()
+"""
+    text = f"{declarations}define void @f() {{\n{body}\n}}\n"
+    with pytest.raises(EvaluationError, match=message) as caught:
+        run(text)
+    assert caught.value.span is not None
+    assert caught.value.span.place == "test.ll:7:3"
+
+
+def test_only_what_runs_is_compiled() -> None:
+    text = (
+        "define i32 @f() {\n  ret i32 1\n}\ndefine fp128 @g(fp128 %x) {\n  %y = fadd fp128 %x, %x\n  ret fp128 %y\n}\n"
+    )
+    assert run(text) == 1
+
+
+def test_text_that_was_changed_is_read_again() -> None:
+    module = parse("define i32 @f() {\n  ret i32 1\n}\n", "test.ll", wanted=lambda _text: True)
+    instruction = module.function("f").entry.terminator
+    instruction.text = "ret i32 2"
+    assert evaluate(module, "f") == 2
+
+
+def test_constructors_do_not_run() -> None:
+    text = """\
+@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 1, ptr @init, ptr null }]
+define internal void @init() {
+  %r = call i64 asm sideeffect "syscall", "={rax},{rax},{rdi},{rsi}"(i64 158, i64 4131, i64 18)
+  ret void
+}
+define i32 @f() {
+  ret i32 3
+}
+"""
+    assert run(text) == 3
+
+
+def test_metadata_and_debug_records_are_passed_over() -> None:
+    text = """\
+declare void @llvm.dbg.value(metadata, metadata, metadata)
+define i32 @f(i32 %x) {
+    #dbg_value(i32 %x, !1, !DIExpression(), !2)
+  call void @llvm.dbg.value(metadata i32 %x, metadata !1, metadata !DIExpression()), !dbg !2
+  %r = add i32 %x, 1, !dbg !2
+  ret i32 %r
+}
+!1 = !{}
+!2 = !{}
+"""
+    assert run(text, 4) == 5
