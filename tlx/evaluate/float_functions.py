@@ -79,9 +79,23 @@ def fma(a: Array, b: Array, c: Array) -> Array:
         return np.array([exact(x, y, z) for x, y, z in zip(a, b, c, strict=True)], np.float64)
     product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
     total = product + addend
+    if a.dtype == np.float32 and not _may_round_twice(total):
+        return total.astype(np.float32)
     virtual = total - product
     error = (product - (total - virtual)) + (addend - virtual)
     return to_float(to_odd(total, error), a.dtype)
+
+
+def _may_round_twice(total: Array) -> bool:
+    """Whether any double is exactly between two floats, or so small that those are subnormal."""
+    halves = (total.view(np.uint64) & _FLOAT_TAIL) == _FLOAT_HALF
+    return bool(halves.any() or (np.abs(total) < _SMALLEST_NORMAL)[total != 0].any())
+
+
+# The bits of a double that a float lacks, and their value half way between two floats.
+_FLOAT_TAIL: Final = np.uint64((1 << 29) - 1)
+_FLOAT_HALF: Final = np.uint64(1 << 28)
+_SMALLEST_NORMAL: Final = float(np.finfo(np.float32).tiny)
 
 
 def fmuladd(a: Array, b: Array, c: Array) -> Array:
