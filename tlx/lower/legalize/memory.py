@@ -6,6 +6,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.types import I1, Type, VectorType, bits_of
 from tlx.ir.values import ConstInt, Value, const_vector, zero
 from tlx.lower.legalize.registers import Registers, storage, widths
+from tlx.lower.legalize.shuffles import filled
 from tlx.target import Target
 from tlx.types import TensorType
 
@@ -57,8 +58,7 @@ def load_part(b: Builder, target: Target, address: Value, element: Type, width: 
     if present & (present - 1) and bits_of(element) in target.masked_bits:
         return b.masked_load(type_, address, align, _mask(width, present))
     part = b.load(VectorType(present, element), address, align)
-    mask = [min(present, i) for i in range(width)]
-    return b.shuffle(part, zero(VectorType(present, element)), mask)
+    return filled(b, part, width)
 
 
 def store_part(b: Builder, target: Target, address: Value, register: Value, present: int) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tlx.ir.builder import Builder
-from tlx.ir.types import VectorType
-from tlx.ir.values import Keyword, Value, zero
-from tlx.lower.legalize.registers import Registers, widths
+from tlx.ir.types import I1, IntType, VectorType, bits_of
+from tlx.ir.values import ConstInt, Keyword, Value, const_vector, zero
+from tlx.lower.legalize.registers import Registers, storage, widths
 
 
 def resized(b: Builder, register: Value, width: int) -> Value:
@@ -14,15 +14,38 @@ def resized(b: Builder, register: Value, width: int) -> Value:
     return b.shuffle(register, None, [i if i < count else -1 for i in range(width)])
 
 
+def filled(b: Builder, register: Value, width: int) -> Value:
+    """A register filled up with zeros to `width` lanes.
+
+    A select, not a shuffle with zeros: LLVM 22 asserts on some chains of the latter.
+    """
+    count = _count(register)
+    wide = resized(b, register, width)
+    mask = const_vector([ConstInt(I1, int(i < count)) for i in range(width)])
+    return b.select(mask, wide, zero(wide.type))
+
+
 def interleaved(b: Builder, rows: list[Value]) -> Value:
     """`v` equally wide registers as one: element i of row j goes to position `i * v + j`."""
     if len(rows) == 1:
         return rows[0]
-    half = len(rows) // 2
     even, odd = interleaved(b, rows[0::2]), interleaved(b, rows[1::2])
     count = _count(even)
-    assert half * 2 == len(rows)
+    if _is_zero(odd):
+        return _spread(b, even)
     return b.shuffle(even, odd, [i // 2 + (i % 2) * count for i in range(2 * count)])
+
+
+def _spread(b: Builder, register: Value) -> Value:
+    """Each element followed by a zero."""
+    type_ = register.type
+    assert isinstance(type_, VectorType)
+    if _is_zero(register):
+        return zero(VectorType(2 * type_.count, type_.element))
+    bits = bits_of(type_.element)
+    words = b.cast("bitcast", register, VectorType(type_.count, IntType(bits)))
+    wide = b.cast("zext", words, VectorType(type_.count, IntType(2 * bits)))
+    return b.cast("bitcast", wide, VectorType(2 * type_.count, type_.element))
 
 
 def block_rows(b: Builder, tile: Registers, width: int) -> Registers:
@@ -37,12 +60,25 @@ def block_rows(b: Builder, tile: Registers, width: int) -> Registers:
     return Registers(tile.element, tile.rows // width, tile.cols * width, tile.lanes * width, regs)
 
 
-def unblock_rows(b: Builder, tile: Registers, width: int) -> Registers:
-    """The inverse of `block_rows`."""
-    rows: list[tuple[Value, ...]] = []
-    for line in tile.regs:
-        rows += [tuple(b.shuffle(r, None, range(j, _count(r), width)) for r in line) for j in range(width)]
-    return Registers(tile.element, tile.rows * width, tile.cols // width, tile.lanes // width, tuple(rows))
+def block_columns(b: Builder, tile: Registers, width: int) -> Registers:
+    """`reshape.block` by `width` of a tile that lies transposed: neighbours along K move as one word.
+
+    NxK -> K/width x N*width
+    """
+    lanes = max(width, tile.lanes)
+    rows = relaned(b, tile, lanes)
+    bits = bits_of(storage(tile.element))
+
+    def words(register: Value) -> Value:
+        return b.cast("bitcast", register, VectorType(_count(register) // width, IntType(bits * width)))
+
+    def elements(register: Value) -> Value:
+        return b.cast("bitcast", register, VectorType(_count(register) * width, storage(tile.element)))
+
+    wide = rows.map(IntType(bits * width), words)
+    wide = Registers(wide.element, tile.rows, tile.cols // width, lanes // width, wide.regs)
+    turned = transposed(b, wide).map(tile.element, elements)
+    return Registers(tile.element, tile.cols // width, tile.rows * width, lanes, turned.regs)
 
 
 def relaned(b: Builder, tile: Registers, lanes: int) -> Registers:
@@ -109,8 +145,7 @@ def _columns(b: Builder, rows: list[Value], count: int) -> list[Value]:
     present = max((i for i, r in enumerate(rows) if not _is_zero(r)), default=0) + 1
     if present < len(rows):
         columns = _columns(b, rows[:present], count)
-        filled = [min(present, i) for i in range(len(rows))]
-        return [b.shuffle(c, zero(c.type), filled) for c in columns]
+        return [filled(b, c, len(rows)) for c in columns]
     height = len(rows)
     block = _power_of_two(height)
     width = max(block, _power_of_two(count))

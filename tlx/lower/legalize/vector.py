@@ -31,7 +31,7 @@ from tlx.lower.legalize.operands import (
     VnniRight,
 )
 from tlx.lower.legalize.registers import Registers, constant_registers
-from tlx.lower.legalize.shuffles import block_rows, relaned, transposed
+from tlx.lower.legalize.shuffles import block_columns, block_rows, relaned, transposed
 from tlx.lower.stage import Context
 from tlx.target import Target
 
@@ -238,7 +238,7 @@ class TileLegalizer:
         width = op.dims[1][0]
         tile = self.registers(tensor)
         if not tensor.type.is_row_major:
-            tile = transposed(self.b, tile)
+            return block_columns(self.b, tile, width)
         return block_rows(self.b, relaned(self.b, tile, max(1, self.lanes(tile.element) // width)), width)
 
     def broadcast(self, op: TensorOp) -> Registers:
