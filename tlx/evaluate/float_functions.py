@@ -87,15 +87,18 @@ def fma(a: Array, b: Array, c: Array) -> Array:
 
 
 def _may_round_twice(total: Array) -> bool:
-    """Whether any double is exactly between two floats, or so small that those are subnormal."""
-    halves = (total.view(np.uint64) & _FLOAT_TAIL) == _FLOAT_HALF
-    return bool(halves.any() or (np.abs(total) < _SMALLEST_NORMAL)[total != 0].any())
+    """Whether any double is exactly between two floats, or not zero but so small that floats are subnormal."""
+    bits = total.view(np.uint64)
+    between = (bits & _FLOAT_TAIL) == _FLOAT_HALF
+    return bool(np.count_nonzero(between | ((bits << _ONE) - _ONE < _SMALLEST_NORMAL)))
 
 
-# The bits of a double that a float lacks, and their value half way between two floats.
+# The bits of a double that a float lacks, their value half way between two floats, and the smallest normal float as a
+# double without its sign; zero minus one wraps to above it.
+_ONE: Final = np.uint64(1)
 _FLOAT_TAIL: Final = np.uint64((1 << 29) - 1)
 _FLOAT_HALF: Final = np.uint64(1 << 28)
-_SMALLEST_NORMAL: Final = float(np.finfo(np.float32).tiny)
+_SMALLEST_NORMAL: Final = (np.array(np.finfo(np.float32).tiny, np.float64).view(np.uint64) << _ONE) - _ONE
 
 
 def fmuladd(a: Array, b: Array, c: Array) -> Array:

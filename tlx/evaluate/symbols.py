@@ -47,7 +47,8 @@ def named_types(source: Source) -> dict[str, Type]:
 
 def _cursor(source: Source, start: int) -> Cursor:
     """A cursor on a top-level item whose first line goes on at `start`."""
-    following = _NEXT_ITEM.search(source.text, source.text.find("\n", start) % (len(source.text) + 1))
+    line_end = source.text.find("\n", start)
+    following = _NEXT_ITEM.search(source.text, line_end) if line_end >= 0 else None
     return Cursor(source, tokenize(source, start, following.start() if following else None))
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.diagnostics import EvaluationError
-from tlx.evaluate import tensor_values
 from tlx.evaluate.scope import Frame, Scope, Step
-from tlx.evaluate.tensor_values import TensorValue, from_vector, scalar_array, to_vector
+from tlx.evaluate.tensor_values import Flattened, InMemory, TensorValue, scalar_array
 from tlx.ir.module import Instruction
 from tlx.ir.tensors import Tensor, TensorOp
 from tlx.numpy_types import dtype_of
@@ -34,10 +33,10 @@ def tensor_step(scope: Scope, instruction: Instruction) -> Step:
 
 def _from_vector(scope: Scope, token: Tensor) -> Step:
     source, out = scope.slot(token.source), scope.result(token.definition)
-    type_ = token.type
+    flattened = Flattened(token.type)
 
     def step(frame: Frame) -> None:
-        frame[out] = from_vector(type_, frame[source])
+        frame[out] = flattened.tensor(frame[source])
 
     return step
 
@@ -45,23 +44,23 @@ def _from_vector(scope: Scope, token: Tensor) -> Step:
 def _from_pointer(scope: Scope, token: Tensor) -> Step:
     """The flattened vector is read here, as a load would."""
     source, out = scope.slot(token.source), scope.result(token.definition)
-    type_ = token.type
-    memory, codec = scope.context.memory, scope.context.codecs[type_.vector]
+    flattened = Flattened(token.type)
+    memory, codec = scope.context.memory, scope.context.codecs[token.type.vector]
 
     def step(frame: Frame) -> None:
         address = frame[source]
         region = memory.region(address, codec.size, f"typeinfo of a pointer: load of {codec.size} bytes")
-        frame[out] = from_vector(type_, codec.decode(region.data, address - region.base))
+        frame[out] = flattened.tensor(codec.decode(region.data, address - region.base))
 
     return step
 
 
 def _from_load(scope: Scope, token: Tensor) -> Step:
     source, out = scope.slot(token.source), scope.result(token.definition)
-    type_, pitches, memory = token.type, token.pitches or (0,) * token.type.rank, scope.context.memory
+    place, memory = InMemory(token.type, token.pitches or ()), scope.context.memory
 
     def step(frame: Frame) -> None:
-        frame[out] = tensor_values.read(memory, type_, frame[source], pitches)
+        frame[out] = place.read(memory, frame[source])
 
     return step
 
@@ -84,12 +83,13 @@ def _operation(scope: Scope, operation: TensorOp) -> Step:
     scalars = [(scope.slot(value), value.type) for value in operation.scalars]
     out = scope.result(operation.instruction)
     meaning, dims, dtype = operation.intrinsic.meaning, operation.dims, dtype_of(result.element)
+    flattened = Flattened(result)
 
     def step(frame: Frame) -> None:
         operands: list[TensorValue] = [frame[slot] for slot in tokens]
         numbers = [scalar_array(type_, frame[slot]) for slot, type_ in scalars]
         logical = meaning([operand.array for operand in operands], dims, numbers, dtype)
-        frame[out] = to_vector(result, logical)
+        frame[out] = flattened.vector(logical)
 
     return step
 
@@ -99,9 +99,9 @@ def _store(scope: Scope, operation: TensorOp) -> Step:
         raise EvaluationError("store without a pointer")
     pointer = scope.slot(operation.pointer)
     (token,) = _token_slots(scope, operation)
-    pitches, memory = operation.pitches or (), scope.context.memory
+    place, memory = InMemory(operation.tensors[0].type, operation.pitches or ()), scope.context.memory
 
     def step(frame: Frame) -> None:
-        tensor_values.write(memory, frame[token], frame[pointer], pitches)
+        place.write(memory, frame[token], frame[pointer])
 
     return step

@@ -28,68 +28,65 @@ class TensorValue:
     array: Array
 
 
-def from_vector(type_: TensorType, flat: Array) -> TensorValue:
-    """The tensor in a flattened vector."""
-    data = tuple(slice(extent) for extent in type_.data_shape)
-    signed_flat = flat.view(logical_dtype(type_.element))
-    return TensorValue(type_, _to_logical(type_, signed_flat.reshape(type_.shape)[data]))
+class Flattened:
+    """Tensors of one type in flattened vectors; what depends on the type alone is found once."""
+
+    def __init__(self, type_: TensorType) -> None:
+        self._type = type_
+        self._data = tuple(slice(extent) for extent in type_.data_shape)
+        self._order = [type_.position(d) for d in range(type_.rank)]
+        self._logical_dtype = logical_dtype(type_.element)
+        self._vector_dtype = dtype_of(type_.element)
+
+    def tensor(self, flat: Array) -> TensorValue:
+        """The tensor in a flattened vector."""
+        in_memory_order = flat.view(self._logical_dtype).reshape(self._type.shape)[self._data]
+        return TensorValue(self._type, in_memory_order.transpose(self._order))
+
+    def vector(self, logical: Array) -> Array:
+        """The flattened vector of a tensor, padding zero."""
+        full = np.zeros(self._type.shape, self._logical_dtype)
+        full[self._data] = logical.transpose(self._type.layout)
+        return full.reshape(-1).view(self._vector_dtype)
 
 
-def to_vector(type_: TensorType, logical: Array) -> Array:
-    """The flattened vector of a tensor, padding zero."""
-    data = tuple(slice(extent) for extent in type_.data_shape)
-    full = np.zeros(type_.shape, logical_dtype(type_.element))
-    full[data] = _to_memory(type_, logical)
-    return full.reshape(-1).view(dtype_of(type_.element))
+class InMemory:
+    """Tensors of one type in memory with given pitches: `llvm.tensor.load` and `llvm.tensor.store`.
+
+    Only data positions are touched. Elements of i1 take a byte each.
+
+    Args:
+        type_: The type.
+        pitches: Operand `strides`; empty for dense.
+    """
+
+    def __init__(self, type_: TensorType, pitches: Sequence[int]) -> None:
+        steps = type_.strides(pitches or None)
+        self._type = type_
+        self._dtype = logical_dtype(type_.element)
+        self._shape = type_.data_shape
+        self._steps = [step * self._dtype.itemsize for step in steps]
+        self._order = [type_.position(d) for d in range(type_.rank)]
+        last = sum((extent - 1) * step for extent, step in zip(self._shape, steps, strict=True))
+        self._size = (last + 1) * self._dtype.itemsize
+        self._access = f"of {type_} (from first to last element {self._size} bytes)"
+
+    def read(self, memory: Memory, address: int) -> TensorValue:
+        """The tensor whose first element is at an address."""
+        region = memory.region(address, self._size, f"tensor load {self._access}")
+        return TensorValue(self._type, self._window(region, address).copy().transpose(self._order))
+
+    def write(self, memory: Memory, tensor: TensorValue, address: int) -> None:
+        """Put a tensor to an address."""
+        region = memory.writable(address, self._size, f"tensor store {self._access}")
+        self._window(region, address)[...] = tensor.array.transpose(self._type.layout)
+
+    def _window(self, region: Region, address: int) -> Array:
+        """The data positions in memory order; dimension k strides over its pitch."""
+        return np.ndarray(self._shape, self._dtype, region.data, address - region.base, self._steps)
 
 
 def scalar_array(type_: Type, value: Value) -> Array:
     """A scalar value as an array without dimensions, of the dtype logical arrays have."""
     number = signed(value, type_.bits) if isinstance(type_, IntType) and type_.bits > 1 else value
     return np.array(number, dtype_of(type_) if isinstance(type_, FloatType) else logical_dtype(type_))
-
-
-def _to_logical(type_: TensorType, in_memory_order: Array) -> Array:
-    return in_memory_order.transpose([type_.position(d) for d in range(type_.rank)])
-
-
-def _to_memory(type_: TensorType, logical: Array) -> Array:
-    return logical.transpose(type_.layout)
-
-
-# Memory --------------------------------------------------------------------------------------------------------------
-
-
-def read(memory: Memory, type_: TensorType, address: int, pitches: Sequence[int]) -> TensorValue:
-    """`llvm.tensor.load`: reads data positions only; elements of i1 take a byte each."""
-    size = _span(type_, pitches)
-    region = memory.region(address, size, _access("load", type_, size))
-    return TensorValue(type_, _to_logical(type_, _window(type_, region, address, pitches).copy()))
-
-
-def write(memory: Memory, tensor: TensorValue, address: int, pitches: Sequence[int]) -> None:
-    """`llvm.tensor.store`: writes data positions only."""
-    size = _span(tensor.type, pitches)
-    region = memory.writable(address, size, _access("store", tensor.type, size))
-    window = _window(tensor.type, region, address, pitches)
-    window[...] = _to_memory(tensor.type, tensor.array)
-
-
-def _access(what: str, type_: TensorType, size: int) -> str:
-    return f"tensor {what} of {type_} (from first to last element {size} bytes)"
-
-
-def _span(type_: TensorType, pitches: Sequence[int]) -> int:
-    """Bytes from the first to behind the last data element."""
-    steps = type_.strides(pitches)
-    last = sum((extent - 1) * step for extent, step in zip(type_.data_shape, steps, strict=True))
-    return (last + 1) * logical_dtype(type_.element).itemsize
-
-
-def _window(type_: TensorType, region: Region, address: int, pitches: Sequence[int]) -> Array:
-    """The data positions of a tensor in a region, in memory order; dimension k strides over its pitch."""
-    dtype = logical_dtype(type_.element)
-    count = _span(type_, pitches) // dtype.itemsize
-    flat = np.frombuffer(region.data, dtype, count, address - region.base)
-    steps = [step * dtype.itemsize for step in type_.strides(pitches)]
-    return np.lib.stride_tricks.as_strided(flat, type_.data_shape, steps)
