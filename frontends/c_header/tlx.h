@@ -171,13 +171,13 @@ TLX_EACH_TYPE(TLX_MEMORY)
 #endif
 
 /* TLX_CALL(type, operation, operands...): the operation with a result of that type. Each use declares a function of
-   its own, with a number in its name, for the one symbol tensor_<operation>. */
+   its own, tensor_<operation>_<number>: LLVM would rewrite calls of one function with several types. */
 #define TLX_CALL(T, op, ...) TLX_CALL_(T, op, __COUNTER__, __VA_ARGS__)
 #define TLX_CALL_(T, op, n, ...) TLX_CALL__(T, op, n, __VA_ARGS__)
 #define TLX_CALL__(T, op, n, ...) \
   __extension__({ \
-    extern T tlx_##op##_##n(int, ...) __asm__("tensor_" #op) TLX_ATTRIBUTES; \
-    tlx_##op##_##n(__VA_ARGS__); \
+    extern T tensor_##op##_##n(int, ...) __asm__("tensor_" #op "_" #n) TLX_ATTRIBUTES; \
+    tensor_##op##_##n(__VA_ARGS__); \
   })
 
 /* tensor_tovector(x): Gives the flattened vector of a token. */

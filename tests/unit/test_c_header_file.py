@@ -1,0 +1,65 @@
+"""`tlx.h` itself: it is what the table says, and every compiler and standard takes it without a warning."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import subprocess
+from typing import Final
+
+import pytest
+
+from tlx.frontends.c_header import header, include_dir
+from tlx.frontends.c_header.symbols import operations, placeholder
+from tlx.intrinsics import INTRINSICS
+
+PROGRAM: Final = """
+#include <tlx.h>
+#include <tlx.h>
+typedef float _tensor_t __attribute__((__vector_size__(64), __aligned__(4)));
+typedef int dims __attribute__((__vector_size__(8), __aligned__(4)));
+TLX_TENSOR(also, _tensor_t)
+void f(float *out, const float *in);
+void f(float *out, const float *in) {
+  int t = tensor_load(in, (dims){4, 4}, (dims){0, 1}, (dims){0, 0}, (dims){0, 0});
+  _tensor_t v = tensor_matmul(t, t);
+  int u = tensor_typeinfo(v, (dims){4, 4}, (dims){0, 1}, (dims){0, 0});
+  tensor_store(out, tensor_typeinfo(tensor_matmul_also(t, u), (dims){4, 4}, (dims){0, 1}, (dims){0, 0}), (dims){0, 0});
+}
+"""
+
+
+def test_it_is_up_to_date() -> None:
+    text = (include_dir() / "tlx.h").read_text(encoding="utf-8")
+    assert text == header.header_text(), "write it anew: python -m tlx.frontends.c_header.header"
+
+
+def test_a_new_row_of_the_table_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = next(row for row in INTRINSICS if row.name == "matmul")
+    added = dataclasses.replace(row, name="outer.product", aliases=("outer",))
+    monkeypatch.setattr(header, "INTRINSICS", (*INTRINSICS, added))
+    text = header.header_text()
+    assert "#define tensor_outer_product(...) TLX_CALL(_tensor_t, outer_product, __VA_ARGS__)" in text
+    assert "#define tensor_outer(...) TLX_CALL(_tensor_t, outer, __VA_ARGS__)" in text
+    assert "TLX_EXTERN T tensor_outer_product_##suffix(int, ...) TLX_ATTRIBUTES;" in text
+
+
+def test_every_row_has_a_placeholder() -> None:
+    text = header.header_text()
+    for name in operations():
+        assert f"tensor_{name}(" in text
+        found = placeholder(f"tensor_{name}_of_mine")
+        assert found is not None
+        assert found.intrinsic is operations()[name]
+
+
+@pytest.mark.parametrize("language", ["c -std=c11", "c -std=gnu17", "c -std=c2x", "c++ -std=c++11", "c++ -std=c++20"])
+@pytest.mark.parametrize("target", ["", "-mavx512f", "--target=aarch64-linux-gnu", "--target=riscv64-linux-gnu"])
+@pytest.mark.parametrize("compiler", ["clang-14", "clang-19"])
+def test_compilers_take_it_without_a_warning(compiler: str, target: str, language: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    words = ["-x", *language.split(), *target.split(), "-Wall", "-Wextra", "-Werror", f"-I{include_dir()}"]
+    command = [compiler, *words, "-S", "-emit-llvm", "-o", "-", "-"]
+    done = subprocess.run(command, input=PROGRAM, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
