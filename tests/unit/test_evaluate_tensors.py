@@ -109,6 +109,20 @@ def test_all_element_types_move(element: str) -> None:
     np.testing.assert_array_equal(source, target)
 
 
+def test_i1_takes_a_byte_in_loads_and_stores_and_a_bit_in_vectors() -> None:
+    source, stored, bits = np.array([1, 0, 0xFE, 0xFF, 1, 0], np.uint8), np.zeros(6, np.uint8), np.zeros(1, np.uint8)
+    run(
+        f"  %t = {load('i1', '%a', (2, 3), (0, 1), (0, 0), (0, 0))}\n"
+        "  call void @llvm.tensor.store(ptr %b, token %t, <2 x i32> zeroinitializer)\n"
+        "  %v = call <6 x i1> @llvm.tensor.tovector(token %t)\n  store <6 x i1> %v, ptr %c",
+        source,
+        stored,
+        bits,
+    )
+    np.testing.assert_array_equal(stored, [1, 0, 0, 1, 1, 0])
+    assert bits[0] == 0b011001
+
+
 # Memory --------------------------------------------------------------------------------------------------------------
 
 

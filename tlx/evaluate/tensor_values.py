@@ -15,7 +15,7 @@ import numpy as np
 
 from tlx.evaluate.memory import Memory, Region
 from tlx.evaluate.values import Array, Value, dtype_of, signed
-from tlx.ir.types import FloatType, IntType, Type
+from tlx.ir.types import I1, FloatType, IntType, Type
 from tlx.numpy_types import dtype_of as logical_dtype
 from tlx.types import TensorType
 
@@ -63,7 +63,8 @@ class InMemory:
     def __init__(self, type_: TensorType, pitches: Sequence[int]) -> None:
         steps = type_.strides(pitches or None)
         self._type = type_
-        self._dtype = logical_dtype(type_.element)
+        self._is_bits = type_.element == I1
+        self._dtype = np.dtype(np.uint8) if self._is_bits else logical_dtype(type_.element)
         self._shape = type_.data_shape
         self._steps = [step * self._dtype.itemsize for step in steps]
         self._order = [type_.position(d) for d in range(type_.rank)]
@@ -74,7 +75,9 @@ class InMemory:
     def read(self, memory: Memory, address: int) -> TensorValue:
         """The tensor whose first element is at an address."""
         region = memory.region(address, self._size, f"tensor load {self._access}")
-        return TensorValue(self._type, self._window(region, address).copy().transpose(self._order))
+        data = self._window(region, address)
+        data = (data & 1).astype(np.bool_) if self._is_bits else data.copy()
+        return TensorValue(self._type, data.transpose(self._order))
 
     def write(self, memory: Memory, tensor: TensorValue, address: int) -> None:
         """Put a tensor to an address."""

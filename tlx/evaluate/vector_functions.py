@@ -14,7 +14,7 @@ from tlx.evaluate.elements import vector_type
 from tlx.evaluate.float_functions import maximum, maximum_number, minimum, minimum_number
 from tlx.evaluate.site import CallSite, Factory, Run, Table, plain, run
 from tlx.evaluate.values import Array, Value, dtype_of, is_native, scalar, signed, vector, width_of
-from tlx.ir.types import IntType, Type, scalar_of
+from tlx.ir.types import IntType, Type
 
 # Reductions ----------------------------------------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ def _ends(mask: Array) -> tuple[int, int] | None:
 
 
 def _element_size(element: Type) -> int:
-    if not is_native(element) and scalar_of(element) != IntType(1):
+    if not is_native(element):
         raise EvaluationError(f"masked access to elements of type {element} is not known to the evaluator")
     return dtype_of(element).itemsize
 
