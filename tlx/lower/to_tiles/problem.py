@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tlx.ir.mangle import mangle
 from tlx.ir.types import FloatType, Type
 from tlx.target import Sign
 from tlx.types import TensorType
@@ -96,7 +97,7 @@ class Gemm:
     def kernel_name(self) -> str:
         """Stem of the kernel's name."""
         signs = "" if self.is_float else f".{self.lhs_sign}{self.rhs_sign}"
-        elements = ".".join(str(v.element) for v in (self.a, self.b, self.c))
+        elements = ".".join(mangle(v.element) for v in (self.a, self.b, self.c))
         return f"tlx.matmul.{self.m}x{self.n}x{self.k}.{elements}{signs}"
 
 
@@ -111,4 +112,4 @@ class Copy:
     def kernel_name(self) -> str:
         """Stem of the kernel's name."""
         kind = "copy" if self.source.is_row_major == self.destination.is_row_major else "transpose"
-        return f"tlx.{kind}.{self.source.rows}x{self.source.cols}.{self.source.element}"
+        return f"tlx.{kind}.{self.source.rows}x{self.source.cols}.{mangle(self.source.element)}"
