@@ -7,13 +7,14 @@ is complete: an error leaves no half-written file and no damage to one that was 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import sys
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TextIO
 
 from tlx.diagnostics import UsageError
 
@@ -34,7 +35,7 @@ def read_bytes(path: str) -> bytes:
     """
     try:
         if path == "-":
-            return sys.stdin.buffer.read()
+            return _standard(sys.stdin).buffer.read()
         return Path(path).read_bytes()
     except OSError as error:
         raise UsageError(f"could not open input file '{display_name(path)}': {reason(error)}") from None
@@ -98,7 +99,7 @@ def write(path: str, data: str | bytes, *, force: bool = False) -> None:
 def opened_whole(path: Path) -> Generator[BinaryIO]:
     """A file that appears at `path` when the block ends without an error, and never otherwise."""
     if path.is_dir():
-        raise IsADirectoryError(21, "Is a directory")
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if path.exists() and not path.is_file():  # a pipe or a device: nothing to replace
         with path.open("wb") as file:
             yield file
@@ -131,16 +132,33 @@ def _mode(path: Path) -> int:
 
 
 def _write_standard_output(data: str | bytes, *, force: bool) -> None:
-    if isinstance(data, bytes) and sys.stdout.isatty() and not force:
-        raise UsageError("refusing to write binary output to a terminal; name a file by -o, or force it by -f")
-    sys.stdout.flush()
     try:
-        _write_chunks(sys.stdout.buffer, data)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
+        output = _standard(sys.stdout)
+        if isinstance(data, bytes) and output.isatty() and not force:
+            raise UsageError("refusing to write binary output to a terminal; name a file by -o, or force it by -f")
+        output.flush()
+        _write_chunks(output.buffer, data)
+        output.flush()
     except OSError as error:
+        abandon_standard_output()
+        if isinstance(error, BrokenPipeError):
+            raise
         raise UsageError(f"could not write to standard output: {reason(error)}") from None
+
+
+def abandon_standard_output() -> None:
+    """Let what is still in the buffers of standard output go nowhere: Python would fail to write it once more."""
+    with contextlib.suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+
+
+def _standard(stream: TextIO | None) -> TextIO:
+    """A standard stream; Python has none where the process was started with a closed one."""
+    if stream is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    return stream
 
 
 def _write_chunks(file: BinaryIO, data: str | bytes) -> None:

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 
+from tlx import files
 from tlx.cli.spelling import respell
 from tlx.diagnostics import TlxError
 
@@ -17,9 +18,10 @@ def run(command: click.Command, name: str) -> NoReturn:
     """Run a command with the arguments of this process, and end the process."""
     try:
         status = _status(command, name, sys.argv[1:])
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
     except BrokenPipeError:  # the reader has seen enough
-        sys.stdout = None
+        files.abandon_standard_output()
         status = 1
     sys.exit(status)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -165,5 +165,5 @@ def _save(path: str, value: Any) -> None:
     if not isinstance(value, np.ndarray):
         raise UsageError(f"'{path}' cannot hold {value!r}: only arrays are saved")
     contents = io.BytesIO()
-    np.save(contents, value)
+    np.save(contents, cast("Array", value))
     files.write(path, contents.getvalue())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from tlx.cli.program import rendered
@@ -16,25 +18,33 @@ def verify(ctx: click.Context, files: tuple[str, ...]) -> None:
 
     Nothing is printed about a file that is right. All files are checked; the exit status is 1 if one of them is wrong.
     """
-    wrong = False
-    for file in files or ("-",):
-        try:
-            _verify(file)
-        except TlxError as error:
-            click.echo(rendered(error, ctx.command_path), err=True)
-            wrong = True
-    if wrong:
+    errors = [error for file in files or ("-",) for error in _errors(file)]
+    for error in errors:
+        click.echo(rendered(error, "tlx"), err=True)
+    if errors:
         ctx.exit(1)
 
 
-def _verify(path: str) -> None:
+def _errors(path: str) -> list[TlxError]:
+    try:
+        return list(_broken_rules(path))
+    except TlxError as error:
+        return [error]
+
+
+def _broken_rules(path: str) -> Sequence[TlxError]:
     from tlx import files, judge, pipeline
 
     text = files.read_ir(path)
     name = files.display_name(path)
     if not pipeline.has_work(text):
         judge.check(text, name)
-        return
+        return []
     from tlx.ir.reader import parse
+    from tlx.ir.verifier import collect
 
-    pipeline.verify(pipeline.raised(parse(text, name)))
+    module = pipeline.raised(parse(text, name))
+    broken = collect(module)
+    if not broken:
+        pipeline.verify(module)
+    return broken
