@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.constructors import add_constructor
 from tlx.ir.module import Module
-from tlx.ir.types import I8, I16, I32, I64, VOID, X86_AMX, ArrayType, Type, VectorType, bits_of
-from tlx.ir.values import ConstInt, Keyword, Local, Value, const_int
+from tlx.ir.types import I8, I16, I32, I64, PTR, VOID, X86_AMX, ArrayType, Type, VectorType, bits_of
+from tlx.ir.values import ConstInt, Keyword, Local, Text, Value, const_int
 from tlx.legalize.avx512 import TARGET as AVX512
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.multiply import MMA_SIGNS
@@ -45,9 +45,9 @@ _PRODUCTS: Final = {
     ("i8", "u", "s"): "tdpbusd",
     ("i8", "u", "u"): "tdpbuud",
 }
-_PERMISSION_CALL: Final = (
-    'call i64 asm sideeffect "syscall", '
-    '"={ax},{ax},{di},{si},~{rcx},~{r11},~{memory},~{dirflag},~{fpsr},~{flags}"(i64 158, i64 4131, i64 18)'
+_SYSCALL: Final = Text(
+    PTR,
+    'asm sideeffect "syscall", "={ax},{ax},{di},{si},~{rcx},~{r11},~{memory},~{dirflag},~{fpsr},~{flags}"',
 )
 
 
@@ -260,7 +260,7 @@ def _finish(module: Module, context: Context) -> None:
         return
     function = new_function(module, module.global_names.fresh("tlx.amx.permission"), [], "nounwind")
     b = Builder(module, function)
-    b.emit("call", I64, [], _PERMISSION_CALL, "granted")
+    b.emit("call", I64, [_SYSCALL], f"call i64 {_SYSCALL}(i64 158, i64 4131, i64 18)", "granted")
     b.ret()
     add_constructor(module, function.name)
 
