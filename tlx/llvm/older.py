@@ -40,9 +40,14 @@ def _typed(found: re.Match[str]) -> str:
 def _last_type(text: str) -> str:
     """The type at the end of a text: back to the bracket, comma or space that it follows."""
     depth = 0
+    quoted = False
     for index in range(len(text) - 1, -1, -1):
         character = text[index]
-        if character in _CLOSING:
+        if character == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif character in _CLOSING:
             depth += 1
         elif depth == 0 and character in f"{_OPENING}, \n":
             return text[index + 1 :]

@@ -145,6 +145,7 @@ def _machine(module: Any, request: dict[str, Any]) -> Any:
 
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
+    binding.initialize_native_asmparser()  # for inline assembly, such as the system call that asks for AMX tiles
     triple = request["triple"] or module.triple or binding.get_default_triple()
     try:
         target = binding.Target.from_triple(triple)

@@ -11,7 +11,7 @@ def obey() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-with subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=obey) as command:
+with subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=obey) as command:  # noqa: PLW1509
     time.sleep(1)
     command.send_signal(signal.SIGINT)
     time.sleep(1)

@@ -1,0 +1,281 @@
+"""Compiled functions on numpy arrays, and the checks at a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tlx
+from tlx import jit
+from tlx.calls import ArgumentError
+from tlx.codegen import CodegenError, emit
+from tlx.diagnostics import TlxError, UsageError
+from tlx.ir.reader import parse
+from tlx.llvm import runtime
+from tlx.llvm.loader import Library, LinkError
+from tlx.signatures import prototypes
+
+PLAIN = """
+@ready = global i32 0
+@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 65535, ptr @start, ptr null }]
+
+define internal void @start() {
+  store i32 42, ptr @ready
+  ret void
+}
+
+define i32 @answer() {
+  %x = load i32, ptr @ready
+  ret i32 %x
+}
+
+define <4 x float> @insert(<4 x float> %v, float %s, half %h, bfloat %b) {
+  %v1 = insertelement <4 x float> %v, float %s, i32 0
+  %hf = fpext half %h to float
+  %v2 = insertelement <4 x float> %v1, float %hf, i32 1
+  %bf = fpext bfloat %b to float
+  %v3 = insertelement <4 x float> %v2, float %bf, i32 2
+  ret <4 x float> %v3
+}
+
+define <8 x i1> @flip(<8 x i1> %v) {
+  %r = xor <8 x i1> %v, <i1 1, i1 1, i1 1, i1 1, i1 1, i1 1, i1 1, i1 1>
+  ret <8 x i1> %r
+}
+
+define i1 @negative(i8 %x) {
+  %r = icmp slt i8 %x, 0
+  ret i1 %r
+}
+
+define half @same(half %x) {
+  ret half %x
+}
+
+define void @put(ptr %p, i64 %n) {
+  %q = getelementptr float, ptr %p, i64 %n
+  store float 7.0, ptr %q
+  ret void
+}
+
+define void @copy(ptr %p, ptr align 64 %q) {
+  %v = load <9 x double>, ptr %p
+  store <9 x double> %v, ptr %q
+  ret void
+}
+
+define { i32, i32 } @pair() {
+  ret { i32, i32 } zeroinitializer
+}
+
+define <16 x float> @"a wide\\21"(<16 x float> %v) "target-features"="+sse2" {
+  ret <16 x float> %v
+}
+"""
+GEMM = """
+define void @gemm(ptr noalias %a, ptr noalias %b, ptr noalias %c) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 3, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> <i32 0, i32 8>)
+  %y = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 4, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %z = call <6 x float> @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo(<6 x float> %z, <2 x i32> <i32 3, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+"""  # noqa: E501
+
+
+@pytest.fixture(scope="module")
+def plain() -> jit.Compiled:
+    return tlx.compile(PLAIN)
+
+
+def test_constructors_have_run(plain: jit.Compiled) -> None:
+    assert plain.answer() == 42
+
+
+def test_values_that_go_through_memory(plain: jit.Compiled) -> None:
+    vector = np.arange(4, dtype=np.float32)
+    assert plain.insert(vector, 9, 1.5, 2.5).tolist() == [9, 1.5, 2.5, 3]
+    assert plain.insert([0, 1, 2, 3], 9, 1.5, 2.5).tolist() == [9, 1.5, 2.5, 3]
+    assert plain.flip([1, 0, 1, 0, 1, 0, 1, 1]).tolist() == [0, 1, 0, 1, 0, 1, 0, 0]
+    assert plain.same(1.25) == 1.25
+
+
+def test_scalars(plain: jit.Compiled) -> None:
+    assert plain.negative(-3) is True
+    assert plain.negative(3) is False
+    assert plain.negative(255) is True  # as unsigned as an i8
+
+
+def test_names_that_python_does_not_have(plain: jit.Compiled) -> None:
+    vector = np.arange(16, dtype=np.float32)
+    assert plain["a wide!"](vector).tolist() == vector.tolist()
+    assert "put" in dir(plain)
+    assert "start" not in list(plain)
+
+
+def aligned(count: int, dtype: Any = np.float64) -> Any:
+    raw = np.zeros(count * np.dtype(dtype).itemsize + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + count * np.dtype(dtype).itemsize].view(dtype)
+
+
+def read_only(array: Any) -> Any:
+    array.flags.writeable = False
+    return array
+
+
+WRONG: list[tuple[Callable[[jit.Compiled], Any], str]] = [
+    (lambda c: c.put(np.zeros(3), 1), "argument 0 (%p): expected elements of float32, got float64 array of shape (3,)"),
+    (lambda c: c.put([1.0], 1), "argument 0 (%p): expected elements of float32 in a numpy array, got list [1.0]"),
+    (
+        lambda c: c.put(read_only(np.zeros(3, np.float32)), 1),
+        "argument 0 (%p): expected an array that can be written, since the function stores to it, got a read-only one",
+    ),
+    (lambda c: c.put(np.zeros(3, np.float32), 1.5), "argument 1 (%n): expected an integer for i64, got float 1.5"),
+    (
+        lambda c: c.put(np.zeros(3, np.float32), 1 << 64),
+        "argument 1 (%n): expected an integer of 64 bits, got 18446744073709551616",
+    ),
+    (lambda c: c.put(np.zeros(3, np.float32)), "@put takes 2 arguments (%p, %n), got 1"),
+    (
+        lambda c: c.copy(np.zeros((2, 2)), aligned(9)),
+        "argument 0 (%p): expected 9 elements of float64, got float64 array of shape (2, 2)",
+    ),
+    (
+        lambda c: c.copy(np.zeros((9, 9))[:, 0], aligned(9)),
+        "argument 0 (%p): expected a C-contiguous array, got float64 array of shape (9,) and strides (72,)",
+    ),
+    (
+        lambda c: c.copy(np.zeros(9), aligned(10)[1:]),
+        "argument 1 (%q): expected an array aligned to 64 bytes, got one that is not",
+    ),
+    (
+        lambda c: c.insert([1, 2, 3], 1, 1, 1),
+        "argument 0 (%v): expected 4 elements of float32, got float32 array of shape (3,)",
+    ),
+    (lambda c: c.insert("abcd", 1, 1, 1), "argument 0 (%v): expected 4 elements of float32, got str 'abcd'"),
+    (lambda c: c.insert([1, 2, 3, 4], "1", 1, 1), "argument 1 (%s): expected a number for float, got str '1'"),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), WRONG)
+def test_wrong_arguments(plain: jit.Compiled, call: Callable[[jit.Compiled], Any], said: str) -> None:
+    with pytest.raises(ArgumentError) as error:
+        call(plain)
+    assert error.value.message == said
+    assert isinstance(error.value, TypeError)
+
+
+def test_functions_that_are_not_there(plain: jit.Compiled) -> None:
+    with pytest.raises(AttributeError, match="the module defines no function @nope; it defines @answer, "):
+        plain.nope  # noqa: B018
+    with pytest.raises(AttributeError, match=r"@pair passes \{ i32, i32 \} by value"):
+        plain.pair  # noqa: B018
+    with pytest.raises(UsageError, match="name the function to call, of @answer, "):
+        plain()
+    with pytest.raises(UsageError, match="the module defines no function @nope"):
+        tlx.compile(PLAIN, entry="nope")
+
+
+def test_an_entry_is_called(tmp_path: Path) -> None:
+    assert tlx.compile(PLAIN, entry="answer")() == 42
+    path = tmp_path / "one.ll"
+    path.write_text("define i32 @one() {\n  ret i32 1\n}\n")
+    assert tlx.compile(path)() == 1
+    assert tlx.compile(str(path))() == 1
+
+
+def test_missing_symbols_are_named() -> None:
+    with pytest.raises(LinkError, match="the module calls what this process does not have: nowhere; name the shared"):
+        tlx.compile("declare void @nowhere()\ndefine void @f() {\n  call void @nowhere()\n  ret void\n}\n")
+    with pytest.raises(UsageError, match=r"could not load library 'nowhere\.so'"):
+        tlx.compile(PLAIN, libraries=["nowhere.so"])
+
+
+def test_a_crash_of_the_code_generator_is_an_error() -> None:
+    text = (
+        "define i32 @f() {\n  %x = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n  ret i32 %x\n}\n"
+        "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n"
+    )
+    with pytest.raises(CodegenError, match=r"(?s)LLVM died of SIGABRT.*Cannot select"):
+        emit(text, "obj", triple="x86_64-unknown-linux-gnu")
+    with pytest.raises(UsageError, match="levels are 0 to 3"):
+        emit(text, "obj", 4)
+
+
+def test_own_conversions_to_bfloat_round_to_nearest_even() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    import ctypes
+
+    library = Library(runtime.image(), runtime.NAMES)
+    random = np.random.default_rng(1)
+    bits = random.integers(0, 1 << 64, 20_000, dtype=np.uint64)
+    values = np.concatenate([bits.view(np.float64), random.normal(size=20_000), np.array([0.0, -0.0, np.inf, -np.inf])])
+    values = values[~np.isnan(values)]
+    with np.errstate(over="ignore"):
+        singles = np.concatenate([bits.view(np.float32), values.astype(np.float32)])
+    for name, ctype, numbers in (
+        ("__truncsfbf2", ctypes.c_float, singles),
+        ("__truncdfbf2", ctypes.c_double, values),
+    ):
+        numbers = numbers[~np.isnan(numbers)]
+        text = (
+            f"define void @f(ptr %p, ptr %q, i64 %n) {{\nentry:\n  br label %l\nl:\n"
+            f"  %i = phi i64 [ 0, %entry ], [ %j, %l ]\n  %s = getelementptr T, ptr %p, i64 %i\n"
+            f"  %x = load T, ptr %s\n  %b = call bfloat @{name}(T %x)\n  %d = getelementptr bfloat, ptr %q, i64 %i\n"
+            "  store bfloat %b, ptr %d\n  %j = add i64 %i, 1\n  %c = icmp eq i64 %j, %n\n"
+            f"  br i1 %c, label %e, label %l\ne:\n  ret void\n}}\ndeclare bfloat @{name}(T)\n"
+        )
+        scalar = "float" if ctype is ctypes.c_float else "double"
+        got = np.zeros(len(numbers), ml_dtypes.bfloat16)
+        tlx.compile(text.replace("T", scalar)).f(numbers, got, len(numbers))
+        with np.errstate(over="ignore"):
+            expected = _to_bfloat(numbers, ml_dtypes.bfloat16)
+        np.testing.assert_array_equal(got.view(np.uint16), expected)
+        assert library.address(name)
+
+
+def _to_bfloat(numbers: Any, bfloat: Any) -> Any:
+    """Bits of the nearest bfloat; through a float that is rounded to odd, for numpy would round twice."""
+    near = numbers.astype(np.float32)
+    bits = near.view(np.uint32).copy()
+    over = np.abs(near.astype(np.float64)) > np.abs(numbers)
+    bits = (bits - over) | (near.astype(np.float64) != numbers)
+    return bits.astype(np.uint32).view(np.float32).astype(bfloat).view(np.uint16)
+
+
+def test_tensors_tell_what_pointers_point_to() -> None:
+    a, b, c = prototypes(parse(GEMM))["gemm"].parameters
+    assert [str(p.element) for p in (a, b, c)] == ["float"] * 3
+    assert [p.count for p in (a, b, c)] == [20, 8, 6]
+    assert [p.written for p in (a, b, c)] == [False, False, True]
+
+
+def test_typed_pointers_tell_it_too() -> None:
+    text = "define void @f(<9 x half>* %p, [2 x [3 x i16]]* %q, i8* %r, float* %s) {\n  ret void\n}\n"
+    found = prototypes(parse(text, wanted=lambda _: True))["f"].parameters
+    assert [str(p.element) for p in found] == ["half", "i16", "None", "float"]
+    assert [p.count for p in found] == [9, 6, None, None]
+
+
+def test_a_matmul_runs() -> None:
+    random = np.random.default_rng(0)
+    a = random.normal(size=(3, 8)).astype(np.float32)
+    b = random.normal(size=(4, 2)).astype(np.float32)
+    c = np.zeros((3, 2), np.float32)
+    module = parse(GEMM, "gemm.ll")
+    tlx.compile(module)(a, b, c)
+    np.testing.assert_allclose(c, a[:, :4] @ b, rtol=1e-5)
+    assert str(module) == GEMM
+    with pytest.raises(ArgumentError, match=r"argument 2 \(%c\): expected 6 elements of float32, got float64 array"):
+        tlx.compile(module)(a, b, np.zeros((3, 2)))
+
+
+def test_errors_of_the_module_come_through() -> None:
+    with pytest.raises(TlxError, match=r"expected 6 elements for shape 3x2|inner extents"):
+        tlx.compile(GEMM.replace("i32 4, i32 2", "i32 5, i32 2"))

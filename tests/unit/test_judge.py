@@ -1,0 +1,132 @@
+"""LLVM as the judge: verdicts, places, old spellings, crashes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tlx import judge
+from tlx.diagnostics import ParseError, Source, TlxError, UsageError, VerifyError
+from tlx.ir.reader import parse
+from tlx.llvm.older import respelled
+from tlx.llvm.process import LLVMCrashError, LLVMProcess
+
+
+def rendered(text: str, **arguments: str) -> str:
+    with pytest.raises(TlxError) as error:
+        judge.check(text, "f.ll", **arguments)  # pyright: ignore[reportArgumentType]
+    return error.value.render()
+
+
+def test_right_text_passes() -> None:
+    judge.check("define void @f() {\n  ret void\n}\n")
+
+
+def test_parse_errors_have_llvms_place() -> None:
+    assert rendered("define i32 @f() {\n  ret i32 %x\n}") == (
+        "f.ll:2:11: error: use of undefined value '%x'\n  ret i32 %x\n          ^"
+    )
+
+
+def test_columns_count_characters() -> None:
+    assert rendered('@"éé" = global i32 %x').startswith("f.ll:1:20: error:")
+
+
+def test_the_verifiers_instructions_are_found() -> None:
+    text = (
+        "define i32 @f(i1 %b) {\n  br i1 %b, label %t, label %e\nt:\n  %x = add i32 1, 2\n  br label %e\ne:\n"
+        "  %y = add   i32 %x, 1 ; why\n  ret i32 %y\n}\n"
+    )
+    with pytest.raises(VerifyError) as error:
+        judge.check(text, "f.ll")
+    assert error.value.span
+    assert error.value.span.place == "f.ll:7:3"
+    assert [note.span.place for note in error.value.notes if note.span] == ["f.ll:4:3"]
+
+
+def test_a_stage_is_named_and_blamed() -> None:
+    said = rendered("foo", stage="to-tiles")
+    assert "LLVM rejects the output of to-tiles: expected top-level entity" in said
+    assert "this is a bug of TLX: please report it" in said
+
+
+def test_the_place_is_that_of_the_users_text() -> None:
+    source = Source("user.ll", "bar")
+    with pytest.raises(ParseError) as error:
+        judge.check("foo", user_source=source)
+    assert error.value.render() == "user.ll:1:1: error: expected top-level entity\nbar\n^"
+
+
+def test_places_in_a_changed_module_are_those_of_its_source() -> None:
+    text = "; first\ndefine void @f() {\n  %x = add i32 1, %u ; no @llvm.tensor.x\n  ret void\n}\n@g = global i32 %z\n"
+    module = parse(text, "f.ll")
+    module.functions[0].entry.instructions[0].lead = "\n\n\n  "
+    with pytest.raises(ParseError) as error:
+        judge.check_module(module)
+    assert error.value.span
+    assert error.value.span.place == "f.ll:3:19"
+
+
+def test_places_in_text_between_functions() -> None:
+    text = "define void @f() {\n  ret void ; @llvm.tensor.x\n}\n@g = global i32 %z\n"
+    module = parse(text, "f.ll")
+    module.functions[0].entry.instructions[0].lead = "\n\n\n  "
+    with pytest.raises(ParseError) as error:
+        judge.check_module(module)
+    assert error.value.span
+    assert error.value.span.place == "f.ll:4:17"
+
+
+def test_a_stages_text_is_shown_with_what_it_came_from() -> None:
+    module = parse("define void @f() {\n  ret void ; @llvm.tensor.x\n}\n", "f.ll")
+    module.functions[0].entry.instructions[0].text = "br label %u"
+    with pytest.raises(ParseError) as error:
+        judge.check_module(module, "to-2d")
+    assert error.value.render().splitlines()[0].startswith("f.ll after to-2d:2:12: error: LLVM rejects")
+    assert [note.span.place for note in error.value.notes if note.span] == ["f.ll:2:3"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("void (i8* byval)", "void (i8* byval(i8))"),
+        ("(%S* noalias byval align 8 %x)", "(%S* noalias byval(%S) align 8 %x)"),
+        ('(%"a b"* sret %x)', '(%"a b"* sret(%"a b") %x)'),
+        ("(<{ i8, [2 x i32*] }>* byval %x)", "(<{ i8, [2 x i32*] }>* byval(<{ i8, [2 x i32*] }>) %x)"),
+        ("(i8** inalloca %x)", "(i8** inalloca(i8*) %x)"),
+        ("(i8* byval(i8) %x)", "(i8* byval(i8) %x)"),
+        ("(ptr byval %x)", "(ptr byval %x)"),
+        ("(i32 0, inrange i32 1)", "(i32 0,         i32 1)"),
+        ("(i32 0, inrange(-8, 8) i32 1)", "(i32 0, inrange(-8, 8) i32 1)"),
+        ('"x, inrange i32 1"', '"x, inrange i32 1"'),
+        ("; x, inrange i32 1", "; x, inrange i32 1"),
+    ],
+)
+def test_old_spellings(old: str, new: str) -> None:
+    assert respelled(old) == new
+
+
+def test_bitcode_is_disassembled_or_refused() -> None:
+    from tlx.codegen import emit
+
+    bitcode = emit("define void @f() {\n  ret void\n}\n", "bc")
+    assert b"define void @f()" in judge.disassemble(bitcode, "f.bc")
+    with pytest.raises(UsageError, match=r"f\.bc: error: invalid bitcode"):
+        judge.disassemble(bitcode[:64], "f.bc")
+
+
+def test_llvm_may_crash_and_the_next_question_is_answered() -> None:
+    process = LLVMProcess()
+    deep = f"@g = global {'[1 x ' * 200_000}i8{']' * 200_000} zeroinitializer"
+    with pytest.raises(LLVMCrashError, match="LLVM died of SIG"):
+        process.ask("check", deep)
+    assert process.ask("check", "@g = global i8 0") == b""
+    process.close()
+
+
+def test_large_texts_reach_llvm_whole() -> None:
+    filler = "; é\n" * 2_000_000
+    judge.check(f"{filler}@g = global i8 0\n")
+    with pytest.raises(ParseError) as error:
+        judge.check(f"{filler}@g = global i8 %x\n", "f.ll")
+    assert error.value.span
+    assert error.value.span.place == "f.ll:2000001:16"

@@ -1,0 +1,113 @@
+"""The pipeline: steps, options, what passes through."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from tlx import pipeline
+from tlx.diagnostics import LoweringError, ParseError, UsageError, VerifyError
+from tlx.ir.module import Module
+from tlx.ir.reader import parse
+from tlx.pipeline import Options, Step, lower, lower_text
+from tlx.remarks import Remarks
+
+PLAIN = "define void @f() {\n  ret void\n}\n"
+SQUARE = """
+define void @square(ptr %x, ptr %y) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 3, i32 3>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %v = call <9 x float> @llvm.tensor.matmul(token %t, token %t)
+  store <9 x float> %v, ptr %y
+  ret void
+}
+"""  # noqa: E501
+
+
+def test_the_stages_are_those_that_options_know() -> None:
+    from tlx.lower import STAGES
+
+    assert tuple(stage.name for stage in STAGES) == pipeline.STAGE_NAMES
+    assert [step.name for step in pipeline.steps()] == ["raise", "verify", "canonicalise", *pipeline.STAGE_NAMES]
+
+
+def test_text_without_tensors_passes_through() -> None:
+    assert lower_text(PLAIN) is PLAIN
+
+
+def test_text_without_tensors_is_judged() -> None:
+    with pytest.raises(ParseError):
+        lower_text("define garbage")
+    assert lower_text("define garbage", options=Options(verify_each=False)) == "define garbage"
+
+
+def test_a_module_without_tensors_passes_through() -> None:
+    assert str(lower(parse(PLAIN))) == PLAIN
+
+
+def test_every_step_can_be_looked_at() -> None:
+    seen: list[tuple[str, bool]] = []
+
+    def look(step: Step, module: Module) -> None:
+        seen.append((step.name, "llvm.tensor.matmul.v9f32" in str(module)))
+
+    lower(parse(SQUARE), "generic", options=Options(print_after=look))
+    assert [name for name, _ in seen] == [step.name for step in pipeline.steps()]
+    assert dict(seen)["verify"] is False
+    assert dict(seen)["canonicalise"] is True
+    assert dict(seen)["legalize"] is False
+
+
+@pytest.mark.parametrize("stage", pipeline.STAGE_NAMES)
+def test_what_a_stage_leaves_can_be_lowered_on(stage: str) -> None:
+    halfway = lower_text(SQUARE, target="generic", options=Options(stop_after=stage))
+    assert ("llvm.tensor." in halfway) == (stage != "legalize")
+    assert "llvm.tensor." not in lower_text(halfway, target="generic")
+
+
+def test_broken_rules_point_at_the_input() -> None:
+    with pytest.raises(VerifyError) as error:
+        lower_text(SQUARE.replace("i32 3>", "i32 4>", 1), "square.ll")
+    assert error.value.span
+    assert error.value.span.place.startswith("square.ll:4:")
+
+
+def test_what_a_stage_breaks_is_its_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spoil(module: Module, _context: object) -> Module:
+        module.functions[0].entry.terminator.text = "ret i32 %nothing"
+        return module
+
+    steps = [*pipeline.steps()[:3], Step("to-2d", "LowerTensorsTo2D", spoil)]
+    monkeypatch.setattr(pipeline, "steps", lambda: steps)
+    with pytest.raises(ParseError, match=r"LLVM rejects the output of to-2d: .*please report"):
+        lower_text(SQUARE)
+
+
+def test_tensors_that_are_left_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "steps", list)
+    with pytest.raises(LoweringError, match=r"@llvm\.tensor\.load is left after lowering"):
+        lower_text(SQUARE)
+
+
+def test_front_ends_raise_what_bears_their_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def to_square(module: Module) -> Module:
+        return parse(SQUARE, module.source.name)
+
+    monkeypatch.setattr(pipeline, "raisers", lambda: (SimpleNamespace(MARKERS=("@my_square",), RAISE=to_square),))
+    assert not pipeline.has_work(PLAIN)
+    assert pipeline.has_work("declare void @my_square()")
+    assert str(pipeline.raised(parse("declare void @my_square()"))) == SQUARE
+    assert str(pipeline.raised(parse(PLAIN))) == PLAIN
+
+
+def test_unknown_stages_and_features_are_refused() -> None:
+    with pytest.raises(UsageError, match="unknown stage 'tiles'; stages are to-2d, to-tiles, legalize"):
+        Options(stop_after="tiles")
+    with pytest.raises(UsageError, match="feature 'avx2' needs a '\\+'"):
+        Options(attrs=("avx2",))
+
+
+def test_features_change_the_target() -> None:
+    context = pipeline._context("avx512", Options(attrs=("-avx512bf16", "+amx-fp16"), remarks=Remarks()))
+    assert "+avx512bf16" not in context.target.features
+    assert "+amx-fp16" in context.target.features
