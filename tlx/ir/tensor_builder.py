@@ -1,7 +1,8 @@
 """Building tensor operations: `t = b.tensor_load(p, type_)`, `m = b.matmul(t, u, type_)`, `b.tensor_store(q, t)`.
 
 Calls carry canonical, mangled names and are declared. A pointer's element type is its type where pointers are typed,
-else an `elementtype(T)` attribute, so that no reader has to guess it from the users of a token.
+else (and for `i8*`, which may be anything) an `elementtype(T)` attribute, so that no reader has to guess it from the
+users of a token.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.mangle import mangled
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import declare
-from tlx.ir.types import I32, TOKEN, VOID, FunctionType, PointerType, Type, VectorType
+from tlx.ir.types import I8, I32, TOKEN, VOID, FunctionType, PointerType, Type, VectorType
 from tlx.ir.values import Aggregate, Local, Value, const_ints
 from tlx.types import TensorType
 
@@ -174,7 +175,7 @@ class TensorBuilder(Builder):
         type_ = FunctionType(result, tuple(a.type for a in args))
         callee = declare(self.module, mangled(f"llvm.tensor.{operation}", overloads), type_, attributes)
         first = args[0].type
-        marked = element is not None and isinstance(first, PointerType) and first.pointee is None
+        marked = element is not None and isinstance(first, PointerType) and first.pointee in (None, I8)
         attribute = f"elementtype({element})" if marked else ""
         words = [str(args[0].type), attribute, str(args[0])]
         spelled = ", ".join([" ".join(w for w in words if w), *(a.typed for a in args[1:])])

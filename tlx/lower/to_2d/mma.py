@@ -7,9 +7,9 @@ Rewrite where the result is stored over its accumulator::
     %t = call token @llvm.tensor.typeinfo(<M*N x i32> %s, <M, N>, <0, 1>, <0, 0>)
     call void @llvm.tensor.store(ptr %p, token %t, <0, ldc>)
     ->
+    %acc = call token @llvm.tensor.load(ptr elementtype(i32) %p, <M, N>, <0, 1>, <0, 0>, <0, ldc>)
     %lhs = call token @llvm.tensor.load(...)
     %rhs = call token @llvm.tensor.load(...)
-    %acc = call token @llvm.tensor.load(ptr elementtype(i32) %p, <M, N>, <0, 1>, <0, 0>, <0, ldc>)
     %smma = call <M*N x i32> @llvm.tensor.smma(token %acc, token %lhs, token %rhs)
     %sum = call token @llvm.tensor.typeinfo(<M*N x i32> %smma, <M, N>, <0, 1>, <0, 0>)
     call void @llvm.tensor.store(ptr %p, token %sum, <0, ldc>)

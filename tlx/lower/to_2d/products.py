@@ -66,12 +66,9 @@ def emit_product(b: TensorBuilder, product: Product, new_place: NewPlace) -> Non
         ]
         destination = pointers[2]
         source = destination if acc is product.target or acc is None else acc.place.pointer
-        tokens = [
-            b.tensor_load(pointers[0], lhs[0].type, (0, lhs[0].pitch), "lhs"),
-            b.tensor_load(pointers[1], rhs[0].type, (0, rhs[0].pitch), "rhs"),
-        ]
-        if acc is not None:
-            tokens.append(_load_acc(b, source, acc))
+        tokens = [] if acc is None else [_load_acc(b, source, acc)]
+        tokens.append(b.tensor_load(pointers[0], lhs[0].type, (0, lhs[0].pitch), "lhs"))
+        tokens.append(b.tensor_load(pointers[1], rhs[0].type, (0, rhs[0].pitch), "rhs"))
         token = _combine(b, product.kind, tokens, target.type)
         b.tensor_store(destination, token, (0, target.pitch))
 
@@ -112,5 +109,7 @@ def _load_acc(b: TensorBuilder, pointer: Value, acc: View) -> Local:
 
 def _combine(b: TensorBuilder, kind: str, tokens: list[Local], type_: TensorType) -> Local:
     if kind == "matmul":
-        return b.typeinfo(b.matmul(tokens[0], tokens[1], type_), type_, "product")
-    return b.typeinfo(b.mma(kind, tokens[2], tokens[0], tokens[1], type_), type_, "sum")
+        lhs, rhs = tokens
+        return b.typeinfo(b.matmul(lhs, rhs, type_), type_, "product")
+    acc, lhs, rhs = tokens
+    return b.typeinfo(b.mma(kind, acc, lhs, rhs, type_), type_, "sum")

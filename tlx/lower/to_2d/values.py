@@ -159,17 +159,19 @@ class Flats:
         return next(self.ssa_uses(name), None) is not None
 
     def ssa_uses(self, name: str) -> Iterator[Use]:
-        """The uses of a vector that need an SSA value."""
-        for use in self.uses.get(name, []):
-            if self._is_ssa_use(use):
-                yield use
+        """The uses of a vector, also under its other names, that need an SSA value."""
+        names = [name]
+        for current in names:
+            for use in self.uses.get(current, []):
+                if self.is_renaming(use.instruction):
+                    names.extend({str(use.instruction.result)} - set(names))
+                elif self._is_ssa_use(use):
+                    yield use
 
     def _is_ssa_use(self, use: Use) -> bool:
         instruction = use.instruction
         if self._makes_token(use) or is_debug_use(instruction):
             return False
-        if self.is_renaming(instruction):
-            return self.needs_ssa(str(instruction.result))
         if instruction.opcode == "phi":
             return self.kind(instruction.value) != "phi"
         if instruction.opcode == "store" and use.index == 0:
@@ -202,7 +204,7 @@ class Flats:
             raise _not_lowered(message, _ADVICE, instruction.span)
         for use in self.ssa_uses(value.name):
             user = use.instruction
-            if user.opcode == "phi" or self.is_renaming(user):
+            if user.opcode == "phi":
                 continue
             if (user.opcode == "ret" or user.is_call) and _fits_signature(instruction.type):
                 continue
