@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,6 +15,7 @@ import click
 
 STDERR: Final = "<stderr>"
 _OPTIONAL_VALUE: Final = ("--remarks",)
+_NUMBER: Final = re.compile(r"-(?:\.?\d|inf$|nan$)")
 
 
 def respell(command: click.Command, arguments: list[str]) -> list[str]:
@@ -32,11 +34,12 @@ def _respelled(command: click.Command, arguments: list[str]) -> Iterator[str]:
             yield argument
             yield from pending
             return
+        if _is_positional(argument):
+            yield argument
+            continue
         option, equals, value = argument.partition("=")
         option = _known(option, takes_value)
-        if not argument.startswith("-") or argument == "-":
-            yield argument
-        elif equals:
+        if equals:
             yield from ([f"{option}={value}"] if option.startswith("--") else [option, value])
         elif option in _OPTIONAL_VALUE:
             yield f"{option}={STDERR}"
@@ -46,9 +49,14 @@ def _respelled(command: click.Command, arguments: list[str]) -> Iterator[str]:
                 yield from _next(pending)
 
 
+def _is_positional(argument: str) -> bool:
+    """A file, `-`, or a negative number."""
+    return not argument.startswith("-") or argument == "-" or bool(_NUMBER.match(argument))
+
+
 def _known(option: str, takes_value: dict[str, bool]) -> str:
     """The option with two dashes where one was meant; an error for one that does not exist."""
-    if not option.startswith("-") or option == "-" or option in takes_value:
+    if option in takes_value:
         return option
     if f"-{option}" in takes_value:
         return f"-{option}"
