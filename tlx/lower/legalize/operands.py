@@ -22,7 +22,10 @@ from tlx.types import TensorType
 class Left(Protocol):
     """The left operand: rows x K."""
 
-    element: Type
+    @property
+    def element(self) -> Type:
+        """Element type."""
+        ...
 
     def scalar(self, b: Builder, row: int, k: int) -> Value:
         """Element (row, k), in its storage type."""
@@ -36,7 +39,10 @@ class Left(Protocol):
 class Right(Protocol):
     """The right operand: K x columns."""
 
-    element: Type
+    @property
+    def element(self) -> Type:
+        """Element type."""
+        ...
 
     def vector(self, b: Builder, k: int, chunk: int) -> Value:
         """Register `chunk` of row k."""
