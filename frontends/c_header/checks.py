@@ -74,7 +74,7 @@ def _check_globals(module: Module) -> None:
 
 
 def _raw_span(module: Module, line: str, mention: re.Match[str]) -> Span | None:
-    start = module.source.text.find(line)
+    start = f"\n{module.source.text}".find(f"\n{line}")
     return None if start < 0 else module.source.span(start + mention.start(), start + mention.end())
 
 

@@ -41,7 +41,6 @@ from tlx.ir.values import (
     ConstFloat,
     ConstInt,
     Global,
-    Keyword,
     Local,
     Value,
     const_float,
@@ -155,17 +154,26 @@ class Coercion:
 
     def _small(self, call: PlaceholderCall, value: Value, count: int) -> Value:
         """A vector of at most 8 bytes, passed as a scalar."""
+        value = self._narrowed(call, value, count)
         if not is_scalar_number(value.type) or bits_of(value.type) % count:
             raise call.error(f"expected a vector of {count} elements, as the shape says, got {value.type}", value)
         width = bits_of(value.type) // count
         element = call.placeholder.element or self._element_before_casts(value, count)
         if element is None:
             message = f"vectors of {bits_of(value.type) // 8} bytes lose their element type in a call"
-            raise call.error(f"{message}; {_hint(call)}", value)
+            raise call.error(f"{message}; {_hint(call, width)}", value)
         if bits_of(element) != width:
             elements = f"{count} elements of {width} bits, as the shape says"
             raise call.error(f"{elements}, are not of type {element}", value)
         return self._as_vector(call, value, VectorType(count, element))
+
+    def _narrowed(self, call: PlaceholderCall, value: Value, count: int) -> Value:
+        """The low bits of an integer that is wider than the vector (AArch64 passes 2 bytes in 4)."""
+        element = call.placeholder.element
+        if element is None or not isinstance(value.type, IntType) or value.type.bits <= count * bits_of(element):
+            return value
+        builder = Builder(self.module, self.function, call.block, call.index)
+        return builder.cast("trunc", value, IntType(count * bits_of(element)), "narrow")
 
     def _element_before_casts(self, value: Value, count: int) -> Type | None:
         """The element type of the vector that was cast to a scalar."""
@@ -256,12 +264,8 @@ def _float_of_bits(bits: int, element: Type) -> Value:
     return ConstFloat(element, f"0x{'R' if str(element) == 'bfloat' else 'H'}{bits:04X}")
 
 
-def _hint(call: PlaceholderCall) -> str:
-    """How to say the element type."""
-    names = ", ".join(f"{PREFIX}{operation_name(call.placeholder.intrinsic.name)}_{e}" for e in ELEMENTS)
-    return f"say it in the name: one of {names}"
-
-
-def undefined(type_: Type) -> Keyword:
-    """The undefined value of a type."""
-    return Keyword(type_, "undef")
+def _hint(call: PlaceholderCall, width: int | None = None) -> str:
+    """How to say the element type, of so many bits."""
+    stem = f"{PREFIX}{operation_name(call.placeholder.intrinsic.name)}"
+    names = [f"{stem}_{name}" for name, element in ELEMENTS.items() if width in (None, bits_of(element))]
+    return f"say it in the name: {' or '.join(names) or f'{stem}_<element type>'}"

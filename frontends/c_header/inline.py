@@ -45,6 +45,7 @@ class _Inlining:
         self.functions = {function.name: function for function in module.functions}
         self.callees = {name: _callees(function) & self.functions.keys() for name, function in self.functions.items()}
         self.helpers: set[str] = set()
+        self.inlined: set[str] = set()
 
     def run(self) -> None:
         """Inline until no call passes or returns a token."""
@@ -67,6 +68,7 @@ class _Inlining:
         while (found := self._wanted_call(function)) is not None:
             block, call, callee = found
             _Inliner(self.module, function, callee).inline(block, call)
+            self.inlined.add(callee.name)
             self._simplify(function)
 
     def _wanted_call(self, function: Function) -> tuple[Block, Instruction, Function] | None:
@@ -114,7 +116,7 @@ class _Inlining:
         removed = True
         while removed:
             removed = False
-            for name in sorted(self.helpers):
+            for name in sorted(self.inlined):
                 function = self.functions[name]
                 local = _LOCAL_LINKAGE.search(function.signature.result_attributes)
                 if local is not None and function in self.module.items and not self._is_mentioned(function):

@@ -122,6 +122,8 @@ class _Operation:
             makers = f"{PREFIX}typeinfo or {PREFIX}load"
             message = f"operand {operand.name} must be the token of a tensor, made by {makers}; got {value.typed}"
             definition = self.coercion.definition(value)
+            if definition is None:
+                message += ": a function that takes tokens must be one that can be inlined"
             notes = [] if definition is None else [Note("defined here", operand_span(definition))]
             error = self.call.error(message, value, notes)
             if isinstance(value, Local) and (definition is None or definition.is_call):
@@ -158,13 +160,15 @@ class _Operation:
             raise self.call.error(f"must return a vector, not {written}")
         fitting = self._fitting(values, bits_of(written))
         if len(fitting) != 1:
-            choices = " or ".join(map(str, fitting)) or "no vector of that size"
-            name = f"{PREFIX}{operation_name(self.call.placeholder.intrinsic.name)}_<element type>"
-            message = (
-                f"the result arrives as {written}, which may be {choices}: say the element type in the name, {name}"
-            )
-            raise self.call.error(message)
+            raise self.call.error(self._unclear(written, fitting))
         return fitting[0]
+
+    def _unclear(self, written: Type, fitting: Sequence[VectorType]) -> str:
+        if not fitting:
+            return f"the result arrives as {written}, a size that no result of these operands has"
+        name = f"{PREFIX}{operation_name(self.call.placeholder.intrinsic.name)}_<element type>"
+        choices = " or ".join(map(str, fitting))
+        return f"the result arrives as {written}, which may be {choices}: say the element type in the name, {name}"
 
     def _fitting(self, values: Sequence[Value], bits: int) -> list[VectorType]:
         """Results of that size which the operation may have."""

@@ -1,0 +1,16 @@
+; An unknown operation, with what was probably meant.
+;
+; RUN: not tlx raise %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: unknown_operation_invalid.ll:10:3: error: unknown tensor operation tensor_matmull; did you mean tensor_matmul?
+; CHECK-NEXT: %r = call <4 x float> (i32, ...) @tensor_matmull(i32 %t, i32 %t)
+; CHECK-NEXT: {{^ {2}\^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+
+define <4 x float> @f(<4 x float> %v) {
+  %t = call i32 (...) @tensor_typeinfo(<4 x float> %v, double 0x200000002, double 0x100000000, double 0.000000e+00)
+  %r = call <4 x float> (i32, ...) @tensor_matmull(i32 %t, i32 %t)
+  ret <4 x float> %r
+}
+
+declare <4 x float> @tensor_matmull(i32, ...)
+
+declare i32 @tensor_typeinfo(...)
