@@ -1,0 +1,50 @@
+"""The machine that is measured: what it is, which processor we stay on, how numpy's BLAS is to use it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import platform
+import re
+from pathlib import Path
+
+
+def prepare_blas(flags: frozenset[str]) -> None:
+    """Have OpenBLAS use its best kernels for this machine, on one thread.
+
+    It takes AVX2 kernels on AMD's AVX-512 machines by itself, and a shell may preset something worse. It reads these
+    variables when numpy is imported.
+    """
+    os.environ.pop("OPENBLAS_L2_SIZE", None)
+    os.environ.pop("OPENBLAS_CORETYPE", None)
+    if "avx512vl" in flags:
+        os.environ["OPENBLAS_CORETYPE"] = "SkylakeX"
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+
+def pin(cpu: int | None) -> int:
+    """Stay on one processor; gives its number.
+
+    Raises:
+        ValueError: There is no such processor.
+    """
+    allowed = os.sched_getaffinity(0)
+    chosen = max(allowed) if cpu is None else cpu
+    if chosen not in allowed:
+        msg = f"there is no processor {chosen}; there are {sorted(allowed)}"
+        raise ValueError(msg)
+    os.sched_setaffinity(0, {chosen})
+    return chosen
+
+
+def processor() -> str:
+    """The processor's name."""
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    fields = dict(re.findall(r"(?m)^(model name|cpu family|model|stepping)\s*: (.*)$", text))
+    numbers = "/".join(fields.get(name, "?") for name in ("cpu family", "model", "stepping"))
+    return f"{fields.get('model name', platform.processor())} (family/model/stepping {numbers})"
+
+
+def today() -> str:
+    """Date and time, UTC."""
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")

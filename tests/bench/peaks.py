@@ -1,0 +1,145 @@
+"""What the machine can do at most: a loop of independent multiply-adds on registers, as LLVM IR.
+
+    define void @peak(i64 %steps, ptr %out, ptr %in) {
+      x, y = load from %in
+    loop:
+      acc0 = fma(acc0, x, y)  ...  acc19 = fma(acc19, x, y)
+    end:
+      store the sum of the accumulators to %out
+    }
+
+There are more accumulators than a multiply-add's latency times its throughput, and nothing is loaded in the loop. The
+instruction is the best one the target has for the element types: a tile product, a dot product, or a multiply-add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from tests.bench.kinds import Kind
+from tlx.ir.builder import Builder, new_function
+from tlx.ir.module import Module
+from tlx.ir.reader import parse
+from tlx.ir.types import FLOAT, I16, I32, I64, PTR, VOID, X86_AMX, Type, VectorType
+from tlx.ir.values import Value, const_int, zero
+from tlx.lower.stage import Context
+from tlx.target import Dot, Target
+
+STEPS: Final = 2000
+_ROWS: Final = 16
+_ROW_BYTES: Final = 64
+_MADD: Final = {16: "llvm.x86.sse2.pmadd.wd", 32: "llvm.x86.avx2.pmadd.wd", 64: "llvm.x86.avx512.pmaddw.d.512"}
+
+Step = Callable[[Builder, Value, list[Value]], Value]
+
+
+@dataclass(frozen=True)
+class Peak:
+    """A peak loop.
+
+    Attributes:
+        text: The module; its function is `@peak(i64 steps, ptr out, ptr in)`, with random operands at `in`.
+        instruction: What it repeats.
+        operations: Additions and multiplications of one step.
+    """
+
+    text: str
+    instruction: str
+    operations: int
+
+
+def peak(kind: Kind, target: Target) -> Peak:
+    """The peak loop of a target for a kind of product."""
+    unit = target.matrix
+    if unit is not None and _first(unit.dots, kind) is not None:
+        return _tiles(kind, target)
+    accumulators = 20 if target.registers >= 32 else 12
+    lanes = target.vector_bytes // 4
+    dot = _first(target.usable_dots, kind)
+    if dot is not None:
+        words, width = VectorType(lanes, I32), dot.width
+        type_: Type = VectorType(lanes, FLOAT if dot.accumulator == "float" else I32)
+        text = _loop(target, type_, words, accumulators, lambda b, acc, xy: dot.emit(b, acc, *xy))
+        return Peak(text, f"dot product ({dot.feature})", accumulators * lanes * width * 2)
+    if kind.accumulator == "float":
+        floats = VectorType(lanes, FLOAT)
+        text = _loop(target, floats, floats, accumulators, _fma(target))
+        return Peak(text, "multiply-add of float", accumulators * lanes * 2)
+    words = VectorType(lanes, I32)
+    text = _loop(target, words, words, accumulators, _madd(target))
+    return Peak(text, "pmaddwd and add", accumulators * lanes * 2 * 2)
+
+
+def _first(dots: tuple[Dot, ...], kind: Kind) -> Dot | None:
+    """A dot product of the kind's element types; signs can be converted while packing."""
+    return next(
+        (d for d in dots if (d.lhs[0], d.rhs[0], d.accumulator) == (kind.lhs, kind.rhs, kind.accumulator)), None
+    )
+
+
+def _fma(target: Target) -> Step:
+    name = "llvm.fma" if target.fused else "llvm.fmuladd"
+    return lambda b, acc, xy: b.call_intrinsic(name, [acc.type], acc.type, [acc, *xy], "acc")
+
+
+def _madd(target: Target) -> Step:
+    """Pairs of i16 multiplied and added to an i32; the accumulator is a factor, lest the product leaves the loop."""
+    halves = VectorType(target.vector_bytes // 2, I16)
+
+    def step(b: Builder, acc: Value, xy: list[Value]) -> Value:
+        factors = [b.cast("bitcast", value, halves) for value in (acc, xy[0])]
+        return b.add(b.call_named(_MADD[target.vector_bytes], acc.type, factors, "pairs").value, xy[1])
+
+    return step
+
+
+def _loop(target: Target, type_: Type, operand: Type, accumulators: int, step: Step) -> str:
+    """The module for accumulators of `type_` and two operands of another type."""
+    module, b = _start(target)
+    source = b.function.arguments[2].value
+    xy: list[Value] = [b.load(operand, b.gep(operand, source, i), 4) for i in range(2)]
+    with b.loop(0, b.function.arguments[0].value, carry=[zero(type_)] * accumulators, runs=True) as state:
+        state.next(*[step(b, acc, xy) for acc in state.carried])
+    opcode = "fadd" if type_ == VectorType(target.vector_bytes // 4, FLOAT) else "add"
+    total = reduce(lambda a, c: b.binary(opcode, a, c), state.results)
+    b.store(total, b.function.arguments[1].value, 4)
+    b.ret()
+    return str(module)
+
+
+def _tiles(kind: Kind, target: Target) -> Peak:
+    """Four accumulators, two tiles of either operand: as many as the tile registers hold."""
+    module, b = _start(target)
+    source = b.function.arguments[2].value
+    size = [const_int(I16, _ROWS), const_int(I16, _ROW_BYTES)]
+    stride = const_int(I64, 0)  # sixteen times the same row
+
+    def tile(name: str, args: list[Value]) -> Value:
+        return b.call_named(f"llvm.x86.{name}.internal", X86_AMX, args, "tile").value
+
+    operands = [tile("tileloadd64", [*size, source, stride]) for _ in range(4)]
+    starts = [tile("tilezero", list(size)) for _ in range(4)]
+    body = [const_int(I16, _ROWS), const_int(I16, _ROW_BYTES), const_int(I16, _ROW_BYTES)]
+    with b.loop(0, b.function.arguments[0].value, carry=starts, runs=True) as state:
+        pairs = [(x, y) for x in operands[:2] for y in operands[2:]]
+        sums = [tile(kind.tile_product, [*body, c, x, y]) for c, (x, y) in zip(state.carried, pairs, strict=True)]
+        state.next(*sums)
+    for index, total in enumerate(state.results):
+        place = b.gep(I32, b.function.arguments[1].value, index * _ROWS * _ROW_BYTES // 4)
+        b.call_named("llvm.x86.tilestored64.internal", VOID, [*size, place, const_int(I64, _ROW_BYTES), total])
+    b.ret()
+    if target.finish is not None:
+        target.finish(module, Context(target))  # asks the kernel for tiles
+    return Peak(str(module), kind.tile_product, 4 * _ROWS * (_ROW_BYTES // 4) * _ROW_BYTES // kind.lhs_bytes * 2)
+
+
+def _start(target: Target) -> tuple[Module, Builder]:
+    module = parse("")
+    features = f' "target-features"="{",".join(target.features)}"' if target.features else ""
+    attributes = f'nounwind "min-legal-vector-width"="512" "prefer-vector-width"="512"{features}'
+    parameters = [(I64, "", "steps"), (PTR, "", "out"), (PTR, "", "in")]
+    function = new_function(module, "peak", parameters, attributes, linkage="dso_local")
+    return module, Builder(module, function)

@@ -1,0 +1,80 @@
+"""Samples of contestants that take turns, so that a machine's moods hit all of them alike.
+
+Time is what the thread had of its processor: other programs that share the processor cost cache and clock, not time.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+SAMPLE_NS: Final = 8_000_000
+_ENOUGH_NS: Final = 200_000
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Something to time.
+
+    Attributes:
+        repeat: Does it the given number of times.
+        operations: Arithmetic operations of one time.
+    """
+
+    repeat: Callable[[int], object]
+    operations: int
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Speeds of one contestant in 10^9 operations a second, round by round."""
+
+    rounds: tuple[float, ...]
+
+    @property
+    def best(self) -> float:
+        """The highest."""
+        return max(self.rounds)
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return statistics.median(self.rounds)
+
+    @property
+    def spread(self) -> float:
+        """Highest minus lowest, as a share of the median."""
+        return (self.best - min(self.rounds)) / self.median
+
+    def share(self, whole: Rates) -> float:
+        """Median of the ratios to what was measured beside it."""
+        return statistics.median(own / other for own, other in zip(self.rounds, whole.rounds, strict=True))
+
+
+def interleaved(contestants: Mapping[str, Contestant], rounds: int) -> dict[str, Rates]:
+    """Time all contestants in turn, `rounds` times, each time for about `SAMPLE_NS`."""
+    counts = {name: _calibrated(contestant) for name, contestant in contestants.items()}
+    samples: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, contestant in contestants.items():
+            elapsed = _elapsed(contestant, counts[name])
+            samples[name].append(contestant.operations * counts[name] / elapsed)
+    return {name: Rates(tuple(values)) for name, values in samples.items()}
+
+
+def _calibrated(contestant: Contestant) -> int:
+    """How often to repeat for one sample."""
+    count = 1
+    _elapsed(contestant, count)
+    while (elapsed := _elapsed(contestant, count)) < _ENOUGH_NS:
+        count *= 4
+    return max(1, count * SAMPLE_NS // elapsed)
+
+
+def _elapsed(contestant: Contestant, count: int) -> int:
+    start = time.thread_time_ns()
+    contestant.repeat(count)
+    return max(1, time.thread_time_ns() - start)
