@@ -10,6 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tlx.diagnostics import Span
 from tlx.ir.module import Argument, Block, Function, Instruction, Module, NameScope, Signature
 from tlx.ir.rewriter import declare, intrinsic, split_block
 from tlx.ir.types import (
@@ -82,6 +83,7 @@ class Builder:
         block: The block of the insertion point.
         index: Position in the block's instructions where the next one goes.
         debug: Metadata attachment put on every call, such as `, !dbg !7`.
+        span: What the user wrote that the instructions to come stem from.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Builder:
         self.block: Block = block or function.blocks[-1]
         self.index: int = len(self.block.instructions) if index is None else index
         self.debug = ""
+        self.span: Span | None = None
 
     # Emitting --------------------------------------------------------------------------------------------------
 
@@ -107,7 +110,7 @@ class Builder:
         """Insert an instruction whose text (behind `%name = `) is `body`."""
         result = self.function.names.fresh(name or "t") if type_ != VOID else None
         text = f"%{result} = {body}" if result is not None else body
-        instruction = Instruction(opcode, type_, list(operands), text, result=result, source_type=source_type)
+        instruction = Instruction(opcode, type_, list(operands), text, result, source_type=source_type, span=self.span)
         self.block.instructions.insert(self.index, instruction)
         self.index += 1
         return instruction

@@ -81,7 +81,7 @@ class Rewriter:
             assert self.b.block.instructions[self.b.index] is instruction
             if self.late and instruction.opcode not in _HEADS:
                 self._emit_late()
-            self.b.debug = instruction.debug_location
+            self.b.debug, self.b.span = instruction.debug_location, instruction.span
             self._instruction(instruction)
 
     # One instruction -------------------------------------------------------------------------------------------
@@ -188,6 +188,7 @@ class Rewriter:
     def _sunk(self, sink: Sink) -> None:
         """An operation that writes straight to where its result is stored."""
         self.b.debug = sink.op.instruction.debug_location or self.b.debug
+        self.b.span = sink.op.instruction.span
         if sink.fills:
             self.b.memset(sink.target.place.pointer, 0, _bytes_of(sink.op.instruction.value))
         RULES[sink.op.intrinsic.name](self.plan, self.b, sink.op, sink.target)
