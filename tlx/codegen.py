@@ -46,14 +46,21 @@ def emit(
     Raises:
         CodegenError: LLVM rejects the module, the triple or the features, or crashes.
     """
-    from tlx.llvm.older import respelled
+    from tlx.llvm.older import respelled, without_nul
 
     if opt_level is not None and not 0 <= opt_level <= 3:
         raise UsageError(f"optimisation level {opt_level}: levels are 0 to 3")
     process = llvm((SCALAR_AMX,) if emulate_matrix else ())
     try:
         return process.ask(
-            "emit", respelled(text), kind=kind, level=opt_level, cpu=cpu, features=features, triple=triple, jit=jit
+            "emit",
+            respelled(without_nul(text)),
+            kind=kind,
+            level=opt_level,
+            cpu=cpu,
+            features=features,
+            triple=triple,
+            jit=jit,
         )
     except LLVMRejectedError as rejected:
         raise CodegenError(f"LLVM cannot emit {_WORDS[kind]}: {rejected.message.strip()}") from None

@@ -58,7 +58,7 @@ def check(
         VerifyError: It parses, and breaks a rule.
         LLVMCrashError: LLVM crashed over it.
     """
-    rejected = judge(text)
+    rejected = _judged(text, source_name)
     if rejected is None:
         return
     source = user_source or Source(source_name, text)
@@ -78,10 +78,10 @@ def check_module(module: Module, stage: str | None = None) -> None:
         LLVMCrashError: LLVM crashed over it.
     """
     text = str(module)
-    rejected = judge(text)
+    name = module.source.name
+    rejected = _judged(text, name)
     if rejected is None:
         return
-    name = module.source.name
     users = [span for offset in rejected.offsets if (span := user_span(module, offset))]
     if stage is None:
         raise _error(rejected, users, name, None)
@@ -100,14 +100,23 @@ def judge(text: str) -> Rejection | None:
     Raises:
         LLVMCrashError: LLVM crashed over it.
     """
+    from tlx.llvm.older import respelled, without_nul
+
+    text = without_nul(text)
     try:
         llvm().ask("check", text)
     except LLVMRejectedError as rejected:
-        from tlx.llvm.older import respelled
-
         newer = respelled(text) if rejected.kind == "parse" else text
         return judge(newer) if newer != text else _rejection(rejected, text)
     return None
+
+
+def _judged(text: str, name: str) -> Rejection | None:
+    try:
+        return judge(text)
+    except LLVMCrashError as crash:
+        message = "LLVM crashed while it read or verified this, which must be malformed in a way it does not expect"
+        raise LLVMCrashError(f"{message}: {crash.message}", name=name) from None
 
 
 def disassemble(bitcode: bytes, name: str) -> bytes:

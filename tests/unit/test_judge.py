@@ -7,7 +7,7 @@ import pytest
 from tlx import judge
 from tlx.diagnostics import ParseError, Source, TlxError, UsageError, VerifyError
 from tlx.ir.reader import parse
-from tlx.llvm.older import respelled
+from tlx.llvm.older import respelled, without_nul
 from tlx.llvm.process import LLVMCrashError, LLVMProcess
 
 
@@ -103,6 +103,18 @@ def test_a_stages_text_is_shown_with_what_it_came_from() -> None:
 )
 def test_old_spellings(old: str, new: str) -> None:
     assert respelled(old) == new
+
+
+def test_nothing_hides_behind_a_nul() -> None:
+    judge.check('; \0\n@g =\0global [3 x i8] c"a\0b" ; \0\n')
+    assert rendered("@g = global i8 0 \0\nfoo").startswith("f.ll:2:1: error:")
+    assert without_nul('c"a\0b"\0; "\0') == 'c"a\\00b" ; " '
+
+
+def test_crashes_name_the_file() -> None:
+    text = "define void @f(ptr %q) {\n  call void @llvm.memset.p0i8.i64(ptr %q, i8 0, i8 0, i64 4, i1 false)\n"
+    text += "  ret void\n}\ndeclare void @llvm.memset.p0i8.i64(ptr, i8, i64, i1)\n"
+    assert rendered(text).startswith("f.ll: error: LLVM crashed")
 
 
 def test_bitcode_is_disassembled_or_refused() -> None:

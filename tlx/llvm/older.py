@@ -19,6 +19,20 @@ _ATTRIBUTES: Final = re.compile(r"(?: (?:[a-z]+|align \d+|dereferenceable\(\d+\)
 _LONGEST_TYPE: Final = 4096
 _OPENING: Final = "([{<"
 _CLOSING: Final = ")]}>"
+_NUL: Final = re.compile(r'"[^"]*"|;[^\n]*|\0')
+
+
+def without_nul(text: str) -> str:
+    """The text with characters NUL spelled otherwise: llvmlite takes the first one for the end of the text.
+
+    LLVM reads one as blank space, except in a string, where it stands for itself.
+    """
+    return _NUL.sub(_nul, text) if "\0" in text else text
+
+
+def _nul(found: re.Match[str]) -> str:
+    piece = found.group()
+    return piece.replace("\0", "\\00" if piece[0] == '"' else " ")
 
 
 def respelled(text: str) -> str:
