@@ -1,6 +1,7 @@
 """Lower the examples for this machine, compile them, run them on random data, compare with numpy: `make demo`.
 
-`python examples/demo.py avx2` does it for another target that this machine runs (`tlx targets` lists them). The exit status is 1 if a result is further from numpy's than rounding explains.
+`python examples/demo.py avx2` does it for another target that this machine runs (`tlx targets` lists them).
+The exit status is 1 if a result is further from numpy's than rounding explains.
 """
 
 from __future__ import annotations

@@ -1,0 +1,46 @@
+"""`sse`: x86-64 with SSE4.2 and no more (x86-64-v2), for machines before AVX2.
+
+A target is data: what its registers are, and which instructions multiply and add in one go. From this TLX derives tile
+sizes, cache blocking and packing, and the vector legaliser writes the code.
+
+Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: PMADDWD.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.types import I16, I32, VectorType
+from tlx.target import Caches, Dot, Target
+
+if TYPE_CHECKING:
+    from tlx.ir.builder import Builder
+    from tlx.ir.values import Value
+
+_SHORTS: Final = VectorType(8, I16)
+_WORDS: Final = VectorType(4, I32)
+
+
+def _pmaddwd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """Pairs of signed 16-bit products, added to each i32.
+
+    The operands come as registers of the accumulator's lanes, two i16 in each:
+
+        lhs  [a0 a1][a0 a1][a0 a1][a0 a1]      one word of A, in every lane
+        rhs  [b0 b1][b0 b1][b0 b1][b0 b1]      four columns of B, rows k and k+1 side by side
+    """
+    shorts = [b.cast("bitcast", operand, _SHORTS) for operand in (lhs, rhs)]
+    pairs = b.call_named("llvm.x86.sse2.pmadd.wd", _WORDS, shorts, "pairs").value
+    return b.binary("add", acc, pairs, "acc")
+
+
+TARGET: Final = Target(
+    name="sse",
+    title="x86-64 with SSE4.2",
+    features=("+sse4.2",),
+    vector_bytes=16,
+    registers=16,
+    dots=(Dot(("i16", "s"), ("i16", "s"), "i32", 2, "sse4.2", _pmaddwd),),
+    caches=Caches(l1=32 << 10, l2=256 << 10, l3=4 << 20),
+    requires=("sse4_2",),
+)
