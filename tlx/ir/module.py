@@ -320,6 +320,7 @@ class Module:
     source: Source
     items: list[Item]
     typed_pointers: bool = False
+    _declarations: dict[str, Declaration] | None = None
 
     def __str__(self) -> str:
         return "".join(str(item) for item in self.items)
@@ -331,8 +332,10 @@ class Module:
 
     @property
     def declarations(self) -> dict[str, Declaration]:
-        """The declarations by name."""
-        return {item.name: item for item in self.items if isinstance(item, Declaration)}
+        """The declarations by name; declarations come and go through `append`, `insert_before` and `remove`."""
+        if self._declarations is None:
+            self._declarations = {item.name: item for item in self.items if isinstance(item, Declaration)}
+        return self._declarations
 
     def function(self, name: str) -> Function:
         """The parsed function of that name.
@@ -372,12 +375,18 @@ class Module:
     def insert_before(self, anchor: Item, item: Item) -> None:
         """Put a new item in front of another."""
         self.items.insert(self.items.index(anchor), item)
+        self._declarations = None
 
     def append(self, item: Item) -> None:
         """Put a new item behind the last function or declaration."""
-        last = max((i for i, it in enumerate(self.items) if not isinstance(it, Raw)), default=len(self.items) - 1)
-        self.items.insert(last + 1, item)
+        place = len(self.items)
+        while place > 0 and isinstance(self.items[place - 1], Raw):
+            place -= 1
+        self.items.insert(place or len(self.items), item)
+        if isinstance(item, Declaration) and self._declarations is not None:
+            self._declarations[item.name] = item
 
     def remove(self, item: Item) -> None:
         """Take an item out."""
         self.items.remove(item)
+        self._declarations = None
