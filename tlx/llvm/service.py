@@ -197,6 +197,13 @@ def _write(bulk: int, data: bytes) -> None:
         done += os.pwrite(bulk, view[done:], done)
 
 
+def _forget() -> None:
+    """Free the last module; glibc gives the memory back only when told to."""
+    _kept.clear()
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def _serve(bulk: int, options: list[str]) -> None:
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what LLVM prints belongs with its errors
@@ -208,7 +215,7 @@ def _serve(bulk: int, options: list[str]) -> None:
     for line in sys.stdin.buffer:
         replies.write(json.dumps(_answer(bulk, json.loads(line))) + "\n")
         replies.flush()
-        _kept.clear()
+        _forget()
 
 
 if __name__ == "__main__":
