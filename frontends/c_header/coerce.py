@@ -6,6 +6,7 @@ integers to a variadic function as double and int:
     double 0x1000000010                     ->  <2 x i32> <i32 16, i32 16>
     bitcast (<2 x i32> %shape to double)    ->  <2 x i32> %shape
     load double, ptr @shape                 ->  load <2 x i32>, ptr @shape
+    i32 %x, three elements i8               ->  bitcast (trunc i32 %x to i24) to <3 x i8>
     i32 16843009, elements i8               ->  <4 x i8> <i8 1, i8 1, i8 1, i8 1>
     double %x, elements float               ->  float (fptrunc double %x to float)
 """
@@ -168,12 +169,13 @@ class Coercion:
         return self._as_vector(call, value, VectorType(count, element))
 
     def _narrowed(self, call: PlaceholderCall, value: Value, count: int) -> Value:
-        """The low bits of an integer that is wider than the vector (AArch64 passes 2 bytes in 4)."""
+        """The low bits of a scalar that is wider than the vector: 3 bytes are passed as 4, 6 as 8."""
         element = call.placeholder.element
-        if element is None or not isinstance(value.type, IntType) or value.type.bits <= count * bits_of(element):
+        if element is None or not is_scalar_number(value.type) or bits_of(value.type) <= count * bits_of(element):
             return value
         builder = Builder(self.module, self.function, call.block, call.index)
-        return builder.cast("trunc", value, IntType(count * bits_of(element)), "narrow")
+        number = builder.cast("bitcast", value, IntType(bits_of(value.type)), "bits")
+        return builder.cast("trunc", number, IntType(count * bits_of(element)), "narrow")
 
     def _element_before_casts(self, value: Value, count: int) -> Type | None:
         """The element type of the vector that was cast to a scalar."""

@@ -71,10 +71,22 @@ class _Operation:
             emit(call, row.full_name, type_, args, self._fresh(type_) if old is None else None)
             return
         emit(call, row.full_name, type_, args, self._fresh(type_))
-        vector = call.instruction.value
-        text = f"%{old} = bitcast {vector.typed} to {written}{call.instruction.debug_location}"
-        cast = Instruction("bitcast", written, [vector], text, result=old, span=call.instruction.span)
-        call.block.instructions.insert(call.index + 1, cast)
+        self._pass_back(call.instruction.value, written, old)
+
+    def _pass_back(self, vector: Value, written: Type, name: str) -> None:
+        """Give the scalar that a small result arrives as its name: the vector's bits, those above them zero."""
+        call, bits = self.call, bits_of(vector.type)
+        types: list[tuple[str, Type]] = [("bitcast", written)]
+        if bits < bits_of(written):
+            wide = IntType(bits_of(written))
+            types = [("bitcast", IntType(bits)), ("zext", wide), *(types if written != wide else [])]
+        place = call.index + 1
+        for number, (opcode, type_) in enumerate(types):
+            result = name if number == len(types) - 1 else self.coercion.function.names.fresh("bits")
+            text = f"%{result} = {opcode} {vector.typed} to {type_}{call.instruction.debug_location}"
+            cast = Instruction(opcode, type_, [vector], text, result=result, span=call.instruction.span)
+            call.block.instructions.insert(place + number, cast)
+            vector = cast.value
 
     def _fresh(self, type_: Type) -> str | None:
         return None if type_ == VOID else self.coercion.function.names.fresh("result")
@@ -184,7 +196,7 @@ class _Operation:
         fitting: dict[VectorType, None] = {}
         for element in ELEMENTS.values() if named is None else [named]:
             for type_ in self._inferred(known, numbers, element):
-                if bits_of(type_.vector) == bits:
+                if _passed_bits(type_.vector) == bits:
                     fitting[type_.vector] = None
         return list(fitting)
 
@@ -198,6 +210,11 @@ class _Operation:
 
     def _tensor(self, value: Value) -> TensorType | None:
         return self.tokens[value.name].type if isinstance(value, Local) else None
+
+
+def _passed_bits(type_: VectorType) -> int:
+    """Width of the scalar that a small vector is passed as: a power of two, a byte at least."""
+    return max(8, 1 << (bits_of(type_) - 1).bit_length())
 
 
 def _passes_as_dims(type_: Type) -> bool:

@@ -84,8 +84,10 @@ TLX_OVERLOAD int tensor_typeinfo_f64(...) __asm__("tensor_typeinfo_f64") TLX_ATT
 #define TLX_SMALL(T, element, size) \
   TLX_OVERLOAD int tensor_typeinfo(T __attribute__((__vector_size__(size))), ...) \
       __asm__("tensor_typeinfo_" #element) TLX_ATTRIBUTES;
-#define TLX_SMALL_1(T, element) TLX_SMALL(T, element, 2) TLX_SMALL_4(T, element)
-#define TLX_SMALL_2(T, element) TLX_SMALL(T, element, 2) TLX_SMALL_4(T, element)
+#define TLX_SMALL_1(T, element) \
+  TLX_SMALL(T, element, 1) TLX_SMALL(T, element, 3) TLX_SMALL(T, element, 5) TLX_SMALL(T, element, 7) \
+  TLX_SMALL_2(T, element)
+#define TLX_SMALL_2(T, element) TLX_SMALL(T, element, 2) TLX_SMALL(T, element, 6) TLX_SMALL_4(T, element)
 #define TLX_SMALL_4(T, element) TLX_SMALL(T, element, 4) TLX_SMALL(T, element, 8)
 #define TLX_SMALL_8(T, element) TLX_SMALL(T, element, 8)
 #define TLX_SMALL_SIZES(T, element, bytes) TLX_SMALL_##bytes(T, element)
@@ -123,8 +125,10 @@ TLX_OVERLOAD int tensor_totensor_f64(...) __asm__("tensor_totensor_f64") TLX_ATT
 #define TLX_SMALL(T, element, size) \
   TLX_OVERLOAD int tensor_totensor(T __attribute__((__vector_size__(size))), ...) \
       __asm__("tensor_totensor_" #element) TLX_ATTRIBUTES;
-#define TLX_SMALL_1(T, element) TLX_SMALL(T, element, 2) TLX_SMALL_4(T, element)
-#define TLX_SMALL_2(T, element) TLX_SMALL(T, element, 2) TLX_SMALL_4(T, element)
+#define TLX_SMALL_1(T, element) \
+  TLX_SMALL(T, element, 1) TLX_SMALL(T, element, 3) TLX_SMALL(T, element, 5) TLX_SMALL(T, element, 7) \
+  TLX_SMALL_2(T, element)
+#define TLX_SMALL_2(T, element) TLX_SMALL(T, element, 2) TLX_SMALL(T, element, 6) TLX_SMALL_4(T, element)
 #define TLX_SMALL_4(T, element) TLX_SMALL(T, element, 4) TLX_SMALL(T, element, 8)
 #define TLX_SMALL_8(T, element) TLX_SMALL(T, element, 8)
 #define TLX_SMALL_SIZES(T, element, bytes) TLX_SMALL_##bytes(T, element)

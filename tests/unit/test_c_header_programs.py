@@ -122,12 +122,25 @@ def _small(machine: Machine) -> None:
     assert d1[0] == 2.25
 
 
+def _odd(machine: Machine) -> None:
+    c3, c5 = np.array([1, -2, 3, 0], "i1"), np.array([1, 2, 3, 4, 5, 0, 0, 0], "i1")
+    h3, f3 = np.array([1, -300, 3, 0], "i2"), np.array([1, 2, 3, 0], "f4")
+    before = c3.copy(), h3.copy()
+    machine.call("odd", c3, c5, h3, f3)
+    np.testing.assert_array_equal(c3[:3], 2 * before[0][:3])
+    np.testing.assert_array_equal(c5[:5], full(-5, "i1", 5))
+    np.testing.assert_array_equal(h3[:3], before[1][:3])
+    np.testing.assert_array_equal(f3[:3], full(0.5, "f4", 3))
+
+
 def _small_overloaded(machine: Machine) -> None:
     if "small_overloaded" not in str(machine.module):
         pytest.skip("C before clang 16 has no overloads")
     c4, f2 = np.array([1, -2, 3, 100], "i1"), np.array([1, 2], "f4")
     expected = square(c4)
-    machine.call("small_overloaded", c4, f2)
+    c3 = np.array([1, 2, 3, 77], "i1")
+    machine.call("small_overloaded", c4, f2, c3)
+    np.testing.assert_array_equal(c3[:3], [9, 9, 9])
     np.testing.assert_array_equal(c4, expected)
     np.testing.assert_array_equal(f2, [1.5, 1.5])
 
@@ -193,6 +206,7 @@ PROGRAMS: Final[dict[str, Check]] = {
     "tensor36": _tensor36,
     "tensor256": _value("tensor256", floats(64), expected=square(floats(64))),
     "small": _small,
+    "odd": _odd,
     "small_overloaded": _small_overloaded,
     "rank1": _value("rank1", A, expected=full(2)),
     **{name: _value(name, A, expected=square(A)) for name in ("rank3", "rank4", "rank5")},

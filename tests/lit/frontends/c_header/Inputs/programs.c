@@ -15,6 +15,10 @@ typedef float f64 __attribute__((__vector_size__(256), __aligned__(4)));
 typedef double d1 __attribute__((__vector_size__(8)));
 typedef double d4 __attribute__((__vector_size__(32), __aligned__(8)));
 typedef signed char c2 __attribute__((__vector_size__(2)));
+typedef signed char c3 __attribute__((__vector_size__(3)));
+typedef signed char c5 __attribute__((__vector_size__(5)));
+typedef short h3 __attribute__((__vector_size__(6)));
+typedef float f3 __attribute__((__ext_vector_type__(3)));
 typedef signed char c4 __attribute__((__vector_size__(4)));
 typedef short h4 __attribute__((__vector_size__(8)));
 typedef long long l1 __attribute__((__vector_size__(8)));
@@ -152,13 +156,27 @@ void small(c2 *pc2, c4 *pc4, f2 *pf2, h4 *ph4, l1 *pl1, d1 *pd1) {
   *pd1 = TLX_CALL(d1, matmul, t, t);
 }
 
+/* sizes that are no power of two: passed with bits to spare */
+void odd(c3 *pc3, c5 *pc5, h3 *ph3, f3 *pf3) {
+  _token_t t = tensor_typeinfo_i8(*pc3, (dims2){1, 3}, ROWS, DENSE);
+  *pc3 = TLX_CALL(c3, matmul, tensor_typeinfo_i8((c3){2}, (dims2){1, 1 + 2}, ROWS, (dims2){0, 2}), t);
+  t = tensor_typeinfo_i8(*pc5, (dims2){1, 5}, ROWS, DENSE);
+  *pc5 = TLX_CALL(c5, broadcast, t, -5);
+  t = tensor_typeinfo_i16(*ph3, (dims2){3, 1}, ROWS, DENSE);
+  *ph3 = TLX_CALL(h3, transpose, t, (dims2){1, 0});
+  t = tensor_typeinfo(*pf3, (dims2){3, 1}, ROWS, DENSE);
+  *pf3 = TLX_CALL(f3, broadcast, t, 0.5f);
+}
+
 #if defined(__cplusplus) || __clang_major__ >= 16
 /* overloads put the element type into the name */
-void small_overloaded(c4 *pc4, f2 *pf2) {
+void small_overloaded(c4 *pc4, f2 *pf2, c3 *pc3) {
   _token_t t = tensor_typeinfo(*pc4, (dims2){2, 2}, ROWS, DENSE);
   *pc4 = TLX_CALL(c4, matmul, t, t);
   t = tensor_typeinfo(*pf2, (dims2){1, 2}, ROWS, DENSE);
   *pf2 = TLX_CALL(f2, broadcast, t, 1.5f);
+  t = tensor_typeinfo(*pc3, (dims1){3}, (dims1){0}, (dims1){0});
+  *pc3 = TLX_CALL(c3, broadcast, t, 9);
 }
 #endif
 
