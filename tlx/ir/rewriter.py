@@ -8,7 +8,7 @@ from typing import Final
 
 from tlx.ir.instructions import parse_text
 from tlx.ir.mangle import mangled
-from tlx.ir.module import Block, Declaration, Function, Instruction, Module, Signature
+from tlx.ir.module import Argument, Block, Declaration, Function, Instruction, Module, Signature
 from tlx.ir.types import FunctionType, Type
 from tlx.ir.values import Global, Local, Value
 
@@ -106,7 +106,8 @@ def declare(module: Module, name: str, type_: FunctionType, attributes: str = ""
         if type_.vararg:
             params = f"{params}, ..." if params else "..."
         text = f"\n\ndeclare {type_.result} @{name}({params}){' ' + attributes if attributes else ''}"
-        signature = Signature(name, type_.result, [], type_.vararg, "", attributes)
+        arguments = [Argument(param, "", str(index)) for index, param in enumerate(type_.params)]
+        signature = Signature(name, type_.result, arguments, type_.vararg, "", attributes)
         module.append(Declaration(text, signature))
         module.global_names.taken.add(name)
     return Global(module.pointer_to(type_), name)
