@@ -286,4 +286,4 @@ class _Kernel:
         else:
             address = b.gep(recipe.accumulator, self.sums, b.mul(i, height))
             token = b.tensor_load(address, tile(recipe.accumulator, height, 1), None, "rowsum")
-        return b.broadcast_dims(token, (height, width), (0, 1), tile(recipe.accumulator, height, width))
+        return b.broadcast(token, (height, width), (0, 1), tile(recipe.accumulator, height, width))
