@@ -171,11 +171,14 @@ class Coercion:
     def _narrowed(self, call: PlaceholderCall, value: Value, count: int) -> Value:
         """The low bits of a scalar that is wider than the vector: 3 bytes are passed as 4, 6 as 8."""
         element = call.placeholder.element
-        if element is None or not is_scalar_number(value.type) or bits_of(value.type) <= count * bits_of(element):
+        if element is None or not is_scalar_number(value.type):
+            return value
+        bits, wide = count * bits_of(element), bits_of(value.type)
+        if bits >= wide or wide not in (passed_bits(bits), 32 if bits <= 16 else 0):  # 32: AArch64
             return value
         builder = Builder(self.module, self.function, call.block, call.index)
-        number = builder.cast("bitcast", value, IntType(bits_of(value.type)), "bits")
-        return builder.cast("trunc", number, IntType(count * bits_of(element)), "narrow")
+        number = builder.cast("bitcast", value, IntType(wide), "bits")
+        return builder.cast("trunc", number, IntType(bits), "narrow")
 
     def _element_before_casts(self, value: Value, count: int) -> Type | None:
         """The element type of the vector that was cast to a scalar."""
@@ -207,6 +210,11 @@ class Coercion:
             if value.type.bits > element.bits:
                 return builder.cast("trunc", value, element, "scalar")
         raise call.error(f"scalar is {value.type} and the tensor's elements are {element}: cast it to that type", value)
+
+
+def passed_bits(bits: int) -> int:
+    """Width of the scalar that a small vector of so many bits is passed as: a power of two, a byte at least."""
+    return max(8, 1 << (bits - 1).bit_length())
 
 
 def _float_as(builder: Builder, value: Value, type_: FloatType, element: FloatType) -> Value:

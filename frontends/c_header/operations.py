@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from tlx.diagnostics import Note
 from tlx.frontends.c_header.calls import PlaceholderCall, placeholder_calls
 from tlx.frontends.c_header.checks import StrayTokenError
-from tlx.frontends.c_header.coerce import Coercion
+from tlx.frontends.c_header.coerce import Coercion, passed_bits
 from tlx.frontends.c_header.symbols import ELEMENTS, PREFIX, operation_name
 from tlx.frontends.c_header.tokens import Token, check_count, emit, pointer_attribute
 from tlx.intrinsics import Kind, Operand
@@ -196,7 +196,7 @@ class _Operation:
         fitting: dict[VectorType, None] = {}
         for element in ELEMENTS.values() if named is None else [named]:
             for type_ in self._inferred(known, numbers, element):
-                if _passed_bits(type_.vector) == bits:
+                if passed_bits(bits_of(type_.vector)) == bits:
                     fitting[type_.vector] = None
         return list(fitting)
 
@@ -210,11 +210,6 @@ class _Operation:
 
     def _tensor(self, value: Value) -> TensorType | None:
         return self.tokens[value.name].type if isinstance(value, Local) else None
-
-
-def _passed_bits(type_: VectorType) -> int:
-    """Width of the scalar that a small vector is passed as: a power of two, a byte at least."""
-    return max(8, 1 << (bits_of(type_) - 1).bit_length())
 
 
 def _passes_as_dims(type_: Type) -> bool:
