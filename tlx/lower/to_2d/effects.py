@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.intrinsics import is_tensor_name
-from tlx.ir.module import Instruction, Module
+from tlx.ir.module import Instruction
 from tlx.ir.rewriter import may_write
 from tlx.ir.types import PointerType, Type, VectorType
 from tlx.ir.values import ConstInt, Value
+from tlx.lower.to_2d.callees import Callees
 from tlx.lower.to_2d.offsets import size_of
 
 _NO_MEMORY: Final = (
@@ -47,17 +48,17 @@ def no_memory(callee: str) -> bool:
     return callee.startswith(_NO_MEMORY)
 
 
-def effects_of(module: Module, instruction: Instruction) -> Effects | None:
+def effects_of(callees: Callees, instruction: Instruction) -> Effects | None:
     """What an instruction may write, None if nothing."""
     if instruction.is_call:
-        return _call(module, instruction)
+        return _call(callees, instruction)
     if instruction.opcode == "store" and not {"volatile", "atomic"} & set(instruction.flags):
         value, pointer = instruction.operands[:2]
         return Effects(((pointer, _stored_size(value.type)),))
     return Effects(_pointers(instruction.operands), anywhere=True) if may_write(instruction) else None
 
 
-def _call(module: Module, call: Instruction) -> Effects | None:
+def _call(callees: Callees, call: Instruction) -> Effects | None:
     callee = (call.callee or "").strip('"')
     if is_tensor_name(callee):
         return Effects(((call.args[0], None),)) if callee.startswith("llvm.tensor.store") else None
@@ -68,10 +69,10 @@ def _call(module: Module, call: Instruction) -> Effects | None:
         return Effects(((call.args[0], size.value if isinstance(size, ConstInt) else None),))
     if callee.startswith(_LIFETIME):
         return Effects(_pointers(call.args))
-    access = _access(_attributes(module, call))
+    access = _access(callees.attributes(call))
     if access == "none":
         return None
-    written = [a for a, words in zip(call.args, call.arg_attributes, strict=True) if not _is_read_only(words)]
+    written = [a for i, a in enumerate(call.args) if not _is_read_only(callees.argument_attributes(call, i))]
     return Effects(_pointers(written), anywhere=access == "any")
 
 
@@ -88,12 +89,6 @@ def _stored_size(type_: Type) -> int | None:
         element = size_of(type_.element)
         return None if element is None else type_.count * element
     return size_of(type_)
-
-
-def _attributes(module: Module, call: Instruction) -> str:
-    declared = module.declarations.get(call.callee or "")
-    text = call.trailer.split("!", 1)[0] + " " + (declared.signature.attributes if declared is not None else "")
-    return re.sub(r"#\d+", lambda found: module.attribute_groups.get(found.group(), ""), text)
 
 
 def _access(attributes: str) -> str:

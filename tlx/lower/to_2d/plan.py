@@ -358,9 +358,11 @@ class Plan:
         for instruction in self.function.instructions():
             if id(instruction) in self.sinks:
                 continue
-            if self.flats.is_memory_store(instruction) or self.flats.is_memory_extract(instruction):
+            is_store = self.flats.is_memory_store(instruction)
+            if is_store or self.flats.is_memory_extract(instruction):
                 root = self.flats.root(instruction.operands[0])
-                self.note_read(self.place_of(root), self.positions[id(instruction)])
+                if not (is_store and isinstance(root, Keyword)):
+                    self.note_read(self.place_of(root), self.positions[id(instruction)])
 
     def _settle(self, place: Place) -> None:
         """Leave what a load reads where it is, or have it copied when the load runs."""

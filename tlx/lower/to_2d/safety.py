@@ -16,6 +16,7 @@ from tlx.ir.dominance import ControlFlow
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.rewriter import Use, definitions, uses
 from tlx.ir.values import ConstExpr, Global, Keyword, Local, Value
+from tlx.lower.to_2d.callees import Callees
 from tlx.lower.to_2d.effects import effects_of, no_memory
 from tlx.lower.to_2d.offsets import gep_offset
 from tlx.lower.to_2d.views import View
@@ -81,6 +82,10 @@ class Aliases:
     def _arguments(self) -> dict[str, str]:
         return {a.name: a.attributes for a in self.function.arguments}
 
+    @cached_property
+    def _callees(self) -> Callees:
+        return Callees(self.module)
+
     # Objects ---------------------------------------------------------------------------------------------------
 
     def bases(self, pointer: Value) -> set[Base]:
@@ -142,11 +147,7 @@ class Aliases:
     def _is_fresh(self, call: Instruction) -> bool:
         if call.callee in ("malloc", "calloc", "aligned_alloc"):
             return True
-        declared = self.module.declarations.get(call.callee or "")
-        head = call.text.split("@", 1)[0]
-        return "noalias" in head.split() or (
-            declared is not None and "noalias" in declared.signature.result_attributes.split()
-        )
+        return "noalias" in self._callees.result_attributes(call).split()
 
     # Ranges ----------------------------------------------------------------------------------------------------
 
@@ -225,8 +226,10 @@ class Aliases:
         callee = instruction.callee or ""
         if is_tensor_name(callee) or no_memory(callee) or callee.startswith(("llvm.mem", "llvm.lifetime.")):
             return False
-        words = instruction.arg_attributes[index - 1].replace("(", " ").split()
-        return "nocapture" not in words and "byval" not in words and "captures(none)" not in instruction.text
+        attributes = self._callees.argument_attributes(instruction, index - 1)
+        return "captures(none)" not in attributes and not {"nocapture", "byval"} & set(
+            attributes.replace("(", " ").split()
+        )
 
     # Writes ----------------------------------------------------------------------------------------------------
 
@@ -239,7 +242,7 @@ class Aliases:
 
     def writes(self, instruction: Instruction, range_: Range) -> bool:
         """Whether an instruction may change a range."""
-        effects = effects_of(self.module, instruction)
+        effects = effects_of(self._callees, instruction)
         if effects is None:
             return False
         for pointer, size in effects.written:

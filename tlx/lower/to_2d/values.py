@@ -152,7 +152,7 @@ class Flats:
         if instruction.opcode != "extractelement":
             return False
         value = instruction.operands[0]
-        return self.kind(self.root(value)) in ("op", "phi", "load") and is_big(value.type)
+        return self.kind(self.root(value)) != "register" and is_big(value.type)
 
     def needs_ssa(self, name: str) -> bool:
         """Whether ordinary instructions use a vector under this name as an SSA value."""

@@ -1,0 +1,484 @@
+"""Random tensor programs for stage 1: straight lines, loops with carried tensors, branches, memory that may alias.
+
+`Program(seed)` makes the text of a module with one function `@f` and the numpy arrays to call it on. Every program is
+well defined: it reads only what its arrays hold, at sizes that are checked against them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tests.semantics.to_2d_writer import DTYPES, ROOM, WIDER, Memory, Writer, ints
+from tlx.intrinsics import lookup
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, FloatType, Type
+from tlx.numpy_types import Array
+from tlx.types import TensorType
+
+_HELPERS = """\
+@slot = global PTR null
+
+define void @poke(PTR %p) {
+  store i8 3, PTR %p, align 1
+  ret void
+}
+
+define void @touch() {
+  %p = load PTR, SLOT @slot
+  %none = icmp eq PTR %p, null
+  br i1 %none, label %done, label %write
+
+write:
+  store i8 5, PTR %p, align 1
+  br label %done
+
+done:
+  ret void
+}
+
+"""
+
+
+class Program(Writer):
+    """One random program.
+
+    Attributes:
+        text: The module.
+        seed: What it was made from.
+    """
+
+    def __init__(self, seed: int, *, typed: bool = False, control: bool = True, steps: int = 6) -> None:
+        super().__init__(seed, typed=typed)
+        self.seed = seed
+        self.control = control
+        family: list[list[Type]] = [
+            [I8, I16, I32],
+            [FLOAT, DOUBLE],
+            [BFLOAT, FLOAT],
+            [HALF, FLOAT],
+            [I32, I64],
+            [I8, I32],
+        ]
+        self.elements = self.random.choice(family)
+        self._parameters()
+        self._body(steps)
+        self.text = self._module()
+
+    def _parameters(self) -> None:
+        self.arguments: list[str] = []
+        self.arrays: list[tuple[Type, int, int]] = []
+        """Element type, buffer and offset in it of each pointer argument."""
+        self.buffers: list[tuple[Type, int]] = []
+        open_to_others: set[int] = set()
+        for index in range(self.random.randint(3, 6)):
+            element = self.random.choice(self.elements)
+            noalias = self.chance(0.5)
+            shared = [b for b, (t, _) in enumerate(self.buffers) if t == element and b in open_to_others]
+            if not noalias and shared and self.chance(0.6):
+                buffer, offset = self.random.choice(shared), self.random.randint(0, 200)
+            else:
+                buffer, offset = len(self.buffers), 0
+                self.buffers.append((element, ROOM + 200))
+                if not noalias:
+                    open_to_others.add(buffer)
+            self.arrays.append((element, buffer, offset))
+            words = [self.pointer(element), "noalias" if noalias else "", f"%a{index}"]
+            self.arguments.append(" ".join(w for w in words if w))
+            self.scope.memories.append(Memory(f"%a{index}", element, ROOM))
+        self.vector_arguments: list[TensorType] = []
+        if self.chance(0.4):
+            type_ = TensorType.dense(self.random.choice(self.elements), (self.random.choice([4, 12, 24]),))
+            self.vector_arguments.append(type_)
+            self.arguments.append(f"{type_.vector} %v")
+            self.scope.vectors.append(("%v", type_))
+        self.arguments.append("i32 %n")
+
+    def _body(self, steps: int) -> None:
+        self.globals: list[Type] = [self.random.choice(self.elements)] if self.chance(0.3) else []
+        for index, element in enumerate(self.globals):
+            name = f"@g{index}"
+            if self.typed:
+                name = self.name("global")
+                array = f"[{ROOM} x {element}]"
+                self.emit(f"{name} = bitcast {array}* @g{index} to {element}*")
+            self._fill(Memory(name, element, ROOM))
+        for element in dict.fromkeys(self.elements):
+            if self.chance(0.4):
+                name = self.name("local")
+                self.emit(f"{name} = alloca [{ROOM} x {element}], align 16")
+                flat = name
+                if self.typed:
+                    flat = self.name("flat")
+                    array = f"[{ROOM} x {element}]"
+                    self.emit(f"{flat} = bitcast {array}* {name} to {element}*")
+                self._fill(Memory(flat, element, ROOM))
+        self.region(steps, 2)
+        self.result = self._return()
+
+    def _fill(self, local: Memory) -> None:
+        """Give stack memory a content: a copy of an array, or of zeros, as one flattened vector."""
+        source = next((m for m in self.scope.memories if m.element == local.element), None)
+        type_ = f"<{ROOM} x {local.element}>"
+        value = "zeroinitializer"
+        if source is not None and self.chance(0.7):
+            value = self.name("w")
+            self.emit(f"{value} = load {type_}, {self.vector_pointer(source, 0, ROOM)}, align 1")
+        self.emit(f"store {type_} {value}, {self.vector_pointer(local, 0, ROOM)}, align 1")
+        self.scope.memories.append(local)
+
+    def _return(self) -> str:
+        small = [(n, t) for n, t in self.scope.vectors if t.count <= 40]
+        if small and self.chance(0.5):
+            name, type_ = small[-1]
+            self.emit(f"ret {type_.vector} {name}")
+            return str(type_.vector)
+        self.emit("ret void")
+        return "void"
+
+    def _module(self) -> str:
+        body = "\n".join(self.lines)
+        helpers = _HELPERS.replace("PTR", self.pointer(I8)).replace("SLOT", "i8**" if self.typed else "ptr")
+        globals_ = "\n".join(f"@g{i} = global [{ROOM} x {t}] zeroinitializer" for i, t in enumerate(self.globals))
+        return f"{helpers}{globals_}\ndefine {self.result} @f({', '.join(self.arguments)}) {{\nentry:\n{body}\n}}\n"
+
+    def inputs(self) -> list[Array]:
+        """Fresh arguments: small integers, so that sums of products are exact."""
+        generator = np.random.default_rng(self.seed)
+        buffers = [generator.integers(-2, 3, count).astype(DTYPES[element]) for element, count in self.buffers]
+        arguments = [buffers[buffer][offset : offset + ROOM] for _, buffer, offset in self.arrays]
+        arguments += [generator.integers(-2, 3, t.count).astype(DTYPES[t.element]) for t in self.vector_arguments]
+        self.memory = buffers
+        return arguments
+
+    def region(self, steps: int, depth: int) -> None:
+        for _ in range(steps):
+            if self.control and depth and self.chance(0.25):
+                (self.loop if self.chance(0.6) else self.branch)(depth - 1)
+            else:
+                self.step()
+
+    def step(self) -> None:
+        actions: list[Callable[[], object]] = [
+            self.matmul,
+            self.matmul,
+            self.mma,
+            self.mma,
+            self.transpose,
+            self.tensor_store,
+            self.tensor_store,
+            self.vector_store,
+            self.poke,
+            self.scalar_store,
+            self.arithmetic,
+            self.copy,
+            self.stored_product,
+            self.accumulate,
+            self.leak,
+            self.touch,
+        ]
+        self.random.choice(actions)()
+
+    def loop(self, depth: int) -> None:
+        """A loop that runs at least once and carries up to two vectors."""
+        element = self.random.choice(self.elements)
+        shape = self.random.choice([(4, 4), (9, 10), (16, 20), (6, 12)])
+        type_ = TensorType.dense(element, shape)
+        count = self.random.choice([1, 1, 2])
+        first = [self.vector(element, type_.count, 1) for _ in range(count)]
+        before, head, done = self.label, self.name("loop")[1:], self.name("done")[1:]
+        self.emit(f"br label %{head}")
+        self.block(head)
+        index, following = self.name("i"), self.name("next")
+        at = len(self.lines)
+        carried = [self.name("phi") for _ in range(count)]
+        self.scope.vectors.extend((name, type_) for name in carried)
+        nexts: list[str] = []
+        order = self.random.sample(range(count), count)
+        if self.chance(0.3):
+            self.region(1, depth)
+        for which in order:
+            token = self.typeinfo(carried[which], type_)
+            nexts.append(self.next_value(carried[which], token, type_))
+        if self.chance(0.5):
+            self.region(1, depth)
+        if self.chance(0.4):
+            self.tensor_store((self.typeinfo(self.pick(carried), type_), type_))
+        self.emit(f"{following} = add i32 {index}, 1")
+        again = self.name("again")
+        self.emit(f"{again} = icmp slt i32 {following}, {self.random.randint(1, 3)}")
+        self.emit(f"br i1 {again}, label %{head}, label %{done}")
+        phis = [f"  {index} = phi i32 [ 0, %{before} ], [ {following}, %{self.label} ]"]
+        for name, start, last in zip(carried, first, nexts, strict=True):
+            phis.append(f"  {name} = phi {type_.vector} [ {start}, %{before} ], [ {last}, %{self.label} ]")
+        self.lines[at:at] = phis
+        latch = self.label
+        self.block(done)
+        if self.chance(0.4):
+            out = self.name("lcssa")
+            self.emit(f"{out} = phi {type_.vector} [ {self.pick(nexts)}, %{latch} ]")
+            self.scope.vectors.append((out, type_))
+        for name in carried + nexts:
+            if self.chance(0.5):
+                self.tensor_store((self.typeinfo(name, type_), type_))
+
+    def next_value(self, carried: str, token: str, type_: TensorType) -> str:
+        """What a loop carries on, made from what it carries."""
+        element, (rows, columns) = type_.element, type_.extents
+        kind = self.random.choice(["mma", "mma", "mma", "same", "lhs", "both", "flipped", "other"])
+        if kind == "lhs":
+            other, _ = self.token(element, (columns, columns))
+            return self.operation("matmul", f"token {token}, token {other}", type_)
+        if kind == "both":
+            other, _ = self.token(element, (rows, rows))
+            return self.operation("smma", f"token {token}, token {other}, token {token}", type_)
+        if kind == "flipped":
+            flipped = TensorType(element, (columns, rows), (1, 0), (0, 0))
+            return self.mma(acc=(self.typeinfo(carried, flipped), flipped))
+        if kind == "other":
+            return self.vector(element, type_.count, 1)
+        return self.mma(acc=(token, type_)) if kind == "mma" else carried
+
+    def branch(self, depth: int) -> None:
+        """Two ways that each make a vector, and a phi of them."""
+        element = self.random.choice(self.elements)
+        count = self.random.choice([12, 96, 320])
+        then, other, join = (self.name(stem)[1:] for stem in ("then", "else", "join"))
+        condition = self.name("c")
+        self.emit(f"{condition} = icmp eq i32 %n, {self.random.randint(0, 1)}")
+        self.emit(f"br i1 {condition}, label %{then}, label %{other}")
+        pairs: list[str] = []
+        outer = self.scope
+        for label in (then, other):
+            self.scope = outer.copy()
+            self.block(label)
+            self.region(self.random.randint(0, 1), depth)
+            value = self.vector(element, count, 1)
+            pairs.append(f"[ {value}, %{self.label} ]")
+            self.emit(f"br label %{join}")
+        self.scope = outer
+        self.block(join)
+        name = self.name("phi")
+        type_ = TensorType.dense(element, (count,))
+        self.emit(f"{name} = phi {type_.vector} {', '.join(pairs)}")
+        self.scope.vectors.append((name, type_))
+
+    def vector(self, element: Type, count: int, depth: int) -> str:
+        """A flattened vector of that many elements."""
+        known = [n for n, t in self.scope.vectors if t.element == element and t.count == count]
+        memories = [m for m in self.scope.memories if m.element == element and m.count >= count]
+        if known and self.chance(0.4):
+            return self.pick(known)
+        if self.chance(0.1):
+            return self.renamed(element, count)
+        if self.chance(0.1):
+            dot = ".0" if isinstance(element, FloatType) else ""
+            return f"<{', '.join(f'{element} {i % 4}{dot}' for i in range(count))}>"
+        if memories and self.chance(0.6):
+            memory = self.random.choice(memories)
+            name = self.name("v")
+            offset = self.random.randint(0, memory.count - count)
+            pointer = self.vector_pointer(memory, offset, count)
+            self.emit(f"{name} = load <{count} x {element}>, {pointer}, align 1")
+            self.scope.vectors.append((name, TensorType.dense(element, (count,))))
+            return name
+        if depth and self.chance(0.7):
+            rows = self.random.choice(
+                [d for d in range(1, count + 1) if count % d == 0 and d <= 40 and count // d <= 80] or [1]
+            )
+            if rows == 1 and count > 80:
+                return "zeroinitializer"
+            return self.matmul((rows, count // rows), element)
+        return "zeroinitializer"
+
+    def renamed(self, element: Type, count: int) -> str:
+        """A vector under another name, or of other elements."""
+        name = self.name("renamed")
+        narrow = next((e for e in self.elements if element == I32 and e == I8), None)
+        if narrow is not None and self.chance(0.5):
+            value = self.vector(narrow, 4 * count, 0)
+            self.emit(f"{name} = bitcast <{4 * count} x i8> {value} to <{count} x i32>")
+        else:
+            self.emit(f"{name} = freeze <{count} x {element}> {self.vector(element, count, 0)}")
+        self.scope.vectors.append((name, TensorType.dense(element, (count,))))
+        return name
+
+    def token(self, element: Type, extents: Sequence[int], depth: int = 1) -> tuple[str, TensorType]:
+        """A token of these logical extents, from anywhere."""
+        self.padded = self.chance(0.5)
+        type_ = self.tensor_type(element, extents)
+        if type_.count > ROOM // 2:
+            self.padded = False
+            type_ = self.tensor_type(element, extents)
+        kind = self.random.choice(["load", "load", "pointer", "value", "value", "transpose"])
+        fitting = [m for m in self.scope.memories if m.element == element and m.count >= type_.count]
+        if kind == "transpose" and depth:
+            return self.transposed(type_), type_
+        if not fitting or kind in ("value", "transpose"):
+            return self.typeinfo(self.vector(element, type_.count, depth), type_), type_
+        memory = self.random.choice(fitting)
+        if kind == "pointer":
+            return self.pointer_typeinfo(memory, type_), type_
+        return self.load(memory, type_), type_
+
+    def transposed(self, type_: TensorType) -> str:
+        """A token of `type_` whose vector is a transpose of another tensor."""
+        order = self.random.sample(range(type_.rank), type_.rank)
+        shape = tuple(type_.shape[k] for k in order)
+        padding = tuple(type_.padding[k] for k in order)
+        source = TensorType(type_.element, shape, tuple(range(type_.rank)), padding)
+        memories = [m for m in self.scope.memories if m.element == type_.element and m.count >= source.count]
+        if memories and self.chance(0.7):
+            token = self.load(self.random.choice(memories), source)
+        else:
+            token = self.typeinfo(self.vector(type_.element, source.count, 0), source)
+        layout = [order.index(k) for k in range(type_.rank)]
+        vector = self.operation("transpose", f"token {token}, {ints(layout)}", source.transposed(layout))
+        return self.typeinfo(vector, type_)
+
+    def extents(self) -> tuple[int, ...]:
+        sizes = [1, 2, 3, 4, 5, 6, 7]
+        batch = self.random.choice([(), (), (2,), (3,), (2, 3), (1, 2), (2, 1, 2)])
+        return (*batch, *(self.random.choice(sizes) for _ in range(3)))
+
+    def narrower(self, element: Type) -> Type:
+        return self.random.choice([e for e in self.elements if element in WIDER[e]])
+
+    def matmul(self, shape: tuple[int, int] | None = None, element: Type | None = None) -> str:
+        element = element or self.random.choice(self.elements)
+        *batch, m, k, n = self.extents()
+        if shape is not None:
+            batch, m, n = [], *shape
+        lhs, lhs_type = self.token(self.narrower(element), (*batch, m, k), 0 if shape else 1)
+        rhs, rhs_type = self.token(self.narrower(element), (*batch, k, n), 0 if shape else 1)
+        result = _choose(self, "matmul", (lhs_type, rhs_type), element)
+        if shape is not None:
+            result = TensorType.dense(element, shape)
+        return self.operation("matmul", f"token {lhs}, token {rhs}", result)
+
+    def mma(self, acc: tuple[str, TensorType] | None = None) -> str:
+        if acc is None:
+            _, _, _, m, k, n = (1, 1, 1, *self.extents()[-3:])
+            acc = self.token(self.random.choice(self.elements), (m, n))
+            forced = False
+        else:
+            (m, n), k = acc[1].extents, self.random.randint(1, 5)
+            forced = True
+        token, type_ = acc
+        kinds = ["smma"] if isinstance(type_.element, FloatType) else ["umma", "smma", "usmma", "summa"]
+        kind = self.pick(kinds)
+        lhs, lhs_type = self.token(self.narrower(type_.element), (m, k))
+        rhs, rhs_type = self.token(self.narrower(type_.element), (k, n))
+        result = _choose(self, kind, (type_, lhs_type, rhs_type), type_.element)
+        if forced:
+            result = TensorType.dense(type_.element, (m, n))
+        return self.operation(kind, f"token {token}, token {lhs}, token {rhs}", result)
+
+    def transpose(self) -> str:
+        extents = self.extents()
+        token, type_ = self.token(self.random.choice(self.elements), extents)
+        if type_.rank > 1 and self.chance(0.2):
+            *outer, row, column = type_.layout
+            return self.operation("transpose", f"token {token}", type_.transposed((*outer, column, row)))
+        if self.chance(0.3):
+            return self.operation("tovector", f"token {token}", type_)
+        layout = self.random.sample(range(type_.rank), type_.rank)
+        return self.operation("transpose", f"token {token}, {ints(layout)}", type_.transposed(layout))
+
+    def tensor_store(self, token: tuple[str, TensorType] | None = None) -> None:
+        if token is None and self.scope.vectors and self.chance(0.6):
+            value, type_ = self.scope.vectors[-1]
+            token = self.typeinfo(value, type_), type_
+        name, type_ = token or self.token(
+            self.random.choice(self.elements), self.extents()[-self.random.randint(1, 3) :]
+        )
+        memory = self.target(type_.element, type_.count)
+        if memory is None:
+            return
+        pitches, reach = self.pitches(type_, memory.count, load=False)
+        pointer = self.at(memory, self.random.randint(0, memory.count - reach))
+        spelled = f"{self.pointer(type_.element)} {pointer}"
+        self.emit(f"call void @llvm.tensor.store({spelled}, token {name}, {ints(pitches)})")
+
+    def vector_store(self) -> None:
+        if not self.scope.vectors:
+            return
+        name, type_ = self.random.choice(self.scope.vectors[-4:])
+        memory = self.target(type_.element, type_.count)
+        if memory is not None:
+            pointer = self.vector_pointer(memory, self.random.randint(0, memory.count - type_.count), type_.count)
+            self.emit(f"store {type_.vector} {name}, {pointer}, align 1")
+
+    def copy(self) -> None:
+        """A large load and store, as compilers write for assignments."""
+        count = self.random.choice([300, 700])
+        source = self.random.choice(self.scope.memories)
+        target = self.target(source.element, count)
+        if target is None:
+            return
+        name = self.name("v")
+        type_ = f"<{count} x {source.element}>"
+        pointer = self.vector_pointer(source, self.random.randint(0, source.count - count), count)
+        self.emit(f"{name} = load {type_}, {pointer}, align 1")
+        self.scope.vectors.append((name, TensorType.dense(source.element, (count,))))
+        if self.chance(0.3):
+            self.poke()
+        pointer = self.vector_pointer(target, self.random.randint(0, target.count - count), count)
+        self.emit(f"store {type_} {name}, {pointer}, align 1")
+
+    def stored_product(self) -> None:
+        """An operation and at once the store of its result, which may be in place."""
+        value = self.matmul() if self.chance(0.5) else self.transpose()
+        type_ = next(t for n, t in self.scope.vectors if n == value)
+        if self.chance(0.3):
+            self.vector_store()
+        else:
+            self.tensor_store((self.typeinfo(value, type_), type_))
+
+    def accumulate(self) -> None:
+        """`C += A @ B`."""
+        element = self.random.choice(self.elements)
+        type_ = TensorType.dense(element, (self.random.randint(1, 6), self.random.randint(1, 6)))
+        memory = self.target(element, type_.count)
+        if memory is None:
+            return
+        pitches, reach = self.pitches(type_, memory.count, load=False)
+        pointer = self.at(memory, self.random.randint(0, memory.count - reach))
+        spelled = self.typed_load_pointer(element, pointer)
+        token = self.name("t")
+        dims = f"{ints(type_.shape)}, {ints(type_.layout)}, {ints(type_.padding)}, {ints(pitches)}"
+        self.emit(f"{token} = call token @llvm.tensor.load({spelled}, {dims})")
+        value = self.mma((token, type_))
+        out = self.typeinfo(value, type_)
+        self.emit(f"call void @llvm.tensor.store({self.pointer(element)} {pointer}, token {out}, {ints(pitches)})")
+
+    def arithmetic(self) -> None:
+        """Ordinary instructions on a small vector, or an element of any."""
+        if not self.scope.vectors:
+            return
+        name, type_ = self.random.choice(self.scope.vectors[-4:])
+        memory = self.target(type_.element, 1)
+        if memory is None:
+            return
+        size = type_.count * DTYPES[type_.element].itemsize
+        if size > 1024 or self.chance(0.4):
+            element = self.name("e")
+            self.emit(f"{element} = extractelement {type_.vector} {name}, i32 {self.random.randrange(type_.count)}")
+            pointer = self.at(memory, self.random.randrange(100))
+            self.emit(f"store {type_.element} {element}, {self.pointer(type_.element)} {pointer}, align 1")
+            return
+        value = self.name("s")
+        opcode = "fadd" if isinstance(type_.element, FloatType) else "add"
+        self.emit(f"{value} = {opcode} {type_.vector} {name}, {name}")
+        self.scope.vectors.append((value, TensorType.dense(type_.element, type_.shape)))
+
+
+def _choose(program: Program, name: str, tensors: Sequence[TensorType], element: Type) -> TensorType:
+    """One of the results that an operation may have: the preferred one, or one of a size of its own."""
+    row = lookup(f"llvm.tensor.{name}")
+    assert row is not None
+    allowed = row.infer(tensors, [], element)
+    sizes = [t.count for t in allowed]
+    fitting = [t for i, t in enumerate(allowed) if i == 0 or sizes.count(t.count) == 1]
+    return program.random.choice(fitting) if math.prod(fitting[-1].shape) < ROOM // 2 else fitting[0]
