@@ -23,12 +23,19 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pytest
 
 from tests.unit.test_examples import announce
+from tlx import intrinsics
+from tlx.evaluate import Machine
+from tlx.ir.reader import parse
+from tlx.lower.to_2d import plan, rewrite
 from tlx.native import cpu_flags
+from tlx.pipeline import STAGE_NAMES, Options, lower
+from tlx.target import targets
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = sorted(
@@ -147,6 +154,46 @@ def _anchors(path: Path) -> set[str]:
     """The anchors that a Markdown viewer gives to headings."""
     found = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+def test_the_recipe_for_an_intrinsic_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {block.mark.removeprefix("file "): block.text for block in blocks("docs/add_an_intrinsic.md")}
+    row, rule = dict(vars(intrinsics)), dict[str, Any](__name__="gram")
+    exec(texts["row.py"], row)
+    exec(texts["gram.py"], rule)
+    monkeypatch.setitem(intrinsics._BY_NAME, "llvm.tensor.gram", row["_GRAM"])
+    monkeypatch.setitem(rewrite.RULES, "gram", rule["lower_gram"])
+    monkeypatch.setattr(plan, "_LOWERED", plan._LOWERED | {"gram"})
+    x = np.random.default_rng(3).integers(-128, 128, (2, 5, 7), np.int8)
+    columns = x[:, :4].astype(np.int32)  # 2 x K x M in memory; the last K is padding
+    expected = columns.transpose(0, 2, 1) @ columns
+    for stage in (None, *STAGE_NAMES):
+        module = parse(texts["gram.ll"])
+        module = lower(module, "generic", options=Options(stop_after=stage)) if stage else module
+        result = np.zeros((2, 7, 7), np.int32)
+        Machine(module).call("f", x, result)
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_messages_are_those_of_the_code() -> None:
+    """Three words of each message in the table, one after the other, stand in the code."""
+    code = "".join(path.read_text(encoding="utf-8") for folder in ("tlx", "frontends") for path in _python(folder))
+    text = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
+    messages: list[str] = re.findall(r"(?m)^\| `(.*?)` \|", text)
+    assert len(messages) > 10
+    words = {message: message.split() for message in messages}
+    threes = {message: [" ".join(w[i : i + 3]) for i in range(len(w) - 2)] for message, w in words.items()}
+    assert not [message for message in messages if not any(three in code for three in threes[message])]
+
+
+def test_targets_of_the_tables_are_those_that_exist() -> None:
+    for document in ("README.md", "docs/targets.md"):
+        named = re.findall(r"(?m)^\| `(\w+)` \|", (ROOT / document).read_text(encoding="utf-8"))
+        assert sorted({*named} - {"native"}) == sorted(targets())
+
+
+def _python(folder: str) -> Iterator[Path]:
+    return (path for path in (ROOT / folder).rglob("*.py") if not path.is_symlink())
 
 
 def main() -> int:

@@ -73,3 +73,10 @@ def test_a_target_of_another_package_is_found_and_runs(tmp_path: Path) -> None:
     assert run("-c", names, packages=tmp_path).split() == [*run("-c", names).split(), "sse"]
     if "sse4_2" in cpu_flags():
         run("-c", _MULTIPLY, str(TARGET / "shorts.ll"), packages=tmp_path)
+
+
+def test_python_api_shows_what_it_says() -> None:
+    printed = run("examples/python_api.py")
+    assert "[20. 21.]" in printed
+    assert "argument 0 (%x): expected 12 elements of bfloat16, got float32 array of shape (4, 3)" in printed
+    assert "typeinfo: expected 8 elements for shape 4x2, got <9 x float>" in printed
