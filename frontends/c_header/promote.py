@@ -39,7 +39,7 @@ class _Slot:
         others: What goes with it: markers of its lifetime, casts of its address, debug records.
         live: Blocks that read it before they write it.
         phis: The phi of each block that needs one.
-        exits: Value at the end of each block.
+        exits: Value at the end of blocks, as far as it was asked for.
     """
 
     alloca: Instruction
@@ -130,6 +130,7 @@ class _Promotion:
         self.flow = ControlFlow(function)
         self.slots = slots
         self.replaced: dict[str, Value] = {}
+        self.merging: dict[str, list[_Slot]] = defaultdict(list)
         self.gone = {id(i) for slot in slots for i in slot.others}
         self.gone |= {id(use.instruction) for slot in slots for use in (*slot.loads, *slot.stores)}
         self.by_access = {id(use.instruction): slot for slot in slots for use in (*slot.loads, *slot.stores)}
@@ -140,6 +141,8 @@ class _Promotion:
         for slot in self.slots:
             slot.live = self._live(slot)
             self._place_phis(slot, frontier)
+            for name in slot.phis:
+                self.merging[name].append(slot)
         order = [self.flow.blocks[name] for name in self.flow.order]
         unreachable = [block for block in self.function.blocks if block.name not in self.flow.dominators]
         for block in [*order, *unreachable]:
@@ -185,24 +188,22 @@ class _Promotion:
                     stack.append(name)
 
     def _follow(self, block: Block) -> None:
-        """Replace loads by the value the slot has there; note the value at the end of the block."""
+        """Replace loads by the value the slot has there; note the values that the block leaves in slots it writes."""
         current: dict[int, Value] = {}
-        for slot in self.slots:
-            current[id(slot)] = self._at_start(slot, block.name)
-        instructions: list[Instruction] = [slot.phis[block.name] for slot in self.slots if block.name in slot.phis]
+        instructions = [slot.phis[block.name] for slot in self.merging[block.name]]
         for instruction in block.instructions:
             slot = self.by_access.get(id(instruction))
             if slot is None:
                 instructions.append(instruction)
             elif instruction.opcode == "store":
                 stored = self._resolved(instruction.operands[0])
-                current[id(slot)] = self._converted(stored, slot.type, instruction, instructions)
+                value = self._converted(stored, slot.type, instruction, instructions)
+                current[id(slot)] = slot.exits[block.name] = value
             elif instruction.result is not None:
-                value = self._converted(current[id(slot)], instruction.type, instruction, instructions)
+                known = current.setdefault(id(slot), self._at_start(slot, block.name))
+                value = self._converted(known, instruction.type, instruction, instructions)
                 self.replaced[instruction.result] = value
         block.instructions = instructions
-        for slot in self.slots:
-            slot.exits[block.name] = current[id(slot)]
 
     def _at_start(self, slot: _Slot, name: str) -> Value:
         phi = slot.phis.get(name)
@@ -211,7 +212,21 @@ class _Promotion:
         dominator = self.flow.dominators.get(name)
         if dominator is None or dominator == name:
             return Keyword(slot.type, "undef")
-        return slot.exits[dominator]
+        return self._at_end(slot, dominator)
+
+    def _at_end(self, slot: _Slot, name: str) -> Value:
+        """The value at the end of a block: its last store's, its phi's, or that of its dominator."""
+        path: list[str] = []
+        while name not in slot.exits and name not in slot.phis:
+            path.append(name)
+            dominator = self.flow.dominators.get(name)
+            if dominator is None or dominator == name:
+                slot.exits[name] = Keyword(slot.type, "undef")
+            else:
+                name = dominator
+        value = slot.exits[name] if name in slot.exits else slot.phis[name].value
+        slot.exits.update(dict.fromkeys(path, value))
+        return value
 
     def _resolved(self, value: Value) -> Value:
         return self.replaced.get(value.name, value) if isinstance(value, Local) else value
@@ -232,7 +247,7 @@ class _Promotion:
         """Give a phi its incoming values: one for each edge, of which a switch may have several."""
         pairs: list[str] = []
         for name in self.flow.predecessors[block]:
-            value = self._resolved(slot.exits[name])
+            value = self._resolved(self._at_end(slot, name))
             for _ in range(self.flow.blocks[name].terminator.targets.count(block)):
                 pairs.append(f"[ {value}, %{name} ]")
                 phi.operands += [value, Local(LABEL, name)]
