@@ -28,7 +28,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from tests.unit.test_examples import announce
+from tests.unit.test_examples import announce, python_path
 from tlx import intrinsics
 from tlx.evaluate import Machine
 from tlx.ir.reader import parse
@@ -112,7 +112,7 @@ def make_box(box: Path, document: str) -> None:
 
 def _printed(command: str, box: Path) -> str:
     path = os.pathsep.join([str(box / ".bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = os.environ | {"PATH": path, "PYTHONPATH": str(box / ".packages"), "COLUMNS": "80"}
+    environment = os.environ | {"PATH": path, "PYTHONPATH": python_path(box / ".packages"), "COLUMNS": "80"}
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=box,

@@ -42,9 +42,14 @@ def announce(package: Path, folder: Path) -> None:
         shutil.copy(module, folder)
 
 
+def python_path(folder: Path) -> str:
+    """The folder, before those where Python looks already."""
+    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
 def run(*arguments: str, packages: Path | None = None, status: int = 0) -> str:
     """What a Python program prints."""
-    environment = os.environ | ({"PYTHONPATH": str(packages)} if packages else {})
+    environment = os.environ | ({"PYTHONPATH": python_path(packages)} if packages else {})
     command = [sys.executable, *arguments]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
