@@ -1,0 +1,20 @@
+; Sums that are converted behind the loop pass through scratch memory.
+;
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission | FileCheck %s --implicit-check-not=llvm.tensor.
+
+; CHECK: %[[SCRATCH:.*]] = alloca [4096 x i8]
+; CHECK-COUNT-4: tdpbssd
+; CHECK: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %[[SCRATCH]], i64 128, x86_amx %{{.*}})
+; CHECK-COUNT-3: tilestored64
+; CHECK: trunc <16 x i32> %{{.*}} to <16 x i16>
+
+define void @f(ptr noalias %c, ptr %a, ptr %b) {
+  %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 32, i32 64>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 64, i32 32>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <1024 x i16> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<1024 x i16> %m, <2 x i32> <i32 32, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}

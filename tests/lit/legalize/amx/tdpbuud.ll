@@ -1,0 +1,38 @@
+; Tile products of unsigned by unsigned bytes are tdpbuud.
+;
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission | FileCheck %s --implicit-check-not=llvm.tensor.
+
+; CHECK-COUNT-4: tilezero.internal(i16 16, i16 64)
+; CHECK: call x86_amx @llvm.x86.tdpbuud.internal(i16 16, i16 64, i16 64, x86_amx %sum.1, x86_amx %{{.*}}, x86_amx %{{.*}})
+; CHECK: call x86_amx @llvm.x86.tdpbuud.internal(i16 16, i16 64, i16 64, x86_amx %sum.2, x86_amx %{{.*}}, x86_amx %{{.*}})
+; CHECK: call x86_amx @llvm.x86.tdpbuud.internal(i16 16, i16 64, i16 64, x86_amx %sum.3, x86_amx %{{.*}}, x86_amx %{{.*}})
+; CHECK: call x86_amx @llvm.x86.tdpbuud.internal(i16 16, i16 64, i16 64, x86_amx %sum.4, x86_amx %{{.*}}, x86_amx %{{.*}})
+; CHECK-NOT: @llvm.x86.tdp{{.*}}x86_amx %
+; CHECK: ret void
+
+define void @f(ptr %c, ptr %a, ptr %b) "tlx-stage"="tiles" {
+entry:
+  br label %loop
+
+loop:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %loop ]
+  %sum = phi <1024 x i32> [ zeroinitializer, %entry ], [ %next, %loop ]
+  %acc = call token @llvm.tensor.typeinfo(<1024 x i32> %sum, <2 x i32> <i32 32, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %ak.i = mul i64 %k, 64
+  %ak = getelementptr i8, ptr %a, i64 %ak.i
+  %bk.i = mul i64 %k, 2048
+  %bk = getelementptr i8, ptr %b, i64 %bk.i
+  %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %ak, <2 x i32> <i32 32, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 192>)
+  %rhs.packed = call token @llvm.tensor.load(ptr elementtype(i8) %bk, <3 x i32> <i32 16, i32 32, i32 4>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 0, i32 0>, <3 x i32> <i32 0, i32 0, i32 0>)
+  %rhs.flat = call <2048 x i8> @llvm.tensor.reshape.permute(token %rhs.packed, <3 x i32> <i32 0, i32 2, i32 1>, <2 x i32> <i32 64, i32 32>)
+  %rhs = call token @llvm.tensor.typeinfo(<2048 x i8> %rhs.flat, <2 x i32> <i32 64, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %next = call <1024 x i32> @llvm.tensor.umma(token %acc, token %lhs, token %rhs)
+  %k.next = add i64 %k, 1
+  %more = icmp ult i64 %k.next, 3
+  br i1 %more, label %loop, label %end
+
+end:
+  %out = call token @llvm.tensor.typeinfo(<1024 x i32> %next, <2 x i32> <i32 32, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  call void @llvm.tensor.store(ptr %c, token %out, <2 x i32> <i32 0, i32 0>)
+  ret void
+}
