@@ -157,8 +157,8 @@ class _AmxLegalizer(TileLegalizer):
 
     def _loaded_start(self, value: Value) -> list[Value]:
         """Tiles of a start value that lies in memory, or passes through scratch memory."""
-        assert isinstance(value, Local)
-        maker = self.tensors.op_of(self.made[value.name])
+        made = self.made.get(value.name) if isinstance(value, Local) else None
+        maker = self.tensors.op_of(made) if made is not None else None
         tensor = maker.tensors[0] if maker is not None and maker.intrinsic.name == "tovector" else None
         if tensor is not None and tensor.kind == "load" and not tensor.type.is_padded:
             return self._load_grid(tensor.source, tensor.type.strides(tensor.pitches)[0] * 4)

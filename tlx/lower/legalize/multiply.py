@@ -27,7 +27,6 @@ MMA_SIGNS: Final[dict[str, tuple[Sign, Sign]]] = {
     "umma": ("u", "u"),
     "smma": ("s", "s"),
     "mma": ("s", "s"),
-    "matmul": ("s", "s"),
     "usmma": ("u", "s"),
     "summa": ("s", "u"),
 }

@@ -17,7 +17,7 @@ from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
 from tlx.ir.types import Type, VectorType, bits_of, scalar_of
-from tlx.ir.values import Constant, Keyword, Local, Value
+from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
 from tlx.lower.legalize.conversions import convert_register
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.multiply import MMA_SIGNS, multiply
@@ -148,11 +148,11 @@ class TileLegalizer:
 
     def flat(self, value: Value, element: Type, rows: int, cols: int) -> Registers:
         """Registers of a flattened vector, seen as rows x cols."""
-        lanes = self.lanes(element)
-        if isinstance(value, Constant):
-            return constant_registers(value, element, rows, cols, lanes)
-        assert isinstance(value, Local)
-        tile = self.tiles[value.name]
+        if isinstance(value, Keyword | Splat | Aggregate):
+            return constant_registers(value, element, rows, cols, self.lanes(element))
+        tile = self.tiles.get(value.name) if isinstance(value, Local) else None
+        if tile is None:
+            raise LoweringError(f"{value} is no result of a tile operation", self.function.span)
         if (tile.rows, tile.cols) != (rows, cols):
             tile = self._reshaped(tile, rows, cols)
         return tile
