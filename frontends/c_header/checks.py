@@ -10,16 +10,11 @@ from tlx.diagnostics import Note, Span, VerifyError
 from tlx.frontends.c_header.calls import called
 from tlx.frontends.c_header.promote import debug_only
 from tlx.frontends.c_header.symbols import PREFIX, is_candidate, nearest, placeholder, plain
-from tlx.frontends.c_header.tokens import Token
+from tlx.frontends.c_header.tokens import StrayTokenError, Token
 from tlx.ir.module import Function, Instruction, Module, Raw
 from tlx.ir.tensor_calls import operand_span
 from tlx.ir.types import VOID
 from tlx.ir.values import Local, Value
-
-
-class StrayTokenError(VerifyError):
-    """A token goes through a function's parameter or result: inlining may help."""
-
 
 _MENTION: Final = re.compile(r'@("(?:[^"]*)"|[-a-zA-Z$._0-9]+)')
 _INLINE: Final = "make it static inline and compile with -O1, or take and return vectors"

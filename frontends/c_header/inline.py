@@ -211,7 +211,9 @@ class _Inliner:
         return clone
 
     def _mapped(self, value: Value) -> Value:
-        return self.values.get(value.name, value) if isinstance(value, Local) else value
+        """What a value of the callee is in the caller; of the type its user gives it (a typed pointer, say)."""
+        mapped = self.values.get(value.name, value) if isinstance(value, Local) else value
+        return Local(value.type, mapped.name) if isinstance(mapped, Local) and mapped is not value else mapped
 
     def _clone(self, instruction: Instruction, call: Instruction) -> Instruction:
         """A copy of an instruction with the caller's names, at the place of the call for a debugger."""

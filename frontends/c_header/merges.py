@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from tlx.diagnostics import Note, VerifyError
-from tlx.frontends.c_header.tokens import Token
+from tlx.frontends.c_header.tokens import StrayTokenError, Token
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import replace_uses
 from tlx.ir.tensor_calls import operand_span
@@ -85,8 +85,18 @@ def _check_sources(merge: Instruction, name: str, tokens: dict[str, Token], merg
         if isinstance(value, Keyword) and value.word in ("undef", "poison"):
             continue
         if not isinstance(value, Local) or (value.name not in tokens and value.name not in merges):
-            message = f"%{name} is a tensor's token on one way and {value} on another: a token is no number"
-            raise VerifyError(message, operand_span(merge, value))
+            message = (
+                f"{_subject(merge, name)} is a tensor's token on one way and {value} on another: a token is no number"
+            )
+            kind = StrayTokenError if isinstance(value, Local) else VerifyError
+            raise kind(message, operand_span(merge, value))
+
+
+def _subject(merge: Instruction, name: str) -> str:
+    """What to call a merge: by its name, if the program gave it one."""
+    span = merge.span
+    written = span is not None and span.source.text.startswith(f"%{name} =", span.start)
+    return f"%{name}" if written else "this variable"
 
 
 class _Merging:
@@ -126,14 +136,15 @@ class _Merging:
         """One of the tokens that reach a merge; all of them say the same."""
         leaves = list(self._leaves(name))
         merge = self.merges[name][1]
+        subject = _subject(merge, name)
         for leaf in leaves:
             if leaf.type is None:
-                message = f"%{name} merges tokens, so what they say must be known: give the load an element type"
+                message = f"{subject} merges tokens, so what they say must be known: give the load an element type"
                 if leaf.dims and any(isinstance(d, Local) for d in leaf.dims):
-                    message = f"%{name} merges tokens, so their shapes must be constants"
+                    message = f"{subject} merges tokens, so their shapes must be constants"
                 raise self._error(message, merge, [leaf])
             if leaf.type != leaves[0].type:
-                message = f"%{name} is a token of {leaves[0].type} on one way and of {leaf.type} on another"
+                message = f"{subject} is a token of {leaves[0].type} on one way and of {leaf.type} on another"
                 raise self._error(message, merge, [leaves[0], leaf])
         return leaves[0]
 

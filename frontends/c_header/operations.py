@@ -16,10 +16,9 @@ from collections.abc import Sequence
 
 from tlx.diagnostics import Note
 from tlx.frontends.c_header.calls import PlaceholderCall, placeholder_calls
-from tlx.frontends.c_header.checks import StrayTokenError
 from tlx.frontends.c_header.coerce import Coercion, passed_bits
 from tlx.frontends.c_header.symbols import ELEMENTS, PREFIX, operation_name
-from tlx.frontends.c_header.tokens import Token, check_count, emit, pointer_attribute
+from tlx.frontends.c_header.tokens import StrayTokenError, Token, check_count, emit, pointer_attribute
 from tlx.intrinsics import Kind, Operand
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.tensor_calls import expanded_form, operand_span
@@ -138,9 +137,7 @@ class _Operation:
                 message += ": a function that takes tokens must be one that can be inlined"
             notes = [] if definition is None else [Note("defined here", operand_span(definition))]
             error = self.call.error(message, value, notes)
-            if isinstance(value, Local) and (definition is None or definition.is_call):
-                raise StrayTokenError(error.message, error.span, error.notes)
-            raise error
+            raise StrayTokenError(error.message, error.span, error.notes)
         wanted = {Kind.DIMS: "a vector of int", Kind.INDEX: "an int"}.get(operand.kind, operand.kind.value)
         got = "a token" if self._is_token(value) else str(value.type)
         raise self.call.error(f"operand {operand.name} must be {wanted}, got {got}", value)

@@ -182,6 +182,7 @@ class _Promotion:
                 if name in slot.phis or name not in slot.live:
                     continue
                 phi = Instruction("phi", slot.type, [], "", result=self.function.names.fresh("merged"))
+                phi.span = slot.alloca.span
                 slot.phis[name] = phi
                 if name not in seen:
                     seen.add(name)

@@ -15,14 +15,14 @@ from typing import Final
 
 from tlx.frontends.c_header.by_value import pass_by_value
 from tlx.frontends.c_header.calls import placeholder_calls
-from tlx.frontends.c_header.checks import StrayTokenError, check_placeholders, check_tokens
+from tlx.frontends.c_header.checks import check_placeholders, check_tokens
 from tlx.frontends.c_header.inline import inline_helpers
 from tlx.frontends.c_header.merges import merge_tokens
 from tlx.frontends.c_header.operations import make_operations
 from tlx.frontends.c_header.promote import promote_slots
 from tlx.frontends.c_header.symbols import placeholder, plain
 from tlx.frontends.c_header.tidy import allow_optimisation, remove_dead_code, remove_declarations
-from tlx.frontends.c_header.tokens import make_tokens
+from tlx.frontends.c_header.tokens import StrayTokenError, make_tokens
 from tlx.ir.canonical import canonicalise
 from tlx.ir.module import Function, Module
 from tlx.ir.reader import has_tensors, parse

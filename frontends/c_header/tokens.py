@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tlx.diagnostics import VerifyError
 from tlx.frontends.c_header.by_value import attribute_type
 from tlx.frontends.c_header.calls import PlaceholderCall, placeholder_calls
 from tlx.frontends.c_header.coerce import Coercion
@@ -31,6 +32,10 @@ from tlx.ir.rewriter import uses
 from tlx.ir.types import I8, TOKEN, VOID, PointerType, Type, VectorType, is_scalar_number
 from tlx.ir.values import Global, Local, Value, int_elements
 from tlx.types import TensorType, type_problem
+
+
+class StrayTokenError(VerifyError):
+    """A token may have gone through a function's parameter or result: inlining may help."""
 
 
 @dataclass(eq=False)
