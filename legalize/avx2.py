@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import I32, VectorType
+from tlx.legalize._x86 import CPUS
 from tlx.target import Caches, Dot, Target
 
 if TYPE_CHECKING:
@@ -42,5 +43,6 @@ TARGET: Final = Target(
     fused=True,
     converts_half=True,
     caches=Caches(l1=32 << 10, l2=512 << 10, l3=8 << 20),
+    cpus=CPUS,
     requires=("avx2", "fma", "f16c"),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I32, VectorType
+from tlx.legalize._x86 import CPUS
 from tlx.target import Caches, Dot, Target
 
 if TYPE_CHECKING:
@@ -48,5 +49,6 @@ TARGET: Final = Target(
     fused=True,
     converts_half=True,
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
+    cpus=CPUS,
     requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),
 )

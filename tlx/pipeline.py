@@ -8,9 +8,11 @@
 
 After canonicalise and after each stage, LLVM judges the module; a step that leaves something LLVM rejects is at fault.
 
-Which features a kernel uses: those of the target, changed by `Options.attrs` (`--mattr`); kernels carry them as
-function attributes of their own, so that they work inside any program. `Options.cpu` (`--mcpu`) only tells LLVM's code
-generator which machine to schedule for. Functions without tensor operations keep the attributes they have.
+Which features a kernel uses: those of the target; the optional ones (dot products) as `Options.cpu` (`--mcpu`) has
+them, or else as the function around has them where it is compiled for such a machine; changed by `Options.attrs`
+(`--mattr`).
+Kernels carry their features as function attributes of their own, so that they work inside any program. Functions
+without tensor operations keep the attributes they have.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class Options:
         verify_each: Have LLVM judge the input and what each step leaves.
         print_after: Called with each step and the module it leaves.
         remarks: Where decisions are noted.
-        cpu: Processor that code is scheduled for, empty for any.
+        cpu: Processor whose optional features are used and that code is scheduled for, empty for any.
         attrs: Features added to (`+avx512bf16`) or taken from (`-amx-tile`) the target's.
         amx_permission: Whether a module with AMX code asks the kernel for tile permission in a constructor.
         emulate_matrix: Emit matrix-unit code in the form that LLVM's scalarisation can run on any machine.
@@ -200,9 +202,12 @@ def _context(target: Target | str, options: Options) -> Context:
     from tlx.target import find
 
     found = find(target) if isinstance(target, str) else target
+    if options.cpu:
+        found = found.on_cpu(options.cpu)
     if options.attrs:
         found = found.with_features(options.attrs)
-    return Context(found, options.remarks, options.amx_permission, options.emulate_matrix)
+    follow = not options.cpu and not options.attrs
+    return Context(found, options.remarks, follow, options.amx_permission, options.emulate_matrix)
 
 
 def _raise(module: Module, _context: Context) -> Module:

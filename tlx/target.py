@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final, Literal
@@ -104,6 +104,7 @@ class Target:
         masked_bits: Element widths that masked loads and stores have instructions for.
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
+        cpus: Which of the optional features (those of `dots`) a processor has, by LLVM's name for it.
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
         legalize_kernel: The target's own legalisation of a kernel, in place of the vector one.
         finish: Called once at the end, for module-wide parts such as constructors.
@@ -120,6 +121,7 @@ class Target:
     masked_bits: tuple[int, ...] = ()
     fused: bool = False
     converts_half: bool = False
+    cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     requires: tuple[str, ...] = ()
     legalize_kernel: Callable[[Module, Function, Context], None] | None = None
     finish: Callable[[Module, Context], None] | None = None
@@ -139,11 +141,38 @@ class Target:
         kept = tuple(f for f in self.features if f[1:] not in off)
         return replace(self, features=kept + tuple(f for f in extra if f[0] == "+" and f not in kept))
 
+    def on_cpu(self, cpu: str) -> Target:
+        """The target with the optional features that a processor has; unchanged where the processor is not known."""
+        return self._with_optional(self.cpus[cpu]) if cpu in self.cpus else self
+
+    def for_features(self, features: str) -> Target:
+        """The target for a function with these `"target-features"`.
+
+        Where the function is compiled for the target's kind of machine (it has the target's first feature), its
+        optional features are the function's; else it says nothing about the machine, and they stay.
+        """
+        have = {f[1:] for f in features.split(",") if f.startswith("+")}
+        if not self.features or self.features[0][1:] not in have:
+            return self
+        return self._with_optional(tuple(have))
+
+    def _with_optional(self, have: tuple[str, ...]) -> Target:
+        optional = dict.fromkeys(d.feature for d in self.dots)
+        return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
+
     @property
     def usable_dots(self) -> tuple[Dot, ...]:
         """The dot products whose feature is on."""
+        return self._usable(self.dots)
+
+    @property
+    def usable_matrix_dots(self) -> tuple[Dot, ...]:
+        """The matrix unit's products whose feature is on."""
+        return self._usable(self.matrix.dots) if self.matrix is not None else ()
+
+    def _usable(self, dots: tuple[Dot, ...]) -> tuple[Dot, ...]:
         have = {f[1:] for f in self.features}
-        return tuple(d for d in self.dots if d.feature in have)
+        return tuple(d for d in dots if d.feature in have)
 
 
 @cache

@@ -361,7 +361,7 @@ def test_builder_makes_canonical_calls() -> None:
     product = builder.matmul(token, token, type_)
     blocked = builder.reshape_block(builder.typeinfo(product, type_), (1,), (2,), TensorType.dense(FLOAT, (4, 2, 2)))
     rows = TensorType.dense(FLOAT, (2, 4, 4))
-    builder.broadcast_dims(builder.typeinfo(blocked, type_), rows.shape, (1, 2), rows)
+    builder.broadcast(builder.typeinfo(blocked, type_), rows.shape, (1, 2), rows)
     builder.tensor_store(function.arguments[0].value, token)
     text = str(module)
     canonicalise(module)

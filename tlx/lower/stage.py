@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
-from tlx.ir.module import Module
+from tlx.ir.module import Function, Module
 from tlx.remarks import Remarks
 from tlx.target import Target
 
@@ -17,14 +18,31 @@ class Context:
     Attributes:
         target: The machine to aim at.
         remarks: Where decisions are noted.
+        follow_functions: Whether optional features follow the function they are for (else: the target's).
         amx_permission: Whether a module with AMX code asks the kernel for tile permission in a constructor.
         emulate_matrix: Emit matrix-unit code in the form that LLVM's scalarisation can run on any machine.
     """
 
     target: Target
     remarks: Remarks = field(default_factory=Remarks)
+    follow_functions: bool = True
     amx_permission: bool = True
     emulate_matrix: bool = False
+
+    def target_of(self, module: Module, function: Function) -> Target:
+        """The target with the optional features that a function's `"target-features"` tell."""
+        features = module.function_attributes(function.signature).get("target-features", "")
+        return (
+            self.target.for_features(features) if self.follow_functions or is_kernel(module, function) else self.target
+        )
+
+
+KERNEL: Final = "tlx-stage"
+
+
+def is_kernel(module: Module, function: Function) -> bool:
+    """Whether a function is a kernel made of tiles: what stage 2 made and stage 3 has not legalised."""
+    return module.function_attributes(function.signature).get(KERNEL) == "tiles"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tlx.ir.module import Module
 from tlx.ir.reader import has_tensors
 from tlx.lower.legalize.vector import legalize_vector
-from tlx.lower.stage import Context
-from tlx.lower.to_tiles.tiles import STAGE_ATTRIBUTE
+from tlx.lower.stage import Context, is_kernel
 
 
 def legalize(module: Module, context: Context) -> None:
     """Legalise every kernel, give kernels their features, drop the tensor declarations."""
     step = context.target.legalize_kernel or legalize_vector
     for function in module.functions:
-        if STAGE_ATTRIBUTE in function.signature.attributes:
-            step(module, function, context)
-            function.replace_attributes(kernel_attributes(context))
+        if is_kernel(module, function):
+            own = replace(context, target=context.target_of(module, function))
+            step(module, function, own)
+            function.replace_attributes(kernel_attributes(own))
     for declaration in list(module.declarations.values()):
         if has_tensors(declaration.text):
             module.remove(declaration)

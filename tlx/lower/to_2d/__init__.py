@@ -13,15 +13,11 @@ first planned (`plan`, `values`, `phis`), then rewritten (`rewrite`) by one rule
 
 from __future__ import annotations
 
-from typing import Final
-
 from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.lower.stage import Context
+from tlx.lower.stage import Context, is_kernel
 from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.rewrite import Rewriter
-
-STAGE_ATTRIBUTE: Final = "tlx-stage"
 
 
 def to_2d(module: Module, context: Context) -> None:
@@ -39,4 +35,4 @@ def to_2d(module: Module, context: Context) -> None:
 
 
 def _is_input(module: Module, function: Function) -> bool:
-    return module.function_attributes(function.signature).get(STAGE_ATTRIBUTE) != "tiles"
+    return not is_kernel(module, function)

@@ -23,7 +23,7 @@ def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
     Destination and source are seen in the destination's memory order: `outer` x `inner`, inner with stride 1.
     """
     element = copy.source.element
-    function = new_kernel(module, copy.kernel_name, [("to", element, ""), ("from", element, "")])
+    function = new_kernel(module, target, copy.kernel_name, [("to", element, ""), ("from", element, "")])
     b = TensorBuilder(module, function)
     lanes = max(1, target.vector_bytes * 8 // bits_of(element))
     to, source = copy.destination, copy.source

@@ -25,6 +25,7 @@ from tlx.lower.to_tiles.problem import Gemm, View
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.tiles import convert, new_kernel, tile
+from tlx.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class _Block:
     tiles: Value
 
 
-def gemm_kernel(module: Module, gemm: Gemm, recipe: Recipe) -> Function:
+def gemm_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target) -> Function:
     """Add the kernel for a product to the module: a function of pointers to C, A, B and, if it has one, Acc."""
     parameters: list[tuple[str, Type, str]] = [
         ("c", gemm.c.element, "" if gemm.acc else "noalias"),
@@ -58,7 +59,7 @@ def gemm_kernel(module: Module, gemm: Gemm, recipe: Recipe) -> Function:
     ]
     if gemm.acc:
         parameters.append(("acc", gemm.acc.element, ""))
-    function = new_kernel(module, gemm.kernel_name, parameters)
+    function = new_kernel(module, target, gemm.kernel_name, parameters)
     _Kernel(TensorBuilder(module, function), gemm, recipe).emit()
     return function
 

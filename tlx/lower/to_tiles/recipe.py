@@ -70,7 +70,7 @@ def choose(gemm: Gemm, target: Target) -> Recipe:
     accumulator = accumulator_type(gemm)
     narrow = _narrow_accumulator(gemm, accumulator)
     if target.matrix is not None:
-        dot = _find_dot(gemm, narrow, target.matrix.dots, gemm.lhs_sign, gemm.rhs_sign)
+        dot = _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign)
         if dot is not None:
             return _matrix_recipe(gemm, target.matrix, narrow, dot)
     for lhs, rhs, correction in _dot_signs(gemm):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from tlx.ir.builder import new_function
 from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_ints
-from tlx.target import Sign
+from tlx.lower.stage import KERNEL
+from tlx.target import Sign, Target
 from tlx.types import TensorType
-
-STAGE_ATTRIBUTE: Final = '"tlx-stage"="tiles"'
 
 
 def tile(element: Type, rows: int, cols: int, padding: tuple[int, int] = (0, 0)) -> TensorType:
@@ -52,14 +50,16 @@ def flip_sign_bit(b: TensorBuilder, value: Value) -> Value:
     return b.binary("xor", value, const_ints(I8, [-128] * type_.count))
 
 
-def new_kernel(module: Module, stem: str, parameters: Sequence[tuple[str, Type, str]]) -> Function:
+def new_kernel(module: Module, target: Target, stem: str, parameters: Sequence[tuple[str, Type, str]]) -> Function:
     """An internal function on pointers, to hold tile code.
 
     Args:
         module: Where it is added.
+        target: The machine it is for, whose features it carries.
         stem: Its name, made unique.
         parameters: Name, element type and attributes of each pointer parameter.
     """
     name = module.global_names.fresh(stem)
     spelled = [(module.pointer_to(element), attributes, parameter) for parameter, element, attributes in parameters]
-    return new_function(module, name, spelled, f"nounwind {STAGE_ATTRIBUTE}")
+    features = f' "target-features"="{",".join(target.features)}"' if target.features else ""
+    return new_function(module, name, spelled, f'nounwind "{KERNEL}"="tiles"{features}')

@@ -11,13 +11,12 @@ from tlx.ir.rewriter import uses
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
 from tlx.ir.types import VOID, FloatType, FunctionType
 from tlx.ir.values import Global, Local, Value
-from tlx.lower.stage import Context
+from tlx.lower.stage import Context, is_kernel
 from tlx.lower.to_tiles.copy import copy_kernel
 from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.problem import Copy, Gemm, View
 from tlx.lower.to_tiles.recipe import Recipe, choose
-from tlx.lower.to_tiles.tiles import STAGE_ATTRIBUTE
-from tlx.target import Sign
+from tlx.target import Sign, Target
 
 _SIGNS: dict[str, tuple[Sign, Sign]] = {
     "matmul": ("s", "s"),
@@ -35,20 +34,23 @@ class _Kernels:
 
     module: Module
     context: Context
-    made: dict[Gemm | Copy, Function] = field(default_factory=dict[Gemm | Copy, Function])
+    made: dict[tuple[Gemm | Copy, tuple[str, ...]], Function] = field(
+        default_factory=dict[tuple[Gemm | Copy, tuple[str, ...]], Function]
+    )
 
-    def of(self, problem: Gemm | Copy, at: Instruction) -> Function:
-        """The kernel for a problem."""
-        if problem not in self.made:
-            self.made[problem] = self._make(problem, at)
-        return self.made[problem]
+    def of(self, problem: Gemm | Copy, target: Target, at: Instruction) -> Function:
+        """The kernel for a problem on a target."""
+        key = problem, target.features
+        if key not in self.made:
+            self.made[key] = self._make(problem, target, at)
+        return self.made[key]
 
-    def _make(self, problem: Gemm | Copy, at: Instruction) -> Function:
+    def _make(self, problem: Gemm | Copy, target: Target, at: Instruction) -> Function:
         if isinstance(problem, Copy):
-            return copy_kernel(self.module, problem, self.context.target)
-        recipe = choose(problem, self.context.target)
+            return copy_kernel(self.module, problem, target)
+        recipe = choose(problem, target)
         _remark(self.context, problem, recipe, at)
-        return gemm_kernel(self.module, problem, recipe)
+        return gemm_kernel(self.module, problem, recipe, target)
 
 
 def to_tiles(module: Module, context: Context) -> None:
@@ -59,7 +61,7 @@ def to_tiles(module: Module, context: Context) -> None:
     """
     kernels = _Kernels(module, context)
     for function in module.functions:
-        if STAGE_ATTRIBUTE not in function.signature.attributes:
+        if not is_kernel(module, function):
             _lower_function(module, function, kernels)
 
 
@@ -76,7 +78,7 @@ def _lower_store(
     module: Module, function: Function, tensors: FunctionTensors, op: TensorOp, block: Block, kernels: _Kernels
 ) -> None:
     problem, pointers = _problem(tensors, op)
-    kernel = kernels.of(problem, op.instruction)
+    kernel = kernels.of(problem, kernels.context.target_of(module, function), op.instruction)
     index = block.instructions.index(op.instruction)
     b = Builder(module, function, block, index)
     b.debug = op.instruction.debug_location

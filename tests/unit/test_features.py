@@ -1,0 +1,62 @@
+"""Which features kernels use: --mattr and --mcpu, else the function's, else the target's."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tlx.ir.reader import parse
+from tlx.pipeline import Options, lower
+
+_FUNCTION = """
+define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) ATTRIBUTES {
+  %x = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 8, i32 8>, <2 x i32> <i32 0, i32 1>,
+    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 8, i32 8>, <2 x i32> <i32 0, i32 1>,
+    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <64 x i32> @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo(<64 x i32> %m, <2 x i32> <i32 8, i32 8>, <2 x i32> <i32 0, i32 1>,
+    <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+attributes #0 = { "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl" }
+attributes #1 = { "target-features"="+sse2" }
+"""
+
+
+def _kernel(attributes: str, options: Options) -> tuple[set[str], bool]:
+    """The kernel's features, and whether it multiplies bytes by dot products."""
+    module = lower(parse(_FUNCTION.replace("ATTRIBUTES", attributes)), "avx512", options=options)
+    features = re.search(r'define internal.*"target-features"="([^"]*)"', str(module))
+    assert features is not None
+    return set(features.group(1).split(",")), "vpdpbusd" in str(module)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "options", "dots"),
+    [
+        ("", Options(), True),
+        ("#1", Options(), True),
+        ("#0", Options(), False),
+        ('"target-features"="+avx512f,+avx512vnni"', Options(), True),
+        ("#0", Options(attrs=("+avx512vnni",)), True),
+        ("", Options(attrs=("-avx512vnni",)), False),
+        ("", Options(cpu="skylake-avx512"), False),
+        ("#0", Options(cpu="cascadelake"), True),
+        ("", Options(cpu="cascadelake", attrs=("-avx512vnni",)), False),
+        ("", Options(cpu="some-new-machine"), True),
+    ],
+)
+def test_dot_products_follow_the_features(attributes: str, options: Options, dots: bool) -> None:
+    features, used = _kernel(attributes, options)
+    assert used == dots
+    assert ("+avx512vnni" in features) == dots
+
+
+def test_kernels_for_different_machines_are_not_shared() -> None:
+    text = _FUNCTION.replace("ATTRIBUTES", "#0")
+    other = text.split("}\n")[0].replace("@f(", "@g(").replace("#0", "") + "}\n"
+    module = lower(parse(other + text), "avx512")
+    assert len(re.findall("define internal", str(module))) == 2
