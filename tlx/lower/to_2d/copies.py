@@ -89,8 +89,8 @@ def _longest(walks: Sequence[Walk]) -> Walk | None:
 
 
 def _copy_rows(b: TensorBuilder, places: _Places, element: Type, rows: Walk, rest: list[Walk]) -> None:
-    """Both are dense along one dimension: 2-D copies of it and the longest other one, memcpy if there is none."""
-    second = _longest(rest)
+    """Both are dense along one dimension: 2-D copies of it and its neighbour, memcpy if there is none."""
+    second = next((w for w in reversed(rest) if max(w[1]) < INDEX_LIMIT), None)
     with nest(b, _without(rest, second), 2) as offsets:
         source, target = _addresses(b, places, element, offsets)
         if second is None:

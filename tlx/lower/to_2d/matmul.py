@@ -30,4 +30,4 @@ from tlx.lower.to_2d.views import View
 def lower_matmul(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
     """Write `target = L(lhs) @ L(rhs)`."""
     lhs, rhs = (plan.view(tensor) for tensor in op.tensors)
-    emit_product(b, Product("matmul", lhs, rhs, target), plan.new_place)
+    emit_product(b, Product("matmul", lhs, rhs, target), plan.dense_operand(op))

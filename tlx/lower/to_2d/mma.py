@@ -31,4 +31,4 @@ def lower_mma(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
     acc, lhs, rhs = plan.operands(op)
     assert lhs is not None
     assert rhs is not None
-    emit_product(b, Product(op.intrinsic.name, lhs, rhs, target, acc, zero=acc is None), plan.new_place)
+    emit_product(b, Product(op.intrinsic.name, lhs, rhs, target, acc, zero=acc is None), plan.dense_operand(op))

@@ -211,35 +211,53 @@ def _emit_edge(plan: Plan, b: TensorBuilder, block: Block, phis: list[Instructio
         return
     origin = _edge_block(plan, plan.function.block(predecessor), block)
     b.block, b.index, b.debug = origin, len(origin.instructions) - 1, ""
-    written = {place for place, _ in pairs}
-    late: list[tuple[Place, Place]] = []
-    for place, value in pairs:
-        source = plan.place_of(value) if plan.flats.kind(value) in ("op", "phi") else None
-        if source in written:
-            late.append((place, _set_aside(plan, b, value, source)))
-    for place, value in pairs:
-        if not any(place is target for target, _ in late):
-            _write(plan, b, place, value)
-    for place, source in late:
-        copy_bytes(b, source.pointer, place.pointer, _bytes(place))
+    _emit_copies(plan, b, [_Copy(place, value, _source(plan, value)) for place, value in pairs])
 
 
-def _set_aside(plan: Plan, b: TensorBuilder, value: Value, source: Place) -> Place:
-    type_ = value.type
+@dataclass
+class _Copy:
+    """One of the copies of an edge: `value`, which lies at `source` if it is no register or constant, to `target`."""
+
+    target: Place
+    value: Value
+    source: Place | None
+
+
+def _source(plan: Plan, value: Value) -> Place | None:
+    return None if plan.flats.kind(value) in ("register", "constant") else plan.place_of(value)
+
+
+def _emit_copies(plan: Plan, b: TensorBuilder, pending: list[_Copy]) -> None:
+    """Copies that happen at once, in an order in which none overwrites what another still reads."""
+    while pending:
+        free = next((c for c in pending if not any(c.target is o.source for o in pending if o is not c)), None)
+        if free is None:
+            pending[0].source = _set_aside(plan, b, pending[0])
+            continue
+        _write(plan, b, free)
+        pending.remove(free)
+
+
+def _set_aside(plan: Plan, b: TensorBuilder, copy: _Copy) -> Place:
+    type_ = copy.value.type
     assert isinstance(type_, VectorType)
+    assert copy.source is not None
     place = plan.new_place(type_.element, type_.count, "swap")
-    copy_bytes(b, source.pointer, place.pointer, _bytes(place))
+    copy_bytes(b, copy.source.pointer, place.pointer, _bytes(place))
     return place
 
 
-def _write(plan: Plan, b: TensorBuilder, place: Place, value: Value) -> None:
-    if plan.flats.kind(value) == "register":
-        assert place.buffer is not None
-        b.store(value, place.pointer, place.buffer.align)
-    elif isinstance(value, Keyword):
-        b.memset(place.pointer, 0, _bytes(place))
+def _write(plan: Plan, b: TensorBuilder, copy: _Copy) -> None:
+    target = copy.target
+    if copy.source is not None:
+        copy_bytes(b, copy.source.pointer, target.pointer, _bytes(target))
+    elif isinstance(copy.value, Keyword):
+        b.memset(target.pointer, 0, _bytes(target))
+    elif plan.flats.kind(copy.value) == "constant":
+        copy_bytes(b, plan.place_of(copy.value).pointer, target.pointer, _bytes(target))
     else:
-        copy_bytes(b, plan.place_of(value).pointer, place.pointer, _bytes(place))
+        assert target.buffer is not None
+        b.store(copy.value, target.pointer, target.buffer.align)
 
 
 def _bytes(place: Place) -> int:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -75,6 +76,8 @@ class Plan:
     homes: dict[Value, Place] = field(default_factory=dict[Value, Place])
     shared: dict[str, list[Position]] = field(default_factory=dict[str, list[Position]])
     reads: dict[Place, list[Position]] = field(default_factory=dict[Place, list[Position]])
+    _sunk: dict[int, Sink] = field(default_factory=dict[int, Sink])
+    _explained: set[int] = field(default_factory=set[int])
     _readings: dict[int, Place] = field(default_factory=dict[int, Place])
 
     # What is known ---------------------------------------------------------------------------------------------
@@ -281,7 +284,7 @@ class Plan:
 
     def is_sunk(self, op: TensorOp) -> bool:
         """Whether an operation runs at its result's store."""
-        return any(sink.op is op for sink in self.sinks.values())
+        return id(op.instruction) in self._sunk
 
     def _sink(self, op: TensorOp) -> None:
         if op.result is None or not self.is_live(op) or str(op.instruction.result) in self.lazy:
@@ -292,9 +295,28 @@ class Plan:
         reason = self._obstacle(sink)
         if reason is None:
             self.sinks[id(sink.store)] = sink
+            self._sunk[id(op.instruction)] = sink
             return
+        self.explain(op, reason)
+
+    def explain(self, op: TensorOp, reason: str = "its result is not only stored once") -> None:
+        """Say, once, why the result of an operation gets a buffer."""
+        if id(op.instruction) in self._explained or op.result is None:
+            return
+        self._explained.add(id(op.instruction))
         message = f"temporary of {size_text(_size(op.result))} for {op.intrinsic.name}, because {reason}"
         self.context.remarks.add("missed", STAGE, message, op.instruction.span)
+
+    def dense_operand(self, op: TensorOp) -> Callable[[Type, int, str], Place]:
+        """What gives an operation memory for an operand that no 2-D load can read, and says so."""
+
+        def new_place(element: Type, count: int, name: str) -> Place:
+            size = size_text(count * bytes_of(element))
+            message = f"copy of {size} of operand {name}, because its rows and columns are both strided in memory"
+            self.context.remarks.add("missed", STAGE, message, op.instruction.span)
+            return self.new_place(element, count, name)
+
+        return new_place
 
     def _only_store(self, op: TensorOp) -> Sink | None:
         """The store that is the only use of a result, if it is in the operation's block and of the same shape."""
@@ -325,7 +347,10 @@ class Plan:
         for index, view in enumerate(self.operands(sink.op)):
             if view is None or view.place.reading is None:
                 continue
-            writer = self.aliases.clobbered(Range.of(view), self._start(view.place), self.positions[id(sink.store)])
+            start, here = self._start(view.place), self.positions[id(sink.op.instruction)]
+            if self.aliases.clobbered(Range.of(view), start, here) is not None:
+                continue  # it will be copied when it is loaded
+            writer = self.aliases.clobbered(Range.of(view), here, self.positions[id(sink.store)])
             if writer is not None:
                 return f"'{_short(writer)}' may change an operand before the result is stored"
             in_place = index == 0 and sink.op.intrinsic.name in MMA and view.is_same(sink.target) and not sink.fills
@@ -341,8 +366,8 @@ class Plan:
 
     def position_of(self, op: TensorOp) -> Position:
         """Where an operation runs."""
-        store = next((s.store for s in self.sinks.values() if s.op is op), op.instruction)
-        return self.positions[id(store)]
+        sink = self._sunk.get(id(op.instruction))
+        return self.positions[id(op.instruction if sink is None else sink.store)]
 
     def note_read(self, place: Place, position: Position) -> None:
         """Something at a position reads a place."""

@@ -179,6 +179,8 @@ class Rewriter:
             return
         assert op.result is not None
         place = plan.place_of(op.instruction.value)
+        if name not in plan.shared:
+            plan.explain(op)
         if op.result.is_padded:
             self.b.memset(place.pointer, 0, _bytes_of(op.instruction.value))
         RULES[op.intrinsic.name](plan, self.b, op, View.of(place, op.result))

@@ -24,7 +24,7 @@ from tlx.lower.to_2d.views import View
 Position = tuple[str, int]
 """A block's name and an index in its instructions."""
 
-_Kind = Literal["alloca", "fresh", "noalias", "global", "argument", "unknown"]
+_Kind = Literal["alloca", "fresh", "noalias", "global", "argument", "unknown", "any"]
 _LOCAL: Final = frozenset({"alloca", "fresh", "noalias"})
 _MOST_OBJECTS: Final = 16
 _SAME_OBJECT: Final = frozenset({"getelementptr", "bitcast", "addrspacecast", "freeze"})
@@ -34,7 +34,10 @@ _HARMLESS: Final = frozenset({"icmp", "load", "#dbg"})
 
 @dataclass(frozen=True)
 class Base:
-    """An object that a pointer may point into."""
+    """An object that a pointer may point into.
+
+    `unknown` is a pointer from elsewhere, which no local object was ever given to; `any` may be anything.
+    """
 
     kind: _Kind
     name: str
@@ -99,7 +102,7 @@ class Aliases:
                 continue
             seen.add(str(value))
             if len(seen) > _MOST_OBJECTS:
-                return {Base("unknown", str(pointer))}
+                return {Base("any", str(pointer))}
             followed = self._followed(value)
             if followed:
                 pending.extend(followed)
@@ -136,8 +139,12 @@ class Aliases:
             return Base("fresh", name)
         return Base("unknown", name)
 
+    @cached_property
+    def _raw_text(self) -> str:
+        return self.module.raw_text()
+
     def _is_variable(self, name: str) -> bool:
-        text = self.module.raw_text()
+        text = self._raw_text
         at = text.find(f"\n@{name} = ")
         at = at + 1 if at >= 0 else 0 if text.startswith(f"@{name} = ") else -1
         line = text[at : text.find("\n", at)] if at >= 0 else ""
@@ -158,7 +165,7 @@ class Aliases:
         return all(self._distinct(a, b) for a in self.bases(first.pointer) for b in self.bases(second.pointer))
 
     def _distinct(self, a: Base, b: Base) -> bool:
-        if a.name == b.name:
+        if a.name == b.name or "any" in (a.kind, b.kind):
             return False
         if "unknown" in (a.kind, b.kind):
             known = b if a.kind == "unknown" else a

@@ -128,15 +128,6 @@ class Flats:
 
     # Uses ------------------------------------------------------------------------------------------------------
 
-    def names(self, root: Local) -> list[str]:
-        """The root's name and the other names of the same vector."""
-        found = [root.name]
-        for name in found:
-            for use in self.uses.get(name, []):
-                if self.is_renaming(use.instruction) and use.instruction.result not in found:
-                    found.append(str(use.instruction.result))
-        return found
-
     def is_memory_store(self, instruction: Instruction) -> bool:
         """Whether an ordinary store is of a vector that lives in memory, so that it becomes a copy."""
         if instruction.opcode != "store" or {"volatile", "atomic"} & set(instruction.flags):

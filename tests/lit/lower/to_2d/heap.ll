@@ -1,0 +1,31 @@
+; A temporary of more than 16 KiB comes from malloc at the head of the function and is freed on every way out.
+; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
+
+; CHECK-LABEL: define void @may_alias(ptr %a, ptr %c) nounwind {
+; CHECK-NEXT:    %local = alloca i32
+; CHECK-NEXT:    %m.buf = call noalias ptr @malloc(i64 2560000)
+; CHECK-NEXT:    %t.1 = icmp eq ptr %m.buf, null
+; CHECK-NEXT:    br i1 %t.1, label %out.of.memory, label %allocated
+; CHECK-EMPTY:
+; CHECK-NEXT:  out.of.memory:
+; CHECK-NEXT:    call void @llvm.trap()
+; CHECK-NEXT:    unreachable
+; CHECK-EMPTY:
+; CHECK-NEXT:  allocated:
+; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %a, <2 x i32> <i32 800, i32 800>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 800>)
+; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %a, <2 x i32> <i32 800, i32 800>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 800>)
+; CHECK-NEXT:    %matmul = call <640000 x float> @llvm.tensor.matmul.v640000f32(token %lhs, token %rhs)
+; CHECK-NEXT:    %product = call token @llvm.tensor.typeinfo.v640000f32.v2i32(<640000 x float> %matmul, <2 x i32> <i32 800, i32 800>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %m.buf, token %product, <2 x i32> <i32 0, i32 800>)
+; CHECK-NEXT:    call void @llvm.memcpy.p0.p0.i64(ptr %c, ptr %m.buf, i64 2560000, i1 false)
+; CHECK-NEXT:    call void @free(ptr %m.buf)
+; CHECK-NEXT:    ret void
+; CHECK-NEXT:  }
+define void @may_alias(ptr %a, ptr %c) argmemonly nounwind {
+  %local = alloca i32
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 800, i32 800>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <640000 x float> @llvm.tensor.matmul(token %x, token %x)
+  %t = call token @llvm.tensor.typeinfo(<640000 x float> %m, <2 x i32> <i32 800, i32 800>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
