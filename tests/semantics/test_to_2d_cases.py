@@ -517,3 +517,61 @@ declare void @llvm.dbg.value(metadata, metadata, metadata)
     lowered = str(module)
     assert "metadata <16 x float> undef" in lowered
     assert next(line for line in lowered.splitlines() if "@llvm.tensor.matmul" in line).endswith(", !dbg !8")
+
+
+def test_debug_records() -> None:
+    text = f"""
+define void @f(ptr noalias %a, ptr noalias %c) {{
+{load("x", "%a")}{product("m", "x", "x")}
+    #dbg_value(<16 x float> %m, !9, !DIExpression(), !8)
+{store("%c", "%m")}
+  ret void
+}}
+!8 = !{{}}
+!9 = !{{}}
+"""
+    module = parse(text)
+    canonicalise(module)
+    to_2d(module, Context(find("generic")))
+    assert "#dbg_value(<16 x float> undef, !9" in str(module)
+
+
+def test_result_of_an_invoke() -> None:
+    text = f"""
+define void @f(ptr noalias %c) personality ptr @personality {{
+  %v = invoke <16 x float> @make() to label %next unwind label %pad
+next:
+  %t = call token @llvm.tensor.typeinfo(<16 x float> %v, {DIMS})
+  call void @llvm.tensor.store(ptr %c, token %t, {DENSE})
+  ret void
+pad:
+  %p = landingpad {{ ptr, i32 }} cleanup
+  resume {{ ptr, i32 }} %p
+}}
+declare <16 x float> @make()
+declare i32 @personality(...)
+"""
+    with pytest.raises(LoweringError, match="a <16 x float> that invoke returns is not lowered yet"):
+        lower(text)
+
+
+def test_orders_of_uses_are_dropped() -> None:
+    body = f"{load('x', '%a')}{product('m', 'x', 'x')}{store('%c', '%m')}"
+    text = f"define void @f(ptr %a, ptr noalias %c) {{\n{body}  ret void\n  uselistorder token %x, {{ 1, 0 }}\n}}\n"
+    module, _ = lower(text)
+    assert "uselistorder" not in str(module)
+
+
+@pytest.mark.parametrize("constant", ["zeroinitializer", "undef", "<" + ", ".join(["float 2.0"] * 16) + ">"])
+def test_constants(constant: str) -> None:
+    text = f"""
+define void @f(ptr noalias %a, ptr %c) {{
+  %v = call token @llvm.tensor.typeinfo(<16 x float> {constant}, {DIMS})
+{load("x", "%a")}{product("m", "x", "v")}{store("%c", "%m")}
+  ret void
+}}
+"""
+    if constant == "undef":
+        lower(text)
+    else:
+        same(text, numbers(4, 4), numbers(4, 4))

@@ -167,6 +167,10 @@ class Plan:
         assert isinstance(root.type, VectorType)
         if not isinstance(root, (Local, Keyword)):
             return Place(self._constant(root))
+        definition = self.flats.definitions.get(root.name) if isinstance(root, Local) else None
+        if definition is not None and definition.is_terminator:
+            message = f"a {root.type} that {definition.opcode} returns is not lowered yet: use call"
+            raise LoweringError(message, definition.span)
         stem = root.name if isinstance(root, Local) and not root.name.isdecimal() else self._stem(root)
         return self.new_place(root.type.element, root.type.count, stem)
 

@@ -45,8 +45,8 @@ class Place:
 
     @property
     def is_private(self) -> bool:
-        """Whether nothing else can point here."""
-        return self.buffer is not None
+        """Whether no pointer of the user's can write here: a buffer, or a constant."""
+        return self.buffer is not None or self.reading is None
 
     def move(self, buffer: Buffer) -> None:
         """From now on the content lies, dense, in a buffer."""
