@@ -23,6 +23,7 @@ from tlx.frontends.c_header.promote import promote_slots
 from tlx.frontends.c_header.symbols import placeholder, plain
 from tlx.frontends.c_header.tidy import allow_optimisation, remove_dead_code, remove_declarations
 from tlx.frontends.c_header.tokens import StrayTokenError, make_tokens
+from tlx.frontends.c_header.unpack import unpack_tokens
 from tlx.ir.canonical import canonicalise
 from tlx.ir.module import Function, Module
 from tlx.ir.reader import has_tensors, parse
@@ -79,6 +80,7 @@ def raise_function(module: Module, function: Function) -> None:
     pass_by_value(module, function)
     promote_slots(module, function)
     tokens = make_tokens(module, function)
+    unpack_tokens(function, tokens)
     merge_tokens(module, function, tokens)
     check_tokens(function, tokens)
     make_operations(module, function, tokens)
