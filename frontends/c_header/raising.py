@@ -13,12 +13,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tlx.diagnostics import VerifyError
 from tlx.frontends.c_header.by_value import pass_by_value
 from tlx.frontends.c_header.calls import placeholder_calls
 from tlx.frontends.c_header.checks import check_placeholders, check_tokens
 from tlx.frontends.c_header.inline import inline_helpers
 from tlx.frontends.c_header.merges import merge_tokens
 from tlx.frontends.c_header.operations import make_operations
+from tlx.frontends.c_header.origin import origin
 from tlx.frontends.c_header.promote import promote_slots
 from tlx.frontends.c_header.symbols import placeholder, plain
 from tlx.frontends.c_header.tidy import allow_optimisation, remove_dead_code, remove_declarations
@@ -47,14 +49,23 @@ def raise_module(module: Module) -> Module | None:
     text = str(module)
     if not _mentions_placeholder(text):
         return None
-    module = parse(text, module.source.name, lambda body: has_tensors(body) or _mentions_placeholder(body))
+    try:
+        return _raised_text(text, module.source.name)
+    except VerifyError as error:
+        note = origin(error.span)
+        error.notes.extend([note] if note else [])
+        raise
+
+
+def _raised_text(text: str, filename: str) -> Module | None:
+    module = parse(text, filename, lambda body: has_tensors(body) or _mentions_placeholder(body))
     if not _calls_undefined(module):
         return None
     check_placeholders(module)
     try:
         return _raised(module)
     except StrayTokenError:
-        module = parse(text, module.source.name, lambda _: True)
+        module = parse(text, filename, lambda _: True)
         inline_helpers(module)
         return _raised(module)
 
