@@ -7,7 +7,6 @@ from typing import Final
 from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I16, I32, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
-from tlx.lower.legalize.registers import storage
 from tlx.target import Target
 
 _CAST_WORDS: Final = frozenset({"fpext", "fptrunc", "sext", "zext", "trunc"})
@@ -20,7 +19,7 @@ def convert_register(b: Builder, target: Target, opcode: str, register: Value, s
         b: Where to emit.
         target: Tells which conversions are instructions.
         opcode: LLVM's cast.
-        register: The register; bfloat as i16.
+        register: The register; bfloat and half as i16.
         source: Its element type.
         to: The element type wanted.
     """
@@ -38,7 +37,10 @@ def convert_register(b: Builder, target: Target, opcode: str, register: Value, s
     if to == HALF and not target.converts_half and source == FLOAT:
         return _to_half(b, register, type_.count)
     assert opcode in _CAST_WORDS
-    return b.cast(opcode, register, VectorType(type_.count, storage(to)))
+    if source == HALF:
+        register = b.cast("bitcast", register, VectorType(type_.count, HALF))
+    result = b.cast(opcode, register, VectorType(type_.count, to))
+    return b.cast("bitcast", result, VectorType(type_.count, I16)) if to == HALF else result
 
 
 def _ints(count: int, number: int, type_: IntType = I32) -> Value:
@@ -69,7 +71,7 @@ def _unordered(b: Builder, value: Value, count: int) -> Value:
 
 def _from_half(b: Builder, value: Value, count: int) -> Value:
     """Shift exponent and mantissa into a float's place and scale by 2**112, which also normalises denormals."""
-    bits = b.cast("zext", b.cast("bitcast", value, VectorType(count, I16)), VectorType(count, I32))
+    bits = b.cast("zext", value, VectorType(count, I32))
     sign = b.binary("shl", b.binary("and", bits, _ints(count, 0x8000)), _ints(count, 16))
     rest = b.binary("and", bits, _ints(count, 0x7FFF))
     shifted = b.binary("shl", rest, _ints(count, 13))
@@ -98,4 +100,4 @@ def _to_half(b: Builder, value: Value, count: int) -> Value:
     special = b.select(is_nan, _ints(count, 0x7E00), _ints(count, 0x7C00))
     magnitude = b.select(b.icmp("ugt", rest, _ints(count, 0x477FFFFF)), special, finite)
     result = b.binary("or", magnitude, b.binary("lshr", sign, _ints(count, 16)))
-    return b.cast("bitcast", b.cast("trunc", result, VectorType(count, I16)), VectorType(count, HALF))
+    return b.cast("trunc", result, VectorType(count, I16))

@@ -2,8 +2,8 @@
 
     8x40 float, 16 lanes          regs[row] = [<16 x float>, <16 x float>, <8 x float>]
 
-bfloat registers are vectors of i16: no LLVM before 19 selects code for vectors of bfloat, and no unit but a dot product
-computes with them.
+bfloat and half registers are vectors of i16. No LLVM before 19 selects code for vectors of bfloat; and where a machine
+has no half, LLVM may fold bit operations on what was a half into operations that call the library for each element.
 """
 
 from __future__ import annotations
@@ -11,13 +11,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tlx.ir.types import BFLOAT, I16, Type, VectorType
-from tlx.ir.values import Aggregate, Constant, ConstFloat, ConstInt, Keyword, Splat, Value, const_vector, zero
+from tlx.ir.types import BFLOAT, HALF, I16, FloatType, Type, VectorType
+from tlx.ir.values import (
+    Aggregate,
+    Constant,
+    ConstFloat,
+    ConstInt,
+    Keyword,
+    Splat,
+    Value,
+    const_float,
+    const_vector,
+    zero,
+)
 
 
 def storage(element: Type) -> Type:
     """The element type a register of these elements has."""
-    return I16 if element == BFLOAT else element
+    return I16 if element in (BFLOAT, HALF) else element
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +36,7 @@ class Registers:
     """A rows x cols tile in registers of at most `lanes` elements, row by row.
 
     Attributes:
-        element: Element type, which may be bfloat.
+        element: Element type, which may be bfloat or half.
         regs: The registers of each row.
     """
 
@@ -83,9 +94,9 @@ def constant_registers(value: Constant, element: Type, rows: int, cols: int, lan
 
 
 def _stored(value: Value, kept: Type) -> Value:
-    """A scalar constant as it is kept in a register (bfloat as its bits)."""
+    """A scalar constant as it is kept in a register (bfloat and half as their bits)."""
     if value.type == kept:
         return value
-    if isinstance(value, ConstFloat) and value.spelling.startswith("0xR"):
-        return ConstInt(kept, int(value.spelling[3:], 16))
+    if isinstance(value, ConstFloat) and isinstance(value.type, FloatType):
+        return ConstInt(kept, int(const_float(value.type, value.value).spelling[3:], 16))
     return zero(kept)

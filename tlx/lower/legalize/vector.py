@@ -16,7 +16,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
-from tlx.ir.types import Type, VectorType, bits_of, scalar_of
+from tlx.ir.types import FLOAT, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
 from tlx.lower.legalize.conversions import convert_register
 from tlx.lower.legalize.memory import load_tile, store_tile
@@ -30,7 +30,7 @@ from tlx.lower.legalize.operands import (
     Right,
     VnniRight,
 )
-from tlx.lower.legalize.registers import Registers, constant_registers
+from tlx.lower.legalize.registers import Registers, constant_registers, storage
 from tlx.lower.legalize.shuffles import block_columns, block_rows, relaned, transposed
 from tlx.lower.stage import Context
 from tlx.target import Target
@@ -303,8 +303,15 @@ class TileLegalizer:
         lanes = min(left.lanes, right.lanes)
         left, right = relaned(self.b, left, lanes), relaned(self.b, right, lanes)
         flags = " ".join(instruction.flags)
-        pairs = zip(left.flat(), right.flat(), strict=True)
-        return left.replaced([self.b.binary(instruction.opcode, x, y, "t", flags) for x, y in pairs])
+
+        def apply(x: Value, y: Value) -> Value:
+            if storage(element) == element:
+                return self.b.binary(instruction.opcode, x, y, "t", flags)
+            x, y = (convert_register(self.b, self.target, "fpext", v, element, FLOAT) for v in (x, y))
+            wide = self.b.binary(instruction.opcode, x, y, "t", flags)
+            return convert_register(self.b, self.target, "fptrunc", wide, FLOAT, element)
+
+        return left.replaced([apply(x, y) for x, y in zip(left.flat(), right.flat(), strict=True)])
 
 
 def legalize_vector(module: Module, function: Function, context: Context) -> None:
