@@ -25,8 +25,7 @@
 ; CHECK-NEXT: %[[T_19:.*]] = lshr <4 x i32> %[[T_2]], <i32 16, i32 16, i32 16, i32 16>
 ; CHECK-NEXT: %[[T_20:.*]] = or <4 x i32> %[[T_18]], %[[T_19]]
 ; CHECK-NEXT: %[[T_21:.*]] = trunc <4 x i32> %[[T_20]] to <4 x i16>
-; CHECK-NEXT: %[[T_22:.*]] = bitcast <4 x i16> %[[T_21]] to <4 x half>
-; CHECK-NEXT: store <4 x half> %[[T_22]], ptr %c, align 2
+; CHECK-NEXT: store <4 x i16> %[[T_21]], ptr %c, align 2
 ; CHECK-NEXT: ret void
 ; CHECK-NEXT: }
 

@@ -3,22 +3,21 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK-LABEL: define void @f(ptr %c, ptr %a) nounwind noinline "no-builtins" {
-; CHECK-NEXT: %[[T:.*]] = load <4 x half>, ptr %a, align 2
-; CHECK-NEXT: %[[T_1:.*]] = bitcast <4 x half> %[[T]] to <4 x i16>
-; CHECK-NEXT: %[[T_2:.*]] = zext <4 x i16> %[[T_1]] to <4 x i32>
-; CHECK-NEXT: %[[T_3:.*]] = and <4 x i32> %[[T_2]], <i32 32768, i32 32768, i32 32768, i32 32768>
-; CHECK-NEXT: %[[T_4:.*]] = shl <4 x i32> %[[T_3]], <i32 16, i32 16, i32 16, i32 16>
-; CHECK-NEXT: %[[T_5:.*]] = and <4 x i32> %[[T_2]], <i32 32767, i32 32767, i32 32767, i32 32767>
-; CHECK-NEXT: %[[T_6:.*]] = shl <4 x i32> %[[T_5]], <i32 13, i32 13, i32 13, i32 13>
-; CHECK-NEXT: %[[T_7:.*]] = bitcast <4 x i32> %[[T_6]] to <4 x float>
-; CHECK-NEXT: %[[T_8:.*]] = fmul <4 x float> %[[T_7]], <float 0x46F0000000000000, float 0x46F0000000000000, float 0x46F0000000000000, float 0x46F0000000000000>
-; CHECK-NEXT: %[[T_9:.*]] = bitcast <4 x float> %[[T_8]] to <4 x i32>
-; CHECK-NEXT: %[[T_10:.*]] = or <4 x i32> %[[T_6]], <i32 2139095040, i32 2139095040, i32 2139095040, i32 2139095040>
-; CHECK-NEXT: %[[T_11:.*]] = icmp ugt <4 x i32> %[[T_5]], <i32 31743, i32 31743, i32 31743, i32 31743>
-; CHECK-NEXT: %[[T_12:.*]] = select <4 x i1> %[[T_11]], <4 x i32> %[[T_10]], <4 x i32> %[[T_9]]
-; CHECK-NEXT: %[[T_13:.*]] = or <4 x i32> %[[T_12]], %[[T_4]]
-; CHECK-NEXT: %[[T_14:.*]] = bitcast <4 x i32> %[[T_13]] to <4 x float>
-; CHECK-NEXT: store <4 x float> %[[T_14]], ptr %c, align 4
+; CHECK-NEXT: %[[T:.*]] = load <4 x i16>, ptr %a, align 2
+; CHECK-NEXT: %[[T_1:.*]] = zext <4 x i16> %[[T]] to <4 x i32>
+; CHECK-NEXT: %[[T_2:.*]] = and <4 x i32> %[[T_1]], <i32 32768, i32 32768, i32 32768, i32 32768>
+; CHECK-NEXT: %[[T_3:.*]] = shl <4 x i32> %[[T_2]], <i32 16, i32 16, i32 16, i32 16>
+; CHECK-NEXT: %[[T_4:.*]] = and <4 x i32> %[[T_1]], <i32 32767, i32 32767, i32 32767, i32 32767>
+; CHECK-NEXT: %[[T_5:.*]] = shl <4 x i32> %[[T_4]], <i32 13, i32 13, i32 13, i32 13>
+; CHECK-NEXT: %[[T_6:.*]] = bitcast <4 x i32> %[[T_5]] to <4 x float>
+; CHECK-NEXT: %[[T_7:.*]] = fmul <4 x float> %[[T_6]], <float 0x46F0000000000000, float 0x46F0000000000000, float 0x46F0000000000000, float 0x46F0000000000000>
+; CHECK-NEXT: %[[T_8:.*]] = bitcast <4 x float> %[[T_7]] to <4 x i32>
+; CHECK-NEXT: %[[T_9:.*]] = or <4 x i32> %[[T_5]], <i32 2139095040, i32 2139095040, i32 2139095040, i32 2139095040>
+; CHECK-NEXT: %[[T_10:.*]] = icmp ugt <4 x i32> %[[T_4]], <i32 31743, i32 31743, i32 31743, i32 31743>
+; CHECK-NEXT: %[[T_11:.*]] = select <4 x i1> %[[T_10]], <4 x i32> %[[T_9]], <4 x i32> %[[T_8]]
+; CHECK-NEXT: %[[T_12:.*]] = or <4 x i32> %[[T_11]], %[[T_3]]
+; CHECK-NEXT: %[[T_13:.*]] = bitcast <4 x i32> %[[T_12]] to <4 x float>
+; CHECK-NEXT: store <4 x float> %[[T_13]], ptr %c, align 4
 ; CHECK-NEXT: ret void
 ; CHECK-NEXT: }
 
