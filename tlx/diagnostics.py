@@ -11,6 +11,7 @@ Every error a user can cause is a `TlxError`. It renders the way LLVM's tools do
 from __future__ import annotations
 
 import bisect
+from array import array
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -31,8 +32,8 @@ class Source:
     text: str
 
     @cached_property
-    def _line_starts(self) -> list[int]:
-        starts = [0]
+    def _line_starts(self) -> array[int]:
+        starts = array("q", [0])
         find = self.text.find
         position = find("\n")
         while position >= 0:

@@ -1,4 +1,4 @@
-"""Recursive-descent parsing of types and values, over a list of tokens.
+"""Recursive-descent parsing of types and values, over tokens.
 
 type  = "void" | "iN" | "float" | ... | "ptr" [ "addrspace" "(" N ")" ]
       | "<" [ "vscale" "x" ] N "x" type ">" | "[" N "x" type "]"
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.diagnostics import ParseError, Source, Span
-from tlx.ir.lexer import Token
+from tlx.ir.lexer import LazyTokens, Token
 from tlx.ir.types import (
     FLOAT_BITS,
     LABEL,
@@ -69,9 +69,9 @@ _WRAPPERS: Final = frozenset({"blockaddress", "dso_local_equivalent", "no_cfi", 
 
 
 class Cursor:
-    """A position in a list of tokens, with the parsers for types and values."""
+    """A position among tokens, with the parsers for types and values."""
 
-    def __init__(self, source: Source, tokens: list[Token]) -> None:
+    def __init__(self, source: Source, tokens: list[Token] | LazyTokens) -> None:
         self.source = source
         self.tokens = tokens
         self.index = 0
@@ -96,9 +96,10 @@ class Cursor:
         return token
 
     def at(self, text: str, ahead: int = 0) -> bool:
-        """Whether the token `ahead` is spelled `text`."""
-        index = self.index + ahead
-        return index < len(self.tokens) and self.tokens[index].text == text
+        """Whether the token `ahead` (0 or 1) is spelled `text`."""
+        if ahead and self.token.kind == "end":
+            return False
+        return self.tokens[self.index + ahead].text == text
 
     def accept(self, *texts: str) -> str | None:
         """Consume the token if it is one of `texts`."""
@@ -144,8 +145,14 @@ class Cursor:
         token = self.token
         if token.kind == "number" and token.text.lstrip("+-").isdecimal():
             self.index += 1
-            return int(token.text)
+            return self._int(token)
         raise self.error("expected an integer")
+
+    def _int(self, token: Token, digits: str | None = None) -> int:
+        try:
+            return int(token.text if digits is None else digits)
+        except ValueError:  # Python's limit is 4300 digits
+            raise ParseError("number is too long", Span(self.source, token.start, token.end)) from None
 
     # Types -----------------------------------------------------------------------------------------------------
 
@@ -176,9 +183,9 @@ class Cursor:
             if text in _SIMPLE:
                 return _SIMPLE[text]
             if text == "ptr":
-                return PointerType(None, self._addrspace())
+                return PointerType(None, self.addrspace())
             if text[0] == "i" and text[1:].isdecimal():
-                return IntType(int(text[1:]))
+                return IntType(self._int(token, text[1:]))
             if text == "target":
                 return TargetType("target" + self.skip_parens())
         elif token.kind == "local":
@@ -217,7 +224,8 @@ class Cursor:
                 self.expect(",")
         return tuple(elements)
 
-    def _addrspace(self) -> int:
+    def addrspace(self) -> int:
+        """Consume `addrspace(N)`, if it stands at the cursor; symbolic ones, such as `"A"`, count as 0."""
         if not self.at("addrspace"):
             return 0
         self.next()
@@ -236,7 +244,7 @@ class Cursor:
                 self.next()
                 type_ = PointerType(type_)
             elif self.at("addrspace") and type_ != VOID:
-                space = self._addrspace()
+                space = self.addrspace()
                 self.expect("*")
                 type_ = PointerType(type_, space)
             elif self.at("("):
@@ -346,7 +354,7 @@ class Cursor:
                 return ConstInt(type_, number)
             if not text.lstrip("+-").isdecimal():
                 raise self.error(f"expected an integer constant of type {type_}", token)
-            return ConstInt(type_, int(text))
+            return ConstInt(type_, self._int(token))
         if isinstance(type_, FloatType):
             return ConstFloat(type_, text)
         raise self.error(f"expected a value of type {type_}", token)

@@ -11,7 +11,7 @@ from typing import Final
 
 from tlx.diagnostics import Source, Span
 from tlx.ir.cursor import Cursor
-from tlx.ir.lexer import Token
+from tlx.ir.lexer import tokenize
 from tlx.ir.module import Instruction
 from tlx.ir.types import (
     I1,
@@ -40,6 +40,7 @@ _FLAGS: Final = frozenset(
     "nuw nsw exact disjoint nneg samesign inbounds nusw fast nnan ninf nsz arcp contract reassoc afn volatile atomic "
     "weak tail musttail notail inalloca swifterror".split()
 )
+_TAILS: Final = frozenset({"tail", "musttail", "notail"})
 _CONVENTION: Final = frozenset("ccc fastcc coldcc tailcc swiftcc swifttailcc ghccc cc".split())
 
 
@@ -53,33 +54,33 @@ class _Parsed:
     predicate: str = ""
     indices: tuple[int, ...] = ()
     arg_attributes: tuple[str, ...] = ()
+    trailer_at: int | None = None
 
 
-def parse_instruction(source: Source, tokens: list[Token], named_types: dict[str, Type] | None = None) -> Instruction:
-    """Parse the tokens of one instruction (without an end token).
+def parse_instruction(
+    cursor: Cursor, named_types: dict[str, Type] | None = None, *, typed_pointers: bool = False
+) -> Instruction:
+    """Parse the instruction at a cursor, and leave the cursor behind it.
 
     Args:
-        source: The text the tokens come from; spans refer to it.
-        tokens: All tokens of the instruction.
+        cursor: Where it begins; spans refer to the cursor's source.
         named_types: Bodies of the module's `%name = type ...`, for GEP and extractvalue results.
+        typed_pointers: Whether the module spells pointers as `T*`; only `alloca` does not say it itself.
 
     Raises:
         ParseError: The text is no instruction the reader knows.
     """
-    start, end = tokens[0].start, tokens[-1].end
-    text = source.text[start:end]
-    span = Span(source, start, end)
-    cursor = Cursor(source, [*tokens, Token("end", "", end)])
-    if tokens[0].kind == "group":
-        operands = _debug_record(cursor)
-        spans = [(a - start, b - start) for a, b in cursor.spans]
-        return Instruction("#dbg", VOID, operands, text, spans=spans, span=span)
+    first = cursor.token
+    start = first.start
+    cursor.spans = []
+    if first.kind == "group":
+        return _debug_record(cursor)
     result: str | None = None
-    if tokens[0].kind == "local" and len(tokens) > 1 and tokens[1].text == "=":
-        result = tokens[0].text[1:]
-        cursor.index = 2
+    if first.kind == "local" and cursor.at("=", 1):
+        result = first.text[1:]
+        cursor.index += 2
     flags: list[str] = []
-    while cursor.token.text in ("tail", "musttail", "notail"):
+    while cursor.token.text in _TAILS:
         flags.append(cursor.next().text)
     opcode = cursor.next()
     while cursor.token.text in _FLAGS:
@@ -88,56 +89,96 @@ def parse_instruction(source: Source, tokens: list[Token], named_types: dict[str
     if opcode.kind != "word" or parser is None:
         raise cursor.error("expected an instruction", opcode)
     parsed = _Parsed()
-    cursor_types = named_types or {}
-    parser(cursor, parsed, opcode.text, cursor_types)
-    trailer = source.text[cursor.previous_end : end]
+    parser(cursor, parsed, opcode.text, named_types or {})
+    if typed_pointers and opcode.text == "alloca" and isinstance(parsed.type, PointerType):
+        parsed.type = PointerType(parsed.source_type, parsed.type.addrspace)
+    trailer_at = cursor.previous_end if parsed.trailer_at is None else parsed.trailer_at
+    align = _skip_trailer(cursor)
+    end = cursor.previous_end
+    text = cursor.source.text
     return Instruction(
         opcode.text,
         parsed.type,
         parsed.operands,
-        text,
+        text[start:end],
         result=result,
         spans=[(a - start, b - start) for a, b in cursor.spans],
-        span=span,
+        span=Span(cursor.source, start, end),
         source_type=parsed.source_type,
         predicate=parsed.predicate,
         indices=parsed.indices,
         arg_attributes=parsed.arg_attributes,
         flags=tuple(flags),
-        align=_alignment(cursor),
-        trailer=trailer,
+        align=align,
+        trailer=text[trailer_at:end],
     )
 
 
 def parse_text(text: str) -> Instruction:
-    """Parse an instruction that is a text of its own."""
-    from tlx.ir.lexer import tokenize
+    """Parse an instruction that is a text of its own.
 
+    Raises:
+        ParseError: The text is not exactly one instruction the reader knows.
+    """
     source = Source("<instruction>", text)
-    return parse_instruction(source, tokenize(source)[:-1])
+    cursor = Cursor(source, tokenize(source))
+    instruction = parse_instruction(cursor)
+    if cursor.token.kind != "end":
+        raise cursor.error("expected the end of the instruction")
+    return instruction
 
 
-def _alignment(cursor: Cursor) -> int | None:
-    for index in range(cursor.index, len(cursor.tokens) - 1):
-        token = cursor.tokens[index]
-        if token.text == "align" and cursor.tokens[index + 1].kind == "number":
-            return int(cursor.tokens[index + 1].text)
-    return None
+def starts_instruction(cursor: Cursor) -> bool:
+    """Whether the token at the cursor, outside all brackets, cannot belong to the instruction before it."""
+    token = cursor.token
+    kind = token.kind
+    if kind == "word":
+        return token.text in _STARTS
+    if kind == "local":
+        return cursor.at("=", 1)
+    return kind in ("label", "end") or (kind == "group" and token.text[1].isalpha())
 
 
-def _debug_record(c: Cursor) -> list[Value]:
-    """Operands of `#dbg_value(i32 %x, !1, !DIExpression(), !2)` that are values."""
-    c.next()
+def _skip_trailer(cursor: Cursor) -> int | None:
+    """Skip what follows the operands; gives the alignment in it."""
+    align: int | None = None
+    while not starts_instruction(cursor):
+        token = cursor.token
+        if token.kind == "local" or token.text in (")", "]", "}", ">", "="):
+            raise cursor.error("expected the end of the instruction")
+        if token.text in ("(", "[", "{", "<"):
+            cursor.skip_parens()
+            continue
+        cursor.next()
+        if token.text == "align" and cursor.token.kind == "number":
+            align = cursor.integer()
+    return align
+
+
+def _debug_record(c: Cursor) -> Instruction:
+    """`#dbg_value(i32 %x, !1, !DIExpression(), !2)`; its operands are those that are values.
+
+    Those of `!DIArgList(i32 %x, i32 %y)` are as well.
+    """
+    first = c.next()
     c.expect("(")
     operands: list[Value] = []
-    while not c.accept(")"):
-        if c.token.kind == "meta":
+    closing = [")"]
+    while closing:
+        if c.accept(closing[-1]):
+            closing.pop()
+        elif c.accept("!DIArgList"):
+            c.expect("(")
+            closing.append(")")
+        elif c.token.kind == "meta":
             c.operand(METADATA)
             c.spans.pop()
         else:
             operands.append(c.operand())
         c.accept(",")
-    return operands
+    start, end = first.start, c.previous_end
+    spans = [(a - start, b - start) for a, b in c.spans]
+    return Instruction("#dbg", VOID, operands, c.source.text[start:end], spans=spans, span=Span(c.source, start, end))
 
 
 # Parsers by kind of instruction ------------------------------------------------------------------------------------
@@ -203,6 +244,7 @@ def _insert_element(c: Cursor, p: _Parsed, _opcode: str, _t: _Types) -> None:
 def _shuffle(c: Cursor, p: _Parsed, _opcode: str, _t: _Types) -> None:
     _operands(c, p, 3)
     source, mask = p.operands[0].type, p.operands[2].type
+    p.type = _UNKNOWN
     if isinstance(source, VectorType) and isinstance(mask, VectorType):
         p.type = VectorType(mask.count, source.element, mask.scalable)
 
@@ -251,8 +293,7 @@ def _alloca(c: Cursor, p: _Parsed, _opcode: str, _t: _Types) -> None:
             c.index -= 1
             break
         if c.at("addrspace"):
-            c.next()
-            space = int(c.skip_parens().strip("()"))
+            space = c.addrspace()
         elif c.token.kind == "meta":
             c.index -= 1
             break
@@ -276,6 +317,8 @@ def _gep(c: Cursor, p: _Parsed, _opcode: str, types: _Types) -> None:
         if c.next().text == "inrange" and c.at("("):
             c.skip_parens()
     p.source_type = c.type()
+    c.expect(",")
+    p.operands.append(c.operand())
     while c.at(",") and c.tokens[c.index + 1].kind != "meta":
         c.next()
         c.accept("inrange")
@@ -300,15 +343,13 @@ def _gep_pointer(p: _Parsed, pointer: Type, types: _Types) -> Type:
 
 def _phi(c: Cursor, p: _Parsed, _opcode: str, _t: _Types) -> None:
     p.type = c.type()
-    while True:
-        c.expect("[")
+    while c.accept("["):
         p.operands.append(c.operand(p.type))
         c.expect(",")
         p.operands.append(c.operand(LABEL))
         c.expect("]")
-        if not (c.at(",") and c.at("[", 1)):
-            return
-        c.next()
+        if c.at(",") and c.at("[", 1):
+            c.next()
 
 
 def _call(c: Cursor, p: _Parsed, opcode: str, _t: _Types) -> None:
@@ -324,8 +365,11 @@ def _call(c: Cursor, p: _Parsed, opcode: str, _t: _Types) -> None:
     else:
         p.type = written
         p.source_type = FunctionType(written, tuple(a.type for a in p.operands[1:]))
+    p.trailer_at = c.previous_end
+    _call_attributes(c, p)
     if opcode in ("invoke", "callbr"):
         _call_targets(c, p)
+        p.trailer_at = c.previous_end
 
 
 def _call_prefix(c: Cursor) -> None:
@@ -339,7 +383,7 @@ def _call_prefix(c: Cursor) -> None:
         elif token.text == "addrspace":
             c.next()
             c.skip_parens()
-        elif token.kind == "word" and not c.starts_type():
+        elif token.kind == "string" or (token.kind == "word" and not c.starts_type()):
             if not c.attribute():
                 raise c.error("expected a type")
         elif token.text in _FLAGS:
@@ -352,6 +396,8 @@ def _arguments(c: Cursor, p: _Parsed) -> None:
     c.expect("(")
     attributes: list[str] = []
     while not c.accept(")"):
+        if c.accept("..."):  # what a musttail call of a variadic function passes on
+            continue
         type_ = c.type()
         attributes.append("" if type_ == METADATA else c.param_attributes())
         p.operands.append(c.operand(type_))
@@ -360,12 +406,30 @@ def _arguments(c: Cursor, p: _Parsed) -> None:
     p.arg_attributes = tuple(attributes)
 
 
-def _call_targets(c: Cursor, p: _Parsed) -> None:
-    while not c.at("to") and c.token.kind != "end":
-        if c.token.text in ("[", "("):
+def _call_attributes(c: Cursor, p: _Parsed) -> None:
+    """Attributes of a call, and the operands of its bundles: `nounwind #1 [ "align"(ptr %p, i64 64) ]`."""
+    while not starts_instruction(c) and not c.at("to") and not c.at("["):
+        if c.at("("):
             c.skip_parens()
-        else:
+        elif c.token.kind in ("word", "string", "group", "number") or c.at("="):
             c.next()
+        else:
+            return
+    if not c.accept("["):
+        return
+    while not c.accept("]"):
+        if c.next().kind != "string":
+            raise c.error("expected the name of an operand bundle", c.tokens[c.index - 1])
+        c.expect("(")
+        while not c.accept(")"):
+            p.operands.append(c.operand())
+            if not c.at(")"):
+                c.expect(",")
+        if not c.at("]"):
+            c.expect(",")
+
+
+def _call_targets(c: Cursor, p: _Parsed) -> None:
     c.expect("to")
     p.operands.append(c.label())
     if c.accept("unwind"):
@@ -373,7 +437,8 @@ def _call_targets(c: Cursor, p: _Parsed) -> None:
     elif c.accept("["):
         while not c.accept("]"):
             p.operands.append(c.label())
-            c.accept(",")
+            if not c.at("]"):
+                c.expect(",")
 
 
 def _ret(c: Cursor, p: _Parsed, _opcode: str, _t: _Types) -> None:
@@ -435,17 +500,52 @@ def _va_arg(c: Cursor, p: _Parsed, _opcode: str, _t: _Types) -> None:
     p.type = c.type()
 
 
-def _pad(c: Cursor, p: _Parsed, opcode: str, _t: _Types) -> None:
-    """catchpad, cleanuppad, catchswitch, catchret, cleanupret: note labels, skip the rest."""
-    if opcode in ("catchpad", "cleanuppad", "catchswitch"):
-        p.type = TOKEN
-    if opcode in ("cleanupret", "catchret", "catchpad", "cleanuppad") and c.accept("from", "within"):
-        p.operands.append(c.operand(TOKEN))
-    while c.token.kind not in ("end", "meta"):
-        if c.at("label"):
-            p.operands.append(c.label())
-        else:
-            c.next()
+def _pad(c: Cursor, p: _Parsed, _opcode: str, _t: _Types) -> None:
+    """`catchpad within %cs [ptr null, i32 64]`, `cleanuppad within none []`."""
+    p.type = TOKEN
+    c.expect("within")
+    p.operands.append(c.operand(TOKEN))
+    c.expect("[")
+    while not c.accept("]"):
+        p.operands.append(c.operand())
+        if not c.at("]"):
+            c.expect(",")
+
+
+def _catch_switch(c: Cursor, p: _Parsed, _opcode: str, _t: _Types) -> None:
+    """`catchswitch within none [label %a, label %b] unwind to caller`."""
+    p.type = TOKEN
+    c.expect("within")
+    p.operands.append(c.operand(TOKEN))
+    c.expect("[")
+    while not c.accept("]"):
+        p.operands.append(c.label())
+        if not c.at("]"):
+            c.expect(",")
+    _unwind(c, p)
+
+
+def _catch_return(c: Cursor, p: _Parsed, _opcode: str, _t: _Types) -> None:
+    """`catchret from %pad to label %next`."""
+    c.expect("from")
+    p.operands.append(c.operand(TOKEN))
+    c.expect("to")
+    p.operands.append(c.label())
+
+
+def _cleanup_return(c: Cursor, p: _Parsed, _opcode: str, _t: _Types) -> None:
+    """`cleanupret from %pad unwind label %next`."""
+    c.expect("from")
+    p.operands.append(c.operand(TOKEN))
+    _unwind(c, p)
+
+
+def _unwind(c: Cursor, p: _Parsed) -> None:
+    c.expect("unwind")
+    if c.accept("to"):
+        c.expect("caller")
+    else:
+        p.operands.append(c.label())
 
 
 def _nothing(_c: Cursor, _p: _Parsed, _opcode: str, _t: _Types) -> None:
@@ -461,7 +561,10 @@ _PARSERS: Final[dict[str, _Parser]] = {
     **dict.fromkeys(("icmp", "fcmp"), _compare),
     **dict.fromkeys(("call", "invoke", "callbr"), _call),
     **dict.fromkeys(("unreachable", "fence"), _nothing),
-    **dict.fromkeys(("catchpad", "cleanuppad", "catchswitch", "catchret", "cleanupret"), _pad),
+    **dict.fromkeys(("catchpad", "cleanuppad"), _pad),
+    "catchswitch": _catch_switch,
+    "catchret": _catch_return,
+    "cleanupret": _cleanup_return,
     "select": _select,
     "extractelement": _extract_element,
     "insertelement": _insert_element,
@@ -482,4 +585,4 @@ _PARSERS: Final[dict[str, _Parser]] = {
     "cmpxchg": _cmpxchg,
     "va_arg": _va_arg,
 }
-OPCODES: Final = frozenset(_PARSERS)
+_STARTS: Final = frozenset(_PARSERS) | _TAILS | {"uselistorder", "uselistorder_bb"}

@@ -13,23 +13,29 @@ from tlx.diagnostics import ParseError, Source
 
 _NAME: Final = r"(?:[-a-zA-Z$._0-9\x80-\U0010ffff]+|\"[^\"]*\")"
 
+# A label may begin like nearly anything else (`$x:`, `7:`, `"a b":`), so it is tried before those.
 _TOKEN: Final = re.compile(
     rf"""
-      (?P<skip>[ \t\r\n\f\v]+|;[^\n]*)
-    | (?P<local>%{_NAME})
-    | (?P<global>@{_NAME})
-    | (?P<comdat>\${_NAME})
-    | (?P<group>\#(?:\d+|[a-z_]+))
-    | (?P<meta>!(?:[-a-zA-Z$._\\][-a-zA-Z$._0-9\\]*|\d+|\"[^\"]*\")?)
-    | (?P<label>(?:[-a-zA-Z$._0-9]+|\"[^\"]*\"):(?!:))
-    | (?P<string>c?\"[^\"]*\")
+    (?:[ \t\r\n\f\v]+|;[^\n]*)*+
+    (?:
+      (?P<local>%{_NAME})
+    | (?P<label>(?:[-a-zA-Z$._0-9]++|\"[^\"]*\"):(?!:))
     | (?P<number>[us]?0x[KLMHR]?[0-9a-fA-F]+|[-+]?\d+(?:\.\d*(?:[eE][-+]?\d+)?)?)
+    | (?P<string>c?\"[^\"]*\")
     | (?P<word>[a-zA-Z_][a-zA-Z0-9_.]*)
-    | (?P<dots>\.\.\.)
     | (?P<punct>[=,*()\[\]{{}}<>|^:])
+    | (?P<global>@{_NAME})
+    | (?P<meta>!(?:[-a-zA-Z$._\\][-a-zA-Z$._0-9\\]*|\d+|\"[^\"]*\")?)
+    | (?P<group>\#(?:\d+|[a-z_]+))
+    | (?P<comdat>\${_NAME})
+    | (?P<dots>\.\.\.)
+    | (?P<end>\Z)
+    )
     """,
     re.VERBOSE,
 )
+_KINDS: Final = ("", *_TOKEN.groupindex)
+_BLANK: Final = re.compile(r"(?:[ \t\r\n\f\v]+|;[^\n]*)*+")
 
 
 class Token(NamedTuple):
@@ -51,19 +57,50 @@ def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Tok
     Raises:
         ParseError: A character that begins no token, such as an unfinished string.
     """
-    text = source.text
-    stop = len(text) if end is None else end
+    stop = len(source.text) if end is None else end
     tokens: list[Token] = []
+    append = tokens.append
     position = start
-    match = _TOKEN.match
-    while position < stop:
-        found = match(text, position, stop)
-        if found is None:
-            what = "unfinished string" if '"' in text[position : position + 2] else "unexpected character"
-            raise ParseError(f"{what} in LLVM assembly", source.span(position))
-        kind = found.lastgroup or ""
-        if kind != "skip":
-            tokens.append(Token(kind, found.group(), position))
+    for found in _TOKEN.finditer(source.text, start, stop):
+        if found.start() != position:
+            break
+        group = found.lastindex or 0
+        append(Token(_KINDS[group], found[group], found.start(group)))
         position = found.end()
-    tokens.append(Token("end", "", stop))
+    if not tokens or tokens[-1].kind != "end":
+        raise _no_token(source, position, stop)
     return tokens
+
+
+class LazyTokens:
+    """Tokens from a place on, found when they are asked for: for text whose end only parsing tells."""
+
+    def __init__(self, source: Source, start: int) -> None:
+        self._source = source
+        self._position = start
+        self._tokens: list[Token] = []
+
+    def __getitem__(self, index: int) -> Token:
+        """The token of that number.
+
+        Raises:
+            ParseError: A character that begins no token stands before it or there.
+        """
+        tokens = self._tokens
+        while index >= len(tokens):
+            if tokens and tokens[-1].kind == "end":
+                return tokens[-1]
+            found = _TOKEN.match(self._source.text, self._position)
+            if found is None:
+                raise _no_token(self._source, self._position, len(self._source.text))
+            group = found.lastindex or 0
+            tokens.append(Token(_KINDS[group], found[group], found.start(group)))
+            self._position = found.end()
+        return tokens[index]
+
+
+def _no_token(source: Source, position: int, stop: int) -> ParseError:
+    blank = _BLANK.match(source.text, position, stop)
+    place = blank.end() if blank else position
+    what = "unfinished string" if '"' in source.text[place : place + 2] else "unexpected character"
+    return ParseError(f"{what} in LLVM assembly", source.span(place))

@@ -16,7 +16,13 @@ from typing import Final
 from tlx.diagnostics import Source, Span
 from tlx.ir.types import LABEL, VOID, FunctionType, PointerType, Type
 from tlx.ir.values import Global, Local, Value
-from tlx.ir.writer import renumbered
+from tlx.ir.writer import (
+    changed_numbers,
+    renumbered,
+    with_numbers,
+    without_module_use_lists,
+    without_use_lists,
+)
 
 TERMINATORS: Final = frozenset(
     "ret br switch indirectbr invoke callbr resume unreachable cleanupret catchret catchswitch".split()
@@ -242,7 +248,7 @@ class Function:
     Attributes:
         header: From the white space before `define` to the opening brace, as text.
         footer: From the last instruction to the closing brace, as text.
-        inserted: Whether the function was made by lowering.
+        numbered_types: Whether the module has types named by numbers, which look like values in a text.
     """
 
     signature: Signature
@@ -251,6 +257,7 @@ class Function:
     footer: str = "\n}"
     span: Span | None = None
     names: NameScope = field(default_factory=NameScope)
+    numbered_types: bool = False
 
     @property
     def name(self) -> str:
@@ -292,8 +299,38 @@ class Function:
         self.signature.attributes = attributes
 
     def __str__(self) -> str:
-        body = "".join(b.label + "".join(i.lead + i.text for i in b.instructions) for b in self.blocks)
-        return renumbered(f"{self.header}{body}{self.footer}", self._numbers())
+        numbers = changed_numbers(self._numbers())
+        if numbers and self.numbered_types:
+            pieces = [self._renumbered(block, numbers) for block in self.blocks]
+        else:
+            pieces = [block.label + "".join([i.lead + i.text for i in block.instructions]) for block in self.blocks]
+        text = f"{self.header}{''.join(pieces)}{self.footer}"
+        if "uselistorder" in self.footer and not self._is_source(text):
+            text = text[: text.rindex(self.footer)] + without_use_lists(self.footer)
+        return renumbered(text, numbers) if numbers and not self.numbered_types else text
+
+    def _is_source(self, text: str) -> bool:
+        """Whether a text is what the function was read from."""
+        if self.span is None:
+            return False
+        lead = len(self.header) - len(self.header.lstrip())
+        return self.span.source.text.startswith(text, self.span.start - lead)
+
+    @staticmethod
+    def _renumbered(block: Block, numbers: dict[str, str]) -> str:
+        """A block's text with other numbers, where only what is known to be a value may change."""
+        from tlx.ir.instructions import parse_text
+
+        pieces = [renumbered(block.label, numbers)]
+        for instruction in block.instructions:
+            spans = instruction.spans if instruction.spans is not None else parse_text(instruction.text).spans or []
+            places = zip(spans, instruction.operands, strict=True)
+            values = [(span, str(operand)) for span, operand in places if isinstance(operand, Local)]
+            if instruction.result is not None:
+                name = f"%{instruction.result}"
+                values.insert(0, ((0, len(name)), name))
+            pieces += [renumbered(instruction.lead, numbers), with_numbers(instruction.text, values, numbers)]
+        return "".join(pieces)
 
     def _numbers(self) -> list[str]:
         """The names that are numbers, in the order LLVM counts them."""
@@ -323,7 +360,10 @@ class Module:
     _declarations: dict[str, Declaration] | None = None
 
     def __str__(self) -> str:
-        return "".join(str(item) for item in self.items)
+        text = "".join([str(item) for item in self.items])
+        if "\nuselistorder" in text and text != self.source.text:
+            return without_module_use_lists(text)
+        return text
 
     @property
     def functions(self) -> list[Function]:
@@ -351,7 +391,7 @@ class Module:
     @cached_property
     def global_names(self) -> NameScope:
         """Names of functions and globals that are taken."""
-        return NameScope(set(re.findall(r"@([-a-zA-Z$._0-9]+)", self.source.text)))
+        return NameScope(set(re.findall(r"@\"?([-a-zA-Z$._0-9]+)", self.source.text)))
 
     def raw_text(self) -> str:
         """Text of everything that is no parsed function: globals, attribute groups, metadata."""
@@ -360,7 +400,7 @@ class Module:
     @cached_property
     def attribute_groups(self) -> dict[str, str]:
         """Text between the braces of each `attributes #N = { ... }`, by `#N`."""
-        pattern = r"(?m)^attributes (#\d+) = \{((?:[^\"}]|\"[^\"]*\")*)\}"
+        pattern = r"(?m)^[ \t]*attributes\s+(#\d+)\s*=\s*\{((?:[^\"}]++|\"[^\"]*\")*+)\}"
         return {name: body.strip() for name, body in re.findall(pattern, self.raw_text())}
 
     def function_attributes(self, signature: Signature) -> dict[str, str]:

@@ -12,18 +12,26 @@ from typing import Final
 
 from tlx.diagnostics import ParseError, Source, Span
 from tlx.ir.cursor import Cursor
-from tlx.ir.instructions import OPCODES, parse_instruction
-from tlx.ir.lexer import Token, tokenize
+from tlx.ir.instructions import parse_instruction
+from tlx.ir.lexer import LazyTokens, tokenize
 from tlx.ir.module import Argument, Block, Declaration, Function, Instruction, Module, NameScope, Raw, Signature
 from tlx.ir.types import LABEL, VOID, Type
 from tlx.ir.values import Local
 
 _TENSOR: Final = re.compile(r"@\"?llvm\.(?:tensor\.|vector\.totensor)")
-_DEFINITION: Final = re.compile(r"(?m)^[ \t]*(define|declare)\b")
-_BRACE: Final = re.compile(r'"[^"]*"|;[^\n]*|[{}]')
+# Everything up to a `define` or `declare` that is a word of its own, outside strings and comments.
+_TO_ITEM: Final = re.compile(
+    r"""(?: [^\w";.$@%!-]++ | "[^"]*" | ;[^\n]*+ | (?!(?:define|declare)(?![\w.$-])) [\w.$@%!-]++ )*+""", re.VERBOSE
+)
+_TO_BRACE: Final = re.compile(r"""(?:[^"{};]++|"[^"]*"|;[^\n]*+)*+""")
+_TO_FIRST_BRACE: Final = re.compile(r'[^"{};]*+\{')
 _POINTER: Final = re.compile(r'"[^"]*"|;[^\n]*|(?<![%@\w.$!-])(ptr)(?![\w.$-])|[\w\])}>"]\s?(\*)')
-_NAMED_TYPE: Final = re.compile(r"(?m)^(%(?:[-a-zA-Z$._0-9]+|\"[^\"]*\")) = type ")
-_BLANK: Final = re.compile(r"(?:[ \t\r\n]+|;[^\n]*)*")
+_NAMED_TYPE: Final = re.compile(r"(?m)^[ \t]*(%(?:[-a-zA-Z$._0-9]+|\"[^\"]*\"))\s*=\s*type\b")
+_ITEM_WORDS: Final = frozenset(
+    "define declare attributes module source_filename target uselistorder uselistorder_bb".split()
+)
+_CONSTANT_WORDS: Final = ("prefix", "prologue", "personality")
+_MOST_DIGITS: Final = 10
 
 
 def parse(text: str, filename: str = "<string>", wanted: Callable[[str], bool] | None = None) -> Module:
@@ -38,32 +46,7 @@ def parse(text: str, filename: str = "<string>", wanted: Callable[[str], bool] |
     Raises:
         ParseError: The text is not LLVM assembly; only what is parsed is looked at closely.
     """
-    wanted = wanted or has_tensors
-    source = Source(filename, text)
-    module = Module(source, [], uses_typed_pointers(text))
-    types = _named_types(source)
-    position = 0
-    raw_from = 0
-    while found := _DEFINITION.search(text, position):
-        start = found.start(1)
-        if found.group(1) == "declare":
-            end = _declaration_end(text, found.end())
-            position = end
-            lead_start = _lead_start(text, raw_from, found.start())
-            signature = _signature(source, start, end)
-            _flush(module, text, raw_from, lead_start)
-            module.items.append(Declaration(text[lead_start:end], signature, Span(source, start, end)))
-            raw_from = end
-            continue
-        opening, end = _body(source, found.end())
-        position = end
-        if not wanted(text[start:end]):
-            continue
-        _flush(module, text, raw_from, found.start())
-        module.items.append(_function(source, found.start(), start, opening, end, types))
-        raw_from = end
-    _flush(module, text, raw_from, len(text))
-    return module
+    return _Reader(Source(filename, text), wanted or has_tensors).module()
 
 
 def has_tensors(text: str) -> bool:
@@ -81,9 +64,111 @@ def uses_typed_pointers(text: str) -> bool:
     return False
 
 
-def _flush(module: Module, text: str, start: int, end: int) -> None:
-    if end > start:
-        module.items.append(Raw(text[start:end]))
+class _Reader:
+    """Reads one source, from top to bottom."""
+
+    def __init__(self, source: Source, wanted: Callable[[str], bool]) -> None:
+        self._source = source
+        self._text = source.text
+        self._wanted = wanted
+        self._module = Module(source, [], uses_typed_pointers(source.text))
+        self._types: dict[str, Type] | None = None
+        self._done = 0
+        """Where the text begins that is in no item yet."""
+
+    def module(self) -> Module:
+        position = self._next(0)
+        while position < len(self._text):
+            try:
+                read = self._declaration if self._text.startswith("declare", position) else self._definition
+                position = self._next(read(position))
+            except RecursionError:
+                span = self._source.span(position)
+                raise ParseError("types or constants are nested too deeply", span) from None
+        self._keep(len(self._text))
+        return self._module
+
+    def _next(self, position: int) -> int:
+        """Where the next `define` or `declare` begins, or the end of the text."""
+        position = _skipped(_TO_ITEM, self._text, position)
+        if self._text.startswith('"', position):
+            raise ParseError("unfinished string in LLVM assembly", self._source.span(position))
+        return position
+
+    def _keep(self, end: int) -> None:
+        """What is in no item up to `end` stays text."""
+        if end > self._done:
+            self._module.items.append(Raw(self._text[self._done : end]))
+        self._done = end
+
+    def _declaration(self, start: int) -> int:
+        cursor = Cursor(self._source, LazyTokens(self._source, start))
+        signature = _signature(cursor)
+        after = cursor.previous_end
+        while not _starts_item(cursor):
+            _skip_word(cursor)
+        end = cursor.previous_end
+        signature.attributes = self._text[after:end].strip()
+        self._keep(_lead_start(self._text, self._done, start))
+        item = Declaration(self._text[self._done : end], signature, Span(self._source, start, end))
+        self._module.items.append(item)
+        self._done = end
+        return end
+
+    def _definition(self, start: int) -> int:
+        opening = _body_start(self._source, start)
+        end = self._body_end(start, opening)
+        if self._wanted(self._text[start:end]):
+            self._keep(self._line_lead(start))
+            self._module.items.append(self._function(start, opening, end))
+            self._done = end
+        return end
+
+    def _line_lead(self, start: int) -> int:
+        """Where the blanks in front of `start` begin."""
+        while start > self._done and self._text[start - 1] in " \t":
+            start -= 1
+        return start
+
+    def _body_end(self, start: int, opening: int) -> int:
+        """Offset behind the brace that closes the one at `opening`."""
+        text = self._text
+        depth = 1
+        position = opening + 1
+        while depth:
+            position = _skipped(_TO_BRACE, text, position)
+            if position == len(text) or text[position] == '"':
+                span = self._source.span(start, start + len("define"))
+                raise ParseError("function body has no end: a '}' is missing", span)
+            depth += 1 if text[position] == "{" else -1
+            position += 1
+        return position
+
+    def _function(self, start: int, opening: int, end: int) -> Function:
+        source = self._source
+        if self._types is None:
+            self._types = _named_types(source)
+        header = Cursor(source, tokenize(source, start, opening))
+        signature = _signature(header)
+        signature.attributes = self._text[header.previous_end : opening].strip()
+        span = Span(source, start, opening)
+        function = Function(signature, self._text[self._done : opening + 1], [], span=span, names=NameScope())
+        function.numbered_types = any(name[1:].isdecimal() for name in self._types)
+        cursor = Cursor(source, tokenize(source, opening + 1, end - 1))
+        _read_body(cursor, function, opening + 1, self._types, typed_pointers=self._module.typed_pointers)
+        function.footer = self._text[cursor.previous_end if cursor.index else opening + 1 : end]
+        _name_values(function)
+        _check_labels(function)
+        return function
+
+
+# The top level -----------------------------------------------------------------------------------------------------
+
+
+def _skipped(pattern: re.Pattern[str], text: str, position: int) -> int:
+    """The end of a pattern that matches everywhere."""
+    found = pattern.match(text, position)
+    return found.end() if found else position
 
 
 def _lead_start(text: str, floor: int, start: int) -> int:
@@ -99,234 +184,193 @@ def _lead_start(text: str, floor: int, start: int) -> int:
     return line
 
 
-def _declaration_end(text: str, position: int) -> int:
-    """A declaration ends with its line, unless brackets are open (a parameter list over several lines)."""
-    depth = 0
-    for found in re.compile(r'"[^"]*"|;[^\n]*|[()\n]').finditer(text, position):
-        piece = found.group()
-        if piece == "(":
-            depth += 1
-        elif piece == ")":
-            depth -= 1
-        elif piece == "\n" and depth <= 0:
-            return found.start()
-        elif piece[0] == ";" and depth <= 0:
-            return found.start()
-    return len(text)
+def _body_start(source: Source, start: int) -> int:
+    """Offset of a function's opening brace.
+
+    Result type, parameters, prefix data and metadata may hold braces as well.
+    """
+    found = _TO_FIRST_BRACE.match(source.text, start)
+    header = found.group() if found else ""
+    closed = "@" in header and header.count("(") == header.count(")") > 0
+    if closed and "prefix" not in header and "prologue" not in header:
+        return start + len(header) - 1
+    cursor = Cursor(source, LazyTokens(source, start))
+    while (kind := cursor.token.kind) != "global":
+        if kind == "end":
+            raise cursor.error("expected a function's name")
+        _skip_word(cursor)
+    cursor.next()
+    if not cursor.at("("):
+        raise cursor.error("expected '('")
+    cursor.skip_parens()
+    while not cursor.at("{"):
+        if _starts_item(cursor):
+            raise ParseError("function has no body: a '{' is missing", source.span(start, start + len("define")))
+        if cursor.accept(*_CONSTANT_WORDS):
+            cursor.typed_value()
+        else:
+            _skip_word(cursor)
+    return cursor.token.start
 
 
-def _body(source: Source, position: int) -> tuple[int, int]:
-    """Offsets of a function's opening brace and behind its closing brace."""
-    text = source.text
-    opening = -1
-    depth = 0
-    header = _header_end(source, position)
-    for found in _BRACE.finditer(text, header):
-        piece = found.group()
-        if piece == "{":
-            if depth == 0 and opening < 0:
-                opening = found.start()
-            depth += 1
-        elif piece == "}":
-            depth -= 1
-            if depth == 0:
-                return opening, found.end()
-    start = text.rfind("define", 0, position)
-    raise ParseError("function body has no end: a '}' is missing", source.span(start, position))
+def _skip_word(cursor: Cursor) -> None:
+    """Skip a token, or a bracket with all that is in it, or `!{...}`."""
+    if cursor.token.text in ("(", "[", "{", "<"):
+        cursor.skip_parens()
+        return
+    token = cursor.next()
+    if token.kind == "meta" and (cursor.at("(") or (token.text == "!" and cursor.at("{"))):
+        cursor.skip_parens()
 
 
-def _header_end(source: Source, position: int) -> int:
-    """Offset of a function's opening brace: the first one behind the parameter list."""
-    text = source.text
-    at = text.find("@", position)
-    depth = 0
-    seen = False
-    for found in re.compile(r'"[^"]*"|;[^\n]*|[(){]').finditer(text, at if at >= 0 else position):
-        piece = found.group()
-        if piece == "(":
-            depth += 1
-            seen = True
-        elif piece == ")":
-            depth -= 1
-        elif piece == "{" and seen and depth == 0:
-            return found.start()
-    raise ParseError("function has no body: a '{' is missing", source.span(position))
+def _starts_item(cursor: Cursor) -> bool:
+    """Whether the token at the cursor begins a top-level item, and cannot belong to the declaration before it."""
+    token = cursor.token
+    if token.kind in ("local", "global", "comdat", "meta"):
+        return cursor.at("=", 1)
+    return token.kind in ("end", "label") or token.text == "^" or token.text in _ITEM_WORDS
 
 
 def _named_types(source: Source) -> dict[str, Type]:
     types: dict[str, Type] = {}
     for found in _NAMED_TYPE.finditer(source.text):
-        line_end = source.text.find("\n", found.end())
-        end = line_end if line_end >= 0 else len(source.text)
-        cursor = Cursor(source, tokenize(source, found.end(), end))
-        types[found.group(1)] = cursor.type()
+        types[found.group(1)] = Cursor(source, LazyTokens(source, found.end())).type()
     return types
 
 
-def _signature(source: Source, start: int, end: int) -> Signature:
-    """Parse `define ... @name(params) attributes`, from the keyword to `end`."""
-    cursor = Cursor(source, tokenize(source, start, end))
+def _signature(cursor: Cursor) -> Signature:
+    """Parse `define ... @name(params)` or `declare ...`; what follows is the caller's."""
     cursor.next()
     prefix_start = cursor.token.start
-    while not _is_result(cursor):
-        if cursor.token.kind == "meta":
-            cursor.next()
+    while not cursor.starts_type():
+        if cursor.token.kind in ("meta", "number"):  # `!dbg !3`, `cc 10`
+            _skip_word(cursor)
         elif not cursor.attribute():
             raise cursor.error("expected a function's result type")
-    prefix = source.text[prefix_start : cursor.previous_end] if cursor.token.start > prefix_start else ""
+    prefix = cursor.source.text[prefix_start : cursor.previous_end] if cursor.token.start > prefix_start else ""
     result = cursor.type()
     name = cursor.next()
     if name.kind != "global":
         raise cursor.error("expected a function's name", name)
     arguments, vararg = _parameters(cursor)
-    attributes = source.text[cursor.previous_end : end].strip()
-    return Signature(name.text[1:], result, arguments, vararg, prefix, attributes)
-
-
-def _is_result(cursor: Cursor) -> bool:
-    """Whether the result type begins here: a type, and not an attribute word."""
-    return cursor.starts_type()
+    return Signature(name.text[1:], result, arguments, vararg, prefix, "")
 
 
 def _parameters(cursor: Cursor) -> tuple[list[Argument], bool]:
     cursor.expect("(")
     arguments: list[Argument] = []
+    number = 0
     while not cursor.accept(")"):
         if cursor.accept("..."):
             cursor.expect(")")
             return arguments, True
         type_ = cursor.type()
         attributes = cursor.param_attributes()
-        name = cursor.next().text[1:] if cursor.token.kind == "local" else str(len(arguments))
+        name = cursor.next().text[1:] if cursor.token.kind == "local" else str(number)
+        number = _following(name, number)
         arguments.append(Argument(type_, attributes, name))
         if not cursor.at(")"):
             cursor.expect(",")
     return arguments, False
 
 
-def _function(source: Source, lead: int, start: int, opening: int, end: int, types: dict[str, Type]) -> Function:
-    signature = _signature(source, start, opening)
-    _number_arguments(signature)
-    tokens = tokenize(source, opening + 1, end - 1)
-    function = Function(
-        signature, source.text[lead : opening + 1], [], span=Span(source, start, opening), names=NameScope()
-    )
-    _split_body(source, tokens, opening + 1, end, function, types)
-    _name_values(function)
-    return function
+# Bodies ------------------------------------------------------------------------------------------------------------
 
 
-def _number_arguments(signature: Signature) -> None:
-    number = 0
-    for argument in signature.arguments:
-        if argument.name.isdecimal():
-            argument.name = str(number)
-            number += 1
-
-
-def _starts_instruction(tokens: list[Token], index: int, first: int, source: Source) -> bool:
-    """Whether a new instruction begins at token `index`, outside all brackets; `first` began the current one."""
-    token = tokens[index]
-    if token.kind == "label":
-        return True
-    if token.kind == "local":
-        return tokens[index + 1].text == "="
-    if token.kind == "group":
-        return token.text[1:2].isalpha()
-    if token.kind != "word" or token.text not in OPCODES | {"tail", "musttail", "notail"}:
-        return False
-    before = tokens[index - 1]
-    if index == first or before.text in ("=", "tail", "musttail", "notail"):
-        return index == first
-    return before.kind == "label" or "\n" in source.text[before.end : token.start]
-
-
-def _split_body(
-    source: Source, tokens: list[Token], body: int, end: int, function: Function, types: dict[str, Type]
+def _read_body(
+    cursor: Cursor, function: Function, position: int, types: dict[str, Type], *, typed_pointers: bool
 ) -> None:
-    """Cut the tokens of a body into labels and instructions."""
-    index = 0
-    previous_end = body
+    """Read blocks and instructions; the cursor is left behind the last one.
+
+    Args:
+        cursor: On the first token of the body.
+        function: What gets the blocks.
+        position: Where the body begins.
+        types: The module's named types.
+        typed_pointers: Whether the module spells pointers as `T*`.
+    """
+    text = cursor.source.text
     block: Block | None = None
-    while tokens[index].kind != "end" and not tokens[index].text.startswith("uselistorder"):
-        token = tokens[index]
-        if token.kind == "label" and _starts_instruction(tokens, index, index, source):
-            block = Block(token.text[:-1], source.text[previous_end : token.end])
+    while cursor.token.kind != "end" and not cursor.token.text.startswith("uselistorder"):
+        token = cursor.token
+        if token.kind == "label":
+            _check_terminated(cursor, block)
+            block = Block(token.text[:-1], text[position : token.end])
             function.blocks.append(block)
-            previous_end = token.end
-            index += 1
+            position = cursor.next().end
             continue
-        if block is None:
+        if block is None:  # LLVM numbers it
             block = Block("")
             function.blocks.append(block)
-        stop = _instruction_end(tokens, index, source)
-        instruction = parse_instruction(source, tokens[index:stop], types)
-        instruction.lead = source.text[previous_end : token.start]
+        instruction = parse_instruction(cursor, types, typed_pointers=typed_pointers)
+        instruction.lead = text[position : token.start]
+        position = cursor.previous_end
         block.instructions.append(instruction)
-        previous_end = tokens[stop - 1].end
-        index = stop
         if instruction.is_terminator:
-            block = _implicit_block(function, tokens, index)
-    function.footer = source.text[previous_end:end]
+            block = None
+    _check_terminated(cursor, block)
     if not function.blocks:
-        raise ParseError("function body has no instructions", source.span(body - 1))
+        raise ParseError("function body has no instructions", cursor.source.span(position - 1))
 
 
-def _implicit_block(function: Function, tokens: list[Token], index: int) -> Block | None:
-    """A terminator ends a block: what follows without a label is a block that LLVM numbers."""
-    token = tokens[index]
-    if token.kind in ("label", "end") or token.text.startswith("uselistorder"):
-        return None
-    block = Block("")
-    function.blocks.append(block)
-    return block
-
-
-def _instruction_end(tokens: list[Token], start: int, source: Source) -> int:
-    depth = 0
-    index = start
-    while tokens[index].kind != "end":
-        text = tokens[index].text
-        fresh = depth == 0 and index > start and tokens[index - 1].text != "="
-        if fresh and (_starts_instruction(tokens, index, start, source) or text.startswith("uselistorder")):
-            return index
-        if text in ("(", "[", "{", "<"):
-            depth += 1
-        elif text in (")", "]", "}", ">"):
-            depth -= 1
-        index += 1
-    return index
+def _check_terminated(cursor: Cursor, block: Block | None) -> None:
+    if block is not None:
+        raise cursor.error("expected an instruction: the block before has no terminator")
 
 
 def _name_values(function: Function) -> None:
     """Give blocks and results without a name the number LLVM gives them, and collect all names."""
-    number = sum(1 for a in function.arguments if a.name.isdecimal())
+    number = 0
     taken = function.names.taken
-    taken.update(a.name for a in function.arguments)
+    for argument in function.arguments:
+        number = _following(argument.name, number)
+        taken.add(argument.name)
     for block in function.blocks:
         if not block.name:
             block.name = str(number)
-        if block.name.isdecimal():
-            number = int(block.name) + 1
+        number = _following(block.name, number)
         taken.add(block.name)
         for instruction in block.instructions:
-            number = _name_result(instruction, number)
+            if instruction.result is None and instruction.type != VOID and instruction.opcode != "#dbg":
+                _give_number(instruction, number)
             if instruction.result is not None:
+                number = _following(instruction.result, number)
                 taken.add(instruction.result)
 
 
-def _name_result(instruction: Instruction, number: int) -> int:
-    if instruction.result is None and instruction.type != VOID and instruction.opcode != "#dbg":
-        instruction.result = str(number)
-        instruction.text = f"%{number} = {instruction.text}"
-        shift = len(str(number)) + 4
-        if instruction.spans is not None:
-            instruction.spans = [(a + shift, b + shift) for a, b in instruction.spans]
-    if instruction.result is not None and instruction.result.isdecimal():
-        return int(instruction.result) + 1
-    return number
+def _following(name: str, number: int) -> int:
+    """The number that LLVM gives next, after a value of that name."""
+    return int(name) + 1 if name.isdecimal() and len(name) <= _MOST_DIGITS else number
 
 
-def block_value(name: str) -> Local:
-    """A block's name as an operand."""
-    return Local(LABEL, name)
+def _give_number(instruction: Instruction, number: int) -> None:
+    """Write the number of an unnamed result in front of the instruction."""
+    instruction.result = str(number)
+    instruction.text = f"%{number} = {instruction.text}"
+    shift = len(str(number)) + 4
+    if instruction.spans is not None:
+        instruction.spans = [(a + shift, b + shift) for a, b in instruction.spans]
+
+
+def _check_labels(function: Function) -> None:
+    """Every block that a terminator or phi names exists."""
+    names = {block.name for block in function.blocks}
+    for block in function.blocks:
+        for instruction in block.instructions:
+            if instruction.is_terminator or instruction.opcode == "phi":
+                _check_labels_of(instruction, names)
+
+
+def _check_labels_of(instruction: Instruction, names: set[str]) -> None:
+    for index, operand in enumerate(instruction.operands):
+        if operand.type == LABEL and not (isinstance(operand, Local) and operand.name in names):
+            raise ParseError(f"use of undefined block '{operand}'", _operand_span(instruction, index))
+
+
+def _operand_span(instruction: Instruction, index: int) -> Span | None:
+    span = instruction.span
+    if span is None or instruction.spans is None:
+        return span
+    shift = span.end - len(instruction.text)
+    start, end = instruction.spans[index]
+    return Span(span.source, start + shift, end + shift)
