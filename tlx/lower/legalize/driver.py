@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tlx.ir.module import Module
+from tlx.ir.module import Function, Module
 from tlx.ir.reader import has_tensors
+from tlx.ir.types import X86_AMX
 from tlx.lower.legalize.vector import legalize_vector
 from tlx.lower.stage import Context, is_kernel
 
@@ -17,7 +18,8 @@ def legalize(module: Module, context: Context) -> None:
         if is_kernel(module, function):
             own = replace(context, target=context.target_of(module, function))
             step(module, function, own)
-            function.replace_attributes(kernel_attributes(own))
+            scalarised = context.emulate_matrix and _has_tiles(function)
+            function.replace_attributes(kernel_attributes(own, scalarised=scalarised))
     for declaration in list(module.declarations.values()):
         if has_tensors(declaration.text):
             module.remove(declaration)
@@ -25,18 +27,23 @@ def legalize(module: Module, context: Context) -> None:
         context.target.finish(module, context)
 
 
-def kernel_attributes(context: Context) -> str:
+def kernel_attributes(context: Context, *, scalarised: bool = False) -> str:
     """Attributes of a kernel: its features, and what keeps LLVM from spoiling it.
 
     `"no-builtins"` keeps packing loops from becoming calls of memcpy, `"min-legal-vector-width"` keeps 512-bit
-    registers whole on machines that prefer 256.
+    registers whole on machines that prefer 256. LLVM scalarises tile instructions in `optnone` functions only.
     """
     target = context.target
     words = ["nounwind", "noinline", '"no-builtins"']
-    if context.emulate_matrix and target.matrix is not None:
+    if scalarised:
         words.insert(1, "optnone")
     if target.features:
         words.append(f'"target-features"="{",".join(target.features)}"')
         width = target.vector_bytes * 8
         words.append(f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"')
     return " ".join(words)
+
+
+def _has_tiles(function: Function) -> bool:
+    """Whether a legalised kernel uses tile registers."""
+    return any(instruction.type == X86_AMX for instruction in function.instructions())
