@@ -1,0 +1,38 @@
+"""Random programs mean the same at every stage, and as machine code, on every target.
+
+`TLX_SEED=1000 TLX_PROGRAMS=500` runs other, or more, programs.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.semantics.harness import Job, check
+from tlx.native import cpu_flags, missing
+from tlx.target import find
+
+EMULATED = ("--emulate",)
+RUN_ONLY = ("--no-evaluate",)
+VECTORS = ("generic", "avx2", "avx512")
+JOBS = [
+    *(Job("small", target, 20, part) for target in VECTORS for part in range(2)),
+    *(Job("large", target, 5, part, RUN_ONLY) for target in VECTORS for part in range(2)),
+]
+EMULATED_JOBS = [
+    *(Job("tiles", "amx", 8, part, EMULATED) for part in range(3)),
+    Job("small", "amx", 8, 0, EMULATED),
+]
+
+
+@pytest.mark.parametrize("job", JOBS, ids=str)
+def test_vector_targets(job: Job) -> None:
+    lacking = missing(find(job.target), cpu_flags())
+    if lacking:
+        pytest.skip(f"this processor has no {', '.join(lacking)}")
+    check(job)
+
+
+@pytest.mark.parametrize("job", EMULATED_JOBS, ids=str)
+def test_emulated_amx(job: Job) -> None:
+    report = check(job)
+    assert report.tiled > 0

@@ -1,0 +1,322 @@
+"""Writes tensor programs: each method adds a line of IR and the numpy step that says what it does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.semantics.model import Buffer, Place, State, Step, compute, tensor_of, vector_of, window
+from tlx.intrinsics import lookup
+from tlx.ir.types import I8, Type
+from tlx.numpy_types import dtype_of
+from tlx.types import TensorType
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token of the program: its name with `%`, and what it stands for."""
+
+    name: str
+    type: TensorType
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A flattened vector of the program; its type says what the elements mean."""
+
+    name: str
+    type: TensorType
+
+    @property
+    def typed(self) -> str:
+        """As an operand."""
+        return f"{self.type.vector} {self.name}"
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A flattened vector that a loop carries: the phi, what it starts with, and what follows (set in the body)."""
+
+    phi: Vector
+    start: Vector
+    following: list[Vector]
+
+
+class Writer:
+    """A function in the making.
+
+    Args:
+        choose: Where spellings come from.
+        name: The function.
+        typed: Whether pointers have types.
+        suffixes: Whether names carry suffixes as prototypes mangle them.
+    """
+
+    def __init__(self, choose: random.Random, name: str, *, typed: bool, suffixes: bool) -> None:
+        self.random = choose
+        self.name = name
+        self.typed = typed
+        self.suffixes = suffixes
+        self.buffers: list[Buffer] = []
+        self.steps: list[Step] = []
+        self._parameters: list[str] = []
+        self._lines: list[str] = []
+        self._label = "entry"
+        self._index = ""
+        self._names = 0
+
+    @property
+    def text(self) -> str:
+        """The function's definition."""
+        body = "\n".join(self._lines)
+        return f"define void @{self.name}({', '.join(self._parameters)}) {{\nentry:\n{body}\n  ret void\n}}\n"
+
+    def chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    def line(self, text: str) -> None:
+        self._lines.append(f"  {text}")
+
+    def fresh(self, stem: str) -> str:
+        self._names += 1
+        return f"%{stem}{self._names}"
+
+    # Memory ------------------------------------------------------------------------------------------------------
+
+    def buffer(self, element: Type, count: int) -> Buffer:
+        """An array of its own, as one more parameter."""
+        made = Buffer(f"b{len(self.buffers)}", element, count)
+        self.buffers.append(made)
+        attributes = " noalias" if self.chance(0.5) else ""
+        self._parameters.append(f"{self._pointer_type(element)}{attributes} %{made.name}")
+        return made
+
+    def _pointer_type(self, element: object) -> str:
+        return f"{element}*" if self.typed else "ptr"
+
+    def _address(self, place: Place) -> str:
+        """The pointer to a place, without its type."""
+        base = f"%{place.buffer.name}"
+        if not place.start and not place.step:
+            return base
+        offset = str(place.start)
+        if place.step:
+            scaled, offset = self.fresh("s"), self.fresh("o")
+            self.line(f"{scaled} = mul i64 {self._index}, {place.step}")
+            self.line(f"{offset} = add i64 {scaled}, {place.start}")
+        element = place.buffer.element
+        pointer = self.fresh("p")
+        self.line(f"{pointer} = getelementptr {element}, {self._pointer_type(element)} {base}, i64 {offset}")
+        return pointer
+
+    def _tensor_pointer(self, place: Place, *, bare: bool) -> str:
+        """A pointer operand that says what the elements are; `bare` where the users of the token say it."""
+        element = place.buffer.element
+        address = self._address(place)
+        needed = not bare and (element == I8 or not self.typed)
+        attribute = f"elementtype({element}) " if needed else ""
+        return f"{self._pointer_type(element)} {attribute}{address}"
+
+    def _vector_pointer(self, place: Place, type_: TensorType) -> str:
+        address = self._address(place)
+        if not self.typed:
+            return f"ptr {address}"
+        cast = self.fresh("c")
+        self.line(f"{cast} = bitcast {type_.element}* {address} to {type_.vector}*")
+        return f"{type_.vector}* {cast}"
+
+    def _align(self, element: Type) -> str:
+        return f"align {dtype_of(element).itemsize}" if self.chance(0.7) else "align 1"
+
+    def load(self, place: Place, type_: TensorType, pitches: Sequence[int], *, bare: bool = False) -> Token:
+        """`llvm.tensor.load`."""
+        token = Token(self.fresh("t"), type_)
+        pointer = self._tensor_pointer(place, bare=bare)
+        self.line(f"{token.name} = call token {self._callee('load')}({pointer}, {self._type(type_)}, {dims(pitches)})")
+        kept = list(pitches)
+
+        def step(state: State) -> None:
+            state.tensors[token.name] = window(place.of(state), type_, kept).copy()
+
+        self.steps.append(step)
+        return token
+
+    def store(self, place: Place, token: Token, pitches: Sequence[int]) -> None:
+        """`llvm.tensor.store`."""
+        pointer = self._tensor_pointer(place, bare=self.chance(0.5))
+        operands = [f"token {token.name}", dims(pitches)]
+        if self.chance(0.2):
+            operands.reverse()
+        self.line(f"call void {self._callee('store')}({pointer}, {', '.join(operands)})")
+        kept = list(pitches)
+
+        def step(state: State) -> None:
+            window(place.of(state), token.type, kept)[...] = state.tensors[token.name]
+
+        self.steps.append(step)
+
+    def load_vector(self, place: Place, type_: TensorType) -> Vector:
+        """A plain load of a flattened vector."""
+        vector = Vector(self.fresh("v"), type_)
+        pointer = self._vector_pointer(place, type_)
+        self.line(f"{vector.name} = load {type_.vector}, {pointer}, {self._align(type_.element)}")
+
+        def step(state: State) -> None:
+            state.vectors[vector.typed] = place.of(state)[: type_.count].copy()
+
+        self.steps.append(step)
+        return vector
+
+    def store_vector(self, place: Place, vector: Vector) -> None:
+        """A plain store of a flattened vector."""
+        type_ = vector.type
+        pointer = self._vector_pointer(place, type_)
+        self.line(f"store {vector.typed}, {pointer}, {self._align(type_.element)}")
+
+        def step(state: State) -> None:
+            place.of(state)[: type_.count] = state.vectors[vector.typed]
+
+        self.steps.append(step)
+
+    # Tensors -----------------------------------------------------------------------------------------------------
+
+    def typeinfo(self, vector: Vector, type_: TensorType) -> Token:
+        """A token for a flattened vector, by either name."""
+        token = Token(self.fresh("t"), type_)
+        callee = "@llvm.vector.totensor" if self.chance(0.15) else self._callee("typeinfo")
+        self.line(f"{token.name} = call token {callee}({vector.typed}, {self._type(type_)})")
+
+        def step(state: State) -> None:
+            state.tensors[token.name] = tensor_of(state.vectors[vector.typed], type_)
+
+        self.steps.append(step)
+        return token
+
+    def typeinfo_of_pointer(self, place: Place, type_: TensorType) -> Token:
+        """A token for a flattened tensor in memory."""
+        token = Token(self.fresh("t"), type_)
+        pointer = self._vector_pointer(place, type_)
+        attribute = "byval" if self.typed or self.chance(0.5) else "elementtype"
+        kind, address = pointer.rsplit(" ", 1)
+        operand = f"{kind} {attribute}({type_.vector}) {address}"
+        self.line(f"{token.name} = call token {self._callee('typeinfo')}({operand}, {self._type(type_)})")
+
+        def step(state: State) -> None:
+            state.tensors[token.name] = tensor_of(place.of(state), type_)
+
+        self.steps.append(step)
+        return token
+
+    def operation(
+        self, name: str, tokens: Sequence[Token], result: TensorType, dims_: Sequence[tuple[int, ...]] = ()
+    ) -> Vector:
+        """Any intrinsic from tokens and constant vectors to a flattened vector."""
+        row = lookup(f"llvm.tensor.{name}")
+        assert row is not None
+        vector = Vector(self.fresh("r"), result)
+        operands = [f"token {token.name}" for token in tokens] + [dims(numbers) for numbers in dims_]
+        self.line(f"{vector.name} = call {result.vector} {self._callee(name)}({', '.join(operands)})")
+        names = [token.name for token in tokens]
+        kept = list(dims_)
+
+        def step(state: State) -> None:
+            arrays = [state.tensors[name] for name in names]
+            state.vectors[vector.typed] = vector_of(compute(row, arrays, kept, result.element), result)
+
+        self.steps.append(step)
+        return vector
+
+    def zeros(self, type_: TensorType) -> Vector:
+        """The constant `zeroinitializer`."""
+        vector = Vector("zeroinitializer", type_)
+
+        def step(state: State) -> None:
+            state.vectors[vector.typed] = np.zeros(type_.count, dtype_of(type_.element))
+
+        self.steps.append(step)
+        return vector
+
+    # Loops -------------------------------------------------------------------------------------------------------
+
+    def carry(self, start: Vector) -> Carried:
+        """A vector that the next loop carries; append its successor to `following` in the loop."""
+        return Carried(Vector(self.fresh("phi"), start.type), start, [])
+
+    @contextmanager
+    def loop(self, count: int, carried: Sequence[Carried] = ()) -> Generator[None]:
+        """A loop that runs `count` times, at least once; what is written inside is its body."""
+        before, head, done = self._label, self.fresh("loop")[1:], self.fresh("done")[1:]
+        index, outer_index, outer_steps = self.fresh("i"), self._index, self.steps
+        self.line(f"br label %{head}")
+        self._lines.append(f"{head}:")
+        at = len(self._lines)
+        self._label, self._index, self.steps = head, index, []
+        starts = _starting(carried)
+        yield
+        following = self.fresh("next")
+        self.line(f"{following} = add i64 {index}, 1")
+        again = self.fresh("again")
+        self.line(f"{again} = icmp ult i64 {following}, {count}")
+        self.line(f"br i1 {again}, label %{head}, label %{done}")
+        phis = [f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{self._label} ]"]
+        for c in carried:
+            ways = f"[ {c.start.name}, %{before} ], [ {c.following[0].name}, %{self._label} ]"
+            phis.append(f"  {c.phi.name} = phi {c.phi.type.vector} {ways}")
+        self._lines[at:at] = phis
+        self._lines.append(f"{done}:")
+        body, self.steps = self.steps, outer_steps
+        self._label, self._index = done, outer_index
+        self.steps.extend([starts, _repeated(count, body, carried)])
+
+    # Spelling ----------------------------------------------------------------------------------------------------
+
+    def _callee(self, name: str) -> str:
+        if name == "smma" and self.chance(0.3):
+            name = "mma"
+        suffix = self.random.choice(["", ".v2i32", ".p0.v2i32", ".v9f32.v3i32.v3i32"]) if self.suffixes else ""
+        return f"@llvm.tensor.{name}{suffix}"
+
+    def _type(self, type_: TensorType) -> str:
+        shown = [dims(type_.shape), dims(type_.layout), dims(type_.padding)]
+        if self.chance(0.3):
+            shown = [_shortest(text, numbers) for text, numbers in zip(shown, _parts(type_), strict=True)]
+        return ", ".join(shown)
+
+
+def dims(numbers: Sequence[int]) -> str:
+    """`<2 x i32> <i32 3, i32 4>`."""
+    return f"<{len(numbers)} x i32> <{', '.join(f'i32 {n}' for n in numbers)}>"
+
+
+def _parts(type_: TensorType) -> list[tuple[int, ...]]:
+    return [type_.shape, type_.layout, type_.padding]
+
+
+def _shortest(text: str, numbers: Sequence[int]) -> str:
+    return f"<{len(numbers)} x i32> zeroinitializer" if not any(numbers) else text
+
+
+def _starting(carried: Sequence[Carried]) -> Step:
+    def step(state: State) -> None:
+        for c in carried:
+            state.vectors[c.phi.typed] = state.vectors[c.start.typed]
+
+    return step
+
+
+def _repeated(count: int, body: Sequence[Step], carried: Sequence[Carried]) -> Step:
+    def step(state: State) -> None:
+        outer = state.index
+        for state.index in range(count):
+            for inner in body:
+                inner(state)
+            values = [state.vectors[c.following[0].typed] for c in carried]
+            for c, value in zip(carried, values, strict=True):
+                state.vectors[c.phi.typed] = value
+        state.index = outer
+
+    return step
