@@ -230,6 +230,26 @@ define void @f(ptr noalias %c, ptr noalias %a) {{
     assert "@llvm.memset" in lowered
 
 
+def test_zeros_of_a_padded_result_do_not_reach_an_operand() -> None:
+    """The store of the whole vector writes its padding: rows 8 apart, but 16 elements of 32 hold no data."""
+    text = """
+define void @f(ptr %a) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, DIMS, <2 x i32> zeroinitializer)
+  %v = call <32 x float> @llvm.tensor.tovector(token %x)
+  %c = getelementptr float, ptr %a, i64 -20
+  store <32 x float> %v, ptr %c
+  ret void
+}
+define void @g(ptr %a) {
+  %p = getelementptr float, ptr %a, i64 20
+  call void @f(ptr %p)
+  ret void
+}
+""".replace("DIMS", "<2 x i32> <i32 4, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 2, i32 4>")
+    text = text.replace("@f(", "@h(").replace("@g(", "@f(")
+    same(text, numbers(60))
+
+
 # Loops ---------------------------------------------------------------------------------------------------------------
 
 BIG = "<2 x i32> <i32 9, i32 9>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"

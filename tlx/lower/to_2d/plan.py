@@ -347,7 +347,9 @@ class Plan:
 
     def _obstacle(self, sink: Sink) -> str | None:
         """Why an operation cannot write straight to where its result is stored; None if it can."""
-        target = Range.of(sink.target)
+        assert sink.op.result is not None
+        written = _size(sink.op.result) if sink.fills else sink.target.reach
+        target = Range(sink.target.place.pointer, written)
         for index, view in enumerate(self.operands(sink.op)):
             if view is None or view.place.reading is None:
                 continue

@@ -146,7 +146,7 @@ class Rewriter:
     def _emit_late(self) -> None:
         for phi in self.late:
             self.b.debug = ""
-            if phi.value in self.plan.homes and self.plan.flats.kind(phi.value) == "phi":
+            if self.plan.flats.kind(phi.value) == "phi":
                 self._load_home(phi)
             else:
                 self._store_register(phi.value)
