@@ -1,0 +1,27 @@
+; In the assembly, a step of K is a broadcast for each row, a load for each register across, and a multiply-add for each
+; of the accumulators, which stay in registers; the kernel calls malloc and free only.
+; 
+;     MR broadcasts, NV loads, MR * NV multiply-adds, nothing on the stack
+;
+; REQUIRES: clang-19, host-x86_64
+; RUN: tlx-lower %s -o %t.ll --target=avx512
+; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
+; RUN: %python %S/../Inputs/loops.py %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
+;
+; CHECK: tlx.matmul.1024x1024x1024.f32.f32.f32: calls free malloc,
+; CHECK-NEXT: loop
+; CHECK-NEXT: vbroadcastss zmm [[#MR:]]
+; CHECK-NEXT: vmovups zmm [[#NV:]]
+; CHECK-NEXT: vfmadd231ps zmm [[#mul(MR,NV)]]
+; CHECK-NEXT: stack 0
+
+define void @f(ptr noalias %c, ptr %a, ptr %b) {
+  %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 1024, i32 1024>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 1024, i32 1024>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <1048576 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<1048576 x float> %m, <2 x i32> <i32 1024, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}

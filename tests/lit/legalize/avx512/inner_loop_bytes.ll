@@ -1,0 +1,27 @@
+; A step of four positions of K of bytes; the loop in front of it makes the column sums of B.
+;
+; REQUIRES: clang-19, host-x86_64
+; RUN: tlx-lower %s -o %t.ll --target=avx512
+; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
+; RUN: %python %S/../Inputs/loops.py %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
+;
+; CHECK: tlx.matmul.256x256x256.i8.i8.i32.ss: calls free malloc,
+; CHECK-NEXT: loop
+; CHECK-NEXT: vpdpbusd zmm {{[0-9]+}}
+; CHECK-NEXT: stack 0
+; CHECK-NEXT: loop
+; CHECK-NEXT: vmovdqu64 zmm [[#NV:]]
+; CHECK-NEXT: vpbroadcastd zmm [[#MR:]]
+; CHECK-NEXT: vpdpbusd zmm [[#mul(MR,NV)]]
+; CHECK-NEXT: stack 0
+
+define void @f(ptr noalias %c, ptr %a, ptr %b) {
+  %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <65536 x i32> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<65536 x i32> %m, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
