@@ -89,7 +89,7 @@ def _run_process(job: Job, seeds: range, folder: Path, report: Report) -> range:
     """Run programs in one process until it ends; what is left to do."""
     command = [sys.executable, "-m", "tests.semantics.worker", "--profile", job.profile, "--target", job.target]
     command += ["--seeds", f"{seeds.start}:{seeds.stop}", "--folder", str(folder), *job.flags]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryFile("w+") as errors:
         with subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True

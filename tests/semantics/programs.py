@@ -85,6 +85,7 @@ class Profile:
         forms: Names of the forms, as often as they shall come.
         unit: Positions that pitches and padding come in.
         functions: Functions of a module.
+        shapes: (M, N, K) of products; empty for any of the extents.
     """
 
     extents: tuple[int, ...]
@@ -94,22 +95,38 @@ class Profile:
     forms: tuple[str, ...]
     unit: int = 1
     functions: int = 6
+    shapes: tuple[tuple[int, int, int], ...] = ()
 
 
 _FORMS: Final = ("product",) * 5 + ("sums", "sums", "update", "chain", "batch", "transpose", "transpose", "copy")
 _PRODUCTS: Final = ("product",) * 4 + ("sums", "update", "chain")
 _SMALL: Final = (1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 16, 17, 23, 31, 32, 32, 33, 47, 48, 64, 64, 65, 97, 100)
+_SHAPES: Final = (
+    (1, 4096, 64),
+    (4096, 1, 31),
+    (1, 700, 4097),
+    (9, 7, 4097),
+    (100, 333, 700),
+    (513, 129, 511),
+    (1, 1, 1),
+)
 _LARGE: Final = (1, 16, 31, 64, 100, 127, 128, 129, 200, 211, 255, 256, 257, 320, 333, 400, 511, 512, 513, 600, 700)
 _TILES: Final = (1, 3, 16, 17, 31, 32, 32, 33, 48, 63, 64, 64, 65, 96, 100, 128, 128, 130, 192, 256)
 
 PROFILES: Final = {
     "small": Profile(_SMALL, 120_000, 8_000, (*FAMILIES * 3, *MIXED), _FORMS),
     "large": Profile((*_LARGE, 4096, 4097), 40_000_000, 2_000_000, (*FAMILIES * 3, *MIXED), _PRODUCTS, functions=3),
+    "shapes": Profile((1, 2, 33), 0, 0, FAMILIES, ("product", "product", "update"), functions=4, shapes=_SHAPES),
+    "loops": Profile(_SMALL, 60_000, 8_000, FAMILIES, ("sums", "sums", "batch", "product", "chain", "transpose")),
     "tiles": Profile(_TILES, 600_000, 40_000, TILED, _PRODUCTS, unit=4),
     "tiles-any": Profile(_TILES, 2_000_000, 80_000, TILED, _PRODUCTS),
     "tiles-large": Profile((*_LARGE, *_TILES, 4096, 4097), 60_000_000, 2_000_000, TILED, _PRODUCTS, functions=3),
 }
-"""Profiles by name. In `tiles` rows are apart by multiples of 4 bytes wherever tiles are loaded from them in place."""
+"""Profiles by name. `shapes` are the extreme ones.
+
+In `tiles` rows are apart by multiples of 4 bytes wherever tiles are loaded from them in place: LLVM's scalarisation of
+tile loads counts in words.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +239,8 @@ class _Maker(Writer):
         if not batch and self.chance(0.5):
             self._put(self._mma(self._kind(element), (m, n, k), (lhs, rhs, element)))
             return
-        a = self._token((*batch, m, k), lhs, bare=lhs == element)
-        b = self._token((*batch, k, n), rhs, bare=rhs == element)
+        a = self._token((*batch, m, k), lhs, bare=lhs == rhs == element)
+        b = self._token((*batch, k, n), rhs, bare=lhs == rhs)
         self._put(self.operation("matmul", [a, b], self._result("matmul", (a, b), element)))
 
     def update(self) -> None:
@@ -334,6 +351,8 @@ class _Maker(Writer):
 
     def _extents(self, *, batched: bool = True) -> tuple[tuple[int, ...], int, int, int]:
         """Batch, M, N and K of a product, within the profile's work and room."""
+        if self.profile.shapes:
+            return (), *self.random.choice(self.profile.shapes)
         while True:
             batch = self.random.choice([(), (), (), (2,), (3,), (1,), (2, 3), (3, 1)]) if batched else ()
             m, n, k = (self.random.choice(self.profile.extents) for _ in range(3))
@@ -445,8 +464,11 @@ class _Maker(Writer):
         lhs, rhs, element = family
         if acc is None:
             zero = TensorType.dense(element, (m, n))
-            acc = self.typeinfo(self.zeros(zero), zero) if self.chance(0.15) else self._token((m, n), element)
-        tokens = [acc, self._token((m, k), lhs), self._token((k, n), rhs)]
+            acc = (
+                self.typeinfo(self.zeros(zero), zero) if self.chance(0.15) else self._token((m, n), element, bare=True)
+            )
+        a = self._token((m, k), lhs, bare=lhs == rhs == element)
+        tokens = [acc, a, self._token((k, n), rhs, bare=lhs == rhs)]
         return self.operation(kind, tokens, self._result(kind, tokens, element))
 
     def _retyped(self, type_: TensorType) -> Token:

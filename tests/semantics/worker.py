@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import time
 import traceback
@@ -24,7 +25,7 @@ import numpy as np
 import tlx
 from tests.semantics.guarded import GuardedArray
 from tests.semantics.model import difference
-from tests.semantics.programs import Function, Program, program
+from tests.semantics.programs import Function, Program, canonical, program
 from tlx.evaluate import Machine
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
@@ -51,12 +52,14 @@ class Check:
         target: The target's name.
         emulate: Run matrix instructions by LLVM's scalarisation of them.
         evaluate: Evaluate the stages too.
+        optimise: Let LLVM's own `opt` optimise the input before it is lowered: the program to call.
     """
 
     profile: str
     target: str
     emulate: bool
     evaluate: bool
+    optimise: str | None = None
 
     def target_for(self, seed: int) -> Target:
         """The target: every other time with all features that this machine has beyond the target's, or tiny caches."""
@@ -86,6 +89,8 @@ def check_program(check: Check, seed: int, only: int | None = None) -> Counts:
         TlxError: It cannot be lowered or run.
     """
     made = program(check.profile, seed, only)
+    if check.optimise:
+        made = replace(made, text=_optimised(made.text, check.optimise))
     _say(file=str(_saved(check, seed, made)))
     target = check.target_for(seed)
     if check.evaluate:
@@ -100,6 +105,14 @@ def check_program(check: Check, seed: int, only: int | None = None) -> Counts:
             _say(call=function.name, guard="behind" if at_end else "in front")
             _run(compiled[function.name], function, before, after, at_end=at_end)
     return Counts(len(made.functions), _tiled(compiled.lowered))
+
+
+def _optimised(text: str, opt: str) -> str:
+    """What LLVM's pipeline leaves of a module; its tensor operations are still there."""
+    done = subprocess.run([opt, "-O2", "-S"], input=canonical(text), text=True, capture_output=True, check=False)
+    if done.returncode:
+        raise MismatchError(f"{opt} refuses the program: {done.stderr}")
+    return done.stdout
 
 
 def _tiled(text: str) -> int:
@@ -163,6 +176,7 @@ def _saved(check: Check, seed: int, made: Program) -> Path:
 def reproduction(check: Check, seed: int) -> str:
     """The command that checks one program."""
     flags = (" --emulate" if check.emulate else "") + ("" if check.evaluate else " --no-evaluate")
+    flags += f" --optimise {check.optimise}" if check.optimise else ""
     seeds = f"--seeds {seed}:{seed + 1}"
     return f"python -m tests.semantics.worker --profile {check.profile} --target {check.target} {seeds}{flags}"
 
@@ -181,11 +195,12 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--folder", default=".", help="where programs are written")
     parser.add_argument("--emulate", action="store_true", help="emulate matrix instructions")
     parser.add_argument("--no-evaluate", dest="evaluate", action="store_false", help="run machine code only")
+    parser.add_argument("--optimise", metavar="OPT", help="run this program's -O2 over the input first")
     return parser.parse_args()
 
 
 def main() -> None:
-    check = Check(_arguments.profile, _arguments.target, _arguments.emulate, _arguments.evaluate)
+    check = Check(_arguments.profile, _arguments.target, _arguments.emulate, _arguments.evaluate, _arguments.optimise)
     first, last = map(int, _arguments.seeds.split(":"))
     for seed in range(first, last):
         _say(start=seed)

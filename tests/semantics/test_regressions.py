@@ -1,0 +1,67 @@
+"""Programs that once went wrong, as small as they could be made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tlx
+from tlx.evaluate import Machine
+from tlx.ir.reader import parse
+from tlx.ir.types import X86_AMX
+from tlx.pipeline import Options, lower
+
+BATCH_INNERMOST = """
+define void @NAME(ptr noalias %c, ptr noalias %a, ptr noalias %b) {
+  %x = call token @llvm.tensor.load(ptr elementtype(double) %a, <3 x i32> <i32 40, i32 40, i32 2>,
+                                    <3 x i32> <i32 1, i32 2, i32 0>,
+                                    <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(double) %b, <3 x i32> <i32 2, i32 40, i32 40>,
+                                    <3 x i32> <i32 0, i32 1, i32 2>,
+                                    <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+  %m = call <3200 x double> @llvm.tensor.matmul(token %x, token %y)
+  store <3200 x double> %m, ptr %c
+  ret void
+}
+"""
+
+
+def test_two_functions_with_heap_buffers() -> None:
+    """The second function found the first one's `malloc` declared without parameters."""
+    text = BATCH_INNERMOST.replace("NAME", "f") + BATCH_INNERMOST.replace("NAME", "g")
+    module = lower(parse(text), "generic", options=Options(stop_after="to-2d"))
+    generator = np.random.default_rng(3)
+    a = generator.integers(-9, 10, (40, 40, 2)).astype(np.float64)
+    b = generator.integers(-9, 10, (2, 40, 40)).astype(np.float64)
+    c = np.zeros((2, 40, 40))
+    for name in ("f", "g"):
+        c[:] = np.nan
+        Machine(module).call(name, c, a, b)
+        np.testing.assert_array_equal(c, np.moveaxis(a, 2, 0) @ b)
+
+
+@pytest.mark.parametrize("element", ["double", "bfloat"])
+def test_only_tile_kernels_are_optnone(element: str) -> None:
+    """LLVM cannot generate code for some vector code in optnone functions; scalarised tiles need it."""
+    text = f"""
+define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {{
+  %x = call token @llvm.tensor.load(ptr elementtype({element}) %a, <2 x i32> <i32 32, i32 64>, <2 x i32> <i32 0, i32 1>,
+                                    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype({element}) %b, <2 x i32> <i32 64, i32 32>, <2 x i32> <i32 0, i32 1>,
+                                    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <1024 x {element}> @llvm.tensor.matmul(token %x, token %y)
+  store <1024 x {element}> %m, ptr %c
+  ret void
+}}
+"""
+    module = lower(parse(text), "amx", options=Options(emulate_matrix=True))
+    for function in module.functions:
+        tiled = any(instruction.type == X86_AMX for instruction in function.instructions())
+        assert ("optnone" in function.signature.attributes) == tiled, function.name
+
+
+def test_amx_module_with_permission_compiles() -> None:
+    """The call in the constructor had no callee, on which the judgement of stage 3 stumbled."""
+    text = BATCH_INNERMOST.replace("NAME", "f").replace("double", "bfloat")
+    compiled = tlx.compile(text, "amx", opt_level=0, options=Options(emulate_matrix=True))
+    assert "tlx.amx.permission" in compiled.lowered
