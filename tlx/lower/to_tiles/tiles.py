@@ -62,4 +62,4 @@ def new_kernel(module: Module, target: Target, stem: str, parameters: Sequence[t
     name = module.global_names.fresh(stem)
     spelled = [(module.pointer_to(element), attributes, parameter) for parameter, element, attributes in parameters]
     features = f' "target-features"="{",".join(target.features)}"' if target.features else ""
-    return new_function(module, name, spelled, f'nounwind "{KERNEL}"="tiles"{features}')
+    return new_function(module, name, spelled, f'nounwind noinline "{KERNEL}"="tiles"{features}')

@@ -4,7 +4,7 @@
 
 ; CHECK-LABEL: define void @f(ptr noalias %c, ptr %a, ptr %b) {
 ; CHECK-NEXT: call void @tlx.matmul.8x16x4.f32.f32.f32(ptr %c, ptr %a, ptr %b, ptr %c)
-; CHECK-LABEL: define internal void @tlx.matmul.8x16x4.f32.f32.f32(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.8x16x4.f32.f32.f32(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:
 ; CHECK-NEXT: %[[C_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %acc, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT: %[[C_OLD:.*]] = call <128 x float> @llvm.tensor.tovector.v128f32(token %[[C_1]])

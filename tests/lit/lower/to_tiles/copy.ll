@@ -6,7 +6,7 @@
 
 ; CHECK-LABEL: define void @f(ptr noalias %to, ptr %from) {
 ; CHECK-NEXT: call void @tlx.copy.5x37.f32(ptr %to, ptr %from)
-; CHECK-LABEL: define internal void @tlx.copy.5x37.f32(ptr %to, ptr %from) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.copy.5x37.f32(ptr %to, ptr %from) nounwind noinline "tlx-stage"="tiles" {
 ; CHECK-NEXT: entry:
 ; CHECK-NEXT: br label %i.loop
 ; CHECK: i.loop:

@@ -2,7 +2,7 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 
-; CHECK-LABEL: define internal void @tlx.matmul.8x32x16.i8.i8.i32.us(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.8x32x16.i8.i8.i32.us(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:
 ; CHECK-NOT: xor
 ; CHECK: %[[ACC_1:.*]] = call token @llvm.tensor.typeinfo.v256i32.v2i32(<256 x i32> %{{.*}}, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
@@ -14,7 +14,7 @@
 ; CHECK-NEXT: %[[B_FLAT:.*]] = call <128 x i8> @llvm.tensor.reshape.permute.v128i8.v3i32.v2i32(token %[[B_VNNI_1]], <3 x i32> <i32 0, i32 2, i32 1>, <2 x i32> <i32 4, i32 32>)
 ; CHECK-NEXT: %[[B_2:.*]] = call token @llvm.tensor.typeinfo.v128i8.v2i32(<128 x i8> %[[B_FLAT]], <2 x i32> <i32 4, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: %{{.*}} = call <256 x i32> @llvm.tensor.usmma.v256i32(token %[[ACC_1]], token %[[A_1]], token %[[B_2]])
-; CHECK-LABEL: define internal void @tlx.matmul.8x32x16.i8.i8.i32.su(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.8x32x16.i8.i8.i32.su(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:
 ; CHECK-NOT: xor
 ; CHECK: %[[ACC_1:.*]] = call token @llvm.tensor.typeinfo.v256i32.v2i32(<256 x i32> %{{.*}}, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)

@@ -8,7 +8,7 @@
 ; CHECK-LABEL: define void @f(ptr noalias %c, ptr %a, ptr %b) {
 ; CHECK-NEXT: call void @tlx.matmul.8x32x16.f32.f32.f32(ptr %c, ptr %a, ptr %b)
 ; CHECK-NEXT: ret void
-; CHECK-LABEL: define internal void @tlx.matmul.8x32x16.f32.f32.f32(ptr noalias %c, ptr %a, ptr %b) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.8x32x16.f32.f32.f32(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:
 ; CHECK-NEXT: br label %k.loop
 ; CHECK: k.loop:

@@ -3,7 +3,7 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --stop-after=to-tiles | FileCheck %s
 
-; CHECK-LABEL: define internal void @tlx.matmul.64x64x128.bf16.bf16.f32(ptr noalias %c, ptr %a, ptr %b) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.64x64x128.bf16.bf16.f32(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma,+amx-tile,+amx-bf16,+amx-int8" {
 ; CHECK-NEXT: entry:
 ; CHECK-NEXT: %{{.*}} = alloca [16384 x i8], align 64
 ; CHECK: ic.loop:

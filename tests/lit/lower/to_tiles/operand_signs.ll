@@ -2,10 +2,10 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --stop-after=to-tiles | FileCheck %s
 
-; CHECK-LABEL: define internal void @tlx.matmul.8x16x16.i16.i16.i32.us(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.8x16x16.i16.i16.i32.us(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind noinline "tlx-stage"="tiles" {
 ; CHECK: sext <{{[0-9]+}} x i16> %b.rows
 ; CHECK: zext <{{[0-9]+}} x i16> %a.row
-; CHECK-LABEL: define internal void @tlx.matmul.8x16x16.i16.i16.i32.su(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.8x16x16.i16.i16.i32.su(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind noinline "tlx-stage"="tiles" {
 ; CHECK: zext <{{[0-9]+}} x i16> %b.rows
 ; CHECK: sext <{{[0-9]+}} x i16> %a.row
 

@@ -3,7 +3,7 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 
-; CHECK-LABEL: define internal void @tlx.matmul.32x1024x1024.f32.f32.f32(ptr noalias %c, ptr %a, ptr %b) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.32x1024x1024.f32.f32.f32(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:
 ; CHECK-NEXT: %[[SCRATCH_HEAP:.*]] = call ptr @malloc(i64 3932224)
 ; CHECK-NEXT: %[[T:.*]] = icmp eq ptr %[[SCRATCH_HEAP]], null

@@ -2,11 +2,11 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --stop-after=to-tiles | FileCheck %s
 
-; CHECK-LABEL: define internal void @tlx.matmul.2x8x3.bf16.bf16.bf16(ptr noalias %c, ptr %a, ptr %b) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.2x8x3.bf16.bf16.bf16(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" {
 ; CHECK: %[[SUM:.*]] = call <16 x float> @llvm.tensor.smma.
 ; CHECK: %[[C:.*]] = fptrunc <16 x float> %[[SUM]] to <16 x bfloat>
 ; CHECK-NEXT: %{{.*}} = call token @llvm.tensor.typeinfo.v16bf16.v2i32(<16 x bfloat> %[[C]],
-; CHECK-LABEL: define internal void @tlx.matmul.2x8x3.i8.i8.i16.ss(ptr noalias %c, ptr %a, ptr %b) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.2x8x3.i8.i8.i16.ss(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" {
 ; CHECK: %[[SUM:.*]] = call <16 x i32> @llvm.tensor.smma.
 ; CHECK: %[[C:.*]] = trunc <16 x i32> %[[SUM]] to <16 x i16>
 ; CHECK-NEXT: %{{.*}} = call token @llvm.tensor.typeinfo.v16i16.v2i32(<16 x i16> %[[C]],

@@ -2,12 +2,12 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 
-; CHECK-LABEL: define internal void @tlx.matmul.8x32x256.bf16.bf16.f32(ptr noalias %c, ptr %a, ptr %b) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.8x32x256.bf16.bf16.f32(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:
 ; CHECK-NEXT: %{{.*}} = alloca [16384 x i8], align 64
 ; CHECK-NOT: @malloc
 ; CHECK-NOT: @free
-; CHECK-LABEL: define internal void @tlx.matmul.8x32x514.bf16.bf16.f32(ptr noalias %c, ptr %a, ptr %b) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.8x32x514.bf16.bf16.f32(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:
 ; CHECK-NEXT: %{{.*}} = call ptr @malloc(i64 32960)
 

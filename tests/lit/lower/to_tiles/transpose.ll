@@ -6,7 +6,7 @@
 
 ; CHECK-LABEL: define void @f(ptr noalias %to, ptr %from) {
 ; CHECK-NEXT: call void @tlx.transpose.10x7.f32(ptr %to, ptr %from)
-; CHECK-LABEL: define internal void @tlx.transpose.10x7.f32(ptr %to, ptr %from) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.transpose.10x7.f32(ptr %to, ptr %from) nounwind noinline "tlx-stage"="tiles" {
 ; CHECK: %[[X:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %{{.*}}, <2 x i32> <i32 4, i32 4>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 7>)
 ; CHECK-NEXT: %[[X_ROWS:.*]] = call <16 x float> @llvm.tensor.transpose.v16f32.v2i32(token %[[X]], <2 x i32> <i32 0, i32 1>)
 ; CHECK-NEXT: %[[T_3:.*]] = getelementptr inbounds float, ptr %to, i64 %{{.*}}

@@ -4,7 +4,7 @@
 
 ; CHECK-LABEL: define void @f(float* noalias %c, bfloat* %a, bfloat* %b) {
 ; CHECK-NEXT: call void @tlx.matmul.8x32x6.bf16.bf16.f32(float* %c, bfloat* %a, bfloat* %b)
-; CHECK-LABEL: define internal void @tlx.matmul.8x32x6.bf16.bf16.f32(float* noalias %c, bfloat* %a, bfloat* %b) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.8x32x6.bf16.bf16.f32(float* noalias %c, bfloat* %a, bfloat* %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:
 ; CHECK-NEXT: %{{.*}} = alloca [384 x i8], align 64
 ; CHECK: %[[B_1:.*]] = call token @llvm.tensor.load.p0bf16.v2i32(bfloat* %{{.*}}, <2 x i32> <i32 2, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)

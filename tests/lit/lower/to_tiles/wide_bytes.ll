@@ -3,10 +3,10 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 
-; CHECK-LABEL: define internal void @tlx.matmul.2x8x32.i8.i8.i64.ss(ptr noalias %c, ptr %a, ptr %b) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.2x8x32.i8.i8.i64.ss(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK: %[[SUM:.*]] = call <{{[0-9]+}} x i32> @llvm.tensor.usmma.{{.*}}(token %acc
 ; CHECK: sext <{{[0-9]+}} x i32> %[[SUM]] to
-; CHECK-LABEL: define internal void @tlx.matmul.2x8x33028.i8.i8.i64.ss(ptr noalias %c, ptr %a, ptr %b) nounwind "tlx-stage"="tiles"{{.*}} {
+; CHECK-LABEL: define internal void @tlx.matmul.2x8x33028.i8.i8.i64.ss(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK: %[[SUM:.*]] = call <16 x i64> @llvm.tensor.smma.
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
