@@ -291,6 +291,32 @@ exit:
     assert "%new.buf" in lowered
 
 
+def test_start_of_a_loop_is_used_in_it() -> None:
+    """%first starts %p and is read in every round, when the buffer of %p already holds something else."""
+    text = f"""
+define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c, i32 %n) {{
+entry:
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, {BIG}, {DENSE})
+  %first = call <81 x float> @llvm.tensor.matmul(token %x, token %x)
+  %other = load <81 x float>, ptr %b
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %i2, %loop ]
+  %p = phi <81 x float> [ %first, %entry ], [ %other, %loop ]
+  %t = call token @llvm.tensor.typeinfo(<81 x float> %p, {BIG})
+  %u = call token @llvm.tensor.typeinfo(<81 x float> %first, {BIG})
+  %m = call <81 x float> @llvm.tensor.smma(token %t, token %u, token %x)
+  store <81 x float> %m, ptr %c
+  %i2 = add i32 %i, 1
+  %again = icmp slt i32 %i2, %n
+  br i1 %again, label %loop, label %exit
+exit:
+  ret void
+}}
+"""
+    same(text, numbers(9, 9), numbers(9, 9) + 1, numbers(9, 9), 3)
+
+
 def accumulation(operands: str, exit_phi: str = "") -> str:
     return f"""
 define void @f(ptr noalias %a, ptr noalias %c, i32 %n) {{
