@@ -419,8 +419,11 @@ class Cursor:
             if self.accept(")"):
                 break
             self.expect(",")
-            if self.token.kind == "number" and opcode.text in ("extractvalue", "insertvalue"):
+            while self.token.kind == "number" and opcode.text in ("extractvalue", "insertvalue"):
                 self.next()
+                self.accept(",")
+            if self.accept(")"):
+                break
         spelling = self.source.text[opcode.start : self.previous_end]
         return ConstExpr(type_, opcode.text, tuple(operands), spelling, source_type)
 

@@ -54,6 +54,7 @@ class _Parsed:
     predicate: str = ""
     indices: tuple[int, ...] = ()
     arg_attributes: tuple[str, ...] = ()
+    align: int | None = None
     trailer_at: int | None = None
 
 
@@ -94,6 +95,7 @@ def parse_instruction(
         parsed.type = PointerType(parsed.source_type, parsed.type.addrspace)
     trailer_at = cursor.previous_end if parsed.trailer_at is None else parsed.trailer_at
     align = _skip_trailer(cursor)
+    align = parsed.align if parsed.align is not None else align
     end = cursor.previous_end
     text = cursor.source.text
     return Instruction(
@@ -286,19 +288,17 @@ def _insert_value(c: Cursor, p: _Parsed, _opcode: str, _t: _Types) -> None:
 
 def _alloca(c: Cursor, p: _Parsed, _opcode: str, _t: _Types) -> None:
     p.source_type = c.type()
-    space = 0
-    while c.at(","):
+    if c.at(",") and not c.at("align", 1) and not c.at("addrspace", 1) and c.tokens[c.index + 1].kind != "meta":
         c.next()
-        if c.at("align"):
-            c.index -= 1
-            break
-        if c.at("addrspace"):
-            space = c.addrspace()
-        elif c.token.kind == "meta":
-            c.index -= 1
-            break
+        p.operands.append(c.operand())
+    p.trailer_at = c.previous_end
+    space = 0
+    while c.at(",") and (c.at("align", 1) or c.at("addrspace", 1)):
+        c.next()
+        if c.accept("align"):
+            p.align = c.integer()
         else:
-            p.operands.append(c.operand())
+            space = c.addrspace()
     p.type = PointerType(None, space)
 
 
@@ -357,8 +357,6 @@ def _call(c: Cursor, p: _Parsed, opcode: str, _t: _Types) -> None:
     written = c.type()
     p.operands.append(c.operand(written))
     _arguments(c, p)
-    if isinstance(written, PointerType) and isinstance(written.pointee, FunctionType):
-        written = written.pointee
     if isinstance(written, FunctionType):
         p.source_type = written
         p.type = written.result

@@ -35,6 +35,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 _KINDS: Final = ("", *_TOKEN.groupindex)
+_END: Final = _TOKEN.groupindex["end"]
 _BLANK: Final = re.compile(r"(?:[ \t\r\n\f\v]+|;[^\n]*)*+")
 
 
@@ -66,10 +67,10 @@ def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Tok
             break
         group = found.lastindex or 0
         append(Token(_KINDS[group], found[group], found.start(group)))
+        if group == _END:
+            return tokens
         position = found.end()
-    if not tokens or tokens[-1].kind != "end":
-        raise _no_token(source, position, stop)
-    return tokens
+    raise _no_token(source, position, stop)
 
 
 class LazyTokens:

@@ -6,6 +6,7 @@ instructions only where the caller wants it (`wanted`); all else stays text.
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable
 from typing import Final
@@ -46,7 +47,14 @@ def parse(text: str, filename: str = "<string>", wanted: Callable[[str], bool] |
     Raises:
         ParseError: The text is not LLVM assembly; only what is parsed is looked at closely.
     """
-    return _Reader(Source(filename, text), wanted or has_tensors).module()
+    reader = _Reader(Source(filename, text), wanted or has_tensors)
+    collects = gc.isenabled()
+    gc.disable()  # nothing that is made here is garbage; looking for it takes as long as reading
+    try:
+        return reader.module()
+    finally:
+        if collects:
+            gc.enable()
 
 
 def has_tensors(text: str) -> bool:
@@ -191,7 +199,7 @@ def _body_start(source: Source, start: int) -> int:
     """
     found = _TO_FIRST_BRACE.match(source.text, start)
     header = found.group() if found else ""
-    closed = "@" in header and header.count("(") == header.count(")") > 0
+    closed = "@" in header and "\n" not in header and header.count("(") == header.count(")") > 0
     if closed and "prefix" not in header and "prologue" not in header:
         return start + len(header) - 1
     cursor = Cursor(source, LazyTokens(source, start))
