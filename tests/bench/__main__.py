@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -9,6 +10,8 @@ import click
 from tests.bench import machine
 from tlx.diagnostics import TlxError
 from tlx.native import cpu_flags
+
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "tlx-bench"
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -38,6 +41,16 @@ def main(
         raise click.ClickException(error.message) from None
     except ValueError as error:
         raise click.ClickException(str(error)) from None
+
+
+@main.command()
+@click.option("--cache", default=_CACHE, type=click.Path(path_type=Path), help="Where sources and IR are kept.")
+@click.option("--lines", default=100_000, help="Lines of LLVM IR to read at least.")
+def roundtrip(cache: Path, lines: int) -> None:
+    """Read and write LLVM IR that clang 14 and 19 make of packages from PyPI: losslessness, time, memory."""
+    from tests.bench import roundtrip as bench
+
+    raise SystemExit(bench.run(cache, lines))
 
 
 @main.command(name="compile")

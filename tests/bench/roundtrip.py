@@ -1,0 +1,200 @@
+"""Real LLVM IR through TLX: is it lossless, how long does it take, how much memory?
+
+For each file: reading and writing it gives the same bytes, with no function parsed to instructions and with all
+of them; `tlx-lower`, which has nothing to do, takes at most twice the time of `opt -S` doing nothing; and for files of
+more than 20 MB it takes at most six times the file's size in memory, LLVM's process (the judge) not counted.
+
+Times are processor time of a program and its children, so that other programs on the machine matter less.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.bench.sources import Text, texts
+from tlx.ir.reader import parse
+
+_TOOL: Final = str(Path(sys.executable).with_name("tlx-lower"))
+_OPTS: Final = ("opt-19", "/usr/lib/llvm-19/bin/opt", "opt")
+_TIME_BAR: Final = 2.0
+_MEMORY_BAR: Final = 6.0
+_LARGE: Final = 20_000_000
+_SAMPLE_S: Final = 0.004
+_RUNS: Final = 3
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a program used.
+
+    Attributes:
+        cpu: Seconds of processor time, its children's included.
+        wall: Seconds that passed.
+        own: Its own peak memory in bytes.
+        family: Peak of the sum over it and its children.
+    """
+
+    cpu: float
+    wall: float
+    own: int
+    family: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """The figures of a file; `lossless` and `parsed` are the two ways of reading it."""
+
+    text: Text
+    size: int
+    lines: int
+    lossless: bool
+    parsed: bool
+    parse_seconds: float
+    ours: Usage
+    opt: Usage
+
+    @property
+    def failures(self) -> list[str]:
+        """The bars that the file missed."""
+        bars = {
+            "reading it loses something": not self.lossless,
+            "reading it to instructions loses something": not self.parsed,
+            "time": self.ours.wall > _TIME_BAR * self.opt.wall,
+            "memory": self.size > _LARGE and self.ours.own > _MEMORY_BAR * self.size,
+        }
+        return [f"{self.text.name}: {bar}" for bar, missed in bars.items() if missed]
+
+    def line(self) -> str:
+        """A line of the table."""
+        return (
+            f"{self.text.name:38} {self.lines:8} {self.size / 1e6:6.1f} {self.lossless!s:>5} {self.parsed!s:>6} "
+            f"{self.lines / self.parse_seconds / 1e3:7.0f} {self.ours.wall:6.2f} {self.opt.wall:6.2f} "
+            f"{self.ours.wall / self.opt.wall:5.2f} {self.ours.cpu / self.opt.cpu:5.2f} "
+            f"{self.ours.own / self.size:6.1f} {self.ours.family / self.size:6.1f} {self.opt.own / self.size:6.1f}"
+        )
+
+
+def run(cache: Path, lines: int) -> int:
+    """Measure and print; gives the exit status: 0 where all bars are met."""
+    opt = next((path for name in _OPTS if (path := shutil.which(name))), None)
+    if opt is None:
+        print("opt was not found", file=sys.stderr)
+        return 1
+    cache.mkdir(parents=True, exist_ok=True)
+    found = texts(cache)
+    print(f"{'':38} {'':8} {'':6} {'lossless':>12} {'parsed':>7} {'wall, s':>13} {'ratio':>11} {'memory / size':>20}")
+    print(
+        f"{'file':38} {'lines':>8} {'MB':>6} {'text':>5} {'instr.':>6} {'klines/s':>7} {'tlx':>5} {'opt':>6} "
+        f"{'wall':>5} {'cpu':>5} {'tlx':>6} {'+LLVM':>6} {'opt':>6}"
+    )
+    rows: list[Row] = []
+    for text in found:
+        rows.append(_measured(text, opt))
+        print(rows[-1].line(), flush=True)
+    return _summary(rows, lines)
+
+
+def _summary(rows: list[Row], lines: int) -> int:
+    total = sum(row.lines for row in rows)
+    size = sum(row.size for row in rows)
+    ours, opts = sum(row.ours.wall for row in rows), sum(row.opt.wall for row in rows)
+    lossless = sum(row.lossless and row.parsed for row in rows)
+    print(f"\n{total:,} lines, {size / 1e6:.0f} MB in {len(rows)} files; {lossless} of them come out byte for byte.")
+    print(f"All files: {ours / opts:.2f} times the time of opt.")
+    failures = [failure for row in rows for failure in row.failures]
+    if total < lines:
+        failures.append(f"{total} lines are fewer than the {lines} asked for")
+    for failure in failures:
+        print(f"missed: {failure}")
+    return int(bool(failures))
+
+
+def _measured(text: Text, opt: str) -> Row:
+    contents = text.path.read_bytes().decode()
+    lossless = str(parse(contents, text.name)) == contents
+    start = time.perf_counter()
+    module = parse(contents, text.name, wanted=lambda _text: True)
+    seconds = time.perf_counter() - start
+    parsed = str(module) == contents
+    del module
+    with tempfile.TemporaryDirectory() as folder:
+        output = str(Path(folder) / "out.ll")
+        ours = _best([_TOOL, str(text.path), "-o", output])
+        lossless = lossless and Path(output).read_bytes() == text.path.read_bytes()
+        opts = _best([opt, "-S", str(text.path), "-o", output])
+    size = text.path.stat().st_size
+    return Row(text, size, contents.count("\n"), lossless, parsed, seconds, ours, opts)
+
+
+def _best(command: list[str]) -> Usage:
+    """The fastest of a few runs, with the largest memory of all."""
+    runs = [_usage(command) for _ in range(_RUNS)]
+    fastest = min(runs, key=lambda usage: usage.wall)
+    return Usage(fastest.cpu, fastest.wall, max(r.own for r in runs), max(r.family for r in runs))
+
+
+def _usage(command: list[str]) -> Usage:
+    before = os.times()
+    start = time.perf_counter()
+    process = subprocess.Popen(command)
+    watch = _Watch(process.pid)
+    watch.start()
+    status = process.wait()
+    wall = time.perf_counter() - start
+    watch.stop()
+    after = os.times()
+    if status:
+        raise subprocess.CalledProcessError(status, command)
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return Usage(cpu, wall, watch.own, watch.family)
+
+
+class _Watch(threading.Thread):
+    """Looks at the memory of a process and its children, again and again.
+
+    Attributes:
+        own: Most bytes that the process had.
+        family: Most bytes that it and its children had together.
+    """
+
+    def __init__(self, process: int) -> None:
+        super().__init__(daemon=True)
+        self._process = process
+        self._ended = threading.Event()
+        self.own = 0
+        self.family = 0
+
+    def run(self) -> None:
+        """Look until told to stop."""
+        while not self._ended.wait(_SAMPLE_S):
+            children = Path(f"/proc/{self._process}/task/{self._process}/children")
+            try:
+                numbers = children.read_text().split()
+            except OSError:
+                continue
+            own = _bytes(self._process, "VmHWM")
+            self.own = max(self.own, own)
+            now = _bytes(self._process, "VmRSS") + sum(_bytes(int(n), "VmRSS") for n in numbers)
+            self.family = max(self.family, now)
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._ended.set()
+        self.join()
+
+
+def _bytes(process: int, what: str) -> int:
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(f"{what}:")), 0)
