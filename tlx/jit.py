@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tlx.calls import Call, by_value, unsupported
 from tlx.codegen import emit
 from tlx.diagnostics import UsageError
+from tlx.ir.constructors import called_by
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
 from tlx.ir.types import I1, VOID, Type, VectorType
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from tlx.target import Target
 
 _PREFIX: Final = "tlx.call."
+_START: Final = "tlx.start"
 _INHERITED: Final = ("target-cpu", "target-features")
 
 
@@ -146,12 +148,13 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     lowered = lower(parse(text, name), target, options=options)
     refused = {p.name: error for p in found.values() if (error := unsupported(p))}
     wrapped = [p for p in found.values() if p.name not in refused and _needs_wrapper(p)]
-    code = str(lowered) + "".join(_wrapper(p, lowered) for p in wrapped)
+    code = called_by(str(lowered) + "".join(_wrapper(p, lowered) for p in wrapped), _START)
     image = emit(code, "obj", opt_level, options.cpu, ",".join(options.attrs), emulate_matrix=options.emulate_matrix)
     exported = {name for name, defined in symbols(image) if defined}
     code_of = {p.name: _PREFIX + p.name if p in wrapped else p.name for p in found.values() if p.name not in refused}
     code_of = {name: symbol for name, symbol in code_of.items() if symbol in exported}
-    library = Library(image, list(code_of.values()), libraries)
+    start = _START if _START in exported else None
+    library = Library(image, list(code_of.values()), libraries, start)
     functions = {
         name: Call(found[name], library.address(symbol), through_memory=symbol != name, keep=library)
         for name, symbol in code_of.items()

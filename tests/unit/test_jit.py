@@ -21,10 +21,18 @@ from tlx.signatures import prototypes
 
 PLAIN = """
 @ready = global i32 0
-@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 65535, ptr @start, ptr null }]
+@llvm.global_ctors = appending global [2 x { i32, ptr, ptr }] [
+  { i32, ptr, ptr } { i32 65535, ptr @start, ptr null }, { i32, ptr, ptr } { i32 100, ptr @earlier, ptr null }]
 
 define internal void @start() {
-  store i32 42, ptr @ready
+  %old = load volatile i32, ptr @ready
+  %new = mul i32 %old, 2
+  store volatile i32 %new, ptr @ready ; LLVM cannot run this when it compiles
+  ret void
+}
+
+define internal void @earlier() {
+  store volatile i32 21, ptr @ready
   ret void
 }
 

@@ -1,8 +1,9 @@
-"""Machine code in this process: an object file, linked and initialised by LLVM's just-in-time linker."""
+"""Machine code in this process: an object file, linked by LLVM's just-in-time linker."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import itertools
 import struct
@@ -24,19 +25,22 @@ class LinkError(TlxError):
 
 
 class Library:
-    """A loaded object file; its constructors have run. It is unloaded when it is dropped.
+    """A loaded object file. It is unloaded when it is dropped.
 
     Args:
         image: The object file.
         exports: Symbols whose addresses are wanted.
         libraries: Shared libraries to load first.
+        start: Function to call once it is loaded: the linker runs no constructors.
 
     Raises:
         LinkError: Symbols are missing, or the file is broken.
         UsageError: A shared library cannot be loaded.
     """
 
-    def __init__(self, image: bytes, exports: Sequence[str], libraries: Iterable[str] = ()) -> None:
+    def __init__(
+        self, image: bytes, exports: Sequence[str], libraries: Iterable[str] = (), start: str | None = None
+    ) -> None:
         binding: Any = importlib.import_module("llvmlite.binding")
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
@@ -52,7 +56,7 @@ class Library:
         machine = binding.Target.from_default_triple().create_target_machine(jit=True)
         self._linker = binding.create_lljit_compiler(machine, use_jit_link=True)
         builder = binding.JITLibraryBuilder().add_object_img(image).add_current_process()
-        for name in exports:
+        for name in (*exports, *([start] if start else [])):
             builder.export_symbol(name)
         if own:
             self._runtime = Library(runtime.image(), own)
@@ -62,6 +66,8 @@ class Library:
             self._tracker = builder.link(self._linker, f"tlx.{next(_numbers)}")
         except RuntimeError as error:
             raise LinkError(f"the compiled module cannot be loaded: {str(error).strip()}") from None
+        if start:
+            ctypes.CFUNCTYPE(None)(self.address(start))()
 
     def address(self, name: str) -> int:
         """Address of an exported symbol."""
