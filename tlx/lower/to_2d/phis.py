@@ -32,6 +32,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.to_2d.copies import copy_bytes
+from tlx.lower.to_2d.products import MMA
 from tlx.lower.to_2d.safety import Position
 from tlx.lower.to_2d.views import Place, View
 
@@ -144,8 +145,6 @@ def _has_copies(group: _Group) -> bool:
 
 def _operands_fit(plan: Plan, group: _Group, value: Local) -> bool:
     """An operation may read the buffer it writes as its accumulator only, element by element."""
-    from tlx.lower.to_2d.plan import MMA
-
     op = plan.op_of(value)
     assert op.result is not None
     home = plan.place_of(group.phi.value)

@@ -21,32 +21,16 @@ from tlx.ir.types import I1, Type, VectorType, bytes_of
 from tlx.ir.values import Global, Keyword, Local, Value
 from tlx.lower.stage import Context
 from tlx.lower.to_2d.buffers import Buffer, Buffers, size_text
-from tlx.lower.to_2d.safety import Aliases, Position, Range
+from tlx.lower.to_2d.products import MMA
+from tlx.lower.to_2d.safety import Aliases, Position, Range, shortened
+from tlx.lower.to_2d.sinks import Sink, find_sink
 from tlx.lower.to_2d.values import Flats
-from tlx.lower.to_2d.views import Place, View
+from tlx.lower.to_2d.views import Place, View, tensor_bytes
 from tlx.types import TensorType
 
 STAGE: Final = "to-2d"
-MMA: Final = frozenset({"umma", "smma", "usmma", "summa"})
 _VIEWS: Final = frozenset({"transpose", "tovector"})
 _LOWERED: Final = MMA | _VIEWS | {"matmul", "store"}
-
-
-@dataclass(frozen=True)
-class Sink:
-    """An operation that runs where its result is stored, and writes there.
-
-    Attributes:
-        op: The operation.
-        store: The store of its result.
-        target: Where it writes.
-        fills: Whether padding is written as well, as zeros: the store is of the whole flattened vector.
-    """
-
-    op: TensorOp
-    store: Instruction
-    target: View
-    fills: bool
 
 
 @dataclass(eq=False)
@@ -232,7 +216,10 @@ class Plan:
         self._find_live()
         self.lazy = {str(op.instruction.result) for op in self.tensors.ops if self._is_lazy(op)}
         for op in self.tensors.ops:
-            self._sink(op)
+            sink = find_sink(self, op)
+            if sink is not None:
+                self.sinks[id(sink.store)] = sink
+                self._sunk[id(op.instruction)] = sink
         self._note_reads()
         note_edges(self)
         for place in list(self.reads):
@@ -290,25 +277,12 @@ class Plan:
         """Whether an operation runs at its result's store."""
         return id(op.instruction) in self._sunk
 
-    def _sink(self, op: TensorOp) -> None:
-        if op.result is None or not self.is_live(op) or str(op.instruction.result) in self.lazy:
-            return
-        sink = self._only_store(op)
-        if sink is None:
-            return
-        reason = self._obstacle(sink)
-        if reason is None:
-            self.sinks[id(sink.store)] = sink
-            self._sunk[id(op.instruction)] = sink
-            return
-        self.explain(op, reason)
-
     def explain(self, op: TensorOp, reason: str = "its result is not only stored once") -> None:
         """Say, once, why the result of an operation gets a buffer."""
         if id(op.instruction) in self._explained or op.result is None:
             return
         self._explained.add(id(op.instruction))
-        message = f"temporary of {size_text(_size(op.result))} for {op.intrinsic.name}, because {reason}"
+        message = f"temporary of {size_text(tensor_bytes(op.result))} for {op.intrinsic.name}, because {reason}"
         self.context.remarks.add("missed", STAGE, message, op.instruction.span)
 
     def dense_operand(self, op: TensorOp) -> Callable[[Type, int, str], Place]:
@@ -322,49 +296,8 @@ class Plan:
 
         return new_place
 
-    def _only_store(self, op: TensorOp) -> Sink | None:
-        """The store that is the only use of a result, if it is in the operation's block and of the same shape."""
-        assert op.result is not None
-        users = self.flats.uses.get(str(op.instruction.result), [])
-        if len(users) != 1:
-            return None
-        user = users[0].instruction
-        token = self.tensors.tokens.get(user.result or "")
-        if token is None:
-            if not self.flats.is_memory_store(user) or not self._same_block(op.instruction, user):
-                return None
-            return Sink(op, user, View.of(Place(user.operands[1]), op.result), op.result.is_padded)
-        stores = self.flats.uses.get(str(user.result), [])
-        store = self.tensors.op_of(stores[0].instruction) if len(stores) == 1 else None
-        if store is None or store.pointer is None or not self._same_block(op.instruction, store.instruction):
-            return None
-        if (token.type.shape, token.type.padding) != (op.result.shape, op.result.padding):
-            return None
-        return Sink(op, store.instruction, View.of(Place(store.pointer), op.result, store.pitches), fills=False)
-
-    def _same_block(self, first: Instruction, second: Instruction) -> bool:
-        return self.positions[id(first)][0] == self.positions[id(second)][0]
-
-    def _obstacle(self, sink: Sink) -> str | None:
-        """Why an operation cannot write straight to where its result is stored; None if it can."""
-        assert sink.op.result is not None
-        written = _size(sink.op.result) if sink.fills else sink.target.reach
-        target = Range(sink.target.place.pointer, written)
-        for index, view in enumerate(self.operands(sink.op)):
-            if view is None or view.place.reading is None:
-                continue
-            start, here = self._start(view.place), self.positions[id(sink.op.instruction)]
-            if self.aliases.clobbered(Range.of(view), start, here) is not None:
-                continue  # it will be copied when it is loaded
-            writer = self.aliases.clobbered(Range.of(view), here, self.positions[id(sink.store)])
-            if writer is not None:
-                return f"'{_short(writer)}' may change an operand before the result is stored"
-            in_place = index == 0 and sink.op.intrinsic.name in MMA and view.is_same(sink.target) and not sink.fills
-            if not in_place and not self.aliases.disjoint(Range.of(view), target):
-                return f"{sink.target.place.pointer} may alias {view.place.pointer}"
-        return None
-
-    def _start(self, place: Place) -> Position:
+    def start_of(self, place: Place) -> Position:
+        """Where what a place means is read."""
         assert place.reading is not None
         return self.positions[id(place.reading)]
 
@@ -399,7 +332,7 @@ class Plan:
         """Leave what a load reads where it is, or have it copied when the load runs."""
         if place.reading is None:
             return
-        start = self._start(place)
+        start = self.start_of(place)
         view = self._read_view(place)
         for position in self.reads[place]:
             writer = self.aliases.clobbered(Range.of(view), start, position)
@@ -430,7 +363,7 @@ class Plan:
         source = View(Place(place.pointer), view.element, view.sizes, view.data, view.steps, view.layout)
         self.snapshots[id(place.reading)] = source
         place.move(buffer)
-        message = f"copy of {size_text(buffer.bytes)}, because '{_short(writer)}' may change {source.place.pointer}"
+        message = f"copy of {size_text(buffer.bytes)}, because '{shortened(writer)}' may change {source.place.pointer}"
         self.context.remarks.add("missed", STAGE, message, span)
 
 
@@ -438,15 +371,6 @@ def _lies_like(type_: TensorType, result: TensorType) -> bool:
     """Whether a token on a result reads no padding of the result as data, dimension by dimension."""
     pairs = zip(type_.padding, result.padding, strict=False)
     return type_.shape == result.shape and all(mine >= its for mine, its in pairs)
-
-
-def _size(type_: TensorType) -> int:
-    return type_.count * bytes_of(type_.element)
-
-
-def _short(instruction: Instruction) -> str:
-    text = " ".join(instruction.text.split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def len_of(type_: Type) -> int:

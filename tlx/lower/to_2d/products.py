@@ -17,6 +17,7 @@ from tlx.lower.to_2d.loops import merged, nest
 from tlx.lower.to_2d.views import Matrix, Place, View, matrix
 from tlx.types import TensorType
 
+MMA: Final = frozenset({"umma", "smma", "usmma", "summa"})
 _NAMES: Final = ("lhs", "rhs", "out")
 
 NewPlace = Callable[[Type, int, str], Place]

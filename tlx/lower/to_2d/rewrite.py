@@ -18,8 +18,10 @@ from tlx.lower.to_2d.copies import copy, copy_bytes, fill_zero
 from tlx.lower.to_2d.matmul import lower_matmul
 from tlx.lower.to_2d.mma import lower_mma
 from tlx.lower.to_2d.phis import emit_edges
-from tlx.lower.to_2d.plan import MMA, STAGE, Plan, Sink
+from tlx.lower.to_2d.plan import STAGE, Plan
+from tlx.lower.to_2d.products import MMA
 from tlx.lower.to_2d.safety import Range
+from tlx.lower.to_2d.sinks import Sink
 from tlx.lower.to_2d.transpose import lower_transpose
 from tlx.lower.to_2d.values import is_big, is_debug_use
 from tlx.lower.to_2d.views import Place, View

@@ -260,3 +260,9 @@ class Aliases:
     def _is_reachable(self, base: Base) -> bool:
         """Whether code that is not seen here may reach an object by an address it got from elsewhere."""
         return base.kind not in _LOCAL or self.captured(base.name)
+
+
+def shortened(instruction: Instruction) -> str:
+    """An instruction as remarks quote it."""
+    text = " ".join(instruction.text.split())
+    return text if len(text) <= 60 else f"{text[:57]}..."

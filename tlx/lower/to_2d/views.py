@@ -140,3 +140,8 @@ def matrix(view: View) -> Matrix | None:
     else:
         return None
     return Matrix(type_, pitch, batch) if pitch < _PITCH_LIMIT else None
+
+
+def tensor_bytes(type_: TensorType) -> int:
+    """Bytes of a flattened tensor, padding included."""
+    return type_.count * bytes_of(type_.element)
