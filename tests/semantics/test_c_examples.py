@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import platform
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.tools import require
 from tlx import pipeline
 from tlx.frontends.c_header import include_dir
 from tlx.native import cpu_flags, missing
@@ -28,8 +28,7 @@ def run_example(program: str, target: str, size: str, level: str, directory: Pat
     """What an example prints, compiled and lowered as its README says."""
     if platform.machine() != "x86_64" or missing(find(target), cpu_flags()):
         pytest.skip(f"this machine does not run code for {target}")
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+    require(compiler)
     source, assembly, lowered, binary = (
         EXAMPLES / f"{program}.c",
         directory / "program.ll",

@@ -5,12 +5,10 @@ Among what it does are hoisting out of loops, folding of phis, and loops whose t
 
 from __future__ import annotations
 
-import os
-import shutil
-
 import pytest
 
 from tests.semantics.harness import Job, check
+from tests.tools import require
 
 OPT = "opt-19"
 JOBS = [
@@ -22,6 +20,5 @@ JOBS = [
 
 @pytest.mark.parametrize("job", JOBS, ids=str)
 def test_optimised_before_lowering(job: Job) -> None:
-    if shutil.which(OPT) is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"{OPT} is not installed")
+    require(OPT)
     check(job)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import subprocess
 from typing import Final
 
 import pytest
 
+from tests.tools import require
 from tlx.frontends.c_header import header, include_dir
 from tlx.frontends.c_header.symbols import operations, placeholder
 from tlx.intrinsics import INTRINSICS
@@ -57,8 +57,7 @@ def test_every_row_has_a_placeholder() -> None:
 @pytest.mark.parametrize("target", ["", "-mavx512f", "--target=aarch64-linux-gnu", "--target=riscv64-linux-gnu"])
 @pytest.mark.parametrize("compiler", ["clang-14", "clang-19"])
 def test_compilers_take_it_without_a_warning(compiler: str, target: str, language: str) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+    require(compiler)
     words = ["-x", *language.split(), *target.split(), "-Wall", "-Wextra", "-Werror", f"-I{include_dir()}"]
     command = [compiler, *words, "-S", "-emit-llvm", "-o", "-", "-"]
     done = subprocess.run(command, input=PROGRAM, capture_output=True, text=True, check=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
+from tests.tools import require
 from tlx import pipeline
 from tlx.evaluate import Machine
 from tlx.frontends.c_header import include_dir
@@ -130,8 +130,7 @@ def outcome(source: Path, compiler: str, flags: str) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("seed", range(6))
 def test_random_program(seed: int, tmp_path: Path) -> None:
     for compiler in ("clang-14", "clang-19"):
-        if shutil.which(compiler) is None:
-            pytest.skip(f"{compiler} is not installed")
+        require(compiler)
     source = tmp_path / "program.c"
     source.write_text(Writer(seed).program())
     expected = outcome(source, *SETTINGS[0])

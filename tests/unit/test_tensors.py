@@ -1,12 +1,12 @@
 """Analysis of a function's tensors, and the canonical form that stock LLVM reads."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.tools import require
 from tlx import judge
 from tlx.diagnostics import ParseError, VerifyError
 from tlx.intrinsics import INTRINSICS, Intrinsic, lookup
@@ -210,9 +210,7 @@ def test_canonical_form_is_accepted_by_llvm_and_stable(text: str) -> None:
 
 @pytest.mark.parametrize(("tool", "is_typed"), [("opt-14", True), ("opt-19", True), ("opt-19", False)])
 def test_canonical_form_is_accepted_by_other_llvms(tool: str, is_typed: bool, tmp_path: Path) -> None:
-    path = shutil.which(tool)
-    if path is None:
-        pytest.skip(f"{tool} is not installed")
+    path = require(tool)
     file = tmp_path / "module.ll"
     file.write_text(canonical(PROPOSAL if is_typed else opaque(PROPOSAL)))
     command = [path, "-passes=verify", "-S", str(file), "-o", "-"]
@@ -329,9 +327,7 @@ def test_undeclarable_operands_are_refused() -> None:
 @pytest.mark.parametrize("row", INTRINSICS, ids=lambda row: row.full_name)
 def test_what_stock_optimisers_leave_means_the_same(row: Intrinsic, tmp_path: Path) -> None:
     """Every example goes through `opt -O2`; where it keeps an operation, it keeps the tensor's type."""
-    path = shutil.which("opt-19")
-    if path is None:
-        pytest.skip("opt-19 is not installed")
+    path = require("opt-19")
     module = parse(keeping_results(row.example))
     before = {op.instruction.result: op.result for op in analyse(module, module.functions[0]).ops}
     canonicalise(module)
