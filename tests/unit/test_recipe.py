@@ -1,0 +1,175 @@
+"""Decisions of stage 2: register tiles fit the registers, and blocks cover every product exactly once."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, Type
+from tlx.lower.to_tiles.blocks import Range, column_ranges, k_passes, row_ranges
+from tlx.lower.to_tiles.problem import Gemm, View
+from tlx.lower.to_tiles.recipe import MMA_NAMES, Recipe, choose, register_tile
+from tlx.target import Sign, Target, targets
+
+TARGETS = targets()
+TYPES: list[tuple[Type, Type]] = [
+    (FLOAT, FLOAT),
+    (DOUBLE, DOUBLE),
+    (HALF, HALF),
+    (HALF, FLOAT),
+    (BFLOAT, BFLOAT),
+    (BFLOAT, FLOAT),
+    (I8, I32),
+    (I8, I64),
+    (I8, I8),
+    (I16, I32),
+    (I32, I32),
+    (I64, I64),
+]
+
+
+def _view(element: Type, rows: int, cols: int, *, column_major: bool = False, spare: int = 0) -> View:
+    strides = (1, rows + spare) if column_major else (cols + spare, 1)
+    return View(element, rows, cols, *strides)
+
+
+def _gemm(m: int, n: int, k: int, element: Type = FLOAT, result: Type = FLOAT, **how: bool) -> Gemm:
+    sign: Sign = "s" if element in (I8, I16, I32, I64) else "f"
+    a = _view(element, m, k, column_major=how.get("a_columns", False))
+    b = _view(element, k, n, column_major=how.get("b_columns", False))
+    acc = _view(result, m, n) if how.get("acc") else None
+    return Gemm(a, b, _view(result, m, n), acc, sign, sign)
+
+
+def _random_gemm(rng: random.Random) -> Gemm:
+    element, result = rng.choice(TYPES)
+    m, n, k = (rng.choice((1, 2, 3, 7, 16, 17, 31, 64, 100, rng.randint(1, 3000))) for _ in range(3))
+    spare = rng.choice((0, 0, 1, 24))
+    signs: tuple[Sign, Sign] = ("f", "f")
+    if element in (I8, I16, I32, I64):
+        signs = rng.choice((("s", "s"), ("u", "u"), ("u", "s"), ("s", "u")))
+    a = _view(element, m, k, column_major=rng.random() < 0.3, spare=spare)
+    b = _view(element, k, n, column_major=rng.random() < 0.3, spare=spare)
+    acc = _view(result, m, n, spare=spare) if rng.random() < 0.3 else None
+    return Gemm(a, b, _view(result, m, n), acc, *signs)
+
+
+def _covered(ranges: list[Range]) -> list[int]:
+    """Every position that holds data, in order of the tiles."""
+    return [r.start + t * r.size + i for r in ranges for t in range(r.count) for i in range(r.data)]
+
+
+def _check(gemm: Gemm, recipe: Recipe, target: Target) -> None:
+    assert _covered(row_ranges(gemm, recipe)) == list(range(gemm.m))
+    assert _covered(column_ranges(gemm, recipe)) == list(range(gemm.n))
+    assert _covered(k_passes(gemm, recipe)) == list(range(gemm.k))
+    assert all(r.size <= recipe.mr for r in row_ranges(gemm, recipe))
+    assert all(r.size <= recipe.nr for r in column_ranges(gemm, recipe))
+    assert recipe.kc % recipe.kstep == 0 or recipe.kc == gemm.k
+    assert recipe.nr % recipe.lanes == 0
+    assert recipe.mc >= 1
+    assert recipe.nc >= 1
+    if recipe.unit == "matrix":
+        assert target.matrix is not None
+        assert recipe.mr == target.matrix.rows * target.matrix.grid[0]
+        assert recipe.pack_b
+        return
+    vectors = recipe.nr // recipe.lanes
+    assert recipe.mr * vectors + min(recipe.mr, vectors) + 1 <= target.registers
+    assert recipe.lanes * (target.vector_bytes // recipe.lanes) == target.vector_bytes
+    assert recipe.width == 1 or recipe.pack_b
+    assert recipe.pack_b or (gemm.b.is_row_major and recipe.operand_b == gemm.b.element)
+    assert recipe.pack_a or recipe.operand_a == gemm.a.element
+    if recipe.correction != "none":
+        assert recipe.mma == "usmma"
+    else:
+        assert recipe.mma == MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("seed", range(4))
+def test_random_products_fit_and_are_covered_once(name: str, seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(40):
+        gemm = _random_gemm(rng)
+        _check(gemm, choose(gemm, TARGETS[name]), TARGETS[name])
+
+
+@pytest.mark.parametrize("registers", [8, 16, 32])
+@pytest.mark.parametrize("spare", [False, True])
+def test_register_tiles_leave_room_for_operands(registers: int, spare: bool) -> None:
+    for m in (1, 2, 3, 5, 8, 13, 100):
+        for n in (1, 4, 15, 16, 17, 48, 1000):
+            mr, nv = register_tile(m, n, 16, registers, spare=spare)
+            assert 1 <= mr <= max(m, 1)
+            assert nv >= 1
+            assert mr * nv + min(mr, nv) + 1 + spare <= registers
+
+
+def test_rows_are_split_evenly() -> None:
+    gemm = _gemm(100, 20, 4)
+    ranges = row_ranges(gemm, choose(gemm, TARGETS["avx512"]))
+    assert Counter({r.size: r.count for r in ranges}) == {13: 4, 12: 4}
+
+
+@pytest.mark.parametrize(
+    ("k", "passes"),
+    [(1, [1]), (2048, [2048]), (2049, [1025, 1024]), (4096, [2048, 2048]), (6000, [2000, 2000, 2000])],
+)
+def test_passes_over_k_are_equal(k: int, passes: list[int]) -> None:
+    gemm = _gemm(4, 16, k)
+    ranges = k_passes(gemm, choose(gemm, TARGETS["avx512"]))
+    assert [r.size for r in ranges for _ in range(r.count)] == passes
+    assert not any(r.padding for r in ranges)
+
+
+def test_k_is_whole_where_the_result_cannot_hold_the_sums() -> None:
+    gemm = _gemm(4, 16, 6000, BFLOAT, BFLOAT)
+    assert choose(gemm, TARGETS["generic"]).kc == 6000
+
+
+@pytest.mark.parametrize(
+    ("target", "element", "result", "unit", "operand", "accumulator", "width"),
+    [
+        ("generic", BFLOAT, FLOAT, "fma", FLOAT, FLOAT, 1),
+        ("generic", I8, I32, "fma", I32, I32, 1),
+        ("generic", HALF, HALF, "fma", FLOAT, FLOAT, 1),
+        ("avx2", BFLOAT, FLOAT, "fma", FLOAT, FLOAT, 1),
+        ("avx512", BFLOAT, FLOAT, "dot", BFLOAT, FLOAT, 2),
+        ("avx512", BFLOAT, BFLOAT, "dot", BFLOAT, FLOAT, 2),
+        ("avx512", I8, I32, "dot", I8, I32, 4),
+        ("avx512", I16, I32, "fma", I32, I32, 1),
+        ("avx512", DOUBLE, DOUBLE, "fma", DOUBLE, DOUBLE, 1),
+        ("amx", BFLOAT, FLOAT, "matrix", BFLOAT, FLOAT, 2),
+        ("amx", I8, I32, "matrix", I8, I32, 4),
+        ("amx", I32, I32, "fma", I32, I32, 1),
+        ("amx", FLOAT, FLOAT, "fma", FLOAT, FLOAT, 1),
+    ],
+)
+def test_types_choose_the_unit(
+    target: str, element: Type, result: Type, unit: str, operand: Type, accumulator: Type, width: int
+) -> None:
+    recipe = choose(_gemm(64, 64, 64, element, result), TARGETS[target])
+    chosen = (recipe.unit, recipe.operand_a, recipe.operand_b, recipe.accumulator, recipe.width)
+    assert chosen == (unit, operand, operand, accumulator, width)
+
+
+def test_bytes_add_up_in_32_bits_as_long_as_they_fit() -> None:
+    assert choose(_gemm(8, 16, 33024, I8, I64), TARGETS["avx512"]).accumulator == I32
+    assert choose(_gemm(8, 16, 33028, I8, I64), TARGETS["avx512"]).accumulator == I64
+    assert choose(_gemm(8, 16, 32, I8, I64, acc=True), TARGETS["avx512"]).accumulator == I64
+
+
+def test_kernel_names_tell_sizes_types_and_signs() -> None:
+    assert _gemm(3, 4, 5).kernel_name == "tlx.matmul.3x4x5.f32.f32.f32"
+    assert _gemm(3, 4, 5, I8, I32).kernel_name == "tlx.matmul.3x4x5.i8.i8.i32.ss"
+    assert _gemm(3, 4, 5, BFLOAT, FLOAT).title == "matmul 3x4x5 bfloat -> float"
+
+
+def test_a_view_knows_how_it_lies() -> None:
+    assert _view(FLOAT, 3, 5, spare=2).size == 19
+    assert not _view(FLOAT, 3, 5, column_major=True).is_row_major
+    assert View(FLOAT, 3, 1, 1, 3).is_row_major
+    assert _view(FLOAT, 3, 5, column_major=True).layout == "3x5 float column-major"

@@ -1,0 +1,129 @@
+"""Targets check their data, follow features, and are found, in other packages too."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tlx.diagnostics import UsageError
+from tlx.ir.builder import Builder
+from tlx.ir.values import Value
+from tlx.pipeline import lower_text
+from tlx.target import Dot, Matrix, Target, find, targets
+
+
+def _emit(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    del b, lhs, rhs
+    return acc
+
+
+_DOT = Dot(("i8", "u"), ("i8", "s"), "i32", 4, "some", _emit)
+
+
+@pytest.mark.parametrize("width", [0, 1, 3, 16])
+def test_a_dot_product_adds_two_four_or_eight_products(width: int) -> None:
+    with pytest.raises(ValueError, match=f"dot product of width {width}: dot-product instructions add 2, 4 or 8"):
+        replace(_DOT, width=width)
+
+
+def test_a_grid_of_accumulators_must_leave_tiles_for_operands() -> None:
+    with pytest.raises(ValueError, match="a 3x3 grid needs 15 tiles, the unit has 8"):
+        Matrix(rows=16, row_bytes=64, tiles=8, grid=(3, 3), dots=())
+
+
+@pytest.mark.parametrize("size", [0, 8, 24, 128])
+def test_vector_registers_have_known_sizes(size: int) -> None:
+    with pytest.raises(ValueError, match=f"target x: vector registers of {size} bytes; 16, 32 and 64 are known"):
+        Target("x", "a machine", vector_bytes=size)
+
+
+@pytest.mark.parametrize("feature", ["avx2", ""])
+def test_features_say_on_or_off(feature: str) -> None:
+    with pytest.raises(ValueError, match=f"target x: feature '{feature}' lacks its '\\+' or '-'"):
+        Target("x", "a machine", features=(feature,))
+
+
+@pytest.mark.parametrize("target", targets().values(), ids=lambda t: t.name)
+def test_the_targets_at_hand_are_sound(target: Target) -> None:
+    assert target.title
+    assert find(target.name) is target
+    assert target.registers in (16, 32)
+    assert len(set(target.features)) == len(target.features)
+    if target.matrix is not None:
+        assert {d.feature for d in target.matrix.dots} <= {f[1:] for f in target.features}
+
+
+def test_features_switch_dot_products() -> None:
+    target = Target("x", "a machine", features=("+base", "+some"), dots=(_DOT,))
+    assert target.usable_dots == (_DOT,)
+    without = target.with_features(("-some", "+other"))
+    assert without.features == ("+base", "+other")
+    assert without.usable_dots == ()
+    assert without.with_features(("+some",)).usable_dots == (_DOT,)
+    assert target.with_features(("+some",)).features == target.features
+
+
+def test_the_order_of_targets_is_that_of_their_files() -> None:
+    assert list(targets()) == sorted(targets())
+    assert {"amx", "avx2", "avx512", "generic"} <= set(targets())
+
+
+def test_an_unknown_target_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(UsageError, match=r"unknown target 'z80'; known are native, .*amx, avx2, avx512, generic"):
+        find("z80")
+
+
+_OUTSIDE = """
+from tlx.target import Target
+
+TARGET = Target("outside", "a target of another package", vector_bytes=32, registers=16)
+"""
+_ENTRY = "[tlx.legalize]\noutside = tlx_outside_target:TARGET\n"
+_METADATA = "Metadata-Version: 2.1\nName: tlx-outside-target\nVersion: 1.0\n"
+_PROGRAM = """
+define void @f(ptr noalias %c, ptr %a, ptr %b) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 2, i32 3>, <2 x i32> <i32 0, i32 1>,
+    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 3, i32 8>, <2 x i32> <i32 0, i32 1>,
+    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <16 x float> @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo(<16 x float> %m, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>,
+    <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+"""
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An installed package that announces a target under the entry point group."""
+    (tmp_path / "tlx_outside_target.py").write_text(_OUTSIDE)
+    information = tmp_path / "tlx_outside_target-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(_METADATA)
+    (information / "entry_points.txt").write_text(_ENTRY)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    importlib.invalidate_caches()
+    targets.cache_clear()
+    yield
+    sys.modules.pop("tlx_outside_target", None)
+    targets.cache_clear()
+
+
+@pytest.mark.usefixtures("outside")
+def test_a_target_of_another_package_is_found_and_lowers() -> None:
+    assert find("outside").title == "a target of another package"
+    lowered = lower_text(_PROGRAM, target="outside")
+    assert "llvm.tensor." not in lowered
+    assert "@llvm.fmuladd.v8f32(" in lowered
+
+
+def test_without_the_package_the_target_is_gone() -> None:
+    with pytest.raises(UsageError, match="unknown target 'outside'"):
+        find("outside")
