@@ -11,6 +11,7 @@ _EXISTING: Final = re.compile(
     r"^@llvm\.global_ctors\s*=\s*appending\s+(?:\w+\s+)*?global\s+\[(\d+) x ([^\[\]]+)\]\s*(\[|zeroinitializer)",
     re.MULTILINE,
 )
+_ENTRY: Final = re.compile(r'\{\s*i32\s+(\d+),\s*(?:ptr|void \(\)\*)\s+(@(?:"[^"]*"|[-\w$.]+))\s*[,}]')
 _PRIORITY: Final = 65535
 
 
@@ -38,6 +39,30 @@ def add_constructor(module: Module, name: str) -> None:
             item.text = item.text[: found.start()] + text + item.text[end:]
             return
     module.append(Raw(f"\n\n@llvm.global_ctors = appending global [1 x {type_}] [{type_} {value}]"))
+
+
+def called_by(text: str, name: str) -> str:
+    """A module's text with its constructors called by a function `@name` in place of the program's start.
+
+    For code that is loaded by a linker that runs none. A module without constructors stays as it is.
+
+    Rewrite:
+        @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [... { i32 65535, ptr @a, ptr null }]
+        ->
+        define void @name() {
+          call void @a()
+          ret void
+        }
+    """
+    found = _EXISTING.search(text)
+    if found is None:
+        return text
+    end = _closing(text, found.end()) if found[3] == "[" else found.end()
+    entries = _ENTRY.findall(text, found.end(), end)
+    line_end = text.find("\n", end)
+    rest = text[line_end:] if line_end >= 0 else ""
+    calls = "".join(f"  call void {entry[1]}()\n" for entry in sorted(entries, key=lambda entry: int(entry[0])))
+    return f"{text[: found.start()]}{rest}\ndefine void @{name}() {{\n{calls}  ret void\n}}\n"
 
 
 def _closing(text: str, start: int) -> int:
