@@ -156,7 +156,7 @@ class Builder:
         """The smaller of two unsigned numbers, by compare and select."""
         other = _number(rhs, lhs.type)
         if isinstance(lhs, ConstInt) and isinstance(other, ConstInt):
-            return lhs if lhs.value <= other.value else other
+            return lhs if lhs.unsigned <= other.unsigned else other
         return self.select(self.icmp("ult", lhs, other), lhs, other, name)
 
     def cast(self, opcode: str, value: Value, type_: Type, name: str = "") -> Value:
@@ -417,12 +417,19 @@ def _fold(opcode: str, lhs: Value, rhs: Value) -> Value | None:
         return _fold(opcode, rhs, lhs) if opcode in ("add", "mul") and isinstance(lhs, ConstInt) else None
     if isinstance(lhs, ConstInt) and opcode in ("add", "sub", "mul"):
         number = {"add": lhs.value + rhs.value, "sub": lhs.value - rhs.value, "mul": lhs.value * rhs.value}[opcode]
-        return ConstInt(lhs.type, number)
+        return ConstInt(lhs.type, _wrapped(lhs.type, number))
     if (opcode in ("add", "sub") and rhs.value == 0) or (opcode == "mul" and rhs.value == 1):
         return lhs
     if opcode == "mul" and rhs.value == 0:
         return rhs
     return None
+
+
+def _wrapped(type_: Type, number: int) -> int:
+    """The signed number that is left of a result in the type's bits."""
+    assert isinstance(type_, IntType)
+    half = 1 << (type_.bits - 1)
+    return (number + half) % (2 * half) - half
 
 
 def is_float(type_: Type) -> bool:

@@ -140,7 +140,7 @@ class Loop:
 
 
 def natural_loops(flow: ControlFlow) -> list[Loop]:
-    """All natural loops, outer ones first; back edges to one header make one loop."""
+    """All natural loops, outer ones first; back edges to one header make one loop, without unreachable blocks."""
     bodies: dict[str, set[str]] = {}
     for name in flow.order:
         for target in flow.blocks[name].terminator.targets:
@@ -149,7 +149,7 @@ def natural_loops(flow: ControlFlow) -> list[Loop]:
                 stack = [name]
                 while stack:
                     block = stack.pop()
-                    if block not in body:
+                    if block not in body and block in flow.dominators:
                         body.add(block)
                         stack.extend(flow.predecessors[block])
     return sorted((Loop(h, frozenset(b)) for h, b in bodies.items()), key=lambda lp: -len(lp.blocks))

@@ -58,6 +58,11 @@ class ConstInt(Constant):
             return "true" if self.value & 1 else "false"
         return str(self.value)
 
+    @property
+    def unsigned(self) -> int:
+        """The number that its bits are without a sign."""
+        return self.value % (1 << self.type.bits) if isinstance(self.type, IntType) else self.value
+
 
 @dataclass(frozen=True, slots=True)
 class ConstFloat(Constant):
