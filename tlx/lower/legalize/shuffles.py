@@ -140,7 +140,8 @@ def transposed(b: Builder, tile: Registers) -> Registers:
 def _columns(b: Builder, rows: list[Value], count: int) -> list[Value]:
     """The `count` columns of equally wide rows, each as a register of `len(rows)` lanes.
 
-    Rows of zeros at the end (padding) are not shuffled along but filled in at the end.
+    Rows of zeros at the end (padding) are not shuffled along but filled in at the end. A row without a partner is
+    interleaved with itself: with undefined lanes, LLVM 22 makes an extension that it has no instruction for.
     """
     present = max((i for i, r in enumerate(rows) if not _is_zero(r)), default=0) + 1
     if present < len(rows):
@@ -149,11 +150,11 @@ def _columns(b: Builder, rows: list[Value], count: int) -> list[Value]:
     height = len(rows)
     block = _power_of_two(height)
     width = max(block, _power_of_two(count))
+    half = block // 2
     padded = [resized(b, r, width) for r in rows]
-    padded += [Keyword(padded[0].type, "undef")] * (block - height)
+    padded += padded[height - half : half]
     low = [i // 2 + (i % 2) * width for i in range(width)]
     high = [m + width // 2 for m in low]
-    half = block // 2
     for _ in range(block.bit_length() - 1):
         pairs = [(padded[i], padded[i + half]) for i in range(half)]
         padded = [b.shuffle(x, y, mask) for x, y in pairs for mask in (low, high)]
