@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tlx
+from tlx.codegen import emit
 from tlx.evaluate import Machine
 from tlx.ir.reader import parse
 from tlx.ir.types import X86_AMX
@@ -65,3 +66,18 @@ def test_amx_module_with_permission_compiles() -> None:
     text = BATCH_INNERMOST.replace("NAME", "f").replace("double", "bfloat")
     compiled = tlx.compile(text, "amx", opt_level=0, options=Options(emulate_matrix=True))
     assert "tlx.amx.permission" in compiled.lowered
+
+
+@pytest.mark.parametrize("rows", [3, 5, 6, 7, 11])
+def test_transpose_of_few_rows_compiles(rows: int) -> None:
+    """LLVM could not select instructions for rows that were interleaved with undefined ones."""
+    text = f"""
+define void @f(ptr noalias %to, ptr noalias %from) {{
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %from, <2 x i32> <i32 {rows}, i32 700>,
+                                    <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %v = call <{rows * 700} x float> @llvm.tensor.transpose(token %x, <2 x i32> <i32 1, i32 0>)
+  store <{rows * 700} x float> %v, ptr %to
+  ret void
+}}
+"""
+    assert emit(str(lower(parse(text), "avx512")), "obj", 2)
