@@ -28,7 +28,7 @@ from tlx.frontends.c_header.tokens import StrayTokenError, make_tokens
 from tlx.frontends.c_header.unpack import unpack_tokens
 from tlx.ir.canonical import canonicalise
 from tlx.ir.module import Function, Module
-from tlx.ir.reader import has_tensors, parse
+from tlx.ir.reader import needs_lowering, parse
 
 _MENTION: Final = re.compile(r'@(?:"(?:\\01)?)?(tensor_[a-zA-Z0-9_]+)')
 
@@ -58,7 +58,7 @@ def raise_module(module: Module) -> Module | None:
 
 
 def _raised_text(text: str, filename: str) -> Module | None:
-    module = parse(text, filename, lambda body: has_tensors(body) or _mentions_placeholder(body))
+    module = parse(text, filename, lambda body: needs_lowering(body) or _mentions_placeholder(body))
     if not _calls_undefined(module):
         return None
     check_placeholders(module)

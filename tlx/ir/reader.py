@@ -20,6 +20,8 @@ from tlx.ir.types import LABEL, VOID, Type
 from tlx.ir.values import Local
 
 _TENSOR: Final = re.compile(r"@\"?llvm\.(?:tensor\.|vector\.totensor)")
+# Moves of vectors that LLVM's code generator takes minutes for, or dies of: what clang -O0 makes of big tensors.
+_BIG_MOVE: Final = re.compile(r"\b(?:load|store) (?:volatile )?<\d{5,} x ")
 # Everything up to a `define` or `declare` that is a word of its own, outside strings and comments.
 _TO_ITEM: Final = re.compile(
     r"""(?: [^\w";.$@%!-]++ | "[^"]*" | ;[^\n]*+ | (?!(?:define|declare)(?![\w.$-])) [\w.$@%!-]++ )*+""", re.VERBOSE
@@ -42,12 +44,12 @@ def parse(text: str, filename: str = "<string>", wanted: Callable[[str], bool] |
         text: LLVM assembly.
         filename: What diagnostics call the text.
         wanted: Tells from the text of a function whether its body is parsed to instructions; by default those
-            that call a tensor intrinsic. The text of the others is kept.
+            that `needs_lowering` names. The text of the others is kept.
 
     Raises:
         ParseError: The text is not LLVM assembly; only what is parsed is looked at closely.
     """
-    reader = _Reader(Source(filename, text), wanted or has_tensors)
+    reader = _Reader(Source(filename, text), wanted or needs_lowering)
     collects = gc.isenabled()
     gc.disable()  # nothing that is made here is garbage; looking for it takes as long as reading
     try:
@@ -60,6 +62,11 @@ def parse(text: str, filename: str = "<string>", wanted: Callable[[str], bool] |
 def has_tensors(text: str) -> bool:
     """Whether a text mentions a tensor intrinsic."""
     return _TENSOR.search(text) is not None
+
+
+def needs_lowering(text: str) -> bool:
+    """Whether a function is for the lowering: it calls a tensor intrinsic, or loads or stores a huge vector."""
+    return has_tensors(text) or _BIG_MOVE.search(text) is not None
 
 
 def uses_typed_pointers(text: str) -> bool:
