@@ -118,6 +118,7 @@ PROFILES: Final = {
     "large": Profile((*_LARGE, 4096, 4097), 40_000_000, 2_000_000, (*FAMILIES * 3, *MIXED), _PRODUCTS, functions=3),
     "shapes": Profile((1, 2, 33), 0, 0, FAMILIES, ("product", "product", "update"), functions=4, shapes=_SHAPES),
     "loops": Profile(_SMALL, 60_000, 8_000, FAMILIES, ("sums", "sums", "batch", "product", "chain", "transpose")),
+    "moves": Profile((*_SMALL, *_LARGE), 0, 400_000, FAMILIES, ("transpose", "transpose", "copy")),
     "tiles": Profile(_TILES, 600_000, 40_000, TILED, _PRODUCTS, unit=4),
     "tiles-any": Profile(_TILES, 2_000_000, 80_000, TILED, _PRODUCTS),
     "tiles-large": Profile((*_LARGE, *_TILES, 4096, 4097), 60_000_000, 2_000_000, TILED, _PRODUCTS, functions=3),

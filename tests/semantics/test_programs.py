@@ -17,6 +17,7 @@ VECTORS = ("generic", "avx2", "avx512")
 JOBS = [
     *(Job("small", target, 20, part) for target in VECTORS for part in range(2)),
     *(Job("large", target, 5, part, RUN_ONLY) for target in VECTORS for part in range(2)),
+    *(Job("moves", target, 6, 0, RUN_ONLY) for target in VECTORS),
     *(Job("shapes", target, 4, 0, RUN_ONLY) for target in VECTORS),
 ]
 EMULATED_JOBS = [
