@@ -292,8 +292,8 @@ class _Maker(Writer):
         after: Token | None = None
         with self.loop(rounds, [carried]):
             acc = self.typeinfo(carried.phi, type_)
-            a = self._blocks((m, k), lhs, rounds)
-            b = self._blocks((k, n), rhs, rounds)
+            a = self._blocks((m, k), lhs, rounds, padded=not type_.is_padded)
+            b = self._blocks((k, n), rhs, rounds, padded=not type_.is_padded)
             result = self.operation(kind, [acc, a, b], type_)
             carried.following.append(result)
             if self.chance(0.5):
@@ -427,9 +427,11 @@ class _Maker(Writer):
             window(buffer.data[index * step :], type_, pitches)[...] = True
         return Place(buffer, 0, step)
 
-    def _blocks(self, extents: Sequence[int], element: Type, rounds: int) -> Token:
+    def _blocks(self, extents: Sequence[int], element: Type, rounds: int, *, padded: bool = True) -> Token:
         """In a loop: another part of an array in each round."""
         type_ = self._type_of(extents, element)
+        if not padded:
+            type_ = TensorType(element, type_.data_shape, type_.layout, (0,) * type_.rank)
         pitches = self._pitches(type_, overlap=True)
         return self.load(self._place(type_, pitches, rounds=rounds), type_, pitches)
 
