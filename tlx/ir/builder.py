@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from tlx.diagnostics import Span
+from tlx.ir.loops import LoopState, counted_loop
 from tlx.ir.module import Argument, Block, Function, Instruction, Module, NameScope, Signature
-from tlx.ir.rewriter import declare, intrinsic, split_block
+from tlx.ir.rewriter import declare, intrinsic
 from tlx.ir.types import (
     I1,
     I8,
@@ -53,25 +53,6 @@ def new_function(
     module.global_names.taken.add(name)
     module.append(function)
     return function
-
-
-@dataclass(eq=False)
-class LoopState:
-    """A loop under construction.
-
-    Attributes:
-        index: The loop variable, i64.
-        results: Values carried out of the loop, filled in when the loop is closed.
-    """
-
-    index: Value
-    carried: list[Value] = field(default_factory=list[Value])
-    following: list[Value] = field(default_factory=list[Value])
-    results: list[Value] = field(default_factory=list[Value])
-
-    def next(self, *values: Value) -> None:
-        """Set the carried values' next ones, in the order of `carry`."""
-        self.following = list(values)
 
 
 class Builder:
@@ -367,40 +348,7 @@ class Builder:
         if trips is not None and trips <= 0:
             msg = f"loop from {first} to {last} never runs"
             raise ValueError(msg)
-        yield from self._loop(first, last, step, list(carry), name, guarded=not (constant or runs))
-
-    def _loop(
-        self, first: Value, last: Value, step: int, carry: list[Value], name: str, *, guarded: bool
-    ) -> Generator[LoopState]:
-        tail = split_block(self.function, self.block, self.index, f"{name}.end")
-        before = self.block
-        body = self.new_block(f"{name}.loop", before)
-        self.at_end(before)
-        if guarded:
-            self.branch_if(self.icmp("slt", first, last), body, tail)
-        else:
-            self.branch(body)
-        self.at_end(body)
-        index = self.phi(I64, [(first, before)], name)
-        state = LoopState(index, [self.phi(v.type, [(v, before)], f"{name}.acc") for v in carry])
-        yield state
-        latch = self.block
-        following = self.add(index, step, f"{name}.next")
-        again = self.icmp("slt", following, last)
-        self.branch_if(again, body, tail)
-        nexts = state.following or state.carried
-        for phi, value in zip(body.instructions, [following, *nexts], strict=False):
-            _add_incoming(phi, value, latch)
-        self.block, self.index = tail, 0
-        state.results = list(nexts)
-        if guarded:
-            state.results = [self.phi(v.type, [(c, before), (v, latch)]) for c, v in zip(carry, nexts, strict=True)]
-
-
-def _add_incoming(phi: Instruction, value: Value, block: Block) -> None:
-    phi.text += f", [ {value}, %{block.name} ]"
-    phi.operands += [value, Local(LABEL, block.name)]
-    phi.spans = None
+        yield from counted_loop(self, (first, last, step), list(carry), name, guarded=not (constant or runs))
 
 
 def _number(number: Number, type_: Type) -> Value:
