@@ -120,7 +120,7 @@ def _matrix_recipe(gemm: Gemm, matrix: Matrix, accumulator: Type, dot: Dot) -> R
     nc = max(4 * nr, _MAX_PACKED // 4 // (_up(gemm.k, kstep) * size) // nr * nr)
     return Recipe(
         gemm.a.element, gemm.b.element, accumulator, MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign], dot.width, "matrix",
-        "none", mr, nr, kstep, lanes, not whole, True, gemm.k, mr, min(nc, _up(gemm.n, nr)),
+        "none", mr, nr, kstep, lanes, not whole, True, gemm.k, min(mr, gemm.m), min(nc, gemm.n),
     )  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def _vector_recipe(
     nc = max(nr, min(_MAX_PACKED, target.caches.l3 // 4) // (_up(kc, width) * size) // nr * nr)
     return Recipe(
         operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
-        mr, nr, width, lanes, pack_a, pack_b, kc, min(mc, _up(gemm.m, mr)), min(nc, _up(gemm.n, nr)),
+        mr, nr, width, lanes, pack_a, pack_b, kc, min(mc, gemm.m), min(nc, gemm.n),
     )  # fmt: skip
 
 
