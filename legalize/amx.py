@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.constructors import add_constructor
 from tlx.ir.module import Module
+from tlx.ir.rewriter import add_incoming
 from tlx.ir.types import I8, I16, I32, I64, PTR, VOID, X86_AMX, ArrayType, Type, VectorType, bits_of
 from tlx.ir.values import ConstInt, Keyword, Local, Text, Value, const_int
 from tlx.legalize.avx512 import TARGET as AVX512
 from tlx.lower.legalize.memory import load_tile, store_tile
-from tlx.lower.legalize.multiply import MMA_SIGNS
 from tlx.lower.legalize.vector import TileLegalizer
+from tlx.lower.signs import MMA_SIGNS
 from tlx.target import Caches, Dot, Matrix
 from tlx.types import TensorType
 
@@ -140,9 +141,7 @@ class _AmxLegalizer(TileLegalizer):
                 grid = self._grid_of(value)
                 tiles = [self.raw.get(str(t), t) for t in grid] if self.context.emulate_matrix else grid
                 for instruction, tile in zip(made, tiles, strict=True):
-                    separator = ", " if instruction.operands else ""
-                    instruction.text += f"{separator}[ {tile}, %{name} ]"
-                    instruction.operands += [tile, block.value]
+                    add_incoming(instruction, tile, name)
         super()._finish_phis()
 
     # Tiles -----------------------------------------------------------------------------------------------------

@@ -111,10 +111,6 @@ class TensorType:
             tuple(self.padding[k] for k in order),
         )
 
-    def with_element(self, element: Type) -> TensorType:
-        """The same tensor of another element type."""
-        return TensorType(element, self.shape, self.layout, self.padding)
-
     def __str__(self) -> str:
         text = f"{'x'.join(map(str, self.shape))} {self.element}"
         if not self.is_row_major:

@@ -15,10 +15,9 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tlx.ir.module import Block, Instruction
-from tlx.ir.rewriter import split_block
-from tlx.ir.types import I64, LABEL
-from tlx.ir.values import Local, Value
+from tlx.ir.rewriter import add_incoming, split_block
+from tlx.ir.types import I64
+from tlx.ir.values import Value
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -74,14 +73,8 @@ def counted_loop(
     b.branch_if(again, body, tail)
     nexts = state.following or state.carried
     for phi, value in zip(body.instructions, [following, *nexts], strict=False):
-        _add_incoming(phi, value, latch)
+        add_incoming(phi, value, latch.name)
     b.block, b.index = tail, 0
     state.results = list(nexts)
     if guarded:
         state.results = [b.phi(v.type, [(c, before), (v, latch)]) for c, v in zip(carry, nexts, strict=True)]
-
-
-def _add_incoming(phi: Instruction, value: Value, block: Block) -> None:
-    phi.text += f", [ {value}, %{block.name} ]"
-    phi.operands += [value, Local(LABEL, block.name)]
-    phi.spans = None

@@ -9,7 +9,7 @@ from typing import Final
 from tlx.ir.instructions import parse_text
 from tlx.ir.mangle import mangled
 from tlx.ir.module import Argument, Block, Declaration, Function, Instruction, Module, Signature
-from tlx.ir.types import FunctionType, Type
+from tlx.ir.types import LABEL, FunctionType, Type
 from tlx.ir.values import Global, Local, Value
 
 
@@ -73,6 +73,14 @@ def replace_uses(function: Function, name: str, value: Value, known: dict[str, l
     """
     for use in (known or uses(function)).get(name, []):
         set_operand(use.instruction, use.index, value)
+
+
+def add_incoming(phi: Instruction, value: Value, block: str) -> None:
+    """Give a phi the value it takes on the edge from the block of that name."""
+    separator = ", " if phi.operands else ""
+    phi.text += f"{separator}[ {value}, %{block} ]"
+    phi.operands += [value, Local(LABEL, block)]
+    phi.spans = None
 
 
 def split_block(function: Function, block: Block, index: int, stem: str = "split") -> Block:

@@ -93,13 +93,21 @@ class FunctionTensors:
     tokens: dict[str, Tensor]
     ops: list[TensorOp]
     _by_call: dict[int, TensorOp] = field(default_factory=dict[int, TensorOp], repr=False)
+    _by_result: dict[str, TensorOp] = field(default_factory=dict[str, TensorOp], repr=False)
 
     def __post_init__(self) -> None:
         self._by_call = {id(op.instruction): op for op in self.ops}
+        self._by_result = {op.instruction.result: op for op in self.ops if op.instruction.result is not None}
 
     def op_of(self, instruction: Instruction) -> TensorOp | None:
         """The operation that a call is; None for other instructions and for calls that make tokens."""
         return self._by_call.get(id(instruction))
+
+    def maker(self, tensor: Tensor) -> TensorOp | None:
+        """The operation whose result a token stands for; None where it stands for anything else."""
+        if tensor.kind != "value" or not isinstance(tensor.source, Local):
+            return None
+        return self._by_result.get(tensor.source.name)
 
     def token(self, value: Value) -> Tensor:
         """What a token operand stands for.

@@ -12,7 +12,6 @@ before the multiply-adds that use it. Left elements are broadcast:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, FloatType, Type, VectorType, bits_of
@@ -21,15 +20,8 @@ from tlx.lower.legalize.conversions import convert_register
 from tlx.lower.legalize.operands import Left, LoadedLeft, Right
 from tlx.lower.legalize.registers import Registers
 from tlx.lower.legalize.shuffles import resized
+from tlx.lower.signs import MMA_SIGNS
 from tlx.target import Dot, Sign, Target
-
-MMA_SIGNS: Final[dict[str, tuple[Sign, Sign]]] = {
-    "umma": ("u", "u"),
-    "smma": ("s", "s"),
-    "mma": ("s", "s"),
-    "usmma": ("u", "s"),
-    "summa": ("s", "u"),
-}
 
 
 def multiply(b: Builder, target: Target, name: str, acc: Registers, left: Left, right: Right, k: int) -> Registers:

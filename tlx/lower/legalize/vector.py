@@ -14,13 +14,14 @@ from __future__ import annotations
 from tlx.diagnostics import LoweringError
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import BINARY, CASTS
-from tlx.ir.module import Block, Function, Instruction, Module
+from tlx.ir.module import Function, Instruction, Module
+from tlx.ir.rewriter import add_incoming
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
 from tlx.ir.types import FLOAT, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
 from tlx.lower.legalize.conversions import convert_register
 from tlx.lower.legalize.memory import load_tile, store_tile
-from tlx.lower.legalize.multiply import MMA_SIGNS, multiply
+from tlx.lower.legalize.multiply import multiply
 from tlx.lower.legalize.operands import (
     Left,
     LoadedLeft,
@@ -32,6 +33,7 @@ from tlx.lower.legalize.operands import (
 )
 from tlx.lower.legalize.registers import Registers, constant_registers, storage
 from tlx.lower.legalize.shuffles import block_columns, block_rows, relaned, transposed
+from tlx.lower.signs import MMA_SIGNS
 from tlx.lower.stage import Context
 from tlx.target import Target
 
@@ -57,7 +59,7 @@ class TileLegalizer:
 
     def run(self) -> None:
         """Legalise the function in place."""
-        for block in self._in_order():
+        for block in list(self.function.blocks):
             instructions = block.instructions
             block.instructions = []
             self.b.at_end(block)
@@ -103,10 +105,6 @@ class TileLegalizer:
                         shapes[value.name] = scalar_of(value.type), known[1], known[2]
                         changed = True
         return shapes
-
-    def _in_order(self) -> list[Block]:
-        """Blocks in an order in which definitions come before uses (phis aside): the text's."""
-        return list(self.function.blocks)
 
     # One instruction -------------------------------------------------------------------------------------------
 
@@ -212,10 +210,7 @@ class TileLegalizer:
 
     def _vnni(self, tensor: Tensor) -> tuple[Tensor, int] | None:
         """The packed load behind a token, and its VNNI factor, if the token is a packed tile."""
-        if tensor.kind != "value" or not isinstance(tensor.source, Local):
-            return None
-        name = tensor.source.name
-        op = next((o for o in self.tensors.ops if o.instruction.result == name), None)
+        op = self.tensors.maker(tensor)
         if op is None or op.intrinsic.name != "reshape.permute":
             return None
         source = op.tensors[0]
@@ -287,9 +282,7 @@ class TileLegalizer:
             for value, block in phi.incoming:
                 tile = self.flat(value, element, rows, cols)
                 for instruction, register in zip(made, tile.flat(), strict=True):
-                    separator = ", " if instruction.operands else ""
-                    instruction.text += f"{separator}[ {register}, %{block} ]"
-                    instruction.operands += [register, self.function.block(block).value]
+                    add_incoming(instruction, register, block)
 
     def _cast(self, instruction: Instruction, rows: int, cols: int) -> Registers:
         source = scalar_of(instruction.operands[0].type)

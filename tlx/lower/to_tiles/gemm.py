@@ -97,20 +97,17 @@ class _Kernel:
     def _make_buffers(self, scratch: Scratch) -> None:
         recipe = self.recipe
         depth = self.packing_b.depth(min(recipe.kc, self.gemm.k))
+        width = max(min(self._panels(c), c.count) * c.size for c in self.columns)
+        height = max(min(self._tiles(r), r.count) * r.size for r in self.rows)
         names: list[str] = []
         if recipe.pack_b:
-            width = max(min(self._panels(c), c.count) * c.size for c in self.columns)
             scratch.reserve(recipe.operand_b, depth * width)
             names.append("panel_b")
         if recipe.pack_a:
-            height = max(min(self._tiles(r), r.count) * r.size for r in self.rows)
             scratch.reserve(recipe.operand_a, depth * height)
             names.append("panel_a")
-        if recipe.correction == "columns":
-            scratch.reserve(recipe.accumulator, max(min(self._panels(c), c.count) * c.size for c in self.columns))
-            names.append("sums")
-        elif recipe.correction == "rows":
-            scratch.reserve(recipe.accumulator, max(min(self._tiles(r), r.count) * r.size for r in self.rows))
+        if recipe.correction != "none":
+            scratch.reserve(recipe.accumulator, width if recipe.correction == "columns" else height)
             names.append("sums")
         for name, pointer in zip(names, scratch.allocate(self.b), strict=True):
             setattr(self, name, pointer)

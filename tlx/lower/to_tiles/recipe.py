@@ -14,16 +14,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from tlx.ir.types import DOUBLE, FLOAT, I32, I64, IntType, Type, bits_of
+from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.target import Dot, Matrix, Sign, Target
 
-MMA_NAMES: Final[dict[tuple[Sign, Sign], str]] = {
-    ("u", "u"): "umma",
-    ("s", "s"): "smma",
-    ("u", "s"): "usmma",
-    ("s", "u"): "summa",
-    ("f", "f"): "smma",
-}
 _MAX_KC: Final = 2048
 _MAX_PACKED: Final = 4 << 20
 _MIN_CHAINS: Final = 10

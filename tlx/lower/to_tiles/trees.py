@@ -10,22 +10,14 @@ from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import uses
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
 from tlx.ir.types import VOID, FloatType, FunctionType
-from tlx.ir.values import Global, Local, Value
+from tlx.ir.values import Global, Value
+from tlx.lower.signs import PRODUCT_SIGNS
 from tlx.lower.stage import Context, is_kernel
 from tlx.lower.to_tiles.copy import copy_kernel
 from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.problem import Copy, Gemm, View
 from tlx.lower.to_tiles.recipe import Recipe, choose
-from tlx.target import Sign, Target
-
-_SIGNS: dict[str, tuple[Sign, Sign]] = {
-    "matmul": ("s", "s"),
-    "mma": ("s", "s"),
-    "smma": ("s", "s"),
-    "umma": ("u", "u"),
-    "usmma": ("u", "s"),
-    "summa": ("s", "u"),
-}
+from tlx.target import Target
 
 
 @dataclass(eq=False)
@@ -96,12 +88,12 @@ def _problem(tensors: FunctionTensors, op: TensorOp) -> tuple[Gemm | Copy, list[
     out = View.of(stored.type, op.pitches)
     if stored.kind == "load":
         return _copy(op, stored, op.pointer, out)
-    source = _producer(tensors, stored)
+    source = tensors.maker(stored)
     if source is None:
         raise _left_over(op)
     if source.intrinsic.name == "transpose":
         return _copy(op, source.tensors[0], op.pointer, out)
-    if source.intrinsic.name not in _SIGNS:
+    if source.intrinsic.name not in PRODUCT_SIGNS:
         raise _left_over(source)
     return _gemm(source, op.pointer, out)
 
@@ -111,7 +103,7 @@ def _gemm(op: TensorOp, pointer: Value, out: View) -> tuple[Gemm, list[tuple[Val
     if any(t.kind != "load" for t in op.tensors):
         raise _left_over(op)
     floats = isinstance(out.element, FloatType)
-    lhs, rhs = ("f", "f") if floats else _SIGNS[op.intrinsic.name]
+    lhs, rhs = ("f", "f") if floats else PRODUCT_SIGNS[op.intrinsic.name]
     gemm = Gemm(a[1], b[1], out, acc[0][1] if acc else None, lhs, rhs)
     return gemm, [(pointer, out), a, b, *acc]
 
@@ -121,13 +113,6 @@ def _copy(op: TensorOp, source: Tensor, pointer: Value, out: View) -> tuple[Copy
         raise _left_over(op)
     view = View.of(source.type, source.pitches)
     return Copy(view, out), [(pointer, out), (source.source, view)]
-
-
-def _producer(tensors: FunctionTensors, tensor: Tensor) -> TensorOp | None:
-    if tensor.kind != "value" or not isinstance(tensor.source, Local):
-        return None
-    name = tensor.source.name
-    return next((op for op in tensors.ops if op.instruction.result == name), None)
 
 
 def _left_over(op: TensorOp) -> LoweringError:
