@@ -30,7 +30,6 @@ from tlx.types import TensorType
 
 STAGE: Final = "to-2d"
 _VIEWS: Final = frozenset({"transpose", "tovector"})
-_LOWERED: Final = MMA | _VIEWS | {"matmul", "store"}
 
 
 @dataclass(eq=False)
@@ -227,8 +226,10 @@ class Plan:
         share_buffers(self)
 
     def _check(self) -> None:
+        from tlx.lower.to_2d.rules import RULES
+
         for op in self.tensors.ops:
-            if op.intrinsic.name not in _LOWERED:
+            if op.pointer is None and op.intrinsic.name not in RULES:
                 raise LoweringError(f"{op.intrinsic.full_name} is not lowered yet", op.instruction.span)
         for tensor in self.tensors.tokens.values():
             if tensor.type.element == I1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,24 +14,14 @@ from tlx.ir.types import VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.to_2d.attributes import allow_heap
 from tlx.lower.to_2d.copies import copy, copy_bytes, fill_zero
-from tlx.lower.to_2d.matmul import lower_matmul
-from tlx.lower.to_2d.mma import lower_mma
 from tlx.lower.to_2d.phis import emit_edges
 from tlx.lower.to_2d.plan import STAGE, Plan
-from tlx.lower.to_2d.products import MMA
+from tlx.lower.to_2d.rules import RULES
 from tlx.lower.to_2d.safety import Range
 from tlx.lower.to_2d.sinks import Sink
-from tlx.lower.to_2d.transpose import lower_transpose
 from tlx.lower.to_2d.values import is_big, is_debug_use
 from tlx.lower.to_2d.views import Place, View
 
-Rule = Callable[[Plan, TensorBuilder, TensorOp, View], None]
-RULES: Final[dict[str, Rule]] = {
-    "matmul": lower_matmul,
-    **dict.fromkeys(MMA, lower_mma),
-    "transpose": lower_transpose,
-    "tovector": lower_transpose,
-}
 _HEADS: Final = frozenset({"phi", "landingpad", "catchpad", "cleanuppad", "catchswitch", "#dbg"})
 
 
