@@ -27,6 +27,14 @@ def display_name(path: str) -> str:
     return "<stdin>" if path == "-" else path
 
 
+def size(path: str) -> int:
+    """Bytes in a file; 0 where that is not known before it is read."""
+    try:
+        return 0 if path == "-" else Path(path).stat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
 def read_bytes(path: str) -> bytes:
     """The contents of a file, or of standard input for `-`.
 

@@ -25,7 +25,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, cast
 
-from tlx.diagnostics import LoweringError, UsageError
+from tlx.diagnostics import LoweringError, Source, UsageError
 from tlx.remarks import Remarks
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 FRONT_ENDS: Final = "tlx.frontends"
 STAGE_NAMES: Final = ("to-2d", "to-tiles", "legalize")
+UNJUDGED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory, and several times as long as we do
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ class Options:
 
     Attributes:
         stop_after: Name of the last stage to run; None for all.
-        verify_each: Have LLVM judge the input and what each step leaves.
+        verify_each: Have LLVM judge the input and what each step leaves; None for all but large text (`UNJUDGED_SIZE`)
+            that comes back as it is.
         print_after: Called with each step and the module it leaves.
         remarks: Where decisions are noted.
         cpu: Processor whose optional features are used and that code is scheduled for, empty for any.
@@ -68,7 +70,7 @@ class Options:
     """
 
     stop_after: str | None = None
-    verify_each: bool = True
+    verify_each: bool | None = None
     print_after: Callable[[Step, Module], None] | None = None
     remarks: Remarks = field(default_factory=Remarks)
     cpu: str = ""
@@ -106,7 +108,7 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
     context = _context(target, options)
     for step in steps():
         module = step.run(module, context)
-        if options.verify_each and step.name not in ("raise", "verify"):
+        if options.verify_each is not False and step.name not in ("raise", "verify"):
             _verify_step(module, step)
         if options.print_after:
             options.print_after(step, module)
@@ -119,7 +121,7 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
 def lower_text(
     text: str, filename: str = "<string>", target: Target | str = "native", *, options: Options = _DEFAULT
 ) -> str:
-    """Lower LLVM assembly; a text without tensor operations comes back as it is, judged by LLVM.
+    """Lower LLVM assembly; a text without tensor operations comes back as it is, judged by LLVM where it is small.
 
     Raises:
         TlxError: See `lower`.
@@ -127,10 +129,7 @@ def lower_text(
     if options.print_after is None and not has_work(text):
         if target != "native":
             _context(target, options)
-        if options.verify_each:
-            from tlx.judge import check
-
-            check(text, filename)
+        _judge_untouched(text, filename, options)
         return text
     from tlx.ir.reader import parse
 
@@ -208,6 +207,19 @@ def _context(target: Target | str, options: Options) -> Context:
         found = found.with_features(options.attrs)
     follow = not options.cpu and not options.attrs
     return Context(found, options.remarks, follow, options.amx_permission, options.emulate_matrix)
+
+
+def _judge_untouched(text: str, filename: str, options: Options) -> None:
+    """Have LLVM judge text that comes back as it is, except where only its size would cost something."""
+    if options.verify_each or (options.verify_each is None and len(text) <= UNJUDGED_SIZE):
+        from tlx.judge import check
+
+        check(text, filename)
+    elif options.verify_each is None:
+        size = f"{len(text) / 1e6:.1f} MB"
+        message = f"{size} without tensor operations passed on unjudged; --verify-each has LLVM judge it"
+        first_line = Source(filename, text[: text.find("\n") + 1] or text)
+        options.remarks.add("analysis", "verify", message, first_line.span(0))
 
 
 def _raise(module: Module, _context: Context) -> Module:

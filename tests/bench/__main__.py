@@ -46,11 +46,12 @@ def main(
 @main.command()
 @click.option("--cache", default=_CACHE, type=click.Path(path_type=Path), help="Where sources and IR are kept.")
 @click.option("--lines", default=100_000, help="Lines of LLVM IR to read at least.")
-def roundtrip(cache: Path, lines: int) -> None:
+@click.option("--only", default="", metavar="NAME", help="Files whose name holds this, such as zstd.c.")
+def roundtrip(cache: Path, lines: int, only: str) -> None:
     """Read and write LLVM IR that clang 14 and 19 make of packages from PyPI: losslessness, time, memory."""
     from tests.bench import roundtrip as bench
 
-    raise SystemExit(bench.run(cache, lines))
+    raise SystemExit(bench.run(cache, lines, only))
 
 
 @main.command(name="compile")

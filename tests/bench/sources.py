@@ -58,8 +58,8 @@ class Text:
     path: Path
 
 
-def texts(cache: Path) -> list[Text]:
-    """All files of LLVM IR; what is not in the cache is fetched and compiled.
+def texts(cache: Path, only: str = "") -> list[Text]:
+    """Files of LLVM IR whose name holds `only`; what is not in the cache is fetched and compiled.
 
     Raises:
         CalledProcessError: pip or clang failed.
@@ -69,7 +69,21 @@ def texts(cache: Path) -> list[Text]:
     if not clangs:
         msg = f"none of {', '.join(_CLANGS)} was found"
         raise FileNotFoundError(msg)
-    return [text for package in PACKAGES for text in _compiled(package, _fetched(package, cache), cache, clangs)]
+    return [text for package in PACKAGES for text in _texts(package, cache, clangs, only)]
+
+
+def _texts(package: Package, cache: Path, clangs: list[str], only: str) -> list[Text]:
+    wanted = [
+        (unit, clang, level, name)
+        for unit in package.units
+        for clang in clangs
+        for level in _LEVELS
+        if only in (name := f"{Path(unit).name}.{clang}.{level}.ll")
+    ]
+    if not wanted:
+        return []
+    folder = _fetched(package, cache)
+    return [_compiled(package, folder, cache, *one) for one in wanted]
 
 
 def _fetched(package: Package, cache: Path) -> Path:
@@ -88,19 +102,13 @@ def _fetched(package: Package, cache: Path) -> Path:
     return folder
 
 
-def _compiled(package: Package, folder: Path, cache: Path, clangs: list[str]) -> list[Text]:
+def _compiled(package: Package, folder: Path, cache: Path, unit: str, clang: str, level: str, name: str) -> Text:
     output = cache / "ir"
     output.mkdir(parents=True, exist_ok=True)
-    found: list[Text] = []
-    for unit in package.units:
-        for clang in clangs:
-            for level, flags in _LEVELS.items():
-                name = f"{Path(unit).name}.{clang}.{level}.ll"
-                path = output / name
-                if not path.exists():
-                    _compile(clang, flags, folder, package.include, unit, path)
-                found.append(Text(name, path))
-    return found
+    path = output / name
+    if not path.exists():
+        _compile(clang, _LEVELS[level], folder, package.include, unit, path)
+    return Text(name, path)
 
 
 def _compile(clang: str, flags: list[str], folder: Path, include: tuple[str, ...], unit: str, path: Path) -> None:

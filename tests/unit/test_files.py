@@ -37,6 +37,13 @@ def test_unreadable_inputs(tmp_path: Path, name: str, said: str) -> None:
         files.read_bytes(f"{tmp_path}/{name}")
 
 
+def test_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "x.ll"
+    path.write_bytes(b"12345")
+    assert files.size(str(path)) == 5
+    assert [files.size(name) for name in ("-", "none.ll", "a\0b")] == [0, 0, 0]
+
+
 def test_what_is_not_utf8_is_pointed_at(tmp_path: Path) -> None:
     path = tmp_path / "x.ll"
     path.write_bytes(b"; one\n; caf\xe9\n")

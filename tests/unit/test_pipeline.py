@@ -41,6 +41,30 @@ def test_text_without_tensors_is_judged() -> None:
     assert lower_text("define garbage", options=Options(verify_each=False)) == "define garbage"
 
 
+def test_large_text_without_tensors_is_judged_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "define garbage\n" + "; padding\n" * 10
+    monkeypatch.setattr(pipeline, "UNJUDGED_SIZE", len(text))
+    with pytest.raises(ParseError):
+        lower_text(text)
+    monkeypatch.setattr(pipeline, "UNJUDGED_SIZE", len(text) - 1)
+    remarks = Remarks()
+    assert lower_text(text, "large.ll", options=Options(remarks=remarks)) is text
+    (said,) = [remark.render() for remark in remarks]
+    assert said.startswith("large.ll:1:1: remark: 0.0 MB without tensor operations passed on unjudged")
+    assert said.endswith("[verify]\ndefine garbage\n^")
+    with pytest.raises(ParseError):
+        lower_text(text, options=Options(verify_each=True))
+    silent = Remarks()
+    lower_text(text, options=Options(verify_each=False, remarks=silent))
+    assert not list(silent)
+
+
+def test_large_text_with_tensors_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "UNJUDGED_SIZE", 1)
+    with pytest.raises(ParseError):
+        lower_text(SQUARE + "define void @garbage() {\n  nonsense\n}\n")
+
+
 def test_a_module_without_tensors_passes_through() -> None:
     assert str(lower(parse(PLAIN))) == PLAIN
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["ll", "bc", "asm", "obj"]
 KINDS: Final = ("ll", "bc", "asm", "obj")
+_VERIFY_HELP: Final = "Have LLVM verify the input and every stage; by default all but large input that stays as it is."
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,7 +33,7 @@ KINDS: Final = ("ll", "bc", "asm", "obj")
 @click.option("-O", "level", type=click.IntRange(0, 3), metavar="0-3", help="Have LLVM optimise the lowered module.")
 @click.option("--stop-after", type=click.Choice(STAGE_NAMES), metavar="STAGE", help="Last stage to run.")
 @click.option("--print-after", multiple=True, metavar="STAGE|all", help="Print the module after a stage, on stderr.")
-@click.option("--verify-each/--no-verify-each", default=True, help="Have LLVM verify the input and every stage.")
+@click.option("--verify-each/--no-verify-each", default=None, help=_VERIFY_HELP)
 @click.option("--remarks", metavar="[=FILE]", help="Write what was decided and why, to stderr or a file.")
 @click.option("--amx-permission/--no-amx-permission", default=True, help="Ask Linux for AMX tiles in a constructor.")
 @click.option("--emulate-matrix", is_flag=True, help="Make AMX code that runs without AMX (slowly).")
@@ -50,7 +51,7 @@ def lower(
     level: int | None,
     stop_after: str | None,
     print_after: tuple[str, ...],
-    verify_each: bool,
+    verify_each: bool | None,
     remarks: str | None,
     amx_permission: bool,
     emulate_matrix: bool,
@@ -79,7 +80,8 @@ def lower(
         emulate_matrix=emulate_matrix,
     )
     try:
-        text = _lowered(file, target, options, needs_llvm=verify_each or kind != "ll" or level is not None)
+        emits = kind != "ll" or level is not None
+        text = _lowered(file, target, options, needs_llvm=emits or _judges(file, verify_each))
     finally:
         _write_remarks(remarks, collected)
     files.write(output, _emitted(text, kind, level, options, mtriple), force=force)
@@ -94,6 +96,14 @@ def _lowered(file: str, target: str, options: Options, *, needs_llvm: bool) -> s
         llvm().start()  # it comes up while this process reads
     text = files.read_ir(file)
     return pipeline.lower_text(text, files.display_name(file), target, options=options)
+
+
+def _judges(file: str, verify_each: bool | None) -> bool:
+    """Whether LLVM is going to be asked about a file, as far as its size tells."""
+    from tlx import files
+    from tlx.pipeline import UNJUDGED_SIZE
+
+    return files.size(file) <= UNJUDGED_SIZE if verify_each is None else verify_each
 
 
 def _emitted(text: str, kind: Kind, level: int | None, options: Options, triple: str) -> str | bytes:
