@@ -204,12 +204,90 @@ TLX_EACH_TYPE(TLX_MEMORY)
 /* tensor_summa(acc, lhs, rhs): Adds the product of two matrices, signed times unsigned, to a third. */
 #define tensor_summa(...) TLX_CALL(_tensor_t, summa, __VA_ARGS__)
 
+/* tensor_contract(a, b, axes_a, axes_b), tensor_contract(a, b, axes_a, axes_b, batch_a, batch_b): Multiplies
+   tensors and sums over pairs of dimensions. */
+#define tensor_contract(...) TLX_CALL(_tensor_t, contract, __VA_ARGS__)
+
+/* tensor_convolution(x, w, strides, input_dilations, kernel_dilations), tensor_convolution(x, w): Slides a kernel
+   over a tensor and sums products. */
+#define tensor_convolution(...) TLX_CALL(_tensor_t, convolution, __VA_ARGS__)
+
+/* tensor_relu(x): Replaces negative elements by zero. */
+#define tensor_relu(...) TLX_CALL(_tensor_t, relu, __VA_ARGS__)
+
+/* tensor_tanh(x): Hyperbolic tangent. */
+#define tensor_tanh(...) TLX_CALL(_tensor_t, tanh, __VA_ARGS__)
+
+/* tensor_sigmoid(x): Logistic function. */
+#define tensor_sigmoid(...) TLX_CALL(_tensor_t, sigmoid, __VA_ARGS__)
+
+/* tensor_sin(x): Sine. */
+#define tensor_sin(...) TLX_CALL(_tensor_t, sin, __VA_ARGS__)
+
+/* tensor_cos(x): Cosine. */
+#define tensor_cos(...) TLX_CALL(_tensor_t, cos, __VA_ARGS__)
+
+/* tensor_exp(x): Exponential function. */
+#define tensor_exp(...) TLX_CALL(_tensor_t, exp, __VA_ARGS__)
+
+/* tensor_exp2(x): Power of two. */
+#define tensor_exp2(...) TLX_CALL(_tensor_t, exp2, __VA_ARGS__)
+
+/* tensor_log(x): Natural logarithm. */
+#define tensor_log(...) TLX_CALL(_tensor_t, log, __VA_ARGS__)
+
+/* tensor_log2(x): Binary logarithm. */
+#define tensor_log2(...) TLX_CALL(_tensor_t, log2, __VA_ARGS__)
+
+/* tensor_log10(x): Decimal logarithm. */
+#define tensor_log10(...) TLX_CALL(_tensor_t, log10, __VA_ARGS__)
+
+/* tensor_sqrt(x): Square root. */
+#define tensor_sqrt(...) TLX_CALL(_tensor_t, sqrt, __VA_ARGS__)
+
+/* tensor_fabs(x): Absolute value. */
+#define tensor_fabs(...) TLX_CALL(_tensor_t, fabs, __VA_ARGS__)
+
+/* tensor_floor(x): Rounds down. */
+#define tensor_floor(...) TLX_CALL(_tensor_t, floor, __VA_ARGS__)
+
+/* tensor_ceil(x): Rounds up. */
+#define tensor_ceil(...) TLX_CALL(_tensor_t, ceil, __VA_ARGS__)
+
+/* tensor_reduce_add(x, window, strides): Adds the elements of each window. */
+#define tensor_reduce_add(...) TLX_CALL(_tensor_t, reduce_add, __VA_ARGS__)
+
+/* tensor_reduce_mul(x, window, strides): Multiplies the elements of each window. */
+#define tensor_reduce_mul(...) TLX_CALL(_tensor_t, reduce_mul, __VA_ARGS__)
+
+/* tensor_reduce_max(x, window, strides): Finds the greatest element of each window. */
+#define tensor_reduce_max(...) TLX_CALL(_tensor_t, reduce_max, __VA_ARGS__)
+
+/* tensor_reduce_min(x, window, strides): Finds the least element of each window. */
+#define tensor_reduce_min(...) TLX_CALL(_tensor_t, reduce_min, __VA_ARGS__)
+
+/* tensor_reduce_and(x, window, strides): Bitwise and of each window. */
+#define tensor_reduce_and(...) TLX_CALL(_tensor_t, reduce_and, __VA_ARGS__)
+
+/* tensor_reduce_or(x, window, strides): Bitwise or of each window. */
+#define tensor_reduce_or(...) TLX_CALL(_tensor_t, reduce_or, __VA_ARGS__)
+
+/* tensor_reduce_xor(x, window, strides): Bitwise xor of each window. */
+#define tensor_reduce_xor(...) TLX_CALL(_tensor_t, reduce_xor, __VA_ARGS__)
+
 /* tensor_transpose(x, new_layout), tensor_transpose(x): Stores a tensor in another layout. */
 #define tensor_transpose(...) TLX_CALL(_tensor_t, transpose, __VA_ARGS__)
 
 /* tensor_broadcast(like, scalar), tensor_broadcast(x, out_shape, dims): Fills a tensor with a scalar, or repeats a
    tensor along further dimensions. */
 #define tensor_broadcast(...) TLX_CALL(_tensor_t, broadcast, __VA_ARGS__)
+
+/* tensor_pad(x, low, high, value), tensor_pad(x, low, high, value, interior): Surrounds a tensor with a value, or
+   crops it. */
+#define tensor_pad(...) TLX_CALL(_tensor_t, pad, __VA_ARGS__)
+
+/* tensor_concat(x..., axis): Joins tensors along a dimension. */
+#define tensor_concat(...) TLX_CALL(_tensor_t, concat, __VA_ARGS__)
 
 /* tensor_reshape_block(x, dims, sizes): Splits dimensions into blocks, as packing for a kernel does. */
 #define tensor_reshape_block(...) TLX_CALL(_tensor_t, reshape_block, __VA_ARGS__)
@@ -226,8 +304,33 @@ TLX_EACH_TYPE(TLX_MEMORY)
   TLX_EXTERN T tensor_mma_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_usmma_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_summa_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_contract_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_convolution_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_relu_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_tanh_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_sigmoid_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_sin_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_cos_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_exp_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_exp2_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_log_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_log2_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_log10_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_sqrt_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_fabs_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_floor_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_ceil_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_reduce_add_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_reduce_mul_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_reduce_max_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_reduce_min_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_reduce_and_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_reduce_or_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_reduce_xor_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_transpose_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_broadcast_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_pad_##suffix(int, ...) TLX_ATTRIBUTES; \
+  TLX_EXTERN T tensor_concat_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_reshape_block_##suffix(int, ...) TLX_ATTRIBUTES; \
   TLX_EXTERN T tensor_reshape_permute_##suffix(int, ...) TLX_ATTRIBUTES;
 

@@ -158,10 +158,10 @@ def _anchors(path: Path) -> set[str]:
 
 def test_the_recipe_for_an_intrinsic_works(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = {block.mark.removeprefix("file "): block.text for block in blocks("docs/add_an_intrinsic.md")}
-    row, rule = dict(vars(intrinsics)), dict[str, Any](__name__="gram")
+    row, rule = dict[str, Any](__name__="row"), dict[str, Any](__name__="gram")
     exec(texts["row.py"], row)
     exec(texts["gram.py"], rule)
-    monkeypatch.setitem(intrinsics._BY_NAME, "llvm.tensor.gram", row["_GRAM"])
+    monkeypatch.setitem(intrinsics._BY_NAME, "llvm.tensor.gram", row["GRAM"])
     monkeypatch.setitem(rules.RULES, "gram", rule["lower_gram"])
     x = np.random.default_rng(3).integers(-128, 128, (2, 5, 7), np.int8)
     columns = x[:, :4].astype(np.int32)  # 2 x K x M in memory; the last K is padding

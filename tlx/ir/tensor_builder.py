@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from tlx.intrinsics import Intrinsic, lookup
 from tlx.ir.builder import Builder
-from tlx.ir.mangle import mangled
+from tlx.ir.canonical import canonical_name
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import declare
 from tlx.ir.types import I8, I32, TOKEN, VOID, FloatType, FunctionType, IntType, PointerType, Type, VectorType
-from tlx.ir.values import Aggregate, Local, Value, const_ints
+from tlx.ir.values import Aggregate, ConstInt, Local, Value, const_ints
 from tlx.types import TensorType
 
 Dims = Sequence[Sequence[int]]
@@ -48,8 +48,7 @@ class TensorBuilder(Builder):
         """
         type_ = type_ or self._type_of(value)
         vectors = _vectors(type_)
-        overloads = [value.type, vectors[0].type]
-        call = self._tensor_call("typeinfo", overloads, TOKEN, [value, *vectors], name or "tensor")
+        call = self._tensor_call("typeinfo", TOKEN, [value, *vectors], name or "tensor")
         return self._typed(call, type_)
 
     def tensor_load(
@@ -65,9 +64,7 @@ class TensorBuilder(Builder):
         """
         pointer = self.retype(pointer, type_.element)
         vectors = [*_vectors(type_), _pitches(type_, pitches)]
-        overloads = [pointer.type, vectors[0].type]
-        args: list[Value] = [pointer, *vectors]
-        call = self._tensor_call("load", overloads, TOKEN, args, name or "tensor", type_.element)
+        call = self._tensor_call("load", TOKEN, [pointer, *vectors], name or "tensor", type_.element)
         return self._typed(call, type_)
 
     def tensor_store(
@@ -88,7 +85,7 @@ class TensorBuilder(Builder):
         type_ = type_ or self._type_of(token)
         pointer = self.retype(pointer, type_.element)
         strides = _pitches(type_, pitches)
-        return self._tensor_call("store", [pointer.type, strides.type], VOID, [pointer, token, strides], "")
+        return self._tensor_call("store", VOID, [pointer, token, strides], "")
 
     def tovector(self, token: Value, type_: TensorType | None = None, name: str = "") -> Local:
         """The flattened vector of a token."""
@@ -103,6 +100,72 @@ class TensorBuilder(Builder):
     def mma(self, kind: str, acc: Value, a: Value, b: Value, result: Result = None, name: str = "") -> Local:
         """`L(acc) + L(a) @ L(b)`; `kind` is umma, smma, usmma or summa."""
         return self._operation(kind, result, [acc, a, b], (), name)
+
+    def contract(
+        self,
+        a: Value,
+        b: Value,
+        axes_a: Sequence[int],
+        axes_b: Sequence[int],
+        batch: tuple[Sequence[int], Sequence[int]] | None = None,
+        result: Result = None,
+        name: str = "",
+    ) -> Local:
+        """Sum over pairs of dimensions; `batch` names the batch dimensions of `a` and of `b`."""
+        return self._operation("contract", result, [a, b], (axes_a, axes_b, *(batch or ())), name)
+
+    def convolution(
+        self,
+        x: Value,
+        w: Value,
+        windows: tuple[Sequence[int], Sequence[int], Sequence[int]] | None = None,
+        result: Result = None,
+        name: str = "",
+    ) -> Local:
+        """Slide `w` over `x`; `windows` are strides, dilations of `x` and dilations of `w`."""
+        return self._operation("convolution", result, [x, w], windows or (), name)
+
+    def unary(self, function: str, x: Value, result: Result = None, name: str = "") -> Local:
+        """A function element by element; `function` is relu, tanh, sigmoid, sin, exp, ..."""
+        return self._operation(function, result, [x], (), name)
+
+    def reduce(
+        self,
+        operation: str,
+        x: Value,
+        window: Sequence[int],
+        strides: Sequence[int] | None = None,
+        result: Result = None,
+        name: str = "",
+    ) -> Local:
+        """Reduce windows that slide over `x`; `operation` is add, mul, max, min, and, or, xor. Strides None are 1."""
+        strides = strides or (1,) * len(window)
+        return self._operation(f"reduce.{operation}", result, [x], (window, strides), name or operation)
+
+    def pad(
+        self,
+        x: Value,
+        low: Sequence[int],
+        high: Sequence[int],
+        value: Value,
+        interior: Sequence[int] | None = None,
+        result: Result = None,
+        name: str = "",
+    ) -> Local:
+        """Add elements of `value` before, behind and between those of `x`; crop where negative."""
+        dims = [low, high] if interior is None else [low, high, interior]
+        vectors = [const_ints(I32, d) for d in dims]
+        args = [x, *vectors[:2], value, *vectors[2:]]
+        return self._call_of("pad", self._result("pad", result, [x], dims), args, name)
+
+    def concat(self, tokens: Sequence[Value], axis: int, result: Result = None, name: str = "") -> Local:
+        """Tensors one after the other along a logical dimension."""
+        args = [*tokens, ConstInt(I32, axis)]
+        return self._call_of("concat", self._result("concat", result, tokens, [[axis]]), args, name)
+
+    def fill(self, like: Value, scalar: Value, result: Result = None, name: str = "") -> Local:
+        """A tensor of the type of `like` whose every element is a scalar."""
+        return self._call_of("broadcast", self._result("broadcast", result, [like], ()), [like, scalar], name or "fill")
 
     def transpose(self, x: Value, layout: Sequence[int], result: Result = None, name: str = "") -> Local:
         """The same logical tensor, stored in the order of `layout`."""
@@ -139,29 +202,28 @@ class TensorBuilder(Builder):
             raise ValueError(msg)
         return type_
 
-    def _inferred(self, row: Intrinsic, result: Result, tokens: Sequence[Value], dims: Dims) -> TensorType:
-        """The result that the table's rule prefers."""
+    def _result(self, operation: str, result: Result, tokens: Sequence[Value], dims: Dims) -> TensorType | VectorType:
+        """The result as given, or the one that the table's rule prefers."""
+        if isinstance(result, (TensorType, VectorType)):
+            return result
         types = [self._type_of(token) for token in tokens]
-        element = types[0].element if result is None else result
-        assert isinstance(element, (IntType, FloatType))
-        return row.infer(types, [tuple(d) for d in dims], element)[0]
+        return _row(operation).infer(types, [tuple(d) for d in dims], result or types[0].element)[0]
 
     # The call --------------------------------------------------------------------------------------------------
 
     def _operation(self, operation: str, result: Result, tokens: Sequence[Value], dims: Dims, name: str) -> Local:
-        """A call whose overloads are its result and its vector operands."""
-        if not isinstance(result, (TensorType, VectorType)):
-            result = self._inferred(_row(operation), result, tokens, dims)
+        """A call of tokens, then constant vectors."""
+        args = [*tokens, *(const_ints(I32, d) for d in dims)]
+        return self._call_of(operation, self._result(operation, result, tokens, dims), args, name)
+
+    def _call_of(self, operation: str, result: TensorType | VectorType, args: Sequence[Value], name: str) -> Local:
         vector = result.vector if isinstance(result, TensorType) else result
-        vectors = [const_ints(I32, d) for d in dims]
-        overloads: list[Type] = [vector, *(v.type for v in vectors)]
-        call = self._tensor_call(operation, overloads, vector, [*tokens, *vectors], name or operation)
+        call = self._tensor_call(operation, vector, args, name or operation)
         return self._typed(call, result) if isinstance(result, TensorType) else call.value
 
     def _tensor_call(
         self,
         operation: str,
-        overloads: list[Type],
         result: Type,
         args: Sequence[Value],
         name: str,
@@ -169,7 +231,7 @@ class TensorBuilder(Builder):
     ) -> Instruction:
         type_ = FunctionType(result, tuple(a.type for a in args))
         row = _row(operation)
-        callee = declare(self.module, mangled(row.full_name, overloads), type_, row.attributes())
+        callee = declare(self.module, canonical_name(row, result, type_.params), type_, row.attributes())
         first = args[0].type
         marked = element is not None and isinstance(first, PointerType) and first.pointee in (None, I8)
         attribute = f"elementtype({element})" if marked else ""

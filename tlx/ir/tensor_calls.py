@@ -79,9 +79,10 @@ class Call:
         """The arguments of some kinds."""
         return [value for operand, value in self.arguments if operand.kind in kinds]
 
-    def named(self, name: str | None) -> Value | None:
-        """The argument of a name."""
-        return next((value for operand, value in self.arguments if operand.name == name), None)
+    def named(self, name: str | None, number: int = 0) -> Value | None:
+        """The argument of a name; a repeated operand's arguments are numbered from 0."""
+        found = [value for operand, value in self.arguments if operand.name == name]
+        return found[number] if number < len(found) else None
 
     def attributes(self, value: Value) -> str:
         """The attributes that stand before an argument."""
@@ -138,8 +139,8 @@ def _matching_form(instruction: Instruction, intrinsic: Intrinsic) -> tuple[Oper
 
 
 def expanded_form(form: tuple[Operand, ...], count: int) -> tuple[Operand, ...]:
-    """A form with its repeated operand as often as the number of arguments asks for."""
-    times = count - len(form) + 1
+    """A form with its repeated operand as often as the number of arguments asks for, but once at least."""
+    times = max(1, count - len(form) + 1)
     return tuple(operand for operand in form for _ in range(times if operand.repeated else 1))
 
 

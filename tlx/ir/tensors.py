@@ -314,7 +314,7 @@ class _Analysis:
         try:
             allowed = call.intrinsic.infer([tensor.type for tensor in tensors], dims, got.element)
         except RuleError as broken:
-            raise call.error(str(broken), call.named(broken.operand), notes) from None
+            raise call.error(str(broken), call.named(broken.operand, broken.number), notes) from None
         except ValueError as broken:
             raise call.error(str(broken), None, notes) from None
         fitting = [type_ for type_ in allowed if type_.vector == got]
@@ -343,7 +343,8 @@ def _choices(allowed: Sequence[TensorType]) -> str:
 
 def _declared(call: Call, tensors: Sequence[Tensor]) -> list[Note]:
     """Where the tensors of a call come from."""
-    names = [operand.name for operand in call.form if operand.kind is Kind.TENSOR]
+    operands = [operand for operand in call.form if operand.kind is Kind.TENSOR]
+    names = [f"{o.name}[{number}]" if o.repeated else o.name for number, o in enumerate(operands)]
     return [
         Note(f"{name} is {tensor.type}", operand_span(tensor.definition))
         for name, tensor in zip(names, tensors, strict=True)
