@@ -22,12 +22,13 @@ from __future__ import annotations
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
+from tlx.lower.to_2d.contraction import Epilogue
 from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.products import Product, emit_product
 from tlx.lower.to_2d.views import View
 
 
-def lower_matmul(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
+def lower_matmul(plan: Plan, b: TensorBuilder, op: TensorOp, target: View, epilogue: Epilogue | None = None) -> None:
     """Write `target = L(lhs) @ L(rhs)`."""
     lhs, rhs = (plan.view(tensor) for tensor in op.tensors)
-    emit_product(b, Product("matmul", lhs, rhs, target), plan.dense_operand(op))
+    emit_product(plan, b, op, Product("matmul", lhs, rhs, target), epilogue)

@@ -14,21 +14,23 @@ Rewrite where the result is stored over its accumulator::
     %sum = call token @llvm.tensor.typeinfo(<M*N x i32> %smma, <M, N>, <0, 1>, <0, 0>)
     call void @llvm.tensor.store(ptr %p, token %sum, <0, ldc>)
 
-An accumulator that is not row-major is first copied to where the result goes; one of zeros is written there.
+An accumulator that is not row-major is first copied to where the result goes. One of zeros needs no memory where
+`matmul` computes the same.
 """
 
 from __future__ import annotations
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
+from tlx.lower.to_2d.contraction import Epilogue
 from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.products import Product, emit_product
 from tlx.lower.to_2d.views import View
 
 
-def lower_mma(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
+def lower_mma(plan: Plan, b: TensorBuilder, op: TensorOp, target: View, epilogue: Epilogue | None = None) -> None:
     """Write `target = L(acc) + L(lhs) @ L(rhs)`."""
     acc, lhs, rhs = plan.operands(op)
     assert lhs is not None
     assert rhs is not None
-    emit_product(b, Product(op.intrinsic.name, lhs, rhs, target, acc, zero=acc is None), plan.dense_operand(op))
+    emit_product(plan, b, op, Product(op.intrinsic.name, lhs, rhs, target, acc), epilogue)

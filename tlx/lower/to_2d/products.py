@@ -1,26 +1,26 @@
-"""Matrix products between views: loops over the batch dimensions around one 2-D tree.
+"""Matrix products between views, batch by batch, as contractions.
 
 Used by `matmul` and `mma`, which show before and after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import Type
-from tlx.ir.values import Local, Value
+from tlx.ir.tensors import TensorOp
+from tlx.ir.types import FloatType
+from tlx.lower.to_2d.blocks import emit_contraction
+from tlx.lower.to_2d.contraction import MMA, Contraction, Epilogue, Memory, Result
 from tlx.lower.to_2d.copies import copy, fill_zero
-from tlx.lower.to_2d.loops import merged, nest
-from tlx.lower.to_2d.views import Matrix, Place, View, matrix
+from tlx.lower.to_2d.views import View, matrix
 from tlx.types import TensorType
 
-MMA: Final = frozenset({"umma", "smma", "usmma", "summa"})
-_NAMES: Final = ("lhs", "rhs", "out")
+if TYPE_CHECKING:
+    from tlx.lower.to_2d.plan import Plan
 
-NewPlace = Callable[[Type, int, str], Place]
+__all__ = ["MMA", "Product", "emit_product"]
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Product:
         kind: `matmul`, or umma, smma, usmma, summa.
         lhs: `B... x M x K`.
         rhs: `B... x K x N`.
-        target: `B... x M x N`, row-major, apart from the operands.
-        acc: `M x N`: None for matmul, `zero` for an accumulator of zeros. It is the target itself or apart from it.
+        target: `B... x M x N`, apart from the operands.
+        acc: `B... x M x N`: None for matmul, and for an accumulator of zeros. It is the target itself or apart from it.
     """
 
     kind: str
@@ -40,77 +40,74 @@ class Product:
     rhs: View
     target: View
     acc: View | None = None
-    zero: bool = False
 
 
-def emit_product(b: TensorBuilder, product: Product, new_place: NewPlace) -> None:
+def emit_product(
+    plan: Plan, b: TensorBuilder, op: TensorOp, product: Product, epilogue: Epilogue | None = None
+) -> None:
     """Write a product as loops over its batch around a 2-D tree.
 
     Args:
+        plan: The plan of the function; it gives memory for operands that have to be copied first.
         b: Where.
+        op: The operation it is.
         product: The operands and the result.
-        new_place: Gives memory for an operand that has to be copied first: element type, count, name.
+        epilogue: What happens to the product before it is stored.
     """
-    lhs = _operand(b, product.lhs, new_place, "lhs")
-    rhs = _operand(b, product.rhs, new_place, "rhs")
-    target = matrix(product.target)
-    if target is None:
-        msg = f"result of {product.kind} is not row-major: {product.target}"
-        raise ValueError(msg)
-    acc = _accumulator(b, product)
-    strides = zip(lhs[0].batch, rhs[0].batch, target.batch, strict=True)
-    batch = [(dim.extent, s) for dim, s in zip(product.target.dims[:-2], strides, strict=True)]
-    with nest(b, merged(batch), 3, "batch") as offsets:
-        pointers = [
-            b.gep(view.element, view.place.pointer, offset, f"{name}.ptr")
-            for name, view, offset in zip(_NAMES, (lhs[1], rhs[1], product.target), offsets, strict=True)
-        ]
-        destination = pointers[2]
-        source = destination if acc is product.target or acc is None else acc.place.pointer
-        tokens = [] if acc is None else [_load_acc(b, source, acc)]
-        tokens.append(b.tensor_load(pointers[0], lhs[0].type, (0, lhs[0].pitch), "lhs"))
-        tokens.append(b.tensor_load(pointers[1], rhs[0].type, (0, rhs[0].pitch), "rhs"))
-        token = _combine(b, product.kind, tokens, target.type)
-        b.tensor_store(destination, token, (0, target.pitch))
+    product = _with_accumulator(plan, b, product, epilogue)
+    emit_contraction(plan, b, op, _contraction(product, epilogue), epilogue)
 
 
-def _operand(b: TensorBuilder, view: View, new_place: NewPlace, name: str) -> tuple[Matrix, View]:
-    """An operand as matrices that a 2-D load can read, copied to a dense buffer where it has none."""
-    found = matrix(view)
-    if found is not None:
-        return found, view
-    type_ = TensorType.dense(view.element, [dim.extent for dim in view.dims])
-    dense = View.of(new_place(view.element, type_.count, name), type_)
-    copy(b, view, dense)
-    found = matrix(dense)
-    assert found is not None
-    return found, dense
+def _contraction(product: Product, epilogue: Epilogue | None) -> Contraction:
+    result = Result(product.target, product.acc, epilogue)
+    lhs, rhs = product.lhs.dims, product.rhs.dims
+    last = len(lhs) - 1
+    batch = tuple(result.free(d, lhs[d].extent, lhs=lhs[d].stride, rhs=rhs[d].stride) for d in range(last - 1))
+    return Contraction(
+        product.kind,
+        Memory.of(product.lhs),
+        Memory.of(product.rhs),
+        Memory.of(product.target),
+        batch,
+        (result.free(last - 1, lhs[-2].extent, lhs=lhs[-2].stride),),
+        (result.free(last, rhs[-1].extent, rhs=rhs[-1].stride),),
+        (result.summed(lhs[-1].extent, lhs[-1].stride, rhs[-2].stride),),
+        None if product.acc is None else Memory.of(product.acc),
+    )
 
 
-def _accumulator(b: TensorBuilder, product: Product) -> View | None:
-    """The accumulator, row-major: the target itself, after a copy, where it is not."""
-    acc, target = product.acc, product.target
-    if product.zero:
-        fill_zero(b, target)
+# Accumulators --------------------------------------------------------------------------------------------------------
+
+
+def _with_accumulator(plan: Plan, b: TensorBuilder, product: Product, epilogue: Epilogue | None) -> Product:
+    """The product with an accumulator that 2-D loads can read as rows: a copy of it, or of zeros, where it is not."""
+    if product.kind not in MMA or (product.acc is not None and _is_usable(product, product.acc)):
+        return product
+    if product.acc is None and _is_matmul(product):
+        return replace(product, kind="matmul")
+    acc = _new_accumulator(plan, product, epilogue)
+    if product.acc is None:
+        fill_zero(b, acc)
+    else:
+        copy(b, product.acc, acc)
+    return replace(product, acc=acc)
+
+
+def _is_usable(product: Product, acc: View) -> bool:
+    found = matrix(acc)
+    return acc.is_same(product.target) or (found is not None and found.type.is_row_major)
+
+
+def _is_matmul(product: Product) -> bool:
+    """Whether a product added to zeros is what `matmul` computes: signs do not matter where nothing is extended."""
+    elements = {view.element for view in (product.lhs, product.rhs, product.target)}
+    return product.kind == "smma" or len(elements) == 1 or isinstance(product.target.element, FloatType)
+
+
+def _new_accumulator(plan: Plan, product: Product, epilogue: Epilogue | None) -> View:
+    """Memory for the accumulator: the target, unless the epilogue makes something else of it."""
+    target = product.target
+    if epilogue is None or (epilogue.may_use_target and epilogue.element == target.element):
         return target
-    if acc is None or acc.is_same(target):
-        return target if acc is not None else None
-    found = matrix(acc)
-    if found is not None and found.type.is_row_major:
-        return acc
-    copy(b, acc, target)
-    return target
-
-
-def _load_acc(b: TensorBuilder, pointer: Value, acc: View) -> Local:
-    found = matrix(acc)
-    assert found is not None
-    return b.tensor_load(pointer, found.type, (0, found.pitch), "acc")
-
-
-def _combine(b: TensorBuilder, kind: str, tokens: list[Local], type_: TensorType) -> Local:
-    if kind == "matmul":
-        lhs, rhs = tokens
-        return b.typeinfo(b.matmul(lhs, rhs, type_), type_, "product")
-    acc, lhs, rhs = tokens
-    return b.typeinfo(b.mma(kind, acc, lhs, rhs, type_), type_, "sum")
+    type_ = TensorType.dense(epilogue.element, [dim.extent for dim in target.dims])
+    return View.of(plan.new_place(type_.element, type_.count, "acc"), type_)

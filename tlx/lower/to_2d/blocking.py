@@ -1,0 +1,235 @@
+"""Which dimensions of a contraction become the matrices of 2-D products, and which become loops.
+
+convolution of 64 x 56 x 56 with 64 x 64 x 3 x 3         loops   y                      (N)
+                                                         sums    i, j                   (K)
+                                                         2-D     o x c times c x x      (M, K, N)
+                                                         copied  w, so that c is dense
+
+All choices are tried: one dimension of each of M, N and K for the products, either operand copied, the result or its
+transpose. The one that an estimate of cycles likes best is taken; most of it is what a 2-D load can say (one of two
+strides is 1), and that products are large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from tlx.ir.types import bytes_of
+from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction, Memory
+from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk
+from tlx.lower.to_2d.views import Dim, Matrix, Place, View, matrix
+
+_CALL: Final = 100
+"""Cycles that a 2-D product takes beside its arithmetic."""
+_CHAINS: Final = 8
+"""Sums that have to be under way at a time for full speed."""
+_COPIED: Final = 1.5
+_COPIED_FAR: Final = 3.0
+"""Cycles to copy an element, in the caches and outside."""
+_NEAR_BYTES: Final = 1 << 20
+_MOST_REPEATED: Final = 16 << 20
+"""Bytes up to which a copy may hold elements of overlapping windows more than twice."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Neighbouring dimensions that are walked through as one; the last of them is the innermost."""
+
+    parts: tuple[Walk, ...]
+
+    @property
+    def extent(self) -> int:
+        """Positions."""
+        return math.prod(extent for extent, _ in self.parts)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The strides of its steps, in the operands that are not copied."""
+        return self.parts[-1][1]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocking:
+    """A choice.
+
+    Attributes:
+        contraction: The contraction or its transpose.
+        packed: Which operands are copied: LHS, RHS.
+        batch, outer_m, outer_n: Loops around the blocks of the result.
+        outer_k: Loops around the products that make one block.
+        m, n, k: The dimensions of the products.
+        uneven: One more loop around the products of a block, where the contraction has such a dimension.
+    """
+
+    contraction: Contraction
+    packed: frozenset[int]
+    batch: tuple[Run, ...]
+    outer_m: tuple[Run, ...]
+    outer_n: tuple[Run, ...]
+    outer_k: tuple[Run, ...]
+    m: Run
+    n: Run
+    k: Run
+    uneven: tuple[Run, ...] = ()
+
+    def order(self, column: int) -> list[Run]:
+        """An operand's dimensions in the order in which they are read, and copied."""
+        if column == LHS:
+            runs = [*self.batch, *self.outer_m, *self.uneven, *self.outer_k, self.m, self.k]
+        else:
+            runs = [*self.batch, *self.outer_n, *self.uneven, *self.outer_k, self.k, self.n]
+        return [run for run in runs if run.strides[column] and run.extent > 1]
+
+    @property
+    def sums(self) -> int:
+        """Products that are added up in each block."""
+        return math.prod(run.extent for run in (*self.outer_k, *self.uneven))
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the result."""
+        return math.prod(run.extent for run in (*self.batch, *self.outer_m, *self.outer_n))
+
+
+def choose(contraction: Contraction, lanes: int, *, narrow: bool = False) -> tuple[Blocking, float]:
+    """The best choice, and an estimate of the cycles it takes.
+
+    Args:
+        contraction: What to compute.
+        lanes: Elements of a vector register.
+        narrow: Whether the result is too narrow for sums to be kept in it.
+    """
+    best: tuple[float, Blocking] | None = None
+    for turned, packed in product((contraction, contraction.swapped()), _packings()):
+        for blocking in _choices(turned, packed):
+            if narrow and contraction.acc is not None and blocking.sums > 1:
+                continue
+            cost = _cost(blocking, lanes)
+            if best is None or cost < best[0]:
+                best = cost, blocking
+    if best is None:
+        msg = f"no 2-D product for {contraction}"
+        raise ValueError(msg)
+    return best[1], best[0]
+
+
+def _packings() -> Iterator[frozenset[int]]:
+    yield from map(frozenset[int], ((), (LHS,), (RHS,), (LHS, RHS)))
+
+
+def _uneven_run(c: Contraction) -> tuple[Run, ...]:
+    """The uneven dimension with its strides in the operands where it has them."""
+    if c.uneven is None:
+        return ()
+    strides = [steps.step * steps.stride for steps in (c.uneven.lhs, c.uneven.rhs)]
+    return (Run(((c.uneven.extent, (*strides, *[0] * (c.width - 2))),)),)
+
+
+# Choices -------------------------------------------------------------------------------------------------------------
+
+
+def _choices(c: Contraction, packed: frozenset[int]) -> Iterator[Blocking]:
+    """The choices for which 2-D loads and stores exist, with some operands copied."""
+    if not _can_pack(c, packed):
+        return
+    unit, uneven = Run(((1, (0,) * c.width),)), _uneven_run(c)
+    first = next((column for column in (LHS, RHS) if column not in packed), LHS)
+    batch, all_m, all_n = (merge(_sorted(walks, OUT), packed) for walks in (c.batch, c.m, c.n))
+    all_k = merge(_sorted(c.k, first), packed)
+    for m, k in product([*all_m, unit], all_k or [unit]):
+        if LHS not in packed and block(c.lhs, LHS, m, k) is None:
+            continue
+        for n in [*all_n, unit]:
+            if (RHS in packed or block(c.rhs, RHS, k, n)) and _can_store(c, m, n):
+                outer_m, outer_n, outer_k = (
+                    tuple(run for run in runs if run is not inner)
+                    for runs, inner in ((all_m, m), (all_n, n), (all_k, k))
+                )
+                yield Blocking(c, packed, tuple(batch), outer_m, outer_n, outer_k, m, n, k, uneven)
+
+
+def _can_pack(c: Contraction, packed: frozenset[int]) -> bool:
+    """Whether the copied operands have plain strides."""
+    uneven = c.uneven
+    return uneven is None or all((uneven.lhs, uneven.rhs)[column].period == 1 for column in packed)
+
+
+def _sorted(walks: Sequence[Walk], column: int) -> list[Walk]:
+    """Dimensions from the largest stride in an operand to the smallest."""
+    return sorted((w for w in walks if w[0] > 1), key=lambda w: w[1][column], reverse=True)
+
+
+def merge(walks: Sequence[Walk], packed: frozenset[int]) -> list[Run]:
+    """The dimensions as runs, neighbours merged where every operand walks through them as one.
+
+    Operands that are copied get the order that is needed.
+    """
+    runs: list[Run] = []
+    for walk in walks:
+        if runs and _continues(runs[-1], walk, packed):
+            runs[-1] = Run((*runs[-1].parts, walk))
+        else:
+            runs.append(Run((walk,)))
+    return runs
+
+
+def _continues(run: Run, walk: Walk, packed: frozenset[int]) -> bool:
+    extent, strides = walk
+    if run.extent * extent >= INDEX_LIMIT:
+        return False
+    return all(
+        bool(far) == bool(near) if column in packed else far == near * extent
+        for column, (far, near) in enumerate(zip(run.strides, strides, strict=True))
+    )
+
+
+def block(memory: Memory, column: int, rows: Run, cols: Run) -> Matrix | None:
+    """The matrix that an operand's block is; None if no 2-D load can say it."""
+    dims = [Dim(run.extent, run.strides[column]) for run in (rows, cols)]
+    return matrix(block_view(memory, *dims))
+
+
+def block_view(memory: Memory, rows: Dim, cols: Dim) -> View:
+    """A 2-D view of memory."""
+    extents, steps = (rows.extent, cols.extent), (rows.stride, cols.stride)
+    return View(Place(memory.pointer), memory.element, extents, extents, steps, (0, 1))
+
+
+def _can_store(c: Contraction, m: Run, n: Run) -> bool:
+    """Whether result, accumulator and leaves are row-major in a block."""
+    if max((*m.strides[OUT:], *n.strides[OUT:])) >= INDEX_LIMIT:
+        return False
+    if n.extent == 1:
+        return True
+    dense = [OUT] if c.acc is None else [OUT, ACC]
+    return all(n.strides[column] == 1 for column in dense) and all(s <= 1 for s in n.strides[LEAVES:])
+
+
+# Costs ---------------------------------------------------------------------------------------------------------------
+
+
+def _cost(blocking: Blocking, lanes: int) -> float:
+    """About how many cycles a choice takes."""
+    c, rows, depth = blocking.contraction, blocking.m.extent, blocking.k.extent
+    vectors = -(-blocking.n.extent // lanes)
+    cycles = _CALL + max(rows * vectors, _CHAINS) * depth / 2 + 2 * rows * vectors
+    rhs = None if RHS in blocking.packed else block(c.rhs, RHS, blocking.k, blocking.n)
+    if rhs is not None and not rhs.type.is_row_major:
+        cycles += depth * blocking.n.extent
+    copies = sum(_copy_cost(blocking, column) for column in blocking.packed)
+    return blocking.blocks * blocking.sums * cycles + copies
+
+
+def _copy_cost(blocking: Blocking, column: int) -> float:
+    memory = (blocking.contraction.lhs, blocking.contraction.rhs)[column]
+    parts = [part for run in blocking.order(column) for part in run.parts]
+    count = math.prod(extent for extent, _ in parts)
+    reach = 1 + sum((extent - 1) * strides[column] for extent, strides in parts)
+    size = count * bytes_of(memory.element)
+    if count > 2 * reach and size > _MOST_REPEATED:
+        return math.inf
+    return count * (_COPIED if size <= _NEAR_BYTES else _COPIED_FAR)

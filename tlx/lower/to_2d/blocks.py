@@ -1,0 +1,312 @@
+"""Writing a contraction: loops around the blocks of the result, sums of 2-D products within, an epilogue behind.
+
+    for y                                        blocks of the result
+      out[:, y, :] = w[0, 0] @ input[:, y, :]    the first product of a block, or the only one
+      for i, j other than 0, 0                   sums go on in memory, which stays in the caches
+        out[:, y, :] += w[i, j] @ input[:, y + i, j:]
+      out[:, y, :] = relu(out[:, y, :])          the epilogue; a part of the product where that is the only one
+
+Each line is one 2-D tree. Sums that the result's type would round (half, bfloat), or that the epilogue forbids to keep
+in the result, are kept in a buffer of one block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.tensors import TensorOp
+from tlx.ir.types import BFLOAT, FLOAT, HALF, Type, VectorType, bits_of
+from tlx.ir.values import ConstInt, Local, Value
+from tlx.lower.to_2d.blocking import Blocking, Run, block_view, choose
+from tlx.lower.to_2d.contraction import (
+    ACC,
+    LEAVES,
+    LHS,
+    OUT,
+    RHS,
+    Contraction,
+    Epilogue,
+    Leaf,
+    Memory,
+    Steps,
+    Uneven,
+)
+from tlx.lower.to_2d.copies import copy
+from tlx.lower.to_2d.leaves import leaf_vector, store_vector
+from tlx.lower.to_2d.loops import Walk, nest
+from tlx.lower.to_2d.views import Dim, Place, View, matrix
+from tlx.types import TensorType
+
+if TYPE_CHECKING:
+    from tlx.lower.to_2d.plan import Plan
+
+_OPERANDS: Final = ("lhs", "rhs")
+_NARROW: Final = (HALF, BFLOAT)
+"""Types that sums are not kept in."""
+
+
+def emit_contraction(
+    plan: Plan, b: TensorBuilder, op: TensorOp, contraction: Contraction, epilogue: Epilogue | None = None
+) -> None:
+    """Write a contraction.
+
+    Args:
+        plan: The plan of the function; it gives memory for copies of operands and for sums, and notes remarks.
+        b: Where.
+        op: The operation it is.
+        contraction: What to compute.
+        epilogue: What happens to the result before it is stored.
+    """
+    element = contraction.out.element if epilogue is None else epilogue.element
+    blocking, _ = choose(contraction, lanes(plan, element), narrow=element in _NARROW)
+    packing = _Packing(plan, b, op, blocking)
+    lhs, rhs = (packing.operand(column) for column in (LHS, RHS))
+    packed = replace(blocking.contraction, lhs=lhs, rhs=rhs)
+    _Emitter(plan, b, packed, packing.nest(), element, epilogue).emit()
+
+
+def lanes(plan: Plan, element: Type) -> int:
+    """Sums that a vector register holds."""
+    target = plan.context.target_of(plan.module, plan.function)
+    return target.vector_bytes * 8 // max(32, bits_of(element))
+
+
+# Copies of operands --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Nest:
+    """The loops of a contraction, with the strides that its operands have in the end.
+
+    Attributes:
+        loops: Around the blocks of the result.
+        sums: Around the products of a block.
+        m, n, k: The dimensions of a product.
+    """
+
+    loops: list[Walk]
+    sums: list[Uneven]
+    m: Walk
+    n: Walk
+    k: Walk
+
+
+class _Packing:
+    """Copies operands, dense in the order in which they are read."""
+
+    def __init__(self, plan: Plan, b: TensorBuilder, op: TensorOp, blocking: Blocking) -> None:
+        self.new_place = plan.dense_operand(op)
+        self.b = b
+        self.blocking = blocking
+        self.strides: dict[tuple[int, Run], int] = {}
+
+    def operand(self, column: int) -> Memory:
+        """Where an operand is read: in a copy, if that was chosen."""
+        memory = (self.blocking.contraction.lhs, self.blocking.contraction.rhs)[column]
+        if column not in self.blocking.packed:
+            return memory
+        runs = self.blocking.order(column)
+        dims = [Dim(extent, strides[column]) for run in runs for extent, strides in run.parts]
+        dense = TensorType.dense(memory.element, [dim.extent for dim in dims] or [1])
+        place = self.new_place(memory.element, dense.count, _OPERANDS[column])
+        copy(self.b, strided_view(memory, dims), View.of(place, dense))
+        self._note(column, runs)
+        return Memory(place.pointer, memory.element)
+
+    def _note(self, column: int, runs: Sequence[Run]) -> None:
+        stride = 1
+        for run in reversed(runs):
+            self.strides[column, run] = stride
+            stride *= run.extent
+
+    def nest(self) -> _Nest:
+        """The loops, once the operands are copied."""
+        blocking = self.blocking
+        loops = [self._walk(run) for run in (*blocking.batch, *blocking.outer_m, *blocking.outer_n)]
+        sums = [*self._uneven(), *map(self._sum, blocking.outer_k)]
+        return _Nest(loops, sums, *map(self._walk, (blocking.m, blocking.n, blocking.k)))
+
+    def _walk(self, run: Run) -> Walk:
+        strides = (self.strides.get((column, run), stride) for column, stride in enumerate(run.strides))
+        return run.extent, tuple(strides)
+
+    def _sum(self, run: Run) -> Uneven:
+        extent, strides = self._walk(run)
+        return Uneven(extent, *(Steps.by(strides[column]) for column in (LHS, RHS)))
+
+    def _uneven(self) -> list[Uneven]:
+        """The uneven dimension; it has plain strides in a copy."""
+        uneven = self.blocking.contraction.uneven
+        if uneven is None:
+            return []
+        (run,) = self.blocking.uneven
+        copies = [self.strides.get((column, run)) for column in (LHS, RHS)]
+        old = uneven.lhs, uneven.rhs
+        return [Uneven(uneven.extent, *(s if c is None else Steps.by(c) for s, c in zip(old, copies, strict=True)))]
+
+
+def strided_view(memory: Memory, dims: Sequence[Dim]) -> View:
+    """A view of any dimensions, those of overlapping windows among them."""
+    extents, steps = tuple(dim.extent for dim in dims) or (1,), tuple(dim.stride for dim in dims) or (1,)
+    return View(Place(memory.pointer), memory.element, extents, extents, steps, tuple(range(len(extents))))
+
+
+# Blocks --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Where a block's sums are kept: in the result, or in a buffer of one block."""
+
+    pointer: Value
+    type: TensorType
+    pitch: int
+    is_result: bool
+
+
+@dataclass(frozen=True)
+class _Emitter:
+    """Writes the loops of one contraction, whose operands are ready."""
+
+    plan: Plan
+    b: TensorBuilder
+    c: Contraction
+    nest: _Nest
+    element: Type
+    epilogue: Epilogue | None
+
+    @property
+    def rows(self) -> int:
+        return self.nest.m[0]
+
+    @property
+    def cols(self) -> int:
+        return self.nest.n[0]
+
+    @property
+    def count(self) -> int:
+        """Products of a block."""
+        return math.prod(extent for extent, _, _ in self.nest.sums)
+
+    def emit(self) -> None:
+        """The loops, and the trees in them."""
+        columns = [LHS, RHS, OUT, *([] if self.c.acc is None else [ACC])]
+        columns += range(LEAVES, len(self.nest.m[1]))
+        loops = [(extent, tuple(strides[c] for c in columns)) for extent, strides in self.nest.loops]
+        buffer = self._buffer() if self.count > 1 and not self._keeps_result() else None
+        with nest(self.b, loops, len(columns), "batch") as offsets:
+            self._block(dict(zip(columns, offsets, strict=True)), buffer)
+
+    def _keeps_result(self) -> bool:
+        """Whether sums may be kept where the result goes."""
+        free = self.epilogue is None or self.epilogue.may_use_target
+        return free and self.c.out.element == self.element and self.element not in _NARROW
+
+    def _buffer(self) -> Value:
+        element = FLOAT if self.element in _NARROW else self.element
+        return self.plan.new_place(element, self.rows * self.cols, "sums").pointer
+
+    def _block(self, offsets: dict[int, Value], buffer: Value | None) -> None:
+        """One block of the result: its products and its epilogue."""
+        lhs, rhs, out = (
+            self.b.gep(memory.element, memory.pointer, offsets[column], f"{name}.ptr")
+            for column, name, memory in zip(
+                (LHS, RHS, OUT), ("lhs", "rhs", "out"), (self.c.lhs, self.c.rhs, self.c.out), strict=True
+            )
+        )
+        acc = None if self.c.acc is None else self._accumulator(self.c.acc, offsets, out)
+        if self.count == 1:
+            type_ = TensorType.dense(self.element, (self.rows, self.cols))
+            vector = self._product(self.c.kind, acc, lhs, rhs, type_)
+            self._store(vector, offsets, out, "product" if acc is None else "sum")
+            return
+        sums = self._sums(out, buffer)
+        self._add_up(acc, lhs, rhs, sums)
+        if not sums.is_result or self.epilogue is not None:
+            vector = leaf_vector(self.b, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch, 1)
+            rounded = self.b.cast("fptrunc", vector, VectorType(sums.type.count, self.element))
+            self._store(rounded, offsets, out, "product")
+
+    def _sums(self, out: Value, buffer: Value | None) -> _Sums:
+        if buffer is None:
+            pitch = _pitch(self.nest.m, self.nest.n)
+            return _Sums(out, TensorType.dense(self.element, (self.rows, self.cols)), pitch, True)
+        element = FLOAT if self.element in _NARROW else self.element
+        return _Sums(buffer, TensorType.dense(element, (self.rows, self.cols)), self.cols, False)
+
+    def _add_up(self, acc: Local | None, lhs: Value, rhs: Value, sums: _Sums) -> None:
+        """The products of a block, each added to those before."""
+        b = self.b
+        first = self._product(self.c.kind, acc, lhs, rhs, sums.type)
+        store_vector(b, first, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch)
+        kind = "smma" if self.c.kind == "matmul" else self.c.kind
+        with b.loop(1, self.count, name="k") as loop:
+            offsets = self._offsets(loop.index)
+            lhs = b.gep(self.c.lhs.element, lhs, offsets[LHS], "lhs.ptr")
+            rhs = b.gep(self.c.rhs.element, rhs, offsets[RHS], "rhs.ptr")
+            acc = b.tensor_load(sums.pointer, sums.type, (0, sums.pitch), "acc")
+            vector = self._product(kind, acc, lhs, rhs, sums.type)
+            store_vector(b, vector, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch)
+
+    def _offsets(self, index: Value) -> tuple[Value, Value]:
+        """How far lhs and rhs of a product are from those of a block's first one."""
+        b = self.b
+        totals: list[Value] = [ConstInt(index.type, 0), ConstInt(index.type, 0)]
+        for number, (extent, *steps) in reversed(list(enumerate(self.nest.sums))):
+            here = index
+            if number > 0:
+                here = b.binary("urem", index, ConstInt(index.type, extent))
+                index = b.binary("udiv", index, ConstInt(index.type, extent))
+            totals = [b.add(total, _offset(b, here, s)) for total, s in zip(totals, steps, strict=True)]
+        return totals[LHS], totals[RHS]
+
+    # Trees -----------------------------------------------------------------------------------------------------
+
+    def _accumulator(self, memory: Memory, offsets: dict[int, Value], out: Value) -> Local:
+        same = memory.pointer == self.c.out.pointer
+        pointer = out if same else self.b.gep(memory.element, memory.pointer, offsets[ACC], "acc.ptr")
+        return self._load(Memory(pointer, memory.element), ACC, self.nest.m, self.nest.n, "acc")
+
+    def _product(self, kind: str, acc: Local | None, lhs: Value, rhs: Value, type_: TensorType) -> Local:
+        m, n, k = self.nest.m, self.nest.n, self.nest.k
+        first = self._load(Memory(lhs, self.c.lhs.element), LHS, m, k, "lhs")
+        second = self._load(Memory(rhs, self.c.rhs.element), RHS, k, n, "rhs")
+        if acc is None:
+            return self.b.matmul(first, second, type_)
+        return self.b.mma(kind, acc, first, second, type_)
+
+    def _load(self, memory: Memory, column: int, rows: Walk, cols: Walk, name: str) -> Local:
+        dims = [Dim(extent, strides[column]) for extent, strides in (rows, cols)]
+        found = matrix(block_view(memory, *dims))
+        assert found is not None
+        return self.b.tensor_load(memory.pointer, found.type, (0, found.pitch), name)
+
+    def _store(self, vector: Value, offsets: dict[int, Value], out: Value, name: str) -> None:
+        """The block of the result, after the epilogue."""
+        if self.epilogue is not None:
+            vector = self.epilogue.emit(self.b, vector, self.rows, self.cols, self._leaves(offsets))
+        token = self.b.typeinfo(vector, TensorType.dense(self.c.out.element, (self.rows, self.cols)), name)
+        self.b.tensor_store(out, token, (0, _pitch(self.nest.m, self.nest.n)))
+
+    def _leaves(self, offsets: dict[int, Value]) -> list[Leaf]:
+        m, n = self.nest.m[1], self.nest.n[1]
+        return [Leaf(offsets[column], m[column], n[column]) for column in range(LEAVES, len(m))]
+
+
+def _pitch(m: Walk, n: Walk) -> int:
+    """Elements between rows of a block of the result."""
+    return m[1][OUT] if m[0] > 1 else n[0]
+
+
+def _offset(b: TensorBuilder, index: Value, steps: Steps) -> Value:
+    """`Steps.offset`, of an index that is known at run time."""
+    if steps.period == 1:
+        return b.mul(index, steps.step * steps.stride)
+    period = ConstInt(index.type, steps.period)
+    position = b.mul(index, steps.step)
+    region = b.mul(b.binary("urem", position, period), steps.region)
+    return b.add(region, b.mul(b.binary("udiv", position, period), steps.stride))

@@ -1,0 +1,189 @@
+"""Contractions: everything that multiplies and adds, as dimensions in four roles.
+
+    matmul        out[b, m, n] += lhs[b, m, k] * rhs[b, k, n]
+    contract      several dimensions in each role
+    convolution   out[n, o, y, x] += w[o, c, i, j] * input[n, c, y + i, x + j]
+
+             lhs (w)   rhs (input)   out
+    M   o    9*C       -             H*W      strides in elements; a convolution's input is an overlapping view of
+    N   n    -         C*H*W         O*H*W    its memory: y and i both walk through its rows
+    N   y    -         W             W
+    N   x    -         1             1
+    K   c    9         H*W           -
+    K   i    3         W             -
+    K   j    1         1             -
+
+`tlx.lower.to_2d.blocking` decides which dimensions become the matrices of 2-D products, `tlx.lower.to_2d.blocks` writes
+them and the loops around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import Type
+from tlx.ir.values import Value
+from tlx.lower.signs import MMA_NAMES, PRODUCT_SIGNS
+from tlx.lower.to_2d.loops import Walk
+from tlx.lower.to_2d.views import View
+
+MMA: Final = frozenset({"umma", "smma", "usmma", "summa"})
+
+LHS: Final = 0
+RHS: Final = 1
+OUT: Final = 2
+ACC: Final = 3
+LEAVES: Final = 4
+"""Where a walk through a contraction has the strides of its operands; those of the epilogue's leaves are last."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The part of an epilogue's operand that belongs to a block of the product.
+
+    Attributes:
+        offset: Elements from the operand's first to the part's.
+        row_stride: Elements from one row to the next, 0 where all are the same.
+        col_stride: As much for columns: 0 or 1.
+    """
+
+    offset: Value
+    row_stride: int
+    col_stride: int
+
+
+Emit = Callable[[TensorBuilder, Value, int, int, Sequence[Leaf]], Value]
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What happens to each block of a product before it is stored.
+
+    Attributes:
+        strides: For each further operand: elements per step of each logical dimension of the result, 0 where it is
+            broadcast; along the last one 0 or 1.
+        element: Type of the product's elements as `emit` takes them.
+        emit: From the builder, the block as a row-major vector, its rows and columns and the operands' leaves to the
+            vector that is stored.
+        may_use_target: Whether sums may be kept where the result goes, because no leaf reads it.
+    """
+
+    strides: tuple[tuple[int, ...], ...]
+    element: Type
+    emit: Emit
+    may_use_target: bool = False
+
+
+class Memory(NamedTuple):
+    """Where an operand lies: its first element's address, and its elements' type."""
+
+    pointer: Value
+    element: Type
+
+    @classmethod
+    def of(cls, view: View) -> Memory:
+        """The memory of a view."""
+        return cls(view.place.pointer, view.element)
+
+
+class Steps(NamedTuple):
+    """How an operand is walked through, index by index: `i*step % period` regions and `i*step // period` elements on.
+
+    That is a walk with a stride, where an operand has been split into regions of every `period`-th element.
+    """
+
+    step: int
+    period: int
+    region: int
+    stride: int
+
+    @classmethod
+    def by(cls, stride: int) -> Steps:
+        """A walk with a stride."""
+        return cls(1, 1, 0, stride)
+
+
+class Uneven(NamedTuple):
+    """A dimension that is added up and has no single stride in an operand: it always becomes a loop."""
+
+    extent: int
+    lhs: Steps
+    rhs: Steps
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A contraction to write.
+
+    Attributes:
+        kind: `matmul`, or umma, smma, usmma, summa, which say how narrow integers are extended.
+        lhs, rhs: The operands.
+        out: The result, apart from the operands.
+        batch: Dimensions of all three: extent, and strides in lhs, rhs, out, acc and the epilogue's leaves.
+        m: Dimensions of lhs and out.
+        n: Dimensions of rhs and out.
+        k: Dimensions of lhs and rhs, which are added up.
+        acc: What the product is added to: the result's memory, element by element, or apart from it.
+        uneven: One more dimension that is added up.
+    """
+
+    kind: str
+    lhs: Memory
+    rhs: Memory
+    out: Memory
+    batch: tuple[Walk, ...]
+    m: tuple[Walk, ...]
+    n: tuple[Walk, ...]
+    k: tuple[Walk, ...]
+    acc: Memory | None = None
+    uneven: Uneven | None = None
+
+    @property
+    def width(self) -> int:
+        """Strides of a walk."""
+        return len(next(iter((*self.batch, *self.m, *self.n, *self.k)))[1])
+
+    def swapped(self) -> Contraction:
+        """The transpose of the result as the product of the transposes."""
+        kind = self.kind
+        if kind in MMA:
+            lhs, rhs = PRODUCT_SIGNS[kind]
+            kind = MMA_NAMES[rhs, lhs]
+        batch, m, n, k = (tuple(map(_swapped, walks)) for walks in (self.batch, self.n, self.m, self.k))
+        uneven = self.uneven and Uneven(self.uneven.extent, self.uneven.rhs, self.uneven.lhs)
+        return replace(self, kind=kind, lhs=self.rhs, rhs=self.lhs, batch=batch, m=m, n=n, k=k, uneven=uneven)
+
+
+def _swapped(walk: Walk) -> Walk:
+    extent, (lhs, rhs, *others) = walk
+    return extent, (rhs, lhs, *others)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where a contraction's result goes, for the strides of its walks.
+
+    Attributes:
+        target: The result.
+        acc: What the product is added to; None counts as the target.
+        epilogue: What happens before it is stored.
+    """
+
+    target: View
+    acc: View | None = None
+    epilogue: Epilogue | None = None
+
+    def free(self, dimension: int, extent: int, *, lhs: int = 0, rhs: int = 0, times: int = 1) -> Walk:
+        """A walk along a dimension of the result, `times` positions a step."""
+        out = self.target.dims[dimension].stride
+        acc = out if self.acc is None else self.acc.dims[dimension].stride
+        leaves = [] if self.epilogue is None else [strides[dimension] for strides in self.epilogue.strides]
+        return extent, (lhs, rhs, *(stride * times for stride in (out, acc, *leaves)))
+
+    def summed(self, extent: int, lhs: int, rhs: int) -> Walk:
+        """A walk along a dimension that is added up."""
+        leaves = 0 if self.epilogue is None else len(self.epilogue.strides)
+        return extent, (lhs, rhs, 0, 0, *[0] * leaves)
