@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from tlx.ir.types import bytes_of
+from tlx.ir.types import Type, bytes_of
 from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction, Memory
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk
 from tlx.lower.to_2d.views import Dim, Matrix, Place, View, matrix
@@ -232,4 +232,9 @@ def _copy_cost(blocking: Blocking, column: int) -> float:
     size = count * bytes_of(memory.element)
     if count > 2 * reach and size > _MOST_REPEATED:
         return math.inf
-    return count * (_COPIED if size <= _NEAR_BYTES else _COPIED_FAR)
+    return copy_cycles(count, memory.element)
+
+
+def copy_cycles(count: int, element: Type) -> float:
+    """About how many cycles it takes to copy some elements."""
+    return count * (_COPIED if count * bytes_of(element) <= _NEAR_BYTES else _COPIED_FAR)

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from tlx.lower.to_2d.plan import Plan
 
 _OPERANDS: Final = ("lhs", "rhs")
-_NARROW: Final = (HALF, BFLOAT)
-"""Types that sums are not kept in."""
 
 
 def emit_contraction(
@@ -62,7 +60,7 @@ def emit_contraction(
         epilogue: What happens to the result before it is stored.
     """
     element = contraction.out.element if epilogue is None else epilogue.element
-    blocking, _ = choose(contraction, lanes(plan, element), narrow=element in _NARROW)
+    blocking, _ = choose(contraction, lanes(plan, element), narrow=is_narrow(element))
     packing = _Packing(plan, b, op, blocking)
     lhs, rhs = (packing.operand(column) for column in (LHS, RHS))
     packed = replace(blocking.contraction, lhs=lhs, rhs=rhs)
@@ -73,6 +71,11 @@ def lanes(plan: Plan, element: Type) -> int:
     """Sums that a vector register holds."""
     target = plan.context.target_of(plan.module, plan.function)
     return target.vector_bytes * 8 // max(32, bits_of(element))
+
+
+def is_narrow(element: Type) -> bool:
+    """Whether a type is too narrow to keep sums in, because it would round them at each step."""
+    return element in (HALF, BFLOAT)
 
 
 # Copies of operands --------------------------------------------------------------------------------------------------
@@ -204,10 +207,10 @@ class _Emitter:
     def _keeps_result(self) -> bool:
         """Whether sums may be kept where the result goes."""
         free = self.epilogue is None or self.epilogue.may_use_target
-        return free and self.c.out.element == self.element and self.element not in _NARROW
+        return free and self.c.out.element == self.element and not is_narrow(self.element)
 
     def _buffer(self) -> Value:
-        element = FLOAT if self.element in _NARROW else self.element
+        element = FLOAT if is_narrow(self.element) else self.element
         return self.plan.new_place(element, self.rows * self.cols, "sums").pointer
 
     def _block(self, offsets: dict[int, Value], buffer: Value | None) -> None:
@@ -235,7 +238,7 @@ class _Emitter:
         if buffer is None:
             pitch = _pitch(self.nest.m, self.nest.n)
             return _Sums(out, TensorType.dense(self.element, (self.rows, self.cols)), pitch, True)
-        element = FLOAT if self.element in _NARROW else self.element
+        element = FLOAT if is_narrow(self.element) else self.element
         return _Sums(buffer, TensorType.dense(element, (self.rows, self.cols)), self.cols, False)
 
     def _add_up(self, acc: Local | None, lhs: Value, rhs: Value, sums: _Sums) -> None:
