@@ -1,0 +1,81 @@
+"""The mathematical functions as code: without calls, on registers of any length, the same in the evaluator."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tlx
+from tests.unit.math_functions import (
+    DTYPES,
+    ELEMENTS,
+    NAMES,
+    TARGETS,
+    TYPE_NAMES,
+    computed,
+    errors,
+    lanes_of,
+    program,
+)
+from tlx.codegen import emit
+from tlx.evaluate import Machine
+from tlx.ir.builder import Builder, new_function
+from tlx.ir.reader import parse
+from tlx.ir.types import FLOAT, HALF, FloatType, VectorType
+from tlx.ir.values import zero
+from tlx.lower.legalize.math import expand
+from tlx.target import Target, find
+
+each_name = pytest.mark.parametrize("name", NAMES)
+each_element = pytest.mark.parametrize("element", ELEMENTS, ids=TYPE_NAMES)
+each_target = pytest.mark.parametrize("target", TARGETS, ids=[t.name for t in TARGETS])
+ARGUMENTS = (0.0, -0.0, 0.37, 1.0, 2.5, 7.75, 19.5, 1e-30)
+
+
+@each_target
+@each_element
+@each_name
+def test_no_calls(name: str, element: FloatType, target: Target) -> None:
+    text = program(name, element, target, lanes_of(target, element))
+    assembly = emit(text, "asm", 1, triple="x86_64-unknown-linux-gnu").decode()
+    assert "ret" in assembly
+    assert not re.findall(r"\bcall\w*\b.*", assembly)
+    assert not re.findall(r"\bjmp\s+[a-z_]\w*(?:@PLT)?\s*#\s*TAILCALL", assembly)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 5, 8, 19])
+@each_element
+@each_name
+def test_any_length(name: str, element: FloatType, lanes: int) -> None:
+    """Lanes do not depend on how many there are."""
+    generic = find("generic")
+    x = np.resize(np.array(ARGUMENTS, DTYPES[element]), 2 * lanes)
+    result = np.zeros_like(x)
+    tlx.compile(program(name, element, generic, lanes), "generic", opt_level=0)["f"](result, x, x.size)
+    np.testing.assert_array_equal(result, computed(name, x, "generic"))
+
+
+@each_element
+@each_name
+def test_evaluator_agrees(name: str, element: FloatType) -> None:
+    x = np.array(ARGUMENTS, DTYPES[element])
+    result = np.zeros_like(x)
+    Machine(parse(program(name, element, find("generic"), 4))).call("f", result, x, x.size)
+    np.testing.assert_array_equal(np.isfinite(result), np.isfinite(computed(name, x, "generic")))
+    assert np.max(errors(name, x, result)[np.isfinite(result)]) < 2.5
+
+
+def test_unknown_function_is_named() -> None:
+    module = parse("")
+    b = Builder(module, new_function(module, "f", [], "", ""))
+    with pytest.raises(ValueError, match="no vector code for 'sqrt' on generic; there is some for exp, "):
+        expand(b, find("generic"), "sqrt", zero(VectorType(4, FLOAT)), FLOAT)
+
+
+def test_other_types_are_named() -> None:
+    module = parse("")
+    b = Builder(module, new_function(module, "f", [], "", ""))
+    with pytest.raises(TypeError, match="of vectors of float or double, not <4 x half> of half"):
+        expand(b, find("generic"), "exp", zero(VectorType(4, HALF)), HALF)

@@ -1,0 +1,174 @@
+"""The arithmetic that the functions are written in: ordinary instructions on one register of floats or doubles.
+
+A plain Python number stands for a register that holds it in every lane: `lanes.add(x, 1.0)` is
+
+    %t = fadd <8 x float> %x, <float 0x3FF0000000000000, ...>
+
+`multiply_add` is `llvm.fmuladd`: one rounding where the machine fuses, two where it does not. Whatever is built on it
+must hold for both, and it does: products that have to be exact are of factors with few bits, and exact either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.builder import Builder
+from tlx.ir.types import DOUBLE, FLOAT, I1, I32, I64, FloatType, IntType, Type, VectorType
+from tlx.ir.values import Value, const_float, const_ints, const_vector
+
+Operand = Value | float
+_FRACTION: Final = {FLOAT: 23, DOUBLE: 52}
+_INTEGER: Final = {FLOAT: I32, DOUBLE: I64}
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Arithmetic on `<count x element>`.
+
+    Attributes:
+        b: Where instructions go.
+        count: Lanes of a register.
+        element: float or double.
+    """
+
+    b: Builder
+    count: int
+    element: FloatType
+
+    # The format ------------------------------------------------------------------------------------------------
+
+    @property
+    def single(self) -> bool:
+        """Whether lanes are floats, not doubles."""
+        return self.element == FLOAT
+
+    @property
+    def fraction(self) -> int:
+        """Bits of the stored fraction."""
+        return _FRACTION[self.element]
+
+    @property
+    def bias(self) -> int:
+        """The exponent field of 1.0."""
+        return 127 if self.single else 1023
+
+    @property
+    def sign_bit(self) -> int:
+        """The bit that is the sign."""
+        return 1 << (self.integer.bits - 1)
+
+    @property
+    def integer(self) -> IntType:
+        """The integer as wide as a lane."""
+        return _INTEGER[self.element]
+
+    @property
+    def floats(self) -> VectorType:
+        """The register's type."""
+        return VectorType(self.count, self.element)
+
+    @property
+    def words(self) -> VectorType:
+        """The type of the register's bits."""
+        return VectorType(self.count, self.integer)
+
+    # Constants and bits ----------------------------------------------------------------------------------------
+
+    def number(self, number: Operand) -> Value:
+        """A register with `number` in every lane."""
+        if isinstance(number, Value):
+            return number
+        return const_vector([const_float(self.element, number)] * self.count)
+
+    def word(self, number: int | Value) -> Value:
+        """A register with an integer in every lane."""
+        if isinstance(number, Value):
+            return number
+        return const_ints(self.integer, [_signed(number, self.integer.bits)] * self.count)
+
+    def bits(self, x: Value) -> Value:
+        """The lanes' bits as integers."""
+        return self.b.cast("bitcast", x, self.words)
+
+    def from_bits(self, word: Value) -> Value:
+        """Integers as the floats that they are the bits of."""
+        return self.b.cast("bitcast", word, self.floats)
+
+    def integer_op(self, opcode: str, lhs: Value, rhs: int | Value) -> Value:
+        """An integer instruction."""
+        return self.b.binary(opcode, lhs, self.word(rhs))
+
+    # Floating point --------------------------------------------------------------------------------------------
+
+    def add(self, lhs: Operand, rhs: Operand) -> Value:
+        """Sum."""
+        return self.b.binary("fadd", self.number(lhs), self.number(rhs))
+
+    def sub(self, lhs: Operand, rhs: Operand) -> Value:
+        """Difference."""
+        return self.b.binary("fsub", self.number(lhs), self.number(rhs))
+
+    def mul(self, lhs: Operand, rhs: Operand) -> Value:
+        """Product."""
+        return self.b.binary("fmul", self.number(lhs), self.number(rhs))
+
+    def div(self, lhs: Operand, rhs: Operand) -> Value:
+        """Quotient."""
+        return self.b.binary("fdiv", self.number(lhs), self.number(rhs))
+
+    def multiply_add(self, a: Operand, b: Operand, c: Operand) -> Value:
+        """The sum a b + c, rounded once or twice."""
+        operands = [self.number(a), self.number(b), self.number(c)]
+        return self.b.call_intrinsic("llvm.fmuladd", [self.floats], self.floats, operands)
+
+    def magnitude(self, x: Value) -> Value:
+        """The absolute value |x|."""
+        return self.b.call_intrinsic("llvm.fabs", [self.floats], self.floats, [x])
+
+    def negative_magnitude(self, x: Value) -> Value:
+        """The negative absolute value -|x|."""
+        return self.from_bits(self.integer_op("or", self.bits(x), self.sign_bit))
+
+    def with_sign_of(self, magnitude: Value, x: Value) -> Value:
+        """A register without signs, given those of `x`."""
+        sign = self.integer_op("and", self.bits(x), self.sign_bit)
+        return self.from_bits(self.integer_op("or", self.bits(magnitude), sign))
+
+    # Choosing --------------------------------------------------------------------------------------------------
+
+    def compare(self, predicate: str, lhs: Value, rhs: Operand) -> Value:
+        """`fcmp`: o... is false and u... is true where a lane is NaN."""
+        other = self.number(rhs)
+        body = f"fcmp {predicate} {lhs.typed}, {other}"
+        return self.b.value("fcmp", VectorType(self.count, I1), [lhs, other], body)
+
+    def choose(self, condition: Value, first: Operand, second: Operand) -> Value:
+        """`select` of floats."""
+        return self.b.select(condition, self.number(first), self.number(second))
+
+    def at_most(self, x: Value, bound: float) -> Value:
+        """min(x, bound); NaN stays."""
+        return self.choose(self.compare("ogt", x, bound), bound, x)
+
+    def at_least(self, x: Value, bound: float) -> Value:
+        """max(x, bound); NaN stays."""
+        return self.choose(self.compare("olt", x, bound), bound, x)
+
+
+def lanes_of(b: Builder, x: Value, element: Type) -> Lanes:
+    """The arithmetic of a register.
+
+    Raises:
+        TypeError: The register is no vector of floats or doubles.
+    """
+    type_ = x.type
+    if not isinstance(element, FloatType) or element not in _FRACTION or not isinstance(type_, VectorType):
+        msg = f"mathematical functions are of vectors of float or double, not {type_} of {element}"
+        raise TypeError(msg)
+    return Lanes(b, type_.count, element)
+
+
+def _signed(number: int, bits: int) -> int:
+    half = 1 << (bits - 1)
+    return (number + half) % (2 * half) - half

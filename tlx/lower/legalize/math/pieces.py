@@ -1,0 +1,55 @@
+"""Taking floating-point numbers apart and putting them together, without instructions that only some machines have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tlx.ir.values import Value
+from tlx.lower.legalize.math.lanes import Lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """An integer for each lane of a register.
+
+    Attributes:
+        number: The integers as floats.
+        word: The same integers as integers.
+    """
+
+    number: Value
+    word: Value
+
+
+def nearest(lanes: Lanes, x: Value, scale: float = 1.0) -> Rounded:
+    """An integer near x * scale, which is below 2^21 (float) or 2^50 (double); where two are as near, either.
+
+    x + 3/2 2^p, p the bits of the fraction, is a number whose last place is one: the integer stands in its last bits,
+    in two's complement.
+    """
+    magic = 1.5 * 2.0**lanes.fraction
+    shifted = lanes.add(x, magic) if scale == 1.0 else lanes.multiply_add(x, scale, magic)
+    magic_bits = (lanes.bias + lanes.fraction) << lanes.fraction | 1 << (lanes.fraction - 1)
+    return Rounded(lanes.sub(shifted, magic), lanes.integer_op("sub", lanes.bits(shifted), magic_bits))
+
+
+def power_of_two(lanes: Lanes, exponent: Value) -> Value:
+    """2^exponent, within the normal numbers."""
+    return _with_field(lanes, lanes.integer_op("add", exponent, lanes.bias))
+
+
+def scaled(lanes: Lanes, x: Value, exponent: Value) -> Value:
+    """Multiply x, near one, by 2^exponent: through overflow to infinity and gradual underflow to zero.
+
+    2^exponent itself may be no number, so it is two factors of about its square root. For x near one the first product
+    is exact, so that the result is rounded once.
+    """
+    both = lanes.integer_op("add", exponent, 2 * lanes.bias)
+    first = lanes.integer_op("lshr", both, 1)
+    second = lanes.integer_op("sub", both, first)
+    return lanes.mul(lanes.mul(x, _with_field(lanes, first)), _with_field(lanes, second))
+
+
+def _with_field(lanes: Lanes, field: Value) -> Value:
+    """The power of two with that exponent field."""
+    return lanes.from_bits(lanes.integer_op("shl", field, lanes.fraction))
