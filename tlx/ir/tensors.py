@@ -192,9 +192,10 @@ class _Analysis:
     def _numbers(self, call: Call, operand: Operand, value: Value) -> tuple[int, ...]:
         if operand.kind is Kind.INDEX:
             number = self.folder.integer(value)
-            numbers = None if number is None else (number,)
-        else:
-            numbers = self.folder.ints(value)
+            if number is None:
+                raise call.error(f"operand {operand.name} must be a constant, got {value}", value)
+            return (number,)
+        numbers = self.folder.ints(value)
         if numbers is not None:
             return numbers
         if isinstance(value, Local):
@@ -283,10 +284,10 @@ class _Analysis:
             return self._store(call, tensors, dims)
         scalars = tuple(call.values(Kind.SCALAR))
         result = self._result(call, tensors, dims)
-        for scalar in scalars:
-            if scalar.type != result.element:
-                message = f"scalar is {scalar.type} and the tensor's elements are {result.element}"
-                raise call.error(message, scalar, _declared(call, tensors))
+        for operand, value in call.arguments:
+            if operand.kind is Kind.SCALAR and value.type != result.element:
+                message = f"{operand.name} is {value.type} and the tensor's elements are {result.element}"
+                raise call.error(message, value, _declared(call, tensors))
         return TensorOp(call.instruction, call.intrinsic, tensors, dims, scalars, result)
 
     def _store(self, call: Call, tensors: tuple[Tensor, ...], dims: tuple[tuple[int, ...], ...]) -> TensorOp:

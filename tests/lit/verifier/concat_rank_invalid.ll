@@ -1,0 +1,21 @@
+; Tensors to join have the same rank.
+;
+; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: concat_rank_invalid.ll:19:62: error: concat: x[0] has rank 2 and x[1] has rank 3: ranks must agree
+; CHECK-NEXT: %c = call <20 x float> @llvm.tensor.concat(token %a, token %b, i32 0)
+; CHECK-NEXT: {{^ {61}\^~$}}
+; CHECK-NEXT: concat_rank_invalid.ll:15:3: note: x[0] is 3x4 float
+; CHECK-NEXT: %a = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>,
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+; CHECK-NEXT: concat_rank_invalid.ll:17:3: note: x[1] is 2x2x2 float
+; CHECK-NEXT: %b = call token @llvm.tensor.typeinfo(<8 x float> %w, <3 x i32> <i32 2, i32 2, i32 2>,
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+
+define void @f(<12 x float> %v, <8 x float> %w) {
+  %a = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %b = call token @llvm.tensor.typeinfo(<8 x float> %w, <3 x i32> <i32 2, i32 2, i32 2>,
+      <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 0, i32 0>)
+  %c = call <20 x float> @llvm.tensor.concat(token %a, token %b, i32 0)
+  ret void
+}

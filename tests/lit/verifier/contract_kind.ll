@@ -1,0 +1,12 @@
+; Operands of contract are integers where the result is.
+;
+; RUN: tlx verify %s 2>&1 | count 0
+
+define void @f(<24 x i8> %v, <60 x i8> %w) {
+  %a = call token @llvm.tensor.typeinfo(<24 x i8> %v, <3 x i32> <i32 2, i32 3, i32 4>,
+      <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 0, i32 0>)
+  %b = call token @llvm.tensor.typeinfo(<60 x i8> %w, <3 x i32> <i32 4, i32 3, i32 5>,
+      <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 0, i32 0>)
+  %c = call <10 x i32> @llvm.tensor.contract(token %a, token %b, <2 x i32> <i32 1, i32 2>, <2 x i32> <i32 1, i32 0>)
+  ret void
+}

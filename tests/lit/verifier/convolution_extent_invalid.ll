@@ -1,0 +1,21 @@
+; The kernel fits into the input.
+;
+; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: convolution_extent_invalid.ll:19:67: error: convolution: w is larger than x in dimension 2: 3 and 2 positions
+; CHECK-NEXT: %c = call <96 x float> @llvm.tensor.convolution(token %x, token %w)
+; CHECK-NEXT: {{^ {66}\^~$}}
+; CHECK-NEXT: convolution_extent_invalid.ll:15:3: note: x is 1x4x2x6 float
+; CHECK-NEXT: %x = call token @llvm.tensor.typeinfo(<48 x float> %v, <4 x i32> <i32 1, i32 4, i32 2, i32 6>,
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+; CHECK-NEXT: convolution_extent_invalid.ll:17:3: note: w is 6x2x3x3 float
+; CHECK-NEXT: %w = call token @llvm.tensor.typeinfo(<108 x float> %k, <4 x i32> <i32 6, i32 2, i32 3, i32 3>,
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+
+define void @f(<48 x float> %v, <108 x float> %k) {
+  %x = call token @llvm.tensor.typeinfo(<48 x float> %v, <4 x i32> <i32 1, i32 4, i32 2, i32 6>,
+      <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> <i32 0, i32 0, i32 0, i32 0>)
+  %w = call token @llvm.tensor.typeinfo(<108 x float> %k, <4 x i32> <i32 6, i32 2, i32 3, i32 3>,
+      <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> <i32 0, i32 0, i32 0, i32 0>)
+  %c = call <96 x float> @llvm.tensor.convolution(token %x, token %w)
+  ret void
+}

@@ -1,0 +1,12 @@
+; Input and kernel are both integers or both floats.
+;
+; RUN: tlx verify %s 2>&1 | count 0
+
+define void @f(<144 x half> %v, <108 x bfloat> %k) {
+  %x = call token @llvm.tensor.typeinfo(<144 x half> %v, <4 x i32> <i32 1, i32 4, i32 6, i32 6>,
+      <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> <i32 0, i32 0, i32 0, i32 0>)
+  %w = call token @llvm.tensor.typeinfo(<108 x bfloat> %k, <4 x i32> <i32 6, i32 2, i32 3, i32 3>,
+      <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> <i32 0, i32 0, i32 0, i32 0>)
+  %c = call <96 x float> @llvm.tensor.convolution(token %x, token %w)
+  ret void
+}

@@ -1,0 +1,21 @@
+; Input and kernel have the same rank.
+;
+; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: convolution_rank_invalid.ll:19:3: error: convolution: x has rank 4 and w has rank 3: both must have the same rank of at least 2
+; CHECK-NEXT: %c = call <96 x float> @llvm.tensor.convolution(token %x, token %w)
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+; CHECK-NEXT: convolution_rank_invalid.ll:15:3: note: x is 1x4x6x6 float
+; CHECK-NEXT: %x = call token @llvm.tensor.typeinfo(<144 x float> %v, <4 x i32> <i32 1, i32 4, i32 6, i32 6>,
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+; CHECK-NEXT: convolution_rank_invalid.ll:17:3: note: w is 2x3x3 float
+; CHECK-NEXT: %w = call token @llvm.tensor.typeinfo(<18 x float> %k, <3 x i32> <i32 2, i32 3, i32 3>,
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+
+define void @f(<144 x float> %v, <18 x float> %k) {
+  %x = call token @llvm.tensor.typeinfo(<144 x float> %v, <4 x i32> <i32 1, i32 4, i32 6, i32 6>,
+      <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> <i32 0, i32 0, i32 0, i32 0>)
+  %w = call token @llvm.tensor.typeinfo(<18 x float> %k, <3 x i32> <i32 2, i32 3, i32 3>,
+      <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 0, i32 0>)
+  %c = call <96 x float> @llvm.tensor.convolution(token %x, token %w)
+  ret void
+}

@@ -1,0 +1,10 @@
+; Cropping leaves something.
+;
+; RUN: tlx verify %s 2>&1 | count 0
+
+define void @f(<12 x float> %v) {
+  %x = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %c = call <4 x float> @llvm.tensor.pad(token %x, <2 x i32> <i32 -1, i32 0>, <2 x i32> <i32 -1, i32 0>, float 0.0)
+  ret void
+}

@@ -1,0 +1,16 @@
+; A dimension to which nothing is added may keep its padding.
+;
+; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: pad_padding_invalid.ll:14:3: error: pad: returns <12 x float> (4x3 float), not <16 x float>
+; CHECK-NEXT: %c = call <16 x float> @llvm.tensor.pad(token %x, <2 x i32> <i32 1, i32 1>, <2 x i32> zeroinitializer, float 0.0)
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+; CHECK-NEXT: pad_padding_invalid.ll:12:3: note: x is 3x4 float, padding <0, 2>
+; CHECK-NEXT: %x = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>,
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+
+define void @f(<12 x float> %v) {
+  %x = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 2>)
+  %c = call <16 x float> @llvm.tensor.pad(token %x, <2 x i32> <i32 1, i32 1>, <2 x i32> zeroinitializer, float 0.0)
+  ret void
+}

@@ -1,0 +1,16 @@
+; The value has the tensor's element type.
+;
+; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: pad_value_invalid.ll:14:110: error: pad: value is i32 and the tensor's elements are float
+; CHECK-NEXT: %c = call <12 x float> @llvm.tensor.pad(token %x, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 -1>, i32 0)
+; CHECK-NEXT: {{^ {109}\^$}}
+; CHECK-NEXT: pad_value_invalid.ll:12:3: note: x is 3x4 float
+; CHECK-NEXT: %x = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>,
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+
+define void @f(<12 x float> %v) {
+  %x = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %c = call <12 x float> @llvm.tensor.pad(token %x, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 -1>, i32 0)
+  ret void
+}

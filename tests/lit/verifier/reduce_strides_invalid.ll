@@ -1,0 +1,16 @@
+; A window moves on.
+;
+; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: reduce_strides_invalid.ll:14:95: error: reduce.max: strides <0, 2> must be at least 1 in every dimension
+; CHECK-NEXT: %c = call <6 x float> @llvm.tensor.reduce.max(token %x, <2 x i32> <i32 2, i32 2>, <2 x i32> <i32 0, i32 2>)
+; CHECK-NEXT: {{^ {94}\^~~~~~~~~~~~~~$}}
+; CHECK-NEXT: reduce_strides_invalid.ll:12:3: note: x is 4x6 float
+; CHECK-NEXT: %x = call token @llvm.tensor.typeinfo(<24 x float> %v, <2 x i32> <i32 4, i32 6>,
+; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
+
+define void @f(<24 x float> %v) {
+  %x = call token @llvm.tensor.typeinfo(<24 x float> %v, <2 x i32> <i32 4, i32 6>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %c = call <6 x float> @llvm.tensor.reduce.max(token %x, <2 x i32> <i32 2, i32 2>, <2 x i32> <i32 0, i32 2>)
+  ret void
+}
