@@ -1,0 +1,123 @@
+"""Contractions and convolutions: the same memory after stage 1, after all stages, and as machine code."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tlx
+from tests.semantics.contraction_programs import Program, contraction, convolution
+from tests.semantics.to_2d_contract import check_contract, poisoned
+from tlx.evaluate import Machine
+from tlx.ir.canonical import canonicalise
+from tlx.ir.module import Module
+from tlx.ir.reader import parse
+from tlx.ir.types import BFLOAT, HALF, FloatType, Type
+from tlx.judge import check_module
+from tlx.lower.stage import Context
+from tlx.lower.to_2d import blocking, to_2d
+from tlx.lower.to_2d import convolution as convolution_rule
+from tlx.lower.to_2d.blocking import Blocking
+from tlx.native import cpu_flags, missing
+from tlx.numpy_types import Array
+from tlx.pipeline import lower
+from tlx.target import find
+
+EACH = 40
+"""Programs of each part."""
+GENERATORS = [contraction, convolution]
+EPSILON = {HALF: 2.0**-10, BFLOAT: 2.0**-7}
+
+
+def stage1(program: Program, target: str = "generic") -> Module:
+    module = parse(program.text)
+    canonicalise(module)
+    to_2d(module, Context(find(target)))
+    return module
+
+
+def evaluated(program: Program, module: Module) -> Array:
+    arguments = program.inputs()
+    Machine(module).call("f", *arguments)
+    return arguments[2]
+
+
+def assert_same(program: Program, expected: Array, got: Array) -> None:
+    """Integers must agree bit for bit; sums of floats may be rounded in another order, once where they are stored."""
+    element = program.elements[2]
+    if not isinstance(element, FloatType):
+        np.testing.assert_array_equal(expected, got)
+        return
+    one, other = expected.astype(np.float64), got.astype(np.float64)
+    exact = EPSILON.get(element, 2.0**-23)
+    np.testing.assert_allclose(other, one, rtol=2 * exact, atol=1e-5 * program.terms)
+
+
+@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("generate", GENERATORS)
+def test_stage_1_means_the_same(generate: Callable[[int], Program], part: int) -> None:
+    for seed in range(part * EACH, (part + 1) * EACH):
+        program = generate(seed)
+        expected = evaluated(program, parse(program.text))
+        module = stage1(program)
+        check_contract(module)
+        check_module(module, "to-2d")
+        got = evaluated(program, module)
+        assert_same(program, expected, got)
+        np.testing.assert_array_equal(got, evaluated(program, poisoned(module)))
+
+
+@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("generate", GENERATORS)
+def test_every_choice_means_the_same(
+    generate: Callable[[int], Program], part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which dimensions become matrices, what is copied, and whether the input is split are a matter of cost only."""
+    seen: list[Blocking] = []
+
+    def free(_count: int, _element: Type) -> float:
+        return 0.0
+
+    choices = random.Random(part)
+
+    def estimate(choice: Blocking, _lanes: int) -> float:
+        seen.append(choice)
+        return choices.random()
+
+    monkeypatch.setattr(blocking, "estimate", estimate)
+    monkeypatch.setattr(convolution_rule, "copy_cycles", free)
+    for seed in range(3000 + part * EACH, 3000 + (part + 1) * EACH):
+        program = generate(seed)
+        expected = evaluated(program, parse(program.text))
+        module = stage1(program)
+        check_contract(module)
+        got = evaluated(program, module)
+        assert_same(program, expected, got)
+        np.testing.assert_array_equal(got, evaluated(program, poisoned(module)))
+    assert any(choice.sums > 1 for choice in seen)
+    assert generate is contraction or any(choice.uneven for choice in seen)
+
+
+@pytest.mark.parametrize("target", ["generic", "avx512"])
+@pytest.mark.parametrize("generate", GENERATORS)
+def test_machine_code_computes_the_same(generate: Callable[[int], Program], target: str) -> None:
+    lacking = missing(find(target), cpu_flags())
+    if lacking:
+        pytest.skip(f"this processor has no {', '.join(lacking)}")
+    for seed in range(1000, 1012):
+        program = generate(seed)
+        expected = evaluated(program, parse(program.text))
+        arguments = program.inputs()
+        tlx.compile(program.text, target=target)(*arguments)
+        assert_same(program, expected, arguments[2])
+
+
+@pytest.mark.parametrize("generate", GENERATORS)
+def test_all_stages_on_amx_mean_the_same(generate: Callable[[int], Program]) -> None:
+    for seed in range(2000, 2006):
+        program = generate(seed)
+        expected = evaluated(program, parse(program.text))
+        assert_same(program, expected, evaluated(program, lower(parse(program.text), "amx")))
