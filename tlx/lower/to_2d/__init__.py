@@ -16,6 +16,7 @@ from __future__ import annotations
 from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.lower.stage import Context, is_kernel
+from tlx.lower.to_2d.normalise import normalise
 from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.rewrite import Rewriter
 
@@ -27,7 +28,10 @@ def to_2d(module: Module, context: Context) -> None:
         VerifyError: A rule of the tensor intrinsics is broken.
         LoweringError: Something is not lowered yet; no function was changed.
     """
-    plans = [Plan(module, context, function) for function in module.functions if _is_input(module, function)]
+    functions = [function for function in module.functions if _is_input(module, function)]
+    for function in functions:
+        normalise(module, function)
+    plans = [Plan(module, context, function) for function in functions]
     for plan in plans:
         plan.decide()
     for plan in plans:

@@ -32,7 +32,6 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.to_2d.copies import copy_bytes
-from tlx.lower.to_2d.products import MMA
 from tlx.lower.to_2d.safety import Position
 from tlx.lower.to_2d.views import Place, View
 
@@ -144,16 +143,15 @@ def _has_copies(group: _Group) -> bool:
 
 
 def _operands_fit(plan: Plan, group: _Group, value: Local) -> bool:
-    """An operation may read the buffer it writes as its accumulator only, element by element."""
+    """An operation may read the buffer it writes element by element only: as an accumulator, or pointwise."""
     op = plan.op_of(value)
     assert op.result is not None
     home = plan.place_of(group.phi.value)
     shared = {plan.place_of(_value(plan, name)) for name in group.members}
     target = View.of(home, op.result)
-    for index, tensor in enumerate(op.tensors):
-        view = plan.view(tensor)
-        in_place = index == 0 and op.intrinsic.name in MMA and view.is_same(target)
-        if view.place in shared and not in_place:
+    for reading in plan.readings(op):
+        in_place = reading.pointwise and reading.view.is_pointwise(target)
+        if reading.view.place in shared and not in_place:
             return False
     return True
 

@@ -21,15 +21,30 @@ from tlx.ir.types import I1, Type, VectorType, bytes_of
 from tlx.ir.values import Global, Keyword, Local, Value
 from tlx.lower.stage import Context
 from tlx.lower.to_2d.buffers import Buffer, Buffers, size_text
+from tlx.lower.to_2d.elementwise import NAME, with_elementwise
+from tlx.lower.to_2d.groups import POINTWISE, UNARY, Groups
 from tlx.lower.to_2d.products import MMA
 from tlx.lower.to_2d.safety import Aliases, Position, Range, shortened
 from tlx.lower.to_2d.sinks import Sink, find_sink
 from tlx.lower.to_2d.values import Flats
-from tlx.lower.to_2d.views import Place, View, tensor_bytes
+from tlx.lower.to_2d.views import Place, View, stored, tensor_bytes
 from tlx.types import TensorType
 
 STAGE: Final = "to-2d"
 _VIEWS: Final = frozenset({"transpose", "tovector"})
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A view that an operation reads.
+
+    Attributes:
+        view: The view.
+        pointwise: Whether each position is read before the result at that position is written, and not again.
+    """
+
+    view: View
+    pointwise: bool
 
 
 @dataclass(eq=False)
@@ -67,13 +82,18 @@ class Plan:
 
     @cached_property
     def tensors(self) -> FunctionTensors:
-        """Tokens and operations."""
-        return analyse(self.module, self.function)
+        """Tokens and operations, ordinary instructions on tensors among them."""
+        return with_elementwise(self.function, analyse(self.module, self.function))
 
     @cached_property
     def flats(self) -> Flats:
         """Flattened vectors."""
         return Flats(self.function, self.tensors)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """What is fused into what."""
+        return Groups(self)
 
     @cached_property
     def flow(self) -> ControlFlow:
@@ -116,14 +136,17 @@ class Plan:
             return View.of(self._reading(tensor.definition, tensor.source), tensor.type)
         root = self.flats.root(tensor.source)
         if isinstance(root, Local) and root.name in self.lazy:
-            return self._reordered(self.op_of(root), tensor.type)
+            return self._lazy_view(self.op_of(root), tensor.type)
         return View.of(self.place_of(root), tensor.type)
 
-    def _reordered(self, op: TensorOp, type_: TensorType) -> View:
-        """The operand's memory in the order of the result of a transpose."""
-        source = op.tensors[0].type
-        assert op.result is not None
-        return self.view(op.tensors[0]).reordered([source.position(d) for d in op.result.layout], type_)
+    def _lazy_view(self, op: TensorOp, seen: TensorType) -> View:
+        """The operand's memory as the result of a transpose or a broadcast."""
+        source, result = op.tensors[0], op.result
+        assert result is not None
+        if op.intrinsic.name == "broadcast":
+            return self.view(source).broadcast(result, op.dims[1])
+        type_ = seen if seen.shape == result.shape else result
+        return self.view(source).reordered([source.type.position(d) for d in result.layout], type_)
 
     def place_of(self, root: Value) -> Place:
         """Memory of a flattened vector: a buffer of its own, or what a load reads."""
@@ -161,7 +184,7 @@ class Plan:
         if isinstance(root, Keyword):
             return "zeros"
         op = self.op_of(root) if isinstance(root, Local) and self.flats.kind(root) == "op" else None
-        return op.intrinsic.name if op is not None else "tensor"
+        return title(op) if op is not None else "tensor"
 
     def _constant(self, value: Value) -> Global:
         name = self.module.global_names.fresh("tensor.constant")
@@ -171,7 +194,7 @@ class Plan:
 
     def new_place(self, element: Type, count: int, stem: str) -> Place:
         """A buffer."""
-        buffer = self.buffers.new(element, count, stem, self.function.span)
+        buffer = self.buffers.new(stored(element), count, stem, self.function.span)
         return Place(buffer.pointer, None, buffer)
 
     def reading_place(self, definition: Instruction) -> Place:
@@ -201,6 +224,19 @@ class Plan:
             for index, tensor in enumerate(op.tensors)
         ]
 
+    def readings(self, op: TensorOp) -> list[Reading]:
+        """What an operation reads from memory, with all that is fused into it."""
+        product = self.groups.product_of(op) or (op if op.intrinsic.name not in POINTWISE else None)
+        found = [Reading(self.view(tensor), pointwise=True) for tensor in self.groups.leaves(op)]
+        if product is not None:
+            in_place = product.intrinsic.name in MMA
+            found.extend(
+                Reading(view, pointwise=in_place and index == 0)
+                for index, view in enumerate(self.operands(product))
+                if view is not None
+            )
+        return found
+
     # Decisions -------------------------------------------------------------------------------------------------
 
     def decide(self) -> None:
@@ -212,8 +248,9 @@ class Plan:
         from tlx.lower.to_2d.phis import note_edges, share_buffers
 
         self._check()
-        self._find_live()
         self.lazy = {str(op.instruction.result) for op in self.tensors.ops if self._is_lazy(op)}
+        self.groups.find()
+        self._find_live()
         for op in self.tensors.ops:
             sink = find_sink(self, op)
             if sink is not None:
@@ -237,7 +274,7 @@ class Plan:
         self.flats.check()
 
     def is_live(self, op: TensorOp) -> bool:
-        """Whether anything needs an operation."""
+        """Whether anything needs an operation's result in memory."""
         return op.pointer is not None or op.instruction.result in self.live
 
     def _find_live(self) -> None:
@@ -254,23 +291,37 @@ class Plan:
             root = self.flats.root(pending.pop())
             if not isinstance(root, Local) or root.name in self.live or not self._is_home(root):
                 continue
-            self.live.add(root.name)
             if self.flats.kind(root) == "phi":
+                self.live.add(root.name)
                 pending.extend(v for v, _ in self.flats.definitions[root.name].incoming)
-            else:
-                pending.extend(t.source for t in self.op_of(root).tensors if t.kind == "value")
+                continue
+            op = self.op_of(root)
+            if not self.groups.is_fused(op):
+                self.live.add(root.name)
+            pending.extend(t.source for t in op.tensors if t.kind == "value" and self.groups.scalar(t) is None)
 
     def _is_home(self, value: Value) -> bool:
         return isinstance(value.type, VectorType) and self.flats.kind(value) in ("op", "phi")
 
     def _is_lazy(self, op: TensorOp) -> bool:
-        """Whether every use of a transpose sees the same elements in its operand's memory."""
-        if op.intrinsic.name not in _VIEWS or op.result is None:
+        """Whether every use of a transpose or a broadcast sees the same elements in its operand's memory."""
+        if op.result is None or op.scalars or op.intrinsic.name not in _VIEWS | {"broadcast"}:
             return False
-        name = str(op.instruction.result)
-        users = [u.instruction for u in self.flats.uses.get(name, [])]
-        tokens = [self.tensors.tokens.get(u.result or "") for u in users]
-        return all(t is not None and t.kind == "value" and _lies_like(t.type, op.result) for t in tokens)
+        users = [u.instruction for u in self.flats.uses.get(str(op.instruction.result), [])]
+        return all(self._sees_view(user, op.result, op.intrinsic.name == "broadcast") for user in users)
+
+    def _sees_view(self, user: Instruction, result: TensorType, repeats: bool) -> bool:
+        """Whether one use does; what is repeated can only be read pointwise."""
+        own = self.tensors.op_of(user)
+        if own is not None:
+            return own.intrinsic.name == NAME and not result.is_padded
+        token = self.tensors.tokens.get(user.result or "")
+        if token is None or token.kind != "value" or not _lies_like(token.type, result):
+            return False
+        if not repeats:
+            return True
+        readers = [self.tensors.op_of(u.instruction) for u in self.flats.uses.get(str(user.result), [])]
+        return not result.is_padded and all(r is not None and r.intrinsic.name in UNARY for r in readers)
 
     # Sinking ---------------------------------------------------------------------------------------------------
 
@@ -283,7 +334,7 @@ class Plan:
         if id(op.instruction) in self._explained or op.result is None:
             return
         self._explained.add(id(op.instruction))
-        message = f"temporary of {size_text(tensor_bytes(op.result))} for {op.intrinsic.name}, because {reason}"
+        message = f"temporary of {size_text(tensor_bytes(op.result))} for {title(op)}, because {reason}"
         self.context.remarks.add("missed", STAGE, message, op.instruction.span)
 
     def dense_operand(self, op: TensorOp) -> Callable[[Type, int, str], Place]:
@@ -306,6 +357,7 @@ class Plan:
 
     def position_of(self, op: TensorOp) -> Position:
         """Where an operation runs."""
+        op = self.groups.root_of(op)
         sink = self._sunk.get(id(op.instruction))
         return self.positions[id(op.instruction if sink is None else sink.store)]
 
@@ -317,9 +369,8 @@ class Plan:
         for op in self.tensors.ops:
             if not self.is_live(op) or str(op.instruction.result) in self.lazy or id(op.instruction) in self.sinks:
                 continue
-            for view in self.operands(op):
-                if view is not None:
-                    self.note_read(view.place, self.position_of(op))
+            for reading in self.readings(op):
+                self.note_read(reading.view.place, self.position_of(op))
         for instruction in self.function.instructions():
             if id(instruction) in self.sinks:
                 continue
@@ -372,6 +423,11 @@ def _lies_like(type_: TensorType, result: TensorType) -> bool:
     """Whether a token on a result reads no padding of the result as data, dimension by dimension."""
     pairs = zip(type_.padding, result.padding, strict=False)
     return type_.shape == result.shape and all(mine >= its for mine, its in pairs)
+
+
+def title(op: TensorOp) -> str:
+    """What remarks call an operation: its intrinsic, or the opcode of an ordinary instruction."""
+    return op.instruction.opcode if op.intrinsic.name == NAME else op.intrinsic.name
 
 
 def len_of(type_: Type) -> int:

@@ -10,7 +10,7 @@ from tlx.ir.module import Block, Instruction
 from tlx.ir.rewriter import set_operand
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
-from tlx.ir.types import VectorType, bytes_of
+from tlx.ir.types import I1, I8, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.to_2d.attributes import allow_heap
 from tlx.lower.to_2d.copies import copy, copy_bytes, fill_zero
@@ -146,16 +146,29 @@ class Rewriter:
     def _store_register(self, value: Local) -> None:
         place = self.plan.homes[value]
         assert place.buffer is not None
-        self.b.store(value, place.pointer, place.buffer.align)
+        kept: Value = value
+        if isinstance(value.type, VectorType) and value.type.element == I1:
+            kept = self.b.cast("zext", value, VectorType(value.type.count, I8))
+        self.b.store(kept, place.pointer, place.buffer.align)
 
     def _load_home(self, instruction: Instruction) -> None:
         """`%name = load <E x T>, ptr %name.buf`: the vector, for the ordinary instructions that use it."""
         place = self.plan.place_of(instruction.value)
         assert place.buffer is not None
+        assert isinstance(instruction.type, VectorType)
+        if instruction.type.element == I1:
+            kept = self.b.load(VectorType(instruction.type.count, I8), place.pointer, place.buffer.align)
+            self._define(instruction, "trunc", [kept], f"trunc {kept.typed} to {instruction.type}")
+            return
         pointer = self.b.retype(place.pointer, instruction.type)
-        text = f"%{instruction.result} = load {instruction.type}, {pointer.typed}, align {place.buffer.align}"
-        load = Instruction("load", instruction.type, [pointer], text, result=instruction.result)
-        self.b.block.instructions.insert(self.b.index, load)
+        body = f"load {instruction.type}, {pointer.typed}, align {place.buffer.align}"
+        self._define(instruction, "load", [pointer], body)
+
+    def _define(self, instruction: Instruction, opcode: str, operands: list[Value], body: str) -> None:
+        """Give a result a new definition."""
+        text = f"%{instruction.result} = {body}"
+        new = Instruction(opcode, instruction.type, operands, text, result=instruction.result)
+        self.b.block.instructions.insert(self.b.index, new)
         self.b.index += 1
 
     # Tensor operations -----------------------------------------------------------------------------------------
@@ -257,10 +270,7 @@ class Rewriter:
         place = self.plan.place_of(self.plan.flats.root(vector))
         element = instruction.type
         pointer = self.b.gep(element, place.pointer, index)
-        text = f"%{instruction.result} = load {element}, {pointer.typed}, align {bytes_of(element)}"
-        load = Instruction("load", element, [pointer], text, result=instruction.result)
-        self.b.block.instructions.insert(self.b.index, load)
-        self.b.index += 1
+        self._define(instruction, "load", [pointer], f"load {element}, {pointer.typed}, align {bytes_of(element)}")
 
     def _debug_use(self, instruction: Instruction) -> None:
         """Debug information on a vector that is no SSA value any more is lost."""

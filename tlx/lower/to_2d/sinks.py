@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from tlx.ir.module import Instruction
 from tlx.ir.tensors import TensorOp
-from tlx.lower.to_2d.products import MMA
 from tlx.lower.to_2d.safety import Range, shortened
 from tlx.lower.to_2d.views import Place, View, tensor_bytes
 
@@ -43,7 +42,7 @@ class Sink:
 
 
 def find_sink(plan: Plan, op: TensorOp) -> Sink | None:
-    """Where an operation can run and write directly; None, with a remark, where it needs a buffer.
+    """Where an operation and what is fused into it can run and write directly; None, with a remark, where they cannot.
 
     Args:
         plan: What is decided so far: liveness and views.
@@ -91,8 +90,9 @@ def _obstacle(plan: Plan, sink: Sink) -> str | None:
     assert sink.op.result is not None
     written = tensor_bytes(sink.op.result) if sink.fills else sink.target.reach
     target = Range(sink.target.place.pointer, written)
-    for index, view in enumerate(plan.operands(sink.op)):
-        if view is None or view.place.reading is None:
+    for reading in plan.readings(sink.op):
+        view = reading.view
+        if view.place.reading is None:
             continue
         start, here = plan.start_of(view.place), plan.positions[id(sink.op.instruction)]
         if plan.aliases.clobbered(Range.of(view), start, here) is not None:
@@ -100,7 +100,7 @@ def _obstacle(plan: Plan, sink: Sink) -> str | None:
         writer = plan.aliases.clobbered(Range.of(view), here, plan.positions[id(sink.store)])
         if writer is not None:
             return f"'{shortened(writer)}' may change an operand before the result is stored"
-        in_place = index == 0 and sink.op.intrinsic.name in MMA and view.is_same(sink.target) and not sink.fills
+        in_place = reading.pointwise and view.is_pointwise(sink.target) and not sink.fills
         if not in_place and not plan.aliases.disjoint(Range.of(view), target):
             return f"{sink.target.place.pointer} may alias {view.place.pointer}"
     return None

@@ -1,6 +1,7 @@
 """Flattened vectors: which of them live in memory, which stay SSA values, and what is not lowered yet.
 
-op         result of a tensor operation: in memory; loaded where ordinary instructions use it
+op         result of a tensor operation, or of an ordinary instruction that is planned as one (`elementwise`): in
+           memory; loaded where other instructions use it
 load       `load <E x T>`: means the memory it reads, in place where that is safe
 phi        large loop-carried tensors: a buffer, written on every incoming edge
 register   everything else, small: an SSA value, stored to a buffer where a token needs it
@@ -19,11 +20,10 @@ from tlx.ir.module import Function, Instruction
 from tlx.ir.rewriter import Use, definitions, uses
 from tlx.ir.tensor_calls import is_tensor_call
 from tlx.ir.tensors import FunctionTensors
-from tlx.ir.types import Type, VectorType, bits_of
+from tlx.ir.types import I1, Type, VectorType, bits_of
 from tlx.ir.values import Local, Value
+from tlx.lower.to_2d.elementwise import REGISTER_BYTES
 
-SSA_BYTES: Final = 1024
-"""Flattened vectors up to this size may be SSA values, for ordinary instructions that use them."""
 SMALL_PHI: Final = 64
 """Loop-carried vectors of up to this many elements stay phis."""
 ABI_ELEMENTS: Final = 4096
@@ -115,7 +115,7 @@ class Flats:
             return None
         if instruction.opcode == "freeze":
             return instruction.operands[0]
-        if instruction.opcode == "bitcast" and is_numeric_vector(instruction.operands[0].type):
+        if instruction.opcode == "bitcast" and _has_same_bytes(instruction.operands[0].type, instruction.type):
             return instruction.operands[0]
         if instruction.opcode == "phi":
             different = {str(v): v for v, _ in instruction.incoming if str(v) != f"%{instruction.result}"}
@@ -161,7 +161,7 @@ class Flats:
 
     def _is_ssa_use(self, use: Use) -> bool:
         instruction = use.instruction
-        if self._makes_token(use) or is_debug_use(instruction):
+        if self._makes_token(use) or is_debug_use(instruction) or self.tensors.op_of(instruction) is not None:
             return False
         if instruction.opcode == "phi":
             return self.kind(instruction.value) != "phi"
@@ -203,7 +203,7 @@ class Flats:
             raise _not_lowered(message, _ADVICE, user.span)
 
 
-_ADVICE: Final = f"vectors of more than {SSA_BYTES} bytes are only loaded, stored and used by llvm.tensor.* so far"
+_ADVICE: Final = f"vectors of more than {REGISTER_BYTES} bytes are only loaded, stored and used by llvm.tensor.* so far"
 
 
 def _not_lowered(message: str, advice: str, span: Span | None) -> LoweringError:
@@ -217,6 +217,13 @@ def _fits_signature(type_: Type) -> bool:
 def is_debug_use(instruction: Instruction) -> bool:
     """A debug record, or a call of a debug intrinsic."""
     return instruction.opcode == "#dbg" or (instruction.callee or "").startswith("llvm.dbg.")
+
+
+def _has_same_bytes(source: Type, to: Type) -> bool:
+    """Whether a bitcast of vectors leaves their memory as it is; vectors of i1 are kept a byte an element."""
+    if not isinstance(source, VectorType) or not isinstance(to, VectorType) or not is_numeric_vector(source):
+        return False
+    return source == to or I1 not in (source.element, to.element)
 
 
 def is_numeric_vector(type_: Type) -> bool:
@@ -237,4 +244,4 @@ def size_in_bytes(type_: Type) -> int | None:
 def is_big(type_: Type) -> bool:
     """Whether a vector is too large to be an SSA value."""
     size = size_in_bytes(type_)
-    return size is not None and size > SSA_BYTES
+    return size is not None and size > REGISTER_BYTES

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from tlx.ir.module import Instruction
-from tlx.ir.types import Type, bytes_of
+from tlx.ir.types import I1, I8, Type, bytes_of
 from tlx.ir.values import Value
 from tlx.lower.to_2d.buffers import Buffer
+from tlx.lower.to_2d.strides import strides_in
 from tlx.types import TensorType
 
 _PITCH_LIMIT: Final = 1 << 31
@@ -89,10 +90,26 @@ class View:
         """Bytes from the first element to behind the last one that holds data."""
         return reach(self.dims) * bytes_of(self.element)
 
+    def is_pointwise(self, other: View) -> bool:
+        """Whether every position in memory order surely has the same address, and as many bytes, in both."""
+        if self.place.pointer != other.place.pointer or bytes_of(self.element) != bytes_of(other.element):
+            return False
+        mine = strides_in(self.sizes, self.steps, other.sizes)
+        return mine is not None and all(
+            extent == 1 or a == b for extent, a, b in zip(other.sizes, mine, other.steps, strict=True)
+        )
+
     def reordered(self, order: Sequence[int], type_: TensorType) -> View:
         """The same memory, its memory dimensions taken in another order, as a tensor of `type_`."""
         steps = tuple(self.steps[k] for k in order)
         return View(self.place, type_.element, type_.shape, type_.data_shape, steps, type_.layout)
+
+    def broadcast(self, type_: TensorType, places: Sequence[int]) -> View:
+        """The same memory as a row-major tensor of `type_`: dimension `i` becomes `places[i]`, others are repeated."""
+        steps = [0] * type_.rank
+        for place, dim in zip(places, self.dims, strict=True):
+            steps[place] = dim.stride if dim.extent > 1 else 0
+        return View(self.place, type_.element, type_.shape, type_.data_shape, tuple(steps), type_.layout)
 
     def is_same(self, other: View) -> bool:
         """Whether every element surely has the same address in both."""
@@ -112,6 +129,11 @@ class Matrix:
     type: TensorType
     pitch: int
     batch: tuple[int, ...]
+
+
+def stored(element: Type) -> Type:
+    """How an element lies in private memory: truth values take a byte each."""
+    return I8 if element == I1 else element
 
 
 def reach(dims: Iterable[Dim]) -> int:

@@ -1,0 +1,267 @@
+"""Ordinary LLVM instructions on flattened vectors as tensor operations.
+
+`fadd <E x T>`, comparisons, casts, `select`, `llvm.fma` and the like act element by element. Where their vectors are
+results of tensor operations, or too large for registers, they are planned, fused and written like tensor operations:
+
+    %s = fadd <4096 x float> %m, %b        TensorOp(elementwise, tensors (%m, %b), result <4096 x float>)
+
+`reissue` writes such an instruction anew for vectors of another size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from tlx.intrinsics import Intrinsic
+from tlx.ir.instructions import BINARY, CASTS
+from tlx.ir.module import Function, Instruction
+from tlx.ir.rewriter import Use, definitions, uses
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.tensor_calls import ELEMENT_TYPES
+from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
+from tlx.ir.types import I1, Type, VectorType, bytes_of
+from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value, zero
+from tlx.types import TensorType
+
+if TYPE_CHECKING:
+    from typing import Any
+
+NAME: Final = "elementwise"
+REGISTER_BYTES: Final = 1024
+"""Flattened vectors up to this size may be SSA values, for ordinary instructions that use them."""
+_FAST_MATH: Final = frozenset("fast nnan ninf nsz arcp contract reassoc afn".split())
+_RENAMES: Final = frozenset({"freeze", "bitcast", "phi"})
+_VALUE_CASTS: Final = CASTS - {"bitcast", "ptrtoint", "ptrtoaddr", "inttoptr", "addrspacecast"}
+INTRINSICS: Final = frozenset(
+    "llvm." + name
+    for name in (
+        "fma fmuladd fabs sqrt floor ceil trunc rint nearbyint round roundeven copysign minnum maxnum minimum maximum "
+        "smax smin umax umin abs ctpop ctlz cttz bswap bitreverse fshl fshr sadd.sat ssub.sat uadd.sat usub.sat "
+        "sshl.sat ushl.sat exp exp2 exp10 log log2 log10 sin cos tan tanh sinh cosh asin acos atan pow canonicalize"
+    ).split()
+)
+"""LLVM's intrinsics that act element by element and are overloaded on their result only."""
+
+
+def _never(*_arguments: Any) -> NoReturn:
+    msg = "elementwise instructions are no row of the table"
+    raise AssertionError(msg)
+
+
+_ROW: Final = Intrinsic(NAME, (), "vector", "An ordinary instruction.", _never, _never, "", prefix="")
+
+
+def with_elementwise(function: Function, tensors: FunctionTensors) -> FunctionTensors:
+    """The tensors of a function, the ordinary instructions on them among the operations."""
+    found = _Search(function, tensors).run()
+    if not found:
+        return tensors
+    known = {id(op.instruction): op for op in tensors.ops}
+    ops = [known.get(id(i)) or found.get(id(i)) for i in function.instructions()]
+    return FunctionTensors(function, tensors.tokens, [op for op in ops if op is not None])
+
+
+def intrinsic_of(instruction: Instruction) -> str | None:
+    """`llvm.fma` of a call of `llvm.fma.v4f32`; None if it calls anything else."""
+    callee = (instruction.callee or "").strip('"')
+    stem = callee.rpartition(".")[0]
+    return stem if instruction.opcode == "call" and stem in INTRINSICS else None
+
+
+def is_elementwise(instruction: Instruction) -> bool:
+    """Whether an instruction computes each element of a vector from the same element of its operands."""
+    type_ = instruction.type
+    if instruction.result is None or not isinstance(type_, VectorType) or type_.scalable:
+        return False
+    if not all(_fits(operand.type, type_.count) for operand in instruction.operands):
+        return False
+    return instruction.opcode in BINARY | _VALUE_CASTS | {"fneg", "icmp", "fcmp", "select"} or bool(
+        intrinsic_of(instruction)
+    )
+
+
+def _fits(type_: Type, count: int) -> bool:
+    """A scalar, or a vector of as many numbers."""
+    if not isinstance(type_, VectorType):
+        return True
+    return type_.count == count and not type_.scalable and is_number(type_.element)
+
+
+def is_number(type_: Type) -> bool:
+    """Whether elements of a type can be a tensor's."""
+    return type_ in ELEMENT_TYPES
+
+
+class _Search:
+    """Finds the instructions that work on tensors: forward from tensor operations, and all large ones."""
+
+    def __init__(self, function: Function, tensors: FunctionTensors) -> None:
+        self.function = function
+        self.tensors = tensors
+        self.uses = uses(function)
+        self.names = {op.instruction.result for op in tensors.ops if op.instruction.result is not None}
+        self.definitions = definitions(function)
+
+    def run(self) -> dict[int, TensorOp]:
+        found: dict[int, TensorOp] = {}
+        changed = True
+        while changed:
+            changed = False
+            for instruction in self.function.instructions():
+                if id(instruction) in found or instruction.result in self.names:
+                    continue
+                if self._carries(instruction):
+                    self.names.add(str(instruction.result))
+                elif self._is_found(instruction):
+                    found[id(instruction)] = self._op(instruction)
+                    self.names.add(str(instruction.result))
+                else:
+                    continue
+                changed = True
+        return found
+
+    def _carries(self, instruction: Instruction) -> bool:
+        """Whether an instruction gives a tensor's vector another name."""
+        if instruction.opcode not in _RENAMES or not isinstance(instruction.type, VectorType):
+            return False
+        if instruction.opcode == "phi" and not is_large(instruction.type):
+            return False
+        return any(isinstance(v, Local) and v.name in self.names for v in instruction.operands)
+
+    def _is_found(self, instruction: Instruction) -> bool:
+        if not is_elementwise(instruction):
+            return False
+        vectors = [v for v in instruction.operands if isinstance(v.type, VectorType)]
+        if any(is_large(v.type) for v in (*vectors, instruction.value)):
+            return True
+        return any(isinstance(v, Local) and v.name in self.names for v in vectors)
+
+    def _op(self, instruction: Instruction) -> TensorOp:
+        tensors = [
+            Tensor(TensorType.dense(v.type.element, (v.type.count,)), instruction, "value", v)
+            for v in instruction.operands
+            if isinstance(v.type, VectorType)
+        ]
+        return TensorOp(instruction, _ROW, tuple(tensors), (), (), self._type(instruction))
+
+    def _type(self, instruction: Instruction) -> TensorType:
+        """The type that all users of the result see, if it is one, else the flattened vector."""
+        vector = instruction.type
+        assert isinstance(vector, VectorType)
+        tokens = [self._token(use) for use in self.uses.get(str(instruction.result), [])]
+        types = [None if token is None else token.type for token in tokens]
+        first = types[0] if types else None
+        if first is not None and all(type_ == first for type_ in types):
+            return first
+        return TensorType.dense(vector.element, (vector.count,))
+
+    def _token(self, use: Use) -> Tensor | None:
+        return self.tensors.tokens.get(use.instruction.result or "")
+
+
+def is_large(type_: Type) -> bool:
+    """Whether a vector is too large to be an SSA value."""
+    if not isinstance(type_, VectorType) or type_.scalable or not is_number(type_.element):
+        return False
+    return type_.count * bytes_of(type_.element) > REGISTER_BYTES
+
+
+def uniform(value: Value, known: dict[str, Instruction]) -> Value | None:
+    """The scalar that every element of a vector is; None if they may differ. Undefined elements may be zeros.
+
+    Args:
+        value: The vector.
+        known: The instruction behind each name.
+    """
+    type_ = value.type
+    assert isinstance(type_, VectorType)
+    if isinstance(value, Keyword):
+        return zero(type_.element)
+    if isinstance(value, Splat):
+        return value.element
+    if isinstance(value, Aggregate):
+        return value.elements[0] if _all_equal(value.elements) else None
+    definition = known.get(value.name) if isinstance(value, Local) else None
+    return None if definition is None else _splat_scalar(definition, known)
+
+
+def single(value: Value, known: dict[str, Instruction]) -> Value | None:
+    """The scalar that a vector of one element holds, where it is at hand."""
+    definition = known.get(value.name) if isinstance(value, Local) else None
+    if definition is not None and definition.opcode == "insertelement":
+        return definition.operands[1]
+    return uniform(value, known)
+
+
+def _all_equal(elements: Sequence[Value]) -> bool:
+    return all(element == elements[0] for element in elements) and isinstance(elements[0], Constant)
+
+
+def _splat_scalar(instruction: Instruction, known: dict[str, Instruction]) -> Value | None:
+    """The scalar of `shufflevector (insertelement undef, s, 0), undef, zeroinitializer`."""
+    if instruction.opcode != "shufflevector" or not is_zero_mask(instruction.operands[2]):
+        return None
+    source = instruction.operands[0]
+    if not isinstance(source, Local):
+        return uniform(source, known)
+    inserted = known.get(source.name)
+    if inserted is None or inserted.opcode != "insertelement" or str(inserted.operands[2]) != "0":
+        return None
+    return inserted.operands[1]
+
+
+def is_zero_mask(mask: Value) -> bool:
+    """Whether a shuffle takes lane 0 only."""
+    if isinstance(mask, Keyword):
+        return True
+    if isinstance(mask, Splat):
+        return str(mask.element) == "0"
+    return isinstance(mask, Aggregate) and all(str(e) in ("0", "undef", "poison") for e in mask.elements)
+
+
+def reissue(b: TensorBuilder, instruction: Instruction, operands: Sequence[Value], count: int) -> Value:
+    """The same instruction on vectors of `count` elements.
+
+    Args:
+        b: Where.
+        instruction: The instruction to repeat.
+        operands: Its operands, without a callee; vectors have `count` elements.
+        count: Elements of the result.
+    """
+    vector = instruction.type
+    assert isinstance(vector, VectorType)
+    type_ = VectorType(count, vector.element)
+    opcode, name = instruction.opcode, _stem(instruction)
+    flags = [flag for flag in instruction.flags if flag in _FAST_MATH]
+    if opcode in CASTS:
+        return b.cast(opcode, operands[0], type_, name)
+    if opcode in BINARY:
+        kept = [flag for flag in instruction.flags if flag != "disjoint"]
+        return b.binary(opcode, operands[0], operands[1], name, " ".join(kept))
+    words = " ".join([opcode, *flags])
+    if opcode in ("icmp", "fcmp"):
+        body = f"{words} {instruction.predicate} {operands[0].typed}, {operands[1]}"
+        return b.value(opcode, VectorType(count, I1), operands, body, name)
+    if opcode in ("fneg", "select"):
+        body = f"{words} {', '.join(operand.typed for operand in operands)}"
+        return b.value(opcode, type_, operands, body, name)
+    stem = intrinsic_of(instruction)
+    assert stem is not None
+    return _call(b, stem, type_, operands, flags, name)
+
+
+def _call(
+    b: TensorBuilder, stem: str, type_: VectorType, operands: Sequence[Value], flags: Sequence[str], name: str
+) -> Value:
+    result = b.call_intrinsic(stem, [type_], type_, operands, name)
+    if flags:
+        call = b.block.instructions[b.index - 1]
+        call.text = call.text.replace("= call ", f"= call {' '.join(flags)} ", 1)
+        call.flags = tuple(flags)
+    return result
+
+
+def _stem(instruction: Instruction) -> str:
+    name = str(instruction.result)
+    return instruction.opcode if name.isdecimal() else name

@@ -1,0 +1,192 @@
+"""Instructions on large flattened vectors that move or reduce elements, written as tensor operations.
+
+A splat, and a shuffle that repeats a row or each element of a column::
+
+    %i = insertelement <E x float> undef, float %s, i32 0          %i = insertelement <1 x float> undef, float %s, i32 0
+    %v = shufflevector <E x float> %i, undef, zeroinitializer  ->  %t = typeinfo(<1 x float> %i, <1>, ...)
+                                                                   %v = broadcast(%t, <E>, <0>)
+
+A reduction, and one whose order the program fixes::
+
+    %r = call i32 @llvm.vector.reduce.add(<E x i32> %v)        ->  %w = llvm.tensor.reduce.add(typeinfo(%v), <E>, <1>)
+                                                                   %r = extractelement <1 x i32> %w, i32 0
+
+    %r = call float @llvm.vector.reduce.fadd(float %s, %v)     ->  a loop of extractelement and fadd
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tlx.ir.module import Function, Instruction, Module
+from tlx.ir.rewriter import definitions, replace_uses, split_block, uses
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I64, FloatType, IntType, VectorType
+from tlx.ir.values import Aggregate, ConstInt, Keyword, Splat, Value, const_int
+from tlx.lower.to_2d.elementwise import is_large, uniform
+from tlx.types import TensorType
+
+_REDUCE: Final = "llvm.vector.reduce."
+_ORDERED: Final = {"fadd": "add", "fmul": "mul"}
+_OTHERS: Final = {"umax": "llvm.umax", "umin": "llvm.umin", "fmax": "llvm.maxnum", "fmin": "llvm.minnum"}
+_KINDS: Final = {
+    "add": "add",
+    "mul": "mul",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "smax": "max",
+    "smin": "min",
+    "fmaximum": "max",
+    "fminimum": "min",
+}
+
+
+def normalise(module: Module, function: Function) -> None:
+    """Rewrite what a function does to large vectors by other means than arithmetic, loads and stores."""
+    for instruction in list(function.instructions()):
+        if instruction.opcode == "shufflevector" and is_large(instruction.type):
+            _shuffle(module, function, instruction)
+        elif (instruction.callee or "").startswith(_REDUCE) and is_large(instruction.args[-1].type):
+            _reduction(module, function, instruction)
+    _remove_dead(function)
+
+
+def _at(module: Module, function: Function, instruction: Instruction) -> TensorBuilder:
+    block = next(block for block in function.blocks if instruction in block.instructions)
+    b = TensorBuilder(module, function, block, block.instructions.index(instruction))
+    b.debug, b.span = instruction.debug_location, instruction.span
+    return b
+
+
+def _replace(b: TensorBuilder, instruction: Instruction, value: Value) -> None:
+    replace_uses(b.function, str(instruction.result), value)
+    b.block.instructions.remove(instruction)
+
+
+# Shuffles ------------------------------------------------------------------------------------------------------------
+
+
+def _shuffle(module: Module, function: Function, shuffle: Instruction) -> None:
+    known = definitions(function)
+    scalar = uniform(shuffle.value, known)
+    if scalar is not None:
+        b = _at(module, function, shuffle)
+        one = b.insert_element(Keyword(VectorType(1, scalar.type), "undef"), scalar, 0, "scalar")
+        _repeat(b, shuffle, one, (0,))
+        return
+    found = _pattern(shuffle)
+    if found is not None:
+        source, place = found
+        _repeat(_at(module, function, shuffle), shuffle, source, place)
+
+
+def _repeat(b: TensorBuilder, shuffle: Instruction, source: Value, place: tuple[int, ...]) -> None:
+    """Broadcast a vector to the shuffle's result: as each row (`(1,)`), each column (`(0,)`) or everywhere."""
+    type_, count = source.type, _count(shuffle)
+    assert isinstance(type_, VectorType)
+    token = b.typeinfo(source, TensorType.dense(type_.element, (type_.count,)), "repeated")
+    if type_.count == 1:
+        result = b.broadcast(token, (count,), (0,))
+    else:
+        other = count // type_.count
+        result = b.broadcast(token, (other, type_.count) if place == (1,) else (type_.count, other), place)
+    _replace(b, shuffle, result)
+
+
+def _pattern(shuffle: Instruction) -> tuple[Value, tuple[int, ...]] | None:
+    """The vector that a shuffle repeats whole (as rows), or element by element (as columns)."""
+    lanes = _lanes(shuffle.operands[2], _count(shuffle))
+    source = shuffle.operands[0]
+    assert isinstance(source.type, VectorType)
+    width, count = source.type.count, len(lanes)
+    if width < 2 or count % width:
+        return None
+    other = count // width
+    if all(lane in (-1, i % width) for i, lane in enumerate(lanes)):
+        return source, (1,)
+    if all(lane in (-1, i // other) for i, lane in enumerate(lanes)):
+        return source, (0,)
+    return None
+
+
+def _count(instruction: Instruction) -> int:
+    assert isinstance(instruction.type, VectorType)
+    return instruction.type.count
+
+
+def _lanes(mask: Value, count: int) -> Sequence[int]:
+    """Lanes a shuffle takes; -1 where any will do."""
+    if isinstance(mask, Keyword):
+        return [0 if mask.word == "zeroinitializer" else -1] * count
+    if isinstance(mask, Splat):
+        return [_lane(mask.element)] * count
+    assert isinstance(mask, Aggregate)
+    return [_lane(element) for element in mask.elements]
+
+
+def _lane(element: Value) -> int:
+    return element.value if isinstance(element, ConstInt) else -1
+
+
+# Reductions ----------------------------------------------------------------------------------------------------------
+
+
+def _reduction(module: Module, function: Function, call: Instruction) -> None:
+    kind = str(call.callee).removeprefix(_REDUCE).split(".")[0]
+    b = _at(module, function, call)
+    if kind in _KINDS:
+        _replace(b, call, _reduce(b, _KINDS[kind], call.args[-1]))
+    elif kind in _ORDERED and {"reassoc", "fast"} & set(call.flags):
+        start, vector = call.args
+        _replace(b, call, b.binary(kind, start, _reduce(b, _ORDERED[kind], vector), "reduced"))
+    elif kind in _ORDERED:
+        _in_order(b, call, call.args[0], lambda sum_, x: b.binary(kind, sum_, x, "reduced"))
+    elif kind in _OTHERS:
+        start = _element(b, call.args[0], const_int(I64, 0))
+        _in_order(b, call, start, lambda x, y: b.call_intrinsic(_OTHERS[kind], [x.type], x.type, [x, y], "reduced"))
+
+
+def _reduce(b: TensorBuilder, kind: str, vector: Value) -> Value:
+    type_ = vector.type
+    assert isinstance(type_, VectorType)
+    assert isinstance(type_.element, (IntType, FloatType))
+    token = b.typeinfo(vector, TensorType.dense(type_.element, (type_.count,)), "reduced")
+    return b.extract_element(b.reduce(kind, token, (type_.count,), (1,)), 0, "reduced")
+
+
+def _in_order(b: TensorBuilder, call: Instruction, start: Value, combine: Callable[[Value, Value], Value]) -> None:
+    """One element after the other."""
+    vector = call.args[-1]
+    assert isinstance(vector.type, VectorType)
+    tail = split_block(b.function, b.block, b.index, "reduced")
+    with b.loop(0, vector.type.count, carry=[start], name="element") as loop:
+        loop.next(combine(loop.carried[0], _element(b, vector, loop.index)))
+    b.branch(tail)
+    replace_uses(b.function, str(call.result), loop.results[0])
+    tail.instructions.remove(call)
+
+
+def _element(b: TensorBuilder, vector: Value, index: Value) -> Value:
+    assert isinstance(vector.type, VectorType)
+    body = f"extractelement {vector.typed}, {index.typed}"
+    return b.value("extractelement", vector.type.element, [vector, index], body, "element")
+
+
+# What is left over ---------------------------------------------------------------------------------------------------
+
+
+def _remove_dead(function: Function) -> None:
+    """Take away large inserts that only fed a splat."""
+    changed = True
+    while changed:
+        used = uses(function)
+        dead = [
+            i
+            for i in function.instructions()
+            if i.opcode in ("insertelement", "shufflevector") and is_large(i.type) and not used.get(str(i.result))
+        ]
+        changed = bool(dead)
+        for block in function.blocks:
+            block.instructions = [i for i in block.instructions if i not in dead]

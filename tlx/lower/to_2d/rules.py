@@ -1,0 +1,44 @@
+"""One rule for each tensor operation: how its result is written to a place. A new operation is one entry here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.tensors import TensorOp
+from tlx.lower.to_2d.broadcast import lower_broadcast
+from tlx.lower.to_2d.concat import lower_concat
+from tlx.lower.to_2d.contract import lower_contract
+from tlx.lower.to_2d.convolution import lower_convolution
+from tlx.lower.to_2d.groups import POINTWISE
+from tlx.lower.to_2d.matmul import lower_matmul
+from tlx.lower.to_2d.mma import lower_mma
+from tlx.lower.to_2d.pad import lower_pad
+from tlx.lower.to_2d.pointwise import lower_pointwise
+from tlx.lower.to_2d.products import MMA
+from tlx.lower.to_2d.reduce import lower_reduce
+from tlx.lower.to_2d.reshape import lower_block, lower_permute
+from tlx.lower.to_2d.transpose import lower_transpose
+from tlx.lower.to_2d.views import View
+
+if TYPE_CHECKING:
+    from tlx.lower.to_2d.plan import Plan
+
+Rule = Callable[["Plan", TensorBuilder, TensorOp, View], None]
+
+RULES: Final[dict[str, Rule]] = {
+    "matmul": lower_matmul,
+    **dict.fromkeys(MMA, lower_mma),
+    "contract": lower_contract,
+    "convolution": lower_convolution,
+    "transpose": lower_transpose,
+    "tovector": lower_transpose,
+    **dict.fromkeys(POINTWISE, lower_pointwise),
+    "broadcast": lower_broadcast,
+    "reshape.block": lower_block,
+    "reshape.permute": lower_permute,
+    "pad": lower_pad,
+    "concat": lower_concat,
+    **{f"reduce.{kind}": lower_reduce for kind in ("add", "mul", "max", "min", "and", "or", "xor")},
+}

@@ -1,0 +1,38 @@
+"""A view seen with other dimensions: the same positions in the same order, without moving anything.
+
+6 x 4, dense: strides (4, 1)      as 2 x 3 x 4: (12, 4, 1)       as 24: (1,)
+6 x 4 with pitch 8: (8, 1)        as 2 x 3 x 4: (24, 8, 1)       as 24: impossible
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def strides_in(sizes: Sequence[int], steps: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
+    """Strides of the dimensions `wanted`, the outermost first; None if they cut or join what lies apart.
+
+    Args:
+        sizes: Extents of the view's dimensions, the outermost first.
+        steps: Elements between neighbours along each of them.
+        wanted: Extents of the dimensions to see instead; their product is that of `sizes`.
+    """
+    pending = [(size, step) for size, step in zip(sizes, steps, strict=True) if size != 1]
+    strides: list[int] = []
+    for extent in reversed(wanted):
+        if extent == 1:
+            strides.append(0)
+            continue
+        if not pending:
+            return None
+        size, step = pending.pop()
+        while size < extent:
+            if not pending or pending[-1][1] != size * step:
+                return None
+            size *= pending.pop()[0]
+        if size % extent:
+            return None
+        strides.append(step)
+        if size > extent:
+            pending.append((size // extent, extent * step))
+    return None if pending else tuple(reversed(strides))
