@@ -63,8 +63,9 @@ def test_evaluator_agrees(name: str, element: FloatType) -> None:
     x = np.array(ARGUMENTS, DTYPES[element])
     result = np.zeros_like(x)
     Machine(parse(program(name, element, find("generic"), 4))).call("f", result, x, x.size)
-    np.testing.assert_array_equal(np.isfinite(result), np.isfinite(computed(name, x, "generic")))
-    assert np.max(errors(name, x, result)[np.isfinite(result)]) < 2.5
+    finite = np.isfinite(result)
+    np.testing.assert_array_equal(result[~finite], computed(name, x, "generic")[~finite])
+    assert np.max(errors(name, x[finite], result[finite])) < 2.5
 
 
 def test_unknown_function_is_named() -> None:

@@ -18,6 +18,7 @@ from tlx.ir.values import Value
 from tlx.lower.legalize.math.exponential import exp, exp2
 from tlx.lower.legalize.math.hyperbolic import sigmoid, tanh
 from tlx.lower.legalize.math.lanes import Lanes, lanes_of
+from tlx.lower.legalize.math.logarithm import log, log2, log10
 from tlx.target import Target
 
 FUNCTIONS: Final[dict[str, Callable[[Lanes, Value], Value]]] = {
@@ -25,6 +26,9 @@ FUNCTIONS: Final[dict[str, Callable[[Lanes, Value], Value]]] = {
     "exp2": exp2,
     "sigmoid": sigmoid,
     "tanh": tanh,
+    "log": log,
+    "log2": log2,
+    "log10": log10,
 }
 
 

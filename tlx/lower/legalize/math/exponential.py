@@ -8,9 +8,9 @@
 ln 2 is the sum of two numbers, the first with so few bits that n times it is exact, with a fused multiply-add or not.
 The error is that of the last sum, half an ulp, and of r, which is less than 2^-26 (2^-55) of the result.
 
-The coefficients are minimax approximations by Remez's algorithm in 200 bits, rounded afterwards. Largest errors of
-1 + r + r² q(r) relative to e^r before rounding: float, degree 4, 2^-28.3; double, degree 10, 2^-64.0. Those of
-1 + r p(r): float, degree 5, 2^-28.9; double, degree 11, 2^-64.3.
+The coefficients are minimax approximations by Remez's algorithm in 200 bits, for floats with the first one given, 1/2
+or ln 2; then they were rounded. Largest errors as rounded, relative to e^r: float, q of degree 4, 2^-27.9; double,
+degree 10, 2^-60. Relative to 2^r: float, p of degree 5, 2^-27.9; double, degree 11, 2^-55, which is that of ln 2.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Parameters:
 
 SINGLE: Final = Parameters(
     ln2=numbers("0x1.62e4p-1 0x1.7f7d1cp-20"),
-    q=numbers("0x1.fffffcp-2 0x1.555490p-3 0x1.5558eap-5 0x1.123ab0p-7 0x1.6a2ea8p-10"),
-    p=numbers("0x1.62e430p-1 0x1.ebfbdcp-3 0x1.c6aee6p-5 0x1.3b2d46p-7 0x1.5f3fa2p-10 0x1.4204a8p-13"),
+    q=numbers("0x1.000000p-1 0x1.5554a2p-3 0x1.555684p-5 0x1.12305cp-7 0x1.6b7684p-10"),
+    p=numbers("0x1.62e430p-1 0x1.ebfbdcp-3 0x1.c6af86p-5 0x1.3b2e06p-7 0x1.5f04f4p-10 0x1.415804p-13"),
     lowest=-105.0,
     highest=89.0,
     lowest2=-151.0,
