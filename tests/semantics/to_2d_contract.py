@@ -1,34 +1,41 @@
 """What stage 1 promises stage 2, checked on its output: the forms of the trees, and that destinations are apart.
 
 The evaluator runs a tree's loads before its store, so it does not see a destination that overlaps an operand.
-`poisoned` makes it visible: it fills every destination with undefined values once the accumulator has been read.
+`poisoned` makes it visible: it fills every destination with undefined values once what may be the destination itself,
+an accumulator or an operand of ordinary instructions, has been read.
 """
 
 from __future__ import annotations
 
+from tlx.intrinsics import Kind
+from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import Use, uses
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensor_calls import is_tensor_call
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
 from tlx.ir.types import VectorType
-from tlx.ir.values import Keyword, Local
+from tlx.ir.values import Constant, Keyword, Local, Value
+from tlx.types import TensorType
 
 MMA = ("umma", "smma", "usmma", "summa")
+UNARY = frozenset("relu tanh sigmoid sin cos exp exp2 log log2 log10 sqrt fabs floor ceil".split())
+ORDINARY = BINARY | CASTS | {"fneg", "icmp", "fcmp", "select", "freeze", "call"}
+BETWEEN = frozenset({"getelementptr", "bitcast", "insertelement"})
+"""Instructions without effect that may stand among those of a tree."""
 
 
 def check_contract(module: Module) -> None:
-    """Every tensor call of every function belongs to a tree of one of the four forms."""
+    """Every tensor call of every function belongs to a tree, and no large vector is anywhere else."""
     for function in module.functions:
         tensors = analyse(module, function)
         used = uses(function)
         in_trees: set[int] = set()
         for op in tensors.ops:
             if op.pointer is not None:
-                block = _block_of(function, op.instruction)
-                tree = _tree(tensors, op)
-                _check_neighbours(block, tree)
-                in_trees.update(map(id, tree))
+                tree = _Tree(function, tensors, op)
+                tree.check(used)
+                in_trees.update(tree.members)
         for instruction in function.instructions():
             assert not is_tensor_call(instruction) or id(instruction) in in_trees, f"left over: {instruction.text}"
         _check_vectors(function, in_trees, used)
@@ -44,41 +51,175 @@ def _check_vectors(function: Function, in_trees: set[int], used: dict[str, list[
         assert used.get(str(instruction.result)) or instruction.opcode != "load", instruction.text
 
 
-def _tree(tensors: FunctionTensors, store: TensorOp) -> list[Instruction]:
-    """The instructions of a tree, checked against the four forms."""
-    (token,) = store.tensors
-    assert store.pitches is not None
-    assert token.type.rank == 2
-    assert not token.type.is_padded
-    if token.kind == "load":
-        return [_load(token), store.instruction]
-    assert token.kind == "value"
-    assert isinstance(token.source, Local)
-    operation = next(op for op in tensors.ops if op.instruction.result == token.source.name)
-    assert operation.result == token.type
-    operands = [_load(tensor) for tensor in operation.tensors]
-    name = operation.intrinsic.name
-    assert name in ("matmul", "transpose", *MMA), name
-    if name != "transpose":
+class _Tree:
+    """The instructions of a store's tree, checked against the forms while they are collected.
+
+    Attributes:
+        members: Ids of the instructions.
+        instructions: They, the store included, in no order.
+        loads: The tensors that it loads.
+        products: How many products there are in it.
+    """
+
+    def __init__(self, function: Function, tensors: FunctionTensors, store: TensorOp) -> None:
+        self.tensors = tensors
+        self.store = store
+        self.block = _block_of(function, store.instruction)
+        self.defined = {i.result: i for i in self.block.instructions if i.result is not None}
+        self.members: set[int] = set()
+        self.instructions: list[Instruction] = []
+        self.loads: list[Tensor] = []
+        self.products = 0
+        self._collect()
+
+    def _collect(self) -> None:
+        (token,) = self.store.tensors
+        assert self.store.pitches is not None
+        assert token.type.rank == 2
+        assert not token.type.is_padded
+        self._add(self.store.instruction)
+        if token.kind == "load":
+            self._load(token)
+            return
+        maker = self.tensors.maker(token)
+        name = maker.intrinsic.name if maker is not None else ""
+        if maker is not None and name == "transpose" and not token.type.is_row_major:
+            assert maker.result == token.type
+            self._add(token.definition)
+            self._add(maker.instruction)
+            self._load(maker.tensors[0])
+            return
         assert token.type.is_row_major
-    if name in MMA:
-        assert operation.tensors[0].type.is_row_major
-    return [*operands, operation.instruction, token.definition, store.instruction]
+        if maker is not None and name.startswith("reduce."):
+            self._reduction(token, maker)
+        else:
+            self.extents = token.type.extents
+            self._value_token(token)
 
+    def _add(self, instruction: Instruction) -> bool:
+        """Whether an instruction is new; it becomes one of the tree."""
+        if id(instruction) in self.members:
+            return False
+        assert any(i is instruction for i in self.block.instructions), f"in another block: {instruction.text}"
+        self.members.add(id(instruction))
+        self.instructions.append(instruction)
+        return True
 
-def _load(tensor: Tensor) -> Instruction:
-    assert tensor.kind == "load"
-    assert tensor.type.rank == 2
-    assert not tensor.type.is_padded
-    assert tensor.pitches is not None
-    assert tensor.pitches[1] > 0
-    return tensor.definition
+    def _load(self, tensor: Tensor) -> None:
+        assert tensor.kind == "load"
+        assert tensor.type.rank == 2
+        assert not tensor.type.is_padded
+        assert tensor.pitches is not None
+        assert tensor.pitches[1] > 0
+        self._add(tensor.definition)
+        self.loads.append(tensor)
 
+    def _reduction(self, token: Tensor, maker: TensorOp) -> None:
+        """The root reduces the rows or the columns of a value."""
+        (whole,) = maker.tensors
+        rows, columns = whole.type.extents
+        assert maker.dims[0] in ((1, columns), (rows, 1))
+        assert (
+            token.type.extents == ((1, columns) if maker.dims[0] == (rows, 1) else (rows, 1)) or whole.type.count == 1
+        )
+        self._add(token.definition)
+        self._add(maker.instruction)
+        self.extents = whole.type.extents
+        self._value_token(whole)
 
-def _check_neighbours(block: Block, tree: list[Instruction]) -> None:
-    """A tree's instructions stand next to each other."""
-    at = [next(i for i, x in enumerate(block.instructions) if x is instruction) for instruction in tree]
-    assert at == list(range(at[0], at[0] + len(at))), [x.text for x in tree]
+    def _value_token(self, token: Tensor) -> None:
+        """A token for a value of the whole block."""
+        assert token.kind == "value"
+        assert token.type == TensorType.dense(token.type.element, self.extents)
+        self._add(token.definition)
+        self._value(token.source)
+
+    def _value(self, value: Value) -> None:
+        """A row-major vector of the whole block."""
+        rows, columns = self.extents
+        assert isinstance(value, Local), f"a constant is no node: {value}"
+        assert isinstance(value.type, VectorType)
+        assert value.type.count == rows * columns
+        instruction = self.defined[value.name]
+        if not self._add(instruction):
+            return
+        op = self.tensors.op_of(instruction)
+        if op is not None:
+            self._operation(op)
+            return
+        assert instruction.opcode in ORDINARY, instruction.text
+        assert instruction.opcode != "call" or (instruction.callee or "").startswith("llvm.")
+        for operand in instruction.args if instruction.opcode == "call" else instruction.operands:
+            if isinstance(operand.type, VectorType):
+                self._value(operand)
+
+    def _operation(self, op: TensorOp) -> None:
+        name = op.intrinsic.name
+        assert op.result is not None
+        if name in ("matmul", *MMA):
+            self.products += 1
+            assert self.products == 1
+            assert op.result.extents == self.extents
+            for tensor in op.tensors:
+                self._load(tensor)
+            assert len(op.tensors) == 2 or op.tensors[0].type.is_row_major
+        elif name in UNARY:
+            (tensor,) = op.tensors
+            if tensor.kind == "load":
+                self._load(tensor)
+            else:
+                self._value_token(tensor)
+        else:
+            self._leaf(op)
+
+    def _leaf(self, op: TensorOp) -> None:
+        (tensor,) = op.tensors
+        rows, columns = self.extents
+        name = op.intrinsic.name
+        if name == "tovector":
+            assert tensor.type.extents == self.extents
+            assert tensor.type.is_row_major
+        elif name == "transpose":
+            assert tensor.type.extents == self.extents
+            assert tensor.type.layout == (1, 0)
+            assert op.dims == ((0, 1),)
+        else:
+            assert name == "broadcast", name
+            assert op.dims == (self.extents, (0, 1))
+            assert tensor.type.is_row_major
+            assert tensor.type.extents in ((1, columns), (rows, 1), (1, 1))
+        if tensor.kind == "value":
+            self._scalar(tensor)
+        else:
+            self._load(tensor)
+
+    def _scalar(self, tensor: Tensor) -> None:
+        assert tensor.type == TensorType.dense(tensor.type.element, (1, 1))
+        self._add(tensor.definition)
+        if isinstance(tensor.source, Constant):
+            return
+        assert isinstance(tensor.source, Local)
+        insertion = self.defined[tensor.source.name]
+        assert insertion.opcode == "insertelement"
+        self._add(insertion)
+
+    def check(self, used: dict[str, list[Use]]) -> None:
+        """A tree's instructions are used in it only, and nothing with an effect stands among them."""
+        for instruction in self.instructions:
+            for use in used.get(str(instruction.result), []):
+                assert id(use.instruction) in self.members, f"used elsewhere: {instruction.text}"
+        for instruction in self.block.instructions[self.first : self.last]:
+            assert id(instruction) in self.members or instruction.opcode in BETWEEN, instruction.text
+
+    @property
+    def first(self) -> int:
+        """Where its first instruction stands."""
+        return next(i for i, x in enumerate(self.block.instructions) if id(x) in self.members)
+
+    @property
+    def last(self) -> int:
+        """Where the store stands."""
+        return next(i for i, x in enumerate(self.block.instructions) if x is self.store.instruction)
 
 
 def _block_of(function: Function, instruction: Instruction) -> Block:
@@ -86,25 +227,45 @@ def _block_of(function: Function, instruction: Instruction) -> Block:
 
 
 def poisoned(module: Module) -> Module:
-    """The module, changed so that each tree's destination holds undefined values once the accumulator is read."""
+    """The module, changed so that each tree's destination holds undefined values once its own content is read."""
     for function in module.functions:
-        for op in analyse(module, function).ops:
+        tensors = analyse(module, function)
+        for op in tensors.ops:
             if op.pointer is not None:
-                _poison(module, function, op)
+                _poison(module, function, _Tree(function, tensors, op))
     return module
 
 
-def _poison(module: Module, function: Function, store: TensorOp) -> None:
+def _poison(module: Module, function: Function, tree: _Tree) -> None:
+    store = tree.store
     (token,) = store.tensors
     assert store.pointer is not None
-    block = _block_of(function, store.instruction)
-    end = next(i for i, x in enumerate(block.instructions) if x is store.instruction)
-    length = 2
-    skipped = 0
-    if token.kind == "value":
-        operation = block.instructions[end - 2]
-        tokens = sum(str(a.type) == "token" for a in operation.args)
-        length, skipped = 3 + tokens, 1 if tokens == 3 else 0
-    b = TensorBuilder(module, function, block, end + 1 - length + skipped)
+    instructions = tree.block.instructions
+    at = _defined_before(tree, store.pointer)
+    for tensor in tree.loads:
+        if _may_be_destination(tree, tensor):
+            at = max(at, 1 + next(i for i, x in enumerate(instructions) if x is tensor.definition))
+    b = TensorBuilder(module, function, tree.block, at)
     garbage = b.typeinfo(Keyword(token.type.vector, "undef"), token.type)
     b.tensor_store(store.pointer, garbage, store.pitches)
+
+
+def _defined_before(tree: _Tree, pointer: Value) -> int:
+    """The first place from the tree's start on where the destination is known."""
+    made = [i for i, x in enumerate(tree.block.instructions) if x.result is not None and f"%{x.result}" == str(pointer)]
+    return max([tree.first, *(i + 1 for i in made)])
+
+
+def _may_be_destination(tree: _Tree, tensor: Tensor) -> bool:
+    """Whether a load may read the destination: an accumulator, or an element that ordinary instructions replace."""
+    user = next(
+        (op for op in tree.tensors.ops if any(t.definition is tensor.definition for t in op.tensors)), tree.store
+    )
+    if user.intrinsic.name in MMA:
+        return user.tensors[0].definition is tensor.definition
+    assert any(operand.kind is Kind.TENSOR for operand in user.intrinsic.operands)
+    return (
+        user.intrinsic.name not in ("matmul", "store")
+        and tree.store.tensors[0].type.is_row_major
+        and str(tensor.source) == str(tree.store.pointer)
+    )

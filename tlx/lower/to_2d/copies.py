@@ -1,4 +1,4 @@
-"""Copies between strided places, and zeroes: memcpy where both are dense, else loops around 2-D copies.
+"""Copies between strided places, and fills: memcpy where both are dense, else loops around 2-D copies.
 
 Rewrite of a 3-D copy whose rows lie 8 elements apart in the source and 4 in the destination::
 
@@ -17,6 +17,13 @@ Where source and destination are dense along different dimensions the 2-D copy t
     %v = call <R*C x float> @llvm.tensor.transpose(token %x, <2 x i32> <i32 1, i32 0>)
     %t = call token @llvm.tensor.typeinfo(<R*C x float> %v, <C, R>, <1, 0>, ...)
     call void @llvm.tensor.store(ptr %d, token %t, <0, q>)
+
+Where the source repeats, because its stride is 0 along some dimensions, rows, columns or elements are broadcast::
+
+    %x = call token @llvm.tensor.load(ptr %s, <1, C>, <0, 1>, ..., <0, C>)
+    %v = call <R*C x float> @llvm.tensor.broadcast(token %x, <2 x i32> <i32 R, i32 C>, <2 x i32> <i32 0, i32 1>)
+    %t = call token @llvm.tensor.typeinfo(<R*C x float> %v, <R, C>, <0, 1>, ...)
+    call void @llvm.tensor.store(ptr %d, token %t, <0, q>)
 """
 
 from __future__ import annotations
@@ -26,29 +33,50 @@ from collections.abc import Sequence
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I1, I8, I64, VOID, Type, bytes_of
 from tlx.ir.values import ConstInt, Value, zero
-from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, merged, nest
-from tlx.lower.to_2d.views import View
+from tlx.lower.to_2d.leaves import leaf_vector, scalar_vector, store_vector
+from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, nest
+from tlx.lower.to_2d.planes import longest, ordered, plane, without
+from tlx.lower.to_2d.views import Dim, Place, View
 from tlx.types import TensorType
 
 _Places = tuple[Value, Value]
 
 
 def copy(b: TensorBuilder, source: View, target: View) -> None:
-    """Copy the data of `source` to the same logical positions of `target`; the two do not overlap."""
+    """Copy the data of `source` to the same logical positions of `target`; the two do not overlap.
+
+    The source's stride may be 0 along some dimensions: it repeats.
+    """
     pairs = zip(source.dims, target.dims, strict=True)
-    walks = _walks([(s.extent, (s.stride, t.stride)) for s, t in pairs])
+    walks = ordered([(s.extent, (s.stride, t.stride)) for s, t in pairs])
     element = source.element
     places = source.place.pointer, target.place.pointer
+    if any(w[1][0] == 0 for w in walks):
+        _copy_repeated(b, places, element, walks)
+        return
     rows = next((w for w in walks if w[1] == (1, 1)), None)
     if rows is not None:
-        _copy_rows(b, places, element, rows, _without(walks, rows))
+        _copy_rows(b, places, element, rows, without(walks, rows))
         return
     inner = next((w for w in walks if w[1][0] == 1 and w[1][1] < INDEX_LIMIT), None)
     outer = next((w for w in walks if w[1][1] == 1 and w[1][0] < INDEX_LIMIT), None)
     if inner and outer:
-        _copy_transposed(b, places, element, (outer, inner), _without(walks, outer, inner))
+        _copy_transposed(b, places, element, (outer, inner), without(walks, outer, inner))
         return
     _copy_columns(b, places, element, walks)
+
+
+def part(b: TensorBuilder, view: View, dims: Sequence[tuple[int, int]], offset: int = 0) -> View:
+    """Other dimensions (extent, stride) over the memory of a view, from an element on."""
+    extents, steps = tuple(d[0] for d in dims), tuple(d[1] for d in dims)
+    place = Place(b.gep(view.element, view.place.pointer, offset)) if offset else view.place
+    return View(place, view.element, extents, extents, steps, tuple(range(len(dims))))
+
+
+def box(b: TensorBuilder, view: View, ranges: Sequence[tuple[int, int]]) -> View:
+    """A part of a view: the first index and the extent along each logical dimension."""
+    offset = sum(first * dim.stride for (first, _), dim in zip(ranges, view.dims, strict=True))
+    return part(b, view, [Dim(r[1], dim.stride) for r, dim in zip(ranges, view.dims, strict=True)], offset)
 
 
 def copy_bytes(b: TensorBuilder, source: Value, target: Value, size: int, *, overlap: bool = False) -> None:
@@ -64,9 +92,9 @@ def copy_bytes(b: TensorBuilder, source: Value, target: Value, size: int, *, ove
 def fill_zero(b: TensorBuilder, target: View) -> None:
     """Set the data of a view to zero."""
     element, pointer = target.element, target.place.pointer
-    walks = _walks([(d.extent, (d.stride,)) for d in target.dims])
+    walks = ordered([(d.extent, (d.stride,)) for d in target.dims])
     inner = next((w for w in walks if w[1] == (1,)), None)
-    with nest(b, _without(walks, inner), 1) as offsets:
+    with nest(b, without(walks, inner), 1) as offsets:
         address = b.gep(element, pointer, offsets[0])
         if inner is None:
             b.store(zero(element), address, bytes_of(element))
@@ -74,24 +102,40 @@ def fill_zero(b: TensorBuilder, target: View) -> None:
             b.memset(address, 0, inner[0] * bytes_of(element))
 
 
-def _walks(walks: list[Walk]) -> list[Walk]:
-    """Dimensions from the largest stride in the destination to the smallest, merged where they are one."""
-    return merged(sorted(walks, key=lambda w: w[1][::-1], reverse=True))
+def fill(b: TensorBuilder, scalar: Value, target: View) -> None:
+    """Set the data of a view to a number."""
+    element, pointer = target.element, target.place.pointer
+    if scalar == zero(element):
+        fill_zero(b, target)
+        return
+    rows, cols, rest = plane(ordered([(d.extent, (d.stride,)) for d in target.dims]))
+    with nest(b, rest, 1) as offsets:
+        address = b.gep(element, pointer, offsets[0], "to")
+        if rows[0] == cols[0] == 1:
+            b.store(scalar, address, bytes_of(element))
+        else:
+            vector = scalar_vector(b, scalar, rows[0], cols[0])
+            store_vector(b, vector, address, element, rows[0], cols[0], _stride(rows, 0))
 
 
-def _without(walks: Sequence[Walk], *taken: Walk | None) -> list[Walk]:
-    return [w for w in walks if not any(w is t for t in taken)]
+def _stride(walk: Walk, operand: int) -> int:
+    return walk[1][operand] if walk[0] > 1 else 0
 
 
-def _longest(walks: Sequence[Walk]) -> Walk | None:
-    """The longest dimension whose strides a pitch can say."""
-    return max((w for w in walks if max(w[1]) < INDEX_LIMIT), key=lambda w: w[0], default=None)
+def _copy_repeated(b: TensorBuilder, places: _Places, element: Type, walks: list[Walk]) -> None:
+    """The source repeats along some dimensions."""
+    rows, cols, rest = plane(walks)
+    with nest(b, rest, 2) as offsets:
+        source, target = _addresses(b, places, element, offsets)
+        strides = _stride(rows, 0), _stride(cols, 0)
+        vector = leaf_vector(b, source, element, rows[0], cols[0], *strides)
+        store_vector(b, vector, target, element, rows[0], cols[0], _stride(rows, 1))
 
 
 def _copy_rows(b: TensorBuilder, places: _Places, element: Type, rows: Walk, rest: list[Walk]) -> None:
     """Both are dense along one dimension: 2-D copies of it and its neighbour, memcpy if there is none."""
     second = next((w for w in reversed(rest) if max(w[1]) < INDEX_LIMIT), None)
-    with nest(b, _without(rest, second), 2) as offsets:
+    with nest(b, without(rest, second), 2) as offsets:
         source, target = _addresses(b, places, element, offsets)
         if second is None:
             copy_bytes(b, source, target, rows[0] * bytes_of(element))
@@ -103,8 +147,8 @@ def _copy_rows(b: TensorBuilder, places: _Places, element: Type, rows: Walk, res
 
 def _copy_columns(b: TensorBuilder, places: _Places, element: Type, walks: list[Walk]) -> None:
     """No dimension is dense in both: columns of the longest one, or single elements."""
-    column = _longest(walks)
-    with nest(b, _without(walks, column), 2) as offsets:
+    column = longest(walks)
+    with nest(b, without(walks, column), 2) as offsets:
         source, target = _addresses(b, places, element, offsets)
         if column is None:
             size = bytes_of(element)
