@@ -298,7 +298,12 @@ class Plan:
             op = self.op_of(root)
             if not self.groups.is_fused(op):
                 self.live.add(root.name)
-            pending.extend(t.source for t in op.tensors if t.kind == "value" and self.groups.scalar(t) is None)
+            scalars = op.intrinsic.name in POINTWISE
+            pending.extend(
+                t.source
+                for t in op.tensors
+                if t.kind == "value" and not (scalars and self.groups.scalar(t) is not None)
+            )
 
     def _is_home(self, value: Value) -> bool:
         return isinstance(value.type, VectorType) and self.flats.kind(value) in ("op", "phi")
