@@ -108,7 +108,7 @@ def choose(contraction: Contraction, lanes: int, *, narrow: bool = False) -> tup
         for blocking in _choices(turned, packed):
             if narrow and contraction.acc is not None and blocking.sums > 1:
                 continue
-            cost = _cost(blocking, lanes)
+            cost = estimate(blocking, lanes)
             if best is None or cost < best[0]:
                 best = cost, blocking
     if best is None:
@@ -212,7 +212,7 @@ def _can_store(c: Contraction, m: Run, n: Run) -> bool:
 # Costs ---------------------------------------------------------------------------------------------------------------
 
 
-def _cost(blocking: Blocking, lanes: int) -> float:
+def estimate(blocking: Blocking, lanes: int) -> float:
     """About how many cycles a choice takes."""
     c, rows, depth = blocking.contraction, blocking.m.extent, blocking.k.extent
     vectors = -(-blocking.n.extent // lanes)
