@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
-from tlx.lower.to_2d.copies import copy, fill, part
+from tlx.lower.to_2d.copies import copy, fill
 from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.views import View
 
@@ -33,8 +33,5 @@ def lower_broadcast(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) ->
     if op.scalars:
         fill(b, op.scalars[0], target)
         return
-    source = plan.view(op.tensors[0])
-    strides = [0] * len(target.dims)
-    for place, dim in zip(op.dims[1], source.dims, strict=True):
-        strides[place] = dim.stride if dim.extent > 1 else 0
-    copy(b, part(b, source, [(dim.extent, s) for dim, s in zip(target.dims, strides, strict=True)]), target)
+    assert op.result is not None
+    copy(b, plan.view(op.tensors[0]).broadcast(op.result, op.dims[1]), target)
