@@ -114,13 +114,13 @@ class _AmxLegalizer(TileLegalizer):
             return
         super().operation(op)
 
-    def flat(self, value: Value, element: Type, rows: int, cols: int) -> Registers:
+    def flat(self, value: Value, element: Type, rows: int, cols: int, lanes: int | None = None) -> Registers:
         """Accumulators are read through scratch memory."""
         if isinstance(value, Local) and value.name in self.grids:
             tile = TensorType.dense(element, (_GRID * _ROWS, _GRID * _SIDE))
             self._store_grid(self.grids[value.name], self._scratch(), _GRID * _SIDE * 4)
             return load_tile(self.b, self.target, self._scratch(), tile, None, self.lanes(element))
-        return super().flat(value, element, rows, cols)
+        return super().flat(value, element, rows, cols, lanes)
 
     def store(self, op: TensorOp) -> None:
         """A whole accumulator goes to memory directly."""

@@ -42,6 +42,7 @@ TARGET: Final = Target(
     masked_bits=(32, 64),
     fused=True,
     converts_half=True,
+    rounds=True,
     caches=Caches(l1=32 << 10, l2=512 << 10, l3=8 << 20),
     cpus=CPUS,
     requires=("avx2", "fma", "f16c"),

@@ -48,6 +48,7 @@ TARGET: Final = Target(
     masked_bits=(8, 16, 32, 64),
     fused=True,
     converts_half=True,
+    rounds=True,
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
     cpus=CPUS,
     requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),

@@ -104,6 +104,7 @@ class Target:
         masked_bits: Element widths that masked loads and stores have instructions for.
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
+        rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
         cpus: Which of the optional features (those of `dots`) a processor has, by LLVM's name for it.
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
         legalize_kernel: The target's own legalisation of a kernel, in place of the vector one.
@@ -121,6 +122,7 @@ class Target:
     masked_bits: tuple[int, ...] = ()
     fused: bool = False
     converts_half: bool = False
+    rounds: bool = False
     cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     requires: tuple[str, ...] = ()
     legalize_kernel: Callable[[Module, Function, Context], None] | None = None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I16, I32, IntType, Type, VectorType
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I16, I32, I64, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
+from tlx.lower.legalize.rounding import odd_float
 from tlx.target import Target
 
-_CAST_WORDS: Final = frozenset({"fpext", "fptrunc", "sext", "zext", "trunc"})
+_NARROW: Final = (BFLOAT, HALF)
 
 
 def convert_register(b: Builder, target: Target, opcode: str, register: Value, source: Type, to: Type) -> Value:
@@ -25,22 +26,71 @@ def convert_register(b: Builder, target: Target, opcode: str, register: Value, s
     """
     type_ = register.type
     assert isinstance(type_, VectorType)
+    if opcode == "bitcast":
+        return b.cast(opcode, register, VectorType(type_.count, I16 if to in _NARROW else to))
+    if source in _NARROW:
+        wide = narrow_to_float(b, target, register, source)
+        return float_to_narrow(b, target, wide, to) if to in _NARROW else _cast(b, opcode, wide, to)
+    if to not in _NARROW:
+        return _cast(b, opcode, register, to)
+    if isinstance(source, IntType):
+        return float_to_narrow(b, target, _integer_to_float(b, opcode, register, source, to), to)
+    return float_to_narrow(b, target, odd_float(b, register) if source == DOUBLE else register, to)
+
+
+def narrow_to_float(b: Builder, target: Target, register: Value, source: Type) -> Value:
+    """A register of bfloat or half as float."""
+    count = _count(register)
     if source == BFLOAT:
-        wide = _from_bfloat(b, register, type_.count)
-        return b.cast("fpext", wide, VectorType(type_.count, DOUBLE)) if to == DOUBLE else wide
+        return _from_bfloat(b, register, count)
+    if not target.converts_half:
+        return _from_half(b, register, count)
+    return b.cast("fpext", b.cast("bitcast", register, VectorType(count, HALF)), VectorType(count, FLOAT))
+
+
+def float_to_narrow(b: Builder, target: Target, register: Value, to: Type) -> Value:
+    """A register of float as bfloat or half, rounded to nearest even."""
+    count = _count(register)
     if to == BFLOAT:
-        narrow = register if source == FLOAT else b.cast("fptrunc", register, VectorType(type_.count, FLOAT))
-        return _to_bfloat(b, narrow, type_.count)
-    if source == HALF and not target.converts_half:
-        wide = _from_half(b, register, type_.count)
-        return b.cast("fpext", wide, VectorType(type_.count, DOUBLE)) if to == DOUBLE else wide
-    if to == HALF and not target.converts_half and source == FLOAT:
-        return _to_half(b, register, type_.count)
-    assert opcode in _CAST_WORDS
-    if source == HALF:
-        register = b.cast("bitcast", register, VectorType(type_.count, HALF))
-    result = b.cast(opcode, register, VectorType(type_.count, to))
-    return b.cast("bitcast", result, VectorType(type_.count, I16)) if to == HALF else result
+        return _to_bfloat(b, register, count)
+    if not target.converts_half:
+        return _to_half(b, register, count)
+    return b.cast("bitcast", b.cast("fptrunc", register, VectorType(count, HALF)), VectorType(count, I16))
+
+
+def _integer_to_float(b: Builder, opcode: str, register: Value, source: IntType, to: Type) -> Value:
+    """Integers as floats that round to `to` as the integers do.
+
+    For half, what float cannot hold is beyond half's range anyway. For bfloat, i32 is exact in double; of i64 beyond
+    2**53 the bits that double has no room for become one that says whether any of them was set.
+    """
+    count = _count(register)
+    if to == HALF or source.bits <= 16:
+        return b.cast(opcode, register, VectorType(count, FLOAT))
+    if source.bits > 32:
+        register = _sticky(b, opcode, register, count)
+    return odd_float(b, b.cast(opcode, register, VectorType(count, DOUBLE)))
+
+
+def _sticky(b: Builder, opcode: str, register: Value, count: int) -> Value:
+    low = b.binary("and", register, _ints(count, 0xFFF, I64))
+    any_low = b.cast("zext", b.icmp("ne", low, _ints(count, 0, I64)), VectorType(count, I64))
+    marked = b.binary("or", b.binary("xor", register, low), b.binary("shl", any_low, _ints(count, 11, I64)))
+    if opcode == "sitofp":
+        beyond = b.binary("add", register, _ints(count, 1 << 53, I64))
+        is_large = b.icmp("ugt", beyond, _ints(count, 1 << 54, I64))
+    else:
+        is_large = b.icmp("ugt", register, _ints(count, 1 << 53, I64))
+    return b.select(is_large, marked, register)
+
+
+def _cast(b: Builder, opcode: str, register: Value, to: Type) -> Value:
+    return b.cast(opcode, register, VectorType(_count(register), to))
+
+
+def _count(register: Value) -> int:
+    assert isinstance(register.type, VectorType)
+    return register.type.count
 
 
 def _ints(count: int, number: int, type_: IntType = I32) -> Value:

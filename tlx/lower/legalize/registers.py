@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tlx.ir.module import Instruction
 from tlx.ir.types import BFLOAT, HALF, I16, FloatType, Type, VectorType
 from tlx.ir.values import (
     Aggregate,
@@ -22,6 +23,7 @@ from tlx.ir.values import (
     Value,
     const_float,
     const_vector,
+    int_elements,
     zero,
 )
 
@@ -60,6 +62,17 @@ class Registers:
         chunks = len(self.regs[0])
         rows = tuple(tuple(flat[i * chunks : (i + 1) * chunks]) for i in range(self.rows))
         return Registers(self.element, self.rows, self.cols, self.lanes, rows)
+
+
+def slice_start(instruction: Instruction) -> int | None:
+    """Where a shuffle that picks neighbours of its first operand starts; None for everything else."""
+    if instruction.opcode != "shufflevector":
+        return None
+    mask = int_elements(instruction.operands[2])
+    source = instruction.operands[0].type
+    if not mask or not isinstance(source, VectorType) or mask[-1] >= source.count:
+        return None
+    return mask[0] if mask == tuple(range(mask[0], mask[0] + len(mask))) else None
 
 
 def widths(cols: int, lanes: int) -> list[int]:

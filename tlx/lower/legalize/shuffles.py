@@ -89,6 +89,26 @@ def relaned(b: Builder, tile: Registers, lanes: int) -> Registers:
     return Registers(tile.element, tile.rows, tile.cols, lanes, rows)
 
 
+def sliced(b: Builder, tile: Registers, row: int, column: int, count: int) -> Registers:
+    """`count` neighbours of a row, from `column` on, as a tile of one row."""
+    first, offset = divmod(column, tile.lanes)
+    if offset + count <= tile.lanes:
+        part = b.shuffle(tile.regs[row][first], None, range(offset, offset + count))
+        return Registers(tile.element, 1, count, tile.lanes, ((part,),))
+    line = list(tile.regs[row][first:])
+    if offset:
+        line = [b.shuffle(line[0], None, range(offset, tile.lanes)), *line[1:]]
+        joined = line[0]
+        for piece in line[1:]:
+            joined = _concatenated(b, joined, piece, _count(joined))
+        line = [joined]
+        whole = Registers(tile.element, 1, _count(joined), _count(joined), (tuple(line),))
+        return relaned(b, sliced(b, whole, 0, 0, count), tile.lanes)
+    kept = line[: -(-count // tile.lanes)]
+    kept[-1] = b.shuffle(kept[-1], None, range(count - (len(kept) - 1) * tile.lanes))
+    return Registers(tile.element, 1, count, tile.lanes, (tuple(kept),))
+
+
 def _relaned_row(b: Builder, row: list[Value], old: int, cols: int, new: int) -> list[Value]:
     result: list[Value] = []
     for j, width in enumerate(widths(cols, new)):

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.builder import Builder
-from tlx.ir.instructions import BINARY, CASTS
-from tlx.ir.module import Function, Instruction, Module
-from tlx.ir.rewriter import add_incoming
+from tlx.ir.module import Block, Function, Instruction, Module
+from tlx.ir.rewriter import add_incoming, rename_incoming
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
-from tlx.ir.types import FLOAT, Type, VectorType, bits_of, scalar_of
+from tlx.ir.types import Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
-from tlx.lower.legalize.conversions import convert_register
+from tlx.lower.legalize.elementwise import apply, unary
+from tlx.lower.legalize.lanes import UNARY, lane_counts
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.multiply import multiply
 from tlx.lower.legalize.operands import (
@@ -31,8 +31,9 @@ from tlx.lower.legalize.operands import (
     Right,
     VnniRight,
 )
-from tlx.lower.legalize.registers import Registers, constant_registers, storage
-from tlx.lower.legalize.shuffles import block_columns, block_rows, relaned, transposed
+from tlx.lower.legalize.registers import Registers, constant_registers, slice_start, widths
+from tlx.lower.legalize.shuffles import block_columns, block_rows, relaned, sliced, transposed
+from tlx.lower.ordinary import Operation
 from tlx.lower.signs import MMA_SIGNS
 from tlx.lower.stage import Context
 from tlx.target import Target
@@ -55,7 +56,9 @@ class TileLegalizer:
         self.b = Builder(module, function)
         self.tiles: dict[str, Registers] = {}
         self.phis: list[tuple[Instruction, list[Instruction]]] = []
+        self.ends: dict[str, str] = {}
         self.shapes = self._tile_shapes()
+        self.lane_counts = lane_counts(function, self.tensors, set(self.shapes), self.lanes_of_bits)
 
     def run(self) -> None:
         """Legalise the function in place."""
@@ -65,15 +68,35 @@ class TileLegalizer:
             self.b.at_end(block)
             for instruction in instructions:
                 if not self.legalise(instruction):
-                    self.b.block.instructions.append(instruction)
-                    self.b.index = len(self.b.block.instructions)
+                    self._keep(instruction)
+            self._note_end(block)
         self._finish_phis()
+
+    def _note_end(self, block: Block) -> None:
+        """Code for an operation may have cut the block: edges from it come from its last part then."""
+        end = self.b.block
+        if end is not block:
+            self.ends[block.name] = end.name
+            rename_incoming(self.function, end.terminator.targets, block.name, end.name)
+
+    def _keep(self, instruction: Instruction) -> None:
+        self.b.block.instructions.append(instruction)
+        self.b.index = len(self.b.block.instructions)
 
     # What the flattened vectors are ----------------------------------------------------------------------------
 
     def lanes(self, element: Type) -> int:
         """Elements per register."""
-        return max(1, self.target.vector_bytes * 8 // bits_of(element))
+        return self.lanes_of_bits(max(8, bits_of(element)))
+
+    def lanes_of_bits(self, bits: int) -> int:
+        """Elements of so many bits per register."""
+        return max(1, self.target.vector_bytes * 8 // bits)
+
+    def lanes_for(self, value: Value, element: Type) -> int:
+        """Elements per register that a flattened vector has, or that its users want."""
+        known = self.lane_counts.get(value.name) if isinstance(value, Local) else None
+        return known or self.lanes(element)
 
     def _tile_shapes(self) -> dict[str, tuple[Type, int, int]]:
         """Element type, rows and columns of every flattened tile value, by name.
@@ -87,6 +110,9 @@ class TileLegalizer:
             if tensor.kind == "value" and isinstance(tensor.source, Local):
                 type_ = tensor.type
                 shapes.setdefault(tensor.source.name, (type_.element, type_.shape[0], type_.count // type_.shape[0]))
+        for instruction in self.function.instructions():
+            if slice_start(instruction) is not None and isinstance(instruction.type, VectorType):
+                shapes[instruction.result or ""] = instruction.type.element, 1, instruction.type.count
         return self._spread(shapes)
 
     def _spread(self, shapes: dict[str, tuple[Type, int, int]]) -> dict[str, tuple[Type, int, int]]:
@@ -95,7 +121,7 @@ class TileLegalizer:
         while changed:
             changed = False
             for instruction in self.function.instructions():
-                if instruction.opcode not in BINARY | CASTS | {"phi", "select", "fneg", "freeze"}:
+                if instruction.opcode != "phi" and Operation.of(instruction) is None:
                     continue
                 names = [o.name for o in instruction.operands if isinstance(o, Local) and _is_vector(o.type)]
                 group = [*names, *([instruction.result] if instruction.result and _is_vector(instruction.type) else [])]
@@ -129,7 +155,9 @@ class TileLegalizer:
         elif name in MMA_SIGNS:
             self.set(op.instruction, self.mma(op))
         elif name == "tovector":
-            self.set(op.instruction, self.registers(op.tensors[0]))
+            self.set(op.instruction, self.registers(op.tensors[0], op.instruction.value))
+        elif name in UNARY:
+            self.set(op.instruction, self.unary(op))
         elif name == "transpose":
             self.set(op.instruction, self.transpose(op))
         elif name == "reshape.block":
@@ -144,10 +172,10 @@ class TileLegalizer:
         if instruction.result is not None:
             self.tiles[instruction.result] = tile
 
-    def flat(self, value: Value, element: Type, rows: int, cols: int) -> Registers:
-        """Registers of a flattened vector, seen as rows x cols."""
+    def flat(self, value: Value, element: Type, rows: int, cols: int, lanes: int | None = None) -> Registers:
+        """Registers of a flattened vector, seen as rows x cols; constants come in registers of `lanes`."""
         if isinstance(value, Keyword | Splat | Aggregate):
-            return constant_registers(value, element, rows, cols, self.lanes(element))
+            return constant_registers(value, element, rows, cols, lanes or self.lanes(element))
         tile = self.tiles.get(value.name) if isinstance(value, Local) else None
         if tile is None:
             raise LoweringError(f"{value} is no result of a tile operation", self.function.span)
@@ -167,12 +195,13 @@ class TileLegalizer:
         msg = f"a {tile.rows}x{tile.cols} tile is read as {rows}x{cols}"
         raise LoweringError(msg, self.function.span)
 
-    def registers(self, tensor: Tensor) -> Registers:
-        """Registers of a token, rows and columns in memory order."""
+    def registers(self, tensor: Tensor, result: Value | None = None) -> Registers:
+        """Registers of a token, rows and columns in memory order, as wide as those of `result` where it is loaded."""
         type_ = tensor.type
+        lanes = self.lanes_for(result or tensor.source, type_.element)
         if tensor.kind == "value":
-            return self.flat(tensor.source, type_.element, type_.shape[0], type_.count // type_.shape[0])
-        return load_tile(self.b, self.target, tensor.source, type_, tensor.pitches, self.lanes(type_.element))
+            return self.flat(tensor.source, type_.element, type_.shape[0], type_.count // type_.shape[0], lanes)
+        return load_tile(self.b, self.target, tensor.source, type_, tensor.pitches, lanes)
 
     # Tile operations -------------------------------------------------------------------------------------------
 
@@ -240,17 +269,25 @@ class TileLegalizer:
         """A row or a column stretched to a tile."""
         assert op.result is not None
         rows, cols = op.result.shape
-        tile = self.registers(op.tensors[0])
+        tile = self.registers(op.tensors[0], op.instruction.value)
         if tile.rows == 1 and tile.cols == cols:
             return Registers(tile.element, rows, cols, tile.lanes, tile.regs * rows)
-        if tile.cols != 1 or tile.rows != rows or op.dims[1] != (0, 1):
+        if tile.cols != 1 or tile.rows not in (1, rows) or op.dims[1] != (0, 1):
             raise LoweringError("broadcast of this form is no tile operation", op.instruction.span)
-        lanes = self.lanes(tile.element)
+        lanes = self.lanes_for(op.instruction.value, tile.element)
+        sizes = widths(cols, lanes)
         regs: list[tuple[Value, ...]] = []
         for row in tile.regs:
-            widths = [min(lanes, cols - j) for j in range(0, cols, lanes)]
-            regs.append(tuple(self.b.shuffle(row[0], None, [0] * w) for w in widths))
-        return Registers(tile.element, rows, cols, lanes, tuple(regs))
+            made = {width: self.b.shuffle(row[0], None, [0] * width) for width in dict.fromkeys(sizes)}
+            regs.append(tuple(made[width] for width in sizes))
+        return Registers(tile.element, rows, cols, lanes, tuple(regs * (rows // tile.rows)))
+
+    def unary(self, op: TensorOp) -> Registers:
+        """relu, tanh, ... of a tile."""
+        tile = self.registers(op.tensors[0], op.instruction.value)
+        tile = relaned(self.b, tile, self.lanes_for(op.instruction.value, tile.element))
+        name = op.intrinsic.name
+        return tile.map(tile.element, lambda r: unary(self.b, self.target, name, tile.element, r))
 
     # Ordinary instructions on flattened tiles ------------------------------------------------------------------
 
@@ -261,16 +298,20 @@ class TileLegalizer:
         element, rows, cols = self.shapes[instruction.result]
         if instruction.opcode == "phi":
             self.phi(instruction, element, rows, cols)
-        elif instruction.opcode in CASTS:
-            self.set(instruction, self._cast(instruction, rows, cols))
-        elif instruction.opcode in BINARY:
-            self.set(instruction, self._binary(instruction, element, rows, cols))
+        elif (operation := Operation.of(instruction)) is not None:
+            self.set(instruction, self._elementwise(instruction, operation, rows, cols))
+        elif (start := slice_start(instruction)) is not None:
+            self.set(instruction, self._slice(instruction, start))
+        elif instruction.opcode == "insertelement" and (rows, cols) == (1, 1):
+            self._keep(instruction)
+            self.set(instruction, Registers(element, 1, 1, self.lanes(element), ((instruction.value,),)))
         else:
             raise LoweringError(f"'{instruction.opcode}' on a tile is not legalised", instruction.span)
 
     def phi(self, instruction: Instruction, element: Type, rows: int, cols: int) -> None:
         """One phi a register; their operands are filled in at the end."""
-        sample = constant_registers(_zero_of(instruction.type), element, rows, cols, self.lanes(element))
+        lanes = self.lanes_for(instruction.value, element)
+        sample = constant_registers(_zero_of(instruction.type), element, rows, cols, lanes)
         name = instruction.result or ""
         made = [self.b.emit("phi", r.type, [], f"phi {r.type} ", name) for r in sample.flat()]
         self.phis.append((instruction, made))
@@ -280,31 +321,39 @@ class TileLegalizer:
         for phi, made in self.phis:
             element, rows, cols = self.shapes[phi.result or ""]
             for value, block in phi.incoming:
-                tile = self.flat(value, element, rows, cols)
+                block = self.ends.get(block, block)
+                lanes = self.lanes_for(phi.value, element)
+                place = self.function.block(block)
+                self.b.block, self.b.index = place, len(place.instructions) - 1
+                tile = relaned(self.b, self.flat(value, element, rows, cols, lanes), lanes)
                 for instruction, register in zip(made, tile.flat(), strict=True):
                     add_incoming(instruction, register, block)
 
-    def _cast(self, instruction: Instruction, rows: int, cols: int) -> Registers:
-        source = scalar_of(instruction.operands[0].type)
-        to = scalar_of(instruction.type)
-        tile = self.flat(instruction.operands[0], source, rows, cols)
-        tile = relaned(self.b, tile, min(self.lanes(source), self.lanes(to)))
-        return tile.map(to, lambda r: convert_register(self.b, self.target, instruction.opcode, r, source, to))
+    def _elementwise(self, instruction: Instruction, operation: Operation, rows: int, cols: int) -> Registers:
+        element = scalar_of(instruction.type)
+        lanes = self.lanes_for(instruction.value, element)
+        values = instruction.args if operation.opcode == "call" else instruction.operands
+        sources = [scalar_of(v.type) for v in values]
+        tiles = [
+            relaned(self.b, self.flat(v, s, rows, cols, lanes), lanes).flat() if _is_vector(v.type) else v
+            for v, s in zip(values, sources, strict=True)
+        ]
+        sample = next(t for t in tiles if isinstance(t, list))
+        made = [
+            apply(self.b, self.target, operation, element, sources, [t[i] if isinstance(t, list) else t for t in tiles])
+            for i in range(len(sample))
+        ]
+        return Registers(element, rows, cols, lanes, _chunked(made, -(-cols // lanes)))
 
-    def _binary(self, instruction: Instruction, element: Type, rows: int, cols: int) -> Registers:
-        left, right = (self.flat(o, element, rows, cols) for o in instruction.operands)
-        lanes = min(left.lanes, right.lanes)
-        left, right = relaned(self.b, left, lanes), relaned(self.b, right, lanes)
-        flags = " ".join(instruction.flags)
-
-        def apply(x: Value, y: Value) -> Value:
-            if storage(element) == element:
-                return self.b.binary(instruction.opcode, x, y, "t", flags)
-            x, y = (convert_register(self.b, self.target, "fpext", v, element, FLOAT) for v in (x, y))
-            wide = self.b.binary(instruction.opcode, x, y, "t", flags)
-            return convert_register(self.b, self.target, "fptrunc", wide, FLOAT, element)
-
-        return left.replaced([apply(x, y) for x, y in zip(left.flat(), right.flat(), strict=True)])
+    def _slice(self, instruction: Instruction, start: int) -> Registers:
+        """Neighbours of one row of a tile."""
+        source = instruction.operands[0]
+        element, rows, cols = self.shapes[source.name] if isinstance(source, Local) else (None, 0, 0)
+        if element is None or not isinstance(instruction.type, VectorType):
+            raise LoweringError("shufflevector of this form is no tile operation", instruction.span)
+        tile = self.flat(source, element, rows, cols)
+        row, column = divmod(start, cols)
+        return sliced(self.b, tile, row, column, instruction.type.count)
 
 
 def legalize_vector(module: Module, function: Function, context: Context) -> None:

@@ -23,6 +23,16 @@ class Range:
         return self.size - self.padding
 
 
+def padded(extent: int, size: int, granule: int) -> list[Range]:
+    """Full tiles, and one with the rest, rounded up to `granule` by padding."""
+    full, rest = divmod(extent, size)
+    ranges = [Range(0, full, size)] if full else []
+    if rest:
+        rounded = -(-rest // granule) * granule
+        ranges.append(Range(full * size, 1, rounded, rounded - rest))
+    return ranges
+
+
 def row_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
     """Tiles along M.
 
@@ -30,7 +40,7 @@ def row_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
     occur that differ by one: 100 rows by 8 are 9 tiles of 8 and 4 of 7.
     """
     if recipe.unit == "matrix":
-        return _padded(gemm.m, recipe.mr, recipe.mr)
+        return padded(gemm.m, recipe.mr, recipe.mr)
     tiles = -(-gemm.m // recipe.mr)
     height, taller = divmod(gemm.m, tiles)
     ranges = [Range(0, taller, height + 1)] if taller else []
@@ -39,18 +49,9 @@ def row_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
 
 def column_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
     """Panels along N: full ones, and one as narrow as whole registers allow, padded."""
-    return _padded(gemm.n, recipe.nr, recipe.nr if recipe.unit == "matrix" else recipe.lanes)
+    return padded(gemm.n, recipe.nr, recipe.nr if recipe.unit == "matrix" else recipe.lanes)
 
 
 def k_passes(gemm: Gemm, recipe: Recipe) -> list[Range]:
     """Passes over K: equal ones, and a shorter last one."""
-    return _padded(gemm.k, recipe.kc, 1)
-
-
-def _padded(extent: int, size: int, granule: int) -> list[Range]:
-    full, rest = divmod(extent, size)
-    ranges = [Range(0, full, size)] if full else []
-    if rest:
-        rounded = -(-rest // granule) * granule
-        ranges.append(Range(full * size, 1, rounded, rounded - rest))
-    return ranges
+    return padded(gemm.k, recipe.kc, 1)

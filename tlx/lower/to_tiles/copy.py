@@ -8,7 +8,7 @@ from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import VectorType, bits_of
 from tlx.ir.values import Value
-from tlx.lower.to_tiles.blocks import Range
+from tlx.lower.to_tiles.blocks import padded
 from tlx.lower.to_tiles.problem import Copy
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.target import Target
@@ -33,8 +33,8 @@ def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
     outer_stride, inner_stride = from_strides if to.is_row_major else from_strides[::-1]
     straight = inner_stride == 1 or extents[1] == 1
     sizes = (1, lanes * _ROW_VECTORS) if straight else (min(lanes, 16), min(lanes, 16))
-    for rows in _cut(extents[0], sizes[0]):
-        for columns in _cut(extents[1], sizes[1]):
+    for rows in padded(extents[0], sizes[0], 1):
+        for columns in padded(extents[1], sizes[1], 1):
             with b.loop(0, rows.count, name="i") as i, b.loop(0, columns.count, name="j") as j:
                 row = b.add(b.mul(i.index, rows.size), rows.start)
                 column = b.add(b.mul(j.index, columns.size), columns.start)
@@ -57,9 +57,3 @@ def _load(b: TensorBuilder, copy: Copy, address: Value, size: tuple[int, int], s
     type_ = TensorType(element, (size[1], size[0]), (1, 0), (0, 0))
     token = b.tensor_load(address, type_, (0, strides[1]), "x")
     return b.transpose(token, (0, 1), VectorType(size[0] * size[1], element), "x.rows")
-
-
-def _cut(extent: int, size: int) -> list[Range]:
-    full, rest = divmod(extent, size)
-    ranges = [Range(0, full, size)] if full else []
-    return [*ranges, Range(full * size, 1, rest)] if rest else ranges

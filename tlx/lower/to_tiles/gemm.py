@@ -21,10 +21,11 @@ from tlx.ir.types import I64, Type, VectorType
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_tiles.blocks import Range, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.pack import Packing, column_sums, load_vnni, pack_a_tile, pack_b_panel, row_sums
-from tlx.lower.to_tiles.problem import Gemm, View
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.tiles import convert, new_kernel, tile
+from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
 

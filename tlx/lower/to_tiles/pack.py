@@ -18,8 +18,8 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, I64, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_int, const_ints, zero
 from tlx.lower.to_tiles.blocks import Range
-from tlx.lower.to_tiles.problem import View
 from tlx.lower.to_tiles.tiles import column_tile, convert, flip_sign_bit, tile
+from tlx.lower.to_tiles.view import View
 from tlx.target import Sign
 from tlx.types import TensorType
 

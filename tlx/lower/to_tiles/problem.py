@@ -1,4 +1,4 @@
-"""What a kernel computes: 2-D views of memory and the matrix product or copy on them, all sizes known.
+"""What a kernel computes: a matrix product, a copy, an expression or a reduction on views of memory.
 
 Two problems that are equal share one kernel.
 """
@@ -9,51 +9,19 @@ from dataclasses import dataclass
 
 from tlx.ir.mangle import mangle
 from tlx.ir.types import FloatType, Type
+from tlx.lower.to_tiles.expression import Expression, Product
+from tlx.lower.to_tiles.view import View
 from tlx.target import Sign
-from tlx.types import TensorType
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A logical matrix in memory; strides are in elements, one of the two is 1 (or its extent is)."""
-
-    element: Type
-    rows: int
-    cols: int
-    row_stride: int
-    col_stride: int
-
-    @classmethod
-    def of(cls, type_: TensorType, pitches: tuple[int, ...] | None) -> View:
-        """The view that a 2-D tensor in memory is."""
-        rows, cols = type_.extents
-        row_stride, col_stride = type_.logical_strides(pitches)
-        return cls(type_.element, rows, cols, row_stride, col_stride)
-
-    @property
-    def is_row_major(self) -> bool:
-        """Whether a row lies in one piece."""
-        return self.col_stride == 1 or self.cols == 1
-
-    @property
-    def size(self) -> int:
-        """Elements from the first to behind the last."""
-        return (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride + 1
-
-    @property
-    def layout(self) -> str:
-        """`32x8 f32` with what is unusual about it, for remarks."""
-        order = "" if self.is_row_major else " column-major"
-        return f"{self.rows}x{self.cols} {self.element}{order}"
 
 
 @dataclass(frozen=True, slots=True)
 class Gemm:
-    """`C = A @ B` or `C = Acc + A @ B`: MxK KxN -> MxN. C and Acc are row-major.
+    """`C = f(A @ B)` or `C = f(Acc + A @ B)`: MxK KxN -> MxN. C and Acc are row-major.
 
     Attributes:
         lhs_sign, rhs_sign: How narrow integer operands are extended; "f" for floating types.
         acc: What is added to; it may be C itself.
+        epilogue: f, None where C is the product as it is.
     """
 
     a: View
@@ -62,6 +30,14 @@ class Gemm:
     acc: View | None
     lhs_sign: Sign
     rhs_sign: Sign
+    epilogue: Expression | None = None
+
+    @property
+    def result(self) -> Type:
+        """Element type of the product, before the epilogue."""
+        if self.epilogue is None:
+            return self.c.element
+        return next(n.element for n in self.epilogue.nodes if isinstance(n, Product))
 
     @property
     def m(self) -> int:
@@ -81,7 +57,7 @@ class Gemm:
     @property
     def is_float(self) -> bool:
         """Whether the product is floating-point."""
-        return isinstance(self.c.element, FloatType)
+        return isinstance(self.result, FloatType)
 
     @property
     def title(self) -> str:
@@ -89,8 +65,8 @@ class Gemm:
         types = [str(self.a.element)]
         if self.b.element != self.a.element:
             types.append(str(self.b.element))
-        if self.c.element != self.a.element:
-            types.append(f"-> {self.c.element}")
+        if self.result != self.a.element:
+            types.append(f"-> {self.result}")
         return f"matmul {self.m}x{self.n}x{self.k} {' '.join(types)}"
 
     @property
@@ -98,7 +74,8 @@ class Gemm:
         """Stem of the kernel's name."""
         signs = "" if self.is_float else f".{self.lhs_sign}{self.rhs_sign}"
         elements = ".".join(mangle(v.element) for v in (self.a, self.b, self.c))
-        return f"tlx.matmul.{self.m}x{self.n}x{self.k}.{elements}{signs}"
+        fused = ".fused" if self.epilogue else ""
+        return f"tlx.matmul.{self.m}x{self.n}x{self.k}.{elements}{signs}{fused}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +90,16 @@ class Copy:
         """Stem of the kernel's name."""
         kind = "copy" if self.source.is_row_major == self.destination.is_row_major else "transpose"
         return f"tlx.{kind}.{self.source.rows}x{self.source.cols}.{mangle(self.source.element)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """`destination = value`, element by element; the destination is row-major and may be one of the leaves."""
+
+    destination: View
+    value: Expression
+
+    @property
+    def kernel_name(self) -> str:
+        """Stem of the kernel's name."""
+        return f"tlx.map.{self.value.rows}x{self.value.cols}.{mangle(self.destination.element)}"

@@ -50,7 +50,13 @@ def flip_sign_bit(b: TensorBuilder, value: Value) -> Value:
     return b.binary("xor", value, const_ints(I8, [-128] * type_.count))
 
 
-def new_kernel(module: Module, target: Target, stem: str, parameters: Sequence[tuple[str, Type, str]]) -> Function:
+def new_kernel(
+    module: Module,
+    target: Target,
+    stem: str,
+    parameters: Sequence[tuple[str, Type, str]],
+    scalars: Sequence[tuple[str, Type]] = (),
+) -> Function:
     """An internal function on pointers, to hold tile code.
 
     Args:
@@ -58,8 +64,10 @@ def new_kernel(module: Module, target: Target, stem: str, parameters: Sequence[t
         target: The machine it is for, whose features it carries.
         stem: Its name, made unique.
         parameters: Name, element type and attributes of each pointer parameter.
+        scalars: Name and type of each parameter behind them that is a number.
     """
     name = module.global_names.fresh(stem)
     spelled = [(module.pointer_to(element), attributes, parameter) for parameter, element, attributes in parameters]
+    spelled += [(type_, "", parameter) for parameter, type_ in scalars]
     features = f' "target-features"="{",".join(target.features)}"' if target.features else ""
     return new_function(module, name, spelled, f'nounwind noinline "{KERNEL}"="tiles"{features}')

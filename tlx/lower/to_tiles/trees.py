@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tlx.diagnostics import LoweringError
 from tlx.ir.builder import Builder
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import uses
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
-from tlx.ir.types import VOID, FloatType, FunctionType
-from tlx.ir.values import Global, Value
+from tlx.ir.types import I16, VOID, FloatType, FunctionType, VectorType, scalar_of
+from tlx.ir.values import Global, Keyword, Local, Value
 from tlx.lower.signs import PRODUCT_SIGNS
 from tlx.lower.stage import Context, is_kernel
 from tlx.lower.to_tiles.copy import copy_kernel
+from tlx.lower.to_tiles.evaluate import passed_as
 from tlx.lower.to_tiles.gemm import gemm_kernel
-from tlx.lower.to_tiles.problem import Copy, Gemm, View
+from tlx.lower.to_tiles.map import map_kernel
+from tlx.lower.to_tiles.problem import Copy, Gemm, Map
+from tlx.lower.to_tiles.reading import Tree, left_over, read_tree
 from tlx.lower.to_tiles.recipe import Recipe, choose
+from tlx.lower.to_tiles.view import View
 from tlx.target import Target
+
+Problem = Gemm | Copy | Map
+
+
+@dataclass(eq=False)
+class _Found:
+    """A tree's problem, the pointers its kernel takes with what they point to, and the scalars behind them."""
+
+    problem: Problem
+    pointers: list[tuple[Value, View]]
+    scalars: list[Value]
+    instructions: list[Instruction]
 
 
 @dataclass(eq=False)
@@ -26,20 +41,23 @@ class _Kernels:
 
     module: Module
     context: Context
-    made: dict[tuple[Gemm | Copy, tuple[str, ...]], Function] = field(
-        default_factory=dict[tuple[Gemm | Copy, tuple[str, ...]], Function]
+    made: dict[tuple[Problem, tuple[str, ...]], Function] = field(
+        default_factory=dict[tuple[Problem, tuple[str, ...]], Function]
     )
 
-    def of(self, problem: Gemm | Copy, target: Target, at: Instruction) -> Function:
+    def of(self, problem: Problem, target: Target, at: Instruction) -> Function:
         """The kernel for a problem on a target."""
         key = problem, target.features
         if key not in self.made:
             self.made[key] = self._make(problem, target, at)
         return self.made[key]
 
-    def _make(self, problem: Gemm | Copy, target: Target, at: Instruction) -> Function:
+    def _make(self, problem: Problem, target: Target, at: Instruction) -> Function:
         if isinstance(problem, Copy):
             return copy_kernel(self.module, problem, target)
+        if isinstance(problem, Map):
+            _remark_map(self.context, problem, at)
+            return map_kernel(self.module, problem, target)
         recipe = choose(problem, target)
         _remark(self.context, problem, recipe, at)
         return gemm_kernel(self.module, problem, recipe, target)
@@ -60,77 +78,102 @@ def to_tiles(module: Module, context: Context) -> None:
 def _lower_function(module: Module, function: Function, kernels: _Kernels) -> None:
     tensors = analyse(module, function)
     blocks = {id(i): block for block in function.blocks for i in block.instructions}
+    done: list[Instruction] = []
     for op in tensors.ops:
         if op.intrinsic.name == "store":
-            _lower_store(module, function, tensors, op, blocks[id(op.instruction)], kernels)
-    _remove_dead(function, tensors)
+            block = blocks[id(op.instruction)]
+            found = _problem(tensors, op, block)
+            done += found.instructions
+            _call_kernel(module, function, op.instruction, block, found, kernels)
+    done += [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
+    _remove_dead(function, done)
 
 
-def _lower_store(
-    module: Module, function: Function, tensors: FunctionTensors, op: TensorOp, block: Block, kernels: _Kernels
+def _call_kernel(
+    module: Module, function: Function, store: Instruction, block: Block, found: _Found, kernels: _Kernels
 ) -> None:
-    problem, pointers = _problem(tensors, op)
-    kernel = kernels.of(problem, kernels.context.target_of(module, function), op.instruction)
-    index = block.instructions.index(op.instruction)
-    b = Builder(module, function, block, index)
-    b.debug = op.instruction.debug_location
-    args = [b.retype(p, v.element) for p, v in pointers]
+    """Put the call of a kernel in the place of a store."""
+    kernel = kernels.of(found.problem, kernels.context.target_of(module, function), store)
+    b = Builder(module, function, block, block.instructions.index(store))
+    b.debug = store.debug_location
+    args = [b.retype(p, v.element) for p, v in found.pointers]
+    args += [_passed(b, scalar) for scalar in found.scalars]
     type_ = FunctionType(VOID, tuple(a.type for a in args))
     b.call(Global(module.pointer_to(type_), kernel.name), type_, args)
-    block.instructions.remove(op.instruction)
+    block.instructions.remove(store)
 
 
-def _problem(tensors: FunctionTensors, op: TensorOp) -> tuple[Gemm | Copy, list[tuple[Value, View]]]:
-    """What a store's tree computes, and the pointers its kernel takes with what they point to."""
+def _passed(b: Builder, scalar: Value) -> Value:
+    """A scalar as a kernel takes it."""
+    if passed_as(scalar.type) == scalar.type:
+        return scalar
+    one = VectorType(1, scalar.type)
+    vector = b.insert_element(Keyword(one, "undef"), scalar, 0)
+    return b.extract_element(b.cast("bitcast", vector, VectorType(1, I16)), 0)
+
+
+def _problem(tensors: FunctionTensors, op: TensorOp, block: Block) -> _Found:
+    """What a store's tree computes."""
     stored = op.tensors[0]
     if op.pointer is None:
-        raise _left_over(op)
+        raise left_over(op)
     out = View.of(stored.type, op.pitches)
     if stored.kind == "load":
         return _copy(op, stored, op.pointer, out)
-    source = tensors.maker(stored)
-    if source is None:
-        raise _left_over(op)
-    if source.intrinsic.name == "transpose":
-        return _copy(op, source.tensors[0], op.pointer, out)
-    if source.intrinsic.name not in PRODUCT_SIGNS:
-        raise _left_over(source)
-    return _gemm(source, op.pointer, out)
+    maker = tensors.maker(stored)
+    if maker is not None and maker.intrinsic.name == "transpose":
+        return _copy(op, maker.tensors[0], op.pointer, out)
+    if not stored.type.is_row_major:
+        raise left_over(op)
+    tree = read_tree(tensors, block, op, stored)
+    if tree.product is not None:
+        return _gemm(tree, op.pointer, out)
+    return _Found(Map(out, tree.value), [(op.pointer, out), *tree.pointers], tree.scalars, tree.instructions)
 
 
-def _gemm(op: TensorOp, pointer: Value, out: View) -> tuple[Gemm, list[tuple[Value, View]]]:
+def _gemm(tree: Tree, pointer: Value, out: View) -> _Found:
+    op = tree.product
+    assert op is not None
     *acc, a, b = [(t.source, View.of(t.type, t.pitches)) for t in op.tensors]
     if any(t.kind != "load" for t in op.tensors):
-        raise _left_over(op)
-    floats = isinstance(out.element, FloatType)
+        raise left_over(op)
+    floats = isinstance(scalar_of(op.instruction.type), FloatType)
     lhs, rhs = ("f", "f") if floats else PRODUCT_SIGNS[op.intrinsic.name]
-    gemm = Gemm(a[1], b[1], out, acc[0][1] if acc else None, lhs, rhs)
-    return gemm, [(pointer, out), a, b, *acc]
+    epilogue = tree.value if len(tree.value.nodes) > 1 else None
+    if epilogue is not None:
+        raise left_over(op)
+    gemm = Gemm(a[1], b[1], out, acc[0][1] if acc else None, lhs, rhs, epilogue)
+    return _Found(gemm, [(pointer, out), a, b, *acc, *tree.pointers], tree.scalars, tree.instructions)
 
 
-def _copy(op: TensorOp, source: Tensor, pointer: Value, out: View) -> tuple[Copy, list[tuple[Value, View]]]:
+def _copy(op: TensorOp, source: Tensor, pointer: Value, out: View) -> _Found:
     if source.kind != "load":
-        raise _left_over(op)
+        raise left_over(op)
     view = View.of(source.type, source.pitches)
-    return Copy(view, out), [(pointer, out), (source.source, view)]
+    return _Found(Copy(view, out), [(pointer, out), (source.source, view)], [], [])
 
 
-def _left_over(op: TensorOp) -> LoweringError:
-    return LoweringError(f"{op.intrinsic.full_name} is not lowered to tiles here", op.instruction.span)
+def _remove_dead(function: Function, candidates: list[Instruction]) -> None:
+    """Take out instructions of trees whose results nobody uses any more."""
+    counts = {name: len(found) for name, found in uses(function).items()}
+    made = {i.result: i for i in candidates if i.result is not None}
+    dead = {name for name in made if not counts.get(name)}
+    pending = list(dead)
+    while pending:
+        for operand in made[pending.pop()].operands:
+            if isinstance(operand, Local) and operand.name in made:
+                counts[operand.name] -= 1
+                if not counts[operand.name] and operand.name not in dead:
+                    dead.add(operand.name)
+                    pending.append(operand.name)
+    for block in function.blocks:
+        block.instructions = [i for i in block.instructions if i.result not in dead]
 
 
-def _remove_dead(function: Function, tensors: FunctionTensors) -> None:
-    """Take out tensor calls whose results nobody uses any more, last ones first."""
-    calls = [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
-    dead = {id(i) for i in calls if i.result is not None}
-    changed = True
-    while changed:
-        changed = False
-        used = uses(function)
-        for block in function.blocks:
-            kept = [i for i in block.instructions if id(i) not in dead or i.result is None or used.get(i.result)]
-            changed = changed or len(kept) != len(block.instructions)
-            block.instructions = kept
+def _remark_map(context: Context, problem: Map, at: Instruction) -> None:
+    value = problem.value
+    text = f"map {value.rows}x{value.cols} {problem.destination.element}: {value.summary or 'copy'} in one pass"
+    context.remarks.add("applied", "to-tiles", text, at.span)
 
 
 def _remark(context: Context, gemm: Gemm, recipe: Recipe, at: Instruction) -> None:

@@ -1,0 +1,210 @@
+"""Expressions: what a tree computes element by element, as a list of nodes that others refer to by their number.
+
+    %y = x * sigmoid(x + bias)      0 Leaf x   1 Leaf bias (1 x C)   2 fadd 0, 1   3 sigmoid 2   4 fmul 0, 3
+
+A node with two users is there once, so it is computed once; equal expressions are equal, so their kernels are shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from tlx.ir.types import FloatType, Type, bits_of
+from tlx.ir.values import Value
+from tlx.lower.ordinary import DIVISIONS, Operation, is_mask, working_bits
+from tlx.lower.to_tiles.view import View
+
+MATH: Final = frozenset("tanh sigmoid sin cos exp exp2 log log2 log10".split())
+UNARY: Final = MATH | {"relu", "sqrt", "fabs", "floor", "ceil"}
+_MATH_CALLS: Final = frozenset(f"llvm.{name}" for name in MATH | {"pow", "powi", "tan", "sinh", "cosh"})
+_MATH_COST: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A matrix in memory; an extent 1 where the expression's is more is repeated.
+
+    Attributes:
+        element: Element type.
+        view: Where its elements are.
+        pointer: Number of the pointer to the first one.
+    """
+
+    element: Type
+    view: View
+    pointer: int
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number known at run time, the same for all elements; `number` counts them."""
+
+    element: Type
+    number: int
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A constant, the same for all elements."""
+
+    element: Type
+    value: Value
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The matrix product that the kernel computes."""
+
+    element: Type
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinary:
+    """An ordinary instruction.
+
+    Attributes:
+        element: Element type of the result.
+        operation: Which.
+        operands: Numbers of the nodes it works on.
+        immediates: Scalar constants behind them, such as the i1 of `llvm.abs`.
+    """
+
+    element: Type
+    operation: Operation
+    operands: tuple[int, ...]
+    immediates: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """A unary tensor operation by its name: relu, tanh, ..."""
+
+    element: Type
+    name: str
+    operands: tuple[int, ...]
+
+
+Node = Leaf | Scalar | Fill | Product | Ordinary | Unary
+
+
+@dataclass(frozen=True)
+class Expression:
+    """`rows` x `cols` elements; the last node is the result."""
+
+    rows: int
+    cols: int
+    nodes: tuple[Node, ...]
+
+    @property
+    def element(self) -> Type:
+        """Element type of the result."""
+        return self.nodes[-1].element
+
+    def leaves(self) -> Iterator[Leaf]:
+        """The leaves in memory."""
+        return (n for n in self.nodes if isinstance(n, Leaf))
+
+    def scalars(self) -> Iterator[Scalar]:
+        """The numbers known at run time."""
+        return (n for n in self.nodes if isinstance(n, Scalar))
+
+    def is_full(self, view: View) -> bool:
+        """Whether a leaf has an element for each one of the result: nothing is repeated."""
+        return (view.rows, view.cols) == (self.rows, self.cols)
+
+    def level(self, leaf: Leaf) -> int:
+        """How often a leaf changes: 0 never, 1 with the row, 2 with row and column or column alone."""
+        if leaf.view.cols > 1:
+            return 2
+        return 1 if leaf.view.rows > 1 else 0
+
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
+        """How often each node changes."""
+        found: list[int] = []
+        for node in self.nodes:
+            if isinstance(node, Leaf):
+                found.append(self.level(node))
+            elif isinstance(node, Product):
+                found.append(2)
+            else:
+                found.append(max((found[n] for n in node.operands), default=0))
+        return tuple(found)
+
+    @cached_property
+    def bits(self) -> int:
+        """Width of the widest element that is worked on; it decides how many elements are worked on at a time."""
+        return max(8, *(self._bits(node) for node in self.nodes))
+
+    def _bits(self, node: Node) -> int:
+        if isinstance(node, Ordinary):
+            return node.operation.bits([node.element, *(self.nodes[n].element for n in node.operands)])
+        return working_bits(node.element, moved=not isinstance(node, Unary))
+
+    @cached_property
+    def cost(self) -> int:
+        """About how many instructions an element's register costs beyond loading and storing it."""
+        return sum(_cost(node) for node in self.nodes)
+
+    @cached_property
+    def live(self) -> int:
+        """The most values that are needed at once when nodes are computed in order."""
+        last = {number: user for user, node in enumerate(self.nodes) for number in node.operands}
+        alive = [sum(last.get(n, len(self.nodes)) >= at for n in range(at + 1)) for at in range(len(self.nodes))]
+        return max(alive)
+
+    @cached_property
+    def only_converts(self) -> bool:
+        """Whether all it does to a product is to convert it."""
+        casts = [n.operation.opcode for n in self.nodes if isinstance(n, Ordinary)]
+        return len(casts) == len(self.nodes) - 1 and all(c in ("fptrunc", "fpext", "trunc", "sext") for c in casts)
+
+    @property
+    def summary(self) -> str:
+        """What it does to its leaves, for remarks: `fadd, relu; 2 extra operands`."""
+        done = [title for node in self.nodes if (title := _title(node))]
+        extra = sum(isinstance(n, (Leaf, Scalar)) for n in self.nodes)
+        operands = f"; {extra} extra operand{'s' if extra > 1 else ''}" if extra else ""
+        return f"{', '.join(done)}{operands}"
+
+
+def _title(node: Node) -> str:
+    if isinstance(node, Ordinary):
+        return node.operation.title
+    return node.name if isinstance(node, Unary) else ""
+
+
+def _cost(node: Node) -> int:
+    if isinstance(node, Unary):
+        return _MATH_COST if node.name in MATH else 1
+    if not isinstance(node, Ordinary):
+        return 0
+    if node.operation.callee in _MATH_CALLS or node.operation.opcode == "frem":
+        return _MATH_COST
+    if node.operation.opcode in DIVISIONS:
+        return _MATH_COST
+    narrow = isinstance(node.element, FloatType) and bits_of(node.element) == 16
+    return 6 if narrow and not is_mask(node.element) else 1

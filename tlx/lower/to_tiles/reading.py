@@ -1,0 +1,206 @@
+"""Reading a tree: from the store back to its leaves, as a list of nodes.
+
+A tree is one block's instructions; each of them that the stored value depends on becomes a node, in their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tlx.diagnostics import LoweringError
+from tlx.ir.module import Block, Instruction
+from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
+from tlx.ir.types import Type, VectorType, scalar_of
+from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value, zero
+from tlx.lower.ordinary import Operation
+from tlx.lower.signs import PRODUCT_SIGNS
+from tlx.lower.to_tiles.expression import UNARY, Expression, Fill, Leaf, Node, Ordinary, Product, Scalar, Unary
+from tlx.lower.to_tiles.view import View
+
+
+@dataclass(eq=False)
+class Tree:
+    """What a store's tree says.
+
+    Attributes:
+        value: What it computes.
+        pointers: First element and view of each leaf, by the leaves' pointer numbers.
+        scalars: The numbers, by the scalars' numbers.
+        product: Its product, if it has one.
+        instructions: Those that only compute the value: they go with the tree.
+    """
+
+    value: Expression
+    pointers: list[tuple[Value, View]]
+    scalars: list[Value]
+    product: TensorOp | None
+    instructions: list[Instruction]
+
+
+def read_tree(tensors: FunctionTensors, block: Block, store: TensorOp, root: Tensor) -> Tree:
+    """The tree behind a token.
+
+    Args:
+        tensors: The function's tensors.
+        block: The block that the tree stands in.
+        store: The store, for diagnostics.
+        root: The token of the value: the stored one, or the one that is reduced.
+
+    Raises:
+        LoweringError: Something in it is no part of a tree.
+    """
+    return _Reader(tensors, store, root).read(block)
+
+
+@dataclass(eq=False)
+class _Reader:
+    tensors: FunctionTensors
+    store: TensorOp
+    root: Tensor
+    nodes: dict[Node, int] = field(default_factory=dict[Node, int])
+    numbers: dict[str, int] = field(default_factory=dict[str, int])
+    pointers: dict[tuple[str, Type], int] = field(default_factory=dict[tuple[str, Type], int])
+    places: list[tuple[Value, View]] = field(default_factory=list[tuple[Value, View]])
+    scalars: dict[str, int] = field(default_factory=dict[str, int])
+    numbers_given: list[Value] = field(default_factory=list[Value])
+    product: TensorOp | None = None
+    inserts: list[Instruction] = field(default_factory=list[Instruction])
+
+    def read(self, block: Block) -> Tree:
+        instructions = self._instructions(block)
+        for instruction in instructions:
+            self.numbers[str(instruction.result)] = self._instruction(instruction)
+        last = self._number_of_token(self.root)
+        rows, cols = self.root.type.extents
+        value = Expression(rows, cols, tuple(self.nodes)[: last + 1])
+        return Tree(value, self.places, self.numbers_given, self.product, [*instructions, *self.inserts])
+
+    def _instructions(self, block: Block) -> list[Instruction]:
+        """The instructions that make vectors which the value depends on, in the block's order."""
+        defined = {i.result: i for i in block.instructions if i.result is not None}
+        needed: set[str] = set()
+        pending = self._sources(self.root)
+        while pending:
+            name = pending.pop()
+            if name in needed:
+                continue
+            if name not in defined:
+                raise left_over(self.store)
+            needed.add(name)
+            pending += self._dependencies(defined[name])
+        return [i for i in block.instructions if i.result in needed]
+
+    def _dependencies(self, instruction: Instruction) -> list[str]:
+        op = self.tensors.op_of(instruction)
+        if op is None:
+            return [o.name for o in instruction.operands if isinstance(o, Local) and isinstance(o.type, VectorType)]
+        if op.intrinsic.name in PRODUCT_SIGNS or op.intrinsic.name == "broadcast":
+            return []
+        return [name for tensor in op.tensors for name in self._sources(tensor)]
+
+    def _sources(self, tensor: Tensor) -> list[str]:
+        if tensor.kind == "load":
+            return []
+        if tensor.kind == "value" and isinstance(tensor.source, Local):
+            return [tensor.source.name]
+        if tensor.kind == "value" and isinstance(tensor.source, Constant):
+            return []
+        raise left_over(self.store)
+
+    # Nodes -----------------------------------------------------------------------------------------------------
+
+    def _node(self, node: Node) -> int:
+        return self.nodes.setdefault(node, len(self.nodes))
+
+    def _instruction(self, instruction: Instruction) -> int:
+        op = self.tensors.op_of(instruction)
+        if op is None:
+            return self._ordinary(instruction)
+        name = op.intrinsic.name
+        if name in ("tovector", "transpose"):
+            if name == "transpose" and op.dims != ((0, 1),):
+                raise left_over(op)
+            return self._number_of_token(op.tensors[0])
+        if name == "broadcast":
+            return self._broadcast(op)
+        if name in PRODUCT_SIGNS and self.product in (None, op):
+            self.product = op
+            return self._node(Product(scalar_of(instruction.type)))
+        if name in UNARY and op.result is not None and op.result.is_row_major:
+            return self._node(Unary(op.result.element, name, (self._number_of_token(op.tensors[0]),)))
+        raise left_over(op)
+
+    def _number_of_token(self, tensor: Tensor) -> int:
+        if tensor.kind == "load":
+            return self._leaf(tensor)
+        return self._operand(tensor.source, tensor.definition)
+
+    def _leaf(self, tensor: Tensor) -> int:
+        element = tensor.type.element
+        key = str(tensor.source), element
+        view = View.of(tensor.type, tensor.pitches).repeated()
+        if key not in self.pointers:
+            self.pointers[key] = len(self.pointers)
+            self.places.append((tensor.source, view))
+        return self._node(Leaf(element, view, self.pointers[key]))
+
+    def _broadcast(self, op: TensorOp) -> int:
+        tensor = op.tensors[0]
+        if tensor.kind == "load" and op.dims and op.dims[1] == (0, 1):
+            return self._leaf(tensor)
+        if tensor.kind != "value" or tensor.type.count != 1 or len(op.dims) != 2:
+            raise left_over(op)
+        value = tensor.source
+        if isinstance(value, Constant):
+            return self._constant(value, op.instruction)
+        made = next((i for i in self.tensors.function.instructions() if i.result == str(value)[1:]), None)
+        if made is None or made.opcode != "insertelement":
+            raise left_over(op)
+        self.inserts.append(made)
+        return self._scalar(made.operands[1])
+
+    def _scalar(self, value: Value) -> int:
+        if isinstance(value, Constant):
+            return self._node(Fill(value.type, value))
+        if str(value) not in self.scalars:
+            self.scalars[str(value)] = len(self.scalars)
+            self.numbers_given.append(value)
+        return self._node(Scalar(value.type, self.scalars[str(value)]))
+
+    def _operand(self, value: Value, user: Instruction) -> int:
+        if isinstance(value, Local) and isinstance(value.type, VectorType):
+            return self.numbers[value.name]
+        if isinstance(value.type, VectorType):
+            return self._constant(value, user)
+        return self._scalar(value)
+
+    def _constant(self, value: Value, user: Instruction) -> int:
+        element = scalar_of(value.type)
+        if isinstance(value, Keyword):
+            same = zero(element) if value.word == "zeroinitializer" else Keyword(element, value.word)
+        elif isinstance(value, Splat):
+            same = value.element
+        elif isinstance(value, Aggregate) and len(set(value.elements)) == 1:
+            same = value.elements[0]
+        else:
+            raise LoweringError("a constant of different elements is not lowered to tiles here", user.span)
+        return self._node(Fill(element, same))
+
+    def _ordinary(self, instruction: Instruction) -> int:
+        operation = Operation.of(instruction)
+        if operation is None:
+            raise LoweringError(f"'{instruction.opcode}' is not lowered to tiles here", instruction.span)
+        values = instruction.args if operation.opcode == "call" else instruction.operands
+        count = len(values)
+        while operation.opcode == "call" and not isinstance(values[count - 1].type, VectorType):
+            count -= 1
+        immediates = tuple(values[count:])
+        if any(isinstance(i, Local) for i in immediates):
+            raise LoweringError(f"{operation.title} with a variable operand is not lowered to tiles", instruction.span)
+        operands = tuple(self._operand(v, instruction) for v in values[:count])
+        return self._node(Ordinary(scalar_of(instruction.type), operation, operands, immediates))
+
+
+def left_over(op: TensorOp) -> LoweringError:
+    """The diagnostic for an operation that stage 1 should not have left."""
+    return LoweringError(f"{op.intrinsic.full_name} is not lowered to tiles here", op.instruction.span)

@@ -1,0 +1,56 @@
+"""Views: 2-D matrices in memory, all sizes known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tlx.ir.types import Type
+from tlx.types import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A logical matrix in memory; strides are in elements, one of the two is 1 (or its extent is)."""
+
+    element: Type
+    rows: int
+    cols: int
+    row_stride: int
+    col_stride: int
+
+    @classmethod
+    def of(cls, type_: TensorType, pitches: tuple[int, ...] | None) -> View:
+        """The view that a 2-D tensor in memory is."""
+        rows, cols = type_.extents
+        row_stride, col_stride = type_.logical_strides(pitches)
+        return cls(type_.element, rows, cols, row_stride, col_stride)
+
+    @property
+    def is_row_major(self) -> bool:
+        """Whether a row lies in one piece."""
+        return self.col_stride == 1 or self.cols == 1
+
+    def repeated(self) -> View:
+        """The view with strides 0 along extents of 1, so that views that differ in nothing else are equal."""
+        row_stride = self.row_stride if self.rows > 1 else 0
+        return View(self.element, self.rows, self.cols, row_stride, self.col_stride if self.cols > 1 else 1)
+
+    def as_row(self) -> View:
+        """The view of a dense row-major matrix as one row."""
+        return View(self.element, 1, self.rows * self.cols, 0, 1)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the rows follow each other without a gap."""
+        return self.is_row_major and (self.rows == 1 or self.row_stride == self.cols)
+
+    @property
+    def size(self) -> int:
+        """Elements from the first to behind the last."""
+        return (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride + 1
+
+    @property
+    def layout(self) -> str:
+        """`32x8 f32` with what is unusual about it, for remarks."""
+        order = "" if self.is_row_major else " column-major"
+        return f"{self.rows}x{self.cols} {self.element}{order}"
