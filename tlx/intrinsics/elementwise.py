@@ -84,7 +84,8 @@ def _relu(arrays: Sequence[Array], _dims: Dims, _scalars: Sequence[Array], dtype
     if dtype.kind == "b":  # the signed numbers of one bit are 0 and -1
         return np.zeros_like(x)
     zero = np.zeros((), dtype)
-    return np.where((x > zero) | (x != x), x, zero)  # noqa: PLR0124 - a NaN differs from itself
+    with np.errstate(invalid="ignore"):
+        return np.where((x > zero) | (x != x), x, zero)  # noqa: PLR0124 - a NaN differs from itself
 
 
 _relu.__doc__ = f"""`x` where that is greater than zero, else zero.
