@@ -10,6 +10,7 @@ from tlx.diagnostics import EvaluationError
 from tlx.evaluate import access, arithmetic, casts, elements
 from tlx.evaluate.calls import call
 from tlx.evaluate.control import BlockCode, Edges, terminator
+from tlx.evaluate.dynamic_steps import elementwise
 from tlx.evaluate.scope import Context, Frame, Scope, Step
 from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Block, Function, Instruction
@@ -53,7 +54,7 @@ def _compile_block(scope: Scope, block: Block, codes: dict[str, BlockCode], bloc
             continue
         try:
             if not instruction.is_terminator or instruction.opcode == "invoke":
-                step = _maker(instruction)(scope, instruction)
+                step = elementwise(_maker(instruction))(scope, instruction)
                 if step is not None:
                     code.steps.append(step)
                     code.instructions.append(instruction)

@@ -16,12 +16,12 @@ from tlx.ir.values import Value as Operand
 
 
 def vector_type(type_: Type) -> VectorType:
-    """The type as a vector with a known number of elements.
+    """The type as a vector with a known number of elements; `<vscale x 1 x T>` holds one (see `dynamic_steps`).
 
     Raises:
-        EvaluationError: It is another type, or a scalable vector.
+        EvaluationError: It is another type, or another scalable vector.
     """
-    if isinstance(type_, VectorType) and not type_.scalable:
+    if isinstance(type_, VectorType) and (not type_.scalable or type_.count == 1):
         return type_
     raise EvaluationError(f"expected a vector of known length, got {type_}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.diagnostics import EvaluationError
+from tlx.evaluate.dynamic_steps import dynamic_step
 from tlx.evaluate.scope import Frame, Scope, Step
 from tlx.evaluate.tensor_values import Flattened, InMemory, TensorValue, scalar_array
 from tlx.ir.module import Instruction
@@ -24,6 +25,9 @@ def tensor_step(scope: Scope, instruction: Instruction) -> Step:
         return _store(scope, operation) if operation.pointer is not None else _operation(scope, operation)
     token = tensors.tokens.get(instruction.result or "")
     if token is None:
+        step = dynamic_step(scope, instruction)
+        if step is not None:
+            return step
         raise EvaluationError(f"the evaluator does not know {instruction.callee}")
     return _MAKERS[token.kind](scope, token)
 

@@ -154,7 +154,7 @@ def filled(type_: Type, layout: Layout, byte: int) -> Value:
         return (1 << width_of(type_)) - 1 if byte else 0
     if isinstance(type_, FloatType):
         return np.frombuffer(bytes([byte] * dtype_of(type_).itemsize), dtype_of(type_))[0]
-    if isinstance(type_, VectorType) and not type_.scalable:
+    if isinstance(type_, VectorType) and (not type_.scalable or type_.count == 1):
         return splat(filled(type_.element, layout, byte), type_)
     if isinstance(type_, ArrayType):
         return (filled(type_.element, layout, byte),) * type_.count

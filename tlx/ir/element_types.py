@@ -23,6 +23,14 @@ class PendingToken:
     dims: tuple[tuple[int, ...], ...]
     element: Type | None
 
+    @property
+    def checked_element(self) -> Type:
+        """The element type, once it is known."""
+        if self.element is None:
+            message = f"token without an element type: {self.call.instruction.text}"
+            raise AssertionError(message)
+        return self.element
+
 
 class ElementTypes:
     """Finds the element types of loads from the tokens' users.

@@ -56,6 +56,11 @@ class Folder:
         known = [_signed(lane, value.type) for lane in lanes if lane is not None] if lanes else []
         return tuple(known) if lanes and len(known) == len(lanes) else None
 
+    def known(self, value: Value) -> tuple[int | None, ...] | None:
+        """The integers of a vector, signed, None in lanes that are not known; None if nothing is known."""
+        lanes = self._lanes(value, _DEEPEST) if isinstance(value.type, VectorType) else None
+        return tuple(None if lane is None else _signed(lane, value.type) for lane in lanes) if lanes else None
+
     def integer(self, value: Value) -> int | None:
         """The integer, signed, that a scalar always is; None if that is not known."""
         if not isinstance(value.type, IntType):

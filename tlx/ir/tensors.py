@@ -17,6 +17,15 @@ from typing import Literal
 
 from tlx.diagnostics import Note
 from tlx.intrinsics import Intrinsic, Kind, Operand, RuleError, extents_text
+from tlx.ir.dynamic import (
+    DynamicTensors,
+    dynamic_element,
+    dynamic_operation,
+    dynamic_tensor,
+    is_dynamic_operation,
+    is_dynamic_token,
+)
+from tlx.ir.dynamic_handles import find_handles
 from tlx.ir.element_types import ElementTypes, PendingToken
 from tlx.ir.fold import Folder
 from tlx.ir.module import Function, Instruction, Module
@@ -87,11 +96,13 @@ class FunctionTensors:
         function: The function.
         tokens: What each token stands for, by the token's name without `%`.
         ops: In the order of the text.
+        dynamic: Those with extents or pitches known only at run time; they are not among `tokens` and `ops`.
     """
 
     function: Function
     tokens: dict[str, Tensor]
     ops: list[TensorOp]
+    dynamic: DynamicTensors = field(default_factory=DynamicTensors)
     _by_call: dict[int, TensorOp] = field(default_factory=dict[int, TensorOp], repr=False)
     _by_result: dict[str, TensorOp] = field(default_factory=dict[str, TensorOp], repr=False)
 
@@ -145,6 +156,7 @@ class _Analysis:
         self.folder = Folder(function, module)
         self.definitions = {i.result: i for i in function.instructions() if i.result is not None}
         self.tokens: dict[str, PendingToken] = {}
+        self.dynamic_tokens: list[str] = []
         self.operations: list[Call] = []
 
     def run(self) -> FunctionTensors:
@@ -157,9 +169,25 @@ class _Analysis:
             for value in call.values(Kind.TENSOR):
                 self._check_token(call, value)
         ElementTypes(self.tokens, self.operations).solve()
-        tensors = {name: _tensor(token) for name, token in self.tokens.items()}
-        operations = [self._operation(call, tensors) for call in self.operations]
-        return FunctionTensors(self.function, tensors, operations)
+        tensors = {n: _tensor(token) for n, token in self.tokens.items() if n not in self.dynamic_tokens}
+        dynamic = self._dynamic(tensors)
+        operations = [self._operation(c, tensors) for c in self.operations if dynamic.op_of(c.instruction) is None]
+        return FunctionTensors(self.function, tensors, operations, dynamic)
+
+    def _dynamic(self, static: dict[str, Tensor]) -> DynamicTensors:
+        """The tensors and operations with extents known only at run time."""
+        found = DynamicTensors()
+        for name in self.dynamic_tokens:
+            token = self.tokens[name]
+            found.tokens[name] = dynamic_tensor(token.call, token.kind, token.checked_element, self.folder)
+        calls = [c for c in self.operations if is_dynamic_operation(c, found.tokens, self.folder)]
+        found.ops = [dynamic_operation(c, static, found.tokens, self.folder) for c in calls]
+        found.handles = find_handles(self.function, [op.instruction for op in found.ops])
+        for name, tensor in found.tokens.items():
+            if tensor.kind == "value" and str(tensor.source).removeprefix("%") not in found.handles:
+                message = f"{tensor.source} is no result of a tensor operation, so its number of elements is not known"
+                raise self.tokens[name].call.error(message, tensor.source)
+        return found
 
     def _calls(self) -> Iterator[Call]:
         for instruction in self.function.instructions():
@@ -173,8 +201,6 @@ class _Analysis:
         """The kind of the result; an operation's exact type is checked with its operands."""
         got = call.instruction.type
         expected = call.intrinsic.result
-        if expected == "vector" and isinstance(got, VectorType) and got.scalable:
-            raise call.error(f"tensors whose size is known only at run time are not supported yet: returns {got}")
         if expected == "vector" and not isinstance(got, VectorType):
             raise call.error(f"returns a flattened vector, not {got}")
         if expected != "vector" and got != {"token": TOKEN, "void": VOID}[expected]:
@@ -199,7 +225,7 @@ class _Analysis:
         if numbers is not None:
             return numbers
         if isinstance(value, Local):
-            reason = f"{value} is not: tensors whose {operand.name} is known only at run time are not supported yet"
+            reason = f"{value} is not; a tensor whose size is known only at run time is a <vscale x 1 x T>"
         else:
             reason = f"got {value}"
         raise call.error(f"operand {operand.name} must be a constant in every entry; {reason}", value)
@@ -220,6 +246,8 @@ class _Analysis:
     # Tokens ----------------------------------------------------------------------------------------------------
 
     def _token(self, call: Call) -> PendingToken:
+        if is_dynamic_token(call, self.folder):
+            return self._dynamic_token(call)
         dims = self._dims(call)
         self._check_dims(call, dims)
         source = call.instruction.args[0]
@@ -231,6 +259,13 @@ class _Analysis:
         flat = self._pointee_vector(call, source)
         self._check_flat(call, source, flat, dims[0])
         return PendingToken(call, "pointer", source, dims, flat.element)
+
+    def _dynamic_token(self, call: Call) -> PendingToken:
+        source = call.instruction.args[0]
+        self.dynamic_tokens.append(str(call.instruction.result))
+        is_load = call.form[0].kind is Kind.POINTER
+        kind = "load" if is_load else "value" if isinstance(source.type, VectorType) else "pointer"
+        return PendingToken(call, kind, source, (), dynamic_element(call))
 
     def _check_dims(self, call: Call, dims: Sequence[Sequence[int]]) -> None:
         problem = type_problem(*dims[:3])
@@ -253,8 +288,6 @@ class _Analysis:
             raise call.error(message, value)
 
     def _check_flat(self, call: Call, source: Value, flat: VectorType, shape: Sequence[int]) -> None:
-        if flat.scalable:
-            raise call.error(f"tensors whose size is known only at run time are not supported yet: {flat}", source)
         if flat.element not in ELEMENT_TYPES:
             raise call.error(bad_element(flat.element), source)
         count = math.prod(shape)
@@ -328,11 +361,8 @@ class _Analysis:
 
 
 def _tensor(token: PendingToken) -> Tensor:
-    if token.element is None:
-        message = f"token without an element type: {token.call.instruction.text}"
-        raise AssertionError(message)
     pitches = token.dims[3] if token.kind == "load" else None
-    type_ = TensorType(token.element, *token.dims[:3])
+    type_ = TensorType(token.checked_element, *token.dims[:3])
     return Tensor(type_, token.call.instruction, token.kind, token.source, pitches)
 
 

@@ -1,9 +1,11 @@
-; Vectors of a size known only at run time are not supported.
+; A <vscale x 1 x T> that a token is made for is the result of a tensor operation.
 ;
 ; RUN: tlx verify %s 2>&1 | count 0
 
-define void @f(<12 x float> %v) {
-  %t = call token @llvm.tensor.typeinfo(<12 x float> %v, <2 x i32> <i32 3, i32 4>,
-      <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+define void @f(ptr %p, ptr %q, <2 x i32> %s, <vscale x 1 x float> %v, i32 %n) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %p, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %u = call token @llvm.tensor.load(ptr elementtype(float) %q, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %r = call <vscale x 1 x float> @llvm.tensor.matmul(token %t, token %u)
+  %w = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %r, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   ret void
 }

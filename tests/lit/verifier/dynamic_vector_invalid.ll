@@ -1,11 +1,13 @@
-; Vectors of a size known only at run time are not supported.
+; A <vscale x 1 x T> that a token is made for is the result of a tensor operation.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: dynamic_vector_invalid.ll:9:62: error: typeinfo: tensors whose size is known only at run time are not supported yet: <vscale x 1 x float>
-; CHECK-NEXT: %t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %v, <2 x i32> <i32 3, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK: dynamic_vector_invalid.ll:11:62: error: typeinfo: %v is no result of a tensor operation, so its number of elements is not known
+; CHECK-NEXT: %w = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %v, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
 ; CHECK-NEXT: {{^ {61}\^~$}}
 
-define void @f(<vscale x 1 x float> %v) {
-  %t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %v, <2 x i32> <i32 3, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+define void @f(ptr %p, ptr %q, <2 x i32> %s, <vscale x 1 x float> %v, i32 %n) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %p, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %u = call token @llvm.tensor.load(ptr elementtype(float) %q, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %v, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   ret void
 }

@@ -1,0 +1,14 @@
+; A layout is constant.
+;
+; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: dynamic_layout_invalid.ll:12:88: error: load: operand layout must be a constant in every entry; %l is not
+; CHECK-NEXT: %w = call token @llvm.tensor.load(ptr elementtype(float) %p, <2 x i32> %s, <2 x i32> %l, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+; CHECK-NEXT: {{^ {87}\^~$}}
+
+define void @f(ptr %p, ptr %q, <2 x i32> %s, <vscale x 1 x float> %v, i32 %n) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %p, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %u = call token @llvm.tensor.load(ptr elementtype(float) %q, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %l = insertelement <2 x i32> <i32 0, i32 1>, i32 %n, i32 1
+  %w = call token @llvm.tensor.load(ptr elementtype(float) %p, <2 x i32> %s, <2 x i32> %l, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  ret void
+}

@@ -1,0 +1,13 @@
+; Tensors of run-time size are <vscale x 1 x T>.
+;
+; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
+; CHECK: dynamic_vector_count_invalid.ll:11:62: error: typeinfo: a tensor whose size is known only at run time is <vscale x 1 x T>, not <vscale x 4 x float>
+; CHECK-NEXT: %w = call token @llvm.tensor.typeinfo(<vscale x 4 x float> zeroinitializer, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+; CHECK-NEXT: {{^ {61}\^~~~~~~~~~~~~~~$}}
+
+define void @f(ptr %p, ptr %q, <2 x i32> %s, <vscale x 1 x float> %v, i32 %n) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %p, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %u = call token @llvm.tensor.load(ptr elementtype(float) %q, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.typeinfo(<vscale x 4 x float> zeroinitializer, <2 x i32> %s, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  ret void
+}
