@@ -12,15 +12,15 @@ half a subnormal. Numbers are drawn so that no product or sum is subnormal, whic
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from tests.semantics.model import Place
-from tests.semantics.writer import Writer
+from tlx.fuzz.choices import Choices
+from tlx.fuzz.model import Place
+from tlx.fuzz.writer import Writer
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, Type
 from tlx.numpy_types import Array, dtype_of
 from tlx.types import TensorType
@@ -62,7 +62,7 @@ class Product:
     @property
     def text(self) -> str:
         """The function."""
-        writer = Writer(random.Random(self.name), self.name, typed=False, suffixes=False)
+        writer = Writer(Choices(self.name), self.name, typed=False, suffixes=False)
         types = [TensorType.dense(element, shape) for element, shape in self._matrices()]
         buffers = [writer.buffer(type_.element, type_.count) for type_ in types]
         loaded = list(zip(buffers, types, strict=True))[0 if self.adds else 1 :]

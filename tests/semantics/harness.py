@@ -1,22 +1,21 @@
-"""Runs `worker` for tests: many programs in few processes, and a report of what went wrong."""
+"""Random programs for tests: many of a profile on a target, in a worker process, and a report of what went wrong."""
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[2]
-_SECONDS: Final = 600
-_LAST_WORDS: Final = 2000
+from tlx.fuzz.campaign import Outcome, Worker
+from tlx.fuzz.check import Check
+from tlx.fuzz.worker import Request
+
+EMULATED: Final = "emulate"
+RUN_ONLY: Final = "run-only"
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,8 @@ class Job:
         target: The target's name.
         programs: How many.
         part: Which of several equal jobs this is; each has other programs.
-        flags: Further flags of the worker.
+        flags: `EMULATED`, `RUN_ONLY`.
+        optimise: LLVM's `opt`, where that shall run over the programs first.
     """
 
     profile: str
@@ -36,9 +36,10 @@ class Job:
     programs: int
     part: int = 0
     flags: tuple[str, ...] = ()
+    optimise: str | None = None
 
     def __str__(self) -> str:
-        return "-".join([self.target, self.profile, *(flag.strip("-") for flag in self.flags), str(self.part)])
+        return "-".join([self.target, self.profile, *self.flags, *filter(None, [self.optimise]), str(self.part)])
 
     @property
     def seeds(self) -> range:
@@ -46,6 +47,12 @@ class Job:
         count = int(os.environ.get("TLX_PROGRAMS") or self.programs)
         first = int(os.environ.get("TLX_SEED", "0")) + self.part * count
         return range(first, first + count)
+
+    def request(self, seed: int) -> Request:
+        """The program of a seed."""
+        emulate, evaluate = EMULATED in self.flags, RUN_ONLY not in self.flags
+        check = Check(self.target, emulate, evaluate, variant=seed, optimise=self.optimise)
+        return Request(self.profile, seed, check)
 
 
 @dataclass
@@ -64,6 +71,14 @@ class Report:
         self.tiled += other.tiled
         self.failures += other.failures
 
+    def note(self, job: Job, seed: int, outcome: Outcome) -> None:
+        """Take in a program's outcome; one that is refused fails: nothing here is beyond the lowering."""
+        self.programs += 1
+        self.functions += outcome.functions
+        self.tiled += outcome.tiled
+        if outcome.kind != "done":
+            self.failures.append(f"{job} {seed}: {outcome.kind}: {outcome.message}\nprogram: {_saved(job, seed)}")
+
 
 def check(job: Job) -> Report:
     """Run a job and fail the test if a program fails."""
@@ -77,69 +92,19 @@ def check(job: Job) -> Report:
 def run(job: Job) -> Report:
     """Run a job; a process that dies is followed by one for the programs behind the fatal one."""
     report = Report()
-    folder = Path(os.environ.get("TLX_FAILURES") or Path(tempfile.gettempdir()) / "tlx-semantics")
-    folder.mkdir(parents=True, exist_ok=True)
-    todo = job.seeds
-    while todo:
-        todo = _run_process(job, todo, folder, report)
+    worker = Worker()
+    try:
+        for seed in job.seeds:
+            report.note(job, seed, worker.check(job.request(seed)))
+    finally:
+        worker.close()
     return report
 
 
-def _run_process(job: Job, seeds: range, folder: Path, report: Report) -> range:
-    """Run programs in one process until it ends; what is left to do."""
-    command = [sys.executable, "-m", "tests.semantics.worker", "--profile", job.profile, "--target", job.target]
-    command += ["--seeds", f"{seeds.start}:{seeds.stop}", "--folder", str(folder), *job.flags]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
-    with tempfile.TemporaryFile("w+") as errors:
-        with subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
-        ) as process:
-            assert process.stdout is not None
-            try:
-                state = _follow(job, process.stdout, report)
-                status = process.wait(timeout=_SECONDS)
-            finally:
-                process.kill()
-        if status == 0:
-            return range(0)
-        errors.seek(0)
-        said = errors.read()[-_LAST_WORDS:]
-    seed = state.get("start", seeds.start)
-    doing = {key: value for key, value in state.items() if key not in ("start", "file")}
-    report.programs += 1
-    report.failures.append(
-        f"{job} {seed}: the process died with status {status} while {doing}\n{said}\nprogram: {state.get('file')}"
-    )
-    return range(seed + 1, seeds.stop)
-
-
-def _follow(job: Job, lines: IO[str], report: Report) -> dict[str, Any]:
-    """Read a worker's events; what it was doing last."""
-    state: dict[str, Any] = {}
-    for event in _events(lines):
-        if "done" in event:
-            report.programs += 1
-            report.functions += event["functions"]
-            report.tiled += event["tiled"]
-            _forget(state)
-        elif "failed" in event:
-            report.programs += 1
-            report.failures.append(f"{job} {event['failed']}: {event['message']}\nprogram: {state.get('file')}")
-        elif "start" in event:
-            state = event
-        else:
-            kept = {key: state[key] for key in ("start", "file") if key in state}
-            state = {**kept, **event}
-    return state
-
-
-def _events(lines: IO[str]) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        if line.startswith("{"):
-            yield json.loads(line)
-
-
-def _forget(state: dict[str, Any]) -> None:
-    """Programs that pass leave no file."""
-    if "file" in state:
-        Path(state["file"]).unlink(missing_ok=True)
+def _saved(job: Job, seed: int) -> Path:
+    """The program in a file, for whoever has to look at it."""
+    folder = Path(os.environ.get("TLX_FAILURES") or Path(tempfile.gettempdir()) / "tlx-semantics")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{job}-{seed}.ll"
+    path.write_text(job.request(seed).program().text, encoding="utf-8")
+    return path

@@ -19,7 +19,7 @@ from typing import Final
 import pytest
 
 from tests.semantics.floats import products
-from tests.semantics.harness import Job, Report, run
+from tests.semantics.harness import RUN_ONLY, Job, Report, run
 from tests.semantics.test_floats import AMX_TYPES, check
 from tlx.native import cpu_flags, missing
 from tlx.pipeline import Options
@@ -31,9 +31,9 @@ _ARCH_PRCTL: Final = 158
 _REQUEST_PERMISSION: Final = 0x1023
 _TILE_DATA: Final = 18
 JOBS = [
-    *(Job("tiles-any", "amx", 15, part, ("--no-evaluate",)) for part in range(12)),
-    *(Job("tiles-large", "amx", 5, part, ("--no-evaluate",)) for part in range(8)),
-    *(Job("shapes", "amx", 3, part, ("--no-evaluate",)) for part in range(4)),
+    *(Job("tiles-any", "amx", 15, part, (RUN_ONLY,)) for part in range(12)),
+    *(Job("tiles-large", "amx", 5, part, (RUN_ONLY,)) for part in range(8)),
+    *(Job("shapes", "amx", 3, part, (RUN_ONLY,)) for part in range(4)),
     *(Job("small", "amx", 5, part) for part in range(4)),
 ]
 

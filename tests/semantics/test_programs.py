@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import pytest
 
-from tests.semantics.harness import Job, check
+from tests.semantics.harness import EMULATED, RUN_ONLY, Job, check
 from tlx.native import cpu_flags, missing
 from tlx.target import find
 
-EMULATED = ("--emulate",)
-RUN_ONLY = ("--no-evaluate",)
 VECTORS = ("generic", "avx2", "avx512")
 JOBS = [
     *(Job("small", target, 20, part) for target in VECTORS for part in range(2)),
-    *(Job("large", target, 5, part, RUN_ONLY) for target in VECTORS for part in range(2)),
-    *(Job("moves", target, 6, 0, RUN_ONLY) for target in VECTORS),
-    *(Job("shapes", target, 4, 0, RUN_ONLY) for target in VECTORS),
+    *(Job("large", target, 5, part, (RUN_ONLY,)) for target in VECTORS for part in range(2)),
+    *(Job("moves", target, 6, 0, (RUN_ONLY,)) for target in VECTORS),
+    *(Job("shapes", target, 4, 0, (RUN_ONLY,)) for target in VECTORS),
 ]
 EMULATED_JOBS = [
-    *(Job("tiles", "amx", 8, part, EMULATED) for part in range(3)),
-    Job("small", "amx", 8, 0, EMULATED),
+    *(Job("tiles", "amx", 8, part, (EMULATED,)) for part in range(3)),
+    Job("small", "amx", 8, 0, (EMULATED,)),
 ]
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.semantics.harness import Job, check
+from tests.semantics.harness import RUN_ONLY, Job, check
 from tests.tools import require
 
 OPT = "opt-19"
 JOBS = [
-    Job("loops", "avx2", 16, 0, ("--optimise", OPT)),
-    Job("small", "generic", 12, 1, ("--optimise", OPT)),
-    Job("large", "avx2", 3, 2, ("--optimise", OPT, "--no-evaluate")),
+    Job("loops", "avx2", 16, 0, optimise=OPT),
+    Job("small", "generic", 12, 1, optimise=OPT),
+    Job("large", "avx2", 3, 2, (RUN_ONLY,), OPT),
 ]
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
-from tests.semantics.model import Buffer, Place, State, Step, compute, tensor_of, vector_of, window
+from tlx.fuzz.arrays import Buffer, Contents
+from tlx.fuzz.choices import Choices
+from tlx.fuzz.model import Place, State, Step, compute, tensor_of, vector_of, window
 from tlx.intrinsics import lookup
 from tlx.ir.types import I8, Type
 from tlx.numpy_types import dtype_of
@@ -56,7 +57,7 @@ class Writer:
         suffixes: Whether names carry suffixes as prototypes mangle them.
     """
 
-    def __init__(self, choose: random.Random, name: str, *, typed: bool, suffixes: bool) -> None:
+    def __init__(self, choose: Choices, name: str, *, typed: bool, suffixes: bool) -> None:
         self.random = choose
         self.name = name
         self.typed = typed
@@ -67,29 +68,33 @@ class Writer:
         self._lines: list[str] = []
         self._label = "entry"
         self._index = ""
+        self._rounds = 1
         self._names = 0
 
     @property
     def text(self) -> str:
-        """The function's definition."""
+        """The function's definition, behind the declarations that it needs."""
         body = "\n".join(self._lines)
         return f"define void @{self.name}({', '.join(self._parameters)}) {{\nentry:\n{body}\n  ret void\n}}\n"
 
     def chance(self, probability: float) -> bool:
-        return self.random.random() < probability
+        """True with this probability."""
+        return self.random.chance(probability)
 
     def line(self, text: str) -> None:
+        """Add a line of IR."""
         self._lines.append(f"  {text}")
 
     def fresh(self, stem: str) -> str:
+        """A name that is not used yet, with `%`."""
         self._names += 1
         return f"%{stem}{self._names}"
 
     # Memory ------------------------------------------------------------------------------------------------------
 
-    def buffer(self, element: Type, count: int) -> Buffer:
+    def buffer(self, element: Type, count: int, contents: Contents | None = None) -> Buffer:
         """An array of its own, as one more parameter."""
-        made = Buffer(f"b{len(self.buffers)}", element, count)
+        made = Buffer(f"b{len(self.buffers)}", element, count, contents)
         self.buffers.append(made)
         attributes = " noalias" if self.chance(0.5) else ""
         self._parameters.append(f"{self._pointer_type(element)}{attributes} %{made.name}")
@@ -129,6 +134,10 @@ class Writer:
         self.line(f"{cast} = bitcast {type_.element}* {address} to {type_.vector}*")
         return f"{type_.vector}* {cast}"
 
+    def _starts(self, place: Place) -> list[int]:
+        """Where a place is in each round of the loop around."""
+        return [place.start + place.step * index for index in range(self._rounds)]
+
     def _align(self, element: Type) -> str:
         return f"align {dtype_of(element).itemsize}" if self.chance(0.7) else "align 1"
 
@@ -136,7 +145,7 @@ class Writer:
         """`llvm.tensor.load`."""
         token = Token(self.fresh("t"), type_)
         pointer = self._tensor_pointer(place, bare=bare)
-        self.line(f"{token.name} = call token {self._callee('load')}({pointer}, {self._type(type_)}, {dims(pitches)})")
+        self.line(f"{token.name} = call token {self.callee('load')}({pointer}, {self._type(type_)}, {dims(pitches)})")
         kept = list(pitches)
 
         def step(state: State) -> None:
@@ -151,8 +160,10 @@ class Writer:
         operands = [f"token {token.name}", dims(pitches)]
         if self.chance(0.2):
             operands.reverse()
-        self.line(f"call void {self._callee('store')}({pointer}, {', '.join(operands)})")
+        self.line(f"call void {self.callee('store')}({pointer}, {', '.join(operands)})")
         kept = list(pitches)
+        for start in self._starts(place):
+            window(place.buffer.written[start:], token.type, kept)[...] = True
 
         def step(state: State) -> None:
             window(place.of(state), token.type, kept)[...] = state.tensors[token.name]
@@ -176,6 +187,8 @@ class Writer:
         type_ = vector.type
         pointer = self._vector_pointer(place, type_)
         self.line(f"store {vector.typed}, {pointer}, {self._align(type_.element)}")
+        for start in self._starts(place):
+            place.buffer.written[start : start + type_.count] = True
 
         def step(state: State) -> None:
             place.of(state)[: type_.count] = state.vectors[vector.typed]
@@ -187,7 +200,7 @@ class Writer:
     def typeinfo(self, vector: Vector, type_: TensorType) -> Token:
         """A token for a flattened vector, by either name."""
         token = Token(self.fresh("t"), type_)
-        callee = "@llvm.vector.totensor" if self.chance(0.15) else self._callee("typeinfo")
+        callee = "@llvm.vector.totensor" if self.chance(0.15) else self.callee("typeinfo")
         self.line(f"{token.name} = call token {callee}({vector.typed}, {self._type(type_)})")
 
         def step(state: State) -> None:
@@ -203,7 +216,7 @@ class Writer:
         attribute = "byval" if self.typed or self.chance(0.5) else "elementtype"
         kind, address = pointer.rsplit(" ", 1)
         operand = f"{kind} {attribute}({type_.vector}) {address}"
-        self.line(f"{token.name} = call token {self._callee('typeinfo')}({operand}, {self._type(type_)})")
+        self.line(f"{token.name} = call token {self.callee('typeinfo')}({operand}, {self._type(type_)})")
 
         def step(state: State) -> None:
             state.tensors[token.name] = tensor_of(place.of(state), type_)
@@ -219,7 +232,7 @@ class Writer:
         assert row is not None
         vector = Vector(self.fresh("r"), result)
         operands = [f"token {token.name}" for token in tokens] + [dims(numbers) for numbers in dims_]
-        self.line(f"{vector.name} = call {result.vector} {self._callee(name)}({', '.join(operands)})")
+        self.line(f"{vector.name} = call {result.vector} {self.callee(name)}({', '.join(operands)})")
         names = [token.name for token in tokens]
         kept = list(dims_)
 
@@ -255,6 +268,7 @@ class Writer:
         self._lines.append(f"{head}:")
         at = len(self._lines)
         self._label, self._index, self.steps = head, index, []
+        self._rounds, outer_rounds = count, self._rounds
         starts = _starting(carried)
         yield
         following = self.fresh("next")
@@ -269,12 +283,13 @@ class Writer:
         self._lines[at:at] = phis
         self._lines.append(f"{done}:")
         body, self.steps = self.steps, outer_steps
-        self._label, self._index = done, outer_index
+        self._label, self._index, self._rounds = done, outer_index, outer_rounds
         self.steps.extend([starts, _repeated(count, body, carried)])
 
     # Spelling ----------------------------------------------------------------------------------------------------
 
-    def _callee(self, name: str) -> str:
+    def callee(self, name: str) -> str:
+        """A tensor intrinsic's name in this program's spelling, with `@`."""
         if name == "smma" and self.chance(0.3):
             name = "mma"
         suffix = self.random.choice(["", ".v2i32", ".p0.v2i32", ".v9f32.v3i32.v3i32"]) if self.suffixes else ""

@@ -1,0 +1,229 @@
+"""Checks a program: what it means, what each stage makes of it, and what the machine code does must agree.
+
+What a form means says its numpy model, which the evaluator must agree with; of a dataflow function the evaluator says
+it. Machine code runs on guarded memory, once at the end of the pages and once at the beginning.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import tlx
+from tlx.diagnostics import LoweringError
+from tlx.evaluate import Machine
+from tlx.fuzz.arrays import difference
+from tlx.fuzz.guarded import GuardedArray
+from tlx.fuzz.programs import Function, Program, canonical
+from tlx.ir.module import Module
+from tlx.ir.reader import parse
+from tlx.native import best_target, cpu_flags
+from tlx.numpy_types import Array
+from tlx.pipeline import Options, lower, verify
+from tlx.target import Caches, Target, find
+
+_DEFAULT: Final = Caches()
+_TINY: Final = Caches(l1=4 << 10, l2=16 << 10, l3=64 << 10)
+_LEVELS: Final = (2, 2, 2, 3, 1, 0)
+_BUG: Final = "bug of TLX"
+MAX_STEPS: Final = 20_000_000
+Arguments = tuple[list[Array], list[Array]]
+
+
+class MismatchError(Exception):
+    """Two ways to run a program give different results.
+
+    Attributes:
+        stage: What was run.
+    """
+
+    def __init__(self, stage: str, message: str) -> None:
+        super().__init__(f"{stage}: {message}")
+        self.stage = stage
+
+
+class RefusedError(Exception):
+    """The lowering says that it cannot do something yet."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """How a program is checked.
+
+    Attributes:
+        target: The target's name; empty to evaluate the input only.
+        emulate: Run matrix instructions by LLVM's scalarisation of them.
+        evaluate: Evaluate the stages' output.
+        run: Run machine code.
+        variant: Chooses among equal ways: features, cache sizes, LLVM's optimisation level.
+        optimise: Let LLVM's own `opt` optimise the input before it is lowered: the program to call.
+    """
+
+    target: str = ""
+    emulate: bool = False
+    evaluate: bool = True
+    run: bool = True
+    variant: int = 0
+    optimise: str | None = None
+
+    @property
+    def lowering_target(self) -> Target:
+        """The target: every other time with all features that this machine has beyond the target's, or tiny caches."""
+        target = find(self.target)
+        caches = _TINY if self.variant % 3 == 0 else _DEFAULT
+        if self.emulate or not self.run:
+            return replace(target, caches=caches)
+        native = best_target([target], cpu_flags(), caches)
+        if self.variant % 2:
+            return native
+        return replace(native, features=tuple(f for f in native.features if f in target.features))
+
+
+@dataclass
+class Counts:
+    """What was done for one program: functions checked, and kernels that multiply tiles."""
+
+    functions: int = 0
+    tiled: int = 0
+
+
+def check_program(made: Program, check: Check, doing: Callable[[str], None]) -> Counts:
+    """Check a program.
+
+    Args:
+        made: The program.
+        check: How.
+        doing: Is told what comes next, before the process can die of it.
+
+    Raises:
+        MismatchError: Results differ.
+        RefusedError: The lowering does not do this yet.
+        TlxError: It cannot be lowered or run.
+    """
+    if check.optimise:
+        made = replace(made, text=_optimised(made.text, check.optimise))
+    doing("evaluating the input")
+    arguments = _evaluated_input(made, check)
+    if not check.target:
+        return Counts(len(made.functions))
+    target = check.lowering_target
+    if check.evaluate:
+        for title, module in _stages(check, made, target, doing):
+            doing(f"evaluating {title}")
+            _evaluate(title, module, made, arguments)
+    if not check.run:
+        if not check.evaluate:
+            _lowered(made.text, target, Options(emulate_matrix=check.emulate))
+        return Counts(len(made.functions))
+    return _run(made, check, target, arguments, doing)
+
+
+def _optimised(text: str, opt: str) -> str:
+    """What LLVM's pipeline leaves of a module; its tensor operations are still there."""
+    done = subprocess.run([opt, "-O2", "-S"], input=canonical(text), text=True, capture_output=True, check=False)
+    if done.returncode:
+        raise MismatchError("opt", f"{opt} refuses the program: {done.stderr}")
+    return done.stdout
+
+
+# Evaluation --------------------------------------------------------------------------------------------------------
+
+
+def _evaluated_input(made: Program, check: Check) -> list[Arguments]:
+    """Arrays for each function, before and after a call."""
+    found = [function.arguments() for function in made.functions]
+    if not check.evaluate and all(after is not None for _, after in found):
+        return [(before, after) for before, after in found if after is not None]
+    if not check.target:
+        verify(parse(made.text))
+    machine = Machine(parse(made.text), max_steps=MAX_STEPS)
+    arguments: list[Arguments] = []
+    for function, (before, after) in zip(made.functions, found, strict=True):
+        mine = [array.copy() for array in before]
+        machine.call(function.name, *mine)
+        if after is not None:
+            _compare("evaluating the input", function, mine, after)
+        arguments.append((before, after or mine))
+    return arguments
+
+
+def _stages(check: Check, made: Program, target: Target, doing: Callable[[str], None]) -> Iterator[tuple[str, Module]]:
+    """What the stages leave; every fourth time a stage reads the text that the one before wrote.
+
+    Every fourth time the last stage's output is evaluated as well, which takes long; otherwise it is only run.
+    """
+    text = made.text
+    stages = ["to-2d", "to-tiles"]
+    if check.variant % 4 == 1 or not check.run:
+        stages.append("legalize")
+    for stage in stages:
+        doing(f"lowering to {stage}")
+        module = _lowered(text, target, Options(stop_after=stage))
+        yield stage, module
+        if check.variant % 4 == 0:
+            text = str(module)
+
+
+def _lowered(text: str, target: Target, options: Options) -> Module:
+    try:
+        return lower(parse(text), target, options=options)
+    except LoweringError as error:
+        if _BUG in error.message:
+            raise
+        raise RefusedError(error.message) from None
+
+
+def _evaluate(title: str, module: Module, made: Program, arguments: list[Arguments]) -> None:
+    machine = Machine(module, max_steps=MAX_STEPS)
+    for function, (before, after) in zip(made.functions, arguments, strict=True):
+        mine = [array.copy() for array in before]
+        machine.call(function.name, *mine)
+        _compare(f"evaluating {title}", function, mine, after)
+
+
+# Machine code ------------------------------------------------------------------------------------------------------
+
+
+def _run(
+    made: Program, check: Check, target: Target, arguments: list[Arguments], doing: Callable[[str], None]
+) -> Counts:
+    options = Options(emulate_matrix=check.emulate)
+    level = 0 if check.emulate else _LEVELS[check.variant % len(_LEVELS)]
+    doing("compiling")
+    try:
+        compiled = tlx.compile(made.text, target, opt_level=level, options=options)
+    except LoweringError as error:
+        if _BUG in error.message:
+            raise
+        raise RefusedError(error.message) from None
+    for function, (before, after) in zip(made.functions, arguments, strict=True):
+        for at_end in (True, False):
+            place = "in front of a guard page" if at_end else "behind a guard page"
+            doing(f"running @{function.name} {place}")
+            _call(compiled[function.name], function, before, after, at_end=at_end)
+    return Counts(len(made.functions), _tiled(compiled.lowered))
+
+
+def _tiled(text: str) -> int:
+    """Kernels that multiply tiles."""
+    return sum("call x86_amx @llvm.x86.tdp" in function for function in text.split("\ndefine "))
+
+
+def _call(call: Any, function: Function, before: list[Array], after: list[Array], *, at_end: bool) -> None:
+    guarded = [GuardedArray(array, at_end=at_end) for array in before]
+    call(*(g.array for g in guarded))
+    _compare("running", function, [g.array for g in guarded], after)
+    for buffer, memory in zip(function.buffers, guarded, strict=True):
+        if not memory.is_intact:
+            place = "in front of" if at_end else "behind"
+            raise MismatchError("running", f"@{function.name} wrote {place} {buffer.name}")
+
+
+def _compare(stage: str, function: Function, got: list[Array], expected: list[Array]) -> None:
+    for buffer, mine, wanted in zip(function.buffers, got, expected, strict=True):
+        different = difference(mine, wanted, buffer)
+        if different:
+            where = f"{buffer.name} of @{function.name} ({function.form}, {buffer.element})"
+            raise MismatchError(stage, f"{where}: {different}")

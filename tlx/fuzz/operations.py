@@ -1,0 +1,58 @@
+"""Everything that a statement of a dataflow function may be, by name: what `tlx fuzz --ops` takes.
+
+An operation adds its lines to a function and gives the new value; None where nothing fits, after which the function is
+as good as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+from tlx.diagnostics import UsageError
+from tlx.fuzz.control import CONTROL
+from tlx.fuzz.operation import Operation
+from tlx.fuzz.tensor_operations import TENSORS
+from tlx.fuzz.vector_operations import VECTORS
+from tlx.intrinsics import lookup
+
+OPERATIONS: Final[dict[str, Operation]] = {**TENSORS, **VECTORS, **CONTROL}
+_WEIGHTS: Final = {"loop": 4, "matmul": 3, "contract": 2, "convolution": 2, "call": 3, "update": 2}
+
+
+@cache
+def chosen(names: tuple[str, ...]) -> Sequence[tuple[str, Operation]]:
+    """The operations of these names (no name: all), as often as they shall come."""
+    found = [(name, run) for name, run in OPERATIONS.items() if not names or name in names]
+    return [pair for pair in found if is_available(pair[0]) for _ in range(_WEIGHTS.get(pair[0], 1))]
+
+
+def is_available(name: str) -> bool:
+    """Whether an operation is a row of the table of intrinsics, or no tensor intrinsic at all."""
+    return name not in TENSORS or lookup(f"llvm.tensor.{name}") is not None
+
+
+def named(text: str) -> tuple[str, ...]:
+    """The operations of `--ops`: names, parts of names before a dot (`reduce`), `tensor`, `vector`; `-name` without.
+
+    Raises:
+        UsageError: There is no such operation.
+    """
+    kept: list[str] = []
+    for word in filter(None, text.split(",")):
+        without = word.startswith("-")
+        found = _group(word.removeprefix("-"))
+        if without:
+            kept = [name for name in kept or OPERATIONS if name not in found]
+        else:
+            kept.extend(found)
+    return tuple(dict.fromkeys(kept))
+
+
+def _group(word: str) -> list[str]:
+    groups = {"tensor": list(TENSORS), "vector": list(VECTORS), "control": list(CONTROL)}
+    found = groups.get(word) or [name for name in OPERATIONS if name == word or name.startswith(f"{word}.")]
+    if not found:
+        raise UsageError(f"unknown operation '{word}' in --ops; known are {', '.join([*groups, *OPERATIONS])}")
+    return found

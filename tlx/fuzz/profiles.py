@@ -1,0 +1,118 @@
+"""What random programs may contain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, Type
+
+Family = tuple[Type, Type, Type]
+FAMILIES: Final[tuple[Family, ...]] = (
+    (FLOAT, FLOAT, FLOAT),
+    (I8, I8, I8),
+    (I8, I8, I16),
+    (I8, I8, I32),
+    (I8, I8, I32),
+    (I8, I8, I64),
+    (I16, I16, I16),
+    (I16, I16, I32),
+    (I16, I16, I64),
+    (I32, I32, I32),
+    (I32, I32, I64),
+    (I64, I64, I64),
+    (HALF, HALF, HALF),
+    (HALF, HALF, FLOAT),
+    (HALF, HALF, DOUBLE),
+    (BFLOAT, BFLOAT, BFLOAT),
+    (BFLOAT, BFLOAT, FLOAT),
+    (BFLOAT, BFLOAT, FLOAT),
+    (BFLOAT, BFLOAT, DOUBLE),
+    (FLOAT, FLOAT, FLOAT),
+    (FLOAT, FLOAT, DOUBLE),
+    (DOUBLE, DOUBLE, DOUBLE),
+)
+"""Element types of lhs, rhs and result."""
+MIXED: Final[tuple[Family, ...]] = (
+    (I8, I16, I32),
+    (I16, I8, I16),
+    (I8, I32, I64),
+    (I64, I8, I64),
+    (HALF, BFLOAT, FLOAT),
+    (BFLOAT, FLOAT, FLOAT),
+    (FLOAT, HALF, DOUBLE),
+)
+TILED: Final[tuple[Family, ...]] = (
+    (I8, I8, I32),
+    (I8, I8, I32),
+    (I8, I8, I8),
+    (I8, I8, I16),
+    (I8, I8, I64),
+    (BFLOAT, BFLOAT, FLOAT),
+    (BFLOAT, BFLOAT, FLOAT),
+    (BFLOAT, BFLOAT, BFLOAT),
+    (BFLOAT, BFLOAT, DOUBLE),
+)
+"""Those that AMX multiplies."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What programs may contain.
+
+    Attributes:
+        extents: Rows, columns and inner extents of products.
+        work: Most multiplications of one product.
+        room: Most elements of one array.
+        families: Element types of products.
+        forms: Names of the forms, as often as they shall come.
+        unit: Positions that pitches and padding come in.
+        functions: Functions of a module.
+        shapes: (M, N, K) of products; empty for any of the extents.
+        operations: Names of the operations that `dataflow` may use; empty for all.
+    """
+
+    extents: tuple[int, ...]
+    work: int
+    room: int
+    families: tuple[Family, ...]
+    forms: tuple[str, ...]
+    unit: int = 1
+    functions: int = 6
+    shapes: tuple[tuple[int, int, int], ...] = ()
+    operations: tuple[str, ...] = ()
+
+
+_FORMS: Final = ("product",) * 5 + ("sums", "sums", "update", "chain", "batch", "transpose", "transpose", "copy")
+_PRODUCTS: Final = ("product",) * 4 + ("sums", "update", "chain")
+_SMALL: Final = (1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 16, 17, 23, 31, 32, 32, 33, 47, 48, 64, 64, 65, 97, 100)
+_EXTENTS: Final = (1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 32, 33, 64, 65)
+_SHAPES: Final = (
+    (1, 4096, 64),
+    (4096, 1, 31),
+    (1, 700, 4097),
+    (9, 7, 4097),
+    (100, 333, 700),
+    (513, 129, 511),
+    (1, 1, 1),
+)
+_LARGE: Final = (1, 16, 31, 64, 100, 127, 128, 129, 200, 211, 255, 256, 257, 320, 333, 400, 511, 512, 513, 600, 700)
+_TILES: Final = (1, 3, 16, 17, 31, 32, 32, 33, 48, 63, 64, 64, 65, 96, 100, 128, 128, 130, 192, 256)
+
+PROFILES: Final = {
+    "small": Profile(_SMALL, 120_000, 8_000, (*FAMILIES * 3, *MIXED), _FORMS),
+    "large": Profile((*_LARGE, 4096, 4097), 40_000_000, 2_000_000, (*FAMILIES * 3, *MIXED), _PRODUCTS, functions=3),
+    "shapes": Profile((1, 2, 33), 0, 0, FAMILIES, ("product", "product", "update"), functions=4, shapes=_SHAPES),
+    "loops": Profile(_SMALL, 60_000, 8_000, FAMILIES, ("sums", "sums", "batch", "product", "chain", "transpose")),
+    "moves": Profile((*_SMALL, *_LARGE), 0, 400_000, FAMILIES, ("transpose", "transpose", "copy")),
+    "any": Profile(_EXTENTS, 60_000, 3_000, FAMILIES, ("dataflow",), functions=3),
+    "any-large": Profile(_LARGE, 4_000_000, 300_000, FAMILIES, ("dataflow",), functions=2),
+    "tiles": Profile(_TILES, 600_000, 40_000, TILED, _PRODUCTS, unit=4),
+    "tiles-any": Profile(_TILES, 2_000_000, 80_000, TILED, _PRODUCTS),
+    "tiles-large": Profile((*_LARGE, *_TILES, 4096, 4097), 60_000_000, 2_000_000, TILED, _PRODUCTS, functions=3),
+}
+"""Profiles by name. `shapes` are the extreme ones.
+
+In `tiles` rows are apart by multiples of 4 bytes wherever tiles are loaded from them in place: LLVM's scalarisation of
+tile loads counts in words.
+"""

@@ -1,0 +1,222 @@
+"""Where the tensors of random programs come from, and where results go to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tlx.fuzz.choices import Choices
+from tlx.fuzz.model import Place, reach, window
+from tlx.fuzz.profiles import FAMILIES, Family, Profile
+from tlx.fuzz.writer import Token, Vector, Writer
+from tlx.intrinsics import lookup
+from tlx.ir.types import FloatType, Type
+from tlx.types import TensorType
+
+
+class Sources(Writer):
+    """A function in the making, by a profile.
+
+    Args:
+        profile: What it may contain.
+        choose: Where choices come from.
+        name: The function.
+        typed: Whether pointers have types.
+        suffixes: Whether names carry suffixes as prototypes mangle them.
+    """
+
+    def __init__(self, profile: Profile, choose: Choices, name: str, *, typed: bool, suffixes: bool) -> None:
+        super().__init__(choose, name, typed=typed, suffixes=suffixes)
+        self.profile = profile
+
+    # Choices -----------------------------------------------------------------------------------------------------
+
+    def _family(self) -> Family:
+        return self.random.choice(self.profile.families)
+
+    def _kind(self, element: Type) -> str:
+        return "smma" if isinstance(element, FloatType) else self.random.choice(["umma", "smma", "usmma", "summa"])
+
+    def _wider(self, element: Type) -> Type:
+        """An element type that products of such elements may have."""
+        return self.random.choice([to for a, b, to in FAMILIES if a == b == element])
+
+    def product_extents(self, *, batched: bool = True) -> tuple[tuple[int, ...], int, int, int]:
+        """Batch, M, N and K of a product, within the profile's work and room."""
+        if self.profile.shapes:
+            return (), *self.random.choice(self.profile.shapes)
+        while True:
+            batch = self.random.choice([(), (), (), (2,), (3,), (1,), (2, 3), (3, 1)]) if batched else ()
+            m, n, k = (self.random.choice(self.profile.extents) for _ in range(3))
+            times = math.prod(batch)
+            if times * m * n * k <= self.profile.work and times * max(m * k, k * n, m * n) <= self.profile.room:
+                return batch, m, n, k
+
+    def limited(self, others: int) -> int:
+        """An extent within the profile's work, where the others of a product multiply to `others`."""
+        fitting = [e for e in self.profile.extents if e * others <= self.profile.work]
+        return self.random.choice(fitting or [1])
+
+    def _some_extents(self, rank: int, most: int) -> tuple[int, ...]:
+        extents: list[int] = []
+        for _ in range(rank):
+            rest = most // math.prod(extents)
+            extents.append(self.random.choice([e for e in self.profile.extents if e <= max(1, rest)]))
+        self.random.shuffle(extents)
+        return tuple(extents)
+
+    def type_of(self, extents: Sequence[int], element: Type, *, row_major: bool = False) -> TensorType:
+        """A type with these logical extents, of any layout and padding."""
+        layout = list(range(len(extents)))
+        if not row_major and self.chance(0.6):
+            self.random.shuffle(layout)
+        padding = [0] * len(extents)
+        if self.chance(0.35):
+            padding = [self.random.choice([0, 0, 1, 2, 5]) for _ in extents]
+            padding[-1] = self.random.choice([0, 1, 2, 3]) * self.profile.unit
+        shape = [extents[d] + p for d, p in zip(layout, padding, strict=True)]
+        return TensorType(element, tuple(shape), tuple(layout), tuple(padding))
+
+    def pitches(self, type_: TensorType, *, overlap: bool) -> list[int]:
+        """Pitches for a load or store; rows may overlap where that is asked for."""
+        pitches = [self.random.choice([0, 0, type_.shape[0]])]
+        unit = 1
+        for k, size in enumerate(type_.shape[1:], 1):
+            unit = self.profile.unit if k == type_.rank - 1 else 1
+            wider = -(-size // unit) * unit + unit * self.random.choice([0, 1, 3, 8])
+            narrower = max(unit, (size - 1) // unit * unit)
+            choices = [0, 0, wider, wider]
+            if unit > 1 and size % unit:
+                choices = [wider]
+            if overlap:
+                choices.append(narrower)
+            pitches.append(self.random.choice(choices))
+        return pitches
+
+    def _result(self, name: str, tokens: Sequence[Token], element: Type) -> TensorType:
+        """One of the results that the call may have and that its return type tells apart."""
+        row = lookup(f"llvm.tensor.{name}")
+        assert row is not None
+        allowed = row.infer([token.type for token in tokens], [], element)
+        counts = [type_.count for type_ in allowed]
+        told = [t for i, t in enumerate(allowed) if i == 0 or counts.count(t.count) == 1]
+        unit = self.profile.unit
+        fitting = [t for i, t in enumerate(told) if i == 0 or not t.padding[-1] % unit]
+        return self.random.choice([fitting[0], self.random.choice(fitting)])
+
+    # Where tensors come from -------------------------------------------------------------------------------------
+
+    def place(self, type_: TensorType, pitches: Sequence[int], *, rounds: int = 1) -> Place:
+        """A place in an array of its own, which ends with the tensor's last element."""
+        size = reach(type_, pitches)
+        if rounds == 1:
+            start = self.random.choice([0, 0, 0, 1, 5])
+            buffer = self.buffer(type_.element, start + size)
+            window(buffer.data[start:], type_, pitches)[...] = True
+            return Place(buffer, start)
+        step = self.random.choice([size, max(1, size // 2), 1])
+        buffer = self.buffer(type_.element, size + step * (rounds - 1))
+        for index in range(rounds):
+            window(buffer.data[index * step :], type_, pitches)[...] = True
+        return Place(buffer, 0, step)
+
+    def _blocks(self, extents: Sequence[int], element: Type, rounds: int, *, padded: bool = True) -> Token:
+        """In a loop: another part of an array in each round."""
+        type_ = self.type_of(extents, element)
+        if not padded:
+            type_ = TensorType(element, type_.data_shape, type_.layout, (0,) * type_.rank)
+        pitches = self.pitches(type_, overlap=True)
+        return self.load(self.place(type_, pitches, rounds=rounds), type_, pitches)
+
+    def _token(self, extents: Sequence[int], element: Type, *, bare: bool = False, transposed: bool = True) -> Token:
+        """A token of these logical extents, from anywhere."""
+        type_ = self.type_of(extents, element)
+        kind = self.random.choice(["load", "load", "load", "vector", "pointer", "transpose"])
+        if kind == "vector":
+            return self.typeinfo(self._vector(type_), type_)
+        if kind == "pointer":
+            return self.typeinfo_of_pointer(self._dense_place(type_), type_)
+        if kind == "transpose" and transposed:
+            return self._retyped(type_)
+        pitches = self.pitches(type_, overlap=True)
+        return self.load(self.place(type_, pitches), type_, pitches, bare=bare and self.chance(0.3))
+
+    def _dense_place(self, type_: TensorType) -> Place:
+        """A place for a flattened vector: it has its padding in memory."""
+        start = self.random.choice([0, 0, 3])
+        buffer = self.buffer(type_.element, start + type_.count)
+        window(buffer.data[start:], type_, [0] * type_.rank)[...] = True
+        return Place(buffer, start)
+
+    def _vector(self, type_: TensorType) -> Vector:
+        return self.load_vector(self._dense_place(type_), type_)
+
+    def _start(self, type_: TensorType) -> Vector:
+        """What a sum starts with."""
+        return self.zeros(type_) if self.chance(0.5) else self._vector(type_)
+
+    def _mma(self, kind: str, size: tuple[int, int, int], family: Family, acc: Token | None = None) -> Vector:
+        m, n, k = size
+        lhs, rhs, element = family
+        if acc is None:
+            zero = TensorType.dense(element, (m, n))
+            acc = (
+                self.typeinfo(self.zeros(zero), zero) if self.chance(0.15) else self._token((m, n), element, bare=True)
+            )
+        a = self._token((m, k), lhs, bare=lhs == rhs == element)
+        tokens = [acc, a, self._token((k, n), rhs, bare=lhs == rhs)]
+        return self.operation(kind, tokens, self._result(kind, tokens, element))
+
+    def _retyped(self, type_: TensorType) -> Token:
+        """A transpose of another tensor whose flattened vector is read as one of `type_`."""
+        order = self.random.sample(range(type_.rank), type_.rank)
+        stored = TensorType(type_.element, type_.shape, tuple(order), type_.padding)
+        if type_.rank > 1 and self.chance(0.3):
+            *outer, row, column = order
+            source = stored.transposed((*outer, column, row))
+            vector = self.operation("transpose", [self._plain_token(source)], stored)
+        else:
+            source = stored.transposed(self.random.sample(range(type_.rank), type_.rank))
+            vector = self.operation("transpose", [self._plain_token(source)], stored, [stored.layout])
+        return self.typeinfo(vector, type_)
+
+    def _plain_token(self, type_: TensorType) -> Token:
+        if self.chance(0.5):
+            return self.typeinfo(self._vector(type_), type_)
+        pitches = self.pitches(type_, overlap=False)
+        return self.load(self.place(type_, pitches), type_, pitches)
+
+    def _reordered(self, token: Token) -> Vector:
+        type_ = token.type
+        if type_.rank > 1 and self.chance(0.3):
+            *outer, row, column = type_.layout
+            return self.operation("transpose", [token], type_.transposed((*outer, column, row)))
+        layout = tuple(self.random.sample(range(type_.rank), type_.rank))
+        return self.operation("transpose", [token], type_.transposed(layout), [layout])
+
+    # Where results go --------------------------------------------------------------------------------------------
+
+    def _put(self, vector: Vector) -> None:
+        """Store a result: as a tensor, as a vector, transposed, or in several ways."""
+        ways = self.random.choice([("tensor",), ("tensor",), ("vector",), ("transposed",), ("tensor", "vector")])
+        for way in ways:
+            if way == "vector":
+                self.store_vector(Place(self.buffer(vector.type.element, vector.type.count)), vector)
+            elif way == "tensor":
+                self._put_token(self.typeinfo(vector, self._seen(vector.type)))
+            else:
+                other = self._reordered(self.typeinfo(vector, vector.type))
+                self._put_token(self.typeinfo(other, self._seen(other.type)))
+
+    def _seen(self, type_: TensorType) -> TensorType:
+        """The type of a vector, or the same shape with its dimensions named otherwise."""
+        if self.chance(0.8):
+            return type_
+        layout = self.random.sample(range(type_.rank), type_.rank)
+        return TensorType(type_.element, type_.shape, tuple(layout), type_.padding)
+
+    def _put_token(self, token: Token) -> None:
+        pitches = self.pitches(token.type, overlap=False)
+        start = self.random.choice([0, 0, 2])
+        buffer = self.buffer(token.type.element, start + reach(token.type, pitches))
+        self.store(Place(buffer, start), token, pitches)

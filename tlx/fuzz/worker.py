@@ -1,0 +1,106 @@
+"""Checks programs in a process of its own: compiled code that touches what it must not ends it, and so may LLVM.
+
+    python -m tlx.fuzz.worker
+
+Standard input has a request a line, standard output the events, each a line of JSON:
+
+    {"profile": "any", "source": 7, "target": "avx2", ...}    ->    {"doing": "lowering to to-2d"}
+                                                                    {"failed": "mismatch", "stage": ..., "message": ...}
+
+What it is doing is written before the process can die of it. A program that takes more than its share of the
+processor's time ends the process by SIGPROF.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+import traceback
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from tlx.diagnostics import TlxError
+from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
+from tlx.fuzz.choices import Node
+from tlx.fuzz.profiles import PROFILES
+from tlx.fuzz.programs import Program, program
+
+SECONDS: Final = 120
+"""Time of the processor for one program."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A program to check.
+
+    Attributes:
+        profile: What it may contain.
+        source: Its seed, or what was drawn for it.
+        check: How.
+        operations: Names of the operations it may use; empty for all.
+    """
+
+    profile: str
+    source: int | Node
+    check: Check
+    operations: tuple[str, ...] = field(default=())
+
+    def program(self) -> Program:
+        """The program."""
+        profile = PROFILES[self.profile]
+        if self.operations:
+            profile = replace(profile, operations=self.operations)
+        source = self.source if isinstance(self.source, Node) else f"{self.profile} {self.source}"
+        return program(profile, source)
+
+    def as_json(self) -> str:
+        """The request in a line."""
+        source = self.source.as_json() if isinstance(self.source, Node) else self.source
+        return json.dumps({**asdict(replace(self, source=0)), "source": source})
+
+    @classmethod
+    def of_json(cls, line: str) -> Request:
+        """The request of `as_json`."""
+        value = json.loads(line)
+        source = value["source"] if isinstance(value["source"], int) else Node.of_json(value["source"])
+        return cls(value["profile"], source, Check(**value["check"]), tuple(value["operations"]))
+
+
+def answer(request: Request) -> None:
+    """Check a program and say what came of it."""
+    begun = time.monotonic()
+    try:
+        counts = check_program(request.program(), request.check, lambda what: _say(doing=what))
+    except RefusedError as refusal:
+        _say(refused=str(refusal).splitlines()[0])
+    except MismatchError as mismatch:
+        _say(failed="mismatch", stage=mismatch.stage, message=str(mismatch))
+    except TlxError as error:
+        _say(failed="diagnostic", stage=type(error).__name__, message=error.render())
+    except Exception as error:  # noqa: BLE001 (whatever goes wrong is this program's failure)
+        _say(failed="exception", stage=type(error).__name__, message=traceback.format_exc(limit=-6))
+    else:
+        seconds = round(time.monotonic() - begun, 3)
+        _say(done=True, functions=counts.functions, tiled=counts.tiled, seconds=seconds)
+
+
+def _say(**event: Any) -> None:
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    np.seterr(all="ignore")
+    for line in sys.stdin:
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        answer(Request.of_json(line))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+if __name__ == "__main__":
+    main()
