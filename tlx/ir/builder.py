@@ -108,7 +108,9 @@ class Builder:
         if folded is not None:
             return folded
         words = f"{opcode} {flags}" if flags else opcode
-        return self.value(opcode, lhs.type, [lhs, rhs], f"{words} {lhs.typed}, {rhs}", name)
+        instruction = self.emit(opcode, lhs.type, [lhs, rhs], f"{words} {lhs.typed}, {rhs}", name)
+        instruction.flags = tuple(flags.split())
+        return instruction.value
 
     def add(self, lhs: Value, rhs: Number, name: str = "") -> Value:
         """Integer sum; a plain int takes the type of `lhs`."""
@@ -126,7 +128,9 @@ class Builder:
         """Integer or pointer comparison."""
         other = _number(rhs, lhs.type)
         type_ = VectorType(lhs.type.count, I1) if isinstance(lhs.type, VectorType) else I1
-        return self.value("icmp", type_, [lhs, other], f"icmp {predicate} {lhs.typed}, {other}", name)
+        instruction = self.emit("icmp", type_, [lhs, other], f"icmp {predicate} {lhs.typed}, {other}", name)
+        instruction.predicate = predicate
+        return instruction.value
 
     def select(self, condition: Value, first: Value, second: Value, name: str = "") -> Local:
         """`select condition, first, second`."""
