@@ -7,11 +7,14 @@ import pytest
 
 from tlx.evaluate import Machine
 from tlx.ir.builder import new_function
+from tlx.ir.canonical import canonicalise
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import FLOAT, I8, I32, PTR
-from tlx.ir.values import Local
+from tlx.ir.values import Local, const_float
+from tlx.ir.verifier import verify_tensors
+from tlx.numpy_types import Array
 from tlx.types import TensorType
 
 
@@ -62,3 +65,76 @@ def test_unknown_tokens_are_refused() -> None:
     _, b, _ = _builder()
     with pytest.raises(ValueError, match="%elsewhere is not known to this builder"):
         b.typeinfo(Local(PTR, "elsewhere"))
+
+
+def _run(module: Module, b: TensorBuilder, result: Local, out: Local, *arrays: Array) -> Array:
+    """Store a result, check what was built by the table's rules and for canonical names, and run it."""
+    token = b.typeinfo(result)
+    b.tensor_store(out, token)
+    b.ret()
+    text = str(module)
+    again = parse(text)
+    verify_tensors(again)
+    canonicalise(again)
+    assert str(again) == text
+    target = np.zeros(b.tensor_types[str(token)].extents, np.float32)
+    padding = [np.zeros(1, np.float32)] * (2 - len(arrays))
+    Machine(again).call("f", *arrays, *padding, target)
+    return target
+
+
+def _loaded(b: TensorBuilder, pointer: Local, array: Array) -> Local:
+    return b.tensor_load(pointer, TensorType.dense(FLOAT, array.shape))
+
+
+def _numbers(*shape: int) -> Array:
+    return np.random.default_rng(2).integers(1, 5, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("batch", [None, ((0,), (2,))])
+def test_contract(batch: tuple[tuple[int], tuple[int]] | None) -> None:
+    module, b, (pa, pb, pc) = _builder()
+    x, y = _numbers(2, 3, 4), _numbers(4, 5, 2)
+    axes = ((2,), (0,)) if batch else ((2, 0), (0, 2))
+    product = b.contract(_loaded(b, pa, x), _loaded(b, pb, y), *axes, batch)
+    expected = np.einsum("bik,kjb->bij" if batch else "bik,kjb->ij", x, y)
+    np.testing.assert_array_equal(_run(module, b, product, pc, x, y), expected)
+
+
+def test_convolution() -> None:
+    module, b, (pa, pb, pc) = _builder()
+    x, w = _numbers(1, 2, 5, 6), _numbers(3, 2, 2, 2)
+    expected = np.einsum("nchwij,ocij->nohw", np.lib.stride_tricks.sliding_window_view(x, (2, 2), (2, 3)), w)
+    tokens = _loaded(b, pa, x), _loaded(b, pb, w)
+    assert str(b.convolution(*tokens).type) == "<60 x float>"
+    strided = b.convolution(*tokens, ((2, 1), (0, 0), (0, 0)))
+    np.testing.assert_array_equal(_run(module, b, strided, pc, x, w), expected[:, :, ::2])
+
+
+def test_unary_and_reduce() -> None:
+    module, b, (pa, _, pc) = _builder()
+    x = _numbers(4, 6) - 2
+    positive = b.typeinfo(b.unary("relu", _loaded(b, pa, x)))
+    rows = b.typeinfo(b.reduce("add", positive, (1, 6)))
+    pooled = b.reduce("max", rows, (2, 1), (2, 1))
+    expected = np.maximum(x, 0).sum(1).reshape(2, 2).max(1)
+    np.testing.assert_array_equal(_run(module, b, pooled, pc, x), expected[:, None])
+
+
+@pytest.mark.parametrize("interior", [None, (0, 1)])
+def test_pad(interior: tuple[int, int] | None) -> None:
+    module, b, (pa, _, pc) = _builder()
+    x = _numbers(2, 3)
+    padded = b.pad(_loaded(b, pa, x), (1, 0), (-1, 2), const_float(FLOAT, 7), interior)
+    spread = np.insert(x, [1, 2], 7, 1) if interior else x
+    expected = np.pad(spread, ((1, 0), (0, 2)), constant_values=7)[:2]
+    np.testing.assert_array_equal(_run(module, b, padded, pc, x), expected)
+
+
+def test_concat_and_fill() -> None:
+    module, b, (pa, pb, pc) = _builder()
+    x, y = _numbers(2, 3), _numbers(2, 1)
+    tokens = _loaded(b, pa, x), _loaded(b, pb, y)
+    nines = b.typeinfo(b.fill(tokens[1], const_float(FLOAT, 9)))
+    joined = b.concat([*tokens, nines], 1)
+    np.testing.assert_array_equal(_run(module, b, joined, pc, x, y), np.hstack([x, y, y * 0 + 9]))

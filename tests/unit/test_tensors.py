@@ -133,6 +133,14 @@ first:
             + "  %d = call <16 x i32> @llvm.tensor.umma(token %c, token %a, token %b)",
             "i8 i8 i32",
         ),
+        (
+            load("a")
+            + load("b", "ptr elementtype(i8) %q")
+            + "  %c = call <4 x i32> @llvm.tensor.contract(token %a, token %b, <1 x i32> zeroinitializer, "
+            + "<1 x i32> zeroinitializer, <1 x i32> <i32 1>, <1 x i32> <i32 1>)",
+            "i8 i8",
+        ),
+        (load("a") + load("b") + "  %c = call <32 x half> @llvm.tensor.concat(token %a, token %b, i32 0)", "half half"),
         (load("a") + "  call void @llvm.tensor.store(ptr elementtype(half) %q, token %a, " + DENSE + ")", "half"),
         (load("a", "[16 x i16]* %p"), "i16"),
         (load("a").replace("load(", "load.p0bf16.v2i32("), "bfloat"),
@@ -298,6 +306,31 @@ ROW_TYPES: list[tuple[str, Type, list[Type], str]] = [
         [TOKEN, VectorType(2, I32), VectorType(1, I32)],
         "broadcast.v9f32.v2i32.v1i32",
     ),
+    ("exp2", VectorType(9, FLOAT), [TOKEN], "exp2.v9f32"),
+    ("reduce.max", VectorType(9, FLOAT), [TOKEN, *[VectorType(2, I32)] * 2], "reduce.max.v9f32.v2i32"),
+    ("contract", VectorType(9, FLOAT), [TOKEN, TOKEN, *[VectorType(1, I32)] * 2], "contract.v9f32.v1i32"),
+    (
+        "contract",
+        VectorType(9, FLOAT),
+        [TOKEN, TOKEN, *[VectorType(1, I32)] * 2, *[VectorType(2, I32)] * 2],
+        "contract.v9f32.v1i32.v2i32",
+    ),
+    ("convolution", VectorType(9, FLOAT), [TOKEN, TOKEN], "convolution.v9f32"),
+    (
+        "convolution",
+        VectorType(9, FLOAT),
+        [TOKEN, TOKEN, VectorType(2, I32), VectorType(4, I32), VectorType(2, I32)],
+        "convolution.v9f32.v2i32.v4i32.v2i32",
+    ),
+    ("pad", VectorType(9, FLOAT), [TOKEN, *[VectorType(2, I32)] * 2, FLOAT], "pad.v9f32.v2i32.f32"),
+    (
+        "pad",
+        VectorType(9, FLOAT),
+        [TOKEN, *[VectorType(2, I32)] * 2, FLOAT, VectorType(2, I32)],
+        "pad.v9f32.v2i32.f32.v2i32",
+    ),
+    ("concat", VectorType(9, FLOAT), [TOKEN, I32], "concat.v9f32.1"),
+    ("concat", VectorType(9, FLOAT), [TOKEN, TOKEN, TOKEN, I32], "concat.v9f32.3"),
     ("reshape.block", VectorType(9, I8), [TOKEN, *[VectorType(1, I32)] * 2], "reshape.block.v9i8.v1i32.v1i32"),
 ]
 
