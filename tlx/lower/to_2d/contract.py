@@ -1,12 +1,13 @@
 """`llvm.tensor.contract`: products summed over pairs of dimensions.
 
-Rewrite of a 10 x 5 x 7 tensor times a 7 x 4 x 5 one, over the dimensions of 5 and of 7::
+Rewrite of a 64 x 5 x 64 tensor, whose rows lie 80 apart, times a 5 x 64 x 64 one, over the dimensions of 5 and of 64::
 
-    %c = call <40 x float> @llvm.tensor.contract(token %a, token %b, <i32 1, i32 2>, <i32 2, i32 0>)
+    %c = call <4096 x half> @llvm.tensor.contract(token %a, token %b, <i32 1, i32 2>, <i32 0, i32 1>)
     ->
-    product of 10 x 7 and 7 x 4 matrices, rows of %a 35 apart, rows of %b 20                stored to %c
-    k.loop:                                                                                 ; 4 more of them
-      product of such matrices, those of %a 7 further each time, those of %b 1              added to %c
+    sums = product of 64 x 64 matrices of %a, rows 400 apart, and %b           as float
+    k.loop:                                                                    ; 4 more of them
+      sums += product of such matrices, those of %a 80 further each time, those of %b 4096
+    %c.buf = sums                                                              rounded to half
 
 Which dimensions are multiplied as matrices and which become loops is decided by `tlx.lower.to_2d.blocking`.
 """

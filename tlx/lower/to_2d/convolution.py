@@ -20,7 +20,6 @@ moves on by more than one element. That is split into as many regions, so that n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tlx.intrinsics.convolution import Windows, dilated
@@ -144,16 +143,16 @@ class _Split:
         places = (divmod(i * step, self.period) for i in range(self.problem.w.dims[-1].extent))
         return [(region, start) for start, region in places]
 
-    def _columns(self, region: int | None = None) -> int:
-        """Elements of a row of a region that are read; of the longest one."""
-        starts = [start for r, start in self._starts if region in (r, None)]
-        return self.problem.result.target.dims[-1].extent + max(starts) if starts else 0
+    @property
+    def _columns(self) -> int:
+        """Elements of a row of a region that are read, where most are."""
+        return self.problem.result.target.dims[-1].extent + max(start for _, start in self._starts)
 
     @property
     def extents(self) -> list[int]:
         """Regions, and the dimensions of one."""
         regions = 1 + max(region for region, _ in self._starts)
-        return [regions, *(dim.extent for dim in self.problem.x.dims[:-1]), self._columns()]
+        return [regions, *(dim.extent for dim in self.problem.x.dims[:-1]), self._columns]
 
     def contraction(self, memory: Memory) -> Contraction:
         """The contraction that reads the regions."""
@@ -181,13 +180,10 @@ class _Split:
     def write(self, b: TensorBuilder, target: View) -> None:
         """Copy the input into the regions."""
         x = self.problem.x
-        for region, columns in self._regions():
+        for region in sorted({region for region, _ in self._starts}):
+            columns = min(self._columns, -(-(x.dims[-1].extent - region) // self.period))
             start = b.gep(x.element, x.place.pointer, region * x.dims[-1].stride)
             source = [*x.dims[:-1], Dim(columns, x.dims[-1].stride * self.period)]
             there = b.gep(x.element, target.place.pointer, region * target.dims[0].stride)
             dims = [*target.dims[1:-1], Dim(columns, target.dims[-1].stride)]
             copy(b, strided_view(Memory(start, x.element), source), strided_view(Memory(there, x.element), dims))
-
-    def _regions(self) -> Iterator[tuple[int, int]]:
-        for region in sorted({region for region, _ in self._starts}):
-            yield region, self._columns(region)

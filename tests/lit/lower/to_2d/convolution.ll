@@ -1,0 +1,265 @@
+; Convolutions: contractions on overlapping views of the input.
+; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
+
+; The kernel is copied so that channels are dense; positions in it are summed in memory.
+; CHECK-LABEL: define void @plain(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+; CHECK-NEXT:    %lhs.buf = alloca [1152 x float], align 64
+; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %q, <2 x i32> <i32 128, i32 9>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 9>)
+; CHECK-NEXT:    %transpose = call <1152 x float> @llvm.tensor.transpose.v1152f32.v2i32(token %rows, <2 x i32> <i32 1, i32 0>)
+; CHECK-NEXT:    %columns = call token @llvm.tensor.typeinfo.v1152f32.v2i32(<1152 x float> %transpose, <2 x i32> <i32 9, i32 128>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %lhs.buf, token %columns, <2 x i32> <i32 0, i32 128>)
+; CHECK-NEXT:    br label %batch.loop
+; CHECK-EMPTY:
+; CHECK-NEXT:  batch.loop:
+; CHECK-NEXT:    %batch = phi i64 [ 0, %0 ], [ %batch.next, %k.end ]
+; CHECK-NEXT:    %batch.offset = mul i64 %batch, 34
+; CHECK-NEXT:    %batch.offset.1 = mul i64 %batch, 32
+; CHECK-NEXT:    %rhs.ptr = getelementptr inbounds float, ptr %p, i64 %batch.offset
+; CHECK-NEXT:    %out.ptr = getelementptr inbounds float, ptr %r, i64 %batch.offset.1
+; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.buf, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
+; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1156>)
+; CHECK-NEXT:    %matmul = call <256 x float> @llvm.tensor.matmul.v256f32(token %lhs, token %rhs)
+; CHECK-NEXT:    %block = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %matmul, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %block, <2 x i32> <i32 0, i32 1024>)
+; CHECK-NEXT:    br label %k.loop
+; CHECK-EMPTY:
+; CHECK-NEXT:  k.loop:
+; CHECK-NEXT:    %k = phi i64 [ 1, %batch.loop ], [ %k.next, %k.loop ]
+; CHECK-NEXT:    %t = urem i64 %k, 3
+; CHECK-NEXT:    %t.1 = udiv i64 %k, 3
+; CHECK-NEXT:    %t.2 = mul i64 %t, 128
+; CHECK-NEXT:    %t.3 = mul i64 %t.1, 384
+; CHECK-NEXT:    %t.4 = add i64 %t.2, %t.3
+; CHECK-NEXT:    %t.5 = mul i64 %t.1, 34
+; CHECK-NEXT:    %t.6 = add i64 %t, %t.5
+; CHECK-NEXT:    %lhs.ptr = getelementptr inbounds float, ptr %lhs.buf, i64 %t.4
+; CHECK-NEXT:    %rhs.ptr.1 = getelementptr inbounds float, ptr %rhs.ptr, i64 %t.6
+; CHECK-NEXT:    %acc = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %out.ptr, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1024>)
+; CHECK-NEXT:    %lhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
+; CHECK-NEXT:    %rhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr.1, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1156>)
+; CHECK-NEXT:    %smma = call <256 x float> @llvm.tensor.smma.v256f32(token %acc, token %lhs.1, token %rhs.1)
+; CHECK-NEXT:    %block.1 = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %smma, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %block.1, <2 x i32> <i32 0, i32 1024>)
+; CHECK-NEXT:    %k.next = add i64 %k, 1
+; CHECK-NEXT:    %t.7 = icmp slt i64 %k.next, 9
+; CHECK-NEXT:    br i1 %t.7, label %k.loop, label %k.end
+; CHECK-EMPTY:
+; CHECK-NEXT:  k.end:
+; CHECK-NEXT:    %batch.next = add i64 %batch, 1
+; CHECK-NEXT:    %t.8 = icmp slt i64 %batch.next, 32
+; CHECK-NEXT:    br i1 %t.8, label %batch.loop, label %batch.end
+; CHECK-EMPTY:
+; CHECK-NEXT:  batch.end:
+; CHECK-NEXT:    ret void
+; CHECK-NEXT:  }
+define void @plain(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <4 x i32> <i32 1, i32 16, i32 34, i32 34>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.load(ptr elementtype(float) %q, <4 x i32> <i32 8, i32 16, i32 3, i32 3>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %y = call <8192 x float> @llvm.tensor.convolution(token %x, token %w)
+  store <8192 x float> %y, ptr %r
+  ret void
+}
+
+; A kernel of one position: a product for each image.
+; CHECK-LABEL: define void @one_by_one(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+; CHECK-NEXT:    br label %batch.loop
+; CHECK-EMPTY:
+; CHECK-NEXT:  batch.loop:
+; CHECK-NEXT:    %batch = phi i64 [ 0, %0 ], [ %batch.next, %batch.loop ]
+; CHECK-NEXT:    %batch.offset = mul i64 %batch, 1024
+; CHECK-NEXT:    %batch.offset.1 = mul i64 %batch, 256
+; CHECK-NEXT:    %rhs.ptr = getelementptr inbounds i8, ptr %p, i64 %batch.offset
+; CHECK-NEXT:    %out.ptr = getelementptr inbounds i32, ptr %r, i64 %batch.offset.1
+; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i8) %q, <2 x i32> <i32 4, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
+; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i8) %rhs.ptr, <2 x i32> <i32 16, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 64>)
+; CHECK-NEXT:    %matmul = call <256 x i32> @llvm.tensor.matmul.v256i32(token %lhs, token %rhs)
+; CHECK-NEXT:    %product = call token @llvm.tensor.typeinfo.v256i32.v2i32(<256 x i32> %matmul, <2 x i32> <i32 4, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %product, <2 x i32> <i32 0, i32 64>)
+; CHECK-NEXT:    %batch.next = add i64 %batch, 1
+; CHECK-NEXT:    %t = icmp slt i64 %batch.next, 2
+; CHECK-NEXT:    br i1 %t, label %batch.loop, label %batch.end
+; CHECK-EMPTY:
+; CHECK-NEXT:  batch.end:
+; CHECK-NEXT:    ret void
+; CHECK-NEXT:  }
+define void @one_by_one(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+  %x = call token @llvm.tensor.load(ptr elementtype(i8) %p, <4 x i32> <i32 2, i32 16, i32 8, i32 8>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.load(ptr elementtype(i8) %q, <4 x i32> <i32 4, i32 16, i32 1, i32 1>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %y = call <512 x i32> @llvm.tensor.convolution(token %x, token %w)
+  store <512 x i32> %y, ptr %r
+  ret void
+}
+
+; Channels innermost: a row of the kernel and all channels are one dimension, nothing is copied.
+; CHECK-LABEL: define void @channels_last(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+; CHECK-NEXT:    br label %batch.loop
+; CHECK-EMPTY:
+; CHECK-NEXT:  batch.loop:
+; CHECK-NEXT:    %batch = phi i64 [ 0, %0 ], [ %batch.next, %k.end ]
+; CHECK-NEXT:    %batch.offset = mul i64 %batch, 544
+; CHECK-NEXT:    %batch.offset.1 = mul i64 %batch, 32
+; CHECK-NEXT:    %rhs.ptr = getelementptr inbounds float, ptr %p, i64 %batch.offset
+; CHECK-NEXT:    %out.ptr = getelementptr inbounds float, ptr %r, i64 %batch.offset.1
+; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %q, <2 x i32> <i32 8, i32 48>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 144>)
+; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr, <2 x i32> <i32 32, i32 48>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
+; CHECK-NEXT:    %matmul = call <256 x float> @llvm.tensor.matmul.v256f32(token %lhs, token %rhs)
+; CHECK-NEXT:    %block = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %matmul, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %block, <2 x i32> <i32 0, i32 1024>)
+; CHECK-NEXT:    br label %k.loop
+; CHECK-EMPTY:
+; CHECK-NEXT:  k.loop:
+; CHECK-NEXT:    %k = phi i64 [ 1, %batch.loop ], [ %k.next, %k.loop ]
+; CHECK-NEXT:    %t = mul i64 %k, 48
+; CHECK-NEXT:    %t.1 = mul i64 %k, 544
+; CHECK-NEXT:    %lhs.ptr = getelementptr inbounds float, ptr %q, i64 %t
+; CHECK-NEXT:    %rhs.ptr.1 = getelementptr inbounds float, ptr %rhs.ptr, i64 %t.1
+; CHECK-NEXT:    %acc = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %out.ptr, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1024>)
+; CHECK-NEXT:    %lhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr, <2 x i32> <i32 8, i32 48>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 144>)
+; CHECK-NEXT:    %rhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr.1, <2 x i32> <i32 32, i32 48>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
+; CHECK-NEXT:    %smma = call <256 x float> @llvm.tensor.smma.v256f32(token %acc, token %lhs.1, token %rhs.1)
+; CHECK-NEXT:    %block.1 = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %smma, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %block.1, <2 x i32> <i32 0, i32 1024>)
+; CHECK-NEXT:    %k.next = add i64 %k, 1
+; CHECK-NEXT:    %t.2 = icmp slt i64 %k.next, 3
+; CHECK-NEXT:    br i1 %t.2, label %k.loop, label %k.end
+; CHECK-EMPTY:
+; CHECK-NEXT:  k.end:
+; CHECK-NEXT:    %batch.next = add i64 %batch, 1
+; CHECK-NEXT:    %t.3 = icmp slt i64 %batch.next, 32
+; CHECK-NEXT:    br i1 %t.3, label %batch.loop, label %batch.end
+; CHECK-EMPTY:
+; CHECK-NEXT:  batch.end:
+; CHECK-NEXT:    ret void
+; CHECK-NEXT:  }
+define void @channels_last(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <4 x i32> <i32 1, i32 34, i32 34, i32 16>, <4 x i32> <i32 0, i32 2, i32 3, i32 1>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.load(ptr elementtype(float) %q, <4 x i32> <i32 8, i32 3, i32 3, i32 16>, <4 x i32> <i32 0, i32 2, i32 3, i32 1>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %y = call <8192 x float> @llvm.tensor.convolution(token %x, token %w)
+  store <8192 x float> %y, ptr %r
+  ret void
+}
+
+; Holes in the input are zeros in a copy of it.
+; CHECK-LABEL: define void @dilated_matrix(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+; CHECK-NEXT:    %dilated.buf = alloca [63 x float], align 64
+; CHECK-NEXT:    %rhs.buf = alloca [147 x float], align 64
+; CHECK-NEXT:    call void @llvm.memset.p0.i64(ptr %dilated.buf, i8 0, i64 252, i1 false)
+; CHECK-NEXT:    br label %i.loop
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.loop:
+; CHECK-NEXT:    %i = phi i64 [ 0, %0 ], [ %i.next, %i.loop ]
+; CHECK-NEXT:    %i.offset = mul i64 %i, 5
+; CHECK-NEXT:    %i.offset.1 = mul i64 %i, 18
+; CHECK-NEXT:    %from = getelementptr inbounds float, ptr %p, i64 %i.offset
+; CHECK-NEXT:    %to = getelementptr inbounds float, ptr %dilated.buf, i64 %i.offset.1
+; CHECK-NEXT:    %column = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %from, <2 x i32> <i32 5, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %to, token %column, <2 x i32> <i32 0, i32 2>)
+; CHECK-NEXT:    %i.next = add i64 %i, 1
+; CHECK-NEXT:    %t = icmp slt i64 %i.next, 4
+; CHECK-NEXT:    br i1 %t, label %i.loop, label %i.end
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.end:
+; CHECK-NEXT:    br label %i.loop.1
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.loop.1:
+; CHECK-NEXT:    %i.1 = phi i64 [ 0, %i.end ], [ %i.next.1, %i.loop.1 ]
+; CHECK-NEXT:    %i.offset.2 = mul i64 %i.1, 49
+; CHECK-NEXT:    %from.1 = getelementptr inbounds float, ptr %dilated.buf, i64 %i.1
+; CHECK-NEXT:    %to.1 = getelementptr inbounds float, ptr %rhs.buf, i64 %i.offset.2
+; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %from.1, <2 x i32> <i32 7, i32 7>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 9>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %to.1, token %rows, <2 x i32> <i32 0, i32 7>)
+; CHECK-NEXT:    %i.next.1 = add i64 %i.1, 1
+; CHECK-NEXT:    %t.1 = icmp slt i64 %i.next.1, 3
+; CHECK-NEXT:    br i1 %t.1, label %i.loop.1, label %i.end.1
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.end.1:
+; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %q, <2 x i32> <i32 1, i32 3>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 3>)
+; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.buf, <2 x i32> <i32 3, i32 49>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 49>)
+; CHECK-NEXT:    %matmul = call <49 x float> @llvm.tensor.matmul.v49f32(token %lhs, token %rhs)
+; CHECK-NEXT:    %product = call token @llvm.tensor.typeinfo.v49f32.v2i32(<49 x float> %matmul, <2 x i32> <i32 1, i32 49>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %r, token %product, <2 x i32> <i32 0, i32 49>)
+; CHECK-NEXT:    ret void
+; CHECK-NEXT:  }
+define void @dilated_matrix(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <2 x i32> <i32 4, i32 5>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.load(ptr elementtype(float) %q, <2 x i32> <i32 1, i32 3>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %y = call <49 x float> @llvm.tensor.convolution(token %x, token %w, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 0>)
+  store <49 x float> %y, ptr %r
+  ret void
+}
+
+; Every second column: even and odd ones are copied apart.
+; CHECK-LABEL: define void @strided(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+; CHECK-NEXT:    %split.buf = call noalias ptr @malloc(i64 861184)
+; CHECK-NEXT:    %lhs.buf = call noalias ptr @malloc(i64 24576)
+; CHECK-NEXT:    %t.9 = icmp eq ptr %split.buf, null
+; CHECK-NEXT:    %t.10 = icmp eq ptr %lhs.buf, null
+; CHECK-NEXT:    %t.11 = or i1 %t.9, %t.10
+; CHECK-NEXT:    br i1 %t.11, label %out.of.memory, label %allocated
+; CHECK-EMPTY:
+; CHECK-NEXT:  out.of.memory:
+; CHECK-NEXT:    call void @llvm.trap()
+; CHECK-NEXT:    unreachable
+; CHECK-EMPTY:
+; CHECK-NEXT:  allocated:
+; CHECK-NEXT:    %column = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %p, <2 x i32> <i32 107648, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 2>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %split.buf, token %column, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %t = getelementptr inbounds float, ptr %p, i64 1
+; CHECK-NEXT:    %t.1 = getelementptr inbounds float, ptr %split.buf, i64 107648
+; CHECK-NEXT:    %column.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %t, <2 x i32> <i32 107648, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 2>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %t.1, token %column.1, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %q, <2 x i32> <i32 2048, i32 3>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 3>)
+; CHECK-NEXT:    %transpose = call <6144 x float> @llvm.tensor.transpose.v6144f32.v2i32(token %rows, <2 x i32> <i32 1, i32 0>)
+; CHECK-NEXT:    %columns = call token @llvm.tensor.typeinfo.v6144f32.v2i32(<6144 x float> %transpose, <2 x i32> <i32 3, i32 2048>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %lhs.buf, token %columns, <2 x i32> <i32 0, i32 2048>)
+; CHECK-NEXT:    br label %batch.loop
+; CHECK-EMPTY:
+; CHECK-NEXT:  batch.loop:
+; CHECK-NEXT:    %batch = phi i64 [ 0, %allocated ], [ %batch.next, %k.end ]
+; CHECK-NEXT:    %batch.offset = mul i64 %batch, 29
+; CHECK-NEXT:    %batch.offset.1 = mul i64 %batch, 28
+; CHECK-NEXT:    %rhs.ptr = getelementptr inbounds float, ptr %split.buf, i64 %batch.offset
+; CHECK-NEXT:    %out.ptr = getelementptr inbounds float, ptr %r, i64 %batch.offset.1
+; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.buf, <2 x i32> <i32 32, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 64>)
+; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr, <2 x i32> <i32 64, i32 28>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1682>)
+; CHECK-NEXT:    %matmul = call <896 x float> @llvm.tensor.matmul.v896f32(token %lhs, token %rhs)
+; CHECK-NEXT:    %block = call token @llvm.tensor.typeinfo.v896f32.v2i32(<896 x float> %matmul, <2 x i32> <i32 32, i32 28>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %block, <2 x i32> <i32 0, i32 1624>)
+; CHECK-NEXT:    br label %k.loop
+; CHECK-EMPTY:
+; CHECK-NEXT:  k.loop:
+; CHECK-NEXT:    %k = phi i64 [ 1, %batch.loop ], [ %k.next, %k.loop ]
+; CHECK-NEXT:    %t.2 = mul i64 %k, 2048
+; CHECK-NEXT:    %t.3 = urem i64 %k, 2
+; CHECK-NEXT:    %t.4 = mul i64 %t.3, 107648
+; CHECK-NEXT:    %t.5 = udiv i64 %k, 2
+; CHECK-NEXT:    %t.6 = add i64 %t.4, %t.5
+; CHECK-NEXT:    %lhs.ptr = getelementptr inbounds float, ptr %lhs.buf, i64 %t.2
+; CHECK-NEXT:    %rhs.ptr.1 = getelementptr inbounds float, ptr %rhs.ptr, i64 %t.6
+; CHECK-NEXT:    %acc = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %out.ptr, <2 x i32> <i32 32, i32 28>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1624>)
+; CHECK-NEXT:    %lhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr, <2 x i32> <i32 32, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 64>)
+; CHECK-NEXT:    %rhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.ptr.1, <2 x i32> <i32 64, i32 28>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1682>)
+; CHECK-NEXT:    %smma = call <896 x float> @llvm.tensor.smma.v896f32(token %acc, token %lhs.1, token %rhs.1)
+; CHECK-NEXT:    %block.1 = call token @llvm.tensor.typeinfo.v896f32.v2i32(<896 x float> %smma, <2 x i32> <i32 32, i32 28>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %block.1, <2 x i32> <i32 0, i32 1624>)
+; CHECK-NEXT:    %k.next = add i64 %k, 1
+; CHECK-NEXT:    %t.7 = icmp slt i64 %k.next, 3
+; CHECK-NEXT:    br i1 %t.7, label %k.loop, label %k.end
+; CHECK-EMPTY:
+; CHECK-NEXT:  k.end:
+; CHECK-NEXT:    %batch.next = add i64 %batch, 1
+; CHECK-NEXT:    %t.8 = icmp slt i64 %batch.next, 58
+; CHECK-NEXT:    br i1 %t.8, label %batch.loop, label %batch.end
+; CHECK-EMPTY:
+; CHECK-NEXT:  batch.end:
+; CHECK-NEXT:    call void @free(ptr %split.buf)
+; CHECK-NEXT:    call void @free(ptr %lhs.buf)
+; CHECK-NEXT:    ret void
+; CHECK-NEXT:  }
+define void @strided(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <4 x i32> <i32 1, i32 64, i32 58, i32 58>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.load(ptr elementtype(float) %q, <4 x i32> <i32 32, i32 64, i32 1, i32 3>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %y = call <51968 x float> @llvm.tensor.convolution(token %x, token %w, <2 x i32> <i32 1, i32 2>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  store <51968 x float> %y, ptr %r
+  ret void
+}
