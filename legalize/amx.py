@@ -136,6 +136,7 @@ class _AmxLegalizer(TileLegalizer):
     def _finish_phis(self) -> None:
         for phi, made in self.grid_phis:
             for value, name in phi.incoming:
+                name = self.ends.get(name, name)
                 block = self.function.block(name)
                 self.b.block, self.b.index = block, len(block.instructions) - 1
                 grid = self._grid_of(value)

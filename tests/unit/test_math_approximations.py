@@ -8,7 +8,7 @@ from typing import Any, Final
 import mpmath as _mpmath
 import pytest
 
-from tlx.lower.legalize.math import exponential, logarithm
+from tlx.lower.legalize.math import exponential, huge, logarithm, reduction, trigonometric
 
 mpmath: Any = _mpmath  # has no types
 Real = Any
@@ -73,3 +73,42 @@ def test_bases(base: logarithm.Base, number: int | None) -> None:
         for parts, bits, kept in ((base.single, 16, -40), (base.double, 42, -94)):
             assert (parts[0] * 2.0**bits).is_integer()
             assert abs(mpmath.mpf(parts[0]) + parts[1] - c * mpmath.log(2)) < mpmath.mpf(2) ** kept
+
+
+@pytest.mark.parametrize(
+    ("sine", "cosine", "bounds"),
+    [
+        (trigonometric.SINE_SINGLE, trigonometric.COSINE_SINGLE, (-27.8, -30.5)),
+        (trigonometric.SINE_DOUBLE, trigonometric.COSINE_DOUBLE, (-57.8, -59.0)),
+    ],
+)
+def test_sine_and_cosine(sine: Sequence[float], cosine: Sequence[float], bounds: tuple[float, float]) -> None:
+    def error_of_sine(r: Real) -> Real:
+        return (r + r**3 * polynomial(sine, r * r)) / mpmath.sin(r) - 1
+
+    def error_of_cosine(r: Real) -> Real:
+        return (1 - r * r / 2 + r**4 * polynomial(cosine, r * r)) / mpmath.cos(r) - 1
+
+    assert largest(error_of_sine, 1e-3, 0.7854) < bounds[0]
+    assert largest(error_of_cosine, 0, 0.7854) < bounds[1]
+
+
+@pytest.mark.parametrize(
+    ("parts", "bits", "kept"),
+    [(reduction.PARTS, (32, 65, 98), 156), (reduction.TWO_PARTS, (32,), 86), (huge.HALF_PI[:2], (25,), 78)],
+)
+def test_half_pi(parts: Sequence[float], bits: Sequence[int], kept: int) -> None:
+    """Each part but the last ends at a bit, and together they are pi/2."""
+    assert all((part * 2.0**bit).is_integer() for part, bit in zip(parts, bits, strict=False))
+    with mpmath.workprec(300):
+        assert abs(mpmath.fsum(map(mpmath.mpf, parts)) - mpmath.pi / 2) < mpmath.mpf(2) ** -kept
+
+
+def test_words_of_two_over_pi() -> None:
+    with mpmath.workprec(1600):
+        bits = int(mpmath.floor(mpmath.ldexp(2 / mpmath.pi, huge.BITS * (len(huge.WORDS) - 2))))
+    number = 0
+    for word in huge.WORDS:
+        assert 0 <= word < 1 << huge.BITS
+        number = number << huge.BITS | word
+    assert number == bits

@@ -19,6 +19,7 @@ from tlx.lower.legalize.math.exponential import exp, exp2
 from tlx.lower.legalize.math.hyperbolic import sigmoid, tanh
 from tlx.lower.legalize.math.lanes import Lanes, lanes_of
 from tlx.lower.legalize.math.logarithm import log, log2, log10
+from tlx.lower.legalize.math.trigonometric import cos, sin
 from tlx.target import Target
 
 FUNCTIONS: Final[dict[str, Callable[[Lanes, Value], Value]]] = {
@@ -29,6 +30,8 @@ FUNCTIONS: Final[dict[str, Callable[[Lanes, Value], Value]]] = {
     "log": log,
     "log2": log2,
     "log10": log10,
+    "sin": sin,
+    "cos": cos,
 }
 
 
