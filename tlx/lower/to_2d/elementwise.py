@@ -4,8 +4,6 @@
 results of tensor operations, or too large for registers, they are planned, fused and written like tensor operations:
 
     %s = fadd <4096 x float> %m, %b        TensorOp(elementwise, tensors (%m, %b), result <4096 x float>)
-
-`reissue` writes such an instruction anew for vectors of another size.
 """
 
 from __future__ import annotations
@@ -17,10 +15,9 @@ from tlx.intrinsics import Intrinsic
 from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Function, Instruction
 from tlx.ir.rewriter import Use, definitions, uses
-from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensor_calls import ELEMENT_TYPES
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
-from tlx.ir.types import I1, Type, VectorType, bytes_of
+from tlx.ir.types import Type, VectorType, bytes_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value, zero
 from tlx.types import TensorType
 
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 NAME: Final = "elementwise"
 REGISTER_BYTES: Final = 1024
 """Flattened vectors up to this size may be SSA values, for ordinary instructions that use them."""
-_FAST_MATH: Final = frozenset("fast nnan ninf nsz arcp contract reassoc afn".split())
 _RENAMES: Final = frozenset({"freeze", "bitcast", "phi"})
 _VALUE_CASTS: Final = CASTS - {"bitcast", "ptrtoint", "ptrtoaddr", "inttoptr", "addrspacecast"}
 INTRINSICS: Final = frozenset(
@@ -218,50 +214,3 @@ def is_zero_mask(mask: Value) -> bool:
     if isinstance(mask, Splat):
         return str(mask.element) == "0"
     return isinstance(mask, Aggregate) and all(str(e) in ("0", "undef", "poison") for e in mask.elements)
-
-
-def reissue(b: TensorBuilder, instruction: Instruction, operands: Sequence[Value], count: int) -> Value:
-    """The same instruction on vectors of `count` elements.
-
-    Args:
-        b: Where.
-        instruction: The instruction to repeat.
-        operands: Its operands, without a callee; vectors have `count` elements.
-        count: Elements of the result.
-    """
-    vector = instruction.type
-    assert isinstance(vector, VectorType)
-    type_ = VectorType(count, vector.element)
-    opcode, name = instruction.opcode, _stem(instruction)
-    flags = [flag for flag in instruction.flags if flag in _FAST_MATH]
-    if opcode in CASTS:
-        return b.cast(opcode, operands[0], type_, name)
-    if opcode in BINARY:
-        kept = [flag for flag in instruction.flags if flag != "disjoint"]
-        return b.binary(opcode, operands[0], operands[1], name, " ".join(kept))
-    words = " ".join([opcode, *flags])
-    if opcode in ("icmp", "fcmp"):
-        body = f"{words} {instruction.predicate} {operands[0].typed}, {operands[1]}"
-        return b.value(opcode, VectorType(count, I1), operands, body, name)
-    if opcode in ("fneg", "select"):
-        body = f"{words} {', '.join(operand.typed for operand in operands)}"
-        return b.value(opcode, type_, operands, body, name)
-    stem = intrinsic_of(instruction)
-    assert stem is not None
-    return _call(b, stem, type_, operands, flags, name)
-
-
-def _call(
-    b: TensorBuilder, stem: str, type_: VectorType, operands: Sequence[Value], flags: Sequence[str], name: str
-) -> Value:
-    result = b.call_intrinsic(stem, [type_], type_, operands, name)
-    if flags:
-        call = b.block.instructions[b.index - 1]
-        call.text = call.text.replace("= call ", f"= call {' '.join(flags)} ", 1)
-        call.flags = tuple(flags)
-    return result
-
-
-def _stem(instruction: Instruction) -> str:
-    name = str(instruction.result)
-    return instruction.opcode if name.isdecimal() else name

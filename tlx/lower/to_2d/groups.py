@@ -18,6 +18,7 @@ from tlx.ir.module import Instruction
 from tlx.ir.tensors import Tensor, TensorOp
 from tlx.ir.types import VectorType
 from tlx.ir.values import Local, Value
+from tlx.lower.to_2d.contraction import MMA
 from tlx.lower.to_2d.elementwise import NAME, single, uniform
 from tlx.types import TensorType
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 UNARY: Final = frozenset("relu tanh sigmoid sin cos exp exp2 log log2 log10 sqrt fabs floor ceil".split())
 POINTWISE: Final = UNARY | {NAME}
-PRODUCTS: Final = frozenset[str]()
+PRODUCTS: Final = MMA | {"matmul", "contract", "convolution"}
 
 
 LeafKey = tuple[str, TensorType]

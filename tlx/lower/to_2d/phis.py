@@ -149,11 +149,7 @@ def _operands_fit(plan: Plan, group: _Group, value: Local) -> bool:
     home = plan.place_of(group.phi.value)
     shared = {plan.place_of(_value(plan, name)) for name in group.members}
     target = View.of(home, op.result)
-    for reading in plan.readings(op):
-        in_place = reading.pointwise and reading.view.is_pointwise(target)
-        if reading.view.place in shared and not in_place:
-            return False
-    return True
+    return all(reading.view.place not in shared or reading.allows(target) for reading in plan.readings(op))
 
 
 def _value(plan: Plan, name: str) -> Local:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.dominance import ControlFlow
@@ -40,11 +40,18 @@ class Reading:
 
     Attributes:
         view: The view.
-        pointwise: Whether each position is read before the result at that position is written, and not again.
+        role: `leaf`: each position in memory order is read before the result at that position is written, and not
+            again; `acc`: each logical position likewise; `factor`: at any time.
     """
 
     view: View
-    pointwise: bool
+    role: Literal["leaf", "acc", "factor"]
+
+    def allows(self, target: View) -> bool:
+        """Whether the result may be written over what is read."""
+        if self.role == "leaf":
+            return self.view.is_pointwise(target)
+        return self.role == "acc" and self.view.is_same(target)
 
 
 @dataclass(eq=False)
@@ -227,11 +234,11 @@ class Plan:
     def readings(self, op: TensorOp) -> list[Reading]:
         """What an operation reads from memory, with all that is fused into it."""
         product = self.groups.product_of(op) or (op if op.intrinsic.name not in POINTWISE else None)
-        found = [Reading(self.view(tensor), pointwise=True) for tensor in self.groups.leaves(op)]
+        found = [Reading(self.view(tensor), "leaf") for tensor in self.groups.leaves(op)]
         if product is not None:
-            in_place = product.intrinsic.name in MMA
+            adds = product.intrinsic.name in MMA
             found.extend(
-                Reading(view, pointwise=in_place and index == 0)
+                Reading(view, "acc" if adds and index == 0 else "factor")
                 for index, view in enumerate(self.operands(product))
                 if view is not None
             )
@@ -304,6 +311,10 @@ class Plan:
                 for t in op.tensors
                 if t.kind == "value" and not (scalars and self.groups.scalar(t) is not None)
             )
+
+    def _is_scalar(self, op: TensorOp, tensor: Tensor) -> bool:
+        """Whether an operand is a scalar everywhere that a pointwise operation needs no memory for."""
+        return op.intrinsic.name in POINTWISE and self.groups.scalar(tensor) is not None
 
     def _is_home(self, value: Value) -> bool:
         return isinstance(value.type, VectorType) and self.flats.kind(value) in ("op", "phi")

@@ -29,23 +29,88 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import Tensor, TensorOp
 from tlx.ir.types import I1, I8, VectorType
 from tlx.ir.values import Value
+from tlx.lower.ordinary import Operation
+from tlx.lower.to_2d.contraction import Epilogue, Leaf
 from tlx.lower.to_2d.copies import copy
-from tlx.lower.to_2d.elementwise import NAME, reissue
+from tlx.lower.to_2d.elementwise import NAME
 from tlx.lower.to_2d.groups import LeafKey
 from tlx.lower.to_2d.leaves import leaf_vector, scalar_vector, store_vector
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, merged, nest
-from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.plan import STAGE, Plan, title
 from tlx.lower.to_2d.strides import strides_in
 from tlx.lower.to_2d.views import View, stored
 from tlx.types import TensorType
 
 
 def lower_pointwise(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
-    """Write a group to `target`: its root is `op`, and no product is among its operations."""
-    tensors = plan.groups.leaves(op)
-    leaves = [_Leaf(tensor, plan.view(tensor)) for tensor in tensors]
-    frame = _Frame(plan, b, op, target, leaves)
-    frame.emit()
+    """Write a group, whose root is `op`, to `target`."""
+    _remark(plan, op)
+    product = plan.groups.product_of(op)
+    if product is None:
+        _Frame(plan, b, op, target).emit()
+    else:
+        _emit_epilogue(plan, b, op, product, target)
+
+
+def _remark(plan: Plan, op: TensorOp) -> None:
+    members = [title(member) for member in plan.groups.members(op)]
+    if len(members) > 1:
+        message = f"fused {', '.join(members[:-1])} into {members[-1]}: computed together, nothing between in memory"
+        plan.context.remarks.add("applied", STAGE, message, op.instruction.span)
+
+
+def _emit_epilogue(plan: Plan, b: TensorBuilder, op: TensorOp, product: TensorOp, target: View) -> None:
+    """The product with all that is done to it."""
+    from tlx.lower.to_2d.rules import PRODUCT_RULES
+
+    assert product.result is not None
+    extents = product.result.shape
+    steps = strides_in(target.sizes, target.steps, extents)
+    if steps is None:
+        element = stored(target.element)
+        type_ = TensorType.dense(element, target.sizes)
+        place = plan.dense_operand(op)(element, type_.count, "result")
+        dense = View(place, target.element, target.sizes, target.sizes, type_.strides(), tuple(range(type_.rank)))
+        _emit_epilogue(plan, b, op, product, dense)
+        copy(b, memory_order(dense), memory_order(target))
+        return
+    leaves = [_Leaf(tensor, plan.view(tensor)) for tensor in plan.groups.leaves(op)]
+    for leaf in leaves:
+        leaf.settle(plan, b, op, extents)
+        if leaf.strides[-1] > 1:
+            leaf.view = dense_copy(plan, b, op, leaf.view)
+            leaf.settle(plan, b, op, extents)
+
+    def emit(b: TensorBuilder, vector: Value, rows: int, cols: int, blocks: Sequence[Leaf]) -> Value:
+        tree = Tree(plan, b, rows, cols)
+        tree.results[id(product)] = vector
+        for leaf, block in zip(leaves, blocks, strict=True):
+            pointer = b.gep(stored(leaf.view.element), leaf.view.place.pointer, block.offset, "operand")
+            tree.leaf(leaf.tensor, leaf.view, pointer, (block.row_stride, block.col_stride))
+        return tree.root(op)
+
+    alone = not any(leaf.view.place.pointer == target.place.pointer for leaf in leaves)
+    strides = tuple(leaf.strides for leaf in leaves)
+    epilogue = Epilogue(strides, product.result.element, emit, may_use_target=alone)
+    order = tuple(range(len(extents)))
+    place = View(target.place, stored(target.element), extents, extents, steps, order)
+    PRODUCT_RULES[product.intrinsic.name](plan, b, product, place, epilogue)
+
+
+def dense_copy(plan: Plan, b: TensorBuilder, op: TensorOp, source: View) -> View:
+    """A dense copy of an operand, its positions in the same order."""
+    element, order = stored(source.element), tuple(range(len(source.sizes)))
+    type_ = TensorType.dense(element, source.sizes)
+    place = plan.dense_operand(op)(element, type_.count, "tensor")
+    steps = type_.strides()
+    copy(b, memory_order(source), View(place, element, source.sizes, source.data, steps, order))
+    return View(place, source.element, source.sizes, source.sizes, steps, order)
+
+
+def memory_order(view: View) -> View:
+    """The view as a tensor whose logical dimensions are its memory dimensions, for copies position by position."""
+    order = tuple(range(len(view.sizes)))
+    return View(view.place, stored(view.element), view.sizes, view.data, view.steps, order)
 
 
 @dataclass
@@ -56,12 +121,22 @@ class _Leaf:
     view: View
     strides: tuple[int, ...] = ()
 
+    def settle(self, plan: Plan, b: TensorBuilder, op: TensorOp, sizes: Sequence[int]) -> None:
+        """Find its strides along dimensions; an operand that has none is copied first."""
+        strides = strides_in(self.view.sizes, self.view.steps, sizes)
+        if strides is None:
+            self.view = dense_copy(plan, b, op, self.view)
+            strides = strides_in(self.view.sizes, self.view.steps, sizes)
+            assert strides is not None
+        self.strides = strides
+
 
 class _Frame:
     """The dimensions of a group's loop nest, in the memory order of its target."""
 
-    def __init__(self, plan: Plan, b: TensorBuilder, op: TensorOp, target: View, leaves: list[_Leaf]) -> None:
-        self.plan, self.b, self.op, self.target, self.leaves = plan, b, op, target, leaves
+    def __init__(self, plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
+        self.plan, self.b, self.op, self.target = plan, b, op, target
+        self.leaves = [_Leaf(tensor, plan.view(tensor)) for tensor in plan.groups.leaves(op)]
         self.sizes, self.steps = self._choose()
         self.data = target.data if self.sizes == target.sizes else self.sizes
 
@@ -80,41 +155,19 @@ class _Frame:
     def emit(self) -> None:
         """The loops and the tree."""
         for leaf in self.leaves:
-            self._settle(leaf)
+            leaf.settle(self.plan, self.b, self.op, self.sizes)
         block = _Block.of(self._walks(), 1 + len(self.leaves))
         bad = block.unreadable()
         for index in bad:
             leaf = self.leaves[index]
             order = tuple(range(len(self.sizes)))
             seen = View(leaf.view.place, leaf.view.element, self.sizes, self.data, leaf.strides, order)
-            leaf.view = self._dense(seen)
-            self._settle(leaf)
+            leaf.view = dense_copy(self.plan, self.b, self.op, seen)
+            leaf.settle(self.plan, self.b, self.op, self.sizes)
         if bad:
             block = _Block.of(self._walks(), 1 + len(self.leaves))
         with nest(self.b, block.outer, 1 + len(self.leaves)) as offsets:
             self._tree(block, offsets)
-
-    def _settle(self, leaf: _Leaf) -> None:
-        """The leaf's strides; a leaf that has none is copied first."""
-        strides = strides_in(leaf.view.sizes, leaf.view.steps, self.sizes)
-        if strides is None:
-            leaf.view = self._dense(leaf.view)
-            strides = strides_in(leaf.view.sizes, leaf.view.steps, self.sizes)
-            assert strides is not None
-        leaf.strides = strides
-
-    def _dense(self, source: View) -> View:
-        """A dense copy of a leaf, its positions in the same order."""
-        element, order = stored(source.element), tuple(range(len(source.sizes)))
-        type_ = TensorType.dense(element, source.sizes)
-        place = self.plan.dense_operand(self.op)(element, type_.count, "tensor")
-        steps = type_.strides()
-        copy(
-            self.b,
-            View(source.place, element, source.sizes, source.data, source.steps, order),
-            View(place, element, source.sizes, source.data, steps, order),
-        )
-        return View(place, source.element, source.sizes, source.sizes, steps, order)
 
     def _walks(self) -> list[Walk]:
         strides = zip(self.steps, *(leaf.strides for leaf in self.leaves), strict=True)
@@ -209,10 +262,20 @@ class Tree:
     def _compute(self, op: TensorOp) -> Value:
         vectors = [self._operand(tensor) for tensor in op.tensors]
         if op.intrinsic.name == NAME:
-            return reissue(self.b, op.instruction, _operands(op.instruction, vectors), self.rows * self.cols)
+            return self._ordinary(op.instruction, vectors)
         assert op.result is not None
         type_ = TensorType.dense(op.result.element, (self.rows, self.cols))
         return self.b.unary(op.intrinsic.name, self.b.typeinfo(vectors[0], type_), type_)
+
+    def _ordinary(self, instruction: Instruction, vectors: list[Value]) -> Value:
+        """An ordinary instruction, on vectors of the block's size."""
+        operation = Operation.of(instruction)
+        assert operation is not None
+        assert isinstance(instruction.type, VectorType)
+        name = str(instruction.result)
+        type_ = VectorType(self.rows * self.cols, instruction.type.element)
+        operands = _operands(instruction, vectors)
+        return operation.emit(self.b, type_, operands, instruction.opcode if name.isdecimal() else name)
 
     def _operand(self, tensor: Tensor) -> Value:
         inner = self.plan.groups.inner(tensor)

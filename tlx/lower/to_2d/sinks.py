@@ -100,7 +100,7 @@ def _obstacle(plan: Plan, sink: Sink) -> str | None:
         writer = plan.aliases.clobbered(Range.of(view), here, plan.positions[id(sink.store)])
         if writer is not None:
             return f"'{shortened(writer)}' may change an operand before the result is stored"
-        in_place = reading.pointwise and view.is_pointwise(sink.target) and not sink.fills
+        in_place = reading.allows(sink.target) and not sink.fills
         if not in_place and not plan.aliases.disjoint(Range.of(view), target):
             return f"{sink.target.place.pointer} may alias {view.place.pointer}"
     return None
