@@ -28,11 +28,12 @@ Where the source repeats, because its stride is 0 along some dimensions, rows, c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I1, I8, I64, VOID, Type, bytes_of
-from tlx.ir.values import ConstInt, Value, zero
+from tlx.ir.values import ConstFloat, ConstInt, Value, zero
 from tlx.lower.to_2d.leaves import leaf_vector, scalar_vector, store_vector
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, nest
 from tlx.lower.to_2d.planes import longest, ordered, plane, without
@@ -69,7 +70,7 @@ def copy(b: TensorBuilder, source: View, target: View) -> None:
 def part(b: TensorBuilder, view: View, dims: Sequence[tuple[int, int]], offset: int = 0) -> View:
     """Other dimensions (extent, stride) over the memory of a view, from an element on."""
     extents, steps = tuple(d[0] for d in dims), tuple(d[1] for d in dims)
-    place = Place(b.gep(view.element, view.place.pointer, offset)) if offset else view.place
+    place = Place(b.gep(view.element, view.place.pointer, offset, "part")) if offset else view.place
     return View(place, view.element, extents, extents, steps, tuple(range(len(dims))))
 
 
@@ -105,7 +106,7 @@ def fill_zero(b: TensorBuilder, target: View) -> None:
 def fill(b: TensorBuilder, scalar: Value, target: View) -> None:
     """Set the data of a view to a number."""
     element, pointer = target.element, target.place.pointer
-    if scalar == zero(element):
+    if _is_zero(scalar):
         fill_zero(b, target)
         return
     rows, cols, rest = plane(ordered([(d.extent, (d.stride,)) for d in target.dims]))
@@ -116,6 +117,13 @@ def fill(b: TensorBuilder, scalar: Value, target: View) -> None:
         else:
             vector = scalar_vector(b, scalar, rows[0], cols[0])
             store_vector(b, vector, address, element, rows[0], cols[0], _stride(rows, 0))
+
+
+def _is_zero(scalar: Value) -> bool:
+    """Whether all bits of a number are zero; those of -0.0 are not."""
+    if isinstance(scalar, ConstFloat):
+        return scalar.value == 0 and math.copysign(1, scalar.value) > 0
+    return isinstance(scalar, ConstInt) and scalar.value == 0
 
 
 def _stride(walk: Walk, operand: int) -> int:

@@ -110,7 +110,7 @@ def reduce_leaves(
         start, destination = source.at(b, starts[0], "from"), target.at(b, starts[1], "to")
         total: Value | None = None
         for offset in (sum(chosen) for chosen in itertools.product(*offsets)):
-            at = start.at(b, offset).pointer
+            at = start.at(b, offset, "next").pointer
             vector = _widened(b, leaf_vector(b, at, source.element, rows[0], cols[0], down[0], right[0]))
             total = vector if total is None else combine(b, kind, total, vector)
         assert total is not None

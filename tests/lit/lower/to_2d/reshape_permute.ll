@@ -1,0 +1,78 @@
+; Permutations with reshapes: copies into the result, seen with the permuted extents.
+; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
+
+; Interleaved rows come apart: 8 x 16 x 2 -> 8 x 2 x 16 -> 16 x 16.
+; CHECK-LABEL: define void @rows(ptr %x, ptr noalias %c) {
+; CHECK-NEXT:    br label %i.loop
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.loop:
+; CHECK-NEXT:    %i = phi i64 [ 0, %0 ], [ %i.next, %i.loop ]
+; CHECK-NEXT:    %i.offset = mul i64 %i, 32
+; CHECK-NEXT:    %i.offset.1 = mul i64 %i, 32
+; CHECK-NEXT:    %from = getelementptr inbounds bfloat, ptr %x, i64 %i.offset
+; CHECK-NEXT:    %to = getelementptr inbounds bfloat, ptr %c, i64 %i.offset.1
+; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %from, <2 x i32> <i32 16, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 2>)
+; CHECK-NEXT:    %transpose = call <32 x bfloat> @llvm.tensor.transpose.v32bf16.v2i32(token %rows, <2 x i32> <i32 1, i32 0>)
+; CHECK-NEXT:    %columns = call token @llvm.tensor.typeinfo.v32bf16.v2i32(<32 x bfloat> %transpose, <2 x i32> <i32 2, i32 16>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %to, token %columns, <2 x i32> <i32 0, i32 16>)
+; CHECK-NEXT:    %i.next = add i64 %i, 1
+; CHECK-NEXT:    %t.1 = icmp slt i64 %i.next, 8
+; CHECK-NEXT:    br i1 %t.1, label %i.loop, label %i.end
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.end:
+; CHECK-NEXT:    ret void
+; CHECK-NEXT:  }
+define void @rows(ptr %x, ptr noalias %c) {
+  %t = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <3 x i32> <i32 8, i32 16, i32 2>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+  %v = call <256 x bfloat> @llvm.tensor.reshape.permute(token %t, <3 x i32> <i32 0, i32 2, i32 1>, <2 x i32> <i32 16, i32 16>)
+  store <256 x bfloat> %v, ptr %c
+  ret void
+}
+
+; Rows of the destination are 20 elements apart: it can be seen as 8 x 2 x 16 as well.
+; CHECK-LABEL: define void @pitches(ptr %x, ptr noalias %c) {
+; CHECK-NEXT:    br label %i.loop
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.loop:
+; CHECK-NEXT:    %i = phi i64 [ 0, %0 ], [ %i.next, %i.loop ]
+; CHECK-NEXT:    %i.offset = mul i64 %i, 32
+; CHECK-NEXT:    %i.offset.1 = mul i64 %i, 40
+; CHECK-NEXT:    %from = getelementptr inbounds bfloat, ptr %x, i64 %i.offset
+; CHECK-NEXT:    %to = getelementptr inbounds bfloat, ptr %c, i64 %i.offset.1
+; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %from, <2 x i32> <i32 16, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 2>)
+; CHECK-NEXT:    %transpose = call <32 x bfloat> @llvm.tensor.transpose.v32bf16.v2i32(token %rows, <2 x i32> <i32 1, i32 0>)
+; CHECK-NEXT:    %columns = call token @llvm.tensor.typeinfo.v32bf16.v2i32(<32 x bfloat> %transpose, <2 x i32> <i32 2, i32 16>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %to, token %columns, <2 x i32> <i32 0, i32 20>)
+; CHECK-NEXT:    %i.next = add i64 %i, 1
+; CHECK-NEXT:    %t.1 = icmp slt i64 %i.next, 8
+; CHECK-NEXT:    br i1 %t.1, label %i.loop, label %i.end
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.end:
+; CHECK-NEXT:    ret void
+; CHECK-NEXT:  }
+define void @pitches(ptr %x, ptr noalias %c) {
+  %t = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <3 x i32> <i32 8, i32 16, i32 2>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+  %v = call <256 x bfloat> @llvm.tensor.reshape.permute(token %t, <3 x i32> <i32 0, i32 2, i32 1>, <2 x i32> <i32 16, i32 16>)
+  %r = call token @llvm.tensor.typeinfo(<256 x bfloat> %v, <2 x i32> <i32 16, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %r, <2 x i32> <i32 0, i32 20>)
+  ret void
+}
+
+; Neither side can be seen as the other: through a dense place.
+; CHECK-LABEL: define void @through(ptr %x, ptr noalias %c) {
+; CHECK-NEXT:    %x.buf = alloca [24 x float], align 64
+; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %x, <2 x i32> <i32 4, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 9>)
+; CHECK-NEXT:    %transpose = call <24 x float> @llvm.tensor.transpose.v24f32.v2i32(token %rows, <2 x i32> <i32 1, i32 0>)
+; CHECK-NEXT:    %columns = call token @llvm.tensor.typeinfo.v24f32.v2i32(<24 x float> %transpose, <2 x i32> <i32 6, i32 4>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %x.buf, token %columns, <2 x i32> <i32 0, i32 4>)
+; CHECK-NEXT:    %rows.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %x.buf, <2 x i32> <i32 3, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 8>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %c, token %rows.1, <2 x i32> <i32 0, i32 11>)
+; CHECK-NEXT:    ret void
+; CHECK-NEXT:  }
+define void @through(ptr %x, ptr noalias %c) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 4, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> <i32 0, i32 9>)
+  %v = call <24 x float> @llvm.tensor.reshape.permute(token %t, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 3, i32 8>)
+  %r = call token @llvm.tensor.typeinfo(<24 x float> %v, <2 x i32> <i32 3, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %r, <2 x i32> <i32 0, i32 11>)
+  ret void
+}
