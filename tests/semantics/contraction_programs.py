@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +19,9 @@ from tlx.numpy_types import Array
 from tlx.types import TensorType
 
 ELEMENTS: Final = tuple(WIDER)
-MOST_ELEMENTS: Final = 4000
+SMALL: Final[tuple[int, ...]] = (1, 2, 3, 4, 5, 7)
+LARGE: Final[tuple[int, ...]] = (1, 2, 8, 17, 32, 50)
+MOST_PRODUCTS: Final[dict[tuple[int, ...], int]] = {SMALL: 8_000, LARGE: 4_000_000}
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,20 @@ class Program:
     counts: tuple[int, int, int]
     terms: int
     seed: int
+
+    @property
+    def typed(self) -> str:
+        """The same program with typed pointers."""
+        text = self.text.replace("ptr %c, align", "ptr %v, align")
+        vector = re.search(r"store (<\d+ x \w+>) ", text)
+        if vector is not None:
+            cast = f"%v = bitcast {self.elements[2]}* %c to {vector[1]}*\n  store "
+            text = text.replace("store ", cast, 1).replace("ptr %v", f"{vector[1]}* %v")
+        for name, element in zip("abc", self.elements, strict=True):
+            text = text.replace(f"ptr noalias %{name}", f"{element}* noalias %{name}").replace(
+                f"ptr elementtype({element}) %{name}", f"{element}* elementtype({element}) %{name}"
+            )
+        return text.replace("ptr %c", f"{self.elements[2]}* %c")
 
     def inputs(self) -> list[Array]:
         """Memory for a call; integers are large, so that sums wrap."""
@@ -108,19 +125,24 @@ class Writer:
         self.lines.append(f"call void @llvm.tensor.store(ptr %c, token %c.t, {ints(pitches)})")
 
 
-def contraction(seed: int) -> Program:
-    """A contraction of two tensors over some of their dimensions, the form with batch among them."""
+def contraction(seed: int, sizes: tuple[int, ...] = SMALL) -> Program:
+    """A contraction of two tensors over some of their dimensions, the form with batch among them.
+
+    Args:
+        seed: Of all choices.
+        sizes: SMALL or LARGE: extents to choose from.
+    """
     writer = Writer(seed)
     choose = writer.random
     batches, pairs = choose.choice([0, 0, 1, 2]), choose.choice([0, 1, 1, 2, 3])
     free = [choose.choice([0, 1, 1, 2]), choose.choice([0, 1, 1, 2])]
     if batches + pairs == 0 or pairs + batches + max(free) > 5:
-        return contraction(seed + 100_000)
+        return contraction(seed + 100_000, sizes)
     kinds = [[f"b{i}" for i in range(batches)] + [f"k{i}" for i in range(pairs)] for _ in free]
     for kind, count, name in zip(kinds, free, "mn", strict=True):
         kind += [f"{name}{i}" for i in range(count)]
         choose.shuffle(kind)
-    extents = {dim: choose.choice([1, 2, 3, 4, 5, 7]) for kind in kinds for dim in kind}
+    extents = {dim: choose.choice(sizes) for kind in kinds for dim in kind}
     elements = writer.types()
     for name, element, kind in zip("ab", elements, kinds, strict=False):
         writer.operand(name, element, [extents[dim] for dim in kind])
@@ -131,14 +153,19 @@ def contraction(seed: int) -> Program:
     left = [extents[dim] for dim in (f"b{i}" for i in range(batches))]
     for kind, axes, batch in zip(kinds, dims, together, strict=True):
         left += [extents[kind[d]] for d in free_axes(len(kind), axes, batch)]
-    if math.prod(extents.values()) > 2 * MOST_ELEMENTS or (batches and not pairs):
-        return contraction(seed + 100_000)
+    if math.prod(extents.values()) > MOST_PRODUCTS[sizes] or (batches and not pairs):
+        return contraction(seed + 100_000, sizes)
     lists = [*dims, *together] if batches else dims
     return _finished(writer, "contract", lists, elements, left or [1], math.prod(extents[dim] for dim in order))
 
 
-def convolution(seed: int) -> Program:
-    """A convolution of any rank, with groups, strides and holes."""
+def convolution(seed: int, sizes: tuple[int, ...] = SMALL) -> Program:
+    """A convolution of any rank, with groups, strides and holes.
+
+    Args:
+        seed: Of all choices.
+        sizes: SMALL or LARGE: numbers of channels and filters, and how far the kernel moves.
+    """
     writer = Writer(seed)
     choose = writer.random
     spatial = choose.choice([1, 2, 2, 2, 3])
@@ -146,16 +173,16 @@ def convolution(seed: int) -> Program:
     kernel = [choose.choice([1, 1, 2, 3]) for _ in range(spatial)]
     vectors = [[choose.choice(numbers) for _ in range(spatial)] for numbers in ([1, 1, 2, 3], [0, 0, 0, 1], [0, 0, 1])]
     strides, input_holes, kernel_holes = vectors
-    sizes = [_input_extent(choose, *numbers) for numbers in zip(kernel, input_holes, kernel_holes, strict=True)]
+    inputs = [_input_extent(choose, *numbers, sizes) for numbers in zip(kernel, input_holes, kernel_holes, strict=True)]
     result = [
         (dilated(i, h + 1) - dilated(k, d + 1)) // s + 1
-        for i, k, s, h, d in zip(sizes, kernel, strides, input_holes, kernel_holes, strict=True)
+        for i, k, s, h, d in zip(inputs, kernel, strides, input_holes, kernel_holes, strict=True)
     ]
-    groups, inner, filters = choose.choice([1, 1, 1, 2, 3]), choose.choice([1, 2, 3]), choose.choice([1, 2, 3])
+    groups, inner, filters = choose.choice([1, 1, 1, 2, 3]), choose.choice(sizes[:-1]), choose.choice(sizes[:-1])
     images = choose.choice([1, 1, 2])
     elements = writer.types()
     x, w = ([], []) if plain else ([images, groups * inner], [groups * filters, inner])
-    writer.operand("a", elements[0], [*x, *sizes])
+    writer.operand("a", elements[0], [*x, *inputs])
     writer.operand("b", elements[1], [*w, *kernel])
     if not plain and choose.random() < 0.5:
         vectors = [[1, 1, *numbers] for numbers in vectors]
@@ -163,13 +190,17 @@ def convolution(seed: int) -> Program:
         vectors = []
     extents = result if plain else [images, groups * filters, *result]
     terms = math.prod(kernel) * (1 if plain else inner)
+    if math.prod(extents) * terms > MOST_PRODUCTS[sizes] * 4:
+        return convolution(seed + 100_000, sizes)
     return _finished(writer, "convolution", vectors, elements, extents, terms)
 
 
-def _input_extent(choose: random.Random, kernel: int, input_holes: int, kernel_holes: int) -> int:
+def _input_extent(
+    choose: random.Random, kernel: int, input_holes: int, kernel_holes: int, sizes: tuple[int, ...]
+) -> int:
     """An extent that the kernel fits into, with some room."""
     least = -(-(dilated(kernel, kernel_holes + 1) - 1) // (input_holes + 1)) + 1
-    return least + choose.choice([0, 1, 2, 3, 5])
+    return least + choose.choice([0, *sizes])
 
 
 def _finished(

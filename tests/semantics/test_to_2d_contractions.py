@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.semantics.contraction_programs import Program, contraction, convolution
+from tests.semantics.contraction_programs import LARGE, SMALL, Program, contraction, convolution
 from tests.semantics.to_2d_contract import check_contract, poisoned
 from tlx.evaluate import Machine
 from tlx.ir.canonical import canonicalise
@@ -26,16 +26,18 @@ from tlx.numpy_types import Array
 from tlx.pipeline import lower
 from tlx.target import find
 
+Generate = Callable[..., Program]
+
 EACH = 40
 """Programs of each part."""
 GENERATORS = [contraction, convolution]
 EPSILON = {HALF: 2.0**-10, BFLOAT: 2.0**-7}
 
 
-def stage1(program: Program, target: str = "generic") -> Module:
-    module = parse(program.text)
+def stage1(text: str) -> Module:
+    module = parse(text)
     canonicalise(module)
-    to_2d(module, Context(find(target)))
+    to_2d(module, Context(find("generic")))
     return module
 
 
@@ -53,16 +55,16 @@ def assert_same(program: Program, expected: Array, got: Array) -> None:
         return
     one, other = expected.astype(np.float64), got.astype(np.float64)
     exact = EPSILON.get(element, 2.0**-23)
-    np.testing.assert_allclose(other, one, rtol=2 * exact, atol=1e-5 * program.terms)
+    np.testing.assert_allclose(other, one, rtol=2 * exact, atol=1e-6 * program.terms)
 
 
 @pytest.mark.parametrize("part", range(3))
 @pytest.mark.parametrize("generate", GENERATORS)
-def test_stage_1_means_the_same(generate: Callable[[int], Program], part: int) -> None:
+def test_stage_1_means_the_same(generate: Generate, part: int) -> None:
     for seed in range(part * EACH, (part + 1) * EACH):
         program = generate(seed)
         expected = evaluated(program, parse(program.text))
-        module = stage1(program)
+        module = stage1(program.text if seed % 3 else program.typed)
         check_contract(module)
         check_module(module, "to-2d")
         got = evaluated(program, module)
@@ -72,9 +74,7 @@ def test_stage_1_means_the_same(generate: Callable[[int], Program], part: int) -
 
 @pytest.mark.parametrize("part", range(3))
 @pytest.mark.parametrize("generate", GENERATORS)
-def test_every_choice_means_the_same(
-    generate: Callable[[int], Program], part: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which dimensions become matrices, what is copied, and whether the input is split are a matter of cost only."""
     seen: list[Blocking] = []
 
@@ -92,7 +92,7 @@ def test_every_choice_means_the_same(
     for seed in range(3000 + part * EACH, 3000 + (part + 1) * EACH):
         program = generate(seed)
         expected = evaluated(program, parse(program.text))
-        module = stage1(program)
+        module = stage1(program.text)
         check_contract(module)
         got = evaluated(program, module)
         assert_same(program, expected, got)
@@ -103,12 +103,12 @@ def test_every_choice_means_the_same(
 
 @pytest.mark.parametrize("target", ["generic", "avx512"])
 @pytest.mark.parametrize("generate", GENERATORS)
-def test_machine_code_computes_the_same(generate: Callable[[int], Program], target: str) -> None:
+def test_machine_code_computes_the_same(generate: Generate, target: str) -> None:
     lacking = missing(find(target), cpu_flags())
     if lacking:
         pytest.skip(f"this processor has no {', '.join(lacking)}")
-    for seed in range(1000, 1012):
-        program = generate(seed)
+    for seed in range(1000, 1024):
+        program = generate(seed, SMALL if seed % 2 else LARGE)
         expected = evaluated(program, parse(program.text))
         arguments = program.inputs()
         tlx.compile(program.text, target=target)(*arguments)
@@ -116,8 +116,8 @@ def test_machine_code_computes_the_same(generate: Callable[[int], Program], targ
 
 
 @pytest.mark.parametrize("generate", GENERATORS)
-def test_all_stages_on_amx_mean_the_same(generate: Callable[[int], Program]) -> None:
-    for seed in range(2000, 2006):
+def test_all_stages_on_amx_mean_the_same(generate: Generate) -> None:
+    for seed in range(2000, 2010):
         program = generate(seed)
         expected = evaluated(program, parse(program.text))
         assert_same(program, expected, evaluated(program, lower(parse(program.text), "amx")))
