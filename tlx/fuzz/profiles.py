@@ -107,6 +107,7 @@ PROFILES: Final = {
     "moves": Profile((*_SMALL, *_LARGE), 0, 400_000, FAMILIES, ("transpose", "transpose", "copy")),
     "any": Profile(_EXTENTS, 60_000, 3_000, FAMILIES, ("dataflow",), functions=3),
     "any-large": Profile(_LARGE, 4_000_000, 300_000, FAMILIES, ("dataflow",), functions=2),
+    "any-tiles": Profile(_TILES, 400_000, 20_000, TILED, ("dataflow", "product"), unit=4, functions=2),
     "tiles": Profile(_TILES, 600_000, 40_000, TILED, _PRODUCTS, unit=4),
     "tiles-any": Profile(_TILES, 2_000_000, 80_000, TILED, _PRODUCTS),
     "tiles-large": Profile((*_LARGE, *_TILES, 4096, 4097), 60_000_000, 2_000_000, TILED, _PRODUCTS, functions=3),

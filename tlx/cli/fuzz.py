@@ -1,0 +1,82 @@
+"""`tlx fuzz`: random programs, and random damage to them, in search of mistakes of TLX."""
+
+from __future__ import annotations
+
+import click
+
+from tlx.diagnostics import UsageError
+
+
+@click.command(
+    "fuzz",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: tlx fuzz --count 1000 --targets avx2,amx --ops matmul,reduce,fadd --keep failures",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Seed of the first program; 0.")
+@click.option("--count", type=click.IntRange(1), default=100, metavar="N", help="Programs to make; 100.")
+@click.option("--targets", default="native", metavar="A,B", help="Targets to lower for, or none; native.")
+@click.option("--ops", default="", metavar="A,B", help="Operations that programs are made of: names, -names, groups.")
+@click.option("--profile", default="", metavar="NAME", help="Kind of programs; a mixture.")
+@click.option("--keep", default="tlx-fuzz", metavar="DIR", help="Where failing programs are written to; tlx-fuzz.")
+@click.option("--time", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="Begin no program after that.")
+@click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Processes; 1.")
+@click.option("--shrink", type=click.IntRange(0), default=300, metavar="N", help="Tries to simplify a failure; 300.")
+@click.option("--replay", metavar="FILE", help="Check the program of a failure's file again, and nothing else.")
+@click.option("--malformed", is_flag=True, help="Damage texts and bitcode: errors must be clean, and quick.")
+@click.pass_context
+def fuzz(
+    ctx: click.Context,
+    seed: int,
+    count: int,
+    targets: str,
+    ops: str,
+    profile: str,
+    keep: str,
+    seconds: float | None,
+    jobs: int,
+    shrink: int,
+    replay: str | None,
+    malformed: bool,
+) -> None:
+    """Check random programs: evaluated, lowered, evaluated after each stage, and run, all must agree.
+
+    The same seed makes the same programs. A failing one is simplified and written to a file; the exit status is 1 then.
+    What the lowering refuses is counted with the reason, and is no failure.
+    """
+    from pathlib import Path
+
+    from tlx.fuzz import command
+    from tlx.fuzz.operations import named
+
+    if replay is not None:
+        from tlx import files
+
+        right = command.replay(replay, files.read_ir(replay), click.echo)
+    elif malformed:
+        from tlx.fuzz.malformed import fuzz_malformed
+
+        right = fuzz_malformed(seed, count, jobs, Path(keep), seconds, click.echo)
+    else:
+        plan = command.Plan(
+            seed, count, _targets(targets), Path(keep), _profile(profile), named(ops), jobs, seconds, shrink
+        )
+        right = command.fuzz(plan, click.echo)
+    if not right:
+        ctx.exit(1)
+
+
+def _targets(text: str) -> tuple[str, ...]:
+    from tlx.native import native_target
+    from tlx.target import find
+
+    names = [name for name in text.split(",") if name and name != "none"]
+    found = [native_target().name if name == "native" else find(name).name for name in names]
+    return tuple(dict.fromkeys(found))
+
+
+def _profile(name: str) -> str:
+    from tlx.fuzz.profiles import PROFILES
+
+    if name and name not in PROFILES:
+        raise UsageError(f"unknown profile '{name}' in --profile; known are {', '.join(PROFILES)}")
+    return name

@@ -1,0 +1,95 @@
+"""What `tlx fuzz` does: which programs are checked on which targets, and what is said about them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from tlx.fuzz.campaign import Outcome, Worker, check_all
+from tlx.fuzz.check import Check
+from tlx.fuzz.report import Report, request_of
+from tlx.fuzz.shrink import shrink
+from tlx.fuzz.worker import Request
+from tlx.native import cpu_flags, missing
+from tlx.target import find
+
+MIXED: Final = ("any", "small", "any", "any", "loops", "any", "any", "moves", "any", "any-large")
+_EMULATED: Final = ("any-tiles", "tiles", "any-tiles")
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which programs are checked, and how.
+
+    Attributes:
+        seed: The first program's; the others follow.
+        count: How many programs.
+        targets: On which targets each is checked; none to evaluate the programs only.
+        profile: What they contain; empty for a mixture.
+        operations: Names of the operations they are made of; empty for all.
+        jobs: Processes.
+        seconds: After which no more programs are begun; None for no limit.
+        trials: Programs that may be tried to make a failing one smaller.
+        keep: Where failing programs are written to.
+    """
+
+    seed: int
+    count: int
+    targets: tuple[str, ...]
+    keep: Path
+    profile: str = ""
+    operations: tuple[str, ...] = ()
+    jobs: int = 1
+    seconds: float | None = None
+    trials: int = 300
+
+    def requests(self) -> Iterator[Request]:
+        """The programs on the targets."""
+        for seed in range(self.seed, self.seed + self.count):
+            for target in self.targets or ("",):
+                check = check_on(target, seed)
+                mixture: Sequence[str] = _EMULATED if check.emulate else MIXED
+                yield Request(self.profile or mixture[seed % len(mixture)], seed, check, self.operations)
+
+
+def check_on(target: str, variant: int) -> Check:
+    """How programs are checked on a target on this machine: without its features, its code is evaluated only."""
+    lacking = missing(find(target), cpu_flags()) if target else []
+    emulate = bool(lacking) and find(target).matrix is not None
+    return Check(target, emulate, run=bool(target) and (emulate or not lacking), variant=variant)
+
+
+def fuzz(plan: Plan, say: Say) -> bool:
+    """Check programs; whether all are right."""
+    report = Report(plan.keep)
+    begun = time.monotonic()
+
+    def note(outcome: Outcome, worker: Worker) -> bool:
+        if report.note(outcome):
+            smallest = shrink(outcome, worker.check, plan.trials)
+            path = report.write(outcome, smallest)
+            say(f"{path}: {smallest.kind} {smallest.stage}: {smallest.message}")
+        return plan.seconds is None or time.monotonic() - begun < plan.seconds
+
+    check_all(plan.requests(), plan.jobs, note)
+    for line in report.summary(time.monotonic() - begun):
+        say(line)
+    return not report.failed
+
+
+def replay(path: str, text: str, say: Say) -> bool:
+    """Check the program in the file of a failure once more; whether it is right."""
+    request = request_of(text, path)
+    if not text.endswith(request.program().text):
+        say(f"{path}: note: this version of TLX makes another program of the request; it is that which is checked")
+    worker = Worker()
+    try:
+        outcome = worker.check(replace(request))
+    finally:
+        worker.close()
+    say(f"{path}: {outcome.kind} {outcome.stage}: {outcome.message}".rstrip(": "))
+    return not outcome.is_failure
