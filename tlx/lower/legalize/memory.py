@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tlx.ir.builder import Builder
-from tlx.ir.types import I1, Type, VectorType, bits_of
+from tlx.ir.types import I1, I8, Type, VectorType, bits_of
 from tlx.ir.values import ConstInt, Value, const_vector, zero
 from tlx.lower.legalize.registers import Registers, storage, widths
 from tlx.lower.legalize.shuffles import filled
@@ -21,14 +21,14 @@ def load_tile(
     rows, cols = type_.shape[0], type_.count // type_.shape[0]
     data_rows, data_cols = _data(type_)
     stride = type_.strides(pitches)[0]
-    kept = storage(type_.element)
+    kept = in_memory(type_.element)
     regs: list[tuple[Value, ...]] = []
     for row in range(rows):
         line: list[Value] = []
         for j, width in enumerate(widths(cols, lanes)):
             present = min(width, max(0, data_cols - j * lanes)) if row < data_rows else 0
             address = b.gep(kept, pointer, row * stride + j * lanes) if present else pointer
-            line.append(load_part(b, target, address, kept, width, present))
+            line.append(_from_memory(b, load_part(b, target, address, kept, width, present), type_.element))
         regs.append(tuple(line))
     return Registers(type_.element, rows, cols, lanes, tuple(regs))
 
@@ -39,12 +39,25 @@ def store_tile(
     """Store a tile; padding is not written."""
     data_rows, data_cols = _data(type_)
     stride = type_.strides(pitches)[0]
-    kept = storage(type_.element)
+    kept = in_memory(type_.element)
     for row in range(data_rows):
-        for j, register in enumerate(tile.regs[row]):
+        for j, register in enumerate(_to_memory(b, r, type_.element) for r in tile.regs[row]):
             present = min(_lanes_of(register), data_cols - j * tile.lanes)
             if present > 0:
                 store_part(b, target, b.gep(kept, pointer, row * stride + j * tile.lanes), register, present)
+
+
+def in_memory(element: Type) -> Type:
+    """The type that an element of a register has in memory: i1 is a byte."""
+    return I8 if element == I1 else storage(element)
+
+
+def _from_memory(b: Builder, register: Value, element: Type) -> Value:
+    return b.cast("trunc", register, VectorType(_lanes_of(register), I1)) if element == I1 else register
+
+
+def _to_memory(b: Builder, register: Value, element: Type) -> Value:
+    return b.cast("zext", register, VectorType(_lanes_of(register), I8)) if element == I1 else register
 
 
 def load_part(b: Builder, target: Target, address: Value, element: Type, width: int, present: int) -> Value:
@@ -55,6 +68,8 @@ def load_part(b: Builder, target: Target, address: Value, element: Type, width: 
         return zero(type_)
     if present == width:
         return b.load(type_, address, align)
+    if present == 1:
+        return b.insert_element(zero(type_), b.load(element, address, align), 0)
     if present & (present - 1) and bits_of(element) in target.masked_bits:
         return b.masked_load(type_, address, align, _mask(width, present))
     part = b.load(VectorType(present, element), address, align)
@@ -68,6 +83,9 @@ def store_part(b: Builder, target: Target, address: Value, register: Value, pres
     align = bits_of(element) // 8
     if present < width and present & (present - 1) and bits_of(element) in target.masked_bits:
         b.masked_store(register, address, align, _mask(width, present))
+        return
+    if present == 1 < width:
+        b.store(b.extract_element(register, 0), address, align)
         return
     b.store(b.shuffle(register, None, range(present)), address, align)
 

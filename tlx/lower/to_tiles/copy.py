@@ -25,7 +25,7 @@ def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
     element = copy.source.element
     function = new_kernel(module, target, copy.kernel_name, [("to", element, ""), ("from", element, "")])
     b = TensorBuilder(module, function)
-    lanes = max(1, target.vector_bytes * 8 // bits_of(element))
+    lanes = max(1, target.vector_bytes * 8 // max(8, bits_of(element)))
     to, source = copy.destination, copy.source
     extents = (to.rows, to.cols) if to.is_row_major else (to.cols, to.rows)
     to_stride = to.row_stride if to.is_row_major else to.col_stride

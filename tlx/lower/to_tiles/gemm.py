@@ -8,11 +8,12 @@ for columns in panels of B, nc at a time          jc
       for each panel, for each row tile           jr, ir   (matrix unit: ir, jr)
         acc = 0 | Acc | C                         (+ correction of the xor trick)
         for k: acc += A[tile, k] @ B[k, panel]
-        C[tile, panel] = acc
+        C[tile, panel] = f(acc)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tlx.ir.module import Function, Module
@@ -20,13 +21,16 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, Type, VectorType
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_tiles.blocks import Range, column_ranges, k_passes, row_ranges
+from tlx.lower.to_tiles.epilogue import Epilogue, needs_scratch
+from tlx.lower.to_tiles.evaluate import Place, address_of, store_vector
+from tlx.lower.to_tiles.map import expression_parameters, may_be_leaf
 from tlx.lower.to_tiles.pack import Packing, column_sums, load_vnni, pack_a_tile, pack_b_panel, row_sums
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.tiles import convert, new_kernel, tile
 from tlx.lower.to_tiles.view import View
-from tlx.target import Target
+from tlx.target import Sign, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +56,34 @@ class _Block:
 
 
 def gemm_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target) -> Function:
-    """Add the kernel for a product to the module: a function of pointers to C, A, B and, if it has one, Acc."""
+    """Add the kernel for a product to the module.
+
+    It is a function of pointers to C, A, B and, if it has one, Acc, then of the epilogue's leaves and scalars.
+    """
     parameters: list[tuple[str, Type, str]] = [
-        ("c", gemm.c.element, "" if gemm.acc else "noalias"),
+        ("c", gemm.c.element, "" if gemm.acc or (gemm.epilogue and may_be_leaf(gemm.epilogue, gemm.c)) else "noalias"),
         ("a", gemm.a.element, ""),
         ("b", gemm.b.element, ""),
     ]
     if gemm.acc:
         parameters.append(("acc", gemm.acc.element, ""))
-    function = new_kernel(module, target, gemm.kernel_name, parameters)
-    _Kernel(TensorBuilder(module, function), gemm, recipe).emit()
+    leaves, scalars = expression_parameters(gemm.epilogue) if gemm.epilogue else ([], [])
+    function = new_kernel(module, target, gemm.kernel_name, [*parameters, *leaves], scalars)
+    _Kernel(TensorBuilder(module, function), gemm, recipe, target).emit()
     return function
 
 
 class _Kernel:
     """Emits one kernel."""
 
-    def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe) -> None:
+    def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
         self.b = b
         self.gemm = gemm
         self.recipe = recipe
         pointers = [argument.value for argument in b.function.arguments]
         self.c, self.a, self.b_in = pointers[:3]
         self.acc = pointers[3] if gemm.acc else None
+        self.epilogue = self._epilogue(target, pointers[4 if gemm.acc else 3 :])
         step, lanes = recipe.kstep, recipe.lanes
         flip_a, flip_b = recipe.correction == "columns", recipe.correction == "rows"
         self.packing_a = Packing(gemm.a, recipe.operand_a, gemm.lhs_sign, 1, step, flip_a, lanes)
@@ -84,6 +93,24 @@ class _Kernel:
         self.panel_a: Value | None = None
         self.panel_b: Value | None = None
         self.sums: Value | None = None
+
+    def _epilogue(self, target: Target, arguments: Sequence[Value]) -> Epilogue | None:
+        gemm = self.gemm
+        if gemm.epilogue is None:
+            return None
+        count = len(expression_parameters(gemm.epilogue)[0])
+        leaves, scalars = arguments[:count], arguments[count:]
+        sign = self._sign
+        return Epilogue(
+            self.b, gemm.epilogue, leaves, scalars, self.recipe, target, gemm.result, sign, self._store_part
+        )
+
+    @property
+    def _sign(self) -> Sign:
+        return "s" if self.gemm.lhs_sign == self.gemm.rhs_sign == "s" else "u"
+
+    def _store_part(self, place: Place, value: Value) -> None:
+        store_vector(self.b, self.gemm.c, address_of(self.b, self.gemm.c, self.c, place), place, value)
 
     def emit(self) -> None:
         """The whole function body."""
@@ -110,8 +137,12 @@ class _Kernel:
         if recipe.correction != "none":
             scratch.reserve(recipe.accumulator, width if recipe.correction == "columns" else height)
             names.append("sums")
+        if self.epilogue is not None and needs_scratch(self.epilogue.expression, recipe):
+            rows, columns = max(r.size for r in self.rows), max(c.size for c in self.columns)
+            scratch.reserve(recipe.accumulator, rows * columns)
+            names.append("tile")
         for name, pointer in zip(names, scratch.allocate(self.b), strict=True):
-            setattr(self, name, pointer)
+            setattr(self if name != "tile" else self.epilogue, "scratch" if name == "tile" else name, pointer)
 
     def _panels(self, columns: Range) -> int:
         """Panels of a range that are packed at a time."""
@@ -215,8 +246,11 @@ class _Kernel:
             lhs_tile = self._load_a(block, a, k)
             rhs_tile = self._load_b(block, rhs, k)
             loop.next(b.mma(recipe.mma, acc, lhs_tile, rhs_tile, acc_type))
+        if self.epilogue is not None:
+            self.epilogue.finish(loop.results[0], block.rows, block.columns, (row, column))
+            return
         padding = (block.rows.padding, block.columns.padding)
-        out = convert(b, loop.results[0], gemm.c.element, "s" if gemm.lhs_sign == gemm.rhs_sign == "s" else "u")
+        out = convert(b, loop.results[0], gemm.c.element, self._sign)
         token = b.typeinfo(out, tile(gemm.c.element, block.rows.size, block.columns.size, padding), "c")
         b.tensor_store(self._at(gemm.c, self.c, row, column), token, (0, gemm.c.row_stride))
 

@@ -42,7 +42,7 @@ class Shape:
 def map_kernel(module: Module, problem: Map, target: Target) -> Function:
     """Add the kernel for an expression to the module: a function of the destination, leaves and scalars."""
     parameters, scalars = expression_parameters(problem.value)
-    to = ("to", problem.destination.element, "" if _may_be_leaf(problem) else "noalias")
+    to = ("to", problem.destination.element, "" if may_be_leaf(problem.value, problem.destination) else "noalias")
     function = new_kernel(module, target, problem.kernel_name, [to, *parameters], scalars)
     b = TensorBuilder(module, function)
     arguments = [argument.value for argument in function.arguments]
@@ -118,10 +118,10 @@ def tile_shape(value: Expression, target: Target) -> Shape:
     return Shape(min(value.rows, max(1, registers // across)), across * lanes, lanes)
 
 
-def _may_be_leaf(problem: Map) -> bool:
+def may_be_leaf(value: Expression, destination: View) -> bool:
     """Whether a leaf may lie where the destination does: it has the same elements at the same places."""
-    to = problem.destination.repeated()
-    views = [leaf.view for leaf in problem.value.leaves() if bits_of(leaf.element) == bits_of(to.element)]
+    to = destination.repeated()
+    views = [leaf.view for leaf in value.leaves() if bits_of(leaf.element) == bits_of(to.element)]
     return any(
         (v.rows, v.cols, v.row_stride, v.col_stride) == (to.rows, to.cols, to.row_stride, to.col_stride) for v in views
     )

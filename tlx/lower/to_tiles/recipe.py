@@ -76,7 +76,7 @@ def choose(gemm: Gemm, target: Target) -> Recipe:
 
 def accumulator_type(gemm: Gemm) -> Type:
     """The type products are added up in: at least as precise as the result's."""
-    widest = max(bits_of(v.element) for v in (gemm.a, gemm.b, gemm.c))
+    widest = max(bits_of(element) for element in (gemm.a.element, gemm.b.element, gemm.result))
     if gemm.is_float:
         return DOUBLE if widest > 32 else FLOAT
     return I64 if widest > 32 else I32
@@ -161,7 +161,7 @@ def _b_fits_unpacked(gemm: Gemm, target: Target, size: int) -> bool:
 
 def _k_block(gemm: Gemm, accumulator: Type, width: int) -> int:
     """All of K, or equal parts of at most 2048 where C holds the sums between passes exactly."""
-    if gemm.k <= _MAX_KC or gemm.c.element != accumulator:
+    if gemm.k <= _MAX_KC or gemm.c.element != accumulator or gemm.epilogue is not None:
         return gemm.k
     passes = -(-gemm.k // _MAX_KC)
     return _up(-(-gemm.k // passes), width)

@@ -140,8 +140,6 @@ def _gemm(tree: Tree, pointer: Value, out: View) -> _Found:
     floats = isinstance(scalar_of(op.instruction.type), FloatType)
     lhs, rhs = ("f", "f") if floats else PRODUCT_SIGNS[op.intrinsic.name]
     epilogue = tree.value if len(tree.value.nodes) > 1 else None
-    if epilogue is not None:
-        raise left_over(op)
     gemm = Gemm(a[1], b[1], out, acc[0][1] if acc else None, lhs, rhs, epilogue)
     return _Found(gemm, [(pointer, out), a, b, *acc, *tree.pointers], tree.scalars, tree.instructions)
 
@@ -185,6 +183,8 @@ def _remark(context: Context, gemm: Gemm, recipe: Recipe, at: Instruction) -> No
         f"{'packed ' + ' and '.join(packed) if packed else 'nothing packed'}, "
         f"blocks M {recipe.mc}, N {recipe.nc}, K {recipe.kc}"
     )
+    if gemm.epilogue is not None:
+        text += f"; epilogue: {gemm.epilogue.summary}"
     context.remarks.add("applied", "to-tiles", text, at.span)
     if context.target.matrix is not None and recipe.unit != "matrix":
         missed = f"{gemm.title}: no {context.target.name} instruction multiplies these types; vector code is used"

@@ -1,0 +1,101 @@
+"""What a product's kernel does with a register tile once its sums are complete: compute the rest of the tree, store.
+
+A short expression is computed row by row on the sums as they are in registers. A long one, and what a matrix unit
+leaves, goes through a small tile in memory, so that its code is there once and leaves the registers to it:
+
+    %row = shufflevector %sums, <r*cols ... >           store %sums, %tile
+    %y = ... %row, load x[r] ...                  or    for r, for c: %y = ... load %tile[r][c], load x[r][c] ...
+    store %y, c[r]                                                    store %y, c[r][c]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import Type
+from tlx.ir.values import Value
+from tlx.lower.to_tiles.blocks import Range, padded
+from tlx.lower.to_tiles.evaluate import Evaluator, Place, load_vector
+from tlx.lower.to_tiles.expression import Expression
+from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.tiles import convert, tile
+from tlx.lower.to_tiles.view import View
+from tlx.target import Sign, Target
+
+_MOST_IN_REGISTERS: Final = 8
+
+
+@dataclass(eq=False)
+class Epilogue:
+    """Finishes register tiles of one kernel.
+
+    Attributes:
+        b: Where to emit.
+        expression: What to compute of the product.
+        pointers, scalars: Its leaves and scalars.
+        recipe, target: How the product is computed.
+        element: Element type of the product.
+        sign: How its integers are widened to that.
+        consume: Called with each place and its result: stores it, or adds it to a reduction.
+        scratch: A tile in memory, where `needs_scratch`.
+    """
+
+    b: TensorBuilder
+    expression: Expression
+    pointers: Sequence[Value]
+    scalars: Sequence[Value]
+    recipe: Recipe
+    target: Target
+    element: Type
+    sign: Sign
+    consume: Callable[[Place, Value], None]
+    scratch: Value | None = None
+
+    def finish(self, sums: Value, rows: Range, columns: Range, place: tuple[Value, Value]) -> None:
+        """Emit the rest for the register tile of `sums` at a row and a column."""
+        if self.scratch is None:
+            self._in_registers(sums, rows, columns, place)
+        else:
+            self._through_scratch(sums, rows, columns, place)
+
+    def _in_registers(self, sums: Value, rows: Range, columns: Range, place: tuple[Value, Value]) -> None:
+        b = self.b
+        lanes = self.recipe.lanes
+        registers = columns.size // lanes
+        live = (rows.size + self.expression.live - 1) * registers
+        width = columns.size if live <= self.target.registers else lanes
+        for row in range(rows.data):
+            for piece in padded(columns.data, width, lanes):
+                for start in range(piece.start, piece.start + piece.count * piece.size, piece.size):
+                    first = row * columns.size + start
+                    part = b.shuffle(sums, None, range(first, first + piece.size), "sums")
+                    at = Place(1, piece.size, piece.padding, b.add(place[0], row), b.add(place[1], start))
+                    self._consume(at, part)
+
+    def _through_scratch(self, sums: Value, rows: Range, columns: Range, place: tuple[Value, Value]) -> None:
+        b = self.b
+        assert self.scratch is not None
+        held = self.recipe.accumulator
+        b.tensor_store(self.scratch, b.typeinfo(sums, tile(held, rows.size, columns.size), "sums"))
+        lanes = max(1, self.target.vector_bytes * 8 // self.expression.bits)
+        with b.loop(0, rows.data, name="er") as row:
+            for piece in padded(columns.data, lanes, min(lanes, columns.size)):
+                with b.loop(0, piece.count, name="ec") as loop:
+                    start = b.add(b.mul(loop.index, piece.size), piece.start)
+                    at = Place(1, piece.size, piece.padding, b.add(place[0], row.index), b.add(place[1], start))
+                    address = b.gep(held, self.scratch, b.add(b.mul(row.index, columns.size), start))
+                    view = View(held, 1, piece.size - piece.padding, 0, 1)
+                    self._consume(at, load_vector(b, view, address, at))
+
+    def _consume(self, place: Place, sums: Value) -> None:
+        product = convert(self.b, sums, self.element, self.sign)
+        evaluator = Evaluator(self.b, self.expression, self.pointers, self.scalars, lambda _place: product)
+        self.consume(place, evaluator.result(place))
+
+
+def needs_scratch(expression: Expression, recipe: Recipe) -> bool:
+    """Whether tiles go through memory."""
+    return recipe.unit == "matrix" or expression.cost > _MOST_IN_REGISTERS
