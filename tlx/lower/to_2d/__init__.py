@@ -1,14 +1,18 @@
 """Stage 1: tensors of any rank, layout and padding become loops over 2-D tensors in memory.
 
-What is left of `llvm.tensor.*` are trees of four forms, each in one block, with static shapes and pitches:
+What is left of `llvm.tensor.*` are trees, each in one block, with static shapes and pitches:
 
-    store(%c, typeinfo(matmul(load %a, load %b)))             and with umma, smma, usmma, summa and an accumulator
     store(%d, load %s)                                        2-D copy
     store(%d, typeinfo(transpose(load %s, <1, 0>), ...))      2-D copy that transposes
+    store(%c, typeinfo(expression))                           element by element
+    store(%r, typeinfo(reduce.add(typeinfo(expression), ...)))    rows or columns of an expression reduced
+
+An expression is a row-major flattened vector: a block of memory, also repeated, or a number (`leaves`); a product of two
+loaded matrices, with or without an accumulator, of which there is at most one; or ordinary instructions and `exp` and
+its kind on such vectors.
 
 Memory is the user's own where that is provably the same (`safety`), else a private buffer (`buffers`). A function is
-first planned (`plan`, `values`, `phis`), then rewritten (`rewrite`) by one rule for each operation (`matmul`, `mma`,
-`transpose`, `copies`). Functions with the attribute `"tlx-stage"="tiles"` are past this stage and are left alone.
+first planned (`plan`, `values`, `phis`), then rewritten (`rewrite`) by one rule for each operation (`rules`). Functions with the attribute `"tlx-stage"="tiles"` are past this stage and are left alone.
 """
 
 from __future__ import annotations
