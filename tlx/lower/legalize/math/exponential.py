@@ -84,24 +84,28 @@ def parameters(lanes: Lanes) -> Parameters:
 def exp(lanes: Lanes, x: Value) -> Value:
     """e^x."""
     known = parameters(lanes)
-    n, less_one = reduced_exp(lanes, lanes.at_most(lanes.at_least(x, known.lowest), known.highest))
-    return scaled(lanes, lanes.add(less_one, 1.0), n.word)
+    n, r = reduced(lanes, lanes.at_most(lanes.at_least(x, known.lowest), known.highest))
+    return scaled(lanes, lanes.add(less_one(lanes, r), 1.0), n.word)
 
 
-def exp_of_negative(lanes: Lanes, x: Value) -> Value:
-    """e^x for x <= 0."""
-    n, less_one = reduced_exp(lanes, lanes.at_least(x, parameters(lanes).lowest))
-    return scaled(lanes, lanes.add(less_one, 1.0), n.word)
-
-
-def reduced_exp(lanes: Lanes, x: Value) -> tuple[Rounded, Value]:
-    """The n and e^r - 1 of e^x = 2^n e^r; relative to e^r - 1 exact to about an ulp, however small r is."""
+def reduced(lanes: Lanes, x: Value) -> tuple[Rounded, Value]:
+    """The n and r of e^x = 2^n e^r."""
     known = parameters(lanes)
     n = nearest(lanes, x, LOG2_E)
     r = lanes.multiply_add(n.number, -known.ln2[0], x)
-    r = lanes.multiply_add(n.number, -known.ln2[1], r)
+    return n, lanes.multiply_add(n.number, -known.ln2[1], r)
+
+
+def less_one(lanes: Lanes, r: Value) -> Value:
+    """e^r - 1."""
     square = lanes.mul(r, r)
-    return n, lanes.multiply_add(square, _polynomial(lanes, r, square, known.q), r)
+    return lanes.multiply_add(square, _polynomial(lanes, r, square, parameters(lanes).q), r)
+
+
+def less_one_and_r(lanes: Lanes, r: Value) -> Value:
+    """e^r - 1 - r."""
+    square = lanes.mul(r, r)
+    return lanes.mul(square, _polynomial(lanes, r, square, parameters(lanes).q))
 
 
 def exp2(lanes: Lanes, x: Value) -> Value:

@@ -31,9 +31,9 @@ from typing import Final
 
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.lanes import Lanes
-from tlx.lower.legalize.math.pieces import nearest
+from tlx.lower.legalize.math.pieces import fast_sum, nearest
 from tlx.lower.legalize.math.polynomial import numbers
-from tlx.lower.legalize.math.reduction import Reduced, fast_sum
+from tlx.lower.legalize.math.reduction import Reduced
 
 BITS: Final = 26
 _MASK: Final = (1 << BITS) - 1

@@ -7,31 +7,77 @@ Neither is computed from the other, as the sum would cancel where the sigmoid is
 
 and with M = e^(2|x|) - 1,
 
-    tanh |x| = M / (M + 2)          M = 2^n (e^r - 1) + (2^n - 1)
+    tanh |x| = M / (M + 2)          M = (2^n - 1) + 2^n (e^r - 1)
 
 where e^r - 1 is relatively exact, so that M is, too: for n = 0 it is e^r - 1 itself, for n >= 1 the sum is at least
 0.41 and loses at most one bit.
+
+Each of E, M and the denominators is kept with its rounding error, and q = a / d of the rounded a and d is corrected by
+the errors a' and d':
+
+    (a + a') / (d + d') = q + (a' - q d') / d       to the first order
+
+where 1/d is q or 1 - q for the sigmoid, (1 - q) / 2 for tanh. Left are the roundings of the quotient and of the last
+sum, and what r lacks.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tlx.ir.values import Value
-from tlx.lower.legalize.math.exponential import exp_of_negative, reduced_exp
+from tlx.lower.legalize.math.exponential import less_one, less_one_and_r, parameters, reduced
 from tlx.lower.legalize.math.lanes import Lanes
-from tlx.lower.legalize.math.pieces import power_of_two
+from tlx.lower.legalize.math.pieces import exact_sum, fast_sum, power_of_two, scaled
+
+
+@dataclass(frozen=True, slots=True)
+class Precise:
+    """A number and what it lacks."""
+
+    high: Value
+    low: Value
 
 
 def sigmoid(lanes: Lanes, x: Value) -> Value:
     """1 / (1 + e^-x)."""
-    power = exp_of_negative(lanes, lanes.negative_magnitude(x))
-    above = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
-    return lanes.div(above, lanes.add(power, 1.0))
+    power = _exp_of_negative(lanes, lanes.negative_magnitude(x))
+    total, lost = fast_sum(lanes, 1.0, power.high)
+    below = Precise(total, lanes.add(lost, power.low))
+    is_negative = lanes.compare("olt", x, 0.0)
+    above = Precise(lanes.choose(is_negative, power.high, 1.0), lanes.choose(is_negative, power.low, 0.0))
+    quotient = lanes.div(above.high, below.high)
+    inverse = lanes.choose(is_negative, lanes.sub(1.0, quotient), quotient)
+    return _corrected(lanes, quotient, above, below, inverse)
 
 
 def tanh(lanes: Lanes, x: Value) -> Value:
     """The hyperbolic tangent; of zero, the zero itself."""
     size = lanes.at_most(lanes.magnitude(x), 10.0 if lanes.single else 20.0)
-    n, less_one = reduced_exp(lanes, lanes.add(size, size))
+    above = _exp_less_one(lanes, lanes.add(size, size))
+    total, lost = exact_sum(lanes, above.high, 2.0)
+    below = Precise(total, lanes.add(lost, above.low))
+    quotient = lanes.div(above.high, below.high)
+    inverse = lanes.multiply_add(quotient, -0.5, 0.5)
+    return lanes.with_sign_of(_corrected(lanes, quotient, above, below, inverse), x)
+
+
+def _corrected(lanes: Lanes, quotient: Value, above: Precise, below: Precise, inverse: Value) -> Value:
+    error = lanes.sub(above.low, lanes.mul(quotient, below.low))
+    return lanes.multiply_add(error, inverse, quotient)
+
+
+def _exp_of_negative(lanes: Lanes, x: Value) -> Precise:
+    """e^x for x <= 0."""
+    n, r = reduced(lanes, lanes.at_least(x, parameters(lanes).lowest))
+    high, low = fast_sum(lanes, 1.0, less_one(lanes, r))
+    return Precise(scaled(lanes, high, n.word), scaled(lanes, low, n.word))
+
+
+def _exp_less_one(lanes: Lanes, x: Value) -> Precise:
+    """e^x - 1 for 0 <= x <= 40."""
+    n, r = reduced(lanes, x)
+    fraction, lost = fast_sum(lanes, r, less_one_and_r(lanes, r))
     power = power_of_two(lanes, n.word)
-    m = lanes.multiply_add(power, less_one, lanes.sub(power, 1.0))
-    return lanes.with_sign_of(lanes.div(m, lanes.add(m, 2.0)), x)
+    high, low = fast_sum(lanes, lanes.sub(power, 1.0), lanes.mul(power, fraction))
+    return Precise(high, lanes.multiply_add(power, lost, low))

@@ -29,6 +29,7 @@ from typing import Final
 
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.lanes import Lanes
+from tlx.lower.legalize.math.pieces import fast_sum
 from tlx.lower.legalize.math.polynomial import horner, numbers
 
 
@@ -102,8 +103,7 @@ def _logarithm(lanes: Lanes, x: Value, base: Base) -> Value:
         rest = lanes.multiply_add(k, low, rest)
     large = lanes.mul(k, high) if high != 1.0 else k
     small = lanes.mul(f, base.exact) if base.exact != 1.0 else f
-    total = lanes.add(large, small)
-    lost = lanes.add(lanes.sub(large, total), small)
+    total, lost = fast_sum(lanes, large, small)
     return _with_special_values(lanes, x, lanes.add(total, lanes.add(lost, rest)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tlx.ir.values import Value
-from tlx.lower.legalize.math.lanes import Lanes
+from tlx.lower.legalize.math.lanes import Lanes, Operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +53,16 @@ def scaled(lanes: Lanes, x: Value, exponent: Value) -> Value:
 def _with_field(lanes: Lanes, field: Value) -> Value:
     """The power of two with that exponent field."""
     return lanes.from_bits(lanes.integer_op("shl", field, lanes.fraction))
+
+
+def fast_sum(lanes: Lanes, large: Operand, small: Value) -> tuple[Value, Value]:
+    """A sum and its rounding error, where the first operand is zero or no smaller than the second (Dekker)."""
+    total = lanes.add(large, small)
+    return total, lanes.add(lanes.sub(large, total), small)
+
+
+def exact_sum(lanes: Lanes, first: Value, second: Operand) -> tuple[Value, Value]:
+    """A sum and its rounding error, whichever operand is larger (Knuth)."""
+    total = lanes.add(first, second)
+    part = lanes.sub(total, first)
+    return total, lanes.add(lanes.sub(first, lanes.sub(total, part)), lanes.sub(second, part))

@@ -13,7 +13,7 @@ from typing import Final
 
 from tlx.ir.values import Value
 from tlx.lower.legalize.math.lanes import Lanes
-from tlx.lower.legalize.math.pieces import nearest
+from tlx.lower.legalize.math.pieces import exact_sum, fast_sum, nearest
 from tlx.lower.legalize.math.polynomial import numbers
 
 HUGE: Final = 2.0**20
@@ -47,8 +47,8 @@ def reduced(lanes: Lanes, x: Value) -> Reduced:
     """Reduce 0 <= x < 2^20, to about 2^-106 of the rest."""
     n = nearest(lanes, x, TWO_OVER_PI)
     high = lanes.multiply_add(n.number, -PARTS[0], x)
-    high, second = _difference(lanes, high, lanes.mul(n.number, PARTS[1]))
-    high, third = _difference(lanes, high, lanes.mul(n.number, PARTS[2]))
+    high, second = exact_sum(lanes, high, lanes.mul(n.number, -PARTS[1]))
+    high, third = exact_sum(lanes, high, lanes.mul(n.number, -PARTS[2]))
     low = lanes.multiply_add(n.number, -PARTS[3], lanes.add(second, third))
     return Reduced(n.word, *fast_sum(lanes, high, low))
 
@@ -58,16 +58,3 @@ def roughly_reduced(lanes: Lanes, x: Value) -> Reduced:
     n = nearest(lanes, x, TWO_OVER_PI)
     high = lanes.multiply_add(n.number, -TWO_PARTS[0], x)
     return Reduced(n.word, lanes.multiply_add(n.number, -TWO_PARTS[1], high), None)
-
-
-def fast_sum(lanes: Lanes, large: Value, small: Value) -> tuple[Value, Value]:
-    """A sum and its rounding error, where the second operand is no larger than the first (Dekker)."""
-    total = lanes.add(large, small)
-    return total, lanes.add(lanes.sub(large, total), small)
-
-
-def _difference(lanes: Lanes, a: Value, b: Value) -> tuple[Value, Value]:
-    """A difference and its rounding error, whichever is larger (Knuth)."""
-    total = lanes.sub(a, b)
-    part = lanes.sub(total, a)
-    return total, lanes.sub(lanes.sub(a, lanes.sub(total, part)), lanes.add(b, part))
