@@ -7,18 +7,20 @@ What is left of `llvm.tensor.*` are trees, each in one block, with static shapes
     store(%c, typeinfo(expression))                           element by element
     store(%r, typeinfo(reduce.add(typeinfo(expression), ...)))    rows or columns of an expression reduced
 
-An expression is a row-major flattened vector: a block of memory, also repeated, or a number (`leaves`); a product of two
-loaded matrices, with or without an accumulator, of which there is at most one; or ordinary instructions and `exp` and
-its kind on such vectors.
+An expression is a row-major flattened vector: a block of memory, also repeated, or a number (`leaves`); a product of
+two loaded matrices, with or without an accumulator, of which there is at most one; or ordinary instructions and `exp`
+and its kind on such vectors.
 
 Memory is the user's own where that is provably the same (`safety`), else a private buffer (`buffers`). A function is
-first planned (`plan`, `values`, `phis`), then rewritten (`rewrite`) by one rule for each operation (`rules`). Functions with the attribute `"tlx-stage"="tiles"` are past this stage and are left alone.
+first planned (`plan`, `values`, `phis`), then rewritten (`rewrite`) by one rule for each operation (`rules`). Functions
+with the attribute `"tlx-stage"="tiles"` are past this stage and are left alone.
 """
 
 from __future__ import annotations
 
 from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
+from tlx.lower.dynamic import expand
 from tlx.lower.stage import Context, is_kernel
 from tlx.lower.to_2d.normalise import normalise
 from tlx.lower.to_2d.plan import Plan
@@ -32,6 +34,7 @@ def to_2d(module: Module, context: Context) -> None:
         VerifyError: A rule of the tensor intrinsics is broken.
         LoweringError: Something is not lowered yet; no function was changed.
     """
+    expand(module, context)
     functions = [function for function in module.functions if _is_input(module, function)]
     for function in functions:
         normalise(module, function)
