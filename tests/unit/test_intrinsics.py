@@ -11,7 +11,7 @@ import pytest
 
 from tests.architecture.tree import ROOT
 from tlx import reference
-from tlx.intrinsics import INTRINSICS, Intrinsic, RuleError, lookup
+from tlx.intrinsics import INTRINSICS, Intrinsic, Kind, Operand, RuleError, lookup
 from tlx.ir.reader import parse
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I8, I16, I32, I64, Type
 from tlx.ir.verifier import verify_tensors
@@ -149,6 +149,50 @@ def test_block_rounds_up() -> None:
     tensor = TensorType(FLOAT, (4, 5), (0, 1), (1, 0))
     results = row("reshape.block").infer([tensor], ((1,), (4,)), FLOAT)
     assert [r.shape for r in results] == [(3, 2, 4), (4, 2, 4)]
+
+
+OPERATIONS = [r for r in INTRINSICS if r.result == "vector"]
+
+
+@pytest.mark.parametrize("intrinsic", OPERATIONS, ids=lambda r: r.name)
+def test_what_a_rule_accepts_has_a_meaning(intrinsic: Intrinsic) -> None:
+    """Random operands: a RuleError, or results that all have the extents of what is computed."""
+    rng = np.random.default_rng(11)
+    accepted = 0
+    for _ in range(800):
+        form = intrinsic.forms[int(rng.integers(len(intrinsic.forms)))]
+        element = (I8, I32, FLOAT)[int(rng.integers(3))]
+        rank = int(rng.integers(1, 4))
+        tensors = [random_tensor(rng, element, rank) for o in form if o.kind is Kind.TENSOR]
+        dims = [random_dims(rng, operand, rank) for operand in form if operand.kind in (Kind.DIMS, Kind.INDEX)]
+        scalars = [np.array(1, dtype_of(element)) for operand in form if operand.kind is Kind.SCALAR]
+        try:
+            results = intrinsic.infer(tensors, dims, element)
+        except RuleError:
+            continue
+        accepted += 1
+        arrays = [np.ones(tensor.extents, dtype_of(element)) for tensor in tensors]
+        computed = intrinsic.meaning(arrays, dims, scalars, dtype_of(element))
+        assert {result.extents for result in results} == {computed.shape}
+        assert computed.dtype == dtype_of(element)
+    assert accepted
+
+
+def random_tensor(rng: np.random.Generator, element: Type, rank: int) -> TensorType:
+    """A tensor whose rank is another one now and then."""
+    rank = rank if rng.random() < 0.9 else int(rng.integers(1, 4))
+    padding = tuple(int(p) for p in rng.integers(0, 2, rank))
+    shape = tuple(int(e) + p for e, p in zip(rng.integers(1, 4, rank), padding, strict=True))
+    return TensorType(element, shape, tuple(int(d) for d in rng.permutation(rank)), padding)
+
+
+def random_dims(rng: np.random.Generator, operand: Operand, rank: int) -> tuple[int, ...]:
+    if operand.kind is Kind.INDEX:
+        return (int(rng.integers(-1, rank + 1)),)
+    if rng.random() < 0.3:
+        return tuple(int(d) for d in rng.permutation(rank))
+    low = -1 if rng.random() < 0.2 else 0
+    return tuple(int(n) for n in rng.integers(low, 4, rank if rng.random() < 0.6 else int(rng.integers(1, 4))))
 
 
 # Meanings ----------------------------------------------------------------------------------------------------------

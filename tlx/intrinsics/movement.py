@@ -55,6 +55,8 @@ def _broadcast_type(tensors: Sequence[TensorType], dims: Dims, element: Type) ->
         return [tensor]
     shape, places = dims
     rank = len(shape)
+    if min(shape) < 1:
+        raise RuleError(f"out_shape {vector_text(shape)} must be at least 1 in every dimension", "out_shape")
     if len(places) != tensor.rank:
         message = f"dims {vector_text(places)} has {len(places)} entries and x has rank {tensor.rank}"
         raise RuleError(message, "dims")
