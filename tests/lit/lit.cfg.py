@@ -45,6 +45,7 @@ TOOLS: dict[str, list[str]] = {
     "clang-14": ["clang-14", "/usr/lib/llvm-14/bin/clang"],
     "clang-19": ["clang-19", "/usr/lib/llvm-19/bin/clang"],
     "llc-19": ["llc-19", "/usr/lib/llvm-19/bin/llc"],
+    "opt-14": ["opt-14", "/usr/lib/llvm-14/bin/opt"],
     "opt-19": ["opt-19", "/usr/lib/llvm-19/bin/opt"],
 }
 

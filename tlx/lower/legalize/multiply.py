@@ -12,16 +12,19 @@ before the multiply-adds that use it. Left elements are broadcast:
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.types import BFLOAT, FloatType, Type, VectorType, bits_of
-from tlx.ir.values import Value
+from tlx.ir.types import BFLOAT, FLOAT, I32, FloatType, Type, VectorType, bits_of
+from tlx.ir.values import Keyword, Value
 from tlx.lower.legalize.conversions import convert_register
 from tlx.lower.legalize.operands import Left, LoadedLeft, Right
 from tlx.lower.legalize.registers import Registers
 from tlx.lower.legalize.shuffles import resized
 from tlx.lower.signs import MMA_SIGNS
 from tlx.target import Dot, Sign, Target
+
+_SHORT: Final = 4
 
 
 def multiply(b: Builder, target: Target, name: str, acc: Registers, left: Left, right: Right, k: int) -> Registers:
@@ -132,7 +135,7 @@ def _step(
         if 0 not in known:
             known[0] = scalar(row)
         if type_.count not in known:
-            known[type_.count] = b.splat(known[0], type_.count)
+            known[type_.count] = _splat(b, known[0], type_)
         return known[type_.count]
 
     if rows <= chunks:
@@ -148,3 +151,15 @@ def _step(
             for chunk in range(chunks):
                 regs[row][chunk] = accumulate(regs[row][chunk], left(row, chunk), ys[chunk])
     return Registers(acc.element, acc.rows, acc.cols, acc.lanes, tuple(tuple(r) for r in regs))
+
+
+def _splat(b: Builder, scalar: Value, type_: VectorType) -> Value:
+    """A register with every lane `scalar`, for a product added to a register of `type_`.
+
+    LLVM 16 crashes over a splat of pairs of bfloat as operand of vdpbf16ps, unless it comes from a shorter vector; the
+    machine code is the same.
+    """
+    if type_.element != FLOAT or scalar.type != I32:
+        return b.splat(scalar, type_.count)
+    short = b.insert_element(Keyword(VectorType(_SHORT, I32), "undef"), scalar, 0)
+    return b.shuffle(short, None, [0] * type_.count)

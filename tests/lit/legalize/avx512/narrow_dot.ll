@@ -5,8 +5,8 @@
 ; CHECK-LABEL: define void @f(ptr %c, ptr %a, ptr %b) nounwind noinline "no-builtins" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" "min-legal-vector-width"="512" "prefer-vector-width"="512" {
 ; CHECK-NEXT: %[[T:.*]] = load <8 x float>, ptr %c, align 4
 ; CHECK-NEXT: %[[T_1:.*]] = load i32, ptr %a, align 2
-; CHECK-NEXT: %[[T_2:.*]] = insertelement <8 x i32> undef, i32 %[[T_1]], i32 0
-; CHECK-NEXT: %[[T_3:.*]] = shufflevector <8 x i32> %[[T_2]], <8 x i32> undef, <8 x i32> <{{(i32 0(, )?)+}}>
+; CHECK-NEXT: %[[T_2:.*]] = insertelement <4 x i32> undef, i32 %[[T_1]], i32 0
+; CHECK-NEXT: %[[T_3:.*]] = shufflevector <4 x i32> %[[T_2]], <4 x i32> undef, <8 x i32> <{{(i32 0(, )?)+}}>
 ; CHECK-NEXT: %[[T_4:.*]] = load <16 x i16>, ptr %b, align 2
 ; CHECK-NEXT: %[[T_5:.*]] = bitcast <16 x i16> %[[T_4]] to <8 x i32>
 ; CHECK-NEXT: %[[T_6:.*]] = shufflevector <8 x float> %[[T]], <8 x float> undef, <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef, i32 undef>
