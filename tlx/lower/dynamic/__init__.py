@@ -1,0 +1,63 @@
+"""Before stage 1: what has extents known only at run time becomes tensors of known extents, loops and memory.
+
+    %x = load(%a, <%m, %k>)  %y = load(%b, <%k, %n>)  %p = matmul(%x, %y)  store(%c, typeinfo(%p, <%m, %n>))
+    ->
+    call void @tlx.dynamic.smma.f32.f32.f32.rr(ptr %c, i64 %n, ptr %a, i64 %k, i64 1, ptr %b, i64 %n, i64 1, ...)
+
+A function is decided on (`decisions`), then rewritten (`rewrite`) by a rule for each operation (`rules`). What a handle
+stands for lies in memory of malloc (`heap`), one element behind the other. The work is done by helper functions
+(`helpers`), which hold loops around static tensors (`products`, `functions`) or around vectors of a register (`maps`);
+stages 2 and 3 see nothing that is dynamic.
+"""
+
+from __future__ import annotations
+
+from tlx.diagnostics import LoweringError
+from tlx.ir.dynamic import is_dynamic_vector
+from tlx.ir.module import Function, Module
+from tlx.ir.tensor_calls import is_tensor_call
+from tlx.ir.tensors import FunctionTensors, analyse
+from tlx.ir.types import I32, VectorType
+from tlx.ir.values import Local
+from tlx.lower.dynamic.helpers import Helpers
+from tlx.lower.dynamic.rewrite import Expansion
+from tlx.lower.dynamic.rules import RULES
+from tlx.lower.stage import Context
+
+
+def expand(module: Module, context: Context) -> None:
+    """Rewrite the functions that have tensors with extents known only at run time; others stay as they are.
+
+    Raises:
+        VerifyError: A rule of the tensor intrinsics is broken.
+        LoweringError: Something is not lowered yet; no function was changed.
+    """
+    found = [(f, analyse(module, f)) for f in module.functions if _may_be_dynamic(f)]
+    found = [(function, tensors) for function, tensors in found if tensors.dynamic]
+    for _, tensors in found:
+        _check(tensors)
+    helpers = Helpers(module, context)
+    for function, tensors in found:
+        Expansion(module, function, tensors, helpers).run()
+
+
+def _may_be_dynamic(function: Function) -> bool:
+    """Whether any tensor call has a handle, or a vector of numbers that is computed."""
+    for instruction in function.instructions():
+        if is_tensor_call(instruction):
+            computed = [a for a in instruction.args if isinstance(a, Local) and isinstance(a.type, VectorType)]
+            pointee = any("vscale" in text for text in instruction.arg_attributes) or "vscale" in instruction.text
+            if pointee or is_dynamic_vector(instruction.type) or any(_is_vector(a) for a in computed):
+                return True
+    return False
+
+
+def _is_vector(value: Local) -> bool:
+    return isinstance(value.type, VectorType) and value.type.element == I32
+
+
+def _check(tensors: FunctionTensors) -> None:
+    for op in tensors.dynamic.ops:
+        if op.pointer is None and op.intrinsic.name not in RULES:
+            message = f"{op.intrinsic.full_name} of extents known only at run time is not lowered yet"
+            raise LoweringError(message, op.instruction.span)

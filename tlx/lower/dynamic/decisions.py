@@ -1,0 +1,153 @@
+"""What is decided before a function is changed: which loads are copied, and which products write to where they go.
+
+A load's memory is read where it lies if nothing may change it before its last use; else it is copied when it is loaded.
+A product whose result is only stored, in the same block, runs there and needs no memory of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from tlx.ir.dominance import ControlFlow
+from tlx.ir.dynamic import DynamicOp, DynamicTensor
+from tlx.ir.fold import Folder
+from tlx.ir.module import Function, Instruction, Module
+from tlx.ir.rewriter import definitions, uses
+from tlx.ir.tensors import FunctionTensors, Tensor
+from tlx.ir.values import Local
+from tlx.lower.dynamic.entries import symbol
+from tlx.lower.to_2d.safety import Aliases, Position, Range
+
+MMA: Final = ("umma", "smma", "usmma", "summa")
+
+
+@dataclass(eq=False)
+class Decisions:
+    """The decisions for one function; everything is found out when this is made.
+
+    Attributes:
+        copied: Names of tokens whose memory is copied when they are made.
+        sinks: The store that a product writes for, by the id of the product's call.
+    """
+
+    module: Module
+    function: Function
+    tensors: FunctionTensors
+    folder: Folder
+
+    def __post_init__(self) -> None:
+        self.flow = ControlFlow(self.function)
+        self._uses = uses(self.function)
+        self._definitions = definitions(self.function)
+        self.sinks = self._find_sinks()
+        self._direct = {str(op.instruction.result) for op, _ in self.sinks.values()}
+        self._sunk_to = {id(store.instruction): op for op, store in self.sinks.values()}
+        self.copied = {name for op in self.tensors.dynamic.ops for name in self._copied_for(op)}
+
+    def sink(self, op: DynamicOp) -> DynamicOp | None:
+        """The store that an operation runs at."""
+        found = self.sinks.get(id(op.instruction))
+        return found[1] if found is not None else None
+
+    def sunk(self, store: DynamicOp) -> DynamicOp | None:
+        """The operation that runs at a store."""
+        return self._sunk_to.get(id(store.instruction))
+
+    def is_direct(self, token: DynamicTensor) -> bool:
+        """Whether a token only leads from a product to the store that the product runs at."""
+        return isinstance(token.source, Local) and token.source.name in self._direct
+
+    @cached_property
+    def positions(self) -> dict[int, Position]:
+        """Where each instruction stands, by its id."""
+        return {
+            id(instruction): (block.name, index)
+            for block in self.function.blocks
+            for index, instruction in enumerate(block.instructions)
+        }
+
+    @cached_property
+    def _aliases(self) -> Aliases:
+        return Aliases(self.module, self.function, self.flow)
+
+    # Copies ----------------------------------------------------------------------------------------------------
+
+    def _copied_for(self, op: DynamicOp) -> list[str]:
+        """The tokens that an operation needs copies of."""
+        sink = self.sink(op)
+        position = self.positions[id((sink or op).instruction)]
+        writer = op.instruction if op.pointer is not None and self.sunk(op) is None else None
+        if sink is not None and op.intrinsic.name in MMA and not _is_in_place(op, sink):
+            writer = sink.instruction
+        return [
+            str(tensor.definition.result)
+            for number, tensor in enumerate(op.tensors)
+            if tensor.kind != "value" and self._changes(tensor, position, writer if number == 0 else None)
+        ]
+
+    def _changes(self, tensor: Tensor | DynamicTensor, end: Position, writer: Instruction | None) -> bool:
+        """Whether a load's memory may be another when it is used, or be written by its user while that reads it."""
+        if end[0] not in self.flow.dominators or self.positions[id(tensor.definition)][0] not in self.flow.dominators:
+            return False
+        memory = Range(tensor.source, None)
+        if writer is not None and self._aliases.writes(writer, memory):
+            return True
+        return self._aliases.clobbered(memory, self.positions[id(tensor.definition)], end) is not None
+
+    # Sinks -----------------------------------------------------------------------------------------------------
+
+    def _find_sinks(self) -> dict[int, tuple[DynamicOp, DynamicOp]]:
+        found: dict[int, tuple[DynamicOp, DynamicOp]] = {}
+        for op in self.tensors.dynamic.ops:
+            store = self._store_of(op) if op.intrinsic.name in ("matmul", *MMA) else None
+            if store is not None:
+                found[id(op.instruction)] = op, store
+        return found
+
+    def _store_of(self, op: DynamicOp) -> DynamicOp | None:
+        """The one store of a product of matrices, in the same block, as a row-major matrix without padding."""
+        assert op.like is not None
+        if op.like.rank != 2:
+            return None
+        token = self._only_user(op.instruction)
+        tensor = self.tensors.dynamic.tokens.get(token.result or "") if token is not None else None
+        if tensor is None or tensor.layout != (0, 1) or self.folder.ints(tensor.padding) != (0, 0):
+            return None
+        user = self._only_user(tensor.definition)
+        store = self.tensors.dynamic.op_of(user) if user is not None else None
+        if store is None or store.pointer is None or not self._has_shape(op, tensor):
+            return None
+        return store
+
+    def _has_shape(self, op: DynamicOp, result: DynamicTensor) -> bool:
+        """Whether a token surely gives a product of matrices the shape it has."""
+        lhs, rhs = op.tensors[-2:]
+        rows, columns = self._extent(result, 0), self._extent(result, 1)
+        return None not in (rows, columns) and (rows, columns) == (self._extent(lhs, 0), self._extent(rhs, 1))
+
+    def _extent(self, tensor: Tensor | DynamicTensor, dimension: int) -> str | int | None:
+        """What stands for a logical extent, None where padding may be taken off it."""
+        if not isinstance(tensor, DynamicTensor):
+            return tensor.type.extents[dimension]
+        place = tensor.layout.index(dimension)
+        if (self.folder.known(tensor.padding) or {place: None})[place] != 0:
+            return None
+        return symbol(self._definitions, self.folder, tensor.shape, place)
+
+    def _only_user(self, instruction: Instruction) -> Instruction | None:
+        """The only user of a result, if it stands in the same block."""
+        found = self._uses.get(str(instruction.result), [])
+        if len(found) != 1 or self.positions[id(instruction)][0] != found[0].block.name:
+            return None
+        return found[0].instruction
+
+
+def _is_in_place(op: DynamicOp, store: DynamicOp) -> bool:
+    """Whether a product is stored over exactly its accumulator, so that each element is read before it is written."""
+    acc, result = op.tensors[0], store.tensors[0]
+    if not (isinstance(acc, DynamicTensor) and isinstance(result, DynamicTensor) and isinstance(acc.source, Local)):
+        return False
+    same_memory = acc.source == store.pointer and acc.pitches == store.pitches and acc.layout == (0, 1)
+    return same_memory and acc.shape == result.shape and acc.padding == result.padding

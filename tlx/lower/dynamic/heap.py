@@ -1,0 +1,113 @@
+"""Memory of values of run-time size: every value has a slot, which is null or holds what malloc gave for it.
+
+%sum.slot = alloca ptr                     entry block; then: store ptr null, ptr %sum.slot
+call void @tlx.dynamic.allocate(ptr %sum.slot, i64 %bytes)
+%sum = load ptr, ptr %sum.slot             a value defined again (in a loop) takes the place of the one before
+...
+call void @tlx.dynamic.release(ptr %sum.slot)      before every ret and resume
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from tlx.diagnostics import LoweringError
+from tlx.ir.module import Block
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I8, I64, VOID, FunctionType, Type, bytes_of
+from tlx.ir.values import Keyword, Local, Value
+from tlx.lower.dynamic.helpers import Helpers, To, numbers
+from tlx.lower.dynamic.numbers import trap
+
+HEAP_ALIGN: Final = 16
+
+
+@dataclass(eq=False)
+class Heap:
+    """The slots of one function.
+
+    Attributes:
+        b: The builder of the function.
+        helpers: The module's helpers.
+    """
+
+    b: TensorBuilder
+    helpers: Helpers
+    _slots: list[Local] = field(default_factory=list[Local])
+
+    def allocate(self, count: Value, element: Type, stem: str) -> Value:
+        """Memory for `count` elements, in a slot of its own."""
+        return self.allocate_in(self.slot(stem), count, element)
+
+    def slot(self, stem: str) -> Local:
+        """A new slot."""
+        self._check_libc()
+        slot = self.b.alloca(self.b.pointer(I8), f"{stem}.slot", 8)
+        self._slots.append(slot)
+        return slot
+
+    def allocate_in(self, slot: Local, count: Value, element: Type) -> Value:
+        """Memory for `count` elements in place of what a slot holds."""
+        b = self.b
+        pointer = b.pointer(I8)
+        size = b.mul(count, bytes_of(element), "bytes")
+        self.helpers.call(b, "allocate", [("slot", To(pointer)), *numbers("size")], [slot, size], _allocate)
+        return b.retype(b.load(pointer, slot, 8, "memory"), element)
+
+    def finish(self) -> None:
+        """Clear the slots at the head of the function, and free what is in them at every way out."""
+        b = self.b
+        if not self._slots:
+            return
+        entry = b.function.entry
+        b.block, b.index = entry, next(i for i, inst in enumerate(entry.instructions) if inst.opcode != "alloca")
+        for slot in self._slots:
+            b.store(Keyword(b.pointer(I8), "null"), slot, 8)
+        for block in b.function.blocks:
+            index = _exit_index(block)
+            if index is None:
+                continue
+            b.block, b.index = block, index
+            for slot in self._slots:
+                pointer = b.pointer(I8)
+                b.call_named("free", VOID, [b.load(pointer, slot, 8, "used")])
+
+    def _check_libc(self) -> None:
+        module = self.b.module
+        pointer = module.pointer_to(I8)
+        wanted = {"malloc": FunctionType(pointer, (I64,)), "free": FunctionType(VOID, (pointer,))}
+        for name, type_ in wanted.items():
+            declared = module.declarations.get(name)
+            if declared is not None and declared.signature.type != type_:
+                message = f"tensors of run-time size need @{name} as {type_}; here it is {declared.signature.type}"
+                raise LoweringError(message, self.b.function.span)
+            if declared is None and re.search(rf"(?m)^@{name} *=", module.raw_text()):
+                message = f"tensors of run-time size need @{name}, which is no function in this module"
+                raise LoweringError(message, self.b.function.span)
+
+
+def _allocate(b: TensorBuilder, parameters: dict[str, Local]) -> None:
+    """`free(*slot); *slot = malloc(size); if (!*slot) trap();`."""
+    pointer = b.pointer(I8)
+    slot = parameters["slot"]
+    b.call_named("free", VOID, [b.load(pointer, slot, 8, "old")])
+    memory = b.call_named("malloc", pointer, [parameters["size"]], "memory").value
+    b.store(memory, slot, 8)
+    stop = b.new_block("out.of.memory")
+    end = b.new_block("end", stop)
+    b.branch_if(b.icmp("eq", memory, Keyword(pointer, "null"), "none"), stop, end)
+    trap(b, stop)
+    b.at_end(end)
+
+
+def _exit_index(block: Block) -> int | None:
+    """Where frees go: in front of `ret` or `resume`, and of a `musttail` call before it; None elsewhere."""
+    last = len(block.instructions) - 1
+    if block.terminator.opcode not in ("ret", "resume"):
+        return None
+    for index in range(last - 1, max(last - 3, -1), -1):
+        if "musttail" in block.instructions[index].flags:
+            return index
+    return last

@@ -1,0 +1,78 @@
+"""Internal functions that do the work on tensors of run-time size; equal work shares one function.
+
+    call void @tlx.dynamic.copy.r2.i32(ptr %to, ptr %from, i64 %rows, i64 %columns, ...)
+
+They carry the target's features, as kernels do, and keep control flow out of the function they are called from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tlx.ir.builder import Builder, new_function
+from tlx.ir.module import Function, Module
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I64, VOID, FunctionType, PointerType, Type
+from tlx.ir.values import Global, Local, Value
+from tlx.lower.stage import Context
+
+Build = Callable[[TensorBuilder, dict[str, Local]], None]
+"""Fills a function, given a builder in its entry block and its parameters by name; `ret` is added."""
+
+Parameters = Sequence[tuple[str, Type]]
+"""Names and types; for a pointer, the type of what it points to wrapped by `to`."""
+
+
+@dataclass(frozen=True, slots=True)
+class To(Type):
+    """As a parameter's type: a pointer to elements of a type, to memory that no other parameter points to."""
+
+    element: Type
+
+
+@dataclass(eq=False)
+class Helpers:
+    """The helper functions of a module."""
+
+    module: Module
+    context: Context
+    _made: dict[tuple[str, tuple[str, ...]], Function] = field(
+        default_factory=dict[tuple[str, tuple[str, ...]], Function]
+    )
+
+    def call(self, b: Builder, name: str, parameters: Parameters, args: Sequence[Value], build: Build) -> None:
+        """Call a helper, which is made unless there is one of that name (for the features of the caller's target)."""
+        features = self.context.target_of(self.module, b.function).features
+        key = name, features
+        if key not in self._made:
+            self._made[key] = self._make(name, parameters, features, build)
+        passed = [
+            b.retype(a, type_.element) if isinstance(type_, To) else a
+            for (_, type_), a in zip(parameters, args, strict=True)
+        ]
+        type_ = FunctionType(VOID, tuple(a.type for a in passed))
+        b.call(Global(self.module.pointer_to(type_), self._made[key].name), type_, passed)
+
+    def _make(self, name: str, parameters: Parameters, features: tuple[str, ...], build: Build) -> Function:
+        spelled = [
+            (self.module.pointer_to(t.element), "noalias nocapture", n) if isinstance(t, To) else (t, "", n)
+            for n, t in parameters
+        ]
+        words = f' "target-features"="{",".join(features)}"' if features else ""
+        name = self.module.global_names.fresh(f"tlx.dynamic.{name}")
+        function = new_function(self.module, name, spelled, f"nounwind{words}")
+        b = TensorBuilder(self.module, function)
+        build(b, {argument.name: argument.value for argument in function.arguments})
+        b.ret()
+        return function
+
+
+def numbers(*names: str) -> list[tuple[str, Type]]:
+    """Parameters of type i64."""
+    return [(name, I64) for name in names]
+
+
+def is_pointer(value: Value) -> bool:
+    """Whether a value is a pointer."""
+    return isinstance(value.type, PointerType)

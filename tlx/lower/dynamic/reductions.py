@@ -1,0 +1,187 @@
+"""Reductions of windows of run-time size.
+
+    define internal void @tlx.dynamic.reduce.add.r2.f32(ptr %to, ptr %from, i64 %e0, i64 %e1, ...)
+
+for each element of the result but the last dimension:
+  a window that goes along rows:     for each element of the result: vectors along the window, added up at the end
+  a window one column wide:          vectors of neighbouring elements of the result, the window's rows one after another
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.builder import is_float
+from tlx.ir.dynamic import DynamicOp
+from tlx.ir.mangle import mangle
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import FLOAT, FloatType, IntType, Type, VectorType, bits_of, bytes_of
+from tlx.ir.values import ConstFloat, ConstInt, Local, Value, const_float
+from tlx.lower.dynamic.helpers import To, numbers
+from tlx.lower.dynamic.numbers import number, product
+from tlx.lower.dynamic.views import steps_of
+
+if TYPE_CHECKING:
+    from tlx.lower.dynamic.rewrite import Expansion
+
+_KINDS: Final = ("add", "mul", "max", "min", "and", "or", "xor")
+REDUCTIONS: Final = tuple(f"reduce.{kind}" for kind in _KINDS)
+_VECTOR_BITS: Final = 512
+
+
+def lower_reduction(e: Expansion, op: DynamicOp) -> None:
+    """Each window of a tensor becomes one element of a row-major result."""
+    b = e.b
+    view = e.view(op.tensors[0])
+    windows, strides = e.entries.of(op.dims[0]), e.entries.of(op.dims[1])
+    for extent, window, stride in zip(view.extents, windows, strides, strict=True):
+        e.checks.compare("sge", window, number(1))
+        e.checks.compare("sge", stride, number(1))
+        e.checks.compare("sge", extent, window)
+    e.checks.emit()
+    extents = [
+        b.add(b.binary("udiv", b.sub(extent, window, "room"), stride, "room"), 1, "extent")
+        for extent, window, stride in zip(view.extents, windows, strides, strict=True)
+    ]
+    flat = e.result(op, product(b, extents))
+    rank = view.rank
+    order = list(view.layout)  # the loops go along memory: the last dimension's elements are neighbours
+    steps = steps_of(b, extents)
+    names = [f"{letter}{k}" for letter in "ewtsf" for k in range(rank)]
+    parameters = [("to", To(flat.element)), ("from", To(flat.element)), *numbers(*names)]
+    columns = (extents, windows, steps, strides)
+    args = [flat.pointer, view.pointer, *(column[d] for column in columns for d in order)]
+    args += [dim.step for dim in view.dims]
+
+    def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
+        _Windows(inner, p, op.intrinsic.name.removeprefix("reduce."), flat.element, rank).run()
+
+    e.helpers.call(b, f"{op.intrinsic.name}.r{rank}.{mangle(flat.element)}", parameters, args, build)
+
+
+@dataclass(eq=False)
+class _Windows:
+    """Fills the helper; dimensions are memory dimensions of the source."""
+
+    b: TensorBuilder
+    p: dict[str, Local]
+    kind: str
+    element: Type
+    rank: int
+
+    def run(self) -> None:
+        b, p = self.b, self.p
+        last = self.rank - 1
+        to: Value = p["to"]
+        source: Value = p["from"]
+        with ExitStack() as stack:
+            for k in range(last):
+                index = stack.enter_context(b.loop(0, p[f"e{k}"], name="i")).index
+                to = b.gep(self.element, to, b.mul(index, p[f"t{k}"], "offset"), "to")
+                step = b.mul(p[f"s{k}"], p[f"f{k}"], "step")
+                source = b.gep(self.element, source, b.mul(index, step, "offset"), "from")
+            is_thin = b.icmp("eq", p[f"w{last}"], 1, "is.thin")
+            is_next = b.icmp("eq", p[f"s{last}"], 1, "is.next")
+            is_dense = b.icmp("eq", p[f"t{last}"], 1, "is.dense")
+            across = b.binary("and", is_thin, b.binary("and", is_next, is_dense))
+            full = b.select(across, b.binary("and", p[f"e{last}"], number(-self._lanes)), number(0), "full")
+            with b.loop(0, full, self._lanes, name="j") as loop:
+                start = b.gep(self.element, source, loop.index, "from")
+                result = self._window(0, self._neutral(self._lanes), lambda at, acc: self._whole(start, at, acc))
+                self._put(result, b.gep(self.element, to, loop.index, "to"))
+            with b.loop(full, p[f"e{last}"], name="j") as loop:
+                start = b.gep(self.element, source, b.mul(loop.index, p[f"s{last}"], "offset"), "from")
+                result = self._along(start)
+                self._put(result, b.gep(self.element, to, b.mul(loop.index, p[f"t{last}"], "offset"), "to"))
+
+    @property
+    def _lanes(self) -> int:
+        return _VECTOR_BITS // max(8, bits_of(self._working))
+
+    @property
+    def _working(self) -> Type:
+        """The type that is added up in."""
+        is_narrow = isinstance(self.element, FloatType) and bits_of(self.element) < 32
+        return FLOAT if is_narrow else self.element
+
+    # Windows ---------------------------------------------------------------------------------------------------
+
+    def _window(self, k: int, acc: Value, visit: Callable[[Value, Value], Value], offset: Value | None = None) -> Value:
+        """Loops over all dimensions of the window but the last; `visit` takes a row's offset and the value so far."""
+        offset = offset if offset is not None else number(0)
+        if k == self.rank - 1:
+            return visit(offset, acc)
+        b = self.b
+        with b.loop(0, self.p[f"w{k}"], carry=[acc], name="w") as loop:
+            inner = b.add(offset, b.mul(loop.index, self.p[f"f{k}"], "offset"), "offset")
+            loop.next(self._window(k + 1, loop.carried[0], visit, inner))
+        return loop.results[0]
+
+    def _whole(self, start: Value, offset: Value, acc: Value) -> Value:
+        """Neighbouring columns of one row."""
+        return self._joined(acc, self._get(self.b.gep(self.element, start, offset, "row"), self._lanes))
+
+    def _along(self, start: Value) -> Value:
+        """One window: vectors along its rows, then what is left of the rows."""
+        b = self.b
+        width = self.p[f"w{self.rank - 1}"]
+        full = b.binary("and", width, number(-self._lanes), "full")
+
+        def vectors(offset: Value, acc: Value) -> Value:
+            row = b.gep(self.element, start, offset, "row")
+            with b.loop(0, full, self._lanes, carry=[acc], name="v") as loop:
+                loaded = self._get(b.gep(self.element, row, loop.index), self._lanes)
+                loop.next(self._joined(loop.carried[0], loaded))
+            return loop.results[0]
+
+        def elements(offset: Value, acc: Value) -> Value:
+            row = b.gep(self.element, start, offset, "row")
+            with b.loop(full, width, carry=[acc], name="v") as loop:
+                loop.next(self._joined(loop.carried[0], self._get(b.gep(self.element, row, loop.index), None)))
+            return loop.results[0]
+
+        wide = self._window(0, self._neutral(self._lanes), vectors)
+        return self._window(0, self._folded(wide), elements)
+
+    def _folded(self, value: Value) -> Value:
+        """The lanes of a vector joined."""
+        lanes = self._lanes
+        while lanes > 1:
+            lanes //= 2
+            low = self.b.shuffle(value, None, range(lanes))
+            high = self.b.shuffle(value, None, range(lanes, 2 * lanes))
+            value = self._joined(low, high)
+        return self.b.extract_element(value, 0, "reduced")
+
+    # Elements --------------------------------------------------------------------------------------------------
+
+    def _get(self, pointer: Value, lanes: int | None) -> Value:
+        stored = VectorType(lanes, self.element) if lanes else self.element
+        working = VectorType(lanes, self._working) if lanes else self._working
+        return self.b.cast("fpext", self.b.load(stored, pointer, bytes_of(self.element), "x"), working)
+
+    def _put(self, value: Value, pointer: Value) -> None:
+        type_ = VectorType(value.type.count, self.element) if isinstance(value.type, VectorType) else self.element
+        self.b.store(self.b.cast("fptrunc", value, type_), pointer, bytes_of(self.element))
+
+    def _joined(self, a: Value, b: Value) -> Value:
+        kind, floats = self.kind, is_float(a.type)
+        if kind in ("max", "min"):
+            name = f"llvm.{kind}imum" if floats else f"llvm.s{kind}"
+            return self.b.call_intrinsic(name, [a.type], a.type, [a, b], "joined")
+        return self.b.binary(f"f{kind}" if floats else kind, a, b, "joined")
+
+    def _neutral(self, lanes: int) -> Value:
+        return self.b.splat(_neutral(self.kind, self._working), lanes, "none")
+
+
+def _neutral(kind: str, type_: Type) -> ConstInt | ConstFloat:
+    """What changes nothing when it is joined."""
+    if isinstance(type_, FloatType):
+        return const_float(type_, {"add": -0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}[kind])
+    assert isinstance(type_, IntType)
+    high = (1 << (type_.bits - 1)) - 1
+    return ConstInt(type_, {"mul": 1, "and": -1, "max": -high - 1, "min": high}.get(kind, 0))
