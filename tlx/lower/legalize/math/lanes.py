@@ -141,7 +141,9 @@ class Lanes:
         """`fcmp`: o... is false and u... is true where a lane is NaN."""
         other = self.number(rhs)
         body = f"fcmp {predicate} {lhs.typed}, {other}"
-        return self.b.value("fcmp", VectorType(self.count, I1), [lhs, other], body)
+        instruction = self.b.emit("fcmp", VectorType(self.count, I1), [lhs, other], body)
+        instruction.predicate = predicate
+        return instruction.value
 
     def choose(self, condition: Value, first: Operand, second: Operand) -> Value:
         """`select` of floats."""
