@@ -12,6 +12,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import I1, I8, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
+from tlx.lower.to_2d.apart import written_apart
 from tlx.lower.to_2d.attributes import allow_heap
 from tlx.lower.to_2d.copies import copy, copy_bytes, fill_zero
 from tlx.lower.to_2d.phis import emit_edges
@@ -195,9 +196,10 @@ class Rewriter:
         """An operation that writes straight to where its result is stored."""
         self.b.debug = sink.op.instruction.debug_location or self.b.debug
         self.b.span = sink.op.instruction.span
-        if sink.fills:
-            self.b.memset(sink.target.place.pointer, 0, _bytes_of(sink.op.instruction.value))
-        RULES[sink.op.intrinsic.name](self.plan, self.b, sink.op, sink.target)
+        with written_apart(self.plan, self.b, sink) as target:
+            if sink.fills:
+                self.b.memset(target.place.pointer, 0, _bytes_of(sink.op.instruction.value))
+            RULES[sink.op.intrinsic.name](self.plan, self.b, sink.op, target)
 
     def _tensor_store(self, op: TensorOp) -> None:
         plan = self.plan

@@ -7,12 +7,18 @@ Rewrite::
     store <E x T> %m, ptr %c                                         the product, written to %c
 
 The store must be the only use, in the same block; the operands must still be what they were, and apart from the
-destination. An accumulator may be the destination itself.
+destination. An accumulator may be the destination itself. Where only the program's run can tell whether an operand is
+apart from the destination, it is asked then::
+
+    %overlap = ...                                          ; of the operands' and the destination's bytes
+    %to = select i1 %overlap, ptr %apart.buf, ptr %c
+    ... the product, written to %to
+    br i1 %overlap, label %overlaps, label %apart           ; overlaps: copy %apart.buf to %c
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tlx.ir.module import Instruction
@@ -33,12 +39,21 @@ class Sink:
         store: The store of its result.
         target: Where it writes.
         fills: Whether padding is written as well, as zeros: the store is of the whole flattened vector.
+        doubts: Operands that may overlap the target, as far as anyone can tell before the program runs.
     """
 
     op: TensorOp
     store: Instruction
     target: View
     fills: bool
+    doubts: tuple[View, ...] = ()
+
+    @property
+    def range(self) -> Range:
+        """The bytes that are written."""
+        assert self.op.result is not None
+        written = tensor_bytes(self.op.result) if self.fills else self.target.reach
+        return Range(self.target.place.pointer, written)
 
 
 def find_sink(plan: Plan, op: TensorOp) -> Sink | None:
@@ -54,10 +69,16 @@ def find_sink(plan: Plan, op: TensorOp) -> Sink | None:
     if sink is None:
         return None
     reason = _obstacle(plan, sink)
-    if reason is None:
+    if reason is not None:
+        plan.explain(op, reason)
+        return None
+    doubts = _doubts(plan, sink)
+    if not doubts:
         return sink
-    plan.explain(op, reason)
-    return None
+    if any(reading.allows(sink.target) for reading in plan.readings(op)):
+        plan.explain(op, f"{sink.target.place.pointer} may alias {doubts[0].place.pointer}")
+        return None
+    return replace(sink, doubts=doubts)
 
 
 def _only_store(plan: Plan, op: TensorOp) -> Sink | None:
@@ -86,21 +107,32 @@ def _same_block(plan: Plan, first: Instruction, second: Instruction) -> bool:
 
 
 def _obstacle(plan: Plan, sink: Sink) -> str | None:
-    """Why an operation cannot write straight to where its result is stored; None if it can."""
-    assert sink.op.result is not None
-    written = tensor_bytes(sink.op.result) if sink.fills else sink.target.reach
-    target = Range(sink.target.place.pointer, written)
-    for reading in plan.readings(sink.op):
-        view = reading.view
-        if view.place.reading is None:
-            continue
-        start, here = plan.start_of(view.place), plan.positions[id(sink.op.instruction)]
-        if plan.aliases.clobbered(Range.of(view), start, here) is not None:
-            continue  # it will be copied when it is loaded
+    """Why an operation cannot run where its result is stored, or cannot write there; None if nothing is known."""
+    for view in _read_in_place(plan, sink):
+        here = plan.positions[id(sink.op.instruction)]
         writer = plan.aliases.clobbered(Range.of(view), here, plan.positions[id(sink.store)])
         if writer is not None:
             return f"'{shortened(writer)}' may change an operand before the result is stored"
-        in_place = reading.allows(sink.target) and not sink.fills
-        if not in_place and not plan.aliases.disjoint(Range.of(view), target):
-            return f"{sink.target.place.pointer} may alias {view.place.pointer}"
+        if view.place.pointer == sink.target.place.pointer and not _may_stay(plan, sink, view):
+            return f"{sink.target.place.pointer} is read as well"
     return None
+
+
+def _doubts(plan: Plan, sink: Sink) -> tuple[View, ...]:
+    """The operands that may overlap what is written."""
+    views = [v for v in _read_in_place(plan, sink) if not _may_stay(plan, sink, v)]
+    doubtful = [v for v in views if not plan.aliases.disjoint(Range.of(v), sink.range)]
+    return tuple({Range.of(v): v for v in doubtful}.values())
+
+
+def _read_in_place(plan: Plan, sink: Sink) -> list[View]:
+    """The operands in memory of the user's that are not copied when they are loaded."""
+    here = plan.positions[id(sink.op.instruction)]
+    views = [reading.view for reading in plan.readings(sink.op) if reading.view.place.reading is not None]
+    return [v for v in views if plan.aliases.clobbered(Range.of(v), plan.start_of(v.place), here) is None]
+
+
+def _may_stay(plan: Plan, sink: Sink, view: View) -> bool:
+    """Whether an operand may be what is written over, element by element."""
+    readings = [reading for reading in plan.readings(sink.op) if reading.view == view]
+    return not sink.fills and all(reading.allows(sink.target) for reading in readings)

@@ -3,22 +3,36 @@
 
 ; CHECK-LABEL: define void @may_alias(ptr %a, ptr %c) nounwind {
 ; CHECK-NEXT:    %local = alloca i32
-; CHECK-NEXT:    %m.buf = call noalias ptr @malloc(i64 2560000)
-; CHECK-NEXT:    %t.1 = icmp eq ptr %m.buf, null
-; CHECK-NEXT:    br i1 %t.1, label %out.of.memory, label %allocated
+; CHECK-NEXT:    %apart.buf = call noalias ptr @malloc(i64 2560000)
+; CHECK-NEXT:    %t.3 = icmp eq ptr %apart.buf, null
+; CHECK-NEXT:    br i1 %t.3, label %out.of.memory, label %allocated
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  out.of.memory:
 ; CHECK-NEXT:    call void @llvm.trap()
 ; CHECK-NEXT:    unreachable
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  allocated:
+; CHECK-NEXT:    %address = ptrtoint ptr %c to i64
+; CHECK-NEXT:    %end = add i64 %address, 2560000
+; CHECK-NEXT:    %address.1 = ptrtoint ptr %a to i64
+; CHECK-NEXT:    %end.1 = add i64 %address.1, 2560000
+; CHECK-NEXT:    %t.1 = icmp ult i64 %address.1, %end
+; CHECK-NEXT:    %t.2 = icmp ult i64 %address, %end.1
+; CHECK-NEXT:    %overlap = and i1 %t.1, %t.2
+; CHECK-NEXT:    %place = select i1 %overlap, ptr %apart.buf, ptr %c
 ; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %a, <2 x i32> <i32 800, i32 800>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 800>)
 ; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %a, <2 x i32> <i32 800, i32 800>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 800>)
 ; CHECK-NEXT:    %matmul = call <640000 x float> @llvm.tensor.matmul.v640000f32(token %lhs, token %rhs)
 ; CHECK-NEXT:    %product = call token @llvm.tensor.typeinfo.v640000f32.v2i32(<640000 x float> %matmul, <2 x i32> <i32 800, i32 800>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %m.buf, token %product, <2 x i32> <i32 0, i32 800>)
-; CHECK-NEXT:    call void @llvm.memcpy.p0.p0.i64(ptr %c, ptr %m.buf, i64 2560000, i1 false)
-; CHECK-NEXT:    call void @free(ptr %m.buf)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %place, token %product, <2 x i32> <i32 0, i32 800>)
+; CHECK-NEXT:    br i1 %overlap, label %overlaps, label %apart
+; CHECK-EMPTY:
+; CHECK-NEXT:  overlaps:
+; CHECK-NEXT:    call void @llvm.memcpy.p0.p0.i64(ptr %c, ptr %apart.buf, i64 2560000, i1 false)
+; CHECK-NEXT:    br label %apart
+; CHECK-EMPTY:
+; CHECK-NEXT:  apart:
+; CHECK-NEXT:    call void @free(ptr %apart.buf)
 ; CHECK-NEXT:    ret void
 ; CHECK-NEXT:  }
 define void @may_alias(ptr %a, ptr %c) argmemonly nounwind {

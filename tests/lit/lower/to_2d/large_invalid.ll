@@ -1,14 +1,9 @@
 ; Large flattened vectors outside of tensor operations are refused, at the instruction that has them.
 ; RUN: split-file %s %t
-; RUN: not tlx-lower %t/fadd.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=FADD
 ; RUN: not tlx-lower %t/ret.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=RET
 ; RUN: not tlx-lower %t/parameter.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=PARAMETER
 ; RUN: not tlx-lower %t/bits.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=BITS
 ; REQUIRES: split-file
-
-; FADD: fadd.ll:4:3: error: fadd of <6400 x float> is not lowered yet: vectors of more than 1024 bytes are only loaded, stored and used by llvm.tensor.* so far
-; FADD-NEXT:   %s = fadd <6400 x float> %m, %m
-; FADD-NEXT:   ^~~~
 
 ; RET: ret.ll:4:3: error: ret of <6400 x float> is not lowered yet
 ; RET-NEXT:   ret <6400 x float> %m
@@ -18,14 +13,6 @@
 
 ; BITS: bits.ll:2:3: error: tensors of i1 are not lowered yet
 
-;--- fadd.ll
-define void @f(ptr %a, ptr %c) {
-  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 80, i32 80>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %m = call <6400 x float> @llvm.tensor.matmul(token %x, token %x)
-  %s = fadd <6400 x float> %m, %m
-  store <6400 x float> %s, ptr %c
-  ret void
-}
 ;--- ret.ll
 define <6400 x float> @f(ptr %a) {
   %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 80, i32 80>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
