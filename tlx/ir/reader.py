@@ -20,8 +20,8 @@ from tlx.ir.types import LABEL, VOID, Type
 from tlx.ir.values import Local
 
 _TENSOR: Final = re.compile(r"@\"?llvm\.(?:tensor\.|vector\.totensor)")
-# Moves of vectors that LLVM's code generator takes minutes for, or dies of: what clang -O0 makes of big tensors.
-_BIG_MOVE: Final = re.compile(r"\b(?:load|store) (?:volatile )?<\d{5,} x ")
+# Vectors that LLVM's code generator takes minutes for, or dies of: what clang -O0 makes of big tensors.
+_HUGE: Final = re.compile(r"<(?:[5-9]\d{3}|\d{5,}) x [a-z]")
 # Everything up to a `define` or `declare` that is a word of its own, outside strings and comments.
 _TO_ITEM: Final = re.compile(
     r"""(?: [^\w";.$@%!-]++ | "[^"]*" | ;[^\n]*+ | (?!(?:define|declare)(?![\w.$-])) [\w.$@%!-]++ )*+""", re.VERBOSE
@@ -65,8 +65,8 @@ def has_tensors(text: str) -> bool:
 
 
 def needs_lowering(text: str) -> bool:
-    """Whether a function is for the lowering: it calls a tensor intrinsic, or loads or stores a huge vector."""
-    return has_tensors(text) or _BIG_MOVE.search(text) is not None
+    """Whether a function is for the lowering: it calls a tensor intrinsic, or works on huge vectors."""
+    return has_tensors(text) or _HUGE.search(text) is not None
 
 
 def uses_typed_pointers(text: str) -> bool:

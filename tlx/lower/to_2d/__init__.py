@@ -22,6 +22,7 @@ from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.lower.dynamic import expand
 from tlx.lower.stage import Context, is_kernel
+from tlx.lower.to_2d.by_pointer import pass_by_pointer
 from tlx.lower.to_2d.normalise import normalise
 from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.rewrite import Rewriter
@@ -35,6 +36,7 @@ def to_2d(module: Module, context: Context) -> None:
         LoweringError: Something is not lowered yet; no function was changed.
     """
     expand(module, context)
+    pass_by_pointer(module, context)
     functions = [function for function in module.functions if _is_input(module, function)]
     for function in functions:
         normalise(module, function)

@@ -203,7 +203,10 @@ class Flats:
             raise _not_lowered(message, _ADVICE, user.span)
 
 
-_ADVICE: Final = f"vectors of more than {REGISTER_BYTES} bytes are only loaded, stored and used by llvm.tensor.* so far"
+_ADVICE: Final = (
+    f"vectors of more than {REGISTER_BYTES} bytes are loaded, stored, computed with element by element, passed between "
+    "functions of this module, and used by llvm.tensor.*"
+)
 
 
 def _not_lowered(message: str, advice: str, span: Span | None) -> LoweringError:

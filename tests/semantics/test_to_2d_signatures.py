@@ -1,0 +1,94 @@
+"""Vectors that are too large for a signature: functions take and give them through pointers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tlx.diagnostics import LoweringError
+from tlx.evaluate import Machine
+from tlx.ir.reader import parse
+from tlx.judge import check_module
+from tlx.pipeline import STAGE_NAMES, Options, lower
+
+_DIMS = "<2 x i32> <i32 80, i32 80>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
+PROGRAM = f"""
+define internal noundef <6400 x float> @scale(<6400 x float> %0, float %s) {{
+  %t = call token @llvm.tensor.typeinfo(<6400 x float> %0, {_DIMS})
+  %r = call <6400 x float> @llvm.tensor.relu(token %t)
+  %i = insertelement <6400 x float> undef, float %s, i32 0
+  %v = shufflevector <6400 x float> %i, <6400 x float> undef, <6400 x i32> zeroinitializer
+  %m = fmul <6400 x float> %r, %v
+  ret <6400 x float> %m
+}}
+
+define <6400 x float> @twice(<6400 x float> noundef %x) {{
+  %y = call <6400 x float> @scale(<6400 x float> %x, float 2.0)
+  %z = call <6400 x float> @scale(<6400 x float> %y, float -1.5)
+  %w = fadd <6400 x float> %y, %z
+  ret <6400 x float> %w
+}}
+
+define void @keep(<6400 x float> %x, PTR %q) {{
+  store <6400 x float> %x, PTR %q, align 4
+  ret void
+}}
+
+define i32 @f(PTR %p, PTR %q, i32 %n) {{
+entry:
+  %x = load <6400 x float>, PTR %p, align 4
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %acc = phi <6400 x float> [ %x, %entry ], [ %sum, %loop ]
+  %y = call <6400 x float> @twice(<6400 x float> %acc)
+  %sum = fadd <6400 x float> %y, %x
+  %next = add i32 %i, 1
+  %again = icmp slt i32 %next, %n
+  br i1 %again, label %loop, label %done
+done:
+  call void @keep(<6400 x float> %sum, PTR %q)
+  %e = extractelement <6400 x float> %sum, i32 77
+  %k = fptosi float %e to i32
+  ret i32 %k
+}}
+"""
+
+
+@pytest.mark.parametrize("pointer", ["ptr", "<6400 x float>*"])
+@pytest.mark.parametrize("stage", STAGE_NAMES)
+def test_calls_mean_the_same(stage: str, pointer: str) -> None:
+    text = PROGRAM.replace("PTR", pointer)
+    lowered = parse(str(lower(parse(text), "avx512", options=Options(stop_after=stage))))
+    check_module(lowered)
+    x = np.random.default_rng(1).integers(-4, 5, 6400).astype(np.float32)
+    outputs: list[tuple[object, np.ndarray]] = []
+    for module in (parse(text), lowered):
+        out = np.zeros_like(x)
+        outputs.append((Machine(module).call("f", x.copy(), out, 3), out))
+    assert outputs[0][0] == outputs[1][0]
+    np.testing.assert_array_equal(outputs[0][1], outputs[1][1])
+    assert np.any(outputs[0][1])
+
+
+@pytest.mark.parametrize(
+    ("tail", "message"),
+    [
+        ("@table = global ptr @twice\n", "its address cannot be taken"),
+        ("define ptr @g(<6400 x float> %x) {\n  ret ptr @twice\n}\n", "only call it"),
+        ("define i1 @g(<6400 x float> %x) {\n  %c = icmp eq ptr @twice, null\n  ret i1 %c\n}\n", "only call it"),
+    ],
+)
+def test_functions_are_only_called(tail: str, message: str) -> None:
+    with pytest.raises(LoweringError, match=message):
+        lower(parse(PROGRAM.replace("PTR", "ptr") + tail), "generic")
+
+
+def test_functions_of_other_modules_keep_their_signature() -> None:
+    text = PROGRAM.replace("PTR", "ptr").replace(
+        "define void @keep(<6400 x float> %x, ptr %q) {", "define void @other() {"
+    )
+    text = text.replace("  store <6400 x float> %x, ptr %q, align 4\n", "")
+    text += "declare void @keep(<6400 x float>, ptr)\n"
+    with pytest.raises(LoweringError, match="call of <6400 x float> is not lowered"):
+        lower(parse(text), "generic")

@@ -1,0 +1,226 @@
+"""Large vectors in signatures: functions take and give them through pointers.
+
+LLVM's code generator dies of vectors of more than some thousand elements in a signature, so no convention exists that
+could be kept. Rewrite of a function and its calls::
+
+    define <6400 x float> @f(<6400 x float> %x, i32 %n) {        define void @f(ptr noalias %out, ptr %x.in, i32 %n) {
+                                                                   %x = load <6400 x float>, ptr %x.in
+      ret <6400 x float> %v                                  ->    store <6400 x float> %v, ptr %out
+                                                                   ret void
+    %r = call <6400 x float> @f(<6400 x float> %a, i32 3)          store <6400 x float> %a, ptr %x.in.buf
+                                                                   call void @f(ptr %out.buf, ptr %x.in.buf, i32 3)
+                                                                   %r = load <6400 x float>, ptr %out.buf
+
+Functions of other modules keep what they say: a call of one is refused where it has such vectors.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from tlx.diagnostics import LoweringError
+from tlx.ir.module import Argument, Function, Instruction, Module
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import VOID, FunctionType, Type, VectorType, bytes_of
+from tlx.ir.values import Global, Value
+from tlx.lower.to_2d.attributes import allow_heap
+from tlx.lower.to_2d.buffers import Buffers
+from tlx.lower.to_2d.values import ABI_ELEMENTS, is_big
+
+if TYPE_CHECKING:
+    from tlx.lower.stage import Context
+
+_RESULT: Final = re.compile(r"(?:\b(?:noundef|nofpclass\([^)]*\))\s+)*<\s*\d+\s+x\s+\w+\s*>\s*$")
+_OUT: Final = "out"
+
+
+def pass_by_pointer(module: Module, context: Context) -> None:
+    """Give functions with vectors in their signature that are too large for one a signature of pointers.
+
+    Raises:
+        LoweringError: Such a function is called by other means than a plain call, or its address is taken.
+    """
+    functions = {f.name: f for f in module.functions if _is_large_signature(f)}
+    if not functions:
+        return
+    for function in functions.values():
+        _check_uses(module, function)
+    old = {name: function.signature.type for name, function in functions.items()}
+    for function in functions.values():
+        message = f"@{function.name} takes and gives vectors of more than {ABI_ELEMENTS} elements through pointers"
+        context.remarks.add("applied", "to-2d", message, function.span)
+        _rewrite_definition(module, function)
+    for caller in module.functions:
+        _rewrite_calls(module, caller, old, functions)
+
+
+def is_too_large(type_: Type) -> bool:
+    """Whether a type cannot be a parameter or a result."""
+    return is_big(type_) and isinstance(type_, VectorType) and type_.count > ABI_ELEMENTS
+
+
+def _is_large_signature(function: Function) -> bool:
+    return any(map(is_too_large, (function.signature.result, *function.signature.type.params)))
+
+
+def _check_uses(module: Module, function: Function) -> None:
+    """The function is called, by `call`, and nothing else is done with it."""
+    name = f"@{function.name}"
+    known = Global(module.pointer_to(function.signature.type), function.name)
+    for caller in module.functions:
+        for instruction in caller.instructions():
+            called = instruction.opcode == "call" and instruction.callee == function.name
+            others = instruction.operands[1:] if called else instruction.operands
+            if any(isinstance(v, Global) and v.name == known.name for v in others) or "musttail" in instruction.flags:
+                message = f"{name} has a vector of more than {ABI_ELEMENTS} elements in its signature: only call it"
+                if called or "musttail" not in instruction.flags:
+                    raise LoweringError(message, instruction.span)
+    if re.search(rf"{re.escape(name)}(?![\w.$-])", module.raw_text()):
+        message = (
+            f"{name} has a vector of more than {ABI_ELEMENTS} elements in its signature: its address cannot be taken"
+        )
+        raise LoweringError(message, function.span)
+
+
+# The function --------------------------------------------------------------------------------------------------------
+
+
+def _rewrite_definition(module: Module, function: Function) -> None:
+    signature = function.signature
+    parts = _split(function)
+    b = TensorBuilder(module, function, function.entry, _behind_allocas(function))
+    for index, argument in enumerate(signature.arguments):
+        if is_too_large(argument.type):
+            pointer = _incoming(module, function, argument)
+            parts[index] = f"{pointer.type} %{pointer.name}"
+            signature.arguments[index] = pointer
+            _load(b, argument, pointer)
+    result = signature.result
+    if is_too_large(result):
+        out = Argument(module.pointer_to(result), "noalias", function.names.fresh(_OUT))
+        parts.insert(0, f"{out.type} noalias %{out.name}")
+        signature.arguments.insert(0, out)
+        signature.result = VOID
+        for block in function.blocks:
+            _rewrite_return(module, function, block.terminator, out.value)
+    _write_header(function, parts, void=is_too_large(result))
+
+
+def _behind_allocas(function: Function) -> int:
+    return next(i for i, inst in enumerate(function.entry.instructions) if inst.opcode != "alloca")
+
+
+def _incoming(module: Module, function: Function, argument: Argument) -> Argument:
+    stem = "in" if argument.name.isdecimal() else f"{argument.name}.in"
+    return Argument(module.pointer_to(argument.type), "", function.names.fresh(stem))
+
+
+def _load(b: TensorBuilder, argument: Argument, pointer: Argument) -> None:
+    """Define what was a parameter."""
+    text = f"%{argument.name} = load {argument.type}, {pointer.value.typed}, align {_align(argument.type)}"
+    load = Instruction("load", argument.type, [pointer.value], text, result=argument.name)
+    load.align = _align(argument.type)
+    b.block.instructions.insert(b.index, load)
+    b.index += 1
+
+
+def _align(type_: Type) -> int:
+    assert isinstance(type_, VectorType)
+    return bytes_of(type_.element)
+
+
+def _rewrite_return(module: Module, function: Function, ret: Instruction, out: Value) -> None:
+    if ret.opcode != "ret":
+        return
+    block = next(block for block in function.blocks if block.terminator is ret)
+    value = ret.operands[0]
+    del block.instructions[-1]
+    b = TensorBuilder(module, function, block, len(block.instructions))
+    b.debug, b.span = ret.debug_location, ret.span
+    b.store(value, out, _align(value.type))
+    b.ret()
+
+
+def _split(function: Function) -> list[str]:
+    """The parameters, as the header has them."""
+    start, end = _list_range(function)
+    parts: list[str] = []
+    depth, last = 0, start
+    text = function.header
+    for index in range(start, end):
+        if text[index] in "(<[{":
+            depth += 1
+        elif text[index] in ")>]}":
+            depth -= 1
+        elif text[index] == "," and depth == 0:
+            parts.append(text[last:index].strip())
+            last = index + 1
+    rest = text[last:end].strip()
+    return [*parts, rest] if rest else parts
+
+
+def _list_range(function: Function) -> tuple[int, int]:
+    """Where the parameters stand in the header, without the parentheses."""
+    start = function.header.index("(", function.header.index(f"@{function.name}")) + 1
+    depth, index = 1, start
+    while depth:
+        depth += {"(": 1, ")": -1}.get(function.header[index], 0)
+        index += 1
+    return start, index - 1
+
+
+def _write_header(function: Function, parts: list[str], *, void: bool) -> None:
+    start, end = _list_range(function)
+    at = function.header.index(f"@{function.name}")
+    head = _RESULT.sub("void ", function.header[:at]) if void else function.header[:at]
+    function.header = f"{head}{function.header[at:start]}{', '.join(parts)}{function.header[end:]}"
+
+
+# Its calls -----------------------------------------------------------------------------------------------------------
+
+
+def _rewrite_calls(
+    module: Module, caller: Function, old: dict[str, FunctionType], functions: dict[str, Function]
+) -> None:
+    buffers = Buffers(module, caller)
+    for block in caller.blocks:
+        for call in [i for i in block.instructions if i.opcode == "call" and i.callee in functions]:
+            callee = functions[str(call.callee)]
+            b = TensorBuilder(module, caller, block, block.instructions.index(call))
+            b.debug, b.span = call.debug_location, call.span
+            block.instructions.remove(call)
+            _call(b, buffers, call, old[callee.name], callee)
+    buffers.emit()
+    if buffers.uses_heap:
+        allow_heap(module, caller)
+
+
+def _call(b: TensorBuilder, buffers: Buffers, call: Instruction, old: FunctionType, callee: Function) -> None:
+    args: list[Value] = []
+    out: Value | None = None
+    if is_too_large(old.result):
+        out = _buffer(b, buffers, old.result, _OUT, call)
+        args.append(out)
+    for value, parameter in zip(call.args, old.params, strict=True):
+        if not is_too_large(parameter):
+            args.append(value)
+            continue
+        slot = _buffer(b, buffers, parameter, "in", call)
+        b.store(value, slot, _align(parameter))
+        args.append(slot)
+    type_ = callee.signature.type
+    made = b.call(Global(b.module.pointer_to(type_), callee.name), type_, args)
+    if out is None:
+        if call.result is not None:
+            made.result, made.text = call.result, f"%{call.result} = " + made.text.split(" = ", 1)[-1]
+        return
+    text = f"%{call.result} = load {old.result}, {out.typed}, align {_align(old.result)}"
+    load = Instruction("load", old.result, [out], text, result=call.result, span=call.span)
+    b.block.instructions.insert(b.index, load)
+
+
+def _buffer(b: TensorBuilder, buffers: Buffers, type_: Type, stem: str, call: Instruction) -> Value:
+    assert isinstance(type_, VectorType)
+    buffer = buffers.new(type_.element, type_.count, stem, call.span)
+    return b.retype(buffer.pointer, type_)
