@@ -216,6 +216,15 @@ def test_convolution_of_matrices(seed: int) -> None:
     np.testing.assert_array_equal(compute("convolution", [x, w], vectors, FLOAT), expected)
 
 
+def test_holes_of_the_input_are_zeros_and_those_of_the_kernel_skip() -> None:
+    """Zero times infinity is NaN: a hole of `x` under an infinite weight shows; one of `w` over an infinity does not."""
+    ones, weights = np.ones((1, 3), np.float32), np.array([[np.inf, 1]], np.float32)
+    spread = compute("convolution", [ones, weights], [(1, 1), (0, 1), (0, 0)], FLOAT)
+    np.testing.assert_array_equal(spread, [[np.inf, np.nan, np.inf, np.nan]])
+    skipped = compute("convolution", [weights[:, [1, 0, 1]], ones[:, :2]], [(1, 1), (0, 0), (0, 1)], FLOAT)
+    np.testing.assert_array_equal(skipped, [[2]])
+
+
 def test_convolution_without_vectors_moves_by_one() -> None:
     x, w = np.arange(20, dtype=np.float32).reshape(4, 5), np.array([[1, 10], [100, 1000]], np.float32)
     got = compute("convolution", [x, w], [], FLOAT)
