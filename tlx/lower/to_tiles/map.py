@@ -27,7 +27,7 @@ from tlx.target import Target
 
 _MOST_REGISTERS: Final = 4
 _SQUARE: Final = 16
-_COSTLY: Final = 20
+COSTLY: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +105,27 @@ def as_row(value: Expression) -> Expression:
 def tile_shape(value: Expression, target: Target) -> Shape:
     """The tile that keeps a few registers of each live value at once."""
     lanes = max(1, target.vector_bytes * 8 // value.bits)
-    if any(leaf.view.col_stride != 1 and leaf.view.cols > 1 for leaf in value.leaves()):
-        side = min(lanes, _SQUARE)
-        rows = side
-        while rows > 4 and rows * (value.live + 1) > target.registers:
-            rows //= 2
-        return Shape(min(rows, value.rows), side, min(side, lanes))
+    if is_turned(value):
+        return square(value, lanes, target)
     registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 1)))
-    if value.cost >= _COSTLY:
+    if value.cost >= COSTLY:
         registers = 1
     across = min(registers, -(-value.cols // lanes))
     return Shape(min(value.rows, max(1, registers // across)), across * lanes, lanes)
+
+
+def is_turned(value: Expression) -> bool:
+    """Whether tiles of a leaf have to be transposed."""
+    return any(leaf.view.col_stride != 1 and leaf.view.cols > 1 for leaf in value.leaves())
+
+
+def square(value: Expression, lanes: int, target: Target) -> Shape:
+    """The tile to transpose; it has fewer rows where that is needed to keep all live values in registers."""
+    side = min(lanes, _SQUARE)
+    rows = side
+    while rows > 4 and rows * (value.live + 1) > target.registers:
+        rows //= 2
+    return Shape(min(rows, value.rows), side, side)
 
 
 def may_be_leaf(value: Expression, destination: View) -> bool:

@@ -22,6 +22,7 @@ class Gemm:
         lhs_sign, rhs_sign: How narrow integer operands are extended; "f" for floating types.
         acc: What is added to; it may be C itself.
         epilogue: f, None where C is the product as it is.
+        reduction: Operation and axis by which f's rows or columns are reduced to C.
     """
 
     a: View
@@ -31,6 +32,7 @@ class Gemm:
     lhs_sign: Sign
     rhs_sign: Sign
     epilogue: Expression | None = None
+    reduction: tuple[str, int] | None = None
 
     @property
     def result(self) -> Type:
@@ -41,13 +43,13 @@ class Gemm:
 
     @property
     def m(self) -> int:
-        """Rows of A and C."""
-        return self.c.rows
+        """Rows of A."""
+        return self.a.rows
 
     @property
     def n(self) -> int:
-        """Columns of B and C."""
-        return self.c.cols
+        """Columns of B."""
+        return self.b.cols
 
     @property
     def k(self) -> int:
@@ -103,3 +105,20 @@ class Map:
     def kernel_name(self) -> str:
         """Stem of the kernel's name."""
         return f"tlx.map.{self.value.rows}x{self.value.cols}.{mangle(self.destination.element)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """`destination = value`, reduced along an axis: 0 leaves one row, 1 one column."""
+
+    destination: View
+    value: Expression
+    operation: str
+    axis: int
+
+    @property
+    def kernel_name(self) -> str:
+        """Stem of the kernel's name."""
+        extents = f"{self.value.rows}x{self.value.cols}"
+        kind = "columns" if self.axis == 0 else "rows"
+        return f"tlx.reduce.{self.operation}.{kind}.{extents}.{mangle(self.destination.element)}"

@@ -16,13 +16,14 @@ from tlx.lower.to_tiles.copy import copy_kernel
 from tlx.lower.to_tiles.evaluate import passed_as
 from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
-from tlx.lower.to_tiles.problem import Copy, Gemm, Map
+from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction
 from tlx.lower.to_tiles.reading import Tree, left_over, read_tree
 from tlx.lower.to_tiles.recipe import Recipe, choose
+from tlx.lower.to_tiles.reduce import reduce_kernel
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
-Problem = Gemm | Copy | Map
+Problem = Gemm | Copy | Map | Reduction
 
 
 @dataclass(eq=False)
@@ -58,6 +59,9 @@ class _Kernels:
         if isinstance(problem, Map):
             _remark_map(self.context, problem, at)
             return map_kernel(self.module, problem, target)
+        if isinstance(problem, Reduction):
+            _remark_reduction(self.context, problem, at)
+            return reduce_kernel(self.module, problem, target)
         recipe = choose(problem, target)
         _remark(self.context, problem, recipe, at)
         return gemm_kernel(self.module, problem, recipe, target)
@@ -125,6 +129,8 @@ def _problem(tensors: FunctionTensors, op: TensorOp, block: Block) -> _Found:
         return _copy(op, maker.tensors[0], op.pointer, out)
     if not stored.type.is_row_major:
         raise left_over(op)
+    if maker is not None and maker.intrinsic.name.startswith("reduce."):
+        return _reduction(tensors, op, maker, block, out)
     tree = read_tree(tensors, block, op, stored)
     if tree.product is not None:
         return _gemm(tree, op.pointer, out)
@@ -142,6 +148,24 @@ def _gemm(tree: Tree, pointer: Value, out: View) -> _Found:
     epilogue = tree.value if len(tree.value.nodes) > 1 else None
     gemm = Gemm(a[1], b[1], out, acc[0][1] if acc else None, lhs, rhs, epilogue)
     return _Found(gemm, [(pointer, out), a, b, *acc, *tree.pointers], tree.scalars, tree.instructions)
+
+
+def _reduction(tensors: FunctionTensors, store: TensorOp, op: TensorOp, block: Block, out: View) -> _Found:
+    """A reduction along one axis; along an axis of extent 1 nothing is to do."""
+    source = op.tensors[0]
+    window = op.dims[0]
+    axes = [axis for axis, size in enumerate(window) if size > 1]
+    whole = all(window[axis] == source.type.extents[axis] for axis in axes)
+    if len(axes) > 1 or not whole or not source.type.is_row_major or store.pointer is None:
+        raise left_over(op)
+    tree = read_tree(tensors, block, store, source)
+    pointers = [(store.pointer, out), *tree.pointers]
+    operation = op.intrinsic.name.removeprefix("reduce.")
+    if tree.product is not None:
+        raise left_over(op)
+    if not axes:
+        return _Found(Map(out, tree.value), pointers, tree.scalars, tree.instructions)
+    return _Found(Reduction(out, tree.value, operation, axes[0]), pointers, tree.scalars, tree.instructions)
 
 
 def _copy(op: TensorOp, source: Tensor, pointer: Value, out: View) -> _Found:
@@ -166,6 +190,13 @@ def _remove_dead(function: Function, candidates: list[Instruction]) -> None:
                     pending.append(operand.name)
     for block in function.blocks:
         block.instructions = [i for i in block.instructions if i.result not in dead]
+
+
+def _remark_reduction(context: Context, problem: Reduction, at: Instruction) -> None:
+    value = problem.value
+    text = f"reduce.{problem.operation} {value.rows}x{value.cols} {value.element}"
+    text += f" of {value.summary}" if value.summary else ""
+    context.remarks.add("applied", "to-tiles", f"{text} in one pass", at.span)
 
 
 def _remark_map(context: Context, problem: Map, at: Instruction) -> None:

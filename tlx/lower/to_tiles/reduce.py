@@ -1,0 +1,169 @@
+"""The kernel of a reduction of an expression: its rows to a column, or its columns to a row.
+
+rows to a column                                        columns to a row
+  for rows                                                for columns, a few registers at a time
+    acc = identity                                          acc = identity
+    for columns: acc = acc op tile                          for rows: acc = acc op tile
+    store acc folded to one number                          store acc
+
+A tile is a few registers: of one row where it is long, of several rows where it is short, so that there are several
+sums at a time. Elements of an edge that hold no data become the identity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tlx.ir.module import Function, Module
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I64, bits_of
+from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.blocks import Range, padded
+from tlx.lower.to_tiles.combine import Combine, slices
+from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, store_vector
+from tlx.lower.to_tiles.expression import Expression, Leaf
+from tlx.lower.to_tiles.map import COSTLY, Shape, as_row, expression_parameters, is_mergeable, is_turned, square
+from tlx.lower.to_tiles.problem import Reduction
+from tlx.lower.to_tiles.tiles import new_kernel
+from tlx.lower.to_tiles.view import View
+from tlx.target import Target
+
+_MOST_REGISTERS: Final = 8
+
+
+def reduce_kernel(module: Module, problem: Reduction, target: Target) -> Function:
+    """Add the kernel for a reduction to the module: a function of the destination, leaves and scalars."""
+    parameters, scalars = expression_parameters(problem.value)
+    to = ("to", problem.destination.element, "noalias")
+    function = new_kernel(module, target, problem.kernel_name, [to, *parameters], scalars)
+    b = TensorBuilder(module, function)
+    arguments = [argument.value for argument in function.arguments]
+    problem = simplified(problem)
+    count = 1 + len(parameters)
+    evaluator = Evaluator(b, problem.value, arguments[1:count], arguments[count:])
+    combine = Combine(problem.operation, problem.value.element)
+    shape = _tile_shape(problem.value, combine, target)
+    kernel = _Kernel(b, evaluator, combine, problem.destination, arguments[0], shape)
+    if problem.axis == 1:
+        kernel.rows_to_column()
+    else:
+        kernel.columns_to_row()
+    b.ret()
+    return function
+
+
+@dataclass(eq=False)
+class _Kernel:
+    b: TensorBuilder
+    evaluator: Evaluator
+    combine: Combine
+    to: View
+    base: Value
+    shape: Shape
+
+    def rows_to_column(self) -> None:
+        value, shape = self.evaluator.expression, self.shape
+        for rows in padded(value.rows, shape.rows, 1):
+            parts = [Place(rows.size, c.size, c.padding) for c in padded(value.cols, shape.cols, shape.cols)]
+            known = [self.evaluator.compute(part, 0) for part in parts]
+            with self.b.loop(0, rows.count, name="i") as i:
+                row = self._index(rows, i.index)
+                acc: Value | None = None
+                for columns, part, shared in zip(padded(value.cols, shape.cols, shape.cols), parts, known, strict=True):
+                    place = replace(part, row=row)
+                    acc = self._along_columns(columns, place, self.evaluator.compute(place, 1, shared), acc)
+                assert acc is not None
+                self._store_folded(acc, row)
+
+    def _along_columns(self, columns: Range, place: Place, known: dict[int, Value], acc: Value | None) -> Value:
+        b = self.b
+        if acc is None and columns.count == 1:
+            return self._tile(replace(place, column=const_int(I64, columns.start)), known)
+        start = acc if acc is not None else self.combine.identity(place.count)
+        with b.loop(0, columns.count, carry=[start], name="j") as j:
+            at = replace(place, column=self._index(columns, j.index))
+            j.next(self.combine.apply(b, j.carried[0], self._tile(at, known)))
+        return j.results[0]
+
+    def _tile(self, place: Place, known: dict[int, Value]) -> Value:
+        value = self.combine.widened(self.b, self.evaluator.result(place, known))
+        return self.combine.masked(self.b, value, place)
+
+    def _store_folded(self, acc: Value, row: Value) -> None:
+        b = self.b
+        for number, line in enumerate(slices(b, acc, self.shape.cols)):
+            at = Place(1, 1, 0, b.add(row, number))
+            one = self.combine.narrowed(b, self.combine.folded(b, line, self.shape.lanes))
+            store_vector(b, self.to, address_of(b, self.to, self.base, at), at, one)
+
+    def columns_to_row(self) -> None:
+        value, shape = self.evaluator.expression, self.shape
+        for columns in padded(value.cols, shape.cols, shape.lanes):
+            with self.b.loop(0, columns.count, name="j") as j:
+                column = self._index(columns, j.index)
+                lines: list[Value] = []
+                for rows in padded(value.rows, shape.rows, 1):
+                    place = Place(rows.size, columns.size, columns.padding, None, column)
+                    lines += slices(self.b, self._along_rows(rows, place), columns.size)
+                place = Place(1, columns.size, columns.padding, None, column)
+                result = self.combine.narrowed(self.b, self.combine.all_of(self.b, lines))
+                store_vector(self.b, self.to, address_of(self.b, self.to, self.base, place), place, result)
+
+    def _along_rows(self, rows: Range, place: Place) -> Value:
+        b = self.b
+        known = self.evaluator.compute(place, 0)
+        if rows.count == 1:
+            place = replace(place, row=const_int(I64, rows.start))
+            return self.combine.widened(b, self.evaluator.result(place, known))
+        with b.loop(0, rows.count, carry=[self.combine.identity(place.count)], name="i") as i:
+            at = replace(place, row=self._index(rows, i.index))
+            value = self.combine.widened(b, self.evaluator.result(at, known))
+            i.next(self.combine.apply(b, i.carried[0], value))
+        return i.results[0]
+
+    def _index(self, range_: Range, index: Value) -> Value:
+        return self.b.add(self.b.mul(index, range_.size), range_.start)
+
+
+def simplified(problem: Reduction) -> Reduction:
+    """The problem on one long row where it may be, or turned where all matrices in it are column-major."""
+    value = problem.value
+    if problem.destination.rows == problem.destination.cols == 1 and all(
+        is_mergeable(x, value) for x in value.leaves()
+    ):
+        return Reduction(problem.destination, as_row(value), problem.operation, 1)
+    turned = _turned(value)
+    if turned is None or not problem.destination.is_dense:
+        return problem
+    to = problem.destination
+    return Reduction(View(to.element, to.cols, to.rows, 1, 1), turned, problem.operation, 1 - problem.axis)
+
+
+def _turned(value: Expression) -> Expression | None:
+    """The transposed expression, where every full matrix in it is column-major."""
+    views = [leaf.view for leaf in value.leaves() if value.is_full(leaf.view) and min(value.rows, value.cols) > 1]
+    rest = [leaf.view for leaf in value.leaves() if not value.is_full(leaf.view)]
+    if not views or not all(view.row_stride == 1 and view.col_stride > 1 for view in views):
+        return None
+    if not all(view.rows == 1 or view.row_stride == 1 for view in rest):
+        return None
+    nodes = tuple(replace(n, view=_turned_view(n.view)) if isinstance(n, Leaf) else n for n in value.nodes)
+    return Expression(value.cols, value.rows, nodes)
+
+
+def _turned_view(view: View) -> View:
+    return View(view.element, view.cols, view.rows, view.col_stride, view.row_stride).repeated()
+
+
+def _tile_shape(value: Expression, combine: Combine, target: Target) -> Shape:
+    """A tile of as many registers as may be added to at a time."""
+    lanes = max(1, target.vector_bytes * 8 // max(value.bits, bits_of(combine.held)))
+    if is_turned(value):
+        return square(value, lanes, target)
+    registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 2)))
+    if value.cost >= COSTLY:
+        registers = 1
+    across = min(registers, -(-value.cols // lanes))
+    across = 1 << (across.bit_length() - 1)
+    return Shape(min(value.rows, max(1, registers // across)), across * lanes, lanes)
