@@ -217,7 +217,7 @@ def test_convolution_of_matrices(seed: int) -> None:
 
 
 def test_holes_of_the_input_are_zeros_and_those_of_the_kernel_skip() -> None:
-    """Zero times infinity is NaN: a hole of `x` under an infinite weight shows; one of `w` over an infinity does not."""
+    """Zero times infinity is NaN: a hole of `x` under an infinite weight shows, one of `w` over infinity does not."""
     ones, weights = np.ones((1, 3), np.float32), np.array([[np.inf, 1]], np.float32)
     spread = compute("convolution", [ones, weights], [(1, 1), (0, 1), (0, 0)], FLOAT)
     np.testing.assert_array_equal(spread, [[np.inf, np.nan, np.inf, np.nan]])
