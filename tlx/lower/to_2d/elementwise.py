@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAME: Final = "elementwise"
+INSERT: Final = "insertelement"
 REGISTER_BYTES: Final = 1024
 """Flattened vectors up to this size may be SSA values, for ordinary instructions that use them."""
 _RENAMES: Final = frozenset({"freeze", "bitcast", "phi"})
@@ -46,6 +47,9 @@ def _never(*_arguments: Any) -> NoReturn:
 
 
 _ROW: Final = Intrinsic(NAME, (), "vector", "An ordinary instruction.", _never, _never, "", prefix="")
+_INSERT_ROW: Final = Intrinsic(
+    INSERT, (), "vector", "A vector with one element replaced.", _never, _never, "", prefix=""
+)
 
 
 def with_elementwise(function: Function, tensors: FunctionTensors) -> FunctionTensors:
@@ -126,6 +130,8 @@ class _Search:
         return any(isinstance(v, Local) and v.name in self.names for v in instruction.operands)
 
     def _is_found(self, instruction: Instruction) -> bool:
+        if instruction.opcode == INSERT:
+            return is_large(instruction.type)
         if not is_elementwise(instruction):
             return False
         vectors = [v for v in instruction.operands if isinstance(v.type, VectorType)]
@@ -134,11 +140,17 @@ class _Search:
         return any(isinstance(v, Local) and v.name in self.names for v in vectors)
 
     def _op(self, instruction: Instruction) -> TensorOp:
+        vector = instruction.type
+        assert isinstance(vector, VectorType)
         tensors = [
-            Tensor(TensorType.dense(v.type.element, (v.type.count,)), instruction, "value", v)
+            Tensor(_flat(v.type), instruction, "value", v)
             for v in instruction.operands
             if isinstance(v.type, VectorType)
         ]
+        if instruction.opcode == INSERT:
+            return TensorOp(
+                instruction, _INSERT_ROW, tuple(tensors), (), tuple(instruction.operands[1:]), _flat(vector)
+            )
         return TensorOp(instruction, _ROW, tuple(tensors), (), (), self._type(instruction))
 
     def _type(self, instruction: Instruction) -> TensorType:
@@ -150,10 +162,14 @@ class _Search:
         first = types[0] if types else None
         if first is not None and all(type_ == first for type_ in types):
             return first
-        return TensorType.dense(vector.element, (vector.count,))
+        return _flat(vector)
 
     def _token(self, use: Use) -> Tensor | None:
         return self.tensors.tokens.get(use.instruction.result or "")
+
+
+def _flat(vector: VectorType) -> TensorType:
+    return TensorType.dense(vector.element, (vector.count,))
 
 
 def is_large(type_: Type) -> bool:

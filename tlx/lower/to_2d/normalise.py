@@ -6,7 +6,8 @@ A splat, and a shuffle that repeats a row or each element of a column::
     %v = shufflevector <E x float> %i, undef, zeroinitializer  ->  %t = typeinfo(<1 x float> %i, <1>, ...)
                                                                    %v = broadcast(%t, <E>, <0>)
 
-A reduction, and one whose order the program fixes::
+Consecutive lanes of one or two vectors become `pad` that crops, and `concat`. A reduction, and one whose order the
+program fixes::
 
     %r = call i32 @llvm.vector.reduce.add(<E x i32> %v)        ->  %w = llvm.tensor.reduce.add(typeinfo(%v), <E>, <1>)
                                                                    %r = extractelement <1 x i32> %w, i32 0
@@ -23,8 +24,8 @@ from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.rewriter import definitions, replace_uses, split_block, uses
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, FloatType, IntType, VectorType
-from tlx.ir.values import Aggregate, ConstInt, Keyword, Splat, Value, const_int
-from tlx.lower.to_2d.elementwise import is_large, uniform
+from tlx.ir.values import Aggregate, ConstInt, Keyword, Splat, Value, const_int, zero
+from tlx.lower.to_2d.elementwise import is_large, is_zero_mask, uniform
 from tlx.types import TensorType
 
 _REDUCE: Final = "llvm.vector.reduce."
@@ -70,9 +71,9 @@ def _replace(b: TensorBuilder, instruction: Instruction, value: Value) -> None:
 
 def _shuffle(module: Module, function: Function, shuffle: Instruction) -> None:
     known = definitions(function)
-    scalar = uniform(shuffle.value, known)
-    if scalar is not None:
+    if is_zero_mask(shuffle.operands[2]):
         b = _at(module, function, shuffle)
+        scalar = uniform(shuffle.value, known) or _element(b, shuffle.operands[0], const_int(I64, 0))
         one = b.insert_element(Keyword(VectorType(1, scalar.type), "undef"), scalar, 0, "scalar")
         _repeat(b, shuffle, one, (0,))
         return
@@ -80,6 +81,35 @@ def _shuffle(module: Module, function: Function, shuffle: Instruction) -> None:
     if found is not None:
         source, place = found
         _repeat(_at(module, function, shuffle), shuffle, source, place)
+        return
+    start = _run(shuffle)
+    if start is not None:
+        _take(_at(module, function, shuffle), shuffle, start)
+
+
+def _run(shuffle: Instruction) -> int | None:
+    """Where the consecutive lanes of both operands begin that a shuffle takes; None if it takes others."""
+    lanes = _lanes(shuffle.operands[2], _count(shuffle))
+    first = next((lane - i for i, lane in enumerate(lanes) if lane >= 0), 0)
+    return first if all(lane in (-1, first + i) for i, lane in enumerate(lanes)) else None
+
+
+def _take(b: TensorBuilder, shuffle: Instruction, start: int) -> None:
+    """Consecutive lanes: a part of one operand, or of both behind each other."""
+    one, other = shuffle.operands[:2]
+    assert isinstance(one.type, VectorType)
+    width, count = one.type.count, _count(shuffle)
+    dense = TensorType.dense(one.type.element, (width,))
+    if start + count <= width or start >= width:
+        source, size, start = (one, width, start) if start < width else (other, width, start - width)
+        token = b.typeinfo(source, dense, "whole")
+    else:
+        both = [b.typeinfo(value, dense, "part") for value in (one, other)]
+        size = 2 * width
+        token = b.typeinfo(b.concat(both, 0), TensorType.dense(one.type.element, (size,)), "whole")
+    low, high = -start, start + count - size
+    result = b.pad(token, (low,), (high,), zero(one.type.element)) if low or high else b.tovector(token)
+    _replace(b, shuffle, result)
 
 
 def _repeat(b: TensorBuilder, shuffle: Instruction, source: Value, place: tuple[int, ...]) -> None:

@@ -12,7 +12,9 @@ from tlx.lower.to_2d.concat import lower_concat
 from tlx.lower.to_2d.contract import lower_contract
 from tlx.lower.to_2d.contraction import MMA, Epilogue
 from tlx.lower.to_2d.convolution import lower_convolution
+from tlx.lower.to_2d.elementwise import INSERT
 from tlx.lower.to_2d.groups import POINTWISE
+from tlx.lower.to_2d.insert import lower_insert
 from tlx.lower.to_2d.matmul import lower_matmul
 from tlx.lower.to_2d.mma import lower_mma
 from tlx.lower.to_2d.pad import lower_pad
@@ -49,6 +51,7 @@ RULES: Final[dict[str, Rule]] = {
     "transpose": lower_transpose,
     "tovector": lower_transpose,
     **dict.fromkeys(POINTWISE, lower_pointwise),
+    INSERT: lower_insert,
     "broadcast": lower_broadcast,
     "reshape.block": lower_block,
     "reshape.permute": lower_permute,

@@ -1,0 +1,109 @@
+"""Large flattened vectors in ordinary instructions that move, select or reduce elements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tlx.evaluate import Machine
+from tlx.ir.reader import parse
+from tlx.pipeline import STAGE_NAMES, Options, lower
+
+_COUNT = 5100
+_V = f"<{_COUNT} x T>"
+
+
+def _mask(lanes: list[int]) -> str:
+    return f"<{len(lanes)} x i32> <{', '.join(f'i32 {lane}' if lane >= 0 else 'i32 undef' for lane in lanes)}>"
+
+
+def _shuffle(lanes: list[int]) -> str:
+    vector = f"<{len(lanes)} x T>"
+    return f"""  %s = shufflevector {_V} %x, {_V} %y, {_mask(lanes)}
+  %t = call token @llvm.tensor.typeinfo({vector} %s, <1 x i32> <i32 {len(lanes)}>, <1 x i32> zeroinitializer,
+                                        <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %q, token %t, <1 x i32> zeroinitializer)
+"""
+
+
+_CASES = {
+    "rows": _shuffle([i % _COUNT for i in range(3 * _COUNT)]),
+    "columns": _shuffle([i // 3 for i in range(3 * _COUNT)]),
+    "splat": _shuffle([0] * _COUNT),
+    "slice": _shuffle(list(range(1000, 4000))),
+    "slice of the second": _shuffle([_COUNT + 7 + i for i in range(3000)]),
+    "concat": _shuffle(list(range(2 * _COUNT))),
+    "window": _shuffle(list(range(2550, 7650))),
+    "some undefined": _shuffle([-1 if i % 7 == 3 else i for i in range(2 * _COUNT)]),
+    "insert": f"""  %a = insertelement {_V} %x, T %one, i32 {_COUNT - 1}
+  %b = insertelement {_V} %a, T %one, i64 %n
+  store {_V} %b, ptr %q
+""",
+    "extract": f"""  %a = add {_V} %x, %y
+  %e = extractelement {_V} %a, i64 %n
+  store T %e, ptr %q
+""",
+}
+
+
+def _text(body: str, element: str) -> str:
+    integer = element.startswith("i")
+    one = "add i32 7, 1" if element == "i32" else f"bitcast i32 7 to {element}"
+    body = body if integer else body.replace(" add ", " fadd ")
+    return (
+        f"""
+define void @f(ptr noalias %p, ptr noalias %q, i64 %n) {{
+  %one = {one}
+  %x = load {_V}, ptr %p
+  %r = getelementptr {element}, ptr %p, i64 {_COUNT}
+  %y = load {_V}, ptr %r
+{body}  ret void
+}}
+""".replace("x T>", f"x {element}>")
+        .replace(" T ", f" {element} ")
+        .replace("(T ", f"({element} ")
+        .replace("T %", f"{element} %")
+    )
+
+
+def _same(text: str, dtype: type, size: int, case: str = "") -> np.ndarray:
+    results: list[np.ndarray] = []
+    for stage in (None, *STAGE_NAMES):
+        module = parse(text)
+        if stage is not None:
+            module = lower(module, "avx512", options=Options(stop_after=stage))
+        x = np.random.default_rng(5).integers(-9, 10, 2 * _COUNT).astype(dtype)
+        out = np.full(size, 77, dtype)
+        Machine(module).call("f", x, out, 13)
+        if case == "some undefined":
+            out[3 : 2 * _COUNT : 7] = 0
+        results.append(out)
+        np.testing.assert_array_equal(results[0], out, err_msg=str(stage))
+    return results[0]
+
+
+@pytest.mark.parametrize("element", ["i32", "float"])
+@pytest.mark.parametrize("case", _CASES)
+def test_moves(case: str, element: str) -> None:
+    out = _same(_text(_CASES[case], element), {"i32": np.int32, "float": np.float32}[element], 3 * _COUNT, case)
+    assert np.any(out != 77)
+
+
+_INTEGER = ("add", "mul", "and", "or", "xor", "smax", "smin", "umax", "umin")
+
+
+@pytest.mark.parametrize("kind", _INTEGER)
+def test_integer_reductions(kind: str) -> None:
+    body = f"  %e = call T @llvm.vector.reduce.{kind}.v{_COUNT}i32({_V} %x)\n  store T %e, ptr %q\n"
+    out = _same(_text(body, "i32"), np.int32, 4)
+    assert out[0] != 77
+
+
+@pytest.mark.parametrize("kind", ["fadd", "fmul", "fmax", "fmin", "fmaximum", "reassoc fadd"])
+def test_float_reductions(kind: str) -> None:
+    flags, _, name = kind.rpartition(" ")
+    start = "T 2.0, " if name in ("fadd", "fmul") else ""
+    call = f"call {flags} T" if flags else "call T"
+    body = f"  %e = {call} @llvm.vector.reduce.{name}.v{_COUNT}f32({start}{_V} %x)\n  store T %e, ptr %q\n"
+    out = _same(_text(body, "float"), np.float32, 4)
+    assert out[0] != 77
