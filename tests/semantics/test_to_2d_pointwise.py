@@ -10,7 +10,9 @@ import pytest
 
 from tlx.evaluate import Machine
 from tlx.ir.reader import parse
-from tlx.pipeline import Options, lower
+from tlx.numpy_types import Array
+from tlx.pipeline import STAGE_NAMES, Options, lower
+from tlx.remarks import Remarks
 
 _UNARY = ("relu", "fabs", "floor", "ceil", "sqrt")
 _BINARY = ("fadd", "fsub", "fmul", "fdiv")
@@ -34,7 +36,7 @@ class Program:
     cols: int
     lines: list[str] = field(default_factory=list[str])
     vectors: list[str] = field(default_factory=list[str])
-    arrays: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    arrays: list[Array] = field(default_factory=list[Array])
     count: int = 0
 
     @property
@@ -141,7 +143,7 @@ class Program:
         return f"define void @f({parameters}, float %s) {{\n{body}\n  ret void\n}}\n"
 
 
-def make(seed: int) -> tuple[str, list[np.ndarray]]:
+def make(seed: int) -> tuple[str, list[Array]]:
     """A random program and its arguments."""
     choices = random.Random(seed)
     program = Program(choices, choices.choice((1, 3, 17, 40)), choices.choice((1, 5, 16, 33)))
@@ -153,7 +155,7 @@ def make(seed: int) -> tuple[str, list[np.ndarray]]:
     return program.text(), program.arrays
 
 
-def _evaluated(text: str, arrays: list[np.ndarray], stage: str | None, target: str) -> list[np.ndarray]:
+def _evaluated(text: str, arrays: list[Array], stage: str | None, target: str) -> list[Array]:
     module = parse(text)
     if stage is not None:
         module = lower(module, target, options=Options(stop_after=stage))
@@ -171,3 +173,68 @@ def test_random_programs_mean_the_same_after(stage: str, seed: int) -> None:
     got = _evaluated(text, arrays, stage, "avx512")
     for index, (mine, right) in enumerate(zip(got, expected, strict=True)):
         np.testing.assert_array_equal(mine, right, err_msg=f"%p{index} of\n{text}")
+
+
+_ROWS, _COLS = 24, 50
+_SHAPE = f"<2 x i32> <i32 {_ROWS}, i32 {_COLS}>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
+_WINDOW = f"<2 x i32> <i32 1, i32 {_COLS}>, <2 x i32> <i32 1, i32 1>"
+_V, _R = f"<{_ROWS * _COLS} x float>", f"<{_ROWS} x float>"
+
+
+def _row_reduction(name: str, kind: str, vector: str) -> str:
+    """The reduction of each row, repeated along it: `%name.b`."""
+    return f"""
+  %{name}.t = call token @llvm.tensor.typeinfo({_V} {vector}, {_SHAPE})
+  %{name} = call {_R} @llvm.tensor.reduce.{kind}(token %{name}.t, {_WINDOW})
+  %{name}.c = call token @llvm.tensor.typeinfo({_R} %{name}, <2 x i32> <i32 {_ROWS}, i32 1>, <2 x i32> <i32 0, i32 1>,
+                                              <2 x i32> zeroinitializer)
+  %{name}.b = call {_V} @llvm.tensor.broadcast(token %{name}.c, <2 x i32> <i32 {_ROWS}, i32 {_COLS}>,
+                                              <2 x i32> <i32 0, i32 1>)"""
+
+
+SOFTMAX = f"""
+define void @f(ptr noalias %p, ptr noalias %q) {{
+  %x = load {_V}, ptr %p
+  {_row_reduction("top", "max", "%x")}
+  %d = fsub {_V} %x, %top.b
+  %dt = call token @llvm.tensor.typeinfo({_V} %d, {_SHAPE})
+  %e = call {_V} @llvm.tensor.exp(token %dt)
+  {_row_reduction("sum", "add", "%e")}
+  %y = fdiv {_V} %e, %sum.b
+  store {_V} %y, ptr %q
+  ret void
+}}
+"""
+VARIANCE = f"""
+define void @f(ptr noalias %p, ptr noalias %q) {{
+  %x = load {_V}, ptr %p
+  %sq = fmul {_V} %x, %x
+  %t = call token @llvm.tensor.typeinfo({_V} %sq, {_SHAPE})
+  %sum = call {_R} @llvm.tensor.reduce.add(token %t, {_WINDOW})
+  store {_R} %sum, ptr %q
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize("stage", [None, *STAGE_NAMES])
+def test_softmax(stage: str | None) -> None:
+    x = np.random.default_rng(3).normal(size=(_ROWS, _COLS)).astype(np.float32)
+    module = parse(SOFTMAX) if stage is None else lower(parse(SOFTMAX), "avx512", options=Options(stop_after=stage))
+    y = np.zeros_like(x)
+    Machine(module).call("f", x, y)
+    exact = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(y, exact / exact.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+def test_a_reduction_of_rows_takes_what_is_computed_for_it_only() -> None:
+    remarks = Remarks()
+    lowered = str(lower(parse(VARIANCE), "avx512", options=Options(stop_after="to-2d", remarks=remarks)))
+    assert "alloca" not in lowered
+    assert [r.message for r in remarks] == ["fused fmul into reduce.add: computed together, nothing between in memory"]
+    x = np.random.default_rng(3).integers(-4, 5, (_ROWS, _COLS)).astype(np.float32)
+    for stage in (None, *STAGE_NAMES):
+        module = parse(VARIANCE) if stage is None else lower(parse(VARIANCE), "avx2", options=Options(stop_after=stage))
+        y = np.zeros(_ROWS, np.float32)
+        Machine(module).call("f", x, y)
+        np.testing.assert_array_equal(y, (x * x).sum(axis=1))

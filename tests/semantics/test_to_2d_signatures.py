@@ -9,6 +9,7 @@ from tlx.diagnostics import LoweringError
 from tlx.evaluate import Machine
 from tlx.ir.reader import parse
 from tlx.judge import check_module
+from tlx.numpy_types import Array
 from tlx.pipeline import STAGE_NAMES, Options, lower
 
 _DIMS = "<2 x i32> <i32 80, i32 80>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
@@ -62,7 +63,7 @@ def test_calls_mean_the_same(stage: str, pointer: str) -> None:
     lowered = parse(str(lower(parse(text), "avx512", options=Options(stop_after=stage))))
     check_module(lowered)
     x = np.random.default_rng(1).integers(-4, 5, 6400).astype(np.float32)
-    outputs: list[tuple[object, np.ndarray]] = []
+    outputs: list[tuple[object, Array]] = []
     for module in (parse(text), lowered):
         out = np.zeros_like(x)
         outputs.append((Machine(module).call("f", x.copy(), out, 3), out))

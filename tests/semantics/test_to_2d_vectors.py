@@ -7,6 +7,7 @@ import pytest
 
 from tlx.evaluate import Machine
 from tlx.ir.reader import parse
+from tlx.numpy_types import Array
 from tlx.pipeline import STAGE_NAMES, Options, lower
 
 _COUNT = 5100
@@ -66,8 +67,8 @@ define void @f(ptr noalias %p, ptr noalias %q, i64 %n) {{
     )
 
 
-def _same(text: str, dtype: type, size: int, case: str = "") -> np.ndarray:
-    results: list[np.ndarray] = []
+def _same(text: str, dtype: type, size: int, case: str = "") -> Array:
+    results: list[Array] = []
     for stage in (None, *STAGE_NAMES):
         module = parse(text)
         if stage is not None:

@@ -6,7 +6,8 @@
     store %r                    (or sunk here)
 
 A root is an operation whose result needs memory; what only it needs, position by position, is fused into it: ordinary
-instructions, `llvm.tensor.exp` and its kind, and one product. All of it runs where the root runs.
+instructions, `llvm.tensor.exp` and its kind, and one product. All of it runs where the root runs. A reduction of whole
+rows can be a root, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.module import Instruction
 from tlx.ir.tensors import Tensor, TensorOp
-from tlx.ir.types import VectorType
+from tlx.ir.types import BFLOAT, HALF, VectorType
 from tlx.ir.values import Local, Value
 from tlx.lower.to_2d.contraction import MMA
 from tlx.lower.to_2d.elementwise import NAME, single, uniform
@@ -40,11 +41,13 @@ class Groups:
     Attributes:
         plan: The plan of the function: tokens, flattened vectors, positions.
         roots: The root of each fused operation, by the id of its instruction.
+        reductions: Reductions that something is fused into, by the id of their instruction.
         products: The product that is fused into a root, by the id of the root's instruction.
     """
 
     plan: Plan
     roots: dict[int, TensorOp] = field(default_factory=dict[int, TensorOp])
+    reductions: set[int] = field(default_factory=set[int])
     products: dict[int, TensorOp] = field(default_factory=dict[int, TensorOp])
 
     def find(self) -> None:
@@ -54,6 +57,8 @@ class Groups:
             if root is None:
                 continue
             self.roots[id(op.instruction)] = root
+            if is_row_reduction(root):
+                self.reductions.add(id(root.instruction))
             if op.intrinsic.name in PRODUCTS:
                 self.products[id(root.instruction)] = op
 
@@ -64,6 +69,10 @@ class Groups:
     def root_of(self, op: TensorOp) -> TensorOp:
         """The operation whose loop nest computes an operation; itself where it is a root."""
         return self.roots.get(id(op.instruction), op)
+
+    def is_group(self, op: TensorOp) -> bool:
+        """Whether an operation is computed pointwise, as a reduction is whose operand is."""
+        return op.intrinsic.name in POINTWISE or id(op.instruction) in self.reductions
 
     def product_of(self, root: TensorOp) -> TensorOp | None:
         """The product that is fused into a root."""
@@ -109,7 +118,7 @@ class Groups:
         pending = [op]
         while pending:
             current = pending.pop()
-            if current.intrinsic.name not in POINTWISE or id(current.instruction) in seen:
+            if not self.is_group(current) or id(current.instruction) in seen:
                 continue
             seen.add(id(current.instruction))
             for tensor in current.tensors:
@@ -170,21 +179,33 @@ class Groups:
         if user.result not in self.plan.tensors.tokens:
             return []
         users = [self.plan.tensors.op_of(u.instruction) for u in self.plan.flats.uses.get(str(user.result), [])]
-        found = [u for u in users if u is not None and u.intrinsic.name in UNARY]
+        found = [u for u in users if u is not None and (u.intrinsic.name in UNARY or is_row_reduction(u))]
         return found if len(found) == len(users) else []
 
     def _may_join(self, op: TensorOp, root: TensorOp) -> bool:
         """Same block, same positions with data, one product."""
         plan = self.plan
+        frame = root.tensors[0].type if is_row_reduction(root) else root.result
         assert op.result is not None
-        assert root.result is not None
+        assert frame is not None
         if plan.positions[id(op.instruction)][0] != plan.positions[id(root.instruction)][0]:
             return False
         if op.intrinsic.name in PRODUCTS:
-            return not op.result.is_padded and not root.result.is_padded and id(root.instruction) not in self.products
+            fits = not op.result.is_padded and not frame.is_padded and not is_row_reduction(root)
+            return fits and id(root.instruction) not in self.products
         if not op.result.is_padded:
             return True
-        return (op.result.shape, op.result.padding) == (root.result.shape, root.result.padding)
+        return (op.result.shape, op.result.padding) == (frame.shape, frame.padding)
+
+
+def is_row_reduction(op: TensorOp) -> bool:
+    """Whether an operation reduces whole rows, along the dimension whose elements are neighbours in memory."""
+    if not op.intrinsic.name.startswith("reduce."):
+        return False
+    type_ = op.tensors[0].type
+    rows = (*(1,) * (type_.rank - 1), type_.extents[-1])
+    plain = type_.is_row_major and not type_.is_padded and type_.element not in (HALF, BFLOAT)
+    return plain and op.dims[0] == rows and type_.extents[-1] > 1
 
 
 def _has_count(renaming: Instruction, op: TensorOp) -> bool:

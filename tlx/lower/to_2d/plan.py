@@ -233,7 +233,7 @@ class Plan:
 
     def readings(self, op: TensorOp) -> list[Reading]:
         """What an operation reads from memory, with all that is fused into it."""
-        product = self.groups.product_of(op) or (op if op.intrinsic.name not in POINTWISE else None)
+        product = self.groups.product_of(op) or (None if self.groups.is_group(op) else op)
         found = [Reading(self.view(tensor), "leaf") for tensor in self.groups.leaves(op)]
         if product is not None:
             adds = product.intrinsic.name in MMA

@@ -33,7 +33,7 @@ from tlx.lower.ordinary import Operation
 from tlx.lower.to_2d.contraction import Epilogue, Leaf
 from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.elementwise import NAME
-from tlx.lower.to_2d.groups import LeafKey
+from tlx.lower.to_2d.groups import LeafKey, is_row_reduction
 from tlx.lower.to_2d.leaves import leaf_vector, scalar_vector, store_vector
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, merged, nest
 from tlx.lower.to_2d.plan import STAGE, Plan, title
@@ -137,7 +137,11 @@ class _Frame:
     def __init__(self, plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
         self.plan, self.b, self.op, self.target = plan, b, op, target
         self.leaves = [_Leaf(tensor, plan.view(tensor)) for tensor in plan.groups.leaves(op)]
-        self.sizes, self.steps = self._choose()
+        self.reduces = is_row_reduction(op)
+        if self.reduces:
+            self.sizes, self.steps = op.tensors[0].type.shape, (*target.steps[:-1], 0)
+        else:
+            self.sizes, self.steps = self._choose()
         self.data = target.data if self.sizes == target.sizes else self.sizes
 
     def _choose(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -156,7 +160,7 @@ class _Frame:
         """The loops and the tree."""
         for leaf in self.leaves:
             leaf.settle(self.plan, self.b, self.op, self.sizes)
-        block = _Block.of(self._walks(), 1 + len(self.leaves))
+        block = _Block.of(self._walks(), 1 + len(self.leaves), reduces=self.reduces)
         bad = block.unreadable()
         for index in bad:
             leaf = self.leaves[index]
@@ -165,7 +169,7 @@ class _Frame:
             leaf.view = dense_copy(self.plan, self.b, self.op, seen)
             leaf.settle(self.plan, self.b, self.op, self.sizes)
         if bad:
-            block = _Block.of(self._walks(), 1 + len(self.leaves))
+            block = _Block.of(self._walks(), 1 + len(self.leaves), reduces=self.reduces)
         with nest(self.b, block.outer, 1 + len(self.leaves)) as offsets:
             self._tree(block, offsets)
 
@@ -183,7 +187,8 @@ class _Frame:
         destination = b.gep(stored(self.target.element), self.target.place.pointer, offsets[0], "result")
         vector = tree.root(self.op)
         pitch = block.rows[1][0]
-        store_vector(b, vector, destination, stored(self.target.element), rows, cols, pitch)
+        written = 1 if self.reduces else cols
+        store_vector(b, vector, destination, stored(self.target.element), rows, written, pitch)
 
 
 @dataclass(frozen=True)
@@ -195,10 +200,10 @@ class _Block:
     outer: list[Walk]
 
     @classmethod
-    def of(cls, walks: list[Walk], operands: int) -> _Block:
-        """The target's dense dimension inside; around it one along which the other leaves are dense."""
+    def of(cls, walks: list[Walk], operands: int, *, reduces: bool) -> _Block:
+        """The target's dense dimension, or the reduced one, inside; around it one along which the leaves are dense."""
         one: Walk = (1, (0,) * operands)
-        cols = next((w for w in reversed(walks) if w[1][0] == 1), None)
+        cols = walks[-1] if reduces else next((w for w in reversed(walks) if w[1][0] == 1), None)
         others = [w for w in walks if w is not cols]
         fitting = [w for w in others if max(w[1]) < INDEX_LIMIT]
         if cols is None:
@@ -263,8 +268,10 @@ class Tree:
         vectors = [self._operand(tensor) for tensor in op.tensors]
         if op.intrinsic.name == NAME:
             return self._ordinary(op.instruction, vectors)
-        assert op.result is not None
-        type_ = TensorType.dense(op.result.element, (self.rows, self.cols))
+        type_ = TensorType.dense(op.tensors[0].type.element, (self.rows, self.cols))
+        if is_row_reduction(op):
+            token = self.b.typeinfo(vectors[0], type_)
+            return self.b.reduce(op.intrinsic.name.removeprefix("reduce."), token, (1, self.cols), (1, 1))
         return self.b.unary(op.intrinsic.name, self.b.typeinfo(vectors[0], type_), type_)
 
     def _ordinary(self, instruction: Instruction, vectors: list[Value]) -> Value:

@@ -46,6 +46,11 @@ def _alone(rule: ProductRule) -> Rule:
     return write
 
 
+def _reduction(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
+    rule = lower_pointwise if plan.groups.is_group(op) else lower_reduce
+    rule(plan, b, op, target)
+
+
 RULES: Final[dict[str, Rule]] = {
     **{name: _alone(rule) for name, rule in PRODUCT_RULES.items()},
     "transpose": lower_transpose,
@@ -57,5 +62,5 @@ RULES: Final[dict[str, Rule]] = {
     "reshape.permute": lower_permute,
     "pad": lower_pad,
     "concat": lower_concat,
-    **{f"reduce.{kind}": lower_reduce for kind in ("add", "mul", "max", "min", "and", "or", "xor")},
+    **{f"reduce.{kind}": _reduction for kind in ("add", "mul", "max", "min", "and", "or", "xor")},
 }

@@ -18,13 +18,16 @@ apart from the destination, it is asked then::
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tlx.ir.module import Instruction
 from tlx.ir.tensors import TensorOp
 from tlx.lower.to_2d.safety import Range, shortened
+from tlx.lower.to_2d.strides import strides_in
 from tlx.lower.to_2d.views import Place, View, tensor_bytes
+from tlx.types import TensorType
 
 if TYPE_CHECKING:
     from tlx.lower.to_2d.plan import Plan
@@ -97,9 +100,18 @@ def _only_store(plan: Plan, op: TensorOp) -> Sink | None:
     store = plan.tensors.op_of(stores[0].instruction) if len(stores) == 1 else None
     if store is None or store.pointer is None or not _same_block(plan, op.instruction, store.instruction):
         return None
-    if (token.type.shape, token.type.padding) != (op.result.shape, op.result.padding):
+    target = _target(op.result, token.type, Place(store.pointer), store.pitches)
+    return None if target is None else Sink(op, store.instruction, target, fills=False)
+
+
+def _target(result: TensorType, stored: TensorType, place: Place, pitches: Sequence[int] | None) -> View | None:
+    """A result where it is stored as a tensor of another type: the same positions in memory order."""
+    if (stored.shape, stored.padding) == (result.shape, result.padding):
+        return View.of(place, result, pitches)
+    if stored.is_padded or result.is_padded:
         return None
-    return Sink(op, store.instruction, View.of(Place(store.pointer), op.result, store.pitches), fills=False)
+    steps = strides_in(stored.shape, stored.strides(pitches), result.shape)
+    return None if steps is None else View(place, result.element, result.shape, result.shape, steps, result.layout)
 
 
 def _same_block(plan: Plan, first: Instruction, second: Instruction) -> bool:
