@@ -66,9 +66,11 @@ def test_windows_are_reduced_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch
         check_stage_1(kind, seed)
 
 
-@pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])
-@pytest.mark.parametrize("stage", ["to-tiles", "legalize"])
-@pytest.mark.parametrize("kind", MOVES)
+STAGES = (("to-tiles", "generic"), ("legalize", "generic"), ("legalize", "avx2"), ("legalize", "avx512"))
+
+
+@pytest.mark.parametrize(("stage", "target"), STAGES)
+@pytest.mark.parametrize("kind", MOVES + REDUCTIONS)
 def test_later_stages_keep_the_meaning(kind: str, stage: str, target: str) -> None:
     for seed in range(100, 100 + FEW):
         program = program_of(kind, seed)
@@ -78,7 +80,7 @@ def test_later_stages_keep_the_meaning(kind: str, stage: str, target: str) -> No
         assert_same(program, expected, run(program, module))
 
 
-@pytest.mark.parametrize("kind", MOVES)
+@pytest.mark.parametrize("kind", MOVES + REDUCTIONS)
 def test_compiled_code_keeps_the_meaning(kind: str) -> None:
     for seed in range(200, 200 + FEW):
         program = program_of(kind, seed)
