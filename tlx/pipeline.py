@@ -25,7 +25,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, cast
 
-from tlx.diagnostics import LoweringError, Source, UsageError
+from tlx.diagnostics import LoweringError, Source, TlxError, UsageError
 from tlx.remarks import Remarks
 
 if TYPE_CHECKING:
@@ -105,7 +105,19 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
         LoweringError: A function cannot be lowered.
         UsageError: There is no such target.
     """
+    from tlx.ir.reader import parse
+
     context = _context(target, options)
+    source = module.source
+    try:
+        return _run_steps(module, context, options)
+    except Exception as error:
+        if options.verify_each is False and _blames_tlx(error):
+            verify(raised(parse(source.text, source.name)))
+        raise
+
+
+def _run_steps(module: Module, context: Context, options: Options) -> Module:
     for step in steps():
         module = step.run(module, context)
         if options.verify_each is not False and step.name not in ("raise", "verify"):
@@ -116,6 +128,11 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
             return module
     _refuse_leftovers(module)
     return module
+
+
+def _blames_tlx(error: Exception) -> bool:
+    """Whether an error is TLX's own: unless LLVM, which was not asked before, rejects the input, which explains it."""
+    return not isinstance(error, TlxError) or "bug of TLX" in error.message
 
 
 def lower_text(

@@ -68,7 +68,7 @@ class _Access:
 
 def prototypes(module: Module) -> dict[str, Prototype]:
     """The functions that other modules can call, by name."""
-    found = [_prototype(module, f) for f in module.functions if not _HIDDEN & set(_words(f))]
+    found = [prototype_of(module, f) for f in module.functions if not _HIDDEN & set(_words(f))]
     return {prototype.name: prototype for prototype in found}
 
 
@@ -83,7 +83,8 @@ def _words(function: Function) -> list[str]:
     return function.signature.result_attributes.split()
 
 
-def _prototype(module: Module, function: Function) -> Prototype:
+def prototype_of(module: Module, function: Function) -> Prototype:
+    """What one function takes and returns."""
     accesses = list(_accesses(function, analyse(module, function)))
     parameters = tuple(_parameter(argument, accesses) for argument in function.arguments)
     return Prototype(plain_name(function.name), function.signature.result, parameters)

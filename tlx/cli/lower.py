@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
@@ -20,6 +21,8 @@ Kind = Literal["ll", "bc", "asm", "obj"]
 KINDS: Final = ("ll", "bc", "asm", "obj")
 _VERIFY_HELP: Final = "Have LLVM verify the input and every stage; by default all but large input that stays as it is."
 
+_CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random data (3), and compare."
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", default="-")
@@ -34,6 +37,7 @@ _VERIFY_HELP: Final = "Have LLVM verify the input and every stage; by default al
 @click.option("--stop-after", type=click.Choice(STAGE_NAMES), metavar="STAGE", help="Last stage to run.")
 @click.option("--print-after", multiple=True, metavar="STAGE|all", help="Print the module after a stage, on stderr.")
 @click.option("--verify-each/--no-verify-each", default=None, help=_VERIFY_HELP)
+@click.option("--check", "runs", type=click.IntRange(1), metavar="[=N]", help=_CHECK_HELP)
 @click.option("--remarks", metavar="[=FILE]", help="Write what was decided and why, to stderr or a file.")
 @click.option("--amx-permission/--no-amx-permission", default=True, help="Ask Linux for AMX tiles in a constructor.")
 @click.option("--emulate-matrix", is_flag=True, help="Make AMX code that runs without AMX (slowly).")
@@ -52,6 +56,7 @@ def lower(
     stop_after: str | None,
     print_after: tuple[str, ...],
     verify_each: bool | None,
+    runs: int | None,
     remarks: str | None,
     amx_permission: bool,
     emulate_matrix: bool,
@@ -69,10 +74,11 @@ def lower(
     if stop_after not in (None, "legalize") and kind in ("asm", "obj"):
         raise UsageError(f"--stop-after={stop_after} leaves tensor operations, which --emit={kind} cannot hold")
     collected = Remarks()
+    printer = _printer(print_after)
     options = Options(
         stop_after=stop_after,
         verify_each=verify_each,
-        print_after=_printer(print_after),
+        print_after=printer,
         remarks=collected,
         cpu=mcpu,
         attrs=_features(mattr),
@@ -81,13 +87,13 @@ def lower(
     )
     try:
         emits = kind != "ll" or level is not None
-        text = _lowered(file, target, options, needs_llvm=emits or _judges(file, verify_each))
+        text = _lowered(file, target, options, runs, needs_llvm=emits or _judges(file, verify_each))
     finally:
         _write_remarks(remarks, collected)
     files.write(output, _emitted(text, kind, level, options, mtriple), force=force)
 
 
-def _lowered(file: str, target: str, options: Options, *, needs_llvm: bool) -> str:
+def _lowered(file: str, target: str, options: Options, runs: int | None, *, needs_llvm: bool) -> str:
     from tlx import files, pipeline
 
     if needs_llvm:
@@ -95,7 +101,21 @@ def _lowered(file: str, target: str, options: Options, *, needs_llvm: bool) -> s
 
         llvm().start()  # it comes up while this process reads
     text = files.read_ir(file)
-    return pipeline.lower_text(text, files.display_name(file), target, options=options)
+    name = files.display_name(file)
+    if runs is None or not pipeline.has_work(text):
+        return pipeline.lower_text(text, name, target, options=options)
+    return _checked(text, name, target, options, runs)
+
+
+def _checked(text: str, name: str, target: str, options: Options, runs: int) -> str:
+    """The lowered text, after comparing what it and each stage's output mean with what the input means."""
+    from tlx import check, pipeline
+
+    stages = check.Stages(options.print_after)
+    lowered = pipeline.lower_text(text, name, target, options=replace(options, print_after=stages))
+    for note in check.compare(text, name, stages, runs):
+        click.echo(note.render(), err=True)
+    return lowered
 
 
 def _judges(file: str, verify_each: bool | None) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 import click
 
 STDERR: Final = "<stderr>"
-_OPTIONAL_VALUE: Final = ("--remarks",)
+_OPTIONAL_VALUE: Final = {"--remarks": STDERR, "--check": "3"}
 _NUMBER: Final = re.compile(r"-(?:\.?\d|inf$|nan$)")
 
 
@@ -42,7 +42,7 @@ def _respelled(command: click.Command, arguments: list[str]) -> Iterator[str]:
         if equals:
             yield from ([f"{option}={value}"] if option.startswith("--") else [option, value])
         elif option in _OPTIONAL_VALUE:
-            yield f"{option}={STDERR}"
+            yield f"{option}={_OPTIONAL_VALUE[option]}"
         else:
             yield option
             if takes_value.get(option):

@@ -41,6 +41,7 @@ class Machine:
         max_steps: Instructions one `call` may execute before it is taken for an endless loop.
         foreign: Python functions, by name, for functions the module only declares. They take and return values as
             `tlx.evaluate.values` describes them.
+        memory: Where globals, stack and arguments lie; a new one by default. A pointer in it may be an argument.
     """
 
     def __init__(
@@ -49,9 +50,10 @@ class Machine:
         *,
         max_steps: int = MAX_STEPS,
         foreign: Mapping[str, Callable[..., Any]] | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.module = _fully_parsed(module)
-        self.memory = Memory()
+        self.memory = memory or Memory()
         self._max_steps = max_steps
         self._steps_left = max_steps
         self._depth = 0

@@ -1,0 +1,113 @@
+"""Translation validation: right stages pass, wrong ones are caught, and what cannot be checked is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+import tlx.lower
+from tlx.check import CheckError, check
+from tlx.diagnostics import Note
+from tlx.ir.module import Module
+from tlx.ir.reader import parse
+from tlx.lower.stage import Context, Stage
+from tlx.pipeline import Options
+
+MATMUL = """\
+define void @product(ptr %a, ptr %b, ptr %c) {
+  %x = call token @llvm.tensor.load(ptr %a, <2 x i32> <i32 5, i32 7>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> <i32 0, i32 9>)
+  %y = call token @llvm.tensor.load(ptr %b, <2 x i32> <i32 7, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %p = call <30 x TYPE> @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo(<30 x TYPE> %p, <2 x i32> <i32 5, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> <i32 0, i32 8>)
+  ret void
+}
+"""  # noqa: E501
+LOOP = """\
+define i32 @rows(ptr %a, i64 %back, ptr %c, i32 %n) {
+entry:
+  %start = getelementptr i8, ptr %a, i64 -16
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %from = getelementptr i32, ptr %start, i32 %i
+  %t = call token @llvm.tensor.load(ptr elementtype(i32) %from, <2 x i32> <i32 2, i32 3>, <2 x i32> <i32 1, i32 0>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %v = call <6 x i32> @llvm.tensor.transpose(token %t, <2 x i32> <i32 0, i32 1>)
+  %u = call token @llvm.tensor.typeinfo(<6 x i32> %v, <2 x i32> <i32 3, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %row = mul i32 %i, 6
+  %to = getelementptr i32, ptr %c, i32 %row
+  call void @llvm.tensor.store(ptr %to, token %u, <2 x i32> zeroinitializer)
+  %next = add i32 %i, 1
+  %more = icmp slt i32 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret i32 %next
+}
+"""  # noqa: E501
+
+
+def matmul(element: str) -> str:
+    return MATMUL.replace("TYPE", element).replace("load(ptr ", f"load(ptr elementtype({element}) ")
+
+
+def after(monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[str], str]) -> None:
+    """Have a stage leave something else than it should."""
+
+    def wrong(stage: Stage) -> Stage:
+        def run(module: Module, context: Context) -> None:
+            stage.run(module, context)
+            vars(module).update(vars(parse(change(str(module)))))
+
+        return Stage(stage.name, stage.title, run) if stage.name == name else stage
+
+    monkeypatch.setattr(tlx.lower, "STAGES", tuple(wrong(stage) for stage in tlx.lower.STAGES))
+
+
+@pytest.mark.parametrize("element", ["float", "i8", "bfloat", "double"])
+@pytest.mark.parametrize("target", ["generic", "avx512"])
+def test_right_stages_pass(element: str, target: str) -> None:
+    assert check(matmul(element), target) == []
+
+
+def test_memory_in_front_of_a_pointer() -> None:
+    assert check(LOOP, "avx2") == []
+
+
+@pytest.mark.parametrize(
+    ("stage", "pattern", "replacement"),
+    [
+        ("to-2d", r"<i32 0, i32 9>", "<i32 0, i32 10>"),
+        ("to-tiles", r"sext <8 x i8>", "zext <8 x i8>"),
+        ("to-tiles", r"<i32 0, i32 8>", "<i32 0, i32 7>"),
+    ],
+)
+def test_wrong_stages_are_caught(monkeypatch: pytest.MonkeyPatch, stage: str, pattern: str, replacement: str) -> None:
+    def change(text: str) -> str:
+        changed = re.sub(pattern, replacement, text)
+        assert changed != text
+        return changed
+
+    after(monkeypatch, stage, change)
+    with pytest.raises(CheckError) as caught:
+        check(WIDE if "sext" in pattern else matmul("i32"), "avx2", options=Options(verify_each=False))
+    assert f"after {stage} @product does not mean what the input means" in caught.value.message
+    assert caught.value.span is not None
+
+
+WIDE = matmul("i32").replace("load(ptr elementtype(i32)", "load(ptr elementtype(i8)")
+
+
+def test_message_names_argument_element_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    after(monkeypatch, "to-2d", lambda text: text.replace("<i32 0, i32 9>", "<i32 0, i32 8>"))
+    with pytest.raises(CheckError, match=r"element 8 of %c \(i32\) is -?\d+, expected -?\d+"):
+        check(matmul("i32"), "avx2")
+
+
+def test_what_cannot_be_checked_is_named() -> None:
+    text = matmul("float").replace("  ret void", "  call void @elsewhere()\n  ret void") + "declare void @elsewhere()\n"
+    (note,) = check(text, "avx2")
+    assert isinstance(note, Note)
+    assert note.message.startswith("@product was not checked: call of @elsewhere")
+    assert note.span is not None
