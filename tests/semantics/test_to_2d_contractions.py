@@ -18,9 +18,10 @@ from tlx.ir.reader import parse
 from tlx.ir.types import BFLOAT, HALF, FloatType, Type
 from tlx.judge import check_module
 from tlx.lower.stage import Context
-from tlx.lower.to_2d import blocking, to_2d
+from tlx.lower.to_2d import blocking, taps, to_2d
 from tlx.lower.to_2d import convolution as convolution_rule
 from tlx.lower.to_2d.blocking import Blocking
+from tlx.lower.to_2d.taps import Taps
 from tlx.native import cpu_flags, missing
 from tlx.numpy_types import Array
 from tlx.pipeline import lower
@@ -76,18 +77,19 @@ def test_stage_1_means_the_same(generate: Generate, part: int) -> None:
 @pytest.mark.parametrize("generate", GENERATORS)
 def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which dimensions become matrices, what is copied, and whether the input is split are a matter of cost only."""
-    seen: list[Blocking] = []
+    seen: list[Blocking | Taps] = []
 
     def free(_count: int, _element: Type) -> float:
         return 0.0
 
     choices = random.Random(part)
 
-    def estimate(choice: Blocking, _lanes: int) -> float:
+    def estimate(choice: Blocking | Taps, _lanes: int) -> float:
         seen.append(choice)
         return choices.random()
 
     monkeypatch.setattr(blocking, "estimate", estimate)
+    monkeypatch.setattr(taps, "estimate", estimate)
     monkeypatch.setattr(convolution_rule, "copy_cycles", free)
     for seed in range(3000 + part * EACH, 3000 + (part + 1) * EACH):
         program = generate(seed)
@@ -97,8 +99,9 @@ def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch:
         got = evaluated(program, module)
         assert_same(program, expected, got)
         np.testing.assert_array_equal(got, evaluated(program, poisoned(module)))
-    assert any(choice.sums > 1 for choice in seen)
-    assert generate is contraction or any(choice.uneven for choice in seen)
+    assert any(isinstance(choice, Blocking) and choice.sums > 1 for choice in seen)
+    assert any(isinstance(choice, Taps) for choice in seen)
+    assert generate is contraction or any(isinstance(choice, Blocking) and choice.uneven for choice in seen)
 
 
 @pytest.mark.parametrize("target", ["generic", "avx512"])

@@ -21,13 +21,14 @@ from tlx.ir.tensors import TensorOp
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I64, FloatType, Type, VectorType
 from tlx.ir.values import Value
 from tlx.lower.stage import Context
-from tlx.lower.to_2d import blocking, rules, to_2d
+from tlx.lower.to_2d import blocking, rules, taps, to_2d
 from tlx.lower.to_2d.blocking import Blocking
 from tlx.lower.to_2d.contract import lower_contract
 from tlx.lower.to_2d.contraction import Epilogue, Leaf
 from tlx.lower.to_2d.convolution import lower_convolution
 from tlx.lower.to_2d.leaves import leaf_vector
 from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.taps import Taps
 from tlx.lower.to_2d.views import View
 from tlx.numpy_types import Array
 from tlx.target import find
@@ -98,14 +99,15 @@ def factors(rule: Scaled, element: Type) -> Array:
 def test_blocks_go_through_the_epilogue(
     generate: Callable[[int], Program], part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[Blocking] = []
+    seen: list[Blocking | Taps] = []
     choices = random.Random(part)
 
-    def estimate(choice: Blocking, _lanes: int) -> float:
+    def estimate(choice: Blocking | Taps, _lanes: int) -> float:
         seen.append(choice)
         return choices.random()
 
     monkeypatch.setattr(blocking, "estimate", estimate)
+    monkeypatch.setattr(taps, "estimate", estimate)
     for seed in range(4000 + part * EACH, 4000 + (part + 1) * EACH):
         program = generate(seed)
         if "tensor.store" in program.text:
@@ -123,7 +125,8 @@ def test_blocks_go_through_the_epilogue(
             scaled = expected.reshape(rule.extents) * np.lib.stride_tricks.as_strided(scale, rule.extents, steps)
         scaled = scaled.reshape(-1)
         compare(program, scaled, arguments[2])
-    assert any(choice.sums > 1 for choice in seen)
+    assert any(isinstance(choice, Blocking) and choice.sums > 1 for choice in seen)
+    assert any(isinstance(choice, Taps) for choice in seen)
 
 
 def compare(program: Program, expected: Array, got: Array) -> None:

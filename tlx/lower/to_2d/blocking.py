@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from tlx.ir.types import Type, bytes_of
+from tlx.ir.types import BFLOAT, HALF, Type, bytes_of
 from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction, Memory
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk
 from tlx.lower.to_2d.views import Dim, Matrix, Place, View, matrix
 
-_CALL: Final = 100
+CALL: Final = 100
 """Cycles that a 2-D product takes beside its arithmetic."""
 _CHAINS: Final = 8
 """Sums that have to be under way at a time for full speed."""
@@ -93,6 +93,11 @@ class Blocking:
     def blocks(self) -> int:
         """Blocks of the result."""
         return math.prod(run.extent for run in (*self.batch, *self.outer_m, *self.outer_n))
+
+
+def is_narrow(element: Type) -> bool:
+    """Whether a type is too narrow to keep sums in, because it would round them at each step."""
+    return element in (HALF, BFLOAT)
 
 
 def choose(contraction: Contraction, lanes: int, *, narrow: bool = False) -> tuple[Blocking, float]:
@@ -216,7 +221,7 @@ def estimate(blocking: Blocking, lanes: int) -> float:
     """About how many cycles a choice takes."""
     c, rows, depth = blocking.contraction, blocking.m.extent, blocking.k.extent
     vectors = -(-blocking.n.extent // lanes)
-    cycles = _CALL + max(rows * vectors, _CHAINS) * depth / 2 + 2 * rows * vectors
+    cycles = CALL + max(rows * vectors, _CHAINS) * depth / 2 + 2 * rows * vectors
     rhs = None if RHS in blocking.packed else block(c.rhs, RHS, blocking.k, blocking.n)
     if rhs is not None and not rhs.type.is_row_major:
         cycles += depth * blocking.n.extent

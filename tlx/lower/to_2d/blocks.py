@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
-from tlx.ir.types import BFLOAT, FLOAT, HALF, Type, VectorType, bits_of
+from tlx.ir.types import FLOAT, Type, VectorType, bits_of
 from tlx.ir.values import ConstInt, Local, Value
-from tlx.lower.to_2d.blocking import Blocking, Run, block_view, choose
+from tlx.lower.to_2d.blocking import Blocking, Run, block_view, choose, is_narrow
 from tlx.lower.to_2d.contraction import (
     ACC,
     LEAVES,
@@ -38,6 +38,7 @@ from tlx.lower.to_2d.contraction import (
 from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.leaves import leaf_vector, store_vector
 from tlx.lower.to_2d.loops import Walk, nest
+from tlx.lower.to_2d.taps import choose_taps, emit_taps
 from tlx.lower.to_2d.views import Dim, Place, View, matrix
 from tlx.types import TensorType
 
@@ -60,22 +61,28 @@ def emit_contraction(
         epilogue: What happens to the result before it is stored.
     """
     element = contraction.out.element if epilogue is None else epilogue.element
-    blocking, _ = choose(contraction, lanes(plan, element), narrow=is_narrow(element))
+    blocking, cycles = choose(contraction, lanes(plan, element), narrow=is_narrow(element))
+    taps = choose_taps(contraction, lanes(plan, element))
+    if taps is not None and taps[1] < cycles:
+        emit_taps(b, taps[0], element, epilogue)
+        return
     packing = _Packing(plan, b, op, blocking)
     lhs, rhs = (packing.operand(column) for column in (LHS, RHS))
     packed = replace(blocking.contraction, lhs=lhs, rhs=rhs)
     _Emitter(plan, b, packed, packing.nest(), element, epilogue).emit()
 
 
+def least_cycles(plan: Plan, contraction: Contraction, element: Type) -> float:
+    """About how many cycles a contraction takes, whose sums are of a type."""
+    _, cycles = choose(contraction, lanes(plan, element), narrow=is_narrow(element))
+    taps = choose_taps(contraction, lanes(plan, element))
+    return cycles if taps is None else min(cycles, taps[1])
+
+
 def lanes(plan: Plan, element: Type) -> int:
     """Sums that a vector register holds."""
     target = plan.context.target_of(plan.module, plan.function)
     return target.vector_bytes * 8 // max(32, bits_of(element))
-
-
-def is_narrow(element: Type) -> bool:
-    """Whether a type is too narrow to keep sums in, because it would round them at each step."""
-    return element in (HALF, BFLOAT)
 
 
 # Copies of operands --------------------------------------------------------------------------------------------------

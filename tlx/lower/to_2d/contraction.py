@@ -105,6 +105,11 @@ class Steps(NamedTuple):
         """A walk with a stride."""
         return cls(1, 1, 0, stride)
 
+    def offset(self, index: int) -> int:
+        """Elements from the first to the one of an index."""
+        far, near = divmod(index * self.step, self.period)
+        return near * self.region + far * self.stride
+
 
 class Uneven(NamedTuple):
     """A dimension that is added up and has no single stride in an operand: it always becomes a loop."""

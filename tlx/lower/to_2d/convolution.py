@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from tlx.intrinsics.convolution import Windows, dilated
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
-from tlx.ir.types import bytes_of
-from tlx.lower.to_2d.blocking import choose, copy_cycles
-from tlx.lower.to_2d.blocks import emit_contraction, is_narrow, lanes, strided_view
+from tlx.ir.types import Type, bytes_of
+from tlx.lower.to_2d.blocking import copy_cycles
+from tlx.lower.to_2d.blocks import emit_contraction, least_cycles, strided_view
 from tlx.lower.to_2d.buffers import size_text
 from tlx.lower.to_2d.contraction import Contraction, Epilogue, Memory, Result, Steps, Uneven
 from tlx.lower.to_2d.copies import copy, fill_zero
@@ -46,7 +46,7 @@ def lower_convolution(
     problem = _Problem(x, w, windows, Result(target, None, epilogue))
     element = target.element if epilogue is None else epilogue.element
     split = problem.split()
-    if split is None or not split.pays(lanes(plan, element), narrow=is_narrow(element)):
+    if split is None or not _pays(plan, problem, split, element):
         emit_contraction(plan, b, op, problem.contraction, epilogue)
         return
     type_ = TensorType.dense(x.element, split.extents)
@@ -54,6 +54,15 @@ def lower_convolution(
     place = plan.new_place(x.element, type_.count, "split")
     split.write(b, View.of(place, type_))
     emit_contraction(plan, b, op, split.contraction(Memory(place.pointer, x.element)), epilogue)
+
+
+def _pays(plan: Plan, problem: _Problem, split: _Split, element: Type) -> bool:
+    """Whether splitting the input is less work than it saves."""
+    memory = Memory.of(problem.x)
+    after = least_cycles(plan, split.contraction(memory), element) + copy_cycles(
+        math.prod(split.extents), memory.element
+    )
+    return after < least_cycles(plan, problem.contraction, element)
 
 
 def _remark(plan: Plan, op: TensorOp, type_: TensorType, reason: str) -> None:
@@ -169,13 +178,6 @@ class _Split:
             walk = extent, (lhs, steps.step // steps.period, *zeros)
             return replace(dense, k=(*others, walk))
         return replace(dense, k=dense.k[:-1], uneven=uneven)
-
-    def pays(self, lanes: int, *, narrow: bool) -> bool:
-        """Whether the copy is less than what it saves."""
-        memory = Memory.of(self.problem.x)
-        _, before = choose(self.problem.contraction, lanes, narrow=narrow)
-        _, after = choose(self.contraction(memory), lanes, narrow=narrow)
-        return after + copy_cycles(math.prod(self.extents), memory.element) < before
 
     def write(self, b: TensorBuilder, target: View) -> None:
         """Copy the input into the regions."""

@@ -142,7 +142,6 @@ define void @channels_last(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; Holes in the input are zeros in a copy of it.
 ; CHECK-LABEL: define void @dilated_matrix(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    %dilated.buf = alloca [63 x float], align 64
-; CHECK-NEXT:    %rhs.buf = alloca [147 x float], align 64
 ; CHECK-NEXT:    call void @llvm.memset.p0.i64(ptr %dilated.buf, i8 0, i64 252, i1 false)
 ; CHECK-NEXT:    br label %i.loop
 ; CHECK-EMPTY:
@@ -159,25 +158,27 @@ define void @channels_last(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK-NEXT:    br i1 %t, label %i.loop, label %i.end
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  i.end:
-; CHECK-NEXT:    br label %i.loop.1
-; CHECK-EMPTY:
-; CHECK-NEXT:  i.loop.1:
-; CHECK-NEXT:    %i.1 = phi i64 [ 0, %i.end ], [ %i.next.1, %i.loop.1 ]
-; CHECK-NEXT:    %i.offset.2 = mul i64 %i.1, 49
-; CHECK-NEXT:    %from.1 = getelementptr inbounds float, ptr %dilated.buf, i64 %i.1
-; CHECK-NEXT:    %to.1 = getelementptr inbounds float, ptr %rhs.buf, i64 %i.offset.2
-; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %from.1, <2 x i32> <i32 7, i32 7>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 9>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %to.1, token %rows, <2 x i32> <i32 0, i32 7>)
-; CHECK-NEXT:    %i.next.1 = add i64 %i.1, 1
-; CHECK-NEXT:    %t.1 = icmp slt i64 %i.next.1, 3
-; CHECK-NEXT:    br i1 %t.1, label %i.loop.1, label %i.end.1
-; CHECK-EMPTY:
-; CHECK-NEXT:  i.end.1:
-; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %q, <2 x i32> <i32 1, i32 3>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 3>)
-; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.buf, <2 x i32> <i32 3, i32 49>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 49>)
-; CHECK-NEXT:    %matmul = call <49 x float> @llvm.tensor.matmul.v49f32(token %lhs, token %rhs)
-; CHECK-NEXT:    %product = call token @llvm.tensor.typeinfo.v49f32.v2i32(<49 x float> %matmul, <2 x i32> <i32 1, i32 49>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %r, token %product, <2 x i32> <i32 0, i32 49>)
+; CHECK-NEXT:    %part = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %q, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %broadcast = call <49 x float> @llvm.tensor.broadcast.v49f32.v2i32.v2i32(token %part, <2 x i32> <i32 7, i32 7>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %dilated.buf, <2 x i32> <i32 7, i32 7>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 9>)
+; CHECK-NEXT:    %tovector = call <49 x float> @llvm.tensor.tovector.v49f32(token %rows)
+; CHECK-NEXT:    %product = fmul <49 x float> %broadcast, %tovector
+; CHECK-NEXT:    %t.1 = getelementptr inbounds float, ptr %q, i64 1
+; CHECK-NEXT:    %t.2 = getelementptr inbounds float, ptr %dilated.buf, i64 1
+; CHECK-NEXT:    %part.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %t.1, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %broadcast.1 = call <49 x float> @llvm.tensor.broadcast.v49f32.v2i32.v2i32(token %part.1, <2 x i32> <i32 7, i32 7>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %rows.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %t.2, <2 x i32> <i32 7, i32 7>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 9>)
+; CHECK-NEXT:    %tovector.1 = call <49 x float> @llvm.tensor.tovector.v49f32(token %rows.1)
+; CHECK-NEXT:    %sum = call <49 x float> @llvm.fmuladd.v49f32(<49 x float> %broadcast.1, <49 x float> %tovector.1, <49 x float> %product)
+; CHECK-NEXT:    %t.3 = getelementptr inbounds float, ptr %q, i64 2
+; CHECK-NEXT:    %t.4 = getelementptr inbounds float, ptr %dilated.buf, i64 2
+; CHECK-NEXT:    %part.2 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %t.3, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %broadcast.2 = call <49 x float> @llvm.tensor.broadcast.v49f32.v2i32.v2i32(token %part.2, <2 x i32> <i32 7, i32 7>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %rows.2 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %t.4, <2 x i32> <i32 7, i32 7>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 9>)
+; CHECK-NEXT:    %tovector.2 = call <49 x float> @llvm.tensor.tovector.v49f32(token %rows.2)
+; CHECK-NEXT:    %sum.1 = call <49 x float> @llvm.fmuladd.v49f32(<49 x float> %broadcast.2, <49 x float> %tovector.2, <49 x float> %sum)
+; CHECK-NEXT:    %block = call token @llvm.tensor.typeinfo.v49f32.v2i32(<49 x float> %sum.1, <2 x i32> <i32 7, i32 7>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %r, token %block, <2 x i32> <i32 0, i32 7>)
 ; CHECK-NEXT:    ret void
 ; CHECK-NEXT:  }
 define void @dilated_matrix(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
@@ -261,5 +262,51 @@ define void @strided(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
   %w = call token @llvm.tensor.load(ptr elementtype(float) %q, <4 x i32> <i32 32, i32 64, i32 1, i32 3>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
   %y = call <51968 x float> @llvm.tensor.convolution(token %x, token %w, <2 x i32> <i32 1, i32 2>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   store <51968 x float> %y, ptr %r
+  ret void
+}
+
+; Each channel by itself: no matrices, but sums of a few products, element by element, rounded once.
+; CHECK-LABEL: define void @depthwise(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+; CHECK-NEXT:    br label %block.loop
+; CHECK-EMPTY:
+; CHECK-NEXT:  block.loop:
+; CHECK-NEXT:    %block = phi i64 [ 0, %0 ], [ %block.next, %block.loop ]
+; CHECK-NEXT:    %block.offset = mul i64 %block, 2
+; CHECK-NEXT:    %block.offset.1 = mul i64 %block, 54
+; CHECK-NEXT:    %block.offset.2 = mul i64 %block, 48
+; CHECK-NEXT:    %out.ptr = getelementptr inbounds bfloat, ptr %r, i64 %block.offset.2
+; CHECK-NEXT:    %lhs.ptr = getelementptr inbounds bfloat, ptr %q, i64 %block.offset
+; CHECK-NEXT:    %rhs.ptr = getelementptr inbounds bfloat, ptr %p, i64 %block.offset.1
+; CHECK-NEXT:    %part = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %lhs.ptr, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %broadcast = call <48 x bfloat> @llvm.tensor.broadcast.v48bf16.v2i32.v2i32(token %part, <2 x i32> <i32 6, i32 8>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %t = fpext <48 x bfloat> %broadcast to <48 x float>
+; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %rhs.ptr, <2 x i32> <i32 6, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 9>)
+; CHECK-NEXT:    %tovector = call <48 x bfloat> @llvm.tensor.tovector.v48bf16(token %rows)
+; CHECK-NEXT:    %t.1 = fpext <48 x bfloat> %tovector to <48 x float>
+; CHECK-NEXT:    %product = fmul <48 x float> %t, %t.1
+; CHECK-NEXT:    %t.2 = getelementptr inbounds bfloat, ptr %lhs.ptr, i64 1
+; CHECK-NEXT:    %t.3 = getelementptr inbounds bfloat, ptr %rhs.ptr, i64 1
+; CHECK-NEXT:    %part.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %t.2, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %broadcast.1 = call <48 x bfloat> @llvm.tensor.broadcast.v48bf16.v2i32.v2i32(token %part.1, <2 x i32> <i32 6, i32 8>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %t.4 = fpext <48 x bfloat> %broadcast.1 to <48 x float>
+; CHECK-NEXT:    %rows.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %t.3, <2 x i32> <i32 6, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 9>)
+; CHECK-NEXT:    %tovector.1 = call <48 x bfloat> @llvm.tensor.tovector.v48bf16(token %rows.1)
+; CHECK-NEXT:    %t.5 = fpext <48 x bfloat> %tovector.1 to <48 x float>
+; CHECK-NEXT:    %sum = call <48 x float> @llvm.fmuladd.v48f32(<48 x float> %t.4, <48 x float> %t.5, <48 x float> %product)
+; CHECK-NEXT:    %t.6 = fptrunc <48 x float> %sum to <48 x bfloat>
+; CHECK-NEXT:    %block.1 = call token @llvm.tensor.typeinfo.v48bf16.v2i32(<48 x bfloat> %t.6, <2 x i32> <i32 6, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %block.1, <2 x i32> <i32 0, i32 8>)
+; CHECK-NEXT:    %block.next = add i64 %block, 1
+; CHECK-NEXT:    %t.7 = icmp slt i64 %block.next, 4
+; CHECK-NEXT:    br i1 %t.7, label %block.loop, label %block.end
+; CHECK-EMPTY:
+; CHECK-NEXT:  block.end:
+; CHECK-NEXT:    ret void
+; CHECK-NEXT:  }
+define void @depthwise(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+  %x = call token @llvm.tensor.load(ptr elementtype(bfloat) %p, <4 x i32> <i32 1, i32 4, i32 6, i32 9>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.load(ptr elementtype(bfloat) %q, <4 x i32> <i32 4, i32 1, i32 1, i32 2>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %y = call <192 x bfloat> @llvm.tensor.convolution(token %x, token %w)
+  store <192 x bfloat> %y, ptr %r
   ret void
 }

@@ -1,0 +1,178 @@
+"""Contractions of few products a sum, element by element: what a convolution of each channel by itself is.
+
+Rewrite of a 3 x 3 kernel over 64 channels, a channel's result 54 x 54::
+
+    for c                                     blocks of two dimensions of the result
+      y[c] = w[c, 0, 0] * x[c, 0:54, 0:54] + w[c, 0, 1] * x[c, 0:54, 1:55] + ... + w[c, 2, 2] * x[c, 2:56, 2:56]
+
+The line in the loop is one 2-D tree: a broadcast element and a strided block for each product. There are no matrices in
+such a contraction: one filter sees one channel, so that a matrix product would have one row, or sums of one product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import FLOAT, FloatType, Type, VectorType
+from tlx.ir.values import Value
+from tlx.lower.to_2d.blocking import CALL, Run, is_narrow, merge
+from tlx.lower.to_2d.contraction import LEAVES, LHS, OUT, RHS, Contraction, Epilogue, Leaf, Steps
+from tlx.lower.to_2d.leaves import leaf_vector, store_vector
+from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, nest
+
+_MOST: Final = 27
+"""Products of a sum up to which they are written out."""
+_PRODUCT: Final = 2.5
+"""Cycles for a product of registers, its loads included; more where rows are columns in memory."""
+_TURNED: Final = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Taps:
+    """A choice.
+
+    Attributes:
+        contraction: What to compute.
+        rows, cols: The dimensions of the blocks.
+        outer: Loops around the blocks.
+        places: For each product where it finds its factors: elements from the first one's in lhs and rhs.
+    """
+
+    contraction: Contraction
+    rows: Run
+    cols: Run
+    outer: tuple[Run, ...]
+    places: tuple[tuple[int, int], ...]
+
+
+def choose_taps(c: Contraction, lanes: int) -> tuple[Taps, float] | None:
+    """The best choice, and an estimate of the cycles it takes; None where there are matrices, or sums are long."""
+    count = math.prod(extent for extent, *_ in c.k) * (1 if c.uneven is None else c.uneven.extent)
+    if count > _MOST or c.acc is not None or c.kind != "matmul" or _has_matrices(c):
+        return None
+    walks = sorted((w for w in (*c.batch, *c.m, *c.n) if w[0] > 1), key=lambda w: w[1][OUT], reverse=True)
+    runs = merge(walks, frozenset())
+    unit = Run(((1, (0,) * c.width),))
+    places = tuple(_places(c))
+    best: tuple[Taps, float] | None = None
+    for rows, cols in product([*runs, unit], repeat=2):
+        if (rows is cols and rows is not unit) or not _fits(rows, cols):
+            continue
+        outer = tuple(run for run in runs if run is not rows and run is not cols)
+        choice = Taps(c, rows, cols, outer, places)
+        cycles = estimate(choice, lanes)
+        if best is None or cycles < best[1]:
+            best = choice, cycles
+    return best
+
+
+def _has_matrices(c: Contraction) -> bool:
+    """Whether both operands have a dimension of the result to themselves."""
+    return all(any(extent > 1 for extent, _ in walks) for walks in (c.m, c.n))
+
+
+def _fits(rows: Run, cols: Run) -> bool:
+    """Whether 2-D loads and stores can say a block of every operand."""
+    if max((*rows.strides, *cols.strides)) >= INDEX_LIMIT:
+        return False
+    if cols.extent == 1:
+        return True
+    readable = all(right <= 1 or down == 1 for down, right in _strides(rows, cols, (LHS, RHS)))
+    return readable and cols.strides[OUT] == 1 and all(stride <= 1 for stride in cols.strides[LEAVES:])
+
+
+def _strides(rows: Run, cols: Run, columns: tuple[int, ...]) -> list[tuple[int, int]]:
+    """From row to row, and from column to column; a single row is any number of rows next to each other."""
+    return [(rows.strides[c] if rows.extent > 1 else 1, cols.strides[c]) for c in columns]
+
+
+def _places(c: Contraction) -> Iterator[tuple[int, int]]:
+    """Where each product finds its factors."""
+    dims = [(extent, Steps.by(strides[LHS]), Steps.by(strides[RHS])) for extent, strides in c.k]
+    if c.uneven is not None:
+        dims.append(c.uneven)
+    for index in product(*(range(extent) for extent, _, _ in dims)):
+        pairs = list(zip(index, dims, strict=True))
+        yield sum(lhs.offset(i) for i, (_, lhs, _) in pairs), sum(rhs.offset(i) for i, (_, _, rhs) in pairs)
+
+
+def estimate(choice: Taps, lanes: int) -> float:
+    """About how many cycles a choice takes."""
+    vectors = choice.rows.extent * -(-choice.cols.extent // lanes)
+    turned = any(right > 1 for _, right in _strides(choice.rows, choice.cols, (LHS, RHS)))
+    each = _PRODUCT + (_TURNED if turned else 0)
+    blocks = math.prod(run.extent for run in choice.outer)
+    return blocks * (CALL + vectors * len(choice.places) * each)
+
+
+def emit_taps(b: TensorBuilder, choice: Taps, element: Type, epilogue: Epilogue | None) -> None:
+    """Write the loops and the tree.
+
+    Args:
+        b: Where.
+        choice: What to write.
+        element: Type of the products' sum.
+        epilogue: What happens to it before it is stored.
+    """
+    c, width = choice.contraction, choice.contraction.width
+    columns = [LHS, RHS, OUT, *range(LEAVES, width)]
+    loops: list[Walk] = [(run.extent, tuple(run.strides[column] for column in columns)) for run in choice.outer]
+    with nest(b, loops, len(columns), "block") as offsets:
+        bases = dict(zip(columns, offsets, strict=True))
+        rows, cols = choice.rows.extent, choice.cols.extent
+        out = b.gep(c.out.element, c.out.pointer, bases[OUT], "out.ptr")
+        vector = _Sum(b, choice, element, bases).value()
+        if epilogue is not None:
+            leaves = [Leaf(bases[x], choice.rows.strides[x], choice.cols.strides[x]) for x in columns[3:]]
+            vector = epilogue.emit(b, vector, rows, cols, leaves)
+        store_vector(b, vector, out, c.out.element, rows, cols, choice.rows.strides[OUT])
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """The tree of one block."""
+
+    b: TensorBuilder
+    choice: Taps
+    element: Type
+    bases: dict[int, Value]
+
+    @property
+    def type(self) -> VectorType:
+        """What is added up; sums of half and bfloat are rounded once."""
+        count = self.choice.rows.extent * self.choice.cols.extent
+        return VectorType(count, FLOAT if is_narrow(self.element) else self.element)
+
+    def value(self) -> Value:
+        """The sum as a row-major vector."""
+        total: Value | None = None
+        memories = self.choice.contraction.lhs, self.choice.contraction.rhs
+        bases = [
+            self.b.gep(memory.element, memory.pointer, self.bases[column], f"{name}.ptr")
+            for column, name, memory in zip((LHS, RHS), ("lhs", "rhs"), memories, strict=True)
+        ]
+        for places in self.choice.places:
+            pointers = [self.b.gep(m.element, base, at) for m, base, at in zip(memories, bases, places, strict=True)]
+            total = self._added(total, *(self._factor(column, pointers[column]) for column in (LHS, RHS)))
+        assert total is not None
+        return self.b.cast("fptrunc", total, VectorType(self.type.count, self.element))
+
+    def _factor(self, column: int, pointer: Value) -> Value:
+        """One factor of each element of the block, extended."""
+        b, rows, cols = self.b, self.choice.rows, self.choice.cols
+        element = (self.choice.contraction.lhs, self.choice.contraction.rhs)[column].element
+        strides = rows.strides[column], cols.strides[column]
+        vector = leaf_vector(b, pointer, element, rows.extent, cols.extent, *strides)
+        return b.cast("fpext" if isinstance(element, FloatType) else "sext", vector, self.type)
+
+    def _added(self, total: Value | None, lhs: Value, rhs: Value) -> Value:
+        b, is_float = self.b, isinstance(self.element, FloatType)
+        if total is not None and is_float:
+            return b.call_intrinsic("llvm.fmuladd", [self.type], self.type, [lhs, rhs, total], "sum")
+        multiplied = b.binary("fmul" if is_float else "mul", lhs, rhs, "product")
+        return multiplied if total is None else b.add(total, multiplied, "sum")
