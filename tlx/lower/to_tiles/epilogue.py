@@ -21,7 +21,8 @@ from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.evaluate import Evaluator, Place, load_vector
 from tlx.lower.to_tiles.expression import Expression
 from tlx.lower.to_tiles.recipe import Recipe
-from tlx.lower.to_tiles.tiles import convert, tile
+from tlx.lower.to_tiles.tiles import convert
+from tlx.lower.to_tiles.tiles import tile as tile_type
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign, Target
 
@@ -40,7 +41,7 @@ class Epilogue:
         element: Element type of the product.
         sign: How its integers are widened to that.
         consume: Called with each place and its result: stores it, or adds it to a reduction.
-        scratch: A tile in memory, where `needs_scratch`.
+        tile: A tile in memory, where `needs_scratch`.
     """
 
     b: TensorBuilder
@@ -52,11 +53,11 @@ class Epilogue:
     element: Type
     sign: Sign
     consume: Callable[[Place, Value], None]
-    scratch: Value | None = None
+    tile: Value | None = None
 
     def finish(self, sums: Value, rows: Range, columns: Range, place: tuple[Value, Value]) -> None:
         """Emit the rest for the register tile of `sums` at a row and a column."""
-        if self.scratch is None:
+        if self.tile is None:
             self._in_registers(sums, rows, columns, place)
         else:
             self._through_scratch(sums, rows, columns, place)
@@ -77,16 +78,16 @@ class Epilogue:
 
     def _through_scratch(self, sums: Value, rows: Range, columns: Range, place: tuple[Value, Value]) -> None:
         b = self.b
-        assert self.scratch is not None
+        assert self.tile is not None
         held = self.recipe.accumulator
-        b.tensor_store(self.scratch, b.typeinfo(sums, tile(held, rows.size, columns.size), "sums"))
+        b.tensor_store(self.tile, b.typeinfo(sums, tile_type(held, rows.size, columns.size), "sums"))
         lanes = max(1, self.target.vector_bytes * 8 // self.expression.bits)
         with b.loop(0, rows.data, name="er") as row:
             for piece in padded(columns.data, lanes, min(lanes, columns.size)):
                 with b.loop(0, piece.count, name="ec") as loop:
                     start = b.add(b.mul(loop.index, piece.size), piece.start)
                     at = Place(1, piece.size, piece.padding, b.add(place[0], row.index), b.add(place[1], start))
-                    address = b.gep(held, self.scratch, b.add(b.mul(row.index, columns.size), start))
+                    address = b.gep(held, self.tile, b.add(b.mul(row.index, columns.size), start))
                     view = View(held, 1, piece.size - piece.padding, 0, 1)
                     self._consume(at, load_vector(b, view, address, at))
 

@@ -21,10 +21,12 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, Type, VectorType
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_tiles.blocks import Range, column_ranges, k_passes, row_ranges
+from tlx.lower.to_tiles.combine import Combine
 from tlx.lower.to_tiles.epilogue import Epilogue, needs_scratch
 from tlx.lower.to_tiles.evaluate import Place, address_of, store_vector
 from tlx.lower.to_tiles.map import expression_parameters, may_be_leaf
 from tlx.lower.to_tiles.pack import Packing, column_sums, load_vnni, pack_a_tile, pack_b_panel, row_sums
+from tlx.lower.to_tiles.partial import Partial
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
@@ -83,6 +85,7 @@ class _Kernel:
         pointers = [argument.value for argument in b.function.arguments]
         self.c, self.a, self.b_in = pointers[:3]
         self.acc = pointers[3] if gemm.acc else None
+        self.partial = self._partial(target)
         self.epilogue = self._epilogue(target, pointers[4 if gemm.acc else 3 :])
         step, lanes = recipe.kstep, recipe.lanes
         flip_a, flip_b = recipe.correction == "columns", recipe.correction == "rows"
@@ -100,10 +103,17 @@ class _Kernel:
             return None
         count = len(expression_parameters(gemm.epilogue)[0])
         leaves, scalars = arguments[:count], arguments[count:]
-        sign = self._sign
-        return Epilogue(
-            self.b, gemm.epilogue, leaves, scalars, self.recipe, target, gemm.result, sign, self._store_part
-        )
+        consume = self.partial.add if self.partial else self._store_part
+        return Epilogue(self.b, gemm.epilogue, leaves, scalars, self.recipe, target, gemm.result, self._sign, consume)
+
+    def _partial(self, target: Target) -> Partial | None:
+        gemm = self.gemm
+        if gemm.reduction is None or gemm.epilogue is None:
+            return None
+        operation, axis = gemm.reduction
+        lanes = min(self.recipe.lanes, max(1, target.vector_bytes * 8 // gemm.epilogue.bits))
+        combine = Combine(operation, gemm.epilogue.element)
+        return Partial(self.b, combine, axis, (gemm.m, gemm.n), lanes, gemm.c, self.c)
 
     @property
     def _sign(self) -> Sign:
@@ -116,9 +126,13 @@ class _Kernel:
         """The whole function body."""
         scratch = Scratch()
         self._make_buffers(scratch)
+        if self.partial:
+            self.partial.start()
         for columns in self.columns:
             for parts in k_passes(self.gemm, self.recipe):
                 self._passes(columns, parts)
+        if self.partial:
+            self.partial.finish()
         scratch.release(self.b)
         self.b.ret()
 
@@ -141,8 +155,12 @@ class _Kernel:
             rows, columns = max(r.size for r in self.rows), max(c.size for c in self.columns)
             scratch.reserve(recipe.accumulator, rows * columns)
             names.append("tile")
+        if self.partial:
+            self.partial.reserve(scratch)
+            names.append("memory")
+        holders = {"tile": self.epilogue, "memory": self.partial}
         for name, pointer in zip(names, scratch.allocate(self.b), strict=True):
-            setattr(self if name != "tile" else self.epilogue, "scratch" if name == "tile" else name, pointer)
+            setattr(holders.get(name, self), name, pointer)
 
     def _panels(self, columns: Range) -> int:
         """Panels of a range that are packed at a time."""

@@ -76,8 +76,9 @@ class Gemm:
         """Stem of the kernel's name."""
         signs = "" if self.is_float else f".{self.lhs_sign}{self.rhs_sign}"
         elements = ".".join(mangle(v.element) for v in (self.a, self.b, self.c))
+        kind = f"reduce.{self.reduction[0]}" if self.reduction else "matmul"
         fused = ".fused" if self.epilogue else ""
-        return f"tlx.matmul.{self.m}x{self.n}x{self.k}.{elements}{signs}{fused}"
+        return f"tlx.{kind}.{self.m}x{self.n}x{self.k}.{elements}{signs}{fused}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I8, I64, VOID, ArrayType, PointerType, Type, bits_of
+from tlx.ir.types import I8, I64, VOID, ArrayType, PointerType, Type, bytes_of
 from tlx.ir.values import Keyword, Value, const_int
 
 STACK_LIMIT: Final = 32 << 10
@@ -28,7 +28,7 @@ class Scratch:
     def reserve(self, element: Type, count: int) -> int:
         """Note a buffer of `count` elements; returns its number."""
         self._offsets.append((self.size, element))
-        self.size += -(-count * (bits_of(element) // 8) // _LINE) * _LINE
+        self.size += -(-count * bytes_of(element) // _LINE) * _LINE
         return len(self._offsets) - 1
 
     def allocate(self, b: TensorBuilder) -> list[Value]:

@@ -137,7 +137,7 @@ def _problem(tensors: FunctionTensors, op: TensorOp, block: Block) -> _Found:
     return _Found(Map(out, tree.value), [(op.pointer, out), *tree.pointers], tree.scalars, tree.instructions)
 
 
-def _gemm(tree: Tree, pointer: Value, out: View) -> _Found:
+def _gemm(tree: Tree, pointer: Value, out: View, reduction: tuple[str, int] | None = None) -> _Found:
     op = tree.product
     assert op is not None
     *acc, a, b = [(t.source, View.of(t.type, t.pitches)) for t in op.tensors]
@@ -145,8 +145,8 @@ def _gemm(tree: Tree, pointer: Value, out: View) -> _Found:
         raise left_over(op)
     floats = isinstance(scalar_of(op.instruction.type), FloatType)
     lhs, rhs = ("f", "f") if floats else PRODUCT_SIGNS[op.intrinsic.name]
-    epilogue = tree.value if len(tree.value.nodes) > 1 else None
-    gemm = Gemm(a[1], b[1], out, acc[0][1] if acc else None, lhs, rhs, epilogue)
+    epilogue = tree.value if len(tree.value.nodes) > 1 or reduction else None
+    gemm = Gemm(a[1], b[1], out, acc[0][1] if acc else None, lhs, rhs, epilogue, reduction)
     return _Found(gemm, [(pointer, out), a, b, *acc, *tree.pointers], tree.scalars, tree.instructions)
 
 
@@ -162,7 +162,7 @@ def _reduction(tensors: FunctionTensors, store: TensorOp, op: TensorOp, block: B
     pointers = [(store.pointer, out), *tree.pointers]
     operation = op.intrinsic.name.removeprefix("reduce.")
     if tree.product is not None:
-        raise left_over(op)
+        return _gemm(tree, store.pointer, out, (operation, axes[0]) if axes else None)
     if not axes:
         return _Found(Map(out, tree.value), pointers, tree.scalars, tree.instructions)
     return _Found(Reduction(out, tree.value, operation, axes[0]), pointers, tree.scalars, tree.instructions)
@@ -215,7 +215,8 @@ def _remark(context: Context, gemm: Gemm, recipe: Recipe, at: Instruction) -> No
         f"blocks M {recipe.mc}, N {recipe.nc}, K {recipe.kc}"
     )
     if gemm.epilogue is not None:
-        text += f"; epilogue: {gemm.epilogue.summary}"
+        done = [gemm.epilogue.summary, f"reduce.{gemm.reduction[0]}" if gemm.reduction else ""]
+        text += f"; epilogue: {', '.join(filter(None, done))}"
     context.remarks.add("applied", "to-tiles", text, at.span)
     if context.target.matrix is not None and recipe.unit != "matrix":
         missed = f"{gemm.title}: no {context.target.name} instruction multiplies these types; vector code is used"

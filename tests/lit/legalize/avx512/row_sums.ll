@@ -6,8 +6,8 @@
 ; CHECK: xor <64 x i8> %{{.*}}, <{{(i8 -128(, )?)+}}>
 ; CHECK: %[[SUM:.*]] = call <16 x i32> @llvm.x86.avx512.vpdpbusd.512(<16 x i32> %{{.*}}, <16 x i32> %{{.*}}, <16 x i32> <{{(i32 1077952576(, )?)+}}>)
 ; CHECK: %[[TWICE:.*]] = add <16 x i32> %[[SUM]], %[[SUM]]
-; CHECK-NEXT: %[[ONE:.*]] = shufflevector <16 x i32> %[[TWICE]], <16 x i32> undef, <1 x i32> <i32 0>
-; CHECK-NEXT: store <1 x i32> %[[ONE]]
+; CHECK-NEXT: %[[ONE:.*]] = extractelement <16 x i32> %[[TWICE]], i32 0
+; CHECK-NEXT: store i32 %[[ONE]]
 ; CHECK: add <16 x i32>
 ; CHECK: call <16 x i32> @llvm.x86.avx512.vpdpbusd.512(
 
