@@ -74,11 +74,16 @@ def is_elementwise(instruction: Instruction) -> bool:
     type_ = instruction.type
     if instruction.result is None or not isinstance(type_, VectorType) or type_.scalable:
         return False
-    if not all(_fits(operand.type, type_.count) for operand in instruction.operands):
+    if not all(_fits(operand.type, type_.count) for operand in given(instruction)):
         return False
     return instruction.opcode in BINARY | _VALUE_CASTS | {"fneg", "icmp", "fcmp", "select"} or bool(
         intrinsic_of(instruction)
     )
+
+
+def given(instruction: Instruction) -> list[Value]:
+    """The operands of an instruction, the arguments of a call."""
+    return instruction.args if instruction.is_call else instruction.operands
 
 
 def _fits(type_: Type, count: int) -> bool:
@@ -134,7 +139,7 @@ class _Search:
             return is_large(instruction.type)
         if not is_elementwise(instruction):
             return False
-        vectors = [v for v in instruction.operands if isinstance(v.type, VectorType)]
+        vectors = [v for v in given(instruction) if isinstance(v.type, VectorType)]
         if any(is_large(v.type) for v in (*vectors, instruction.value)):
             return True
         return any(isinstance(v, Local) and v.name in self.names for v in vectors)
@@ -144,7 +149,7 @@ class _Search:
         assert isinstance(vector, VectorType)
         tensors = [
             Tensor(_flat(v.type), instruction, "value", v)
-            for v in instruction.operands
+            for v in given(instruction)
             if isinstance(v.type, VectorType)
         ]
         if instruction.opcode == INSERT:

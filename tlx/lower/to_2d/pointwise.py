@@ -32,7 +32,7 @@ from tlx.ir.values import Value
 from tlx.lower.ordinary import Operation
 from tlx.lower.to_2d.contraction import Epilogue, Leaf
 from tlx.lower.to_2d.copies import copy
-from tlx.lower.to_2d.elementwise import NAME
+from tlx.lower.to_2d.elementwise import NAME, given
 from tlx.lower.to_2d.groups import LeafKey, is_row_reduction
 from tlx.lower.to_2d.leaves import leaf_vector, scalar_vector, store_vector
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, merged, nest
@@ -297,6 +297,5 @@ class Tree:
 
 def _operands(instruction: Instruction, vectors: list[Value]) -> list[Value]:
     """The operands of an ordinary instruction with its vectors replaced, without the callee of a call."""
-    given = instruction.args if instruction.is_call else instruction.operands
     replacements = iter(vectors)
-    return [next(replacements) if isinstance(v.type, VectorType) else v for v in given]
+    return [next(replacements) if isinstance(v.type, VectorType) else v for v in given(instruction)]
