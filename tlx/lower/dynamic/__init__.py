@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.dynamic import is_dynamic_vector
-from tlx.ir.module import Function, Module
+from tlx.ir.module import Function, Module, Raw
 from tlx.ir.tensor_calls import is_tensor_call
 from tlx.ir.tensors import FunctionTensors, analyse
 from tlx.ir.types import I32, VectorType
@@ -39,6 +39,18 @@ def expand(module: Module, context: Context) -> None:
     helpers = Helpers(module, context)
     for function, tensors in found:
         Expansion(module, function, tensors, helpers).run()
+    if found:
+        _remove_declarations(module)
+
+
+def _remove_declarations(module: Module) -> None:
+    """Take out declarations of what took or gave handles."""
+    called = {i.callee for function in module.functions for i in function.instructions()}
+    raw = "".join(item.text for item in module.items if isinstance(item, Raw))
+    for item in list(module.declarations.values()):
+        types = (item.signature.result, *(argument.type for argument in item.signature.arguments))
+        if any(map(is_dynamic_vector, types)) and item.name not in called and f"@{item.name}" not in raw:
+            module.remove(item)
 
 
 def _may_be_dynamic(function: Function) -> bool:

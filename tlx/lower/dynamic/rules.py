@@ -109,8 +109,9 @@ def _lower_contract(e: Expansion, op: DynamicOp) -> None:
     nothing: list[list[int]] = [[], []]
     axes, batch = numbers[:2], numbers[2:] or nothing
     views = [e.view(tensor) for tensor in op.tensors]
-    for mine, other in (*zip(*axes, strict=True), *zip(*batch, strict=True)):
-        _check_equal(e, views[0].extents[mine], views[1].extents[other])
+    for left, right in (axes, batch):
+        for mine, other in zip(left, right, strict=True):
+            _check_equal(e, views[0].extents[mine], views[1].extents[other])
     e.checks.emit()
     frees = [
         [d for d in range(v.rank) if d not in a and d not in g] for v, a, g in zip(views, axes, batch, strict=True)
