@@ -19,6 +19,7 @@ from tlx.ir.tensor_calls import ELEMENT_TYPES
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import Type, VectorType, bytes_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value, zero
+from tlx.lower.ordinary import Operation
 from tlx.types import TensorType
 
 if TYPE_CHECKING:
@@ -34,11 +35,12 @@ INTRINSICS: Final = frozenset(
     "llvm." + name
     for name in (
         "fma fmuladd fabs sqrt floor ceil trunc rint nearbyint round roundeven copysign minnum maxnum minimum maximum "
-        "smax smin umax umin abs ctpop ctlz cttz bswap bitreverse fshl fshr sadd.sat ssub.sat uadd.sat usub.sat "
-        "sshl.sat ushl.sat exp exp2 exp10 log log2 log10 sin cos tan tanh sinh cosh asin acos atan pow canonicalize"
+        "exp exp2 exp10 log log2 log10 sin cos tan tanh sinh cosh asin acos atan pow powi ldexp canonicalize "
+        "smax smin umax umin abs ctpop ctlz cttz bswap bitreverse fshl fshr scmp ucmp "
+        "sadd.sat ssub.sat uadd.sat usub.sat sshl.sat ushl.sat fptosi.sat fptoui.sat lrint llrint lround llround"
     ).split()
 )
-"""LLVM's intrinsics that act element by element and are overloaded on their result only."""
+"""LLVM's intrinsics that act element by element."""
 
 
 def _never(*_arguments: Any) -> NoReturn:
@@ -64,9 +66,8 @@ def with_elementwise(function: Function, tensors: FunctionTensors) -> FunctionTe
 
 def intrinsic_of(instruction: Instruction) -> str | None:
     """`llvm.fma` of a call of `llvm.fma.v4f32`; None if it calls anything else."""
-    callee = (instruction.callee or "").strip('"')
-    stem = callee.rpartition(".")[0]
-    return stem if instruction.opcode == "call" and stem in INTRINSICS else None
+    operation = Operation.of(instruction) if instruction.opcode == "call" else None
+    return operation.callee if operation is not None and operation.callee in INTRINSICS else None
 
 
 def is_elementwise(instruction: Instruction) -> bool:
@@ -148,9 +149,7 @@ class _Search:
         vector = instruction.type
         assert isinstance(vector, VectorType)
         tensors = [
-            Tensor(_flat(v.type), instruction, "value", v)
-            for v in given(instruction)
-            if isinstance(v.type, VectorType)
+            Tensor(_flat(v.type), instruction, "value", v) for v in given(instruction) if isinstance(v.type, VectorType)
         ]
         if instruction.opcode == INSERT:
             return TensorOp(
