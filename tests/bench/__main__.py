@@ -55,11 +55,14 @@ def roundtrip(cache: Path, lines: int, only: str) -> None:
 
 
 @main.command(name="compile")
-def compile_() -> None:
-    """Time tlx-lower on 1, 10 and 100 tensor operations."""
+@click.option("--target", default="avx512", help="Machine to aim at.")
+@click.option("--counts", default="1,10,100,1000", help="Numbers of tensor operations.")
+@click.option("--only", default="", metavar="NAME", help="Programs whose name holds this, such as chain.")
+def compile_(target: str, counts: str, only: str) -> None:
+    """Time tlx-lower on 1 to 1000 tensor operations, and opt -O2 on what comes out."""
     from tests.bench import lowering
 
-    lowering.run()
+    raise SystemExit(lowering.run(target, [int(count) for count in counts.split(",")], only))
 
 
 if __name__ == "__main__":

@@ -322,3 +322,23 @@ def test_result_as_operand() -> None:
     assert parse_text("%x = add i8 1, 2").value == Local(parse_text("%x = add i8 1, 2").type, "x")
     with pytest.raises(ValueError, match="instruction has no result: ret void"):
         _ = parse_text("ret void").value
+
+
+@pytest.mark.parametrize(
+    ("spelling", "numbers"),
+    [
+        ("<i32 2, i32 -3>", [2, -3]),
+        ("<i32 2,i32 3>", [2, 3]),
+        ("< i32 7 >", [7]),
+        ("<i32 2, ; two\n i32 3>", [2, 3]),
+        ("<" + ", ".join(["i32 5"] * 100) + ">", [5] * 100),
+    ],
+)
+def test_vectors_of_integers_are_read_in_any_spelling(spelling: str, numbers: list[int]) -> None:
+    count = len(numbers)
+    text = f"%v = add <{count} x i32> {spelling}, {spelling}"
+    instruction = parse_text(text)
+    assert [int_elements(operand) for operand in instruction.operands] == [tuple(numbers)] * 2
+    assert instruction.operands[0] is not instruction.operands[1]
+    assert instruction.spans is not None
+    assert [text[start:end] for start, end in instruction.spans] == [spelling] * 2

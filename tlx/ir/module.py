@@ -415,7 +415,8 @@ class Module:
     def insert_before(self, anchor: Item, item: Item) -> None:
         """Put a new item in front of another."""
         self.items.insert(self.items.index(anchor), item)
-        self._declarations = None
+        if isinstance(item, Declaration):
+            self._declarations = None
 
     def append(self, item: Item) -> None:
         """Put a new item behind the last function or declaration."""
@@ -429,4 +430,5 @@ class Module:
     def remove(self, item: Item) -> None:
         """Take an item out."""
         self.items.remove(item)
-        self._declarations = None
+        if isinstance(item, Declaration):
+            self._declarations = None

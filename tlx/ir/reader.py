@@ -6,11 +6,11 @@ instructions only where the caller wants it (`wanted`); all else stays text.
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Callable
 from typing import Final
 
+from tlx.collection import without_collection
 from tlx.diagnostics import ParseError, Source, Span
 from tlx.ir.cursor import Cursor
 from tlx.ir.instructions import parse_instruction
@@ -50,13 +50,8 @@ def parse(text: str, filename: str = "<string>", wanted: Callable[[str], bool] |
         ParseError: The text is not LLVM assembly; only what is parsed is looked at closely.
     """
     reader = _Reader(Source(filename, text), wanted or needs_lowering)
-    collects = gc.isenabled()
-    gc.disable()  # nothing that is made here is garbage; looking for it takes as long as reading
-    try:
+    with without_collection():
         return reader.module()
-    finally:
-        if collects:
-            gc.enable()
 
 
 def has_tensors(text: str) -> bool:

@@ -58,7 +58,7 @@ class TypeCursor:
     def __init__(self, source: Source, tokens: list[Token] | LazyTokens) -> None:
         self.source = source
         self.tokens = tokens
-        self.index = 0
+        self.index: int = 0
         self.spans: list[tuple[int, int]] = []
         """Offsets in the source of each value read by `operand`, in order."""
 

@@ -1,0 +1,22 @@
+"""Collecting garbage: not in the block, and afterwards as before."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from tlx.collection import without_collection
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_left_as_it_was(enabled: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with pytest.raises(KeyError), without_collection():
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
