@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from tlx.ir.dynamic import element_of
 from tlx.ir.module import Argument, Function, Instruction, Module
 from tlx.ir.tensors import FunctionTensors, analyse
 from tlx.ir.types import ArrayType, PointerType, Type, VectorType, is_scalar_number
@@ -134,6 +135,12 @@ def _accesses(function: Function, tensors: FunctionTensors) -> Iterator[_Access]
     for tensor in tensors.tokens.values():
         if tensor.kind != "value":
             yield from _spanned(roots, tensor.source, tensor.type, tensor.pitches, writes=False)
+    for tensor in tensors.dynamic.tokens.values():
+        if tensor.kind != "value":
+            yield from _plain(roots, tensor.source, tensor.element, writes=False)
+    for op in tensors.dynamic.ops:
+        if op.pointer is not None:
+            yield from _plain(roots, op.pointer, element_of(op.tensors[0]), writes=True)
     for op in tensors.ops:
         if op.pointer is not None:
             yield from _spanned(roots, op.pointer, op.tensors[0].type, op.pitches, writes=True)

@@ -1,0 +1,55 @@
+; A result that is used twice has memory in a slot, which is freed on every way out; one defined in a loop replaces the
+; one before.
+; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
+
+; CHECK-LABEL: define void @sums(ptr %a, ptr noalias %c, i32 %n, i1 %early) {
+; CHECK-NEXT:  entry:
+; CHECK-NEXT:    %s.slot = alloca ptr, align 8
+; CHECK:         store ptr null, ptr %s.slot, align 8
+; CHECK:       loop:
+; CHECK:         call void @tlx.dynamic.allocate(ptr %s.slot, i64 %{{.*}})
+; CHECK-NEXT:    %[[M:.*]] = load ptr, ptr %s.slot, align 8
+; CHECK-NEXT:    call void @tlx.dynamic.map.sums.s(ptr %[[M]], ptr %{{.*}}, i64 %{{.*}})
+; CHECK:       out:
+; CHECK:         %[[U:.*]] = load ptr, ptr %s.slot, align 8
+; CHECK-NEXT:    call void @free(ptr %[[U]])
+; CHECK-NEXT:    ret void
+; CHECK:       end:
+; CHECK:         %[[U:.*]] = load ptr, ptr %s.slot, align 8
+; CHECK-NEXT:    call void @free(ptr %[[U]])
+; CHECK:         ret void
+define void @sums(ptr %a, ptr noalias %c, i32 %n, i1 %early) {
+entry:
+  %shape = insertelement <1 x i32> undef, i32 %n, i32 0
+  br label %loop
+
+loop:
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %shape, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %v = call <vscale x 1 x float> @llvm.tensor.tovector(token %x)
+  %d = fadd <vscale x 1 x float> %v, %v
+  %s = fmul <vscale x 1 x float> %d, splat (float 3.0)
+  %t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %s, <1 x i32> %shape, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <1 x i32> zeroinitializer)
+  br i1 %early, label %out, label %next
+
+next:
+  %more = call i1 @again()
+  br i1 %more, label %loop, label %end
+
+out:
+  ret void
+
+end:
+  ret void
+}
+
+declare i1 @again()
+
+; Both instructions are one loop.
+; CHECK-LABEL: define internal void @tlx.dynamic.map.sums.s(
+; CHECK:         fadd <16 x float>
+; CHECK-NEXT:    insertelement
+; CHECK-NEXT:    shufflevector
+; CHECK-NEXT:    fmul <16 x float>
+; CHECK:         fadd float
+; CHECK-NEXT:    fmul float %{{.*}}, 3.0
