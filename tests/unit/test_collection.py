@@ -14,8 +14,10 @@ def test_the_collector_is_left_as_it_was(enabled: bool) -> None:
     before = gc.isenabled()
     try:
         (gc.enable if enabled else gc.disable)()
-        with pytest.raises(KeyError), without_collection():
+        with without_collection():
             assert not gc.isenabled()
+        assert gc.isenabled() == enabled
+        with pytest.raises(KeyError), without_collection():
             raise KeyError
         assert gc.isenabled() == enabled
     finally:
