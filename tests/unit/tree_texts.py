@@ -153,6 +153,10 @@ class Tree:
         """An instruction on two values."""
         return self._emit(f"{opcode} {self.vector(element)} {x}, {y}")
 
+    def one(self, opcode: str, element: str, x: str) -> str:
+        """An instruction on one value."""
+        return self._emit(f"{opcode} {self.vector(element)} {x}")
+
     def cast(self, opcode: str, source: str, to: str, x: str) -> str:
         """A conversion."""
         return self._emit(f"{opcode} {self.vector(source)} {x} to {self.vector(to)}")
@@ -253,7 +257,8 @@ def check(
         results = {"registers": [_evaluated(lowered[2], n, case) for n, case in enumerate(cases)]}
         if target in ("generic", "amx"):
             results["tiles"] = [_evaluated(lowered[1], n, case) for n, case in enumerate(cases)]
-        results["machine code"] = _compiled(str(lowered[2]), cases, emulate=emulate)
+        level = 2 if target == "avx2" else 0
+        results["machine code"] = _compiled(str(lowered[2]), cases, level, emulate=emulate)
         for title, found in results.items():
             for case, expected, got in zip(cases, meant, found, strict=True):
                 differing = np.flatnonzero(compare(expected, got))[:4]
@@ -273,8 +278,7 @@ def _evaluated(module: Module, number: int, case: Case) -> Array:
     return result
 
 
-def _compiled(text: str, cases: Sequence[Case], *, emulate: bool) -> list[Array]:
-    level = 0 if emulate else 2
+def _compiled(text: str, cases: Sequence[Case], level: int, *, emulate: bool) -> list[Array]:
     module = tlx.compile(text, "generic", opt_level=level, options=Options(emulate_matrix=emulate))
     results: list[Array] = []
     for number, case in enumerate(cases):

@@ -21,6 +21,9 @@ from tlx.target import Target
 
 _NARROW: Final = (BFLOAT, HALF)
 _MATH: Final = frozenset("tanh sigmoid sin cos exp exp2 log log2 log10".split())
+_LIBRARY: Final = frozenset(
+    f"llvm.{n}" for n in ("pow", "powi", "ldexp", "exp10", "tan", "sinh", "cosh", "asin", "acos")
+)
 _ROUNDINGS: Final = frozenset(f"llvm.{name}" for name in ROUNDINGS)
 _EXTREMES: Final = {
     "llvm.minnum": "olt",
@@ -68,6 +71,13 @@ def apply(
     if operation.callee == "llvm.fmuladd" and target.fused:
         operation = Operation("call", operation.flags, "", "llvm.fma")
     return operation.emit(b, _register(registers, element), registers)
+
+
+def library_call(target: Target, operation: Operation, element: Type) -> bool:
+    """Whether LLVM makes calls of the C library of an operation, one for each element."""
+    if operation.callee == "llvm.fma":
+        return element == DOUBLE and not target.fused
+    return operation.opcode == "frem" or operation.callee in _LIBRARY
 
 
 def math(b: Builder, target: Target, name: str, element: Type, register: Value) -> Value:

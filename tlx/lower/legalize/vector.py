@@ -18,7 +18,7 @@ from tlx.ir.rewriter import add_incoming, rename_incoming
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
 from tlx.ir.types import Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
-from tlx.lower.legalize.elementwise import apply, unary
+from tlx.lower.legalize.elementwise import apply, library_call, unary
 from tlx.lower.legalize.lanes import UNARY, lane_counts
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.multiply import multiply
@@ -331,6 +331,9 @@ class TileLegalizer:
 
     def _elementwise(self, instruction: Instruction, operation: Operation, rows: int, cols: int) -> Registers:
         element = scalar_of(instruction.type)
+        if library_call(self.target, operation, element):
+            text = f"{operation.title} of {element}: {self.target.name} has no vector code; the C library is called"
+            self.context.remarks.add("missed", "legalize", text, instruction.span)
         lanes = self.lanes_for(instruction.value, element)
         values = instruction.args if operation.opcode == "call" else instruction.operands
         sources = [scalar_of(v.type) for v in values]

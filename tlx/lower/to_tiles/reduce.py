@@ -30,6 +30,7 @@ from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
 _MOST_REGISTERS: Final = 8
+_MOST_MASKED: Final = 4  # of operations that compare: there are few mask registers
 
 
 def reduce_kernel(module: Module, problem: Reduction, target: Target) -> Function:
@@ -161,7 +162,8 @@ def _tile_shape(value: Expression, combine: Combine, target: Target) -> Shape:
     lanes = max(1, target.vector_bytes * 8 // max(value.bits, bits_of(combine.held)))
     if is_turned(value):
         return square(value, lanes, target)
-    registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 2)))
+    most = _MOST_MASKED if combine.operation in ("max", "min") else _MOST_REGISTERS
+    registers = max(1, min(most, target.registers // (2 * value.live + 2)))
     if value.cost >= COSTLY:
         registers = 1
     across = min(registers, -(-value.cols // lanes))
