@@ -238,3 +238,44 @@ def test_a_reduction_of_rows_takes_what_is_computed_for_it_only() -> None:
         y = np.zeros(_ROWS, np.float32)
         Machine(module).call("f", x, y)
         np.testing.assert_array_equal(y, (x * x).sum(axis=1))
+
+
+PRODUCTS = """
+define void @f(ptr noalias %p, ptr noalias %q, i32 %n) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <3 x i32> <i32 3, i32 20, i32 30>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(float) %p, <3 x i32> <i32 3, i32 30, i32 50>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+  %m = call <3000 x float> @llvm.tensor.matmul(token %x, token %y)
+  %d = fsub <3000 x float> %m, splat (float 1.0)
+  %e = fmul <3000 x float> %d, %m
+  %et = call token @llvm.tensor.typeinfo(<3000 x float> %e, <3 x i32> <i32 3, i32 20, i32 50>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
+  %s = call <60 x float> @llvm.tensor.reduce.add(token %et, <3 x i32> <i32 1, i32 1, i32 50>, <3 x i32> <i32 1, i32 1, i32 1>)
+  %st = call token @llvm.tensor.typeinfo(<60 x float> %s, <1 x i32> <i32 60>, <1 x i32> <i32 0>, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %q, token %st, <1 x i32> zeroinitializer)
+  %xa = call token @llvm.tensor.load(ptr elementtype(float) %p, <2 x i32> <i32 20, i32 30>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %xb = call token @llvm.tensor.load(ptr elementtype(float) %p, <3 x i32> <i32 6, i32 30, i32 17>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+  %c = call <2040 x float> @llvm.tensor.contract(token %xa, token %xb, <1 x i32> <i32 1>, <1 x i32> <i32 1>)
+  %ct = call token @llvm.tensor.typeinfo(<2040 x float> %c, <3 x i32> <i32 20, i32 6, i32 17>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
+  %cs = call <120 x float> @llvm.tensor.reduce.max(token %ct, <3 x i32> <i32 1, i32 1, i32 17>, <3 x i32> <i32 1, i32 1, i32 1>)
+  %q2 = getelementptr float, ptr %q, i64 1000
+  store <120 x float> %cs, ptr %q2
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["avx512", "amx"])
+def test_rows_of_products_are_reduced_as_they_are_computed(target: str) -> None:
+    x = np.random.default_rng(3).integers(-2, 3, 5000).astype(np.float32)
+    results: list[Array] = []
+    for stage in (None, *STAGE_NAMES):
+        remarks = Remarks()
+        options = Options(stop_after=stage, remarks=remarks)
+        module = parse(PRODUCTS) if stage is None else lower(parse(PRODUCTS), target, options=options)
+        y = np.zeros(2000, np.float32)
+        Machine(module).call("f", x, y, 0)
+        results.append(y)
+        np.testing.assert_array_equal(y, results[0])
+        if stage == "to-2d":
+            assert "alloca" not in str(module)
+            assert len([r for r in remarks if r.message.startswith("fused matmul, fsub, fmul into reduce.add")]) == 1
+            assert len([r for r in remarks if r.message.startswith("fused contract into reduce.max")]) == 1

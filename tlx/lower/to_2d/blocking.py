@@ -109,7 +109,8 @@ def choose(contraction: Contraction, lanes: int, *, narrow: bool = False) -> tup
         narrow: Whether the result is too narrow for sums to be kept in it.
     """
     best: tuple[float, Blocking] | None = None
-    for turned, packed in product((contraction, contraction.swapped()), _packings()):
+    turns = [contraction] if contraction.reduces else [contraction, contraction.swapped()]
+    for turned, packed in product(turns, _packings()):
         for blocking in _choices(turned, packed):
             if narrow and contraction.acc is not None and blocking.sums > 1:
                 continue
@@ -154,6 +155,8 @@ def _choices(c: Contraction, packed: frozenset[int]) -> Iterator[Blocking]:
                     tuple(run for run in runs if run is not inner)
                     for runs, inner in ((all_m, m), (all_n, n), (all_k, k))
                 )
+                if c.reduces and not all(run.strides[OUT] for run in outer_n):
+                    continue
                 yield Blocking(c, packed, tuple(batch), outer_m, outer_n, outer_k, m, n, k, uneven)
 
 
@@ -210,6 +213,10 @@ def _can_store(c: Contraction, m: Run, n: Run) -> bool:
         return False
     if n.extent == 1:
         return True
+    if c.reduces:
+        return (
+            n.strides[OUT] == 0 and (c.acc is None or n.strides[ACC] == 1) and all(s <= 1 for s in n.strides[LEAVES:])
+        )
     dense = [OUT] if c.acc is None else [OUT, ACC]
     return all(n.strides[column] == 1 for column in dense) and all(s <= 1 for s in n.strides[LEAVES:])
 

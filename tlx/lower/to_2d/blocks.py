@@ -61,9 +61,11 @@ def emit_contraction(
         epilogue: What happens to the result before it is stored.
     """
     element = contraction.out.element if epilogue is None else epilogue.element
+    reduces = epilogue is not None and epilogue.reduces
+    contraction = replace(contraction, reduces=reduces)
     blocking, cycles = choose(contraction, lanes(plan, element), narrow=is_narrow(element))
     taps = choose_taps(contraction, lanes(plan, element))
-    if taps is not None and taps[1] < cycles:
+    if taps is not None and taps[1] < cycles and not reduces:
         emit_taps(b, taps[0], element, epilogue)
         return
     packing = _Packing(plan, b, op, blocking)
@@ -213,7 +215,7 @@ class _Emitter:
 
     def _keeps_result(self) -> bool:
         """Whether sums may be kept where the result goes."""
-        free = self.epilogue is None or self.epilogue.may_use_target
+        free = self.epilogue is None or (self.epilogue.may_use_target and not self.epilogue.reduces)
         return free and self.c.out.element == self.element and not is_narrow(self.element)
 
     def _buffer(self) -> Value:
@@ -299,8 +301,9 @@ class _Emitter:
         """The block of the result, after the epilogue."""
         if self.epilogue is not None:
             vector = self.epilogue.emit(self.b, vector, self.rows, self.cols, self._leaves(offsets))
-        token = self.b.typeinfo(vector, TensorType.dense(self.c.out.element, (self.rows, self.cols)), name)
-        self.b.tensor_store(out, token, (0, _pitch(self.nest.m, self.nest.n)))
+        cols = 1 if self.c.reduces else self.cols
+        token = self.b.typeinfo(vector, TensorType.dense(self.c.out.element, (self.rows, cols)), name)
+        self.b.tensor_store(out, token, (0, _pitch(self.nest.m, (cols, self.nest.n[1]))))
 
     def _leaves(self, offsets: dict[int, Value]) -> list[Leaf]:
         m, n = self.nest.m[1], self.nest.n[1]

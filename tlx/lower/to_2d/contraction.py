@@ -69,12 +69,15 @@ class Epilogue:
         emit: From the builder, the block as a row-major vector, its rows and columns and the operands' leaves to the
             vector that is stored.
         may_use_target: Whether sums may be kept where the result goes, because no leaf reads it.
+        reduces: Whether `emit` gives one element for each row: the last dimension of the product, along which the
+            result's stride is 0, is reduced.
     """
 
     strides: tuple[tuple[int, ...], ...]
     element: Type
     emit: Emit
     may_use_target: bool = False
+    reduces: bool = False
 
 
 class Memory(NamedTuple):
@@ -133,6 +136,8 @@ class Contraction:
         k: Dimensions of lhs and rhs, which are added up.
         acc: What the product is added to: the result's memory, element by element, or apart from it.
         uneven: One more dimension that is added up.
+        reduces: Whether the dimension of rhs along which the result's stride is 0 is reduced in the epilogue: it is
+            the columns of a block.
     """
 
     kind: str
@@ -145,6 +150,7 @@ class Contraction:
     k: tuple[Walk, ...]
     acc: Memory | None = None
     uneven: Uneven | None = None
+    reduces: bool = False
 
     @property
     def width(self) -> int:

@@ -191,11 +191,22 @@ class Groups:
         if plan.positions[id(op.instruction)][0] != plan.positions[id(root.instruction)][0]:
             return False
         if op.intrinsic.name in PRODUCTS:
-            fits = not op.result.is_padded and not frame.is_padded and not is_row_reduction(root)
-            return fits and id(root.instruction) not in self.products
+            if op.result.is_padded or frame.is_padded or id(root.instruction) in self.products:
+                return False
+            return not is_row_reduction(root) or _has_columns(op, frame)
         if not op.result.is_padded:
             return True
         return (op.result.shape, op.result.padding) == (frame.shape, frame.padding)
+
+
+def _has_columns(product: TensorOp, frame: TensorType) -> bool:
+    """Whether the rows of a reduction are rows of a product, along a dimension of its right operand."""
+    assert product.result is not None
+    if product.result.shape[-1] != frame.shape[-1]:
+        return False
+    if product.intrinsic.name == "contract":
+        return product.tensors[1].type.rank > sum(len(axes) for axes in product.dims[1::2])
+    return product.intrinsic.name != "convolution"
 
 
 def is_row_reduction(op: TensorOp) -> bool:

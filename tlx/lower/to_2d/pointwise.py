@@ -64,8 +64,12 @@ def _emit_epilogue(plan: Plan, b: TensorBuilder, op: TensorOp, product: TensorOp
     from tlx.lower.to_2d.rules import PRODUCT_RULES
 
     assert product.result is not None
-    extents = product.result.shape
-    steps = strides_in(target.sizes, target.steps, extents)
+    extents, reduces = product.result.shape, is_row_reduction(op)
+    if reduces:
+        steps = strides_in(target.sizes, target.steps, extents[:-1])
+        steps = None if steps is None else (*steps, 0)
+    else:
+        steps = strides_in(target.sizes, target.steps, extents)
     if steps is None:
         element = stored(target.element)
         type_ = TensorType.dense(element, target.sizes)
@@ -91,7 +95,7 @@ def _emit_epilogue(plan: Plan, b: TensorBuilder, op: TensorOp, product: TensorOp
 
     alone = not any(leaf.view.place.pointer == target.place.pointer for leaf in leaves)
     strides = tuple(leaf.strides for leaf in leaves)
-    epilogue = Epilogue(strides, product.result.element, emit, may_use_target=alone)
+    epilogue = Epilogue(strides, product.result.element, emit, may_use_target=alone, reduces=reduces)
     order = tuple(range(len(extents)))
     place = View(target.place, stored(target.element), extents, extents, steps, order)
     PRODUCT_RULES[product.intrinsic.name](plan, b, product, place, epilogue)
