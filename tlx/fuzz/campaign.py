@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -63,8 +64,9 @@ class Worker:
         """Have a program checked."""
         process = self._started()
         assert process.stdin is not None
-        process.stdin.write(request.as_json().encode() + b"\n")
-        process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(request.as_json().encode() + b"\n")
+            process.stdin.flush()
         doing = "starting"
         while True:
             event = self._event(process)
@@ -83,7 +85,8 @@ class Worker:
         process.wait()
         for pipe in (process.stdin, process.stdout, self._errors):
             if pipe:
-                pipe.close()
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:

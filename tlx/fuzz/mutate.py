@@ -19,7 +19,7 @@ _NUMBERS: Final = tuple(
 _ODD: Final = ("\0", "\\", "9" * 5000, "é", "<" * 60, "{" * 60, *"()\"'!#;%@*", "\n", "\r\n", "...")
 _PROGRAMS: Final = 60
 _LONGEST: Final = 6000
-_AROUND: Final = "define void @f(<240 x float> %v, ptr %p, ptr %q, i32 %n, float %s) {{\n{}\n  ret void\n}}\n"
+_OPERAND: Final = re.compile(r"(<[^<>]*>|ptr|\b(?:i\d+|half|bfloat|float|double))(?: elementtype\(\w+\))? (%\w+)")
 Pieces = list[str]
 
 
@@ -28,8 +28,16 @@ def seeds() -> tuple[str, ...]:
     """Texts to damage: an example of each intrinsic, and short random programs of all spellings."""
     made = [program("any", f"seed {n}").text for n in range(_PROGRAMS)]
     made += [program("loops", f"seed {n}").functions[0].text for n in range(10)]
-    examples = [_AROUND.format(row.example) for row in INTRINSICS]
+    examples = [_function(row.example) for row in INTRINSICS]
     return (*examples, *(text for text in made if len(text) < _LONGEST))
+
+
+def _function(example: str) -> str:
+    """A function around the example of an intrinsic: what that does not define is a parameter."""
+    defined = set(re.findall(r"(%\w+) = ", example))
+    free = {name: type_ for type_, name in _OPERAND.findall(example) if name not in defined}
+    parameters = ", ".join(f"{type_} {name}" for name, type_ in free.items())
+    return f"define void @f({parameters}) {{\n{example}\n  ret void\n}}\n"
 
 
 @cache
