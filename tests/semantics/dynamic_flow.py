@@ -107,7 +107,32 @@ def _batch_in_loop(t: Body) -> None:
     t.line("%done = phi i32 [ %j, %loop ]")
 
 
+def _onto_itself(t: Body) -> None:
+    """Written where it was read from; then a part of it one element further, which nothing may see too early."""
+    x = t.op("tovector", "float", t.load("%a", "float", ("%n",)))
+    t.put("%a", t.vscale(f"fadd H {x}, {x}"), "float", ("%n",))
+    t.line("%less = sub i32 %n, 1")
+    t.line("%one = call i32 @llvm.umax.i32(i32 %less, i32 1)")
+    y = t.op("tovector", "float", t.load("%a", "float", ("%one",)))
+    t.line("%single = icmp eq i32 %n, 1")
+    t.line("%to = getelementptr float, ptr %a, i32 1")
+    t.line("%where = select i1 %single, ptr %a, ptr %to")
+    t.put("%where", t.vscale(f"fmul H {y}, {y}"), "float", ("%one",))
+    t.declarations.add("declare i32 @llvm.umax.i32(i32, i32)")
+
+
+def _late_write(t: Body) -> None:
+    """The memory of a handle changes between two of its uses."""
+    x = t.op("tovector", "float", t.load("%a", "float", ("%n", "%n")))
+    first = t.vscale(f"fadd H {x}, {x}")
+    t.put("%c", first, "float", ("%n", "%n"))
+    t.line("store float 7.0, ptr %a, align 4")
+    t.put("%b", t.vscale(f"fsub H {x}, splat (float 1.0)"), "float", ("%n", "%n"))
+
+
 FLOW: list[Program] = [
+    Program("onto_itself", PARAMETERS, _onto_itself, _arguments, [(1, 0), (2, 0), (70, 0)]),
+    Program("late_write", PARAMETERS, _late_write, _arguments, SIZES),
     Program("power", PARAMETERS, _power, _arguments, SIZES),
     Program("swap", PARAMETERS, _swap, _arguments, SIZES),
     Program("branches", PARAMETERS, _branches, _arguments, SIZES),

@@ -30,6 +30,8 @@ class Decisions:
     Attributes:
         copied: Names of tokens whose memory is copied when they are made.
         sinks: The store that a product writes for, by the id of the product's call.
+        maps: The store that an elementwise instruction writes for, by its name.
+        aliases: Results of `tovector` that may be the memory that was loaded from, by name.
     """
 
     module: Module
@@ -42,9 +44,12 @@ class Decisions:
         self._uses = uses(self.function)
         self._definitions = definitions(self.function)
         self.sinks = self._find_sinks()
-        self._direct = {str(op.instruction.result) for op, _ in self.sinks.values()}
+        self.maps = self._find_map_sinks()
+        self._direct = {*self.maps, *(str(op.instruction.result) for op, _ in self.sinks.values())}
+        self._map_at = {id(store.instruction): name for name, store in self.maps.items()}
         self._sunk_to = {id(store.instruction): op for op, store in self.sinks.values()}
         self.copied = {name for op in self.tensors.dynamic.ops for name in self._copied_for(op)}
+        self.aliases = {str(op.instruction.result) for op in self.tensors.dynamic.ops if self._may_alias(op)}
 
     def sink(self, op: DynamicOp) -> DynamicOp | None:
         """The store that an operation runs at."""
@@ -55,8 +60,12 @@ class Decisions:
         """The operation that runs at a store."""
         return self._sunk_to.get(id(store.instruction))
 
+    def map_at(self, store: DynamicOp) -> str | None:
+        """The elementwise instruction that runs at a store."""
+        return self._map_at.get(id(store.instruction))
+
     def is_direct(self, token: DynamicTensor) -> bool:
-        """Whether a token only leads from a product to the store that the product runs at."""
+        """Whether a token only leads from an operation to the store that the operation runs at."""
         return isinstance(token.source, Local) and token.source.name in self._direct
 
     @cached_property
@@ -96,7 +105,54 @@ class Decisions:
             return True
         return self._aliases.clobbered(memory, self.positions[id(tensor.definition)], end) is not None
 
+    # Aliases ---------------------------------------------------------------------------------------------------
+
+    def _may_alias(self, op: DynamicOp) -> bool:
+        """Whether nothing changes what a `tovector` reads until the last use of its result."""
+        tensor = op.tensors[0]
+        if op.intrinsic.name != "tovector" or tensor.kind == "value" or tensor.definition.result in self.copied:
+            return False
+        readers = self._readers(str(op.instruction.result))
+        return readers is not None and not any(self._changes(tensor, at, writer) for at, writer in readers)
+
+    def _readers(self, handle: str) -> list[tuple[Position, Instruction | None]] | None:
+        """Where a handle, or what is made of it, is read, and what writes there; None where that is not known."""
+        found: list[tuple[Position, Instruction | None]] = []
+        dynamic = self.tensors.dynamic
+        for use in self._uses.get(handle, []):
+            user = use.instruction
+            name = user.result or ""
+            if name in dynamic.tokens:
+                found += [self._reader(dynamic.op_of(u.instruction), u.instruction) for u in self._uses.get(name, [])]
+            elif user.opcode == "phi":
+                return None
+            elif name in dynamic.handles:
+                inner = self._readers(name)
+                if inner is None:
+                    return None
+                found += [(self.positions[id(user)], None), *inner]
+        return found
+
+    def _reader(self, op: DynamicOp | None, user: Instruction) -> tuple[Position, Instruction | None]:
+        sink = self.sink(op) if op is not None else None
+        store = sink if sink is not None else op if op is not None and op.pointer is not None else None
+        at = store.instruction if store is not None else user
+        return self.positions[id(at)], store.instruction if store is not None else None
+
     # Sinks -----------------------------------------------------------------------------------------------------
+
+    def _find_map_sinks(self) -> dict[str, DynamicOp]:
+        """Elementwise instructions whose results are only stored, dense, in the same block."""
+        found: dict[str, DynamicOp] = {}
+        for name, instruction in self.tensors.dynamic.handles.items():
+            if instruction.opcode == "phi" or self.tensors.dynamic.op_of(instruction) is not None:
+                continue
+            tensor, store = self._stored_as(instruction)
+            if tensor is None or store is None or store.pitches is None:
+                continue
+            if not any(self.folder.ints(tensor.padding) or (1,)) and not any(self.folder.ints(store.pitches) or (1,)):
+                found[name] = store
+        return found
 
     def _find_sinks(self) -> dict[int, tuple[DynamicOp, DynamicOp]]:
         found: dict[int, tuple[DynamicOp, DynamicOp]] = {}
@@ -111,15 +167,18 @@ class Decisions:
         assert op.like is not None
         if op.like.rank != 2:
             return None
-        token = self._only_user(op.instruction)
-        tensor = self.tensors.dynamic.tokens.get(token.result or "") if token is not None else None
+        tensor, store = self._stored_as(op.instruction)
         if tensor is None or tensor.layout != (0, 1) or self.folder.ints(tensor.padding) != (0, 0):
             return None
-        user = self._only_user(tensor.definition)
+        return store if self._has_shape(op, tensor) else None
+
+    def _stored_as(self, instruction: Instruction) -> tuple[DynamicTensor | None, DynamicOp | None]:
+        """The token and the store that are all that becomes of a handle."""
+        token = self._only_user(instruction)
+        tensor = self.tensors.dynamic.tokens.get(token.result or "") if token is not None else None
+        user = self._only_user(tensor.definition) if tensor is not None else None
         store = self.tensors.dynamic.op_of(user) if user is not None else None
-        if store is None or store.pointer is None or not self._has_shape(op, tensor):
-            return None
-        return store
+        return (tensor, store) if store is not None and store.pointer is not None else (None, None)
 
     def _has_shape(self, op: DynamicOp, result: DynamicTensor) -> bool:
         """Whether a token surely gives a product of matrices the shape it has."""

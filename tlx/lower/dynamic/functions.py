@@ -37,7 +37,7 @@ def lower_function(e: Expansion, op: DynamicOp) -> None:
     flat = e.result(op, count_of(e.b, view), zero=view.is_padded)
     steps = steps_of(e.b, list(view.shape))
     dims = list(view.dims)
-    if not view.is_padded and [d.step for d in dims] == steps:
+    if view.is_dense:
         dims, steps = [Dim(product(e.b, [d.extent for d in dims]), number(1))], [number(1)]
     rank = len(dims)
     outer = range(rank - 1)

@@ -25,6 +25,7 @@ from tlx.ir.values import Constant, ConstFloat, ConstInt, Local, Value
 from tlx.lower.dynamic.expressions import Expression, Leaf, Scalar, emit, needs_own_math, operand_types
 from tlx.lower.dynamic.helpers import To, numbers
 from tlx.lower.dynamic.numbers import number
+from tlx.lower.dynamic.views import Flat
 from tlx.types import TensorType
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Maps:
 
     def visit(self, instruction: Instruction) -> None:
         """Compute an instruction now, or with its only user."""
-        if self._is_fused(instruction):
+        if self._is_fused(instruction) or instruction.result in self.expansion.decisions.maps:
             self._pending[str(instruction.result)] = instruction
         elif self._uses.get(str(instruction.result)):
             self._emit(instruction)
@@ -69,16 +70,29 @@ class Maps:
         parts = [self._pending.get(o.name) for o in instruction.operands if isinstance(o, Local)]
         return 1 + sum(self._size(part) for part in parts if part is not None)
 
-    def _emit(self, root: Instruction) -> None:
+    def emit_at(self, name: str, pointer: Value, count: Value) -> None:
+        """Compute an instruction that waited for its store, and write it there.
+
+        Args:
+            name: Of the instruction.
+            pointer: Where to.
+            count: How many elements the store takes.
+        """
+        self._emit(self._pending.pop(name), pointer, count)
+
+    def _emit(self, root: Instruction, target: Value | None = None, count: Value | None = None) -> None:
         e = self.expansion
         expression = Expression([], [], [])
         self._collect(root, expression)
         flats = [e.flats[leaf.name] for leaf in expression.leaves]
         for flat in flats[1:]:
             e.checks.compare("eq", flats[0].count, flat.count)
+        if count is not None:
+            e.checks.compare("eq", flats[0].count, count)
         e.checks.emit()
         assert isinstance(root.type, VectorType)
-        out = e.new_flat(root, flats[0].count, I8 if root.type.element == I1 else root.type.element)
+        element = I8 if root.type.element == I1 else root.type.element
+        out = e.new_flat(root, flats[0].count, element) if target is None else Flat(target, flats[0].count, element)
         parameters: list[tuple[str, Type]] = [("to", To(out.element))]
         parameters += [(f"leaf{k}", To(flat.element)) for k, flat in enumerate(flats)]
         parameters += [*numbers("count"), *((f"s{k}", s.value.type) for k, s in enumerate(expression.scalars))]

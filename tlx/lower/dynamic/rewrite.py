@@ -142,7 +142,8 @@ class Expansion:
             pointer = flat.pointer
         self.checks.emit()
         dims = tuple(Dim(e, s) for e, s in zip(data, steps_of(self.b, sizes), strict=True))
-        view = RunView(pointer, token.element, dims, tuple(shape), token.layout)
+        is_dense = sizes == shape and data == shape
+        view = RunView(pointer, token.element, dims, tuple(shape), token.layout, is_dense)
         return self._copied(view, token) if token.definition.result in self.decisions.copied else view
 
     def pitched(self, shape: list[Value], pitches: list[Value]) -> list[Value]:
@@ -183,13 +184,28 @@ class Expansion:
         from tlx.lower.dynamic.rules import RULES, product_into
 
         if op.pointer is not None:
-            sunk = self.decisions.sunk(op)
+            sunk, mapped = self.decisions.sunk(op), self.decisions.map_at(op)
             if sunk is not None:
                 product_into(self, sunk, op)
+            elif mapped is not None:
+                self._map_into(mapped, op)
             else:
                 self._store(op)
         elif self.decisions.sink(op) is None:
             RULES[op.intrinsic.name](self, op)
+
+    def _map_into(self, name: str, store: DynamicOp) -> None:
+        """An elementwise expression, written to where its only store puts it."""
+        (tensor,) = store.tensors
+        assert isinstance(tensor, DynamicTensor)
+        assert store.pointer is not None
+        if tensor.element == I1:
+            raise LoweringError("tensors of i1 are not lowered yet", tensor.definition.span)
+        shape = self.entries.of(tensor.shape)
+        for size in shape:
+            self.checks.compare("sge", size, number(1))
+        self.checks.countable(shape)
+        self.maps.emit_at(name, store.pointer, product(self.b, shape))
 
     def result(self, op: DynamicOp, count: Value, *, zero: bool = False) -> Flat:
         """Memory for what an operation returns."""

@@ -14,7 +14,7 @@ from tlx.lower.dynamic.copies import copy
 from tlx.lower.dynamic.decisions import MMA
 from tlx.lower.dynamic.numbers import number, product
 from tlx.lower.dynamic.products import Matrix, multiply
-from tlx.lower.dynamic.views import Dim, RunView, count_of, steps_of
+from tlx.lower.dynamic.views import Dim, Flat, RunView, count_of, steps_of
 
 if TYPE_CHECKING:
     from tlx.lower.dynamic.rewrite import Expansion
@@ -153,6 +153,9 @@ def _lower_reorder(e: Expansion, op: DynamicOp) -> None:
     """Tovector and transpose: the same tensor in the order of the result's layout, padding zero."""
     assert op.like is not None
     view = e.view(op.tensors[0])
+    if view.is_dense and str(op.instruction.result) in e.decisions.aliases:
+        e.flats[str(op.instruction.result)] = Flat(view.pointer, count_of(e.b, view), view.element)
+        return
     order = [view.layout.index(d) for d in op.like.layout]
     flat = e.result(op, count_of(e.b, view), zero=view.is_padded)
     steps = steps_of(e.b, [view.shape[k] for k in order])

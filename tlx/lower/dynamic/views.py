@@ -44,6 +44,7 @@ class RunView:
         dims: Its *memory* dimensions, outermost first.
         shape: Positions of each memory dimension, padding included.
         layout: Logical dimension at each memory position.
+        is_dense: Whether its elements surely lie one behind the other, without padding.
     """
 
     pointer: Value
@@ -51,6 +52,7 @@ class RunView:
     dims: tuple[Dim, ...]
     shape: tuple[Value, ...]
     layout: tuple[int, ...]
+    is_dense: bool = False
 
     @property
     def rank(self) -> int:
@@ -84,7 +86,7 @@ def steps_of(b: Builder, sizes: Sequence[Value]) -> list[Value]:
 def dense_view(b: Builder, flat: Flat, extents: Sequence[Value]) -> RunView:
     """A handle as a row-major tensor without padding."""
     dims = tuple(Dim(e, s) for e, s in zip(extents, steps_of(b, extents), strict=True))
-    return RunView(flat.pointer, flat.element, dims, tuple(extents), tuple(range(len(dims))))
+    return RunView(flat.pointer, flat.element, dims, tuple(extents), tuple(range(len(dims))), is_dense=True)
 
 
 def count_of(b: Builder, view: RunView) -> Value:

@@ -2,14 +2,14 @@
 ; one before.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
-; CHECK-LABEL: define void @sums(ptr %a, ptr noalias %c, i32 %n, i1 %early) {
+; CHECK-LABEL: define void @sums(ptr %a, ptr noalias %b, ptr noalias %c, i32 %n, i1 %early) {
 ; CHECK-NEXT:  entry:
 ; CHECK-NEXT:    %s.slot = alloca ptr, align 8
 ; CHECK:         store ptr null, ptr %s.slot, align 8
 ; CHECK:       loop:
 ; CHECK:         call void @tlx.dynamic.allocate(ptr %s.slot, i64 %{{.*}})
 ; CHECK-NEXT:    %[[M:.*]] = load ptr, ptr %s.slot, align 8
-; CHECK-NEXT:    call void @tlx.dynamic.map.sums.s(ptr %[[M]], ptr %{{.*}}, i64 %{{.*}})
+; CHECK-NEXT:    call void @tlx.dynamic.map.sums.s(ptr %[[M]], ptr %a, i64 %{{.*}})
 ; CHECK:       out:
 ; CHECK:         %[[U:.*]] = load ptr, ptr %s.slot, align 8
 ; CHECK-NEXT:    call void @free(ptr %[[U]])
@@ -18,7 +18,7 @@
 ; CHECK:         %[[U:.*]] = load ptr, ptr %s.slot, align 8
 ; CHECK-NEXT:    call void @free(ptr %[[U]])
 ; CHECK:         ret void
-define void @sums(ptr %a, ptr noalias %c, i32 %n, i1 %early) {
+define void @sums(ptr %a, ptr noalias %b, ptr noalias %c, i32 %n, i1 %early) {
 entry:
   %shape = insertelement <1 x i32> undef, i32 %n, i32 0
   br label %loop
@@ -29,6 +29,7 @@ loop:
   %d = fadd <vscale x 1 x float> %v, %v
   %s = fmul <vscale x 1 x float> %d, splat (float 3.0)
   %t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %s, <1 x i32> %shape, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %b, token %t, <1 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %t, <1 x i32> zeroinitializer)
   br i1 %early, label %out, label %next
 
@@ -44,6 +45,32 @@ end:
 }
 
 declare i1 @again()
+
+; What is only stored is written there; memory that may be the same is copied before.
+; CHECK-LABEL: define void @stored(
+; CHECK-NOT:     alloca
+; CHECK:         call void @tlx.dynamic.map.stored.s(ptr %c, ptr %a, i64 %{{.*}})
+; CHECK-NEXT:    ret void
+define void @stored(ptr %a, ptr noalias %c, <1 x i32> %shape) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %shape, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %v = call <vscale x 1 x float> @llvm.tensor.tovector(token %x)
+  %s = fmul <vscale x 1 x float> %v, %v
+  %t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %s, <1 x i32> %shape, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <1 x i32> zeroinitializer)
+  ret void
+}
+
+; CHECK-LABEL: define void @may_be_the_same(
+; CHECK:         call void @tlx.dynamic.copy.r1.i32(ptr %[[M:.*]], ptr %a,
+; CHECK:         call void @tlx.dynamic.map.may_be_the_same.s(ptr %c, ptr %[[M]],
+define void @may_be_the_same(ptr %a, ptr %c, <1 x i32> %shape) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %shape, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %v = call <vscale x 1 x float> @llvm.tensor.tovector(token %x)
+  %s = fmul <vscale x 1 x float> %v, %v
+  %t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %s, <1 x i32> %shape, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <1 x i32> zeroinitializer)
+  ret void
+}
 
 ; Both instructions are one loop.
 ; CHECK-LABEL: define internal void @tlx.dynamic.map.sums.s(
