@@ -135,7 +135,7 @@ class Tree:
 
     def number(self, element: str, value: float) -> str:
         """A number passed as an argument."""
-        self.arguments.append(DTYPES[element].type(value))
+        self.arguments.append(int(value) if element == "i1" else DTYPES[element].type(value))
         name = f"%n{len(self.arguments)}"
         self.parameters.append(f"{element} {name}")
         return name
@@ -291,7 +291,7 @@ def _compiled(text: str, cases: Sequence[Case], level: int, *, emulate: bool) ->
 def bits(array: Array) -> Array:
     """The bits of numbers; those of NaNs are one and the same."""
     if array.dtype.kind == "b":
-        return array.view(np.uint8)
+        return array.astype(np.uint8)
     unsigned = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[array.dtype.itemsize]
     plain = array.view(unsigned).copy()
     if array.dtype.kind not in "iu":
