@@ -128,7 +128,9 @@ def failure(use: Callable[[], None]) -> tuple[str, str] | None:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         if isinstance(error, RecursionError):  # the tools say that the input is nested too deeply
             return None
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "/tlx/" in f.filename] or [None]
+        frames = [
+            f for f in traceback.extract_tb(error.__traceback__) if "/tlx/" in f.filename and f.filename != __file__
+        ] or [None]
         place = f"{frames[-1].filename.rpartition('/')[2]} in {frames[-1].name}" if frames[-1] else ""
         said = _NAMES.sub("_", str(error).split("\n")[0])[:80] if isinstance(error, UncleanError) else place
         return f"{type(error).__name__} {said}", "".join(traceback.format_exception(error)[-8:])[-3000:]
