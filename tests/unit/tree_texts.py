@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -274,7 +275,7 @@ def _other_bits(expected: Array, got: Array) -> Array:
 
 def _evaluated(module: Module, number: int, case: Case) -> Array:
     result = case.out.copy()
-    Machine(module).call(f"f{number}", result, *[_copied(a) for a in case.arguments])
+    Machine(module).call(f"f{number}", result, *[copy(a) for a in case.arguments])
     return result
 
 
@@ -283,7 +284,7 @@ def _compiled(text: str, cases: Sequence[Case], level: int, *, emulate: bool) ->
     results: list[Array] = []
     for number, case in enumerate(cases):
         result = case.out.copy()
-        module[f"f{number}"](result, *[_copied(a) for a in case.arguments])
+        module[f"f{number}"](result, *[copy(a) for a in case.arguments])
         results.append(result)
     return results
 
@@ -298,10 +299,6 @@ def bits(array: Array) -> Array:
         with np.errstate(all="ignore"):
             plain[np.isnan(array)] = unsigned(1)
     return plain
-
-
-def _copied(argument: Any) -> Any:
-    return argument.copy() if isinstance(argument, np.ndarray) else argument
 
 
 def stages(
