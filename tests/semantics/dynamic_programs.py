@@ -131,7 +131,3 @@ class Program:
 def integers(rng: np.random.Generator, count: int, dtype: Any, low: int = -4, high: int = 5) -> Array:
     """Small whole numbers, which sum up exactly in every order."""
     return rng.integers(low, high, count).astype(dtype)
-
-
-def shapes(*sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
-    return list(sizes)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I64, VOID, FunctionType, PointerType, Type
+from tlx.ir.types import I64, VOID, FunctionType, Type
 from tlx.ir.values import Global, Local, Value
 from tlx.lower.stage import Context
 
@@ -71,8 +71,3 @@ class Helpers:
 def numbers(*names: str) -> list[tuple[str, Type]]:
     """Parameters of type i64."""
     return [(name, I64) for name in names]
-
-
-def is_pointer(value: Value) -> bool:
-    """Whether a value is a pointer."""
-    return isinstance(value.type, PointerType)
