@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[Any]]
 
 HERE = Path(__file__).parent
-SECONDS = 0.4  # of measuring for each example
-ROW = "  {:<12}{:<18}{:<18}{:>9}  {:>9}  {:>6}  {}"
+FLOAT, BFLOAT = 24, 8  # binary digits of a number
+SECONDS = 0.3  # of measuring for each example
+ROW = "  {:<16}{:<18}{:<18}{:>9}  {:>8}  {:>5}  {}"
 
 
 @dataclass(frozen=True)
@@ -40,30 +41,23 @@ class Example:
 
     Attributes:
         file: Name of the file; the function has the same, without `.ll`.
-        sizes: What is multiplied with what.
-        types: Of lhs, rhs and result.
-        operations: Multiplications and additions of one call.
-        lhs, rhs: The operands.
-        out: Where the result goes; what is there before is added to it by int8.ll only.
-        exact: The result, and the sum of absolute products that rounding errors are relative to.
+        sizes: What is computed with what.
+        types: Of operands and result.
+        operations: Arithmetic operations of one call.
+        inputs: The operands.
+        out: Where the result goes.
+        expected: What it is, computed by numpy in double or in integers.
+        bound: The largest error that rounding can make.
     """
 
     file: str
     sizes: str
     types: str
     operations: int
-    lhs: Array
-    rhs: Array
+    inputs: tuple[Array, ...]
     out: Array
-    exact: tuple[Array, Array]
-
-    @property
-    def bound(self) -> float:
-        """The largest error that adding K products in any order can make: K rounding errors of the result's type."""
-        if self.out.dtype.kind == "i":
-            return 0.0
-        terms = self.lhs.shape[-1]
-        return float(terms * np.finfo(self.out.dtype).eps / 2 * self.exact[1].max())
+    expected: Array
+    bound: float = 0.0
 
 
 @dataclass
@@ -89,7 +83,7 @@ def main(arguments: list[str]) -> int:
     """Run all examples; the exit status."""
     target = find(arguments[0] if arguments else "native")
     print(f"target {target.name}: {target.title}\n")
-    for line in stages_of("matmul.ll", target):
+    for line in stages_of("mlp.ll", target):
         print(line)
     print("\n" + ROW.format("example", "sizes", "types", "max error", "bound", "Gop/s", "by"))
     results = [show(example, target) for example in examples()]
@@ -106,24 +100,24 @@ def stages_of(file: str, target: Target) -> Iterator[str]:
 
 
 def means(remarks: Remarks) -> str:
-    """What the lowering multiplies with: `dot product, tiles of 6x64`."""
-    pattern = r": (\D+?) \S+ x .* register tile (\d+x\d+)"
-    found = [re.search(pattern, remark.message) for remark in remarks if remark.kind == "applied"]
-    return "; ".join(f"{match[1]}, tiles of {match[2]}" for match in found if match)
+    """What the lowering made of a program: `dot product, tiles of 6x64; 1 pass`."""
+    applied = [remark.message for remark in remarks if remark.kind == "applied"]
+    found = [re.search(r": (\D+?) \S+ x .* register tile (\d+x\d+)", message) for message in applied]
+    products = [f"{match[1]}, tiles of {match[2]}" for match in found if match]
+    passes = sum("in one pass" in message for message in applied)
+    return "; ".join(dict.fromkeys([*products, *([f"{passes} pass{'es'[: 2 * passes - 2]}"] if passes else [])]))
 
 
 def show(example: Example, target: Target) -> bool:
     """Compile and run an example and print its row; whether the result is right."""
     remarks = Remarks()
     kernel = tlx.compile(HERE / example.file, target, options=Options(remarks=remarks))
-    before = example.out.copy()
 
     def call() -> None:
-        kernel(example.lhs, example.rhs, example.out)
+        kernel(*example.inputs, example.out)
 
     call()
-    expected = example.exact[0] + before if example.file == "int8.ll" else example.exact[0]
-    error = float(np.abs(example.out.astype(np.float64) - expected).max())
+    error = float(np.abs(example.out.astype(np.float64) - example.expected).max())
     right = error <= example.bound
     speed = example.operations / best(call) / 1e9
     numbers = (f"{error:.1e}", f"{example.bound:.1e}") if example.bound else (f"{error:.0f}", "0")
@@ -146,22 +140,89 @@ def best(call: Callable[[], None]) -> float:
 def examples() -> Iterator[Example]:
     """The examples with random data, one after the other."""
     rng = np.random.default_rng(0)
+    yield matmul(rng)
+    yield bfloat16_product(rng)
+    yield int8(rng)
+    yield mlp(rng)
+    yield convolution(rng)
+    yield softmax(rng)
+
+
+def matmul(rng: np.random.Generator) -> Example:
+    """Products of float matrices."""
     x, y = (rng.standard_normal((4, 512, 512), np.float32) for _ in "xy")
-    yield Example("matmul.ll", "4 x 512x512x512", "f32 f32 -> f32", 2 * 4 * 512**3, x, y, np.zeros_like(x), exact(x, y))
+    expected, sums = exact(x, y)
+    bound = rounding(512, FLOAT) * sums
+    return Example("matmul.ll", "4 x 512x512x512", "f32", 2 * 4 * 512**3, (x, y), np.zeros_like(x), expected, bound)
 
-    x, y = (rng.standard_normal(shape, np.float32).astype(bfloat16) for shape in ((500, 600), (600, 700)))
-    out = np.zeros((500, 700), np.float32)
-    yield Example("bfloat16.ll", "500x700x600", "bf16 bf16 -> f32", 2 * 500 * 700 * 600, x, y, out, exact(x, y))
 
+def bfloat16_product(rng: np.random.Generator) -> Example:
+    """A product of bfloat matrices, float result."""
+    x, y = normal(rng, (500, 600)), normal(rng, (600, 700))
+    expected, sums = exact(x, y)
+    out, bound = np.zeros((500, 700), np.float32), rounding(600, FLOAT) * sums
+    return Example("bfloat16.ll", "500x700x600", "bf16 -> f32", 2 * 500 * 700 * 600, (x, y), out, expected, bound)
+
+
+def int8(rng: np.random.Generator) -> Example:
+    """A product of bytes, added to what is there."""
     x, y = rng.integers(0, 256, (512, 512), np.uint8), rng.integers(-128, 128, (512, 512), np.int8)
     out = rng.integers(-1000, 1000, (512, 512), np.int32)
-    yield Example("int8.ll", "512x512x512", "u8 i8 -> i32", 2 * 512**3, x, y, out, exact(x, y.T))
+    expected = exact(x, y.T)[0] + out
+    return Example("int8.ll", "512x512x512", "u8 i8 -> i32", 2 * 512**3, (x, y), out, expected)
 
 
-def exact(x: Array, y: Array) -> tuple[Array, Array]:
-    """The product in double, and the product of absolute values."""
+def mlp(rng: np.random.Generator) -> Example:
+    """A product with bias and relu, rounded to bfloat."""
+    x, w = normal(rng, (512, 256)), normal(rng, (256, 256))
+    bias = rng.standard_normal(256, np.float32)
+    products, sums = exact(x, w)
+    expected = np.maximum(products + bias, 0)
+    bound = rounding(257, FLOAT) * (sums + 5) + rounding(1, BFLOAT) * expected.max()
+    operations = 2 * 512 * 256 * 256 + 2 * 512 * 256
+    out = np.zeros((512, 256), bfloat16)
+    return Example("mlp.ll", "512x256x256", "bf16 -> bf16", operations, (x, w, bias), out, expected, bound)
+
+
+def convolution(rng: np.random.Generator) -> Example:
+    """A convolution with bias and relu."""
+    x, w = rng.standard_normal((8, 64, 30, 30), np.float32), rng.standard_normal((64, 64, 3, 3), np.float32)
+    bias = rng.standard_normal(64, np.float32)
+    taps = [(w[:, :, i, j], x[:, :, i : i + 28, j : j + 28].swapaxes(0, 1)) for i in range(3) for j in range(3)]
+    products, sums = np.zeros((64, 8 * 28 * 28)), 0.0
+    for filters, pixels in taps:
+        product, most = exact(filters, pixels.reshape(64, -1))
+        products, sums = products + product, sums + most
+    expected = np.maximum(products.reshape(64, 8, 28, 28).swapaxes(0, 1) + bias[:, None, None], 0)
+    operations = 2 * expected.size * (64 * 3 * 3 + 1)
+    bound = rounding(64 * 3 * 3 + 1, FLOAT) * (sums + 5)
+    out = np.zeros((8, 64, 28, 28), np.float32)
+    return Example("convolution.ll", "8x64x30x30, 3x3", "f32", operations, (x, w, bias), out, expected, bound)
+
+
+def softmax(rng: np.random.Generator) -> Example:
+    """Softmax of rows; five operations an element: compare, subtract, exp, add, divide."""
+    x = rng.standard_normal((512, 1000), np.float32)
+    powers = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
+    expected = powers / powers.sum(axis=1, keepdims=True)
+    bound = rounding(1000 + 30, FLOAT) * expected.max()  # the sum, and what goes into and out of it
+    return Example("softmax.ll", "512x1000", "f32", 5 * x.size, (x,), np.zeros_like(x), expected, bound)
+
+
+def normal(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    """Random numbers of bfloat."""
+    return rng.standard_normal(shape, np.float32).astype(bfloat16)
+
+
+def exact(x: Array, y: Array) -> tuple[Array, float]:
+    """The product in double, and the largest sum of absolute products, which rounding errors are relative to."""
     x, y = x.astype(np.float64), y.astype(np.float64)
-    return x @ y, np.abs(x) @ np.abs(y)
+    return x @ y, float((np.abs(x) @ np.abs(y)).max())
+
+
+def rounding(operations: int, digits: int) -> float:
+    """The largest relative error of operations, one after the other, rounded to so many binary digits each."""
+    return operations * 2.0**-digits
 
 
 if __name__ == "__main__":
