@@ -81,3 +81,48 @@ define void @f(ptr noalias %to, ptr noalias %from) {{
 }}
 """
     assert emit(str(lower(parse(text), "avx512")), "obj", 2)
+
+
+@pytest.mark.parametrize("element", ["float", "bfloat"])
+@pytest.mark.parametrize("target", ["generic", "native"])
+def test_round_where_llvm_mistakes_a_merged_sign(element: str, target: str) -> None:
+    """LLVM 19 to 22 compute a wrong vpternlog for a select between a number and one that got its sign."""
+    text = f"""
+define void @f(ptr %x, ptr %y) {{
+  %t = call token @llvm.tensor.load(ptr elementtype({element}) %x, <1 x i32> <i32 5>, <1 x i32> <i32 0>,
+                                    <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %v = call <5 x {element}> @llvm.tensor.tovector(token %t)
+  %r = call <5 x {element}> @llvm.round.v5{"f32" if element == "float" else "bf16"}(<5 x {element}> %v)
+  store <5 x {element}> %r, ptr %y, align 2
+  ret void
+}}
+declare <5 x {element}> @llvm.round.v5{"f32" if element == "float" else "bf16"}(<5 x {element}>)
+"""
+    wide = np.array([14.0, -2.5, 0.25, -0.25, 1e10], np.float32)
+    x = wide if element == "float" else (wide.view(np.uint32) >> 16).astype(np.uint16)
+    y = np.zeros_like(x)
+    tlx.compile(text, target=target).f(x, y)
+    got = y if element == "float" else (y.astype(np.uint32) << 16).view(np.float32)
+    np.testing.assert_array_equal(got[:4], [14.0, -3.0, 0.0, -0.0])
+    assert np.array_equal(np.signbit(got), np.signbit(wide))
+
+
+def test_constants_of_truth_values_take_a_byte_each() -> None:
+    text = """
+define void @f(ptr noalias %x, ptr noalias %y) {
+  %t = call token @llvm.tensor.load(ptr elementtype(i32) %x, <1 x i32> <i32 4>, <1 x i32> <i32 0>,
+                                    <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %v = call <4 x i32> @llvm.tensor.tovector(token %t)
+  %c = icmp sgt <4 x i32> %v, zeroinitializer
+  %d = xor <4 x i1> %c, <i1 true, i1 false, i1 true, i1 false>
+  %r = select <4 x i1> %d, <4 x i32> %v, <4 x i32> <i32 1, i32 2, i32 3, i32 4>
+  store <4 x i32> %r, ptr %y
+  ret void
+}
+"""
+    x = np.array([5, 6, -7, -8], np.int32)
+    for stage in (None, "to-2d", "legalize"):
+        module = parse(text) if stage is None else lower(parse(text), "generic", options=Options(stop_after=stage))
+        y = np.zeros(4, np.int32)
+        Machine(module).call("f", x, y)
+        np.testing.assert_array_equal(y, [1, 6, -7, 4])

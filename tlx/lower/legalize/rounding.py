@@ -34,7 +34,8 @@ def rounded(b: Builder, name: str, x: Value) -> Value:
     else:
         result = nearest
     is_small = compare(b, "olt", size, _all(x, _first_whole(x)))
-    return b.select(is_small, _signed(b, result, x), x)
+    # The sign comes last: LLVM 19 to 22 pick a wrong vpternlog for `select(c, signed(result, x), x)`.
+    return _signed(b, b.select(is_small, result, size), x)
 
 
 def _nearest(b: Builder, size: Value) -> Value:

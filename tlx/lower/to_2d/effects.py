@@ -12,6 +12,7 @@ from tlx.ir.rewriter import may_write
 from tlx.ir.types import PointerType, Type, VectorType
 from tlx.ir.values import ConstInt, Value
 from tlx.lower.to_2d.callees import Callees
+from tlx.lower.to_2d.elementwise import INTRINSICS
 from tlx.lower.to_2d.offsets import size_of
 
 _NO_MEMORY: Final = (
@@ -25,6 +26,7 @@ _NO_MEMORY: Final = (
     "llvm.prefetch",
     "llvm.objectsize",
     "llvm.trap",
+    "llvm.vector.reduce.",
 )
 _TRANSFERS: Final = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")
 _LIFETIME: Final = ("llvm.lifetime.", "llvm.invariant.")
@@ -45,7 +47,14 @@ class Effects:
 
 def no_memory(callee: str) -> bool:
     """Whether an intrinsic is known not to touch memory."""
-    return callee.startswith(_NO_MEMORY)
+    return callee.startswith(_NO_MEMORY) or _is_arithmetic(callee)
+
+
+def _is_arithmetic(callee: str) -> bool:
+    stem = callee
+    while stem.count(".") > 1 and stem not in INTRINSICS:
+        stem = stem.rpartition(".")[0]
+    return stem in INTRINSICS
 
 
 def effects_of(callees: Callees, instruction: Instruction) -> Effects | None:

@@ -17,8 +17,8 @@ from tlx.diagnostics import LoweringError
 from tlx.ir.dominance import ControlFlow
 from tlx.ir.module import Function, Instruction, Module, Raw
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
-from tlx.ir.types import I1, Type, VectorType, bytes_of
-from tlx.ir.values import Global, Keyword, Local, Value
+from tlx.ir.types import I1, I8, Type, VectorType, bytes_of
+from tlx.ir.values import Aggregate, ConstInt, Global, Keyword, Local, Value, const_vector
 from tlx.lower.stage import Context
 from tlx.lower.to_2d.buffers import Buffer, Buffers, size_text
 from tlx.lower.to_2d.elementwise import NAME, with_elementwise
@@ -195,6 +195,8 @@ class Plan:
 
     def _constant(self, value: Value) -> Global:
         name = self.module.global_names.fresh("tensor.constant")
+        if isinstance(value, Aggregate) and isinstance(value.type, VectorType) and value.type.element == I1:
+            value = const_vector([ConstInt(I8, int(str(e) in ("1", "-1", "true"))) for e in value.elements])
         text = f"\n\n@{name} = private unnamed_addr constant {value.typed}, align 64"
         self.module.append(Raw(text))
         return Global(self.module.pointer_to(value.type), name)
