@@ -240,26 +240,40 @@ def test_a_reduction_of_rows_takes_what_is_computed_for_it_only() -> None:
         np.testing.assert_array_equal(y, (x * x).sum(axis=1))
 
 
-PRODUCTS = """
-define void @f(ptr noalias %p, ptr noalias %q, i32 %n) {
-  %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <3 x i32> <i32 3, i32 20, i32 30>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
-  %y = call token @llvm.tensor.load(ptr elementtype(float) %p, <3 x i32> <i32 3, i32 30, i32 50>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+def _load(name: str, *extents: int) -> str:
+    rank = len(extents)
+    shape, layout = (", ".join(f"i32 {n}" for n in numbers) for numbers in (extents, range(rank)))
+    dims = f"<{rank} x i32> <{shape}>, <{rank} x i32> <{layout}>"
+    zeros = f"<{rank} x i32> zeroinitializer"
+    return f"  %{name} = call token @llvm.tensor.load(ptr elementtype(float) %p, {dims}, {zeros}, {zeros})\n"
+
+
+def _typeinfo(name: str, vector: str, *extents: int) -> str:
+    rank = len(extents)
+    shape, layout = (", ".join(f"i32 {n}" for n in numbers) for numbers in (extents, range(rank)))
+    dims = f"<{rank} x i32> <{shape}>, <{rank} x i32> <{layout}>, <{rank} x i32> zeroinitializer"
+    return f"  %{name} = call token @llvm.tensor.typeinfo({vector}, {dims})\n"
+
+
+_ONES = "<3 x i32> <i32 1, i32 1, i32 1>"
+PRODUCTS = f"""
+define void @f(ptr noalias %p, ptr noalias %q, i32 %n) {{
+{_load("x", 3, 20, 30)}{_load("y", 3, 30, 50)}
   %m = call <3000 x float> @llvm.tensor.matmul(token %x, token %y)
   %d = fsub <3000 x float> %m, splat (float 1.0)
   %e = fmul <3000 x float> %d, %m
-  %et = call token @llvm.tensor.typeinfo(<3000 x float> %e, <3 x i32> <i32 3, i32 20, i32 50>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
-  %s = call <60 x float> @llvm.tensor.reduce.add(token %et, <3 x i32> <i32 1, i32 1, i32 50>, <3 x i32> <i32 1, i32 1, i32 1>)
-  %st = call token @llvm.tensor.typeinfo(<60 x float> %s, <1 x i32> <i32 60>, <1 x i32> <i32 0>, <1 x i32> zeroinitializer)
+{_typeinfo("et", "<3000 x float> %e", 3, 20, 50)}
+  %s = call <60 x float> @llvm.tensor.reduce.add(token %et, <3 x i32> <i32 1, i32 1, i32 50>, {_ONES})
+{_typeinfo("st", "<60 x float> %s", 60)}
   call void @llvm.tensor.store(ptr %q, token %st, <1 x i32> zeroinitializer)
-  %xa = call token @llvm.tensor.load(ptr elementtype(float) %p, <2 x i32> <i32 20, i32 30>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %xb = call token @llvm.tensor.load(ptr elementtype(float) %p, <3 x i32> <i32 6, i32 30, i32 17>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+{_load("xa", 20, 30)}{_load("xb", 6, 30, 17)}
   %c = call <2040 x float> @llvm.tensor.contract(token %xa, token %xb, <1 x i32> <i32 1>, <1 x i32> <i32 1>)
-  %ct = call token @llvm.tensor.typeinfo(<2040 x float> %c, <3 x i32> <i32 20, i32 6, i32 17>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
-  %cs = call <120 x float> @llvm.tensor.reduce.max(token %ct, <3 x i32> <i32 1, i32 1, i32 17>, <3 x i32> <i32 1, i32 1, i32 1>)
+{_typeinfo("ct", "<2040 x float> %c", 20, 6, 17)}
+  %cs = call <120 x float> @llvm.tensor.reduce.max(token %ct, <3 x i32> <i32 1, i32 1, i32 17>, {_ONES})
   %q2 = getelementptr float, ptr %q, i64 1000
   store <120 x float> %cs, ptr %q2
   ret void
-}
+}}
 """
 
 

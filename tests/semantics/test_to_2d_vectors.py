@@ -67,14 +67,14 @@ define void @f(ptr noalias %p, ptr noalias %q, i64 %n) {{
     )
 
 
-def _same(text: str, dtype: type, size: int, case: str = "") -> Array:
+def _same(text: str, dtype: type[np.generic], size: int, case: str = "") -> Array:
     results: list[Array] = []
     for stage in (None, *STAGE_NAMES):
         module = parse(text)
         if stage is not None:
             module = lower(module, "avx512", options=Options(stop_after=stage))
-        x = np.random.default_rng(5).integers(-9, 10, 2 * _COUNT).astype(dtype)
-        out = np.full(size, 77, dtype)
+        x: Array = np.random.default_rng(5).integers(-9, 10, 2 * _COUNT).astype(dtype)
+        out: Array = np.full(size, 77, dtype)
         Machine(module).call("f", x, out, 13)
         if case == "some undefined":
             out[3 : 2 * _COUNT : 7] = 0
