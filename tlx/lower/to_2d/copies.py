@@ -32,7 +32,7 @@ import math
 from collections.abc import Sequence
 
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I1, I8, I64, VOID, Type, bytes_of
+from tlx.ir.types import I1, I8, I64, VOID, Type, VectorType, bytes_of
 from tlx.ir.values import ConstFloat, ConstInt, Value, zero
 from tlx.lower.to_2d.leaves import leaf_vector, scalar_vector, store_vector
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, nest
@@ -106,6 +106,7 @@ def fill_zero(b: TensorBuilder, target: View) -> None:
 def fill(b: TensorBuilder, scalar: Value, target: View) -> None:
     """Set the data of a view to a number."""
     element, pointer = target.element, target.place.pointer
+    scalar = as_stored(b, scalar)
     if _is_zero(scalar):
         fill_zero(b, target)
         return
@@ -117,6 +118,15 @@ def fill(b: TensorBuilder, scalar: Value, target: View) -> None:
         else:
             vector = scalar_vector(b, scalar, rows[0], cols[0])
             store_vector(b, vector, address, element, rows[0], cols[0], _stride(rows, 0))
+
+
+def as_stored(b: TensorBuilder, value: Value) -> Value:
+    """A number, or a vector, as it lies in memory: truth values are bytes."""
+    if isinstance(value.type, VectorType):
+        return b.cast("zext", value, VectorType(value.type.count, I8)) if value.type.element == I1 else value
+    if value.type != I1:
+        return value
+    return ConstInt(I8, value.unsigned) if isinstance(value, ConstInt) else b.cast("zext", value, I8)
 
 
 def _is_zero(scalar: Value) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.module import Instruction
 from tlx.ir.tensors import Tensor, TensorOp
-from tlx.ir.types import BFLOAT, HALF, VectorType
+from tlx.ir.types import BFLOAT, HALF, I1, VectorType
 from tlx.ir.values import Local, Value
 from tlx.lower.to_2d.contraction import MMA
 from tlx.lower.to_2d.elementwise import NAME, single, uniform
@@ -215,7 +215,7 @@ def is_row_reduction(op: TensorOp) -> bool:
         return False
     type_ = op.tensors[0].type
     rows = (*(1,) * (type_.rank - 1), type_.extents[-1])
-    plain = type_.is_row_major and not type_.is_padded and type_.element not in (HALF, BFLOAT)
+    plain = type_.is_row_major and not type_.is_padded and type_.element not in (HALF, BFLOAT, I1)
     return plain and op.dims[0] == rows and type_.extents[-1] > 1
 
 

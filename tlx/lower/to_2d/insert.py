@@ -16,19 +16,17 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import I64, IntType, bits_of, bytes_of
 from tlx.ir.values import ConstInt, Value
-from tlx.lower.to_2d.copies import copy
+from tlx.lower.to_2d.copies import as_stored, copy
 from tlx.lower.to_2d.plan import Plan
-from tlx.lower.to_2d.views import View, stored
+from tlx.lower.to_2d.views import View
 
 
 def lower_insert(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
     """Write the operand to `target`, then the element at its position."""
     copy(b, plan.view(op.tensors[0]), target)
     element, index = op.scalars
-    if target.element != stored(target.element):
-        element = b.cast("zext", element, stored(target.element))
-    address = b.gep(stored(target.element), target.place.pointer, _position(b, index, target.sizes[0]), "position")
-    b.store(element, address, bytes_of(stored(target.element)))
+    address = b.gep(target.element, target.place.pointer, _position(b, index, target.sizes[0]), "position")
+    b.store(as_stored(b, element), address, bytes_of(target.element))
 
 
 def _position(b: TensorBuilder, index: Value, count: int) -> Value:

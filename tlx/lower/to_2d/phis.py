@@ -31,7 +31,7 @@ from tlx.ir.rewriter import rename_incoming, set_operand
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
-from tlx.lower.to_2d.copies import copy_bytes
+from tlx.lower.to_2d.copies import as_stored, copy_bytes
 from tlx.lower.to_2d.safety import Position
 from tlx.lower.to_2d.views import Place, View
 
@@ -250,7 +250,7 @@ def _write(plan: Plan, b: TensorBuilder, copy: _Copy) -> None:
         copy_bytes(b, plan.place_of(copy.value).pointer, target.pointer, _bytes(target))
     else:
         assert target.buffer is not None
-        b.store(copy.value, target.pointer, target.buffer.align)
+        b.store(as_stored(b, copy.value), target.pointer, target.buffer.align)
 
 
 def _bytes(place: Place) -> int:

@@ -22,7 +22,7 @@ from tlx.ir.values import Aggregate, ConstInt, Global, Keyword, Local, Value, co
 from tlx.lower.stage import Context
 from tlx.lower.to_2d.buffers import Buffer, Buffers, size_text
 from tlx.lower.to_2d.elementwise import NAME, with_elementwise
-from tlx.lower.to_2d.groups import POINTWISE, UNARY, Groups
+from tlx.lower.to_2d.groups import POINTWISE, PRODUCTS, UNARY, Groups
 from tlx.lower.to_2d.products import MMA
 from tlx.lower.to_2d.safety import Aliases, Position, Range, shortened
 from tlx.lower.to_2d.sinks import Sink, find_sink
@@ -277,9 +277,9 @@ class Plan:
         for op in self.tensors.ops:
             if op.pointer is None and op.intrinsic.name not in RULES:
                 raise LoweringError(f"{op.intrinsic.full_name} is not lowered yet", op.instruction.span)
-        for tensor in self.tensors.tokens.values():
-            if tensor.type.element == I1:
-                raise LoweringError("tensors of i1 are not lowered yet", tensor.definition.span)
+            if op.intrinsic.name in PRODUCTS | UNARY and any(t.type.element == I1 for t in op.tensors):
+                message = f"{op.intrinsic.full_name} of i1 is not lowered: convert the operands, to i8 for instance"
+                raise LoweringError(message, op.instruction.span)
         self.flats.check()
 
     def is_live(self, op: TensorOp) -> bool:

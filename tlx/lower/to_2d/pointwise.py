@@ -38,7 +38,7 @@ from tlx.lower.to_2d.leaves import leaf_vector, scalar_vector, store_vector
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, merged, nest
 from tlx.lower.to_2d.plan import STAGE, Plan, title
 from tlx.lower.to_2d.strides import strides_in
-from tlx.lower.to_2d.views import View, stored
+from tlx.lower.to_2d.views import View
 from tlx.types import TensorType
 
 
@@ -71,7 +71,7 @@ def _emit_epilogue(plan: Plan, b: TensorBuilder, op: TensorOp, product: TensorOp
     else:
         steps = strides_in(target.sizes, target.steps, extents)
     if steps is None:
-        element = stored(target.element)
+        element = target.element
         type_ = TensorType.dense(element, target.sizes)
         place = plan.dense_operand(op)(element, type_.count, "result")
         dense = View(place, target.element, target.sizes, target.sizes, type_.strides(), tuple(range(type_.rank)))
@@ -89,7 +89,7 @@ def _emit_epilogue(plan: Plan, b: TensorBuilder, op: TensorOp, product: TensorOp
         tree = Tree(plan, b, rows, cols)
         tree.results[id(product)] = vector
         for leaf, block in zip(leaves, blocks, strict=True):
-            pointer = b.gep(stored(leaf.view.element), leaf.view.place.pointer, block.offset, "operand")
+            pointer = b.gep(leaf.view.element, leaf.view.place.pointer, block.offset, "operand")
             tree.leaf(leaf.tensor, leaf.view, pointer, (block.row_stride, block.col_stride))
         return tree.root(op)
 
@@ -97,13 +97,13 @@ def _emit_epilogue(plan: Plan, b: TensorBuilder, op: TensorOp, product: TensorOp
     strides = tuple(leaf.strides for leaf in leaves)
     epilogue = Epilogue(strides, product.result.element, emit, may_use_target=alone, reduces=reduces)
     order = tuple(range(len(extents)))
-    place = View(target.place, stored(target.element), extents, extents, steps, order)
+    place = View(target.place, target.element, extents, extents, steps, order)
     PRODUCT_RULES[product.intrinsic.name](plan, b, product, place, epilogue)
 
 
 def dense_copy(plan: Plan, b: TensorBuilder, op: TensorOp, source: View) -> View:
     """A dense copy of an operand, its positions in the same order."""
-    element, order = stored(source.element), tuple(range(len(source.sizes)))
+    element, order = source.element, tuple(range(len(source.sizes)))
     type_ = TensorType.dense(element, source.sizes)
     place = plan.dense_operand(op)(element, type_.count, "tensor")
     steps = type_.strides()
@@ -114,7 +114,7 @@ def dense_copy(plan: Plan, b: TensorBuilder, op: TensorOp, source: View) -> View
 def memory_order(view: View) -> View:
     """The view as a tensor whose logical dimensions are its memory dimensions, for copies position by position."""
     order = tuple(range(len(view.sizes)))
-    return View(view.place, stored(view.element), view.sizes, view.data, view.steps, order)
+    return View(view.place, view.element, view.sizes, view.data, view.steps, order)
 
 
 @dataclass
@@ -186,13 +186,13 @@ class _Frame:
         tree = Tree(self.plan, b, rows, cols)
         for index, leaf in enumerate(self.leaves):
             strides = block.rows[1][index + 1], block.cols[1][index + 1]
-            pointer = b.gep(stored(leaf.view.element), leaf.view.place.pointer, offsets[index + 1], "operand")
+            pointer = b.gep(leaf.view.element, leaf.view.place.pointer, offsets[index + 1], "operand")
             tree.leaf(leaf.tensor, leaf.view, pointer, strides)
-        destination = b.gep(stored(self.target.element), self.target.place.pointer, offsets[0], "result")
+        destination = b.gep(self.target.element, self.target.place.pointer, offsets[0], "result")
         vector = tree.root(self.op)
         pitch = block.rows[1][0]
         written = 1 if self.reduces else cols
-        store_vector(b, vector, destination, stored(self.target.element), rows, written, pitch)
+        store_vector(b, vector, destination, self.target.element, rows, written, pitch)
 
 
 @dataclass(frozen=True)
@@ -248,9 +248,8 @@ class Tree:
 
     def leaf(self, tensor: Tensor, view: View, pointer: Value, strides: tuple[int, int]) -> None:
         """Read an operand."""
-        element = stored(view.element)
-        vector: Value = leaf_vector(self.b, pointer, element, self.rows, self.cols, *strides)
-        if view.element == I1:
+        vector: Value = leaf_vector(self.b, pointer, view.element, self.rows, self.cols, *strides)
+        if tensor.type.element == I1:
             vector = self.b.cast("trunc", vector, VectorType(self.rows * self.cols, I1))
         self.values[self.plan.groups.key(tensor)] = vector
 

@@ -32,7 +32,7 @@ from typing import Final, Literal
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
-from tlx.ir.types import Type, bytes_of
+from tlx.ir.types import I1, Type, bytes_of
 from tlx.lower.to_2d.buffers import size_text
 from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.loops import nest
@@ -45,6 +45,9 @@ _LEAVES: Final = 16
 _CACHED: Final = 1 << 18
 """Bytes that stay in the cache: larger temporaries are made in parts, where dimensions without windows allow."""
 
+_OF_TRUTH: Final = {"add": "xor", "mul": "and", "max": "and", "min": "or", "and": "and", "or": "or", "xor": "xor"}
+"""What reductions of i1 are on bytes of 0 and 1; as a signed number, true is -1."""
+
 Method = Literal["leaves", "lines", "split"]
 
 
@@ -53,7 +56,8 @@ def lower_reduce(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> No
     source = plan.view(op.tensors[0])
     sizes = zip(source.dims, target.dims, *op.dims, strict=True)
     axes = [Axis(out.extent, dim.stride, out.stride, window, step) for dim, out, window, step in sizes]
-    reduction = _Reduction(plan, b, op, op.intrinsic.name.removeprefix("reduce."))
+    kind = op.intrinsic.name.removeprefix("reduce.")
+    reduction = _Reduction(plan, b, op, _OF_TRUTH[kind] if op.tensors[0].type.element == I1 else kind)
     reduction.run(_simplified(axes), Data(source.place.pointer, source.element), _data(target))
 
 

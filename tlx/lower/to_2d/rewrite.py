@@ -14,7 +14,7 @@ from tlx.ir.types import I1, I8, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.to_2d.apart import written_apart
 from tlx.lower.to_2d.attributes import allow_heap
-from tlx.lower.to_2d.copies import copy, copy_bytes, fill_zero
+from tlx.lower.to_2d.copies import as_stored, copy, copy_bytes, fill_zero
 from tlx.lower.to_2d.phis import emit_edges
 from tlx.lower.to_2d.plan import STAGE, Plan
 from tlx.lower.to_2d.rules import RULES
@@ -147,10 +147,7 @@ class Rewriter:
     def _store_register(self, value: Local) -> None:
         place = self.plan.homes[value]
         assert place.buffer is not None
-        kept: Value = value
-        if isinstance(value.type, VectorType) and value.type.element == I1:
-            kept = self.b.cast("zext", value, VectorType(value.type.count, I8))
-        self.b.store(kept, place.pointer, place.buffer.align)
+        self.b.store(as_stored(self.b, value), place.pointer, place.buffer.align)
 
     def _load_home(self, instruction: Instruction) -> None:
         """`%name = load <E x T>, ptr %name.buf`: the vector, for the ordinary instructions that use it."""

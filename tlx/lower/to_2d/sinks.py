@@ -26,7 +26,7 @@ from tlx.ir.module import Instruction
 from tlx.ir.tensors import TensorOp
 from tlx.lower.to_2d.safety import Range, shortened
 from tlx.lower.to_2d.strides import strides_in
-from tlx.lower.to_2d.views import Place, View, tensor_bytes
+from tlx.lower.to_2d.views import Place, View, stored, tensor_bytes
 from tlx.types import TensorType
 
 if TYPE_CHECKING:
@@ -104,14 +104,16 @@ def _only_store(plan: Plan, op: TensorOp) -> Sink | None:
     return None if target is None else Sink(op, store.instruction, target, fills=False)
 
 
-def _target(result: TensorType, stored: TensorType, place: Place, pitches: Sequence[int] | None) -> View | None:
+def _target(result: TensorType, seen: TensorType, place: Place, pitches: Sequence[int] | None) -> View | None:
     """A result where it is stored as a tensor of another type: the same positions in memory order."""
-    if (stored.shape, stored.padding) == (result.shape, result.padding):
+    if (seen.shape, seen.padding) == (result.shape, result.padding):
         return View.of(place, result, pitches)
-    if stored.is_padded or result.is_padded:
+    if seen.is_padded or result.is_padded:
         return None
-    steps = strides_in(stored.shape, stored.strides(pitches), result.shape)
-    return None if steps is None else View(place, result.element, result.shape, result.shape, steps, result.layout)
+    steps = strides_in(seen.shape, seen.strides(pitches), result.shape)
+    return (
+        None if steps is None else View(place, stored(result.element), result.shape, result.shape, steps, result.layout)
+    )
 
 
 def _same_block(plan: Plan, first: Instruction, second: Instruction) -> bool:

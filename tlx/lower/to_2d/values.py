@@ -76,7 +76,8 @@ class Flats:
             return "register"
         if name in self._results:
             return "op"
-        if definition.opcode == "load" and not {"volatile", "atomic"} & set(definition.flags):
+        unusual = {"volatile", "atomic"} & set(definition.flags) or is_bits(definition.type)
+        if definition.opcode == "load" and not unusual:
             return "load"
         if definition.opcode == "phi" and self._is_memory_phi(definition):
             return "phi"
@@ -133,7 +134,7 @@ class Flats:
         if instruction.opcode != "store" or {"volatile", "atomic"} & set(instruction.flags):
             return False
         value = instruction.operands[0]
-        if not is_numeric_vector(value.type):
+        if not is_numeric_vector(value.type) or is_bits(value.type):
             return False
         kind = self.kind(self.root(value))
         return kind in ("op", "phi") or (kind in ("load", "constant") and is_big(value.type))
@@ -220,6 +221,11 @@ def _fits_signature(type_: Type) -> bool:
 def is_debug_use(instruction: Instruction) -> bool:
     """A debug record, or a call of a debug intrinsic."""
     return instruction.opcode == "#dbg" or (instruction.callee or "").startswith("llvm.dbg.")
+
+
+def is_bits(type_: Type) -> bool:
+    """Whether a type is a vector of truth values, which ordinary loads and stores pack into bits."""
+    return isinstance(type_, VectorType) and type_.element == I1
 
 
 def _has_same_bytes(source: Type, to: Type) -> bool:

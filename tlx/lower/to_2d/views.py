@@ -60,7 +60,7 @@ class View:
 
     Attributes:
         place: Where it lies; its first element is the place's first.
-        element: Type of the elements.
+        element: Type of the elements in memory: truth values are bytes, 0 or 1.
         sizes: Positions of each memory dimension, padding included.
         data: Positions of each memory dimension that hold data.
         steps: Elements between neighbours along each memory dimension.
@@ -77,7 +77,7 @@ class View:
     @classmethod
     def of(cls, place: Place, type_: TensorType, pitches: Sequence[int] | None = None) -> View:
         """A tensor of a type, dense or with the pitches of a load or store."""
-        return cls(place, type_.element, type_.shape, type_.data_shape, type_.strides(pitches), type_.layout)
+        return cls(place, stored(type_.element), type_.shape, type_.data_shape, type_.strides(pitches), type_.layout)
 
     @property
     def dims(self) -> list[Dim]:
@@ -102,14 +102,14 @@ class View:
     def reordered(self, order: Sequence[int], type_: TensorType) -> View:
         """The same memory, its memory dimensions taken in another order, as a tensor of `type_`."""
         steps = tuple(self.steps[k] for k in order)
-        return View(self.place, type_.element, type_.shape, type_.data_shape, steps, type_.layout)
+        return View(self.place, stored(type_.element), type_.shape, type_.data_shape, steps, type_.layout)
 
     def broadcast(self, type_: TensorType, places: Sequence[int]) -> View:
         """The same memory as a row-major tensor of `type_`: dimension `i` becomes `places[i]`, others are repeated."""
         steps = [0] * type_.rank
         for place, dim in zip(places, self.dims, strict=True):
             steps[place] = dim.stride if dim.extent > 1 else 0
-        return View(self.place, type_.element, type_.shape, type_.data_shape, tuple(steps), type_.layout)
+        return View(self.place, stored(type_.element), type_.shape, type_.data_shape, tuple(steps), type_.layout)
 
     def is_same(self, other: View) -> bool:
         """Whether every element surely has the same address in both."""
@@ -132,7 +132,7 @@ class Matrix:
 
 
 def stored(element: Type) -> Type:
-    """How an element lies in private memory: truth values take a byte each."""
+    """How an element lies in memory: truth values take a byte each."""
     return I8 if element == I1 else element
 
 
@@ -152,16 +152,25 @@ def matrix(view: View) -> Matrix | None:
     That is where neither of the last two dimensions has neighbours next to each other, or a pitch exceeds 32 bits.
     """
     *outer, rows, columns = view.dims
-    batch = tuple(dim.stride for dim in outer)
+    found = loaded_as(rows, columns)
+    if found is None:
+        return None
+    is_row_major, pitch = found
+    if is_row_major:
+        type_ = TensorType.dense(view.element, (rows.extent, columns.extent))
+    else:
+        type_ = TensorType(view.element, (columns.extent, rows.extent), (1, 0), (0, 0))
+    return Matrix(type_, pitch, tuple(dim.stride for dim in outer))
+
+
+def loaded_as(rows: Dim, columns: Dim) -> tuple[bool, int] | None:
+    """Whether the 2-D load of a matrix is row-major (else column-major), and its pitch; None if there is none."""
     if columns.stride == 1 or columns.extent == 1:
         pitch = rows.stride if rows.extent > 1 else columns.extent
-        type_ = TensorType.dense(view.element, (rows.extent, columns.extent))
-    elif rows.stride == 1 or rows.extent == 1:
-        pitch = columns.stride
-        type_ = TensorType(view.element, (columns.extent, rows.extent), (1, 0), (0, 0))
-    else:
-        return None
-    return Matrix(type_, pitch, batch) if pitch < _PITCH_LIMIT else None
+        return (True, pitch) if pitch < _PITCH_LIMIT else None
+    if rows.stride == 1 or rows.extent == 1:
+        return (False, columns.stride) if columns.stride < _PITCH_LIMIT else None
+    return None
 
 
 def tensor_bytes(type_: TensorType) -> int:
