@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tlx
 from tlx.diagnostics import LoweringError
 from tlx.evaluate import Machine
 from tlx.ir.reader import parse
@@ -93,3 +94,75 @@ def test_functions_of_other_modules_keep_their_signature() -> None:
     text += "declare void @keep(<6400 x float>, ptr)\n"
     with pytest.raises(LoweringError, match="call of <6400 x float> is not lowered"):
         lower(parse(text), "generic")
+
+
+_CALLED = """
+define internal CC noundef <6400 x float> @g(<6400 x float> %x, ptr byval([2 x i32]) %s, i8 signext %n) ATTRIBUTES {
+  %v = load i32, ptr %s
+  store i32 77, ptr %s
+  %a = sitofp i32 %v to float
+  %b = sitofp i8 %n to float
+  %i = insertelement <6400 x float> %x, float %a, i32 0
+  %j = insertelement <6400 x float> %i, float %b, i32 1
+  %t = call token @llvm.tensor.typeinfo(<6400 x float> %j, DIMS)
+  %r = call <6400 x float> @llvm.tensor.fabs(token %t)
+  ret <6400 x float> %r
+}
+
+define i32 @f(ptr noalias %p, ptr noalias %q) {
+  %s = alloca [2 x i32]
+  store i32 5, ptr %s
+  %x = load <6400 x float>, ptr %p
+  %y = call CC noundef <6400 x float> @g(<6400 x float> %x, ptr byval([2 x i32]) %s, i8 signext -3)
+  store <6400 x float> %y, ptr %q
+  %k = load i32, ptr %s
+  ret i32 %k
+}
+
+attributes #7 = { nounwind willreturn readnone }
+""".replace("DIMS", _DIMS)
+
+
+@pytest.mark.parametrize("attributes", ["nounwind memory(none)", "#7", "readonly"])
+@pytest.mark.parametrize("convention", ["", "fastcc", "cc 9"])
+def test_convention_and_attributes(convention: str, attributes: str) -> None:
+    """A call says how arguments are passed, as the function does, and both use memory that they did not use."""
+    text = _CALLED.replace("CC", convention).replace("ATTRIBUTES", attributes)
+    x = np.arange(6400, dtype=np.float32) - 100
+    expected = np.abs(x)
+    expected[:2] = 5, 3
+    module = lower(parse(text), "generic", options=Options(stop_after="to-2d"))
+    out = np.zeros_like(x)
+    assert Machine(module).call("f", x, out) == 5
+    np.testing.assert_array_equal(out, expected)
+    out = np.zeros_like(x)
+    assert tlx.compile(text, "generic")["f"](x, out) == 5
+    np.testing.assert_array_equal(out, expected)
+
+
+_VARIADIC = """
+define void @g(<6400 x float> %x, ptr %q, ...) {
+  store <6400 x float> %x, ptr %q
+  ret void
+}
+
+define void @f(ptr %p, ptr %q) {
+  %x = load <6400 x float>, ptr %p
+  call CALL
+  ret void
+}
+"""
+
+
+def test_a_call_of_a_variadic_function() -> None:
+    text = _VARIADIC.replace("CALL", "void (<6400 x float>, ptr, ...) @g(<6400 x float> %x, ptr %q, i32 3, ptr %p)")
+    module = lower(parse(text), "generic", options=Options(stop_after="to-2d"))
+    x, out = np.arange(6400, dtype=np.float32), np.zeros(6400, np.float32)
+    Machine(parse(str(module))).call("f", x, out)
+    np.testing.assert_array_equal(x, out)
+    assert "@g(ptr %in.buf, ptr %q, i32 3, ptr %p)" in str(module)
+
+
+def test_a_call_of_another_type_is_refused() -> None:
+    with pytest.raises(LoweringError, match="call it as it is"):
+        lower(parse(_VARIADIC.replace("CALL", "void @g(i32 3)")), "generic")

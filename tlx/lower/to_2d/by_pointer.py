@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tlx.lower.stage import Context
 
 _RESULT: Final = re.compile(r"(?:\b(?:noundef|nofpclass\([^)]*\))\s+)*<\s*\d+\s+x\s+\w+\s*>\s*$")
+_CONVENTION: Final = re.compile(r"\b(?:cc\s*\d+|\w+cc|\w+_kernel)\b")
 _OUT: Final = "out"
 
 
@@ -72,10 +73,14 @@ def _check_uses(module: Module, function: Function) -> None:
         for instruction in caller.instructions():
             called = instruction.opcode == "call" and instruction.callee == function.name
             others = instruction.operands[1:] if called else instruction.operands
-            if any(isinstance(v, Global) and v.name == known.name for v in others) or "musttail" in instruction.flags:
+            if called and instruction.source_type != function.signature.type:
+                message = f"{name} has a vector of more than {ABI_ELEMENTS} elements in its signature: call it as it is"
+                raise LoweringError(message, instruction.span)
+            if any(isinstance(v, Global) and v.name == known.name for v in others) or (
+                called and "musttail" in instruction.flags
+            ):
                 message = f"{name} has a vector of more than {ABI_ELEMENTS} elements in its signature: only call it"
-                if called or "musttail" not in instruction.flags:
-                    raise LoweringError(message, instruction.span)
+                raise LoweringError(message, instruction.span)
     if re.search(rf"{re.escape(name)}(?![\w.$-])", module.raw_text()):
         message = (
             f"{name} has a vector of more than {ABI_ELEMENTS} elements in its signature: its address cannot be taken"
@@ -105,6 +110,7 @@ def _rewrite_definition(module: Module, function: Function) -> None:
         for block in function.blocks:
             _rewrite_return(module, function, block.terminator, out.value)
     _write_header(function, parts, void=is_too_large(result))
+    allow_heap(module, function)
 
 
 def _behind_allocas(function: Function) -> int:
@@ -197,20 +203,19 @@ def _rewrite_calls(
 
 
 def _call(b: TensorBuilder, buffers: Buffers, call: Instruction, old: FunctionType, callee: Function) -> None:
-    args: list[Value] = []
+    args: list[tuple[Value, str]] = []
     out: Value | None = None
     if is_too_large(old.result):
         out = _buffer(b, buffers, old.result, _OUT, call)
-        args.append(out)
-    for value, parameter in zip(call.args, old.params, strict=True):
-        if not is_too_large(parameter):
-            args.append(value)
+        args.append((out, ""))
+    for index, value in enumerate(call.args):
+        if index >= len(old.params) or not is_too_large(old.params[index]):
+            args.append((value, call.arg_attributes[index]))
             continue
-        slot = _buffer(b, buffers, parameter, "in", call)
-        b.store(value, slot, _align(parameter))
-        args.append(slot)
-    type_ = callee.signature.type
-    made = b.call(Global(b.module.pointer_to(type_), callee.name), type_, args)
+        slot = _buffer(b, buffers, value.type, "in", call)
+        b.store(value, slot, _align(value.type))
+        args.append((slot, ""))
+    made = _emit_call(b, call, callee, args)
     if out is None:
         if call.result is not None:
             made.result, made.text = call.result, f"%{call.result} = " + made.text.split(" = ", 1)[-1]
@@ -218,6 +223,19 @@ def _call(b: TensorBuilder, buffers: Buffers, call: Instruction, old: FunctionTy
     text = f"%{call.result} = load {old.result}, {out.typed}, align {_align(old.result)}"
     load = Instruction("load", old.result, [out], text, result=call.result, span=call.span)
     b.block.instructions.insert(b.index, load)
+
+
+def _emit_call(b: TensorBuilder, call: Instruction, callee: Function, args: list[tuple[Value, str]]) -> Instruction:
+    """The call, with its convention and what it says of arguments: they are part of how arguments are passed."""
+    type_ = callee.signature.type
+    called = Global(b.module.pointer_to(type_), callee.name)
+    found = _CONVENTION.search(call.text.partition("call ")[2].partition(str(called))[0])
+    written = type_ if type_.vararg else type_.result
+    spelled = ", ".join(" ".join(filter(None, (str(value.type), words, str(value)))) for value, words in args)
+    body = " ".join(filter(None, ("call", found and found.group(), f"{written} {called}({spelled}){b.debug}")))
+    made = b.emit("call", type_.result, [called, *(value for value, _ in args)], body, source_type=type_)
+    made.arg_attributes = tuple(words for _, words in args)
+    return made
 
 
 def _buffer(b: TensorBuilder, buffers: Buffers, type_: Type, stem: str, call: Instruction) -> Value:
