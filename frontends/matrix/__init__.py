@@ -5,7 +5,7 @@
                                     ->  %c = call <16 x float> @llvm.tensor.matmul(token %b', token %a')
 
 A matrix is a flattened vector, column by column. clang's own passes expand the intrinsics to vector code at every level
-of optimisation: `-Xclang -disable-llvm-passes` keeps them.
+of optimisation: `-Xclang -disable-llvm-passes` keeps them. `to_matrix` goes the other way.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from tlx.ir.module import Module
+    from tlx.remarks import Remarks
 
 MARKERS: Final = ("@llvm.matrix.",)
 
@@ -23,3 +24,22 @@ def RAISE(module: Module) -> Module | None:  # noqa: N802 (the name front ends a
     from tlx.frontends.matrix.raising import raise_module
 
     return raise_module(module)
+
+
+def to_matrix(module: Module, remarks: Remarks | None = None) -> Module:
+    """The module with `llvm.matrix.*` in place of the tensor operations that they can say.
+
+    These are loads, stores, transposes and products of matrices without padding, of elements of one type. A row-major
+    matrix is the transpose of LLVM's: `(A @ B)^T = B^T @ A^T`. Everything else stays.
+
+    Args:
+        module: A module as read; it is not changed.
+        remarks: Told which tensor operations stay, and why.
+
+    Raises:
+        ParseError, VerifyError: The input is no valid IR, or breaks a rule of the tensor intrinsics.
+    """
+    from tlx.frontends.matrix.writing import write_module
+    from tlx.remarks import Remarks
+
+    return write_module(module, Remarks() if remarks is None else remarks)

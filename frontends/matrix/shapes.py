@@ -16,7 +16,7 @@ from tlx.ir.types import FloatType, IntType, Type, VectorType
 from tlx.ir.values import ConstInt, Value
 from tlx.types import TensorType
 
-_ELEMENTS: Final = ("i8", "i16", "i32", "i64", "half", "bfloat", "float", "double")
+ELEMENTS: Final = ("i8", "i16", "i32", "i64", "half", "bfloat", "float", "double")
 
 
 def flipped(vector: Type, rows: int, columns: int) -> TensorType | None:
@@ -24,7 +24,7 @@ def flipped(vector: Type, rows: int, columns: int) -> TensorType | None:
     if not isinstance(vector, VectorType) or vector.scalable or rows <= 0 or columns <= 0:
         return None
     element = vector.element
-    if not isinstance(element, (IntType, FloatType)) or str(element) not in _ELEMENTS:
+    if not isinstance(element, (IntType, FloatType)) or str(element) not in ELEMENTS:
         return None
     return TensorType.dense(element, (columns, rows)) if vector.count == rows * columns else None
 

@@ -12,6 +12,7 @@ from tlx.cli.spelling import respell
 
 _COMMANDS: Final = {
     "completion": ("print a script that completes the commands of TLX in a shell", "tlx.cli.completion:completion"),
+    "convert": ("turn tensor operations into LLVM's matrix intrinsics, or back", "tlx.cli.convert:convert"),
     "fuzz": ("check random programs, in search of mistakes of TLX", "tlx.cli.fuzz:fuzz"),
     "lower": ("lower tensor operations to plain LLVM IR or machine code", "tlx.cli.lower:lower"),
     "raise": ("turn what the C front end wrote into tensor operations", "tlx.cli.raising:raise_"),

@@ -1,0 +1,176 @@
+"""The other way: tensor operations that LLVM's matrix intrinsics can say become calls of `llvm.matrix.*`, in place.
+
+Rewrite:
+    %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2, 3>, <0, 1>, <0, 0>, <0, 9>)
+    %y = call token @llvm.tensor.typeinfo(<12 x float> %b, <3, 4>, <0, 1>, <0, 0>)
+    %c = call <8 x float> @llvm.tensor.matmul(token %x, token %y)
+    ->
+    %m = call <6 x float> @llvm.matrix.column.major.load.v6f32.i64(ptr %a, i64 9, i1 false, i32 3, i32 2)
+    %c = call reassoc contract <8 x float> @llvm.matrix.multiply(<12 x float> %b, <6 x float> %m, i32 4, i32 3, i32 2)
+
+The flags say what `matmul` means: sums are added up in any order, with fused operations or without.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tlx.frontends.matrix.calls import MatrixBuilder
+from tlx.frontends.matrix.fitting import obstacle
+from tlx.ir.canonical import canonicalise
+from tlx.ir.module import Block, Declaration, Function, Instruction, Module
+from tlx.ir.reader import parse
+from tlx.ir.rewriter import replace_uses, uses
+from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
+from tlx.ir.types import FloatType
+from tlx.ir.values import Local, Value
+from tlx.ir.verifier import verify_tensors
+from tlx.remarks import Remarks
+
+STAGE: Final = "to-matrix"
+
+
+def write_module(module: Module, remarks: Remarks) -> Module:
+    """The module with calls of `llvm.matrix.*` in place of the tensor operations that they can say.
+
+    Args:
+        module: A module as read; it is not changed.
+        remarks: Told which operations stay, and why.
+
+    Raises:
+        ParseError, VerifyError: The input is no valid IR, or breaks a rule of the tensor intrinsics.
+    """
+    fresh = parse(str(module), module.source.name)
+    verify_tensors(fresh)
+    canonicalise(fresh)
+    for function in fresh.functions:
+        _Writer(fresh, function, remarks).run()
+    _remove_declarations(fresh)
+    return fresh
+
+
+class _Writer:
+    """One run over a function: what can be said, then the loads that it needs, then the operations."""
+
+    def __init__(self, module: Module, function: Function, remarks: Remarks) -> None:
+        self.module = module
+        self.function = function
+        self.tensors: FunctionTensors = analyse(module, function)
+        self.remarks = remarks
+        self.loaded: dict[str, Value] = {}
+
+    def run(self) -> None:
+        ops = {id(op.instruction): op for op in self.tensors.ops if self._can_be_said(op)}
+        for op in self.tensors.dynamic.ops:
+            self._stays(op.instruction, op.intrinsic.name, "its extents are known only at run time")
+        wanted = {t.definition.result for op in ops.values() for t in op.tensors if t.kind == "load"}
+        for block in self.function.blocks:
+            self._write_loads(block, wanted)
+        for block in self.function.blocks:
+            self._write_operations(block, ops)
+        self._remove_tokens()
+
+    def _can_be_said(self, op: TensorOp) -> bool:
+        problem = obstacle(op)
+        if problem is not None:
+            self._stays(op.instruction, op.intrinsic.name, problem)
+        return problem is None
+
+    def _stays(self, call: Instruction, name: str, reason: str) -> None:
+        self.remarks.add("missed", STAGE, f"{name} stays a tensor operation: {reason}", call.span)
+
+    # Loads -----------------------------------------------------------------------------------------------------
+
+    def _write_loads(self, block: Block, wanted: set[str | None]) -> None:
+        """A load of a matrix behind each token that is wanted: memory may change until its users run."""
+        for token in [i for i in block.instructions if i.result is not None and i.result in wanted]:
+            tensor = self.tensors.tokens[str(token.result)]
+            b = self._builder(block, token, block.instructions.index(token) + 1)
+            self.loaded[str(token.result)] = b.load_matrix(tensor.source, tensor.type, tensor.pitches)
+
+    def _builder(self, block: Block, call: Instruction, index: int) -> MatrixBuilder:
+        b = MatrixBuilder(self.module, self.function, block, index)
+        b.span, b.debug = call.span, call.debug_location
+        return b
+
+    # Operations ------------------------------------------------------------------------------------------------
+
+    def _write_operations(self, block: Block, ops: dict[int, TensorOp]) -> None:
+        for call in list(block.instructions):
+            op = ops.get(id(call))
+            if op is None:
+                continue
+            index = block.instructions.index(call)
+            b = self._builder(block, call, index)
+            value = self._write(b, op)
+            built = block.instructions[index : b.index]
+            block.instructions.remove(call)
+            self._hand_over(call, value, built)
+
+    def _hand_over(self, call: Instruction, value: Value | None, built: list[Instruction]) -> None:
+        """The users of a call see a value; what was built for it gets the call's name."""
+        if call.result is None or value is None:
+            return
+        last = built[-1] if built else None
+        if last is not None and last.result is not None and str(last.value) == str(value):
+            last.text = f"%{call.result}{last.text[1 + len(last.result) :]}"
+            last.result = call.result
+        else:
+            replace_uses(self.function, call.result, value)
+
+    def _write(self, b: MatrixBuilder, op: TensorOp) -> Value | None:
+        """What computes the result of an operation, None for a store."""
+        name = op.intrinsic.name
+        if name == "store":
+            assert op.pointer is not None
+            b.store_matrix(self._vector(b, op.tensors[0]), op.pointer, op.tensors[0].type, op.pitches)
+            return None
+        if name == "tovector":
+            return self._vector(b, op.tensors[0])
+        if name == "transpose":
+            assert op.result is not None
+            return self._stored(b, op.tensors[0], op.result.layout)
+        if name == "matmul":
+            return self._product(b, op.tensors)
+        return self._sum(b, op)
+
+    def _product(self, b: MatrixBuilder, tensors: tuple[Tensor, ...]) -> Local:
+        """(A @ B)^T = B^T @ A^T: what lies row by row is the transpose column by column."""
+        lhs, rhs = (self._stored(b, tensor, (0, 1)) for tensor in tensors)
+        rows, inner = tensors[0].type.extents
+        return b.multiply(rhs, lhs, (tensors[1].type.extents[1], inner, rows))
+
+    def _sum(self, b: MatrixBuilder, op: TensorOp) -> Value:
+        """An accumulator and a product, by an ordinary instruction."""
+        acc = self._stored(b, op.tensors[0], (0, 1))
+        product = self._product(b, op.tensors[1:])
+        opcode = "fadd" if isinstance(op.tensors[0].type.element, FloatType) else "add"
+        return b.binary(opcode, acc, product, "sum")
+
+    def _stored(self, b: MatrixBuilder, tensor: Tensor, layout: tuple[int, ...]) -> Value:
+        """A matrix as a flattened vector in the order of a layout."""
+        vector = self._vector(b, tensor)
+        return vector if tensor.type.layout == layout else b.transpose_matrix(vector, tensor.type)
+
+    def _vector(self, b: MatrixBuilder, tensor: Tensor) -> Value:
+        """The flattened vector of a token."""
+        if tensor.kind == "load":
+            return self.loaded[str(tensor.definition.result)]
+        source = tensor.definition.args[0]
+        return source if tensor.kind == "value" else b.load_matrix(source, tensor.type, None)
+
+    def _remove_tokens(self) -> None:
+        """Take out the tokens that nobody uses any more."""
+        used = uses(self.function)
+        for block in self.function.blocks:
+            dead = [i for i in block.instructions if i.result in self.tensors.tokens and not used.get(str(i.result))]
+            for token in dead:
+                block.instructions.remove(token)
+
+
+def _remove_declarations(module: Module) -> None:
+    """Take out the declarations of tensor intrinsics that nobody calls any more."""
+    called = {i.callee for function in module.functions for i in function.instructions() if i.is_call}
+    for item in list(module.items):
+        if isinstance(item, Declaration) and item.name.startswith("llvm.tensor.") and item.name not in called:
+            module.remove(item)

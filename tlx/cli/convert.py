@@ -1,0 +1,50 @@
+"""`tlx convert`: between tensor operations and LLVM's matrix intrinsics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from tlx.ir.module import Module
+
+FORMS: Final = ("matrix", "tensor")
+
+
+@click.command("convert", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file", default="-")
+@click.option("--to", "form", type=click.Choice(FORMS), required=True, help="What to write.")
+@click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
+def convert(file: str, form: Literal["matrix", "tensor"], output: str) -> None:
+    """Write the tensor operations of FILE as calls of llvm.matrix.*, or the other way round.
+
+    Tensor operations that LLVM's matrix intrinsics cannot say stay; remarks on stderr name them.
+    """
+    from tlx import files, judge, pipeline
+    from tlx.ir.reader import parse
+
+    text = files.read_ir(file)
+    name = files.display_name(file)
+    pipeline.verify(parse(text, name))
+    module = parse(text, name)
+    module = _with_matrices(module) if form == "matrix" else _with_tensors(module)
+    judge.check_module(module, "convert")
+    files.write(output, str(module))
+
+
+def _with_matrices(module: Module) -> Module:
+    from tlx.frontends.matrix import to_matrix
+    from tlx.remarks import Remarks
+
+    remarks = Remarks()
+    module = to_matrix(module, remarks)
+    for remark in remarks:
+        click.echo(remark.render(), err=True)
+    return module
+
+
+def _with_tensors(module: Module) -> Module:
+    from tlx.frontends import matrix
+
+    return matrix.RAISE(module) or module
