@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tlx.diagnostics import Note
-from tlx.intrinsics import Intrinsic, Kind, Operand, RuleError, extents_text
+from tlx.diagnostics import Note, VerifyError
+from tlx.intrinsics import Intrinsic, Kind, Operand, RuleError, extents_text, is_tensor_name
 from tlx.ir.dynamic import (
     DynamicTensors,
     dynamic_element,
@@ -168,11 +168,22 @@ class _Analysis:
         for call in self.operations:
             for value in call.values(Kind.TENSOR):
                 self._check_token(call, value)
+        self._check_users()
         ElementTypes(self.tokens, self.operations).solve()
         tensors = {n: _tensor(token) for n, token in self.tokens.items() if n not in self.dynamic_tokens}
         dynamic = self._dynamic(tensors)
         operations = [self._operation(c, tensors) for c in self.operations if dynamic.op_of(c.instruction) is None]
         return FunctionTensors(self.function, tensors, operations, dynamic)
+
+    def _check_users(self) -> None:
+        """Only tensor operations take tensors' tokens."""
+        for instruction in self.function.instructions():
+            for value in instruction.operands:
+                taken = value.type == TOKEN and isinstance(value, Local) and value.name in self.tokens
+                if taken and not is_tensor_name(instruction.callee or ""):
+                    message = f"{value} stands for a tensor: only llvm.tensor.* take it, not this {instruction.opcode}"
+                    note = Note("defined here", operand_span(self.definitions[str(value).removeprefix("%")]))
+                    raise VerifyError(message, operand_span(instruction, value), [note])
 
     def _dynamic(self, static: dict[str, Tensor]) -> DynamicTensors:
         """The tensors and operations with extents known only at run time."""
