@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Final
 
-from tlx.ir.types import BFLOAT, HALF, Type, bytes_of
+from tlx.ir.types import BFLOAT, HALF, PTR, Type, bytes_of
+from tlx.ir.values import Keyword
 from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction, Memory
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk
-from tlx.lower.to_2d.views import Dim, Matrix, Place, View, matrix
+from tlx.lower.to_2d.views import Dim, Place, View, loaded_as
 
 CALL: Final = 100
 """Cycles that a 2-D product takes beside its arithmetic."""
@@ -31,6 +33,7 @@ _COPIED: Final = 1.5
 _COPIED_FAR: Final = 3.0
 """Cycles to copy an element, in the caches and outside."""
 _NEAR_BYTES: Final = 1 << 20
+_NOWHERE: Final = Keyword(PTR, "null")
 _MOST_REPEATED: Final = 16 << 20
 """Bytes up to which a copy may hold elements of overlapping windows more than twice."""
 
@@ -41,12 +44,12 @@ class Run:
 
     parts: tuple[Walk, ...]
 
-    @property
+    @cached_property
     def extent(self) -> int:
         """Positions."""
         return math.prod(extent for extent, _ in self.parts)
 
-    @property
+    @cached_property
     def strides(self) -> tuple[int, ...]:
         """The strides of its steps, in the operands that are not copied."""
         return self.parts[-1][1]
@@ -108,6 +111,21 @@ def choose(contraction: Contraction, lanes: int, *, narrow: bool = False) -> tup
         lanes: Elements of a vector register.
         narrow: Whether the result is too narrow for sums to be kept in it.
     """
+    shape = _anywhere(contraction)
+    found, cost = _chosen(shape, lanes, narrow)
+    turned = contraction if found.contraction == shape else contraction.swapped()
+    return replace(found, contraction=turned), cost
+
+
+def _anywhere(c: Contraction) -> Contraction:
+    """A contraction without what does not matter to the choice: where its operands lie."""
+    lhs, rhs, out = (Memory(_NOWHERE, memory.element) for memory in (c.lhs, c.rhs, c.out))
+    return replace(c, lhs=lhs, rhs=rhs, out=out, acc=c.acc and Memory(_NOWHERE, c.acc.element))
+
+
+@lru_cache(maxsize=1024)
+def _chosen(contraction: Contraction, lanes: int, narrow: bool) -> tuple[Blocking, float]:
+    """The best choice of `choose`; programs have the same contractions again and again."""
     best: tuple[float, Blocking] | None = None
     turns = [contraction] if contraction.reduces else [contraction, contraction.swapped()]
     for turned, packed in product(turns, _packings()):
@@ -147,10 +165,10 @@ def _choices(c: Contraction, packed: frozenset[int]) -> Iterator[Blocking]:
     batch, all_m, all_n = (merge(_sorted(walks, OUT), packed) for walks in (c.batch, c.m, c.n))
     all_k = merge(_sorted(c.k, first), packed)
     for m, k in product([*all_m, unit], all_k or [unit]):
-        if LHS not in packed and block(c.lhs, LHS, m, k) is None:
+        if LHS not in packed and _loaded_as(LHS, m, k) is None:
             continue
         for n in [*all_n, unit]:
-            if (RHS in packed or block(c.rhs, RHS, k, n)) and _can_store(c, m, n):
+            if (RHS in packed or _loaded_as(RHS, k, n)) and _can_store(c, m, n):
                 outer_m, outer_n, outer_k = (
                     tuple(run for run in runs if run is not inner)
                     for runs, inner in ((all_m, m), (all_n, n), (all_k, k))
@@ -195,10 +213,9 @@ def _continues(run: Run, walk: Walk, packed: frozenset[int]) -> bool:
     )
 
 
-def block(memory: Memory, column: int, rows: Run, cols: Run) -> Matrix | None:
-    """The matrix that an operand's block is; None if no 2-D load can say it."""
-    dims = [Dim(run.extent, run.strides[column]) for run in (rows, cols)]
-    return matrix(block_view(memory, *dims))
+def _loaded_as(column: int, rows: Run, cols: Run) -> tuple[bool, int] | None:
+    """How an operand's block is loaded; None if no 2-D load can say it."""
+    return loaded_as(Dim(rows.extent, rows.strides[column]), Dim(cols.extent, cols.strides[column]))
 
 
 def block_view(memory: Memory, rows: Dim, cols: Dim) -> View:
@@ -226,11 +243,11 @@ def _can_store(c: Contraction, m: Run, n: Run) -> bool:
 
 def estimate(blocking: Blocking, lanes: int) -> float:
     """About how many cycles a choice takes."""
-    c, rows, depth = blocking.contraction, blocking.m.extent, blocking.k.extent
+    rows, depth = blocking.m.extent, blocking.k.extent
     vectors = -(-blocking.n.extent // lanes)
     cycles = CALL + max(rows * vectors, _CHAINS) * depth / 2 + 2 * rows * vectors
-    rhs = None if RHS in blocking.packed else block(c.rhs, RHS, blocking.k, blocking.n)
-    if rhs is not None and not rhs.type.is_row_major:
+    rhs = None if RHS in blocking.packed else _loaded_as(RHS, blocking.k, blocking.n)
+    if rhs is not None and not rhs[0]:
         cycles += depth * blocking.n.extent
     copies = sum(_copy_cost(blocking, column) for column in blocking.packed)
     return blocking.blocks * blocking.sums * cycles + copies

@@ -112,8 +112,16 @@ class View:
         return View(self.place, stored(type_.element), type_.shape, type_.data_shape, tuple(steps), type_.layout)
 
     def is_same(self, other: View) -> bool:
-        """Whether every element surely has the same address in both."""
-        return self.place.pointer == other.place.pointer and squeezed(self.dims) == squeezed(other.dims)
+        """Whether every element surely has the same address, and as many bytes, in both."""
+        if self.place.pointer != other.place.pointer or bytes_of(self.element) != bytes_of(other.element):
+            return False
+        return squeezed(self.dims) == squeezed(other.dims)
+
+    @property
+    def row_major(self) -> View:
+        """The same data without padding, its dimensions in logical order."""
+        extents, steps = zip(*self.dims, strict=True)
+        return View(self.place, self.element, extents, extents, steps, tuple(range(len(extents))))
 
 
 @dataclass(frozen=True)
