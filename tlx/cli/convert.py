@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -34,17 +34,23 @@ def convert(file: str, form: Literal["matrix", "tensor"], output: str) -> None:
 
 
 def _with_matrices(module: Module) -> Module:
-    from tlx.frontends.matrix import to_matrix
     from tlx.remarks import Remarks
 
     remarks = Remarks()
-    module = to_matrix(module, remarks)
+    module = _front_end().to_matrix(module, remarks)
     for remark in remarks:
         click.echo(remark.render(), err=True)
     return module
 
 
 def _with_tensors(module: Module) -> Module:
-    from tlx.frontends import matrix
+    return _front_end().RAISE(module) or module
 
-    return matrix.RAISE(module) or module
+
+def _front_end() -> Any:
+    """The front end of matrices, by its name, as the pipeline finds all of them."""
+    from importlib import import_module
+
+    from tlx.pipeline import FRONT_ENDS
+
+    return import_module(f"{FRONT_ENDS}.matrix")
