@@ -184,8 +184,10 @@ class Expression:
 
     @property
     def summary(self) -> str:
-        """What it does to its leaves, for remarks: `fadd, relu; 2 extra operands`."""
+        """What it does to its leaves, for remarks: `fadd, relu; 2 extra operands`; nothing if it only reads them."""
         done = [title for node in self.nodes if (title := _title(node))]
+        if not done:
+            return ""
         extra = sum(isinstance(n, (Leaf, Scalar)) for n in self.nodes)
         operands = f"; {extra} extra operand{'s' if extra > 1 else ''}" if extra else ""
         return f"{', '.join(done)}{operands}"
