@@ -7,7 +7,6 @@ value = "%name" | "@name" | number | "true" | "false" | "null" | "undef" | "pois
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Final
 
@@ -19,7 +18,6 @@ from tlx.ir.types import (
     FloatType,
     IntType,
     Type,
-    VectorType,
 )
 from tlx.ir.values import (
     Aggregate,
@@ -35,15 +33,13 @@ from tlx.ir.values import (
 )
 
 _WRAPPERS: Final = frozenset({"blockaddress", "dso_local_equivalent", "no_cfi", "ptrauth"})
-_SMALL: Final = 200
 
 
 @lru_cache(maxsize=4096)
-def _integer_elements(text: str, type_: IntType) -> tuple[Value, ...] | None:
-    """The elements of `<i32 2, i32 3>`; None for any other spelling, which the parser reads."""
-    if not re.fullmatch(rf"<{type_} -?\d+(?:, {type_} -?\d+)*>", text):
-        return None
-    return tuple(ConstInt(type_, int(word.rsplit(" ", 1)[1])) for word in text[1:-1].split(", "))
+def _integer_elements(text: str) -> tuple[Value, ...]:
+    """The elements of `<i32 2, i32 3>`; the same few such vectors stand in a module again and again."""
+    pairs = (word.split(" ") for word in text[1:-1].split(", "))
+    return tuple(ConstInt(IntType(int(type_[1:])), int(number)) for type_, number in pairs)
 
 
 class Cursor(TypeCursor):
@@ -95,6 +91,9 @@ class Cursor(TypeCursor):
             return Text(type_, text)
         if kind == "meta":
             return self._metadata_value(type_)
+        if kind == "integers":
+            self.next()
+            return Aggregate(type_, _integer_elements(text), "<")
         if text in ("<", "[", "{"):
             return self._aggregate(type_)
         raise self.error("expected a value")
@@ -183,9 +182,6 @@ class Cursor(TypeCursor):
         return ConstExpr(type_, opcode.text, tuple(operands), spelling, source_type)
 
     def _aggregate(self, type_: Type) -> Aggregate:
-        integers = self._integers(type_)
-        if integers is not None:
-            return integers
         opening = self.next().text
         if opening == "<" and self.accept("{"):
             opening = "<{"
@@ -198,18 +194,6 @@ class Cursor(TypeCursor):
         if opening == "<{":
             self.expect(">")
         return Aggregate(type_, tuple(elements), opening)
-
-    def _integers(self, type_: Type) -> Aggregate | None:
-        """A vector of small integers, such as a shape; the same few stand in a module again and again."""
-        if not isinstance(type_, VectorType) or not isinstance(type_.element, IntType) or type_.element.bits == 1:
-            return None
-        start = self.token.start
-        end = self.source.text.find(">", start, start + _SMALL) + 1
-        elements = _integer_elements(self.source.text[start:end], type_.element)
-        if elements is None:
-            return None
-        self.index += 3 * len(elements) + 1  # a type and a number each, commas between them, brackets around them
-        return Aggregate(type_, elements, "<")
 
     def _metadata_value(self, type_: Type) -> Text:
         start = self.next().start

@@ -1,7 +1,8 @@
 """Tokens of LLVM assembly.
 
 One regular expression finds them all; comments and white space are skipped, offsets are kept, so every token
-knows its place in the text.
+knows its place in the text. A plain vector type (`<4 x i32>`) and a constant vector of integers (`<i32 1, i32 2>`),
+of which a tensor's calls are full, are one token each where they are spelled as LLVM spells them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _TOKEN: Final = re.compile(
     | (?P<number>[us]?0x[KLMHR]?[0-9a-fA-F]+|[-+]?\d+(?:\.\d*(?:[eE][-+]?\d+)?)?)
     | (?P<string>c?\"[^\"]*\")
     | (?P<word>[a-zA-Z_][a-zA-Z0-9_.]*)
+    | (?P<vector><\d{{1,10}}[ ]x[ ](?:i\d{{1,8}}|half|bfloat|float|double)>)
+    | (?P<integers><i\d{{1,8}}[ ]-?\d{{1,20}}(?:,[ ]i\d{{1,8}}[ ]-?\d{{1,20}})*>)
     | (?P<punct>[=,*()\[\]{{}}<>|^:])
     | (?P<global>@{_NAME})
     | (?P<meta>!(?:[-a-zA-Z$._\\][-a-zA-Z$._0-9\\]*|\d+|\"[^\"]*\")?)
@@ -30,12 +33,14 @@ _TOKEN: Final = re.compile(
     | (?P<comdat>\${_NAME})
     | (?P<dots>\.\.\.)
     | (?P<end>\Z)
+    | (?P<wrong>)
     )
     """,
     re.VERBOSE,
 )
 _KINDS: Final = ("", *_TOKEN.groupindex)
 _END: Final = _TOKEN.groupindex["end"]
+_WRONG: Final = _TOKEN.groupindex["wrong"]
 _BLANK: Final = re.compile(r"(?:[ \t\r\n\f\v]+|;[^\n]*)*+")
 
 
@@ -61,16 +66,14 @@ def tokenize(source: Source, start: int = 0, end: int | None = None) -> list[Tok
     stop = len(source.text) if end is None else end
     tokens: list[Token] = []
     append = tokens.append
-    position = start
     for found in _TOKEN.finditer(source.text, start, stop):
-        if found.start() != position:
-            break
         group = found.lastindex or 0
         append(Token(_KINDS[group], found[group], found.start(group)))
-        if group == _END:
-            return tokens
-        position = found.end()
-    raise _no_token(source, position, stop)
+        if group >= _END:
+            break
+    if tokens[-1].kind == "wrong":
+        raise _no_token(source, tokens[-1].start, stop)
+    return tokens
 
 
 class LazyTokens:
@@ -92,9 +95,9 @@ class LazyTokens:
             if tokens and tokens[-1].kind == "end":
                 return tokens[-1]
             found = _TOKEN.match(self._source.text, self._position)
-            if found is None:
+            group = (found.lastindex or 0) if found is not None else _WRONG
+            if found is None or group == _WRONG:
                 raise _no_token(self._source, self._position, len(self._source.text))
-            group = found.lastindex or 0
             tokens.append(Token(_KINDS[group], found[group], found.start(group)))
             self._position = found.end()
         return tokens[index]

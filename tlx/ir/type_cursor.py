@@ -9,6 +9,7 @@ type  = "void" | "iN" | "float" | ... | "ptr" [ "addrspace" "(" N ")" ]
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from tlx.diagnostics import ParseError, Source, Span
@@ -17,6 +18,7 @@ from tlx.ir.types import (
     FLOAT_BITS,
     LABEL,
     METADATA,
+    PTR,
     TOKEN,
     VOID,
     X86_AMX,
@@ -43,6 +45,8 @@ _SIMPLE: Final[dict[str, Type]] = {
     "opaque": SimpleType("opaque"),
     **{name: FloatType(name) for name in FLOAT_BITS},
 }
+_SUFFIXES: Final = frozenset({"*", "addrspace", "("})
+_LONG: Final = 100
 KEYWORDS: Final = frozenset({"zeroinitializer", "null", "undef", "poison", "none"})
 _VALUE_WORDS: Final = KEYWORDS | frozenset(
     "true false splat asm blockaddress dso_local_equivalent no_cfi ptrauth getelementptr bitcast inttoptr ptrtoint "
@@ -50,6 +54,19 @@ _VALUE_WORDS: Final = KEYWORDS | frozenset(
     "icmp fcmp select extractelement insertelement shufflevector extractvalue insertvalue fneg fadd fsub fmul fdiv "
     "sdiv udiv srem urem frem".split()
 )
+
+
+@lru_cache(maxsize=4096)
+def _integer(text: str) -> IntType:
+    """`i32`."""
+    return IntType(int(text[1:]))
+
+
+@lru_cache(maxsize=4096)
+def _plain_vector(text: str) -> VectorType:
+    """`<4 x i32>`, as a token."""
+    count, element = text[1:-1].split(" x ")
+    return VectorType(int(count), _SIMPLE.get(element) or _integer(element))
 
 
 class TypeCursor:
@@ -143,7 +160,7 @@ class TypeCursor:
     def starts_type(self) -> bool:
         """Whether a type can begin at the cursor."""
         token = self.token
-        if token.kind == "local":
+        if token.kind in ("local", "vector", "integers"):
             return True
         if token.kind == "punct":
             return token.text in ("<", "[", "{")
@@ -167,11 +184,13 @@ class TypeCursor:
             if text in _SIMPLE:
                 return _SIMPLE[text]
             if text == "ptr":
-                return PointerType(None, self.addrspace())
+                return PointerType(None, self.addrspace()) if self.at("addrspace") else PTR
             if text[0] == "i" and text[1:].isdecimal():
-                return IntType(self._int(token, text[1:]))
+                return _integer(text) if len(text) < _LONG else IntType(self._int(token, text[1:]))
             if text == "target":
                 return TargetType("target" + self.skip_parens())
+        elif token.kind == "vector":
+            return _plain_vector(text)
         elif token.kind == "local":
             return NamedType(text)
         elif text == "<":
@@ -223,7 +242,7 @@ class TypeCursor:
         return space
 
     def _suffixes(self, type_: Type) -> Type:
-        while True:
+        while self.tokens[self.index].text in _SUFFIXES:
             if self.at("*"):
                 self.next()
                 type_ = PointerType(type_)
@@ -234,7 +253,8 @@ class TypeCursor:
             elif self.at("("):
                 type_ = self._function_type(type_)
             else:
-                return type_
+                break
+        return type_
 
     def _function_type(self, result: Type) -> FunctionType:
         self.expect("(")
