@@ -75,6 +75,8 @@ def is_elementwise(instruction: Instruction) -> bool:
     type_ = instruction.type
     if instruction.result is None or not isinstance(type_, VectorType) or type_.scalable:
         return False
+    if not is_number(type_.element):
+        return False
     if not all(_fits(operand.type, type_.count) for operand in given(instruction)):
         return False
     return instruction.opcode in BINARY | _VALUE_CASTS | {"fneg", "icmp", "fcmp", "select"} or bool(

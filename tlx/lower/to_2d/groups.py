@@ -109,7 +109,9 @@ class Groups:
         source = op.tensors[0]
         if source.type.count != 1 or source.kind != "value":
             return None
-        return single(self.plan.flats.root(source.source), self.plan.flats.definitions)
+        root = self.plan.flats.root(source.source)
+        is_single = isinstance(root.type, VectorType) and root.type.count == 1
+        return single(root, self.plan.flats.definitions) if is_single else None
 
     def leaves(self, op: TensorOp) -> list[Tensor]:
         """What a group reads from memory position by position; the operands of its product are not among them."""
@@ -163,7 +165,7 @@ class Groups:
                 if self.plan.flats.is_renaming(use.instruction) and use.instruction.opcode != "phi":
                     if not _has_count(use.instruction, op):
                         return []
-                    names.append(str(use.instruction.result))
+                    names.extend({str(use.instruction.result)} - set(names))
                     continue
                 consumers = self._operations(use.instruction)
                 if not consumers:

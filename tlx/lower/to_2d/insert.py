@@ -25,11 +25,12 @@ def lower_insert(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> No
     """Write the operand to `target`, then the element at its position."""
     copy(b, plan.view(op.tensors[0]), target)
     element, index = op.scalars
-    address = b.gep(target.element, target.place.pointer, _position(b, index, target.sizes[0]), "position")
+    address = b.gep(target.element, target.place.pointer, position(b, index, target.sizes[0]), "position")
     b.store(as_stored(b, element), address, bytes_of(target.element))
 
 
-def _position(b: TensorBuilder, index: Value, count: int) -> Value:
+def position(b: TensorBuilder, index: Value, count: int) -> Value:
+    """The number of a vector's element, which is unsigned; 0 instead of one that the vector does not have."""
     if isinstance(index, ConstInt):
         return ConstInt(I64, index.unsigned if index.unsigned < count else 0)
     assert isinstance(index.type, IntType)

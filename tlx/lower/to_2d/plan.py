@@ -238,12 +238,10 @@ class Plan:
         product = self.groups.product_of(op) or (None if self.groups.is_group(op) else op)
         found = [Reading(self.view(tensor), "leaf") for tensor in self.groups.leaves(op)]
         if product is not None:
-            adds = product.intrinsic.name in MMA
-            found.extend(
-                Reading(view, "acc" if adds and index == 0 else "factor")
-                for index, view in enumerate(self.operands(product))
-                if view is not None
-            )
+            acc, *factors = self.operands(product) if product.intrinsic.name in MMA else [None, *self.operands(product)]
+            if acc is not None:
+                found.append(Reading(acc, "acc") if product is op else Reading(acc.row_major, "leaf"))
+            found.extend(Reading(view, "factor") for view in factors if view is not None)
         return found
 
     # Decisions -------------------------------------------------------------------------------------------------

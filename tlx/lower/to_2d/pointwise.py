@@ -262,9 +262,17 @@ class Tree:
         return vector
 
     def result(self, op: TensorOp) -> Value:
-        """The vector of an operation of the group."""
-        if id(op) not in self.results:
-            self.results[id(op)] = self._compute(op)
+        """The vector of an operation of the group, made behind those of its operands; chains may be long."""
+        pending = [op]
+        while pending:
+            inner = map(self.plan.groups.inner, pending[-1].tensors)
+            missing = next((one for one in inner if one is not None and id(one) not in self.results), None)
+            if missing is not None:
+                pending.append(missing)
+                continue
+            current = pending.pop()
+            if id(current) not in self.results:
+                self.results[id(current)] = self._compute(current)
         return self.results[id(op)]
 
     def _compute(self, op: TensorOp) -> Value:
@@ -291,7 +299,7 @@ class Tree:
         inner = self.plan.groups.inner(tensor)
         if inner is not None:
             type_ = VectorType(self.rows * self.cols, tensor.type.element)
-            return self.b.cast("bitcast", self.result(inner), type_)
+            return self.b.cast("bitcast", self.results[id(inner)], type_)
         scalar = self.plan.groups.scalar(tensor)
         if scalar is not None:
             return scalar_vector(self.b, self.b.cast("bitcast", scalar, tensor.type.element), self.rows, self.cols)

@@ -15,6 +15,7 @@ from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.to_2d.apart import written_apart
 from tlx.lower.to_2d.attributes import allow_heap
 from tlx.lower.to_2d.copies import as_stored, copy, copy_bytes, fill_zero
+from tlx.lower.to_2d.insert import position
 from tlx.lower.to_2d.phis import emit_edges
 from tlx.lower.to_2d.plan import STAGE, Plan
 from tlx.lower.to_2d.rules import RULES
@@ -264,11 +265,12 @@ class Rewriter:
         return not self.plan.aliases.disjoint(Range(place.pointer, size), Range(store.operands[1], size))
 
     def _extract(self, instruction: Instruction) -> None:
-        """`extractelement` of a large vector: a load of the element."""
+        """`extractelement` of a large vector: a load of the element; of another one where there is no such element."""
         vector, index = instruction.operands[:2]
         place = self.plan.place_of(self.plan.flats.root(vector))
         element = instruction.type
-        pointer = self.b.gep(element, place.pointer, index)
+        assert isinstance(vector.type, VectorType)
+        pointer = self.b.gep(element, place.pointer, position(self.b, index, vector.type.count))
         self._define(instruction, "load", [pointer], f"load {element}, {pointer.typed}, align {bytes_of(element)}")
 
     def _debug_use(self, instruction: Instruction) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from tlx.ir.module import Instruction
 from tlx.ir.tensors import TensorOp
+from tlx.ir.types import PointerType, Type
 from tlx.lower.to_2d.safety import Range, shortened
 from tlx.lower.to_2d.strides import strides_in
 from tlx.lower.to_2d.views import Place, View, stored, tensor_bytes
@@ -78,6 +79,9 @@ def find_sink(plan: Plan, op: TensorOp) -> Sink | None:
     doubts = _doubts(plan, sink)
     if not doubts:
         return sink
+    if not _is_default(sink.target.place.pointer.type):
+        plan.explain(op, "only pointers of the default address space are compared when the program runs")
+        return None
     if any(reading.allows(sink.target) for reading in plan.readings(op)):
         plan.explain(op, f"{sink.target.place.pointer} may alias {doubts[0].place.pointer}")
         return None
@@ -130,6 +134,10 @@ def _obstacle(plan: Plan, sink: Sink) -> str | None:
         if view.place.pointer == sink.target.place.pointer and not _may_stay(plan, sink, view):
             return f"{sink.target.place.pointer} is read as well"
     return None
+
+
+def _is_default(pointer: Type) -> bool:
+    return isinstance(pointer, PointerType) and not pointer.addrspace
 
 
 def _doubts(plan: Plan, sink: Sink) -> tuple[View, ...]:

@@ -153,10 +153,12 @@ class Flats:
     def ssa_uses(self, name: str) -> Iterator[Use]:
         """The uses of a vector, also under its other names, that need an SSA value."""
         names = [name]
+        seen = {name}
         for current in names:
             for use in self.uses.get(current, []):
                 if self.is_renaming(use.instruction):
-                    names.extend({str(use.instruction.result)} - set(names))
+                    names.extend({str(use.instruction.result)} - seen)
+                    seen.add(str(use.instruction.result))
                 elif self._is_ssa_use(use):
                     yield use
 

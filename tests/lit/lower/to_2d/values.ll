@@ -41,8 +41,10 @@ define <9 x float> @arguments_and_results(<12 x float> %v, float %s) {
 ; CHECK-NEXT:    %matmul = call <3600 x float> @llvm.tensor.matmul.v3600f32(token %lhs, token %rhs)
 ; CHECK-NEXT:    %product = call token @llvm.tensor.typeinfo.v3600f32.v2i32(<3600 x float> %matmul, <2 x i32> <i32 60, i32 60>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %m.buf, token %product, <2 x i32> <i32 0, i32 60>)
-; CHECK-NEXT:    %t = getelementptr inbounds float, ptr %m.buf, i64 %i
-; CHECK-NEXT:    %e = load float, ptr %t, align 4
+; CHECK-NEXT: %t = icmp ult i64 %i, 3600
+; CHECK-NEXT: %position = select i1 %t, i64 %i, i64 0
+; CHECK-NEXT: %t.1 = getelementptr inbounds float, ptr %m.buf, i64 %position
+; CHECK-NEXT:    %e = load float, ptr %t.1, align 4
 ; CHECK-NEXT:    ret float %e
 ; CHECK-NEXT:  }
 define float @element(ptr %a, i64 %i) {
