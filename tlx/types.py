@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tlx.ir.types import Type, VectorType
 
@@ -70,7 +71,8 @@ class TensorType:
     @property
     def extents(self) -> tuple[int, ...]:
         """Extent of each logical dimension."""
-        return tuple(self.data_shape[self.position(d)] for d in range(self.rank))
+        data = self.data_shape
+        return tuple(data[self.position(d)] for d in range(self.rank))
 
     def position(self, dimension: int) -> int:
         """Memory dimension that holds a logical dimension."""
@@ -127,6 +129,11 @@ def vector_text(numbers: Sequence[int]) -> str:
 
 def type_problem(shape: Sequence[int], layout: Sequence[int], padding: Sequence[int]) -> str | None:
     """What is wrong with a shape, layout and padding, None if they fit together."""
+    return _type_problem(tuple(shape), tuple(layout), tuple(padding))
+
+
+@lru_cache(maxsize=4096)
+def _type_problem(shape: tuple[int, ...], layout: tuple[int, ...], padding: tuple[int, ...]) -> str | None:
     rank = len(shape)
     if rank == 0:
         return "a tensor has at least one dimension"

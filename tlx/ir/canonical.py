@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from tlx.intrinsics import Intrinsic, Kind, Operand, is_tensor_name
@@ -26,7 +27,7 @@ from tlx.ir.instructions import parse_text
 from tlx.ir.mangle import mangle
 from tlx.ir.module import Argument, Declaration, Instruction, Module, Raw, Signature
 from tlx.ir.reader import parse
-from tlx.ir.tensor_calls import Call, attribute_type, expanded_form, fits, suffix_element, tensor_call
+from tlx.ir.tensor_calls import Call, attribute_type, form_of, suffix_element, tensor_call
 from tlx.ir.types import TOKEN, PointerType, Type, VectorType
 
 _METADATA: Final = re.compile(r",\s*![-a-zA-Z$._\\].*", re.DOTALL)
@@ -50,9 +51,9 @@ def canonicalise(module: Module) -> None:
                 call = tensor_call(instruction)
                 if call is None:
                     continue
-                block.instructions[index] = _canonical_call(call)
-                declaration = _declaration_of(block.instructions[index], call.intrinsic)
-                needed[declaration.name] = declaration
+                new = block.instructions[index] = _canonical_call(call)
+                if new.callee is not None and new.callee not in needed:
+                    needed[new.callee] = _declaration_of(new, call.intrinsic)
     _replace_declarations(module, needed)
 
 
@@ -67,7 +68,15 @@ def canonical_name(intrinsic: Intrinsic, result: Type, operands: Sequence[Type])
         result: Type of what the call returns.
         operands: Types of its operands, in canonical order.
     """
-    form = _form(intrinsic, operands)
+    return _canonical_name(intrinsic, result, tuple(operands))
+
+
+@lru_cache(maxsize=4096)
+def _canonical_name(intrinsic: Intrinsic, result: Type, operands: tuple[Type, ...]) -> str:
+    form = form_of(intrinsic, operands)
+    if form is None:
+        message = f"{intrinsic.full_name} takes no operands of types {', '.join(map(str, operands))}"
+        raise ValueError(message)
     suffixes = [_suffix(result)] if isinstance(result, VectorType) else []
     if any(operand.repeated for operand in form):
         suffixes.append(str(sum(type_ == TOKEN for type_ in operands)))
@@ -163,18 +172,6 @@ def _canonical_order(call: Call) -> list[int]:
 
 
 # Names -------------------------------------------------------------------------------------------------------------
-
-
-def _form(intrinsic: Intrinsic, operands: Sequence[Type]) -> tuple[Operand, ...]:
-    """The form that these operand types are of (canonical order: the first that has the right kinds)."""
-    for form in intrinsic.forms:
-        expanded = expanded_form(form, len(operands))
-        if len(expanded) == len(operands) and all(
-            fits(operand.kind, type_) for operand, type_ in zip(expanded, operands, strict=True)
-        ):
-            return expanded
-    message = f"{intrinsic.full_name} takes no operands of types {', '.join(map(str, operands))}"
-    raise ValueError(message)
 
 
 def _is_mangled(operand: Operand) -> bool:

@@ -128,7 +128,7 @@ def is_dynamic_token(call: Call, folder: Folder) -> bool:
     source = call.instruction.args[0]
     if call.form[0].kind is Kind.POINTER:
         names = ("shape", "padding", "strides")
-        return any(isinstance(v, Local) and folder.ints(v) is None for v in map(call.named, names))
+        return any(isinstance(v, Local) and o.name in names and folder.ints(v) is None for o, v in call.arguments)
     if isinstance(source.type, VectorType):
         return source.type.scalable
     pointee = attribute_type(call, source) or (source.type.pointee if isinstance(source.type, PointerType) else None)

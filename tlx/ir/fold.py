@@ -16,12 +16,15 @@ from tlx.ir.cursor import Cursor
 from tlx.ir.lexer import tokenize
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.types import ArrayType, IntType, Type, VectorType
-from tlx.ir.values import Aggregate, ConstExpr, ConstInt, Global, Keyword, Local, Splat, Value
+from tlx.ir.values import Aggregate, ConstExpr, ConstInt, Global, Keyword, Local, Splat, Value, int_elements
 
 Lanes = Sequence[int | None]
 
 _DEEPEST: Final = 100
 _MOST_LANES: Final = 4096
+_PLAIN_BITS: Final = 31
+_PLAIN: Final = 1 << _PLAIN_BITS
+"""Below this, numbers of more than 31 bits are what they are, whatever the sign."""
 
 
 def constant_ints(function: Function, value: Value, module: Module | None = None) -> tuple[int, ...] | None:
@@ -43,8 +46,14 @@ def constant_int(function: Function, value: Value, module: Module | None = None)
 class Folder:
     """Folds the values of one function; keeps its definitions at hand for many questions."""
 
-    def __init__(self, function: Function, module: Module | None = None) -> None:
-        self._definitions = {i.result: i for i in function.instructions() if i.result is not None}
+    def __init__(
+        self, function: Function, module: Module | None = None, definitions: dict[str, Instruction] | None = None
+    ) -> None:
+        self._definitions = (
+            {i.result: i for i in function.instructions() if i.result is not None}
+            if definitions is None
+            else definitions
+        )
         self._module = module
         self._known: dict[str, Lanes | None] = {}
 
@@ -52,6 +61,9 @@ class Folder:
         """The integers of a vector, signed; None if it is not a constant in every lane."""
         if not isinstance(value.type, VectorType):
             return None
+        plain = int_elements(value) if isinstance(value, Aggregate) else None
+        if plain is not None and all(0 <= number < _PLAIN for number in plain) and _width(value.type) > _PLAIN_BITS:
+            return plain
         lanes = self._lanes(value, _DEEPEST)
         known = [_signed(lane, value.type) for lane in lanes if lane is not None] if lanes else []
         return tuple(known) if lanes and len(known) == len(lanes) else None

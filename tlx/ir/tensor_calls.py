@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property, lru_cache
 from typing import Final
 
 from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError
@@ -70,7 +71,7 @@ class Call:
     intrinsic: Intrinsic
     form: tuple[Operand, ...]
 
-    @property
+    @cached_property
     def arguments(self) -> list[tuple[Operand, Value]]:
         """Operands of the form and the values given for them."""
         return list(zip(self.form, self.instruction.args, strict=True))
@@ -125,17 +126,29 @@ def _unknown(instruction: Instruction, callee: str) -> VerifyError:
 
 def _matching_form(instruction: Instruction, intrinsic: Intrinsic) -> tuple[Operand, ...]:
     args = instruction.args
+    found = form_of(intrinsic, tuple(value.type for value in args))
+    if found is not None:
+        return found
     forms = [form for form in (expanded_form(form, len(args)) for form in intrinsic.forms) if len(form) == len(args)]
     if not forms:
         expected = " or ".join(f"({_form_text(form)})" for form in intrinsic.forms)
         message = f"{intrinsic.name}: expected operands {expected}, got {len(args)} operands"
         raise VerifyError(message, operand_span(instruction))
-    for form in forms:
-        if all(fits(operand.kind, value.type) for operand, value in zip(form, args, strict=True)):
-            return form
     operand, value = _first_misfit(forms, args)
     message = f"{intrinsic.name}: operand {operand.name} must be {operand.kind.value}, got {value.type}"
     raise VerifyError(message, operand_span(instruction, value))
+
+
+@lru_cache(maxsize=4096)
+def form_of(intrinsic: Intrinsic, types: tuple[Type, ...]) -> tuple[Operand, ...] | None:
+    """The form that arguments of these types are of (the first that has the right kinds), None if they are of none."""
+    for form in intrinsic.forms:
+        expanded = expanded_form(form, len(types))
+        if len(expanded) == len(types) and all(
+            fits(operand.kind, type_) for operand, type_ in zip(expanded, types, strict=True)
+        ):
+            return expanded
+    return None
 
 
 def expanded_form(form: tuple[Operand, ...], count: int) -> tuple[Operand, ...]:
@@ -193,14 +206,19 @@ def innermost(type_: Type | None) -> Type | None:
 def attribute_type(call: Call, value: Value) -> Type | None:
     """The type in `byval(T)` or `elementtype(T)` in front of an argument."""
     attributes = call.attributes(value)
+    try:
+        return _pointee(attributes)
+    except ParseError as broken:
+        raise call.error(f"expected a type in {attributes}", value) from broken
+
+
+@lru_cache(maxsize=4096)
+def _pointee(attributes: str) -> Type | None:
     found = _POINTEE.search(attributes)
     if found is None:
         return None
     source = Source("<attribute>", attributes)
-    try:
-        return Cursor(source, tokenize(source, found.end())).type()
-    except ParseError as broken:
-        raise call.error(f"expected a type in {attributes}", value) from broken
+    return Cursor(source, tokenize(source, found.end())).type()
 
 
 def pointer_element(call: Call, pointer: Value) -> Type | None:

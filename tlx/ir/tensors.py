@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tlx.diagnostics import Note, VerifyError
-from tlx.intrinsics import Intrinsic, Kind, Operand, RuleError, extents_text, is_tensor_name
+from tlx.intrinsics import Intrinsic, Kind, Operand, RuleError, extents_text
 from tlx.ir.dynamic import (
     DynamicTensors,
     dynamic_element,
@@ -34,6 +34,7 @@ from tlx.ir.tensor_calls import (
     Call,
     attribute_type,
     bad_element,
+    is_tensor_call,
     operand_span,
     pointer_element,
     tensor_call,
@@ -153,8 +154,8 @@ class _Analysis:
     def __init__(self, module: Module, function: Function) -> None:
         self.module = module
         self.function = function
-        self.folder = Folder(function, module)
         self.definitions = {i.result: i for i in function.instructions() if i.result is not None}
+        self.folder = Folder(function, module, self.definitions)
         self.tokens: dict[str, PendingToken] = {}
         self.dynamic_tokens: list[str] = []
         self.operations: list[Call] = []
@@ -178,9 +179,10 @@ class _Analysis:
     def _check_users(self) -> None:
         """Only tensor operations take tensors' tokens."""
         for instruction in self.function.instructions():
+            if is_tensor_call(instruction):
+                continue
             for value in instruction.operands:
-                taken = value.type == TOKEN and isinstance(value, Local) and value.name in self.tokens
-                if taken and not is_tensor_name(instruction.callee or ""):
+                if value.type == TOKEN and isinstance(value, Local) and value.name in self.tokens:
                     message = f"{value} stands for a tensor: only llvm.tensor.* take it, not this {instruction.opcode}"
                     note = Note("defined here", operand_span(self.definitions[str(value).removeprefix("%")]))
                     raise VerifyError(message, operand_span(instruction, value), [note])
@@ -338,36 +340,36 @@ class _Analysis:
         type_ = tensors[0].type
         pointer = call.values(Kind.POINTER)[0]
         pitches = dims[0]
-        notes = _declared(call, tensors)
         self._check_pitches(call, type_.shape, pitches)
         for dimension, (pitch, extent) in enumerate(zip(pitches, type_.data_shape, strict=True)):
             if dimension and pitch and pitch < extent:
                 message = (
                     f"stride {pitch} of dimension {dimension} is less than its extent {extent}: rows would overlap"
                 )
-                raise call.error(message, call.named("strides"), notes)
+                raise call.error(message, call.named("strides"), _declared(call, tensors))
         element = pointer_element(call, pointer)
         if element not in (None, type_.element):
-            raise call.error(f"{pointer.typed} takes {element} and the tensor is {type_}", pointer, notes)
+            raise call.error(
+                f"{pointer.typed} takes {element} and the tensor is {type_}", pointer, _declared(call, tensors)
+            )
         return TensorOp(call.instruction, call.intrinsic, tensors, dims, (), None, pointer, pitches)
 
     def _result(self, call: Call, tensors: tuple[Tensor, ...], dims: tuple[tuple[int, ...], ...]) -> TensorType:
         got = call.instruction.type
-        notes = _declared(call, tensors)
         if not isinstance(got, VectorType) or got.element not in ELEMENT_TYPES:
             raise call.error(bad_element(got.element if isinstance(got, VectorType) else got))
         try:
             allowed = call.intrinsic.infer([tensor.type for tensor in tensors], dims, got.element)
-        except RuleError as broken:
-            raise call.error(str(broken), call.named(broken.operand, broken.number), notes) from None
         except ValueError as broken:
-            raise call.error(str(broken), None, notes) from None
+            blamed = call.named(broken.operand, broken.number) if isinstance(broken, RuleError) else None
+            raise call.error(str(broken), blamed, _declared(call, tensors)) from None
         fitting = [type_ for type_ in allowed if type_.vector == got]
         if not fitting:
-            raise call.error(f"returns {_choices(allowed)}, not {got}", None, notes)
+            raise call.error(f"returns {_choices(allowed)}, not {got}", None, _declared(call, tensors))
         if len(fitting) > 1 and fitting[0].is_padded:
             kept = " or ".join(vector_text(type_.padding) for type_ in fitting)
-            raise call.error(f"{got} may keep padding {kept}: drop or keep all padding of the result", None, notes)
+            message = f"{got} may keep padding {kept}: drop or keep all padding of the result"
+            raise call.error(message, None, _declared(call, tensors))
         return fitting[0]
 
 
