@@ -35,6 +35,7 @@ from tlx.ir.module import Module
 from tlx.ir.reader import parse
 from tlx.ir.types import I1, VOID, Type, VectorType
 from tlx.llvm.loader import Library, symbols
+from tlx.lower.to_2d.by_pointer import is_too_large
 from tlx.pipeline import Options, lower, raised
 from tlx.signatures import Prototype, plain_name, prototypes
 
@@ -190,10 +191,17 @@ def _wrapper(prototype: Prototype, module: Module) -> str:
     for index, type_ in enumerate(p.type for p in prototype.parameters):
         direct = by_value(type_)
         parameters.append(f"{type_ if direct else 'ptr'} %{index}")
-        passed.append(f"{type_} %{index}" if direct else f"{type_} %a{index}")
-        body.extend([] if direct else _loaded(type_, index))
-    call = f"call {prototype.result} {_quoted(prototype.name)}({', '.join(passed)})"
+        if direct or is_too_large(type_):  # the lowered function takes a pointer, too
+            passed.append(parameters[-1])
+            continue
+        passed.append(f"{type_} %a{index}")
+        body.extend(_loaded(type_, index))
     result = prototype.result
+    if is_too_large(result):
+        parameters.append(f"ptr %{len(parameters)}")
+        passed.insert(0, parameters[-1])
+        result = VOID
+    call = f"call {result} {_quoted(prototype.name)}({', '.join(passed)})"
     if result == VOID or by_value(result):
         body.extend([call, "ret void"] if result == VOID else [f"%r = {call}", f"ret {result} %r"])
     else:

@@ -166,3 +166,45 @@ def test_a_call_of_a_variadic_function() -> None:
 def test_a_call_of_another_type_is_refused() -> None:
     with pytest.raises(LoweringError, match="call it as it is"):
         lower(parse(_VARIADIC.replace("CALL", "void @g(i32 3)")), "generic")
+
+
+_CALLED_FROM_OUTSIDE = """
+define <6400 x float> @g(<6400 x float> %x, float %s, <6400 x float> %y) {
+  %z = fadd <6400 x float> %x, %y
+  %i = insertelement <6400 x float> %z, float %s, i32 1
+  ret <6400 x float> %i
+}
+
+define <9000 x i1> @h(<9000 x i1> %k) {
+  %n = xor <9000 x i1> %k, splat (i1 true)
+  ret <9000 x i1> %n
+}
+
+define void @f(ptr noalias %p, ptr noalias %q) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %p, DIMS, <2 x i32> zeroinitializer)
+  %r = call <6400 x float> @llvm.tensor.relu(token %t)
+  %k = fcmp ogt <6400 x float> %r, splat (float 3.0)
+  %w = shufflevector <6400 x i1> %k, <6400 x i1> %k, <9000 x i32> LANES
+  %n = call <9000 x i1> @h(<9000 x i1> %w)
+  %i = zext <9000 x i1> %n to <9000 x i8>
+  store <9000 x i8> %i, ptr %q
+  ret void
+}
+""".replace("DIMS", _DIMS).replace("LANES", f"<{', '.join(f'i32 {lane}' for lane in range(9000))}>")
+
+
+def test_large_vectors_of_truth_values() -> None:
+    module = lower(parse(_CALLED_FROM_OUTSIDE), "generic", options=Options(stop_after="to-2d"))
+    x, out = np.arange(6400, dtype=np.float32) % 11, np.zeros(9000, np.uint8)
+    Machine(parse(str(module))).call("f", x, out)
+    np.testing.assert_array_equal(out, np.concatenate([x, x])[:9000] <= 3)
+
+
+def test_numpy_calls_functions_that_take_pointers_in_the_end() -> None:
+    compiled = tlx.compile(_CALLED_FROM_OUTSIDE, "generic")
+    x = np.arange(6400, dtype=np.float32)
+    expected = 3 * x
+    expected[1] = 2.5
+    np.testing.assert_array_equal(compiled["g"](x, 2.5, 2 * x), expected)
+    truth = np.arange(9000) % 3 == 0
+    np.testing.assert_array_equal(compiled["h"](truth), ~truth)

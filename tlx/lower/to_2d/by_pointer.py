@@ -26,7 +26,9 @@ from tlx.ir.types import VOID, FunctionType, Type, VectorType, bytes_of
 from tlx.ir.values import Global, Value
 from tlx.lower.to_2d.attributes import allow_heap
 from tlx.lower.to_2d.buffers import Buffers
+from tlx.lower.to_2d.copies import as_stored
 from tlx.lower.to_2d.values import ABI_ELEMENTS, is_big
+from tlx.lower.to_2d.views import stored
 
 if TYPE_CHECKING:
     from tlx.lower.stage import Context
@@ -100,10 +102,10 @@ def _rewrite_definition(module: Module, function: Function) -> None:
             pointer = _incoming(module, function, argument)
             parts[index] = f"{pointer.type} %{pointer.name}"
             signature.arguments[index] = pointer
-            _load(b, argument, pointer)
+            _load(b, argument.name, argument.type, pointer.value)
     result = signature.result
     if is_too_large(result):
-        out = Argument(module.pointer_to(result), "noalias", function.names.fresh(_OUT))
+        out = Argument(module.pointer_to(_kept(result)), "noalias", function.names.fresh(_OUT))
         parts.insert(0, f"{out.type} noalias %{out.name}")
         signature.arguments.insert(0, out)
         signature.result = VOID
@@ -119,16 +121,32 @@ def _behind_allocas(function: Function) -> int:
 
 def _incoming(module: Module, function: Function, argument: Argument) -> Argument:
     stem = "in" if argument.name.isdecimal() else f"{argument.name}.in"
-    return Argument(module.pointer_to(argument.type), "", function.names.fresh(stem))
+    return Argument(module.pointer_to(_kept(argument.type)), "", function.names.fresh(stem))
 
 
-def _load(b: TensorBuilder, argument: Argument, pointer: Argument) -> None:
-    """Define what was a parameter."""
-    text = f"%{argument.name} = load {argument.type}, {pointer.value.typed}, align {_align(argument.type)}"
-    load = Instruction("load", argument.type, [pointer.value], text, result=argument.name)
-    load.align = _align(argument.type)
-    b.block.instructions.insert(b.index, load)
+def _load(b: TensorBuilder, name: str, type_: Type, pointer: Value) -> None:
+    """Define what was a parameter, or the result of a call."""
+    kept = _kept(type_)
+    if kept != type_:
+        value = b.load(kept, pointer, _align(kept))
+        loaded = Instruction("trunc", type_, [value], f"%{name} = trunc {value.typed} to {type_}", result=name)
+    else:
+        text = f"%{name} = load {type_}, {pointer.typed}, align {_align(type_)}"
+        loaded = Instruction("load", type_, [pointer], text, result=name, align=_align(type_))
+    loaded.span = b.span
+    b.block.instructions.insert(b.index, loaded)
     b.index += 1
+
+
+def _store(b: TensorBuilder, value: Value, pointer: Value) -> None:
+    kept = as_stored(b, value)
+    b.store(kept, pointer, _align(kept.type))
+
+
+def _kept(type_: Type) -> Type:
+    """A vector as it lies in memory."""
+    assert isinstance(type_, VectorType)
+    return VectorType(type_.count, stored(type_.element))
 
 
 def _align(type_: Type) -> int:
@@ -144,7 +162,7 @@ def _rewrite_return(module: Module, function: Function, ret: Instruction, out: V
     del block.instructions[-1]
     b = TensorBuilder(module, function, block, len(block.instructions))
     b.debug, b.span = ret.debug_location, ret.span
-    b.store(value, out, _align(value.type))
+    _store(b, value, out)
     b.ret()
 
 
@@ -213,16 +231,14 @@ def _call(b: TensorBuilder, buffers: Buffers, call: Instruction, old: FunctionTy
             args.append((value, call.arg_attributes[index]))
             continue
         slot = _buffer(b, buffers, value.type, "in", call)
-        b.store(value, slot, _align(value.type))
+        _store(b, value, slot)
         args.append((slot, ""))
     made = _emit_call(b, call, callee, args)
     if out is None:
         if call.result is not None:
             made.result, made.text = call.result, f"%{call.result} = " + made.text.split(" = ", 1)[-1]
         return
-    text = f"%{call.result} = load {old.result}, {out.typed}, align {_align(old.result)}"
-    load = Instruction("load", old.result, [out], text, result=call.result, span=call.span)
-    b.block.instructions.insert(b.index, load)
+    _load(b, str(call.result), old.result, out)
 
 
 def _emit_call(b: TensorBuilder, call: Instruction, callee: Function, args: list[tuple[Value, str]]) -> Instruction:
@@ -239,6 +255,7 @@ def _emit_call(b: TensorBuilder, call: Instruction, callee: Function, args: list
 
 
 def _buffer(b: TensorBuilder, buffers: Buffers, type_: Type, stem: str, call: Instruction) -> Value:
-    assert isinstance(type_, VectorType)
-    buffer = buffers.new(type_.element, type_.count, stem, call.span)
-    return b.retype(buffer.pointer, type_)
+    kept = _kept(type_)
+    assert isinstance(kept, VectorType)
+    buffer = buffers.new(kept.element, kept.count, stem, call.span)
+    return b.retype(buffer.pointer, kept)
