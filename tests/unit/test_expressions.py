@@ -89,7 +89,7 @@ def test_float_instructions(element: str) -> None:
 @pytest.mark.parametrize("element", FLOATS)
 def test_float_intrinsics_and_tensor_functions(element: str) -> None:
     roundings = ("floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven")
-    cases = [_calls(element, n, 1) for n in ("fabs", "sqrt", *roundings)]
+    cases = [_calls(element, n, 1) for n in ("fabs", "sqrt", "canonicalize", *roundings)]
     cases += [_calls(element, n, 2) for n in ("copysign", "minimum", "maximum")]
     for name in ("relu", "sqrt", "fabs", "floor", "ceil"):
         tree = Tree(3, 17)

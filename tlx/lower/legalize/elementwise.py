@@ -11,7 +11,7 @@ from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import CASTS
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, FloatType, Type, VectorType
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, FloatType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
 from tlx.lower.legalize.conversions import convert_register, float_to_narrow
 from tlx.lower.legalize.registers import storage
@@ -22,7 +22,7 @@ from tlx.target import Target
 _NARROW: Final = (BFLOAT, HALF)
 _MATH: Final = frozenset("tanh sigmoid sin cos exp exp2 log log2 log10".split())
 _LIBRARY: Final = frozenset(
-    f"llvm.{n}" for n in ("pow", "powi", "ldexp", "exp10", "tan", "sinh", "cosh", "asin", "acos")
+    f"llvm.{n}" for n in ("pow", "powi", "ldexp", "exp10", "tan", "sinh", "cosh", "asin", "acos", "atan")
 )
 _ROUNDINGS: Final = frozenset(f"llvm.{name}" for name in ROUNDINGS)
 _EXTREMES: Final = {
@@ -66,6 +66,8 @@ def apply(
         return _as_float(b, target, operation, element, sources, registers)
     if operation.callee in _ROUNDINGS and not (target.rounds and operation.callee != "llvm.round"):
         return rounded(b, operation.callee.removeprefix("llvm."), registers[0])
+    if operation.callee == "llvm.canonicalize":
+        return _quieted(b, registers[0])
     if operation.callee in _EXTREMES:
         return _extreme(b, operation.callee, registers[0], registers[1])
     if operation.callee == "llvm.fmuladd" and target.fused:
@@ -136,6 +138,14 @@ def _signs(b: Builder, registers: Sequence[Value]) -> Value:
     if len(registers) == 1:
         return size
     return b.binary("or", size, b.binary("and", registers[1], _bits(registers[1], -0x8000)))
+
+
+def _quieted(b: Builder, x: Value) -> Value:
+    """canonicalize, which LLVM 14 to 19 select no code for: a signalling NaN becomes quiet."""
+    assert isinstance(x.type, VectorType)
+    element, quiet = (I64, 1 << 51) if x.type.element == DOUBLE else (I32, 1 << 22)
+    marked = b.binary("or", as_bits(b, x), const_ints(element, [quiet] * x.type.count))
+    return b.select(compare(b, "uno", x, x), b.cast("bitcast", marked, x.type), x)
 
 
 def _extreme(b: Builder, callee: str, x: Value, y: Value) -> Value:
