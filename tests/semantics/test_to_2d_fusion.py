@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tlx
 from tlx.evaluate import Machine
 from tlx.ir.reader import parse
 from tlx.numpy_types import Array
@@ -164,3 +165,39 @@ define void @f(ptr %a, ptr %c) {{
 }}
 """
     assert "%m.buf" in same(text, numbers(16), numbers(16))
+
+
+# Constants ------------------------------------------------------------------------------------------------------------
+
+
+def test_large_constants_are_no_aligned_vectors() -> None:
+    """A linker refuses what LLVM aligns to more than a page, as it does vectors."""
+    text = f"""
+define void @f(ptr noalias %a, ptr noalias %c) {{
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, {dims(80, 80)}, {_Z})
+  %u = call token @llvm.tensor.typeinfo(<6400 x float> splat (float 0.5), {dims(80, 80)})
+  %m = call <6400 x float> @llvm.tensor.matmul(token %x, token %u)
+  store <6400 x float> %m, ptr %c
+  ret void
+}}
+"""
+    x, out = numbers(6400).reshape(80, 80), np.zeros((80, 80), np.float32)
+    tlx.compile(text, "generic")["f"](x, out)
+    np.testing.assert_array_equal(out, x @ np.full((80, 80), np.float32(0.5)))
+
+
+@pytest.mark.parametrize("truth", ["splat (i1 true)", f"<{', '.join(f'i1 {i % 3 // 2}' for i in range(64))}>"])
+def test_constants_of_truth_values(truth: str) -> None:
+    text = f"""
+define void @f(ptr noalias %a, ptr noalias %c) {{
+  %v = load <64 x float>, ptr %a
+  %k = fcmp ogt <64 x float> %v, zeroinitializer
+  %t = call token @llvm.tensor.typeinfo(<64 x i1> %k, {dims(8, 8)})
+  %u = call token @llvm.tensor.typeinfo(<64 x i1> {truth}, {dims(8, 8)})
+  %m = call <128 x i1> @llvm.tensor.concat(token %t, token %u, i32 0)
+  %z = zext <128 x i1> %m to <128 x i32>
+  store <128 x i32> %z, ptr %c
+  ret void
+}}
+"""
+    same(text, numbers(64), np.zeros(128, np.int32))

@@ -17,8 +17,8 @@ from tlx.diagnostics import LoweringError
 from tlx.ir.dominance import ControlFlow
 from tlx.ir.module import Function, Instruction, Module, Raw
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
-from tlx.ir.types import I1, I8, Type, VectorType, bytes_of
-from tlx.ir.values import Aggregate, ConstInt, Global, Keyword, Local, Value, const_vector
+from tlx.ir.types import I1, I8, ArrayType, Type, VectorType, bytes_of
+from tlx.ir.values import Aggregate, ConstInt, Global, Keyword, Local, Splat, Value
 from tlx.lower.stage import Context
 from tlx.lower.to_2d.buffers import Buffer, Buffers, size_text
 from tlx.lower.to_2d.elementwise import NAME, with_elementwise
@@ -194,9 +194,15 @@ class Plan:
         return title(op) if op is not None else "tensor"
 
     def _constant(self, value: Value) -> Global:
+        """A constant vector as an array: LLVM aligns vectors to their size, which linkers refuse where it is large."""
         name = self.module.global_names.fresh("tensor.constant")
-        if isinstance(value, Aggregate) and isinstance(value.type, VectorType) and value.type.element == I1:
-            value = const_vector([ConstInt(I8, int(str(e) in ("1", "-1", "true"))) for e in value.elements])
+        type_ = value.type
+        assert isinstance(type_, VectorType)
+        if isinstance(value, (Aggregate, Splat)):
+            elements = value.elements if isinstance(value, Aggregate) else (value.element,) * type_.count
+            if type_.element == I1:
+                elements = tuple(ConstInt(I8, int(str(e) in ("1", "-1", "true"))) for e in elements)
+            value = Aggregate(ArrayType(type_.count, stored(type_.element)), elements, "[")
         text = f"\n\n@{name} = private unnamed_addr constant {value.typed}, align 64"
         self.module.append(Raw(text))
         return Global(self.module.pointer_to(value.type), name)
