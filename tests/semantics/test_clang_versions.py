@@ -1,4 +1,4 @@
-"""One program through every clang: C to IR, lowered, back into the same clang, run. It compares with plain loops."""
+"""Programs through every clang: C to IR, lowered, back into the same clang, run. They compare with plain loops."""
 
 from __future__ import annotations
 
@@ -15,20 +15,31 @@ from tlx.frontends.c_header import include_dir
 from tlx.native import cpu_flags, missing
 from tlx.target import find
 
-SOURCE: Final = Path(__file__).with_name("versions.c")
+HERE: Final = Path(__file__).parent
 COMPILERS: Final = ("clang-14", "clang-15", "clang-16", "clang-19")
 
 
-@pytest.mark.parametrize(("level", "target"), [("-O0", "avx512"), ("-O2", "generic"), ("-O3", "avx2")])
+PROGRAMS: Final = (
+    ("versions.c", "-O0", "avx512"),
+    ("versions.c", "-O2", "generic"),
+    ("versions.c", "-O3", "avx2"),
+    ("versions_operations.c", "-O0", "avx2"),
+    ("versions_operations.c", "-O2", "avx512"),
+)
+
+
+@pytest.mark.parametrize(("program", "level", "target"), PROGRAMS)
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_every_clang_reads_what_it_gets_back(compiler: str, level: str, target: str, tmp_path: Path) -> None:
+def test_every_clang_reads_what_it_gets_back(
+    compiler: str, program: str, level: str, target: str, tmp_path: Path
+) -> None:
     if platform.machine() != "x86_64" or missing(find(target), cpu_flags()):
         pytest.skip(f"this machine does not run code for {target}")
     require(compiler)
     assembly, lowered, binary = (tmp_path / name for name in ("program.ll", "lowered.ll", "program"))
-    _run(compiler, level, "-S", "-emit-llvm", f"-I{include_dir()}", str(SOURCE), "-o", str(assembly))
-    lowered.write_text(pipeline.lower_text(assembly.read_text(), SOURCE.name, target))
-    _run(compiler, "-O2", "-Wno-override-module", str(lowered), "-o", str(binary))
+    _run(compiler, level, "-S", "-emit-llvm", f"-I{include_dir()}", str(HERE / program), "-o", str(assembly))
+    lowered.write_text(pipeline.lower_text(assembly.read_text(), program, target))
+    _run(compiler, "-O2", "-Wno-override-module", str(lowered), "-o", str(binary), "-lm")
     assert _run(str(binary)) == "all elements agree\n"
 
 
