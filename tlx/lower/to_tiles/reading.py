@@ -37,23 +37,45 @@ class Tree:
     instructions: list[Instruction]
 
 
-def read_tree(tensors: FunctionTensors, block: Block, store: TensorOp, root: Tensor) -> Tree:
+@dataclass(eq=False)
+class Listing:
+    """A function's instructions as they stood before any of its trees was replaced.
+
+    Attributes:
+        tensors: The function's tensors.
+        block_of: The block of each instruction, by the instruction's id.
+        made: The instruction that makes each result, and its number among all, by the result's name.
+    """
+
+    tensors: FunctionTensors
+    block_of: dict[int, Block] = field(default_factory=dict[int, Block])
+    made: dict[str, tuple[int, Instruction]] = field(default_factory=dict[str, tuple[int, Instruction]])
+
+    def __post_init__(self) -> None:
+        for block in self.tensors.function.blocks:
+            for instruction in block.instructions:
+                self.block_of[id(instruction)] = block
+                if instruction.result is not None:
+                    self.made[instruction.result] = len(self.block_of), instruction
+
+
+def read_tree(listing: Listing, store: TensorOp, root: Tensor) -> Tree:
     """The tree behind a token.
 
     Args:
-        tensors: The function's tensors.
-        block: The block that the tree stands in.
-        store: The store, for diagnostics.
+        listing: The function's instructions.
+        store: The store; the tree stands in its block.
         root: The token of the value: the stored one, or the one that is reduced.
 
     Raises:
         LoweringError: Something in it is no part of a tree.
     """
-    return _Reader(tensors, store, root).read(block)
+    return _Reader(listing, listing.tensors, store, root).read()
 
 
 @dataclass(eq=False)
 class _Reader:
+    listing: Listing
     tensors: FunctionTensors
     store: TensorOp
     root: Tensor
@@ -66,8 +88,8 @@ class _Reader:
     product: TensorOp | None = None
     inserts: list[Instruction] = field(default_factory=list[Instruction])
 
-    def read(self, block: Block) -> Tree:
-        instructions = self._instructions(block)
+    def read(self) -> Tree:
+        instructions = self._instructions()
         for instruction in instructions:
             self.numbers[str(instruction.result)] = self._instruction(instruction)
         last = self._number_of_token(self.root)
@@ -75,20 +97,21 @@ class _Reader:
         value = Expression(rows, cols, tuple(self.nodes)[: last + 1])
         return Tree(value, self.places, self.numbers_given, self.product, [*instructions, *self.inserts])
 
-    def _instructions(self, block: Block) -> list[Instruction]:
+    def _instructions(self) -> list[Instruction]:
         """The instructions that make vectors which the value depends on, in the block's order."""
-        defined = {i.result: i for i in block.instructions if i.result is not None}
-        needed: set[str] = set()
+        block = self.listing.block_of[id(self.store.instruction)]
+        needed: dict[str, tuple[int, Instruction]] = {}
         pending = self._sources(self.root)
         while pending:
             name = pending.pop()
             if name in needed:
                 continue
-            if name not in defined:
+            number, instruction = self.listing.made.get(name, (0, None))
+            if instruction is None or self.listing.block_of[id(instruction)] is not block:
                 raise left_over(self.store)
-            needed.add(name)
-            pending += self._dependencies(defined[name])
-        return [i for i in block.instructions if i.result in needed]
+            needed[name] = number, instruction
+            pending += self._dependencies(instruction)
+        return [instruction for _, instruction in sorted(needed.values(), key=lambda made: made[0])]
 
     def _dependencies(self, instruction: Instruction) -> list[str]:
         op = self.tensors.op_of(instruction)
@@ -153,7 +176,7 @@ class _Reader:
         value = tensor.source
         if isinstance(value, Constant):
             return self._constant(value, op.instruction)
-        made = next((i for i in self.tensors.function.instructions() if i.result == str(value)[1:]), None)
+        _, made = self.listing.made.get(str(value)[1:], (0, None))
         if made is None or made.opcode != "insertelement":
             raise left_over(op)
         self.inserts.append(made)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tlx.ir.builder import Builder
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import uses
-from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
+from tlx.ir.tensors import Tensor, TensorOp, analyse
 from tlx.ir.types import I16, VOID, FloatType, FunctionType, VectorType, scalar_of
 from tlx.ir.values import Global, Keyword, Local, Value
 from tlx.lower.signs import PRODUCT_SIGNS
@@ -17,7 +17,7 @@ from tlx.lower.to_tiles.evaluate import passed_as
 from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction
-from tlx.lower.to_tiles.reading import Tree, left_over, read_tree
+from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
 from tlx.lower.to_tiles.recipe import Recipe, choose
 from tlx.lower.to_tiles.reduce import reduce_kernel
 from tlx.lower.to_tiles.view import View
@@ -81,30 +81,32 @@ def to_tiles(module: Module, context: Context) -> None:
 
 def _lower_function(module: Module, function: Function, kernels: _Kernels) -> None:
     tensors = analyse(module, function)
-    blocks = {id(i): block for block in function.blocks for i in block.instructions}
+    listing = Listing(tensors)
     done: list[Instruction] = []
+    calls: dict[int, list[Instruction]] = {}
     for op in tensors.ops:
         if op.intrinsic.name == "store":
-            block = blocks[id(op.instruction)]
-            found = _problem(tensors, op, block)
+            found = _problem(listing, op)
             done += found.instructions
-            _call_kernel(module, function, op.instruction, block, found, kernels)
+            calls[id(op.instruction)] = _kernel_call(module, function, op.instruction, found, kernels)
+    for block in function.blocks:
+        block.instructions = [new for old in block.instructions for new in calls.get(id(old), (old,))]
     done += [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
     _remove_dead(function, done)
 
 
-def _call_kernel(
-    module: Module, function: Function, store: Instruction, block: Block, found: _Found, kernels: _Kernels
-) -> None:
-    """Put the call of a kernel in the place of a store."""
+def _kernel_call(
+    module: Module, function: Function, store: Instruction, found: _Found, kernels: _Kernels
+) -> list[Instruction]:
+    """The call of a kernel that takes the place of a store."""
     kernel = kernels.of(found.problem, kernels.context.target_of(module, function), store)
-    b = Builder(module, function, block, block.instructions.index(store))
+    b = Builder(module, function, Block("call"))
     b.debug = store.debug_location
     args = [b.retype(p, v.element) for p, v in found.pointers]
     args += [_passed(b, scalar) for scalar in found.scalars]
     type_ = FunctionType(VOID, tuple(a.type for a in args))
     b.call(Global(module.pointer_to(type_), kernel.name), type_, args)
-    block.instructions.remove(store)
+    return b.block.instructions
 
 
 def _passed(b: Builder, scalar: Value) -> Value:
@@ -116,7 +118,7 @@ def _passed(b: Builder, scalar: Value) -> Value:
     return b.extract_element(b.cast("bitcast", vector, VectorType(1, I16)), 0)
 
 
-def _problem(tensors: FunctionTensors, op: TensorOp, block: Block) -> _Found:
+def _problem(listing: Listing, op: TensorOp) -> _Found:
     """What a store's tree computes."""
     stored = op.tensors[0]
     if op.pointer is None:
@@ -124,14 +126,14 @@ def _problem(tensors: FunctionTensors, op: TensorOp, block: Block) -> _Found:
     out = View.of(stored.type, op.pitches)
     if stored.kind == "load":
         return _copy(op, stored, op.pointer, out)
-    maker = tensors.maker(stored)
+    maker = listing.tensors.maker(stored)
     if maker is not None and maker.intrinsic.name == "transpose":
         return _copy(op, maker.tensors[0], op.pointer, out)
     if not stored.type.is_row_major:
         raise left_over(op)
     if maker is not None and maker.intrinsic.name.startswith("reduce."):
-        return _reduction(tensors, op, maker, block, out)
-    tree = read_tree(tensors, block, op, stored)
+        return _reduction(listing, op, maker, out)
+    tree = read_tree(listing, op, stored)
     if tree.product is not None:
         return _gemm(tree, op.pointer, out)
     return _Found(Map(out, tree.value), [(op.pointer, out), *tree.pointers], tree.scalars, tree.instructions)
@@ -150,7 +152,7 @@ def _gemm(tree: Tree, pointer: Value, out: View, reduction: tuple[str, int] | No
     return _Found(gemm, [(pointer, out), a, b, *acc, *tree.pointers], tree.scalars, tree.instructions)
 
 
-def _reduction(tensors: FunctionTensors, store: TensorOp, op: TensorOp, block: Block, out: View) -> _Found:
+def _reduction(listing: Listing, store: TensorOp, op: TensorOp, out: View) -> _Found:
     """A reduction along one axis; along an axis of extent 1 nothing is to do."""
     source = op.tensors[0]
     window = op.dims[0]
@@ -158,7 +160,7 @@ def _reduction(tensors: FunctionTensors, store: TensorOp, op: TensorOp, block: B
     whole = all(window[axis] == source.type.extents[axis] for axis in axes)
     if len(axes) > 1 or not whole or not source.type.is_row_major or store.pointer is None:
         raise left_over(op)
-    tree = read_tree(tensors, block, store, source)
+    tree = read_tree(listing, store, source)
     pointers = [(store.pointer, out), *tree.pointers]
     operation = op.intrinsic.name.removeprefix("reduce.")
     if tree.product is not None:
