@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from tlx.collection import without_collection
 from tlx.diagnostics import LoweringError, Source, TlxError, UsageError
+from tlx.ir.large import has_large_vectors
 from tlx.remarks import Remarks
 
 if TYPE_CHECKING:
@@ -156,8 +157,10 @@ def lower_text(
 
 
 def has_work(text: str) -> bool:
-    """Whether a text calls tensor intrinsics, or something that a front end turns into such calls."""
-    return "llvm.tensor." in text or "llvm.vector.totensor" in text or any(_concerns(r, text) for r in raisers())
+    """Whether a text calls tensor intrinsics or what a front end turns into such calls, or has very large vectors."""
+    if "llvm.tensor." in text or "llvm.vector.totensor" in text or any(_concerns(r, text) for r in raisers()):
+        return True
+    return has_large_vectors(text)
 
 
 def steps() -> list[Step]:

@@ -18,6 +18,7 @@ from tlx.judge import check_module
 from tlx.lower.stage import Context
 from tlx.lower.to_2d import to_2d
 from tlx.numpy_types import Array
+from tlx.pipeline import lower_text
 from tlx.target import find
 
 
@@ -641,3 +642,35 @@ define void @f(ptr noalias %a, ptr %c) {{
         lower(text)
     else:
         same(text, numbers(4, 4), numbers(4, 4))
+
+
+def test_code_that_nothing_reaches_may_define_values_by_themselves() -> None:
+    text = f"""
+define void @f(ptr %a, ptr %c) {{
+  ret void
+dead:
+  %p = getelementptr float, ptr %p, i64 1
+  %q = getelementptr float, ptr %q, i64 2
+{load("x", "%p")}
+  %v = call <16 x float> @llvm.tensor.tovector(token %x)
+  %y = freeze <16 x float> %y
+  %z = fadd <16 x float> %y, %v
+  %w = freeze <16 x float> %w
+{store("%q", "%z")}
+  br label %dead
+}}
+"""
+    lower(text)
+
+
+def test_large_vectors_are_lowered_without_tensor_operations() -> None:
+    text = """
+define void @f(ptr noalias %a, ptr noalias %c) {
+  %x = load <6400 x float>, ptr %a, align 4
+  %y = fmul <6400 x float> %x, %x
+  store <6400 x float> %y, ptr %c, align 4
+  ret void
+}
+"""
+    lowered = lower_text(text, target="generic")
+    assert "<6400 x float>" not in lowered

@@ -14,14 +14,13 @@ from tlx.collection import without_collection
 from tlx.diagnostics import ParseError, Source, Span
 from tlx.ir.cursor import Cursor
 from tlx.ir.instructions import parse_instruction
+from tlx.ir.large import has_large_vectors
 from tlx.ir.lexer import LazyTokens, tokenize
 from tlx.ir.module import Argument, Block, Declaration, Function, Instruction, Module, NameScope, Raw, Signature
 from tlx.ir.types import LABEL, VOID, Type
 from tlx.ir.values import Local
 
 _TENSOR: Final = re.compile(r"@\"?llvm\.(?:tensor\.|vector\.totensor)")
-# Vectors that LLVM's code generator takes minutes for, or dies of: what clang -O0 makes of big tensors.
-_HUGE: Final = re.compile(r"<(?:[5-9]\d{3}|\d{5,}) x [a-z]")
 # Everything up to a `define` or `declare` that is a word of its own, outside strings and comments.
 _TO_ITEM: Final = re.compile(
     r"""(?: [^\w";.$@%!-]++ | "[^"]*" | ;[^\n]*+ | (?!(?:define|declare)(?![\w.$-])) [\w.$@%!-]++ )*+""", re.VERBOSE
@@ -61,7 +60,7 @@ def has_tensors(text: str) -> bool:
 
 def needs_lowering(text: str) -> bool:
     """Whether a function is for the lowering: it calls a tensor intrinsic, or works on huge vectors."""
-    return has_tensors(text) or _HUGE.search(text) is not None
+    return has_tensors(text) or has_large_vectors(text)
 
 
 def uses_typed_pointers(text: str) -> bool:

@@ -195,6 +195,8 @@ class Aliases:
                 break
             offset += step
             pointer = definition.operands[0]
+            if str(pointer) in chain:  # code that nothing reaches may define a pointer by itself
+                break
             chain[str(pointer)] = offset
         return chain
 
