@@ -111,3 +111,22 @@ def test_what_cannot_be_checked_is_named() -> None:
     assert isinstance(note, Note)
     assert note.message.startswith("@product was not checked: call of @elsewhere")
     assert note.span is not None
+
+
+def test_large_vectors_in_signatures_are_checked_where_they_are_called() -> None:
+    text = """
+define internal <6400 x float> @twice(<6400 x float> %x) {
+  %y = fadd <6400 x float> %x, %x
+  ret <6400 x float> %y
+}
+
+define void @f(ptr noalias %p, ptr noalias %q) {
+  %x = load <6400 x float>, ptr %p, align 4
+  %y = call <6400 x float> @twice(<6400 x float> %x)
+  store <6400 x float> %y, ptr %q, align 4
+  ret void
+}
+"""
+    notes = check(text, "generic")
+    assert any("@twice was not checked: its large vectors go through pointers" in str(note) for note in notes)
+    assert not any("@f was not checked:" in str(note) for note in notes)
