@@ -153,6 +153,19 @@ define void @f(ptr noalias %a, ptr noalias %c) {{
     same(text, numbers(64), numbers(64))
 
 
+def test_results_used_twice_are_looked_at_once() -> None:
+    squares = "".join(f"  %v{i + 1} = fmul <64 x float> %v{i}, %v{i}\n" for i in range(60))
+    text = f"""
+define void @f(ptr noalias %a, ptr noalias %c) {{
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, {dims(8, 8)}, {_Z})
+  %v0 = call <64 x float> @llvm.tensor.relu(token %x)
+{squares}  store <64 x float> %v60, ptr %c
+  ret void
+}}
+"""
+    same(text, np.ones(64, np.float32), numbers(64))
+
+
 def test_address_spaces_are_not_compared_when_the_program_runs() -> None:
     text = f"""
 define void @f(ptr %a, ptr %c) {{

@@ -292,6 +292,7 @@ class Plan:
 
     def _find_live(self) -> None:
         pending: list[Value] = []
+        seen: set[str] = set()
         for instruction in self.function.instructions():
             op = self.tensors.op_of(instruction)
             if op is not None and op.pointer is not None:
@@ -302,8 +303,9 @@ class Plan:
                 pending.extend([instruction.value] if self.flats.needs_ssa(instruction.result) else [])
         while pending:
             root = self.flats.root(pending.pop())
-            if not isinstance(root, Local) or root.name in self.live or not self._is_home(root):
+            if not isinstance(root, Local) or root.name in seen or not self._is_home(root):
                 continue
+            seen.add(root.name)
             if self.flats.kind(root) == "phi":
                 self.live.add(root.name)
                 pending.extend(v for v, _ in self.flats.definitions[root.name].incoming)
