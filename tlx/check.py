@@ -6,8 +6,8 @@
         print(note)                                   # what could not be checked, and why
 
 Each function with tensor operations, or very large vectors, is evaluated before the lowering and after each stage, and
-the memory behind its pointers is compared. How much memory that is says a first run of the input: it gets a large, empty
-region for each pointer, which takes note of what is read and written.
+the memory behind its pointers is compared. How much memory that is says a first run of the input: it gets a large,
+empty region for each pointer, which takes note of what is read and written.
 
     reach of %a      ..............[######]..........     then an array of just that size, full of random numbers
 
