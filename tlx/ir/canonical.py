@@ -26,7 +26,6 @@ from tlx.intrinsics import Intrinsic, Kind, Operand, is_tensor_name
 from tlx.ir.instructions import parse_text
 from tlx.ir.mangle import mangle
 from tlx.ir.module import Argument, Declaration, Instruction, Module, Raw, Signature
-from tlx.ir.reader import parse
 from tlx.ir.tensor_calls import Call, attribute_type, form_of, suffix_element, tensor_call
 from tlx.ir.types import TOKEN, PointerType, Type, VectorType
 
@@ -197,21 +196,23 @@ def _replace_declarations(module: Module, needed: dict[str, Declaration]) -> Non
     """Take out tensor declarations that are wrong or not needed, add those that are missing."""
     text = "".join(item.text for item in module.items if isinstance(item, Raw))
     mentioned = set(re.findall(r"@(llvm\.(?:tensor|vector\.totensor)[-a-zA-Z$._0-9]*)", text))
-    for item in list(module.items):
+    unwanted: list[Declaration] = []
+    for item in module.items:
         if not isinstance(item, Declaration) or not is_tensor_name(item.name):
             continue
         wanted = needed.get(item.name)
         if wanted is not None and _is_same(module, item, wanted):
             del needed[item.name]
         elif wanted is not None or item.name not in mentioned:
-            module.remove(item)
+            unwanted.append(item)
+    module.remove(*unwanted)
     for new in needed.values():
         module.append(new)
         module.global_names.taken.add(new.name)
 
 
 def _is_same(module: Module, old: Declaration, new: Declaration) -> bool:
-    signature = parse(old.text).declarations[old.name].signature
+    signature = old.signature
     groups = re.sub(r"#\d+", lambda found: module.attribute_groups.get(found.group(), ""), signature.attributes)
     return signature.type == new.signature.type and _words(groups) == _words(new.signature.attributes)
 

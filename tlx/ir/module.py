@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from tlx.diagnostics import Source, Span
@@ -230,15 +230,21 @@ class NameScope:
 
     def fresh(self, stem: str) -> str:
         """`stem`, or `stem.1`, `stem.2`, ... if that is taken."""
-        stem = stem.strip('"')
-        if not _UNQUOTED.fullmatch(stem):
-            stem = "v" + re.sub(r"[^-a-zA-Z$._0-9]", ".", stem)
-        name = stem
+        name = stem = _plain(stem)
+        number = self._next.get(stem, 0)
         while name in self.taken:
-            self._next[stem] = self._next.get(stem, 0) + 1
-            name = f"{stem}.{self._next[stem]}"
+            number += 1
+            name = f"{stem}.{number}"
+        self._next[stem] = number
         self.taken.add(name)
         return name
+
+
+@lru_cache(maxsize=4096)
+def _plain(stem: str) -> str:
+    """A stem as a name that needs no quotes."""
+    stem = stem.strip('"')
+    return stem if _UNQUOTED.fullmatch(stem) else "v" + re.sub(r"[^-a-zA-Z$._0-9]", ".", stem)
 
 
 @dataclass(eq=False)
@@ -427,8 +433,8 @@ class Module:
         if isinstance(item, Declaration) and self._declarations is not None:
             self._declarations[item.name] = item
 
-    def remove(self, item: Item) -> None:
-        """Take an item out."""
-        self.items.remove(item)
-        if isinstance(item, Declaration):
-            self._declarations = None
+    def remove(self, *items: Item) -> None:
+        """Take items out."""
+        gone = set(map(id, items))
+        self.items = [item for item in self.items if id(item) not in gone]
+        self._declarations = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tlx.ir.types import DOUBLE, FLOAT, I1, FloatType, IntType, Type, VectorType
 
@@ -109,8 +110,14 @@ class Aggregate(Constant):
 
     elements: tuple[Value, ...]
     brackets: str
+    _spelling: str = field(default="", init=False, repr=False, compare=False)
 
     def __str__(self) -> str:
+        if not self._spelling:
+            object.__setattr__(self, "_spelling", self._spelled())
+        return self._spelling
+
+    def _spelled(self) -> str:
         closing = {"<": ">", "[": "]", "{": "}", "<{": "}>"}[self.brackets]
         space = " " if "{" in self.brackets and self.elements else ""
         return f"{self.brackets}{space}{', '.join(e.typed for e in self.elements)}{space}{closing}"
@@ -191,6 +198,11 @@ def const_vector(elements: Sequence[Value]) -> Aggregate:
 
 def const_ints(type_: IntType, numbers: Sequence[int]) -> Aggregate:
     """`<n x iN> <iN a, iN b, ...>`."""
+    return _const_ints(type_, tuple(numbers))
+
+
+@lru_cache(maxsize=4096)
+def _const_ints(type_: IntType, numbers: tuple[int, ...]) -> Aggregate:
     return const_vector([ConstInt(type_, n) for n in numbers])
 
 

@@ -20,9 +20,7 @@ def legalize(module: Module, context: Context) -> None:
             step(module, function, own)
             scalarised = context.emulate_matrix and _has_tiles(function)
             function.replace_attributes(kernel_attributes(own, scalarised=scalarised))
-    for declaration in list(module.declarations.values()):
-        if has_tensors(declaration.text):
-            module.remove(declaration)
+    module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
     if context.target.finish is not None:
         context.target.finish(module, context)
 
