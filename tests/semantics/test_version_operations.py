@@ -13,6 +13,7 @@ from tests.semantics import version_programs as programs
 from tests.tools import require
 from tlx import pipeline
 from tlx.lower.to_2d.elementwise import INTRINSICS
+from tlx.remarks import Remarks
 
 LANES: Final = {"generic": 4, "avx2": 8, "avx512": 16}
 COMPILERS: Final = {
@@ -26,23 +27,31 @@ LIBRARY: Final = {"pow", "fmod", "ldexp", "exp10", "tan", "sinh", "cosh", "asin"
 
 
 @cache
-def lowered(target: str, version: int) -> str:
+def lowered(target: str, version: int) -> tuple[str, Remarks]:
     """LLVM up to 16 gets typed pointers, which it reads to this day."""
     text = programs.Program(version, LANES[target], version < 17).text
-    return pipeline.lower_text(text, "all.ll", target, options=pipeline.Options(verify_each=False))
+    options = pipeline.Options(verify_each=False)
+    return pipeline.lower_text(text, "all.ll", target, options=options), options.remarks
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("target", LANES)
 def test_every_llvm_compiles_what_is_left(target: str, compiler: str, tmp_path: Path) -> None:
     program, binary = tmp_path / "all.ll", tmp_path / "all.o"
-    program.write_text(lowered(target, 19 if compiler == "llc-19" else 14))
+    program.write_text(lowered(target, 19 if compiler == "llc-19" else 14)[0])
     require(compiler)
     _run(*COMPILERS[compiler].split(), str(program), "-o", str(binary))
     called = {line.split()[-1] for line in _run(require("nm"), "-u", str(binary)).splitlines()}
     known = LIBRARY | {f"{name}f" for name in LIBRARY} | ({"fma"} if target == "generic" else set[str]())
     assert {"pow", "powf", "fmod", "fmodf"} <= called
     assert called - known <= {"memcpy"}
+
+
+@pytest.mark.parametrize("target", LANES)
+def test_remarks_name_what_the_library_is_called_for(target: str) -> None:
+    said = [remark.message for remark in lowered(target, 19)[1] if "the C library is called" in remark.message]
+    named = {message.split()[0].removeprefix("llvm.") for message in said}
+    assert named == (LIBRARY - {"fmod"}) | {"frem", "powi"} | ({"fma"} if target == "generic" else set[str]())
 
 
 def test_no_operation_is_left_out() -> None:

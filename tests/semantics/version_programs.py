@@ -14,6 +14,8 @@ _MANGLED: Final = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f
 _DENSE: Final = "<1 x i32> zeroinitializer"
 
 UNARY: Final = tuple(row.name for row in INTRINSICS if row.operands[1:] == () and row.name != "tovector")
+NARROW: Final = ("relu", "tanh")
+"""For half and bfloat: what is not done on their bits is done in float."""
 FLOAT_CALLS: Final = {
     1: "fabs sqrt floor ceil trunc rint nearbyint round roundeven canonicalize".split(),
     2: "copysign minnum maxnum minimum maximum pow".split(),
@@ -94,7 +96,7 @@ class Program:
         for element in FLOATS:
             v = self.vector(element)
             info = f"call token @llvm.tensor.typeinfo({v} {{x0}}, <1 x i32> <i32 {self.count}>, {_DENSE}, {_DENSE})"
-            for name in UNARY:
+            for name in UNARY if element in ("float", "double") else NARROW:
                 forms = [info, f"call {v} @llvm.tensor.{name}(token {{v}})"]
                 yield self.function(f"tensor.{name}.{element}", [element], element, forms)
 
