@@ -255,6 +255,7 @@ class Function:
         header: From the white space before `define` to the opening brace, as text.
         footer: From the last instruction to the closing brace, as text.
         numbered_types: Whether the module has types named by numbers, which look like values in a text.
+        facts: What analyses found out, by what they find; they know whether it is still true.
     """
 
     signature: Signature
@@ -264,6 +265,7 @@ class Function:
     span: Span | None = None
     names: NameScope = field(default_factory=NameScope)
     numbered_types: bool = False
+    facts: dict[type, object] = field(default_factory=dict[type, object], repr=False)
 
     @property
     def name(self) -> str:

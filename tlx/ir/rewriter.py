@@ -28,14 +28,9 @@ def uses(function: Function) -> dict[str, list[Use]]:
     for block in function.blocks:
         for instruction in block.instructions:
             for index, operand in enumerate(instruction.operands):
-                for name in local_names(operand):
-                    found[name].append(Use(block, instruction, index))
+                if isinstance(operand, Local):
+                    found[operand.name].append(Use(block, instruction, index))
     return found
-
-
-def local_names(value: Value) -> list[str]:
-    """Names of the locals a value mentions (constants mention none)."""
-    return [value.name] if isinstance(value, Local) else []
 
 
 def definitions(function: Function) -> dict[str, Instruction]:

@@ -145,7 +145,22 @@ def analyse(module: Module, function: Function) -> FunctionTensors:
         VerifyError: A rule is broken, or something is not supported; it points at the call, its notes at the
             definitions of the tensors.
     """
-    return _Analysis(module, function).run()
+    state = [(instruction, instruction.text) for instruction in function.instructions()]
+    known = function.facts.get(FunctionTensors)
+    if isinstance(known, _Known) and known.module is module and known.state == state:
+        return known.tensors
+    tensors = _Analysis(module, function).run()
+    function.facts[FunctionTensors] = _Known(module, state, tensors)
+    return tensors
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was found out about a function, and the instructions and their texts that it is true of."""
+
+    module: Module
+    state: list[tuple[Instruction, str]]
+    tensors: FunctionTensors
 
 
 class _Analysis:
