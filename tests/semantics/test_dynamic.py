@@ -129,7 +129,7 @@ def compiled(target: str) -> Compiled:
     return tlx.compile("\n".join([*bodies, *lines, ""]), target)
 
 
-@pytest.mark.parametrize(("name", "size"), EVERY)
+@pytest.mark.parametrize(("name", "size"), EVERY[::4])
 @pytest.mark.parametrize("target", TARGETS)
 def test_machine_code_means_the_same(name: str, size: tuple[int, ...], target: str) -> None:
     if not _runs(target):

@@ -255,7 +255,9 @@ def check(
         emulate = target == "amx"
         lowered = stages(text, target, remarks, emulate=emulate)
         meant = meant or [_evaluated(lowered[0], n, case) for n, case in enumerate(cases)]
-        results = {"registers": [_evaluated(lowered[2], n, case) for n, case in enumerate(cases)]}
+        results: dict[str, list[Array]] = {}
+        if target != "avx2":  # its registers are those of generic, twice as wide; its machine code runs
+            results["registers"] = [_evaluated(lowered[2], n, case) for n, case in enumerate(cases)]
         if target in ("generic", "amx"):
             results["tiles"] = [_evaluated(lowered[1], n, case) for n, case in enumerate(cases)]
         level = 2 if target == "avx2" else 0
