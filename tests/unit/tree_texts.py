@@ -253,15 +253,15 @@ def check(
     meant: list[Array] | None = None
     for target in targets:
         emulate = target == "amx"
-        lowered = stages(text, target, remarks, emulate=emulate)
-        meant = meant or [_evaluated(lowered[0], n, case) for n, case in enumerate(cases)]
+        lowered = _texts(text, target, remarks, emulate=emulate)
+        meant = meant or _evaluated(lowered[0], cases)
         results: dict[str, list[Array]] = {}
         if target != "avx2":  # its registers are those of generic, twice as wide; its machine code runs
-            results["registers"] = [_evaluated(lowered[2], n, case) for n, case in enumerate(cases)]
+            results["registers"] = _evaluated(lowered[2], cases)
         if target in ("generic", "amx"):
-            results["tiles"] = [_evaluated(lowered[1], n, case) for n, case in enumerate(cases)]
+            results["tiles"] = _evaluated(lowered[1], cases)
         level = 2 if target == "avx2" else 0
-        results["machine code"] = _compiled(str(lowered[2]), cases, level, emulate=emulate)
+        results["machine code"] = _compiled(lowered[2], cases, level, emulate=emulate)
         for title, found in results.items():
             for case, expected, got in zip(cases, meant, found, strict=True):
                 differing = np.flatnonzero(compare(expected, got))[:4]
@@ -275,10 +275,13 @@ def _other_bits(expected: Array, got: Array) -> Array:
     return bits(expected) != bits(got)
 
 
-def _evaluated(module: Module, number: int, case: Case) -> Array:
-    result = case.out.copy()
-    Machine(module).call(f"f{number}", result, *[copy(a) for a in case.arguments])
-    return result
+def _evaluated(text: str, cases: Sequence[Case]) -> list[Array]:
+    machine = Machine(parse(text, wanted=lambda _text: True))
+    results: list[Array] = []
+    for number, case in enumerate(cases):
+        results.append(case.out.copy())
+        machine.call(f"f{number}", results[-1], *[copy(a) for a in case.arguments])
+    return results
 
 
 def _compiled(text: str, cases: Sequence[Case], level: int, *, emulate: bool) -> list[Array]:
@@ -307,13 +310,17 @@ def stages(
     text: str, target: str, remarks: Remarks | None = None, *, emulate: bool = False
 ) -> tuple[Module, Module, Module]:
     """The tree as it is, as tiles, and as registers; LLVM judges each."""
-    made: list[Module] = []
+    first, tiles, registers = (parse(t, wanted=lambda _t: True) for t in _texts(text, target, remarks, emulate=emulate))
+    return first, tiles, registers
+
+
+def _texts(text: str, target: str, remarks: Remarks | None, *, emulate: bool) -> list[str]:
     module = parse(text)
     canonicalise(module)
     context = Context(find(target), remarks or Remarks(), emulate_matrix=emulate, amx_permission=False)
-    made.append(parse(str(module), wanted=lambda _text: True))
+    made = [str(module)]
     for stage in (to_tiles, legalize):
         stage(module, context)
         check_module(module, stage.__name__)
-        made.append(parse(str(module), wanted=lambda _text: True))
-    return made[0], made[1], made[2]
+        made.append(str(module))
+    return made
