@@ -674,3 +674,38 @@ define void @f(ptr noalias %a, ptr noalias %c) {
 """
     lowered = lower_text(text, target="generic")
     assert "<6400 x float>" not in lowered
+
+
+def test_several_cases_of_a_switch_go_to_a_loop_carried_tensor() -> None:
+    text = """
+define i32 @f(ptr noalias %a, ptr noalias %b, ptr noalias %c, i32 %k) {
+entry:
+  %v = load <400 x float>, ptr %a, align 4
+  %w = load <400 x float>, ptr %b, align 4
+  switch i32 %k, label %d [ i32 0, label %m
+                            i32 1, label %m
+                            i32 2, label %e ]
+d:
+  %x = fadd <400 x float> %v, %w
+  br label %m
+m:
+  %p = phi <400 x float> [ %v, %entry ], [ %v, %entry ], [ %x, %d ]
+  %n = phi i32 [ %k, %entry ], [ %k, %entry ], [ 7, %d ]
+  %y = fmul <400 x float> %p, %w
+  store <400 x float> %y, ptr %c, align 4
+  ret i32 %n
+e:
+  ret i32 -1
+}
+"""
+    for case in (0, 1, 2, 3):
+        module = parse(text, wanted=lambda _text: True)
+        lowered = parse(text, wanted=lambda _text: True)
+        to_2d(lowered, Context(find("generic")))
+        check_module(lowered, "to-2d")
+        results: list[tuple[int, Array]] = []
+        for version in (module, lowered):
+            c = np.zeros(400, np.float32)
+            results.append((Machine(version).call("f", numbers(400), numbers(400) + 2, c, case), c))
+        assert results[0][0] == results[1][0]
+        np.testing.assert_array_equal(results[0][1], results[1][1])
