@@ -10,12 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tlx.intrinsics.elementwise import ELEMENTWISE
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Instruction
 from tlx.ir.types import BFLOAT, HALF, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Value
 
+UNARY: Final = frozenset(row.name for row in ELEMENTWISE)
+"""The tensor operations that compute each element from the same element of one operand."""
+MATH: Final = UNARY - {"relu", "sqrt", "fabs", "floor", "ceil"}
+"""Those of them that are elementary functions: code of our own in the end."""
 DIVISIONS: Final = frozenset({"sdiv", "udiv", "srem", "urem"})
 _UNARY: Final = frozenset({"fneg", "freeze"})
 _COMPARES: Final = frozenset({"icmp", "fcmp"})

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.diagnostics import LoweringError
-from tlx.ir.module import Block
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, I64, VOID, FunctionType, Type, bytes_of
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.dynamic.helpers import Helpers, To, numbers
 from tlx.lower.dynamic.numbers import trap
+from tlx.lower.to_2d.buffers import exit_index
 
 HEAP_ALIGN: Final = 16
 
@@ -66,7 +66,7 @@ class Heap:
         for slot in self._slots:
             b.store(Keyword(b.pointer(I8), "null"), slot, 8)
         for block in b.function.blocks:
-            index = _exit_index(block)
+            index = exit_index(block)
             if index is None:
                 continue
             b.block, b.index = block, index
@@ -100,14 +100,3 @@ def _allocate(b: TensorBuilder, parameters: dict[str, Local]) -> None:
     b.branch_if(b.icmp("eq", memory, Keyword(pointer, "null"), "none"), stop, end)
     trap(b, stop)
     b.at_end(end)
-
-
-def _exit_index(block: Block) -> int | None:
-    """Where frees go: in front of `ret` or `resume`, and of a `musttail` call before it; None elsewhere."""
-    last = len(block.instructions) - 1
-    if block.terminator.opcode not in ("ret", "resume"):
-        return None
-    for index in range(last - 1, max(last - 3, -1), -1):
-        if "musttail" in block.instructions[index].flags:
-            return index
-    return last

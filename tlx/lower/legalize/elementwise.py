@@ -16,11 +16,10 @@ from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
 from tlx.lower.legalize.conversions import convert_register, float_to_narrow
 from tlx.lower.legalize.registers import storage
 from tlx.lower.legalize.rounding import ROUNDINGS, as_bits, compare, fused, odd_float, odd_fused, rounded
-from tlx.lower.ordinary import Operation
+from tlx.lower.ordinary import MATH, Operation
 from tlx.target import Target
 
 _NARROW: Final = (BFLOAT, HALF)
-_MATH: Final = frozenset("tanh sigmoid sin cos exp exp2 log log2 log10".split())
 _LIBRARY: Final = frozenset(
     f"llvm.{n}" for n in ("pow", "powi", "ldexp", "exp10", "tan", "sinh", "cosh", "asin", "acos", "atan")
 )
@@ -54,7 +53,7 @@ def apply(
     if opcode in ("select", "freeze"):
         plain = Operation(opcode, operation.flags if element not in _NARROW else ())
         return plain.emit(b, _register(registers, element), registers)
-    if operation.callee.removeprefix("llvm.") in _MATH:
+    if operation.callee.removeprefix("llvm.") in MATH:
         return math(b, target, operation.callee.removeprefix("llvm."), element, registers[0])
     if opcode == "fneg" and element in _NARROW:
         return b.binary("xor", registers[0], _bits(registers[0], -0x8000))
@@ -97,7 +96,7 @@ def unary(b: Builder, target: Target, name: str, element: Type, register: Value)
     """A unary tensor operation of one register: relu, sqrt, fabs, floor, ceil and the functions of `math`."""
     if name == "relu":
         return _relu(b, target, element, register)
-    if name in _MATH:
+    if name in MATH:
         return math(b, target, name, element, register)
     return apply(b, target, Operation("call", (), "", f"llvm.{name}"), element, [element], [register])
 

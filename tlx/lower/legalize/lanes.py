@@ -16,10 +16,9 @@ from tlx.ir.module import Function, Instruction
 from tlx.ir.tensors import FunctionTensors, TensorOp
 from tlx.ir.types import VectorType, scalar_of
 from tlx.ir.values import Local
-from tlx.lower.ordinary import Operation, working_bits
+from tlx.lower.ordinary import UNARY, Operation, working_bits
 from tlx.lower.signs import MMA_SIGNS
 
-UNARY: Final = frozenset("relu tanh sigmoid sin cos exp exp2 log log2 log10 sqrt fabs floor ceil".split())
 _LOADS: Final = frozenset({"tovector", "broadcast", "transpose"})
 
 

@@ -19,7 +19,7 @@ from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
 from tlx.ir.types import Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
 from tlx.lower.legalize.elementwise import apply, library_call, unary
-from tlx.lower.legalize.lanes import UNARY, lane_counts
+from tlx.lower.legalize.lanes import lane_counts
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.multiply import multiply
 from tlx.lower.legalize.operands import (
@@ -33,7 +33,7 @@ from tlx.lower.legalize.operands import (
 )
 from tlx.lower.legalize.registers import Registers, constant_registers, slice_start, widths
 from tlx.lower.legalize.shuffles import block_columns, block_rows, relaned, sliced, transposed
-from tlx.lower.ordinary import Operation
+from tlx.lower.ordinary import UNARY, Operation
 from tlx.lower.signs import MMA_SIGNS
 from tlx.lower.stage import Context
 from tlx.target import Target

@@ -118,7 +118,7 @@ class Buffers:
             self._emit_heap(builder, heap)
 
     def _emit_heap(self, builder: TensorBuilder, heap: list[Buffer]) -> None:
-        exits = [(blk, i) for blk in self.function.blocks for i in [_exit_index(blk)] if i is not None]
+        exits = [(blk, i) for blk in self.function.blocks for i in [exit_index(blk)] if i is not None]
         for block, index in exits:
             at_exit = TensorBuilder(self.module, self.function, block, index)
             for buffer in heap:
@@ -164,7 +164,7 @@ def _trap_if(builder: TensorBuilder, condition: Value) -> None:
     builder.emit("unreachable", VOID, [], "unreachable")
 
 
-def _exit_index(block: Block) -> int | None:
+def exit_index(block: Block) -> int | None:
     """Where frees go: in front of `ret` or `resume`, and of a `musttail` call before it; None elsewhere."""
     last = len(block.instructions) - 1
     if block.terminator.opcode not in ("ret", "resume"):

@@ -19,6 +19,7 @@ from tlx.ir.module import Instruction
 from tlx.ir.tensors import Tensor, TensorOp
 from tlx.ir.types import BFLOAT, HALF, I1, VectorType
 from tlx.ir.values import Local, Value
+from tlx.lower.ordinary import UNARY
 from tlx.lower.to_2d.contraction import MMA
 from tlx.lower.to_2d.elementwise import NAME, single, uniform
 from tlx.types import TensorType
@@ -26,7 +27,6 @@ from tlx.types import TensorType
 if TYPE_CHECKING:
     from tlx.lower.to_2d.plan import Plan
 
-UNARY: Final = frozenset("relu tanh sigmoid sin cos exp exp2 log log2 log10 sqrt fabs floor ceil".split())
 POINTWISE: Final = UNARY | {NAME}
 PRODUCTS: Final = MMA | {"matmul", "contract", "convolution"}
 
@@ -43,12 +43,14 @@ class Groups:
         roots: The root of each fused operation, by the id of its instruction.
         reductions: Reductions that something is fused into, by the id of their instruction.
         products: The product that is fused into a root, by the id of the root's instruction.
+        fused: What is fused into a root, the last operation first, by the id of the root's instruction.
     """
 
     plan: Plan
     roots: dict[int, TensorOp] = field(default_factory=dict[int, TensorOp])
     reductions: set[int] = field(default_factory=set[int])
     products: dict[int, TensorOp] = field(default_factory=dict[int, TensorOp])
+    fused: dict[int, list[TensorOp]] = field(default_factory=dict[int, list[TensorOp]])
 
     def find(self) -> None:
         """Fuse, last operations first, so that a consumer's root is known before its operands are looked at."""
@@ -57,6 +59,7 @@ class Groups:
             if root is None:
                 continue
             self.roots[id(op.instruction)] = root
+            self.fused.setdefault(id(root.instruction), []).append(op)
             if is_row_reduction(root):
                 self.reductions.add(id(root.instruction))
             if op.intrinsic.name in PRODUCTS:
@@ -139,7 +142,7 @@ class Groups:
 
     def members(self, root: TensorOp) -> list[TensorOp]:
         """The operations of a group in the order they are computed, the root last."""
-        return [op for op in self.plan.tensors.ops if self.root_of(op) is root]
+        return [*reversed(self.fused.get(id(root.instruction), [])), root]
 
     # Whether an operation can be fused -------------------------------------------------------------------------
 

@@ -19,10 +19,11 @@ from tlx.ir.module import Function, Instruction, Module, Raw
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
 from tlx.ir.types import I1, I8, ArrayType, Type, VectorType, bytes_of
 from tlx.ir.values import Aggregate, ConstInt, Global, Keyword, Local, Splat, Value
+from tlx.lower.ordinary import UNARY
 from tlx.lower.stage import Context
 from tlx.lower.to_2d.buffers import Buffer, Buffers, size_text
 from tlx.lower.to_2d.elementwise import NAME, with_elementwise
-from tlx.lower.to_2d.groups import POINTWISE, PRODUCTS, UNARY, Groups
+from tlx.lower.to_2d.groups import POINTWISE, PRODUCTS, Groups
 from tlx.lower.to_2d.products import MMA
 from tlx.lower.to_2d.safety import Aliases, Position, Range, shortened
 from tlx.lower.to_2d.sinks import Sink, find_sink
@@ -319,10 +320,6 @@ class Plan:
                 for t in op.tensors
                 if t.kind == "value" and not (scalars and self.groups.scalar(t) is not None)
             )
-
-    def _is_scalar(self, op: TensorOp, tensor: Tensor) -> bool:
-        """Whether an operand is a scalar everywhere that a pointwise operation needs no memory for."""
-        return op.intrinsic.name in POINTWISE and self.groups.scalar(tensor) is not None
 
     def _is_home(self, value: Value) -> bool:
         return isinstance(value.type, VectorType) and self.flats.kind(value) in ("op", "phi")

@@ -22,7 +22,7 @@ the row, its neighbour makes the second dimension, the others become loops.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tlx.ir.module import Instruction
 from tlx.ir.tensor_builder import TensorBuilder
@@ -71,10 +71,8 @@ def _emit_epilogue(plan: Plan, b: TensorBuilder, op: TensorOp, product: TensorOp
     else:
         steps = strides_in(target.sizes, target.steps, extents)
     if steps is None:
-        element = target.element
-        type_ = TensorType.dense(element, target.sizes)
-        place = plan.dense_operand(op)(element, type_.count, "result")
-        dense = View(place, target.element, target.sizes, target.sizes, type_.strides(), tuple(range(type_.rank)))
+        type_ = TensorType.dense(target.element, target.sizes)
+        dense = View.of(plan.dense_operand(op)(target.element, type_.count, "result"), type_)
         _emit_epilogue(plan, b, op, product, dense)
         copy(b, memory_order(dense), memory_order(target))
         return
@@ -103,18 +101,15 @@ def _emit_epilogue(plan: Plan, b: TensorBuilder, op: TensorOp, product: TensorOp
 
 def dense_copy(plan: Plan, b: TensorBuilder, op: TensorOp, source: View) -> View:
     """A dense copy of an operand, its positions in the same order."""
-    element, order = source.element, tuple(range(len(source.sizes)))
-    type_ = TensorType.dense(element, source.sizes)
-    place = plan.dense_operand(op)(element, type_.count, "tensor")
-    steps = type_.strides()
-    copy(b, memory_order(source), View(place, element, source.sizes, source.data, steps, order))
-    return View(place, source.element, source.sizes, source.sizes, steps, order)
+    type_ = TensorType.dense(source.element, source.sizes)
+    dense = View.of(plan.dense_operand(op)(source.element, type_.count, "tensor"), type_)
+    copy(b, memory_order(source), replace(dense, data=source.data))
+    return dense
 
 
 def memory_order(view: View) -> View:
     """The view as a tensor whose logical dimensions are its memory dimensions, for copies position by position."""
-    order = tuple(range(len(view.sizes)))
-    return View(view.place, view.element, view.sizes, view.data, view.steps, order)
+    return replace(view, layout=tuple(range(len(view.sizes))))
 
 
 @dataclass

@@ -31,7 +31,7 @@ from tlx.lower.to_2d.views import Place, View, stored, tensor_bytes
 from tlx.types import TensorType
 
 if TYPE_CHECKING:
-    from tlx.lower.to_2d.plan import Plan
+    from tlx.lower.to_2d.plan import Plan, Reading
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,19 @@ def find_sink(plan: Plan, op: TensorOp) -> Sink | None:
     sink = _only_store(plan, op)
     if sink is None:
         return None
-    reason = _obstacle(plan, sink)
+    readings = plan.readings(op)
+    read = _read_in_place(plan, op, readings)
+    reason = _obstacle(plan, sink, read)
     if reason is not None:
         plan.explain(op, reason)
         return None
-    doubts = _doubts(plan, sink)
+    doubts = _doubts(plan, sink, read)
     if not doubts:
         return sink
     if not _is_default(sink.target.place.pointer.type):
         plan.explain(op, "only pointers of the default address space are compared when the program runs")
         return None
-    if any(reading.allows(sink.target) for reading in plan.readings(op)):
+    if any(reading.allows(sink.target) for reading in readings):
         plan.explain(op, f"{sink.target.place.pointer} may alias {doubts[0].place.pointer}")
         return None
     return replace(sink, doubts=doubts)
@@ -115,23 +117,23 @@ def _target(result: TensorType, seen: TensorType, place: Place, pitches: Sequenc
     if seen.is_padded or result.is_padded:
         return None
     steps = strides_in(seen.shape, seen.strides(pitches), result.shape)
-    return (
-        None if steps is None else View(place, stored(result.element), result.shape, result.shape, steps, result.layout)
-    )
+    if steps is None:
+        return None
+    return View(place, stored(result.element), result.shape, result.shape, steps, result.layout)
 
 
 def _same_block(plan: Plan, first: Instruction, second: Instruction) -> bool:
     return plan.positions[id(first)][0] == plan.positions[id(second)][0]
 
 
-def _obstacle(plan: Plan, sink: Sink) -> str | None:
+def _obstacle(plan: Plan, sink: Sink, read: Sequence[Reading]) -> str | None:
     """Why an operation cannot run where its result is stored, or cannot write there; None if nothing is known."""
-    for view in _read_in_place(plan, sink):
-        here = plan.positions[id(sink.op.instruction)]
-        writer = plan.aliases.clobbered(Range.of(view), here, plan.positions[id(sink.store)])
+    here, there = plan.positions[id(sink.op.instruction)], plan.positions[id(sink.store)]
+    for reading in read:
+        writer = plan.aliases.clobbered(Range.of(reading.view), here, there)
         if writer is not None:
             return f"'{shortened(writer)}' may change an operand before the result is stored"
-        if view.place.pointer == sink.target.place.pointer and not _may_stay(plan, sink, view):
+        if reading.view.place.pointer == sink.target.place.pointer and not _may_stay(sink, reading):
             return f"{sink.target.place.pointer} is read as well"
     return None
 
@@ -140,21 +142,20 @@ def _is_default(pointer: Type) -> bool:
     return isinstance(pointer, PointerType) and not pointer.addrspace
 
 
-def _doubts(plan: Plan, sink: Sink) -> tuple[View, ...]:
+def _doubts(plan: Plan, sink: Sink, read: Sequence[Reading]) -> tuple[View, ...]:
     """The operands that may overlap what is written."""
-    views = [v for v in _read_in_place(plan, sink) if not _may_stay(plan, sink, v)]
+    views = [reading.view for reading in read if not _may_stay(sink, reading)]
     doubtful = [v for v in views if not plan.aliases.disjoint(Range.of(v), sink.range)]
     return tuple({Range.of(v): v for v in doubtful}.values())
 
 
-def _read_in_place(plan: Plan, sink: Sink) -> list[View]:
-    """The operands in memory of the user's that are not copied when they are loaded."""
-    here = plan.positions[id(sink.op.instruction)]
-    views = [reading.view for reading in plan.readings(sink.op) if reading.view.place.reading is not None]
-    return [v for v in views if plan.aliases.clobbered(Range.of(v), plan.start_of(v.place), here) is None]
+def _read_in_place(plan: Plan, op: TensorOp, readings: Sequence[Reading]) -> list[Reading]:
+    """The readings of memory of the user's that is not copied when it is loaded."""
+    here = plan.positions[id(op.instruction)]
+    own = [reading for reading in readings if reading.view.place.reading is not None]
+    return [r for r in own if plan.aliases.clobbered(Range.of(r.view), plan.start_of(r.view.place), here) is None]
 
 
-def _may_stay(plan: Plan, sink: Sink, view: View) -> bool:
+def _may_stay(sink: Sink, reading: Reading) -> bool:
     """Whether an operand may be what is written over, element by element."""
-    readings = [reading for reading in plan.readings(sink.op) if reading.view == view]
-    return not sink.fills and all(reading.allows(sink.target) for reading in readings)
+    return not sink.fills and reading.allows(sink.target)

@@ -14,11 +14,9 @@ from typing import Final
 
 from tlx.ir.types import FloatType, Type, bits_of
 from tlx.ir.values import Value
-from tlx.lower.ordinary import DIVISIONS, Operation, is_mask, working_bits
+from tlx.lower.ordinary import DIVISIONS, MATH, Operation, is_mask, working_bits
 from tlx.lower.to_tiles.view import View
 
-MATH: Final = frozenset("tanh sigmoid sin cos exp exp2 log log2 log10".split())
-UNARY: Final = MATH | {"relu", "sqrt", "fabs", "floor", "ceil"}
 _MATH_CALLS: Final = frozenset(f"llvm.{name}" for name in MATH | {"pow", "powi", "tan", "sinh", "cosh"})
 _MATH_COST: Final = 20
 

@@ -12,9 +12,9 @@ from tlx.ir.module import Block, Instruction
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import Type, VectorType, scalar_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value, zero
-from tlx.lower.ordinary import Operation
+from tlx.lower.ordinary import UNARY, Operation
 from tlx.lower.signs import PRODUCT_SIGNS
-from tlx.lower.to_tiles.expression import UNARY, Expression, Fill, Leaf, Node, Ordinary, Product, Scalar, Unary
+from tlx.lower.to_tiles.expression import Expression, Fill, Leaf, Node, Ordinary, Product, Scalar, Unary
 from tlx.lower.to_tiles.view import View
 
 
