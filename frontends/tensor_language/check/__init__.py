@@ -1,0 +1,1 @@
+"""Checks a syntax tree against the rules of the language."""

@@ -1,0 +1,1 @@
+"""Turns a checked syntax tree into TLX IR."""

@@ -1,0 +1,213 @@
+"""Types of the tensor language, and the rules about them: promotion, default strides, sizes.
+
+    f32                                   ScalarType
+    memref<f32x4x?,strided<1,?>,local>    MemrefType; `?` is None in shape and stride
+    group<memref<f32x4x8>x?,offset:?>     GroupType
+    coopmatrix<f16x16x16,matrix_a>        CoopMatrixType
+
+`str(type)` is the spelling in version 2, with layouts and address spaces left out where they are the default.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Kind = Literal["bool", "int", "float", "complex"]
+AddressSpace = Literal["global", "local"]
+MatrixUse = Literal["matrix_a", "matrix_b", "matrix_acc"]
+Extent = int | None  # None is `?`: known only when the kernel runs
+DYNAMIC: Final = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """`bool`, an integer, floating or complex type.
+
+    Attributes:
+        name: Its spelling.
+        kind: What it holds.
+        bits: Width of a value in bits (of both parts of a complex one).
+    """
+
+    name: str
+    kind: Kind
+    bits: int
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def size(self) -> int:
+        """Bytes of a value in memory."""
+        return max(1, self.bits // 8)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is any type but `bool`."""
+        return self.kind != "bool"
+
+    @property
+    def is_narrow_float(self) -> bool:
+        """Whether it is `bf16` or `f16`, in which nothing is computed: operations compute in f32 and round."""
+        return self.kind == "float" and self.bits == 16
+
+    @property
+    def part(self) -> ScalarType:
+        """The floating type of the parts of a complex type; any other type itself."""
+        if self.kind != "complex":
+            return self
+        return F32 if self.bits == 64 else F64
+
+
+BOOL: Final = ScalarType("bool", "bool", 1)
+I8: Final = ScalarType("i8", "int", 8)
+I16: Final = ScalarType("i16", "int", 16)
+I32: Final = ScalarType("i32", "int", 32)
+I64: Final = ScalarType("i64", "int", 64)
+INDEX: Final = ScalarType("index", "int", 64)
+BF16: Final = ScalarType("bf16", "float", 16)
+F16: Final = ScalarType("f16", "float", 16)
+F32: Final = ScalarType("f32", "float", 32)
+F64: Final = ScalarType("f64", "float", 64)
+C32: Final = ScalarType("c32", "complex", 64)
+C64: Final = ScalarType("c64", "complex", 128)
+
+NUMBERS: Final = {t.name: t for t in (I8, I16, I32, I64, INDEX, BF16, F16, F32, F64, C32, C64)}
+
+# Which types hold every value of a type exactly; a type holds its own values.
+_WIDER: Final = {
+    I8: (I16, I32, I64, INDEX, BF16, F16, F32, F64, C32, C64),
+    I16: (I32, I64, INDEX, F32, F64, C32, C64),
+    I32: (I64, INDEX, F64, C64),
+    I64: (),
+    INDEX: (),
+    BF16: (F32, F64, C32, C64),
+    F16: (F32, F64, C32, C64),
+    F32: (F64, C32, C64),
+    F64: (C64,),
+    C32: (C64,),
+    C64: (),
+}
+
+
+def promotable(narrow: ScalarType, wide: ScalarType) -> bool:
+    """Whether every value of `narrow` is a value of `wide`."""
+    return narrow == wide or wide in _WIDER.get(narrow, ())
+
+
+def promote(a: ScalarType, b: ScalarType) -> ScalarType | None:
+    """The one of two types that holds the values of both; None where neither does."""
+    if promotable(a, b):
+        return b
+    return a if promotable(b, a) else None
+
+
+@dataclass(frozen=True, slots=True)
+class MemrefType:
+    """A region of memory with a shape and a stride.
+
+    Attributes:
+        element: A number type.
+        shape: Extent of each mode, first mode first.
+        stride: Distance in elements between neighbours along each mode.
+        address_space: Where it lies.
+    """
+
+    element: ScalarType
+    shape: tuple[Extent, ...]
+    stride: tuple[Extent, ...]
+    address_space: AddressSpace = "global"
+
+    @classmethod
+    def packed(
+        cls, element: ScalarType, shape: tuple[Extent, ...], address_space: AddressSpace = "global"
+    ) -> MemrefType:
+        """A memref with the default stride of its shape."""
+        return cls(element, shape, default_stride(shape), address_space)
+
+    @property
+    def order(self) -> int:
+        """Number of modes."""
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether shape and stride are known."""
+        return None not in self.shape and None not in self.stride
+
+    def __str__(self) -> str:
+        text = f"memref<{self.element}{''.join(f'x{extent_text(s)}' for s in self.shape)}"
+        if self.stride != default_stride(self.shape):
+            text += f",strided<{','.join(map(extent_text, self.stride))}>"
+        if self.address_space != "global":
+            text += f",{self.address_space}"
+        return f"{text}>"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupType:
+    """Pointers to memrefs of one type.
+
+    Attributes:
+        memref: Type of each member.
+        size: Number of members.
+        offset: Elements added to each pointer.
+    """
+
+    memref: MemrefType
+    size: Extent
+    offset: Extent = 0
+
+    def __str__(self) -> str:
+        offset = "" if self.offset == 0 else f",offset:{extent_text(self.offset)}"
+        return f"group<{self.memref}x{extent_text(self.size)}{offset}>"
+
+
+@dataclass(frozen=True, slots=True)
+class CoopMatrixType:
+    """A matrix that a subgroup holds together.
+
+    Attributes:
+        component: A number type.
+        rows: Extent of the first mode.
+        columns: Extent of the second mode.
+        use: Its place in a multiplication.
+    """
+
+    component: ScalarType
+    rows: int
+    columns: int
+    use: MatrixUse
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.rows, self.columns
+
+    def __str__(self) -> str:
+        return f"coopmatrix<{self.component}x{self.rows}x{self.columns},{self.use}>"
+
+
+Type = ScalarType | MemrefType | GroupType | CoopMatrixType
+
+
+def default_stride(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
+    """The packed, column-major stride: `S1 = 1`, `S(i+1) = S(i) * s(i)` up to the first dynamic mode, then `?`."""
+    stride: list[Extent] = []
+    following: Extent = 1
+    for extent in shape:
+        stride.append(following)
+        following = None if following is None or extent is None else following * extent
+    return tuple(stride)
+
+
+def extent_text(extent: Extent) -> str:
+    """An extent as the language spells it."""
+    return "?" if extent is None else str(extent)
+
+
+def count(shape: tuple[int, ...]) -> int:
+    """Elements of a static shape."""
+    return math.prod(shape)
