@@ -8,14 +8,29 @@ A memref is its pointer, then an i64 for each `?` of the shape and one for each 
 group is a pointer to pointers, then for each `?` of shape and stride a pointer to an array with an entry each member,
 then its size and its offset where they are `?`. Behind the kernel's own parameters come the numbers of groups; the
 function that runs one group takes its id before them.
+
+How a scalar is passed, and what a pointer to it is:
+
+    type         LLVM parameter   LLVM element   C parameter   C element   aligned to, in memory
+    bool         i1 zeroext       -              bool          -           -
+    i8 ... i64   i8 ... i64       i8 ... i64     int8_t ...    int8_t ...  its size
+    index        i64              i64            int64_t       int64_t     8
+    bf16         i16 (its bits)   bfloat         tlx_bf16      tlx_bf16    2
+    f16          i16 (its bits)   half           tlx_f16       tlx_f16     2
+    f32, f64     float, double    float, double  float ...     float ...   its size
+    c32          <2 x float>      two floats     tlx_c32       tlx_c32     4, as C's float _Complex
+    c64          <2 x double>     two doubles    tlx_c64       tlx_c64     8, as C's double _Complex
+
+`tlx_bf16` and `tlx_f16` are uint16_t: not every C compiler has types that it passes as LLVM passes `bfloat` and `half`.
+`tlx_c32` and `tlx_c64` are vectors of two: clang and GCC pass these as LLVM passes `<2 x float>` and `<2 x double>`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from tlx.frontends.tensor_language.ast.base import Function
+from tlx.frontends.tensor_language.ast.base import Function, Program
 from tlx.frontends.tensor_language.types import I64, Extent, GroupType, MemrefType, ScalarType, Type
 
 Role = Literal["scalar", "pointer", "pointers", "shape", "stride", "shapes", "strides", "size", "offset", "launch"]
@@ -23,6 +38,19 @@ Role = Literal["scalar", "pointer", "pointers", "shape", "stride", "shapes", "st
 _IDS: Final = ("group_id_x", "group_id_y", "group_id_z")
 _COUNTS: Final = ("num_groups_x", "num_groups_y", "num_groups_z")
 GROUP_SUFFIX: Final = ".group"
+
+# What nothing may be called in C or C++: keywords, types that the header uses, macros that are always there.
+_RESERVED: Final = frozenset(
+    """alignas alignof and and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor bool break case
+    catch char char16_t char32_t char8_t class co_await co_return co_yield compl concept const const_cast
+    consteval constexpr constinit continue decltype default delete do double dynamic_cast else enum explicit
+    export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
+    nullptr operator or or_eq private protected public reflexpr register reinterpret_cast requires restrict
+    return short signed sizeof static static_assert static_cast struct switch synchronized template this
+    thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned using virtual void
+    volatile wchar_t while xor xor_eq int8_t int16_t int32_t int64_t uint16_t tlx_bf16 tlx_f16 tlx_c32 tlx_c64
+    NULL linux unix i386""".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +80,46 @@ def c_parameters(function: Function, *, one_group: bool) -> list[CParameter]:
         function: The kernel.
         one_group: Whether of the function that runs one work-group, or of the one that runs all.
     """
-    found = [c for i, p in enumerate(function.parameters) for c in _flattened(_c_name(p.name.text), i, p.type.type)]
-    names = (*_IDS, *_COUNTS) if one_group else _COUNTS
-    return found + [CParameter(name, "launch", I64, -1, i % 3) for i, name in enumerate(names)]
+    names = unique_names([p.name.text for p in function.parameters], "arg")
+    found = [
+        c
+        for i, (p, name) in enumerate(zip(function.parameters, names, strict=True))
+        for c in _flattened(name, i, p.type.type)
+    ]
+    launch = (*_IDS, *_COUNTS) if one_group else _COUNTS
+    found += [CParameter(name, "launch", I64, -1, i % 3) for i, name in enumerate(launch)]
+    return _made_unique(found, set(names))
 
 
-def _c_name(name: str) -> str:
-    """A parameter's name as an identifier of C: unnamed ones are numbers."""
-    return f"arg{name}" if name[0].isdigit() else name
+def function_names(program: Program) -> list[tuple[str, str]]:
+    """For each kernel the C identifiers of the function that runs all work-groups and of the one that runs one."""
+    every = unique_names([function.name.text for function in program.functions], "kernel")
+    taken = set(every)
+    return [(name, _free(f"{name}_group", taken)) for name in every]
+
+
+def unique_names(names: list[str], prefix: str) -> list[str]:
+    """Identifiers of the language as different identifiers of C: `%A` is `A`, `%0` is `arg0`, `%int` is `int_`."""
+    taken = {name for name in names if _is_c_name(name)}
+    return [name if _is_c_name(name) else _free(f"{prefix}{name}" if name.isdigit() else name, taken) for name in names]
+
+
+def _is_c_name(name: str) -> bool:
+    return not name.isdigit() and name not in _RESERVED
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or one close to it that is still free; it is taken then."""
+    while name in taken or name in _RESERVED:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def _made_unique(parameters: list[CParameter], taken: set[str]) -> list[CParameter]:
+    """`%A_shape1` keeps its name, and the entry of the dope vector of `%A` gets another."""
+    own = ("scalar", "pointer", "pointers")
+    return [c if c.role in own else replace(c, name=_free(c.name, taken)) for c in parameters]
 
 
 def _flattened(name: str, position: int, type_: Type) -> list[CParameter]:
