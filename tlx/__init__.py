@@ -6,7 +6,8 @@ TLX reads LLVM IR that calls ``llvm.tensor.*`` intrinsics, lowers it in three st
 The names below are loaded when first used, so that ``import tlx`` and ``tlx-lower --help`` stay fast:
 
 * ``tlx.parse(text, filename)`` reads LLVM IR text into a module (``tlx.ir.reader``);
-* ``tlx.compile`` lowers, compiles and returns functions that take numpy arrays (``tlx.jit``).
+* ``tlx.compile`` lowers, compiles and returns functions that take numpy arrays (``tlx.jit``);
+* a front end's name gives the front end: ``tlx.matrix`` is the package ``tlx.frontends.matrix``.
 
 The function that runs the stages is ``tlx.pipeline.lower``: here its name would hide the package ``tlx.lower``.
 """
@@ -25,14 +26,23 @@ def __getattr__(name: str) -> Any:
     Raises:
         AttributeError: ``tlx`` has no such name.
     """
-    if name not in _HOME:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in _front_ends():
+        value = import_module(f"{__name__}.frontends.{name}")
+    else:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     """List the lazily loaded names beside those already here."""
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, *_front_ends()})
+
+
+def _front_ends() -> set[str]:
+    from pkgutil import iter_modules
+
+    return {info.name for info in iter_modules(import_module(f"{__name__}.frontends").__path__)}

@@ -12,13 +12,14 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import BinaryIO, Final, TextIO
 
 from tlx.diagnostics import UsageError
 
 _BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # raw, and inside the wrapper that Darwin uses
+_ASSEMBLY: Final = ("", ".ll", ".bc")  # no front end is asked about these
 _CHUNK: Final = 1 << 20
 
 
@@ -52,17 +53,35 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_ir(path: str) -> str:
-    """The LLVM assembly in a file; bitcode is disassembled.
+    """The LLVM assembly in a file; bitcode is disassembled, what a front end reads is translated.
 
     Raises:
         UsageError: The file cannot be read, or is neither UTF-8 text nor bitcode that LLVM reads.
+        TlxError: A front end finds it wrong.
     """
     data = read_bytes(path)
+    if (translate := _translator(path)) is not None:
+        return str(translate(decode(data, display_name(path)), display_name(path)))
     if data.startswith(_BITCODE):
         from tlx.judge import disassemble
 
         data = disassemble(data, display_name(path))
     return decode(data, display_name(path))
+
+
+def ir_name(path: str) -> str:
+    """What diagnostics call the LLVM assembly that `read_ir` gives."""
+    return display_name(path) if _translator(path) is None else f"{path} (translated)"
+
+
+def _translator(path: str) -> Callable[[str, str], object] | None:
+    """What turns a file with such a name into LLVM assembly; None where it is one."""
+    suffix = os.path.splitext(path)[1]  # noqa: PTH122 (a path with a NUL is a mistake that is named later)
+    if suffix in _ASSEMBLY:
+        return None
+    from tlx.pipeline import front_ends
+
+    return next((f.TRANSLATE for f in front_ends() if suffix in getattr(f, "SUFFIXES", ())), None)
 
 
 def decode(data: bytes, name: str) -> str:

@@ -207,10 +207,19 @@ def raisers() -> tuple[ModuleType, ...]:
     `RAISE` takes a module and returns the raised one, or None where it has nothing to do. `MARKERS` names the
     substrings that a text holds if it concerns the front end; without it, every text does.
     """
+    return tuple(module for module in front_ends() if hasattr(module, "RAISE"))
+
+
+@cache
+def front_ends() -> tuple[ModuleType, ...]:
+    """All front ends: the modules of `tlx.frontends`.
+
+    One that reads files of its own has `SUFFIXES`, how their names end, and `TRANSLATE`, which takes the text and the
+    name of such a file and returns LLVM assembly.
+    """
     package = importlib.import_module(FRONT_ENDS)
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-    modules = [importlib.import_module(f"{FRONT_ENDS}.{name}") for name in names]
-    return tuple(module for module in modules if hasattr(module, "RAISE"))
+    return tuple(importlib.import_module(f"{FRONT_ENDS}.{name}") for name in names)
 
 
 def _concerns(raiser: ModuleType, text: str) -> bool:

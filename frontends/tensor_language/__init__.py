@@ -1,10 +1,156 @@
 """The tensor language: kernels on memrefs, groups and cooperative matrices, turned into TLX IR.
 
     func @scale(%alpha: f32, %A: memref<f32x?x?>) {
-        %one = constant 0.0 : f32
-        axpby %alpha, %A, %one, %A
+        %zero = constant 0.0 : f32
+        axpby %alpha, %A, %zero, %A
     }
 
 Two versions of the language have a parser each and one syntax tree (`ast`) behind them; `check` finds what breaks a
 rule; `emit` writes TLX IR.
+
+    import tlx.tensor_language as tl        # or: from tlx.frontends import tensor_language as tl
+
+    tl.parse(text)          text -> syntax tree
+    tl.check_program(tree)  raises ProgramError with all that is wrong
+    tl.translate(text)      text -> TLX IR
+    tl.compile(text)        text -> functions that take numpy arrays
+    tl.kernel("scale", alpha="f32", A="memref<f32x?x?>")     a kernel written in Python
 """
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from tlx.frontends.tensor_language.ast.base import Program
+    from tlx.frontends.tensor_language.builder import Kernel as Kernel
+    from tlx.frontends.tensor_language.builder import kernel as kernel
+    from tlx.frontends.tensor_language.builder import program as program
+    from tlx.frontends.tensor_language.errors import ProgramError as ProgramError
+    from tlx.frontends.tensor_language.runtime import CompiledKernels
+    from tlx.ir.module import Module
+    from tlx.pipeline import Options
+    from tlx.target import Target
+
+Standard = Literal["v1", "v2"]
+Threads = Literal["none", "openmp"]
+
+SUFFIXES: Final = (".tl",)  # of files that TRANSLATE reads
+_LAZY: Final = {
+    "Kernel": "builder",
+    "kernel": "builder",
+    "program": "builder",
+    "ProgramError": "errors",
+}
+
+
+def parse(text: str, filename: str = "<string>", *, std: Standard = "v2") -> Program:
+    """The syntax tree of a text.
+
+    Args:
+        text: The text.
+        filename: What errors call it.
+        std: Version of the language.
+
+    Raises:
+        ProgramError: The text does not follow the grammar; it has every error that was found.
+    """
+    from tlx.diagnostics import Source, UsageError
+
+    if std not in ("v1", "v2"):
+        raise UsageError(f"unknown version '{std}' of the language; known are v1, v2")
+    parser = import_module(f"{__name__}.v1.parser" if std == "v1" else f"{__name__}.parser")
+    return parser.parse(Source(filename, text))
+
+
+def check_program(program: Program) -> None:
+    """Check a syntax tree against the rules of the language.
+
+    Raises:
+        ProgramError: It breaks some; it has every error that was found.
+    """
+    from tlx.frontends.tensor_language.check import check
+
+    check.check(program)
+
+
+def translate(
+    text: str,
+    filename: str = "<string>",
+    *,
+    std: Standard = "v2",
+    typed_pointers: bool = False,
+    threads: Threads = "none",
+) -> Module:
+    """The TLX IR of a text.
+
+    Args:
+        text: The text.
+        filename: What errors call it.
+        std: Version of the language.
+        typed_pointers: Write `float*` for LLVM 14, in place of `ptr`.
+        threads: What runs work-groups side by side.
+
+    Raises:
+        ProgramError: The text is wrong; it has every error that was found.
+    """
+    return emitted(parse(text, filename, std=std), typed_pointers=typed_pointers, threads=threads)
+
+
+def emitted(program: Program, *, typed_pointers: bool = False, threads: Threads = "none") -> Module:
+    """The TLX IR of a syntax tree, which is checked first; see `translate`."""
+    from tlx.diagnostics import UsageError
+    from tlx.frontends.tensor_language.emit import EmitOptions, emit_program
+
+    if threads not in ("none", "openmp"):
+        raise UsageError(f"unknown threads '{threads}'; known are none, openmp")
+    check_program(program)
+    return emit_program(program, EmitOptions(typed_pointers=typed_pointers, threads=threads))
+
+
+def TRANSLATE(text: str, filename: str) -> Module:  # noqa: N802 (the name front ends are found by)
+    """The TLX IR of a file with one of the `SUFFIXES`."""
+    return translate(text, filename)
+
+
+def compile(  # noqa: A001 (named as tlx.compile)
+    source: str | os.PathLike[str] | Program | Kernel,
+    target: Target | str = "native",
+    *,
+    std: Standard = "v2",
+    threads: Threads = "none",
+    opt_level: int = 2,
+    options: Options | None = None,
+) -> CompiledKernels:
+    """Compile kernels; the result has a function for each, which takes numpy arrays.
+
+    Args:
+        source: A text, the path of a file, a syntax tree, or a kernel written in Python.
+        target: The machine to aim at, which must be this one; a target or its name.
+        std: Version of the language that a text is written in.
+        threads: What runs work-groups side by side.
+        opt_level: LLVM's optimisation level, 0 to 3.
+        options: How to lower.
+
+    Raises:
+        TlxError: The source is wrong, or cannot be lowered.
+    """
+    from tlx.frontends.tensor_language.runtime import compile_source
+
+    return compile_source(source, target, std=std, threads=threads, opt_level=opt_level, options=options)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from the module that defines it.
+
+    Raises:
+        AttributeError: There is no such name.
+    """
+    if name not in _LAZY:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value

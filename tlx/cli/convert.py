@@ -25,7 +25,7 @@ def convert(file: str, form: Literal["matrix", "tensor"], output: str) -> None:
     from tlx.ir.reader import parse
 
     text = files.read_ir(file)
-    name = files.display_name(file)
+    name = files.ir_name(file)
     pipeline.verify(parse(text, name))
     module = parse(text, name)
     module = _with_matrices(module) if form == "matrix" else _with_tensors(module)

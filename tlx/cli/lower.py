@@ -101,7 +101,7 @@ def _lowered(file: str, target: str, options: Options, runs: int | None, *, need
 
         llvm().start()  # it comes up while this process reads
     text = files.read_ir(file)
-    name = files.display_name(file)
+    name = files.ir_name(file)
     if runs is None or not pipeline.has_work(text):
         return pipeline.lower_text(text, name, target, options=options)
     return _checked(text, name, target, options, runs)

@@ -17,5 +17,5 @@ def raise_(file: str, output: str) -> None:
     from tlx.ir.reader import parse
 
     text = files.read_ir(file)
-    module = pipeline.raised(parse(text, files.display_name(file)))
+    module = pipeline.raised(parse(text, files.ir_name(file)))
     files.write(output, str(module))

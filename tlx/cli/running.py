@@ -62,7 +62,7 @@ def run(
 
     given = [_argument(text) for text in arguments]
     saved = {i: a.save for i, a in enumerate(given) if a.save} | dict(_out(out, len(given)) for out in outs)
-    module = parse(files.read_ir(file), files.display_name(file))
+    module = parse(files.read_ir(file), files.ir_name(file))
     function = _evaluated(module, name) if evaluate else _compiled(module, name, target, level, emulate=emulate_matrix)
     returned = function(*(a.value for a in given))
     for index, path in saved.items():

@@ -36,7 +36,7 @@ def _broken_rules(path: str) -> Sequence[TlxError]:
     from tlx import files, judge, pipeline
 
     text = files.read_ir(path)
-    name = files.display_name(path)
+    name = files.ir_name(path)
     if not pipeline.has_work(text):
         judge.check(text, name)
         return []
