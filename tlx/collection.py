@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -21,3 +22,12 @@ def without_collection() -> Generator[None]:
     finally:
         if collects:
             gc.enable()
+
+
+def end_without_collection() -> None:
+    """No garbage collection from here to the end of the process, the one that Python makes at its end included.
+
+    That is for a process that does one thing and ends: all it has goes with it.
+    """
+    gc.disable()
+    atexit.register(gc.freeze)  # what is frozen is not looked at

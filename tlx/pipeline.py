@@ -148,7 +148,7 @@ def lower_text(
     """
     if options.print_after is None and not has_work(text):
         if target != "native":
-            _context(target, options)
+            _target(target, options)
         _judge_untouched(text, filename, options)
         return text
     from tlx.ir.reader import parse
@@ -229,6 +229,13 @@ def _concerns(raiser: ModuleType, text: str) -> bool:
 
 def _context(target: Target | str, options: Options) -> Context:
     from tlx.lower.stage import Context
+
+    follow = not options.cpu and not options.attrs
+    found = _target(target, options)
+    return Context(found, options.remarks, follow, options.amx_permission, options.emulate_matrix)
+
+
+def _target(target: Target | str, options: Options) -> Target:
     from tlx.target import find
 
     found = find(target) if isinstance(target, str) else target
@@ -236,8 +243,7 @@ def _context(target: Target | str, options: Options) -> Context:
         found = found.on_cpu(options.cpu)
     if options.attrs:
         found = found.with_features(options.attrs)
-    follow = not options.cpu and not options.attrs
-    return Context(found, options.remarks, follow, options.amx_permission, options.emulate_matrix)
+    return found
 
 
 def _judge_untouched(text: str, filename: str, options: Options) -> None:

@@ -6,12 +6,11 @@ A target is one file in `legalize/` (or in a package that announces itself under
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final, Literal
 
 from tlx.diagnostics import UsageError
@@ -180,13 +179,15 @@ class Target:
 @cache
 def targets() -> dict[str, Target]:
     """All targets by name: the modules of `tlx.legalize`, then other packages' entry points."""
+    from importlib.metadata import entry_points
+
     found: dict[str, Target] = {}
     package = importlib.import_module(GROUP)
     for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda i: i.name):
         if info.name.startswith("_"):
             continue
-        target = getattr(importlib.import_module(f"{GROUP}.{info.name}"), "TARGET", None)
-        if isinstance(target, Target):
+        target = _of_module(info.name)
+        if target is not None:
             found[target.name] = target
     for entry in entry_points(group=GROUP):
         target = entry.load()
@@ -205,7 +206,16 @@ def find(name: str) -> Target:
         from tlx.native import native_target
 
         return native_target()
+    found = _of_module(name) if name.isidentifier() and importlib.util.find_spec(f"{GROUP}.{name}") else None
+    if found is not None and found.name == name:
+        return found  # the rest need not be looked for
     known = targets()
     if name not in known:
         raise UsageError(f"unknown target '{name}'; known are native, {', '.join(known)}", name="tlx-lower")
     return known[name]
+
+
+def _of_module(name: str) -> Target | None:
+    """The target in a module of `tlx.legalize`, None where there is none."""
+    target = getattr(importlib.import_module(f"{GROUP}.{name}"), "TARGET", None)
+    return target if isinstance(target, Target) else None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 
 import pytest
 
@@ -22,3 +24,10 @@ def test_the_collector_is_left_as_it_was(enabled: bool) -> None:
         assert gc.isenabled() == enabled
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_a_program_that_ends_collects_nothing() -> None:
+    program = "import gc; from tlx.collection import end_without_collection; end_without_collection()"
+    program += "; gc.callbacks.append(lambda phase, _: print(phase)); x = []; x.append(x); del x; print(gc.isenabled())"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ended.stdout == b"False\n"

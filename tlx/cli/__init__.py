@@ -8,6 +8,9 @@ from __future__ import annotations
 
 def lower_main() -> None:
     """Entry point of `tlx-lower`."""
+    from tlx.collection import end_without_collection
+
+    end_without_collection()
     from tlx.cli.lower import lower
     from tlx.cli.program import run
 

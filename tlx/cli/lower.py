@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -111,6 +112,7 @@ def _checked(text: str, name: str, target: str, options: Options, runs: int) -> 
     """The lowered text, after comparing what it and each stage's output mean with what the input means."""
     from tlx import check, pipeline
 
+    gc.enable()  # the evaluator leaves memory of its machines behind
     stages = check.Stages(options.print_after)
     lowered = pipeline.lower_text(text, name, target, options=replace(options, print_after=stages))
     for note in check.compare(text, name, stages, runs):

@@ -3,7 +3,9 @@
 Requests and replies are lines of JSON on standard input and output. What is large (a module's text, an object file)
 lies in the bulk file, which both sides have open; `size` says how much of it belongs to the message.
 
-The script imports nothing of TLX, so that it is ready in a few hundredths of a second. It is free to crash.
+The script imports nothing of TLX, so that it is ready in a few hundredths of a second. It is free to crash. Texts are
+parsed and verified by functions called straight in llvmlite's library: importing `llvmlite.binding` takes three times
+as long as loading LLVM, and most processes are asked nothing else.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Generator
+from functools import cache
 from typing import Any, Final
 
 _LARGE: Final = 4 << 20
 _DROP_SECONDS: Final = 0.02
 
-# The module of the last request. It goes after the reply has been sent: taking down a large one takes a while.
+# The context and module of the last request. They go after the reply has been sent: taking down a large one takes a
+# while.
 _kept: list[Any] = []
 
 
@@ -39,7 +43,7 @@ class RejectedError(Exception):
 
 
 def _llvmlite(part: str = "") -> Any:
-    """`llvmlite.binding`, or a module of it; loaded at the first request."""
+    """`llvmlite.binding`, or a module of it; loaded at the first request that needs it."""
     return importlib.import_module(f"llvmlite.binding.{part}".rstrip("."))
 
 
@@ -72,38 +76,87 @@ def _mapped(bulk: int, size: int) -> Generator[int]:
         text.close()
 
 
-def _parse(bulk: int, size: int) -> Any:
-    """The module whose text is in the bulk file."""
-    context = _llvmlite("context")
-    ffi = _llvmlite("ffi")
-    module = _llvmlite("module")
+class _Handle:
+    """Something of LLVM's, and how to free it."""
 
-    ctx = context.create_context()
-    with _mapped(bulk, size) as address, ffi.OutputString() as message:
-        handle = ffi.lib.LLVMPY_ParseAssembly(ctx, ctypes.c_char_p(address), message)
-        found = module.ModuleRef(handle, ctx)
-        rejected = _text(message) if message else ""
-    if rejected:
+    def __init__(self, pointer: int, dispose: Callable[[int], None]) -> None:
+        self.pointer = pointer
+        self._dispose: Callable[[int], None] | None = dispose
+
+    def take(self) -> int:
+        """The pointer, which somebody else is going to free."""
+        self._dispose = None
+        return self.pointer
+
+    def close(self) -> None:
+        """Free it, unless it was taken."""
+        if self._dispose is not None:
+            self._dispose(self.take())
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """The library of llvmlite, with the types of the functions that are called straight."""
+    name = {"darwin": "libllvmlite.dylib", "win32": "llvmlite.dll"}.get(sys.platform, "libllvmlite.so")
+    library = ctypes.CDLL(os.path.join(sys.argv[1], "llvmlite", "binding", name))  # noqa: PTH118 (pathlib is slow)
+    pointer, message = ctypes.c_void_p, ctypes.POINTER(ctypes.c_char_p)
+    for function, result, arguments in (
+        ("ContextCreate", pointer, []),
+        ("ContextDispose", None, [pointer]),
+        ("ParseAssembly", pointer, [pointer, pointer, message]),
+        ("VerifyModule", ctypes.c_int, [pointer, message]),
+        ("DisposeModule", None, [pointer]),
+        ("DisposeString", None, [ctypes.c_char_p]),
+    ):
+        found = library[f"LLVMPY_{function}"]
+        setattr(library, f"LLVMPY_{function}", found)
+        found.restype, found.argtypes = result, arguments
+    return library
+
+
+def _said(message: ctypes.c_char_p) -> str:
+    """What LLVM put there, which is freed; nothing if there is nothing."""
+    text = (message.value or b"").decode(errors="replace")
+    _library().LLVMPY_DisposeString(message)
+    return text
+
+
+def _parse(bulk: int, size: int) -> tuple[_Handle, _Handle]:
+    """The module whose text is in the bulk file, and its context."""
+    library = _library()
+    message = ctypes.c_char_p()
+    context = _Handle(library.LLVMPY_ContextCreate(), library.LLVMPY_ContextDispose)
+    _kept.append(context)
+    with _mapped(bulk, size) as address:
+        parsed = library.LLVMPY_ParseAssembly(context.pointer, address, ctypes.byref(message))
+    if rejected := _said(message):
         raise RejectedError("parse", rejected)
-    _kept.append(found)
-    return found
+    module = _Handle(parsed, library.LLVMPY_DisposeModule)
+    _kept.append(module)
+    return module, context
 
 
-def _verify(module: Any) -> None:
+def _verify(module: _Handle) -> None:
+    message = ctypes.c_char_p()
+    broken = _library().LLVMPY_VerifyModule(module.pointer, ctypes.byref(message))
+    said = _said(message)
+    if broken:
+        raise RejectedError("verify", said)
+
+
+def _bound(module: _Handle, context: _Handle) -> Any:
+    """A module as `llvmlite.binding` has them, which frees it and its context."""
     ffi = _llvmlite("ffi")
-
-    with ffi.OutputString() as message:
-        if ffi.lib.LLVMPY_VerifyModule(module, message):
-            raise RejectedError("verify", _text(message))
-
-
-def _text(message: Any) -> str:
-    return message.bytes.decode(errors="replace")
+    owner = _llvmlite("context").ContextRef(ctypes.cast(context.take(), ffi.LLVMContextRef))
+    found = _llvmlite("module").ModuleRef(ctypes.cast(module.take(), ffi.LLVMModuleRef), owner)
+    _kept[:] = [found]
+    return found
 
 
 def _check(bulk: int, request: dict[str, Any]) -> bytes:
     """Parse and verify a text."""
-    _verify(_parse(bulk, request["size"]))
+    module, _ = _parse(bulk, request["size"])
+    _verify(module)
     return b""
 
 
@@ -125,8 +178,9 @@ def _disassemble(bulk: int, request: dict[str, Any]) -> bytes:
 
 def _emit(bulk: int, request: dict[str, Any]) -> bytes:
     """Optimise a module and turn it into `kind`: ll, bc, asm or obj."""
-    module = _parse(bulk, request["size"])
-    _verify(module)
+    parsed, context = _parse(bulk, request["size"])
+    _verify(parsed)
+    module = _bound(parsed, context)
     machine = _machine(module, request)
     if request["level"] is not None:
         _optimise(module, machine, request["level"])
@@ -199,7 +253,8 @@ def _write(bulk: int, data: bytes) -> None:
 
 def _forget() -> None:
     """Free the last module; glibc gives the memory back only when told to."""
-    _kept.clear()
+    while _kept:
+        _kept.pop().close()
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -19,9 +19,6 @@ from tlx.ir.tensor_calls import is_tensor_call
 from tlx.ir.tensors import FunctionTensors, analyse
 from tlx.ir.types import I32, VectorType
 from tlx.ir.values import Local
-from tlx.lower.dynamic.helpers import Helpers
-from tlx.lower.dynamic.rewrite import Expansion
-from tlx.lower.dynamic.rules import RULES
 from tlx.lower.stage import Context
 
 
@@ -34,13 +31,20 @@ def expand(module: Module, context: Context) -> None:
     """
     found = [(f, analyse(module, f)) for f in module.functions if _may_be_dynamic(f)]
     found = [(function, tensors) for function, tensors in found if tensors.dynamic]
+    if found:
+        _expand(module, context, found)
+
+
+def _expand(module: Module, context: Context, found: list[tuple[Function, FunctionTensors]]) -> None:
+    from tlx.lower.dynamic.helpers import Helpers
+    from tlx.lower.dynamic.rewrite import Expansion
+
     for _, tensors in found:
         _check(tensors)
     helpers = Helpers(module, context)
     for function, tensors in found:
         Expansion(module, function, tensors, helpers).run()
-    if found:
-        _remove_declarations(module)
+    _remove_declarations(module)
 
 
 def _remove_declarations(module: Module) -> None:
@@ -69,6 +73,8 @@ def _is_vector(value: Local) -> bool:
 
 
 def _check(tensors: FunctionTensors) -> None:
+    from tlx.lower.dynamic.rules import RULES
+
     for op in tensors.dynamic.ops:
         if op.pointer is None and op.intrinsic.name not in RULES:
             message = f"{op.intrinsic.full_name} of extents known only at run time is not lowered yet"
