@@ -61,7 +61,7 @@ def read_ir(path: str) -> str:
     """
     data = read_bytes(path)
     if (translate := _translator(path)) is not None:
-        return str(translate(decode(data, display_name(path)), display_name(path)))
+        return str(translate(decode(data, display_name(path), hint=""), display_name(path)))
     if data.startswith(_BITCODE):
         from tlx.judge import disassemble
 
@@ -84,8 +84,13 @@ def _translator(path: str) -> Callable[[str, str], object] | None:
     return next((f.TRANSLATE for f in front_ends() if suffix in getattr(f, "SUFFIXES", ())), None)
 
 
-def decode(data: bytes, name: str) -> str:
+def decode(data: bytes, name: str, *, hint: str = " (nor is the file bitcode)") -> str:
     """Bytes as UTF-8 text.
+
+    Args:
+        data: The bytes.
+        name: What diagnostics call them.
+        hint: What is said behind the message.
 
     Raises:
         UsageError: They are not UTF-8; the message says where.
@@ -95,7 +100,7 @@ def decode(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - data.rfind(b"\n", 0, error.start)
-        message = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8 text (nor is the file bitcode)"
+        message = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8 text{hint}"
         raise UsageError(message, name=f"{name}:{line}:{column}") from None
 
 

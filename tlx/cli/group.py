@@ -18,6 +18,7 @@ _COMMANDS: Final = {
     "raise": ("turn what the C front end wrote into tensor operations", "tlx.cli.raising:raise_"),
     "run": ("call a function on numpy arrays", "tlx.cli.running:run"),
     "targets": ("list the targets", "tlx.cli.targets:targets"),
+    "translate": ("turn kernels in the tensor language into TLX IR", "tlx.cli.translate:translate"),
     "verify": ("check files, and say nothing where they are right", "tlx.cli.verify:verify"),
 }
 
