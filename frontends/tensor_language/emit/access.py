@@ -1,0 +1,194 @@
+"""Loads and stores of elements, and members of groups.
+
+Memory is accessed in the cheapest way that the addresses allow:
+
+    all uniform                      one scalar load; a store under a mask where a work-item is active
+    lane i at base + i elements      one vector load or store, masked where not every work-item is active
+    anything else                    gather and scatter
+
+Complex elements are two adjacent parts: uniform ones two loads, varying ones two gathers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.frontends.tensor_language.ast.base import Name
+from tlx.frontends.tensor_language.ast.mixed import Load, Store
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.numbers import active, splat, to_memory, vary, widened
+from tlx.frontends.tensor_language.emit.values import Group, Linear, Memref, Number, memory_type
+from tlx.frontends.tensor_language.emit.views import moved, offset_pointer, plus, times
+from tlx.frontends.tensor_language.types import ScalarType
+from tlx.ir.types import I32, I64, VOID, Type, VectorType
+from tlx.ir.values import ConstInt, Keyword, Value, const_int, const_vector
+
+
+def load(e: Emitter, i: Load) -> None:
+    """`%r = load %memref_or_group[%i,...] : type`."""
+    if isinstance(e.scope[i.source.text], Group):
+        e.bind(i.result, member(e, e.group(i.source), e.number(i.indices[0])))
+        return
+    e.bind(i.result, load_element(e, e.memref(i.source), i.indices))
+
+
+def store(e: Emitter, i: Store) -> None:
+    """`store %value, %memref[%i,...]`."""
+    store_element(e, e.number(i.value), e.memref(i.target), i.indices)
+
+
+def member(e: Emitter, group: Group, position: Number) -> Memref:
+    """The memref at a position of a group: `pointers[i] + offset`, with the extents of that member."""
+    type_ = group.type.memref
+    pointee = e.b.pointer(memory_type(type_.element))
+    pointer = _entry(e, group.pointer, position.value, pointee)
+    shape = [_member_extent(e, s, position, k) for s, k in zip(group.shapes, type_.shape, strict=True)]
+    stride = [_member_extent(e, s, position, k) for s, k in zip(group.strides, type_.stride, strict=True)]
+    plain = Memref(type_, pointer, tuple(shape), tuple(stride), group.alignment)
+    is_still = isinstance(group.offset, ConstInt) and group.offset.value == 0
+    alignment = group.alignment if is_still else type_.element.part.size
+    return Memref(type_, moved(e, plain, group.offset), plain.shape, plain.stride, alignment)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where elements are, for all work-items.
+
+    Attributes:
+        address: One address, or one each lane; where `step` is set that of lane 0.
+        step: Distance in elements from lane to lane; 0 where all lanes see one element, None where it is not even.
+    """
+
+    address: Value
+    step: int | None
+
+
+def place(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Place:
+    """Where the element at an index list is."""
+    offset: Value = const_int(I64, 0)
+    step: int | None = 0
+    numbers = e.numbers(indices)
+    if not memref.is_varying and all(not n.is_varying or n.linear is not None for n in numbers):
+        for number, stride in zip(numbers, memref.stride, strict=True):
+            linear = number.linear or Linear(number.value, 0)
+            offset = plus(e, offset, times(e, linear.base, stride))
+            step = _added(step, linear.step, stride)
+    if step is None or memref.is_varying or any(n.is_varying and n.linear is None for n in numbers):
+        return Place(moved(e, memref, _lane_offset(e, memref, numbers)), None)
+    return Place(moved(e, memref, offset), step)
+
+
+def element_address(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Value:
+    """Address of an element: one, or one each lane."""
+    return moved(e, memref, _lane_offset(e, memref, e.numbers(indices)))
+
+
+def load_element(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Number:
+    """The element at an index list."""
+    type_ = memref.type.element
+    where = place(e, memref, indices)
+    if type_.kind == "complex" and where.step:
+        where = Place(element_address(e, memref, indices), None)
+    parts = (_load(e, Place(part, where.step), type_) for part in _parts(e, where.address, type_))
+    return Number(type_, tuple(widened(e, part, type_) for part in parts))
+
+
+def store_element(e: Emitter, number: Number, memref: Memref, indices: tuple[Name, ...]) -> None:
+    """Write an element; of several work-items that write one element, the last one's value stays."""
+    type_ = memref.type.element
+    where = place(e, memref, indices)
+    shared = where.step == 0 and number.is_varying
+    if shared or (type_.kind == "complex" and where.step):
+        where = Place(splat(e, element_address(e, memref, indices)), None)
+    if where.step != 0 or isinstance(where.address.type, VectorType):
+        number = vary(e, number)
+    for value, part in zip(number.parts, _parts(e, where.address, type_), strict=True):
+        _store(e, to_memory(e, value, type_), Place(part, where.step), type_)
+
+
+def gather(e: Emitter, type_: Type, addresses: Value, align: int) -> Value:
+    """What lies at an address each lane; zero in the lanes that are not active."""
+    vector = VectorType(e.lanes, type_)
+    args = [addresses, const_int(I32, align), active(e, e.mask), Keyword(vector, "zeroinitializer")]
+    return e.b.call_intrinsic("llvm.masked.gather", [vector, addresses.type], vector, args)
+
+
+def scatter(e: Emitter, value: Value, addresses: Value, align: int) -> None:
+    """Write a value each active lane, lowest lane first."""
+    args = [value, addresses, const_int(I32, align), active(e, e.mask)]
+    e.b.call_intrinsic("llvm.masked.scatter", [value.type, addresses.type], VOID, args)
+
+
+def _lane_offset(e: Emitter, memref: Memref, numbers: tuple[Number, ...]) -> Value:
+    """`i1*S1 + i2*S2 + ...` in elements, a lane each item where anything varies."""
+    offset: Value = const_int(I64, 0)
+    for number, stride in zip(numbers, memref.stride, strict=True):
+        offset = plus(e, offset, times(e, number.value, stride))
+    return offset
+
+
+def _added(step: int | None, lane: int, stride: Value) -> int | None:
+    """The step with `lane * stride` added to it."""
+    if step is None or lane == 0:
+        return step
+    return step + lane * stride.value if isinstance(stride, ConstInt) else None
+
+
+def _parts(e: Emitter, address: Value, type_: ScalarType) -> tuple[Value, ...]:
+    """Addresses of the parts of an element."""
+    if type_.kind != "complex":
+        return (address,)
+    if isinstance(address.type, VectorType):
+        return address, offset_pointer(e, address, const_int(I64, 1), memory_type(type_))
+    return address, e.b.gep(memory_type(type_), address, 1)
+
+
+def _load(e: Emitter, where: Place, type_: ScalarType) -> Value:
+    memory, align = memory_type(type_), type_.part.size
+    if isinstance(where.address.type, VectorType):
+        return gather(e, memory, where.address, align)
+    if where.step == 0:
+        return e.b.load(memory, where.address, align)
+    vector = VectorType(e.lanes, memory)
+    if where.step != 1:
+        return gather(e, memory, _stepped(e, where, memory), align)
+    if e.mask is None:
+        return e.b.load(vector, where.address, align)
+    return e.b.masked_load(vector, where.address, align, e.mask)
+
+
+def _store(e: Emitter, value: Value, where: Place, type_: ScalarType) -> None:
+    align = type_.part.size
+    if isinstance(where.address.type, VectorType):
+        scatter(e, value, where.address, align)
+    elif where.step == 0 or (where.step == 1 and e.mask is None):
+        e.b.store(value, where.address, align)
+    elif where.step == 1:
+        e.b.masked_store(value, where.address, align, active(e, e.mask))
+    else:
+        scatter(e, value, _stepped(e, where, memory_type(type_)), align)
+
+
+def _stepped(e: Emitter, where: Place, element: Type) -> Value:
+    """The address of each lane."""
+    assert where.step is not None
+    offsets = const_vector([const_int(I64, lane * where.step) for lane in range(e.lanes)])
+    return offset_pointer(e, where.address, offsets, element)
+
+
+def _member_extent(e: Emitter, array: Value | None, position: Number, known: int | None) -> Value:
+    if known is not None:
+        return const_int(I64, known)
+    assert array is not None
+    return _entry(e, array, position.value, I64)
+
+
+def _entry(e: Emitter, array: Value, position: Value, type_: Type) -> Value:
+    """An entry of an array of pointers or of i64."""
+    if isinstance(position.type, VectorType) or isinstance(array.type, VectorType):
+        return gather(e, type_, offset_pointer(e, array, position, type_), 8)
+    return e.b.load(type_, e.b.gep(type_, array, position), 8)
+
+
+RULES: Final = {Load: load, Store: store}

@@ -1,0 +1,70 @@
+"""A kernel as LLVM functions: one that runs a work-group, one that runs all of them.
+
+    func @name(%A: memref<f32x8x8>)   ->  define void @name.group(ptr %A, i64 %group_id_x, ..., i64 %num_groups_z)
+                                          define void @name(ptr %A, i64 %num_groups_x, ..., i64 %num_groups_z)
+
+Both carry the attribute `"tlx-features"="target"`: the lowering gives them the features of the machine it aims at.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import Final
+
+from tlx.frontends.tensor_language.ast.base import Function, Instruction
+from tlx.frontends.tensor_language.emit.divergence import varying_names
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Launch, Rule
+from tlx.frontends.tensor_language.emit.launch import ATTRIBUTES, emit_launch
+from tlx.frontends.tensor_language.emit.parameters import bind_parameters, llvm_parameters
+from tlx.frontends.tensor_language.signature import GROUP_SUFFIX
+from tlx.ir.builder import new_function
+from tlx.ir.module import Module
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.values import Value
+
+DEFAULT_SUBGROUP_SIZE: Final = 16
+_PACKAGE: Final = "tlx.frontends.tensor_language.emit"
+
+
+def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
+    """Add a kernel's functions to a module."""
+    parameters = llvm_parameters(module, kernel, one_group=True)
+    function = new_function(module, kernel.name.text + GROUP_SUFFIX, parameters, ATTRIBUTES, linkage="dso_local")
+    b = TensorBuilder(module, function)
+    values: list[Value] = [a.value for a in function.arguments]
+    size, shape = work_group(kernel)
+    launch = Launch(tuple(values[-6:-3]), tuple(values[-3:]), size, shape)
+    e = Emitter(b, kernel, launch, varying_names(kernel), rules())
+    bind_parameters(e, kernel, values)
+    e.run(kernel.body)
+    b.span = None
+    b.ret()
+    emit_launch(module, kernel, threads=threads)
+
+
+def work_group(kernel: Function) -> tuple[int, tuple[int, int]]:
+    """Subgroup size and work-group size of a kernel: by default one subgroup of 16."""
+    shape = kernel.attributes.get("work_group_size")
+    size = kernel.attributes.get("subgroup_size")
+    lanes = size.value if size is not None and isinstance(size.value, int) else None
+    if shape is None or not isinstance(shape.value, tuple):
+        lanes = lanes or DEFAULT_SUBGROUP_SIZE
+        return lanes, (lanes, 1)
+    rows, columns = (entry.value for entry in shape.value)
+    assert isinstance(rows, int)
+    assert isinstance(columns, int)
+    if lanes is None:
+        lanes = DEFAULT_SUBGROUP_SIZE if rows % DEFAULT_SUBGROUP_SIZE == 0 else rows
+    return lanes, (rows, columns)
+
+
+@cache
+def rules() -> Mapping[type[Instruction], Rule]:
+    """The rule of each class of instruction: the `RULES` of the modules of this package."""
+    found: dict[type[Instruction], Rule] = {}
+    for info in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
+        found.update(getattr(import_module(f"{_PACKAGE}.{info.name}"), "RULES", {}))
+    return found

@@ -1,0 +1,73 @@
+"""Local memory: what `alloca` gives lies on the stack, and on the heap where it is large.
+
+A work-group is run by one thread, so its local memory is the thread's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tlx.frontends.tensor_language.ast.collective import Alloca, LifetimeStop
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.values import DEFAULT_ALIGNMENT, Memory, Memref, memory_type
+from tlx.frontends.tensor_language.types import MemrefType
+from tlx.ir.types import I8, I64, VOID, ArrayType
+from tlx.ir.values import Keyword, Value, const_int
+
+STACK_LIMIT: Final = 64 << 10  # bytes of one alloca; threads other than the first may have small stacks
+
+
+def alloca(e: Emitter, i: Alloca) -> None:
+    """`%r = alloca : memref-type`."""
+    type_ = i.type
+    assert isinstance(type_, MemrefType)
+    assert type_.is_static
+    elements = extent_of(type_)
+    size = elements * type_.element.size
+    pointer = _on_heap(e, type_, size) if size > STACK_LIMIT else _on_stack(e, type_, elements)
+    shape = tuple(const_int(I64, s) for s in type_.shape if s is not None)
+    stride = tuple(const_int(I64, s) for s in type_.stride if s is not None)
+    e.bind(i.result, Memref(type_, pointer, shape, stride, DEFAULT_ALIGNMENT, Memory(str(i.result), local=True)))
+
+
+def lifetime_stop(_e: Emitter, _i: LifetimeStop) -> None:
+    """`lifetime_stop %memref`: stack memory goes with the function, heap memory with the region."""
+
+
+def extent_of(type_: MemrefType) -> int:
+    """Elements from the first to the last one of a static memref, both included."""
+    pairs = zip(type_.shape, type_.stride, strict=True)
+    return 1 + sum((shape - 1) * stride for shape, stride in pairs if shape is not None and stride is not None)
+
+
+def _on_stack(e: Emitter, type_: MemrefType, elements: int) -> Value:
+    element = memory_type(type_.element)
+    parts = elements * (2 if type_.element.kind == "complex" else 1)
+    pointer = e.b.alloca(ArrayType(parts, element), "local", DEFAULT_ALIGNMENT)
+    return e.b.retype(pointer, element)
+
+
+def _on_heap(e: Emitter, type_: MemrefType, size: int) -> Value:
+    """`aligned_alloc`, which wants a multiple of the alignment; a trap where memory is short; freed with the region."""
+    rounded = -(-size // DEFAULT_ALIGNMENT) * DEFAULT_ALIGNMENT
+    bytes_pointer = e.b.pointer(I8)
+    args = [const_int(I64, DEFAULT_ALIGNMENT), const_int(I64, rounded)]
+    pointer = e.b.call_named("aligned_alloc", bytes_pointer, args, "local").value
+    before = e.b.block
+    short = e.b.new_block("no.memory")
+    rest = e.b.new_block("allocated", short)
+    e.b.at_end(before)
+    e.b.branch_if(e.b.icmp("eq", pointer, Keyword(pointer.type, "null")), short, rest)
+    e.b.at_end(short)
+    e.b.call_named("llvm.trap", VOID, [])
+    e.b.emit("unreachable", VOID, [], "unreachable")
+    e.b.at_end(rest)
+    e.at_region_end.append(lambda: _free(e, pointer))
+    return e.b.retype(pointer, memory_type(type_.element))
+
+
+def _free(e: Emitter, pointer: Value) -> None:
+    e.b.call_named("free", VOID, [pointer])
+
+
+RULES: Final = {Alloca: alloca, LifetimeStop: lifetime_stop}

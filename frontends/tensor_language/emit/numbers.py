@@ -1,0 +1,192 @@
+"""Scalars, uniform or varying, as LLVM values: constants, broadcasts, selection, rounding to narrow types."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.values import Linear, Number, register_type
+from tlx.frontends.tensor_language.types import BF16, INDEX, ScalarType
+from tlx.ir.types import FLOAT, HALF, I16, I32, I64, FloatType, IntType, VectorType
+from tlx.ir.types import Type as LLVMType
+from tlx.ir.values import Constant, Keyword, Value, const_float, const_int, const_vector
+
+
+def constant(type_: ScalarType, value: complex) -> Number:
+    """A uniform constant, rounded to its type."""
+    register = register_type(type_)
+    if isinstance(register, IntType):
+        return Number(type_, (const_int(register, int(value.real)),))
+    parts = (value.real, value.imag) if type_.kind == "complex" else (value.real,)
+    return Number(type_, tuple(const_float(register, _rounded(type_, part)) for part in parts))
+
+
+def index(value: Value) -> Number:
+    """An i64 as an `index`."""
+    return Number(INDEX, (value,))
+
+
+def splat(e: Emitter, value: Value) -> Value:
+    """A scalar in every lane; a vector stays."""
+    if isinstance(value.type, VectorType):
+        return value
+    if isinstance(value, Constant):
+        return const_vector([value] * e.lanes)
+    return e.b.splat(value, e.lanes)
+
+
+def vary(e: Emitter, number: Number) -> Number:
+    """A number as one lane each work-item."""
+    if number.is_varying:
+        return number
+    linear = Linear(number.value, 0) if number.type.kind == "int" else None
+    return Number(number.type, tuple(splat(e, part) for part in number.parts), linear)
+
+
+def together(e: Emitter, *numbers: Number) -> tuple[Number, ...]:
+    """Numbers made all uniform or all varying: an operation works on one kind only."""
+    if not any(number.is_varying for number in numbers):
+        return numbers
+    return tuple(vary(e, number) for number in numbers)
+
+
+def values_together(e: Emitter, *values: Value) -> tuple[Value, ...]:
+    """LLVM values made all scalars or all vectors."""
+    if not any(isinstance(value.type, VectorType) for value in values):
+        return values
+    return tuple(splat(e, value) for value in values)
+
+
+def typed_like(like: Value, type_: LLVMType) -> LLVMType:
+    """A scalar type, or as long a vector of it as `like` is."""
+    return VectorType(like.type.count, type_) if isinstance(like.type, VectorType) else type_
+
+
+def mapped(number: Number, function: Callable[[Value], Value], type_: ScalarType | None = None) -> Number:
+    """A number with a function applied to each part."""
+    return Number(type_ or number.type, tuple(function(part) for part in number.parts))
+
+
+def select(e: Emitter, condition: Value, then: Number, otherwise: Number) -> Number:
+    """`condition ? then : otherwise`, of an i1 or of an i1 each lane."""
+    if isinstance(condition.type, VectorType):
+        then, otherwise = vary(e, then), vary(e, otherwise)
+    else:
+        then, otherwise = together(e, then, otherwise)
+    pairs = zip(then.parts, otherwise.parts, strict=True)
+    return Number(then.type, tuple(e.b.select(condition, a, b) for a, b in pairs))
+
+
+def lane_ids(e: Emitter, type_: IntType = I32) -> Value:
+    """`<0, 1, ..., S-1>`."""
+    return const_vector([const_int(type_, lane) for lane in range(e.lanes)])
+
+
+def active(e: Emitter, mask: Value | None) -> Value:
+    """A mask as a vector: all ones where there is none."""
+    return mask if mask is not None else const_vector([const_int(IntType(1), 1)] * e.lanes)
+
+
+def narrowed(e: Emitter, value: Value, type_: ScalarType) -> Value:
+    """A register value rounded to what its type can hold (to nearest, ties to even)."""
+    if not type_.is_narrow_float:
+        return value
+    return widened(e, to_memory(e, value, type_), type_)
+
+
+def to_memory(e: Emitter, value: Value, type_: ScalarType) -> Value:
+    """A part in its memory type; `bf16` is rounded with integer arithmetic, which every LLVM compiles.
+
+    bits + 0x7fff + (bit 16), shifted right by 16; a NaN keeps its upper bits and is made quiet.
+    """
+    if not type_.is_narrow_float:
+        return value
+    if type_ != BF16:
+        return e.b.cast("fptrunc", value, typed_like(value, HALF))
+    bits_type = typed_like(value, I32)
+    bits = e.b.cast("bitcast", value, bits_type)
+    lowest = e.b.binary("and", _shifted(e, bits, 16), _filled(bits_type, 1))
+    rounded = e.b.binary("add", e.b.binary("add", bits, _filled(bits_type, 0x7FFF)), lowest)
+    is_nan = _fcmp(e, "uno", value, value)
+    quiet = e.b.binary("or", bits, _filled(bits_type, 0x400000))
+    chosen = e.b.select(is_nan, quiet, rounded)
+    return e.b.cast("trunc", _shifted(e, chosen, 16), typed_like(value, I16))
+
+
+def widened(e: Emitter, value: Value, type_: ScalarType) -> Value:
+    """A part from its memory type in its register type."""
+    if not type_.is_narrow_float:
+        return value
+    if type_ != BF16:
+        return e.b.cast("fpext", value, typed_like(value, FLOAT))
+    bits_type = typed_like(value, I32)
+    bits = e.b.cast("zext", value, bits_type)
+    return e.b.cast("bitcast", e.b.binary("shl", bits, _filled(bits_type, 16)), typed_like(value, FLOAT))
+
+
+def compare(e: Emitter, opcode: str, predicate: str, lhs: Value, rhs: Value) -> Value:
+    """`icmp` or `fcmp` of two values of one type."""
+    if opcode == "icmp":
+        return e.b.icmp(predicate, lhs, rhs)
+    return _fcmp(e, predicate, lhs, rhs)
+
+
+def call(e: Emitter, name: str, args: Sequence[Value], *more: Value) -> Value:
+    """A call of an LLVM intrinsic that is overloaded on the type of its first argument, which it returns."""
+    type_ = args[0].type
+    return e.b.call_intrinsic(name, [type_], type_, [*args, *more])
+
+
+def undefined(type_: LLVMType) -> Value:
+    """Any value of a type."""
+    return Keyword(type_, "undef")
+
+
+def filled(like: Value, number: float) -> Value:
+    """A constant of the type of `like`, in every lane where that is a vector."""
+    return _filled(like.type, number)
+
+
+def to_i64(e: Emitter, number: Number) -> Value:
+    """An integer as i64 (sign-extended)."""
+    return e.b.cast("sext", number.value, typed_like(number.value, I64))
+
+
+def _filled(type_: LLVMType, number: float) -> Value:
+    scalar = type_.element if isinstance(type_, VectorType) else type_
+    value = const_float(scalar, number) if isinstance(scalar, FloatType) else const_int(scalar, int(number))
+    return const_vector([value] * type_.count) if isinstance(type_, VectorType) else value
+
+
+def _shifted(e: Emitter, bits: Value, distance: int) -> Value:
+    return e.b.binary("lshr", bits, _filled(bits.type, distance))
+
+
+def _fcmp(e: Emitter, predicate: str, lhs: Value, rhs: Value) -> Value:
+    type_ = typed_like(lhs, IntType(1))
+    instruction = e.b.emit("fcmp", type_, [lhs, rhs], f"fcmp {predicate} {lhs.typed}, {rhs}")
+    instruction.predicate = predicate
+    return instruction.value
+
+
+def _rounded(type_: ScalarType, number: float) -> float:
+    """A Python number as the type holds it, to nearest, ties to even; too large numbers are infinite."""
+    if type_.part.bits == 64:
+        return number
+    if type_.is_narrow_float and type_ != BF16:
+        return _packed("<e", number)
+    single = _packed("<f", number)
+    if type_ != BF16 or not math.isfinite(single):
+        return single
+    bits = struct.unpack("<I", struct.pack("<f", single))[0]
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    return struct.unpack("<f", struct.pack("<I", bits))[0]
+
+
+def _packed(form: str, number: float) -> float:
+    try:
+        return struct.unpack(form, struct.pack(form, number))[0]
+    except OverflowError:
+        return math.copysign(math.inf, number)

@@ -1,0 +1,177 @@
+"""What a name of the tensor language is while LLVM IR is written: a number, a memref, a group or a matrix.
+
+A number is *uniform* (one LLVM scalar) or *varying* (one lane each work-item of a subgroup, an LLVM vector). In
+registers, `bf16` and `f16` are floats that hold a value of the narrow type: nothing is computed in them. A complex
+number is two such values, its parts.
+
+    register             memory                 tensor element
+    bool   i1            -                      i1
+    i8...i64, index      the same               the same
+    bf16   float         i16 (the upper half)   bfloat
+    f16    float         half                   half
+    f32    float         float                  float
+    f64    double        double                 double
+    c32    2 x float     2 x float, adjacent    -
+    c64    2 x double    2 x double, adjacent   -
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.frontends.tensor_language.types import BF16, CoopMatrixType, GroupType, MemrefType, ScalarType
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, FloatType, IntType, VectorType
+from tlx.ir.types import Type as LLVMType
+from tlx.ir.values import Value
+
+DEFAULT_ALIGNMENT: Final = 64  # of what `alloca` gives: a cache line, and the widest vector
+
+
+def register_type(type_: ScalarType) -> IntType | FloatType:
+    """LLVM type in which one part of a scalar is held and computed with."""
+    if type_.kind in ("bool", "int"):
+        return IntType(type_.bits)
+    return DOUBLE if type_.part.bits == 64 else FLOAT
+
+
+def memory_type(type_: ScalarType) -> IntType | FloatType:
+    """LLVM type with which one part of a scalar is loaded and stored."""
+    if type_.is_narrow_float:
+        return I16 if type_ == BF16 else HALF
+    return register_type(type_)
+
+
+def tensor_element(type_: ScalarType) -> IntType | FloatType:
+    """Element type of tensors of a scalar type; of its parts where it is complex."""
+    if type_.is_narrow_float:
+        return BFLOAT if type_ == BF16 else HALF
+    return register_type(type_)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Lane `i` holds `base + i * step`.
+
+    Attributes:
+        base: A uniform integer.
+        step: Known distance from lane to lane.
+    """
+
+    base: Value
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A scalar.
+
+    Attributes:
+        type: Its type.
+        parts: One LLVM value; the real and the imaginary one of a complex number.
+        linear: Set for varying integers that grow evenly from lane to lane.
+    """
+
+    type: ScalarType
+    parts: tuple[Value, ...]
+    linear: Linear | None = None
+
+    @property
+    def value(self) -> Value:
+        """The only part."""
+        (value,) = self.parts
+        return value
+
+    @property
+    def is_varying(self) -> bool:
+        """Whether it is one value each lane."""
+        return isinstance(self.parts[0].type, VectorType)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """An object that memrefs point into.
+
+    Attributes:
+        name: What it is called in remarks.
+        local: Whether an `alloca` of the kernel made it.
+    """
+
+    name: str
+    local: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Memref:
+    """A memref. Where a part of it varies (a view at a varying offset), that part is a vector with a lane each item.
+
+    Attributes:
+        type: Its type; a static extent is also the constant in `shape` or `stride`.
+        pointer: Address of its first element: `ptr`, or a vector of `ptr`.
+        shape: Extent of each mode, i64.
+        stride: Stride of each mode in elements, i64.
+        alignment: Known alignment of the pointer in bytes, at least that of an element.
+        memory: What it points into, None where that is not known (loaded from a group).
+    """
+
+    type: MemrefType
+    pointer: Value
+    shape: tuple[Value, ...]
+    stride: tuple[Value, ...]
+    alignment: int
+    memory: Memory | None = None
+
+    @property
+    def is_varying(self) -> bool:
+        """Whether work-items see different memrefs."""
+        return any(isinstance(v.type, VectorType) for v in (self.pointer, *self.shape, *self.stride))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of memrefs.
+
+    Attributes:
+        type: Its type.
+        pointer: Address of the first member's pointer.
+        shapes: For each mode, the address of the members' extents (i64), None where the extent is static.
+        strides: The same for the strides.
+        size: Number of members, i64; None in the first version of the language, which does not tell it.
+        offset: Elements added to each pointer, i64.
+        alignment: Known alignment of the members' pointers in bytes.
+    """
+
+    type: GroupType
+    pointer: Value
+    shapes: tuple[Value | None, ...]
+    strides: tuple[Value | None, ...]
+    size: Value | None
+    offset: Value
+    alignment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A cooperative matrix, uniform: all of it, column by column, in a flattened vector a part.
+
+    Attributes:
+        type: Its type.
+        parts: `<rows * columns x T>` of the tensor element type; two of them for complex components.
+    """
+
+    type: CoopMatrixType
+    parts: tuple[Value, ...]
+
+    @property
+    def value(self) -> Value:
+        """The only part."""
+        (value,) = self.parts
+        return value
+
+
+Emitted = Number | Memref | Group | Matrix
+
+
+def vector_of(type_: LLVMType, lanes: int) -> VectorType:
+    """A vector type with a lane each work-item."""
+    return VectorType(lanes, type_)
