@@ -9,6 +9,9 @@ group is a pointer to pointers, then for each `?` of shape and stride a pointer 
 then its size and its offset where they are `?`. Behind the kernel's own parameters come the numbers of groups; the
 function that runs one group takes its id before them.
 
+A function with the attribute `"groups_without_size" = true` gets no sizes of groups: programs converted from version 1
+of the language have it, whose groups have none.
+
 How a scalar is passed, and what a pointer to it is:
 
     type         LLVM parameter   LLVM element   C parameter   C element   aligned to, in memory
@@ -38,6 +41,7 @@ Role = Literal["scalar", "pointer", "pointers", "shape", "stride", "shapes", "st
 _IDS: Final = ("group_id_x", "group_id_y", "group_id_z")
 _COUNTS: Final = ("num_groups_x", "num_groups_y", "num_groups_z")
 GROUP_SUFFIX: Final = ".group"
+GROUPS_WITHOUT_SIZE: Final = "groups_without_size"  # a quoted attribute of functions
 
 # What nothing may be called in C or C++: keywords, types that the header uses, macros that are always there.
 _RESERVED: Final = frozenset(
@@ -85,6 +89,7 @@ def c_parameters(function: Function, *, one_group: bool) -> list[CParameter]:
         c
         for i, (p, name) in enumerate(zip(function.parameters, names, strict=True))
         for c in _flattened(name, i, p.type.type)
+        if c.role != "size" or not groups_without_size(function)
     ]
     launch = (*_IDS, *_COUNTS) if one_group else _COUNTS
     found += [CParameter(name, "launch", I64, -1, i % 3) for i, name in enumerate(launch)]
@@ -120,6 +125,12 @@ def _made_unique(parameters: list[CParameter], taken: set[str]) -> list[CParamet
     """`%A_shape1` keeps its name, and the entry of the dope vector of `%A` gets another."""
     own = ("scalar", "pointer", "pointers")
     return [c if c.role in own else replace(c, name=_free(c.name, taken)) for c in parameters]
+
+
+def groups_without_size(function: Function) -> bool:
+    """Whether nobody passes the sizes of the function's groups; it cannot ask for them then."""
+    attribute = function.attributes.get(GROUPS_WITHOUT_SIZE)
+    return attribute is not None and attribute.value is True
 
 
 def _flattened(name: str, position: int, type_: Type) -> list[CParameter]:
