@@ -1,0 +1,180 @@
+"""A place in the tokens of a text, and the steps every production takes from it.
+
+The productions of both versions are functions from a cursor to a node; they raise `ParseError` where the text does not
+fit, and the region around them goes on at the next instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from tlx.diagnostics import Note, ParseError, Source, Span, TlxError
+from tlx.frontends.tensor_language.ast.base import Instruction, Name
+from tlx.frontends.tensor_language.errors import Reports
+from tlx.frontends.tensor_language.lexer import tokenize
+
+MAX_NESTING: Final = 64  # regions, or attributes, inside each other
+_MAX_INTEGER: Final = 2**63 - 1
+_SHOWN: Final = 40  # characters of a token in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an instruction is read.
+
+    Attributes:
+        production: Reads what stands behind its name.
+        results: How many values it gives: `many` is as many as the types behind the arrow.
+    """
+
+    production: Callable[[Cursor], Instruction]
+    results: Literal["none", "one", "many"]
+
+
+class Cursor:
+    """Where a parser stands.
+
+    Attributes:
+        source: The text.
+        reports: Where errors go.
+        forms: The instructions of the language, by name.
+        kinds: Kind of each token.
+        texts: Text of each token.
+        starts: Offset of each token.
+        at: Index of the next token.
+        keyword: Name of the instruction that is read, for messages.
+        depth: Regions open around the next token.
+        head_end: Offset behind the instruction's text before its first region, None as long as there was none.
+        region_end: Index of the token behind the last region that was closed.
+    """
+
+    def __init__(self, source: Source, reports: Reports, forms: Mapping[str, Form]) -> None:
+        tokens = tokenize(source)
+        self.source = source
+        self.reports = reports
+        self.forms = forms
+        self.kinds = tokens.kinds
+        self.texts = tokens.texts
+        self.starts = tokens.starts
+        self.at = 0
+        self.keyword = ""
+        self.depth = 0
+        self.head_end: int | None = None
+        self.region_end = 0
+        self._bad = tokens.bad
+        for offset, why in tokens.bad.items():
+            reports.add(why, source.span(offset))
+
+    @property
+    def kind(self) -> str:
+        """Kind of the next token."""
+        return self.kinds[self.at]
+
+    @property
+    def text(self) -> str:
+        """Text of the next token."""
+        return self.texts[self.at]
+
+    @property
+    def previous_end(self) -> int:
+        """Offset behind the token before the next one."""
+        return self.starts[self.at - 1] + len(self.texts[self.at - 1]) if self.at else 0
+
+    def span(self, first: int, last: int | None = None) -> Span:
+        """The span from one token to another, both included."""
+        last = first if last is None else last
+        return Span(self.source, self.starts[first], self.starts[last] + max(1, len(self.texts[last])))
+
+    def span_from(self, first: int) -> Span:
+        """The span from a token to the one before the next."""
+        return Span(self.source, self.starts[first], self.previous_end)
+
+    def shown(self, at: int | None = None) -> str:
+        """A token as messages name it."""
+        at = self.at if at is None else at
+        if self.kinds[at] == "end":
+            return "the end of the text"
+        text = self.texts[at]
+        return f"'{text}'" if len(text) <= _SHOWN else f"'{text[:_SHOWN]}...'"
+
+    def error(self, message: str, *notes: Note, at: int | None = None) -> ParseError:
+        """An error at a token, the next one unless said otherwise."""
+        return ParseError(message, self.span(self.at if at is None else at), list(notes))
+
+    def expected(self, what: str, hint: str = "") -> ParseError:
+        """The error that something else stands at the next token."""
+        return self.error(f"expected {what}, found {self.shown()}" + (f": {hint}" if hint else ""))
+
+    def collect(self, error: TlxError) -> None:
+        """Report an error, unless it is about characters that were reported when the text was cut into tokens."""
+        if error.span is None or error.span.start not in self._bad:
+            self.reports.add(error.message, error.span, *error.notes)
+
+    def accept(self, kind: str) -> bool:
+        """Step over a token of a kind, if there is one."""
+        if self.kinds[self.at] != kind:
+            return False
+        self.at += 1
+        return True
+
+    def expect(self, kind: str, where: str = "") -> None:
+        """Step over punctuation.
+
+        Raises:
+            ParseError: Something else stands here.
+        """
+        if self.kinds[self.at] != kind:
+            raise self.expected(f"'{kind}'{where and ' ' + where}")
+        self.at += 1
+
+    def is_word(self, word: str) -> bool:
+        """Whether the next token is a certain word."""
+        return self.texts[self.at] == word and self.kinds[self.at] == "word"
+
+    def accept_word(self, word: str) -> bool:
+        """Step over a word, if it is there."""
+        if not self.is_word(word):
+            return False
+        self.at += 1
+        return True
+
+    def expect_word(self, word: str, where: str = "") -> None:
+        """Step over a word.
+
+        Raises:
+            ParseError: Something else stands here.
+        """
+        if not self.accept_word(word):
+            raise self.expected(f"'{word}'{where and ' ' + where}")
+
+    def identifier(self, kind: Literal["local", "global"], what: str) -> Name:
+        """A name with its `%` or `@`.
+
+        Raises:
+            ParseError: Something else stands here.
+        """
+        at = self.at
+        if self.kinds[at] != kind:
+            raise self.expected(f"{what} ({'%' if kind == 'local' else '@'}name)")
+        self.at = at + 1
+        start = self.starts[at]
+        text = self.texts[at]
+        return Name(text[1:], Span(self.source, start, start + len(text)))
+
+    def integer_constant(self, what: str) -> int:
+        """`integer-constant = [sign] 1*DIGIT`, of 64 bits.
+
+        Raises:
+            ParseError: Something else stands here, or it is too large.
+        """
+        if self.kinds[self.at] != "integer":
+            raise self.expected(f"{what} (an integer)")
+        text = self.texts[self.at]
+        digits = text.lstrip("+-0") or "0"
+        value = int(digits) if len(digits) < 20 else _MAX_INTEGER + 1
+        if value > _MAX_INTEGER:
+            raise self.error(f"integer out of range: {self.shown()} is not in -(2^63-1) ... 2^63-1")
+        self.at += 1
+        return -value if text[0] == "-" else value

@@ -1,0 +1,51 @@
+"""What a text that does not parse may have meant: misspelt words, and spellings of the first version."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+_LONGEST: Final = 40  # characters of a word that is compared with others
+
+RENAMED: Final = {
+    "cmp.eq": "equal",
+    "cmp.ne": "not_equal",
+    "cmp.gt": "greater_than",
+    "cmp.ge": "greater_than_equal",
+    "cmp.lt": "less_than",
+    "cmp.le": "less_than_equal",
+    "hadamard_product": "hadamard",
+    "group_size": "num_groups.x",
+}
+_PREFIXES: Final = ("arith", "math")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`did you mean '...'?`, or nothing where no word is near."""
+    near = _nearest(word, tuple(known)) if len(word) <= _LONGEST else None
+    return f"did you mean '{near}'?" if near else ""
+
+
+@lru_cache(maxsize=256)
+def _nearest(word: str, known: tuple[str, ...]) -> str | None:
+    return next(iter(difflib.get_close_matches(word, known, n=1)), None)
+
+
+def new_spelling(word: str, modifier: str, known: Iterable[str]) -> str | None:
+    """What version 2 calls an instruction of the first version.
+
+    Args:
+        word: The word found.
+        modifier: The modifier behind it, with its dot, or nothing.
+        known: The instructions of version 2.
+    """
+    if word in _PREFIXES and modifier[1:] in known:
+        return modifier[1:]
+    return RENAMED.get(word + modifier) or RENAMED.get(word)
+
+
+def is_old_name(word: str) -> bool:
+    """Whether a word begins an instruction of the first version."""
+    return word in _PREFIXES or word == "cmp" or word in RENAMED

@@ -1,0 +1,202 @@
+"""Regions and what stands in them; going on behind an error.
+
+An instruction that does not parse is left out, and the region goes on at the next place where one seems to begin:
+`%name, ... = word`, a known instruction's name, or a word that begins a line. A region met on the way there is read
+too, so one misspelt `for` does not hide what is wrong in its body.
+"""
+
+from __future__ import annotations
+
+from tlx.diagnostics import Note, ParseError, Span, TlxError
+from tlx.frontends.tensor_language.ast.base import Instruction, Name, Region
+from tlx.frontends.tensor_language.cursor import MAX_NESTING, Cursor
+from tlx.frontends.tensor_language.errors import LIMIT
+from tlx.frontends.tensor_language.parser_attributes import ATTRIBUTE_NAMES
+from tlx.frontends.tensor_language.parser_hints import did_you_mean, is_old_name, new_spelling
+
+# Words that begin a line inside an instruction.
+_INNER_WORDS = frozenset({"init", "else", "attributes", "as", "true", "false"})
+
+
+def region(c: Cursor) -> Region:
+    """`region = "{" *instruction "}"`."""
+    head_end = c.previous_end if c.head_end is None else c.head_end
+    keyword = c.keyword
+    first = c.at
+    if c.kind != "{":
+        raise c.expected(f"'{{' and the region of '{keyword}'")
+    c.depth += 1
+    if c.depth <= MAX_NESTING:
+        c.at += 1
+        instructions = _instructions(c, first)
+    else:
+        c.collect(c.error(f"regions nested too deeply: at most {MAX_NESTING} levels"))
+        instructions: list[Instruction] = []
+        c.at = _behind_deep_region(c, first)
+    c.depth -= 1
+    c.region_end = c.at
+    c.head_end = head_end
+    c.keyword = keyword
+    return Region(instructions, c.span_from(first))
+
+
+def _instructions(c: Cursor, opening: int) -> list[Instruction]:
+    found: list[Instruction] = []
+    while c.kinds[c.at] != "}":
+        if c.kinds[c.at] == "end" or is_function(c, c.at):
+            note = Note("opened here", c.span(opening))
+            c.collect(c.error(f"expected '}}' at the end of the region, found {c.shown()}", note))
+            return found
+        first = c.at
+        try:
+            found.append(instruction(c))
+        except TlxError as error:
+            c.collect(error)
+            recover(c, first)
+    c.at += 1
+    return found
+
+
+def instruction(c: Cursor) -> Instruction:
+    """`instruction = [local-identifier *("," local-identifier) "="] instruction-name ...`."""
+    first = c.at
+    results = _results(c)
+    word_at = c.at
+    if c.kinds[word_at] != "word":
+        hint = "a value needs no second name" if results and c.kind == "local" else ""
+        raise c.expected("an instruction", hint)
+    form = c.forms.get(c.texts[word_at])
+    if form is None:
+        raise _unknown(c)
+    c.keyword = c.texts[word_at]
+    c.head_end = None
+    if form.results != "many":
+        _check_results(c, form.results == "one", first, results)
+    c.at += 1
+    node = form.production(c)
+    if form.results == "none" and c.kind == ":":
+        raise c.error(f"'{c.keyword}' gives no value, and version 2 writes types of results only: remove ': ...'")
+    node.results = results
+    end = c.previous_end if c.head_end is None else c.head_end
+    node.span = Span(c.source, c.starts[word_at], end)
+    return node
+
+
+def recover(c: Cursor, first: int) -> None:
+    """Step to the next instruction, or the end of the region.
+
+    Args:
+        c: The cursor, anywhere.
+        first: Token that what does not parse began with.
+    """
+    at = max(first + 1, c.region_end)
+    while c.kinds[at] not in ("}", "end"):
+        if c.kinds[at] == "{":
+            at = behind_braces(c, at)
+            continue
+        if begins_instruction(c, at) or is_function(c, at):
+            break
+        at += 1
+    c.at = at
+
+
+def begins_instruction(c: Cursor, at: int) -> bool:
+    """Whether a token seems to begin an instruction."""
+    kind = c.kinds[at]
+    if kind == "local":
+        after = at + 1
+        if c.kinds[at - 1] != ",":
+            while c.kinds[after] == "," and c.kinds[after + 1] == "local":
+                after += 2
+        elif not _begins_line(c, at):
+            return False
+        return c.kinds[after] == "=" and c.kinds[after + 1] == "word"
+    if kind != "word" or c.kinds[at - 1] in ("=", ":", "<", "(", "->"):
+        return False
+    word = c.texts[at]
+    return word in c.forms or is_old_name(word) or (word not in _INNER_WORDS and _begins_line(c, at))
+
+
+def behind_braces(c: Cursor, at: int) -> int:
+    """The token behind braces that open here; where they are a region, it is read for its errors."""
+    if is_dictionary(c, at):
+        return behind_dictionary(c, at)
+    c.at = at
+    region(c)
+    return c.at
+
+
+def is_dictionary(c: Cursor, at: int) -> bool:
+    """Whether a brace seems to open attributes."""
+    kind = c.kinds[at + 1]
+    if kind != "word":
+        return kind in ("string", "}")
+    return c.kinds[at + 2] == "=" or c.texts[at + 1] in ATTRIBUTE_NAMES
+
+
+def behind_dictionary(c: Cursor, at: int) -> int:
+    """The token behind attributes that open here, or the first that cannot belong to them."""
+    depth = 0
+    while c.kinds[at] not in ("end", "local") and not is_function(c, at):
+        depth += (c.kinds[at] == "{") - (c.kinds[at] == "}")
+        at += 1
+        if depth == 0:
+            break
+    return at
+
+
+def is_function(c: Cursor, at: int) -> bool:
+    """Whether a token begins a function."""
+    return c.texts[at] == "func" and c.kinds[at] == "word"
+
+
+def _results(c: Cursor) -> tuple[Name, ...]:
+    if c.kinds[c.at] != "local":
+        return ()
+    names = [c.identifier("local", "a result")]
+    while c.accept(","):
+        names.append(c.identifier("local", "a result"))
+    if c.kind != "=":
+        raise c.expected("'=' behind the name of a result")
+    c.at += 1
+    return tuple(names)
+
+
+def _check_results(c: Cursor, gives_value: bool, first: int, results: tuple[Name, ...]) -> None:
+    if len(results) == gives_value:
+        return
+    if not gives_value:
+        error = ParseError(f"'{c.keyword}' gives no value: remove '{results[0]} ='", c.span_from(first))
+    elif results:
+        error = ParseError(f"'{c.keyword}' gives one value, found {len(results)} names", c.span_from(first))
+    else:
+        error = c.error(f"'{c.keyword}' gives a value: write '%name = {c.keyword} ...'")
+    c.collect(error)
+
+
+def _unknown(c: Cursor) -> ParseError:
+    word = c.text
+    modifier = c.texts[c.at + 1] if c.kinds[c.at + 1] == "modifier" else ""
+    new = new_spelling(word, modifier, c.forms)
+    if new is not None:
+        old = word if modifier and word == new else word + (modifier if word in ("cmp", "arith", "math") else "")
+        return c.error(f"'{old}' is a spelling of version 1: write '{new}'")
+    if word in _INNER_WORDS:
+        return c.expected("an instruction")
+    near = did_you_mean(word, c.forms) if len(c.reports.errors) < LIMIT else ""
+    return c.error(f"unknown instruction {c.shown()}" + (near and f": {near}"))
+
+
+def _begins_line(c: Cursor, at: int) -> bool:
+    end = c.starts[at - 1] + len(c.texts[at - 1])
+    return c.source.text.find("\n", end, c.starts[at]) >= 0
+
+
+def _behind_deep_region(c: Cursor, at: int) -> int:
+    depth = 0
+    while c.kinds[at] != "end" and not is_function(c, at):
+        depth += (c.kinds[at] == "{") - (c.kinds[at] == "}")
+        at += 1
+        if depth == 0:
+            break
+    return at
