@@ -38,6 +38,7 @@ class Context:
 
 
 KERNEL: Final = "tlx-stage"
+TARGET_FEATURES: Final = '"tlx-features"="target"'  # a function that has it wants the target's features
 
 
 def is_kernel(module: Module, function: Function) -> bool:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import Final
 
-from tlx.ir.module import Function, Module
+from tlx.ir.module import Function, Module, Raw
 from tlx.ir.reader import has_tensors
 from tlx.ir.types import X86_AMX
 from tlx.lower.legalize.vector import legalize_vector
-from tlx.lower.stage import Context, is_kernel
+from tlx.lower.stage import TARGET_FEATURES, Context, is_kernel
+from tlx.target import Target
+
+_ASKING: Final = re.compile(rf"(?m)^(?:attributes|define)\b.*{re.escape(TARGET_FEATURES)}.*$")
 
 
 def legalize(module: Module, context: Context) -> None:
@@ -21,6 +26,7 @@ def legalize(module: Module, context: Context) -> None:
             scalarised = context.emulate_matrix and _has_tiles(function)
             function.replace_attributes(kernel_attributes(own, scalarised=scalarised))
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
+    _give_features(module, context.target)
     if context.target.finish is not None:
         context.target.finish(module, context)
 
@@ -31,15 +37,37 @@ def kernel_attributes(context: Context, *, scalarised: bool = False) -> str:
     `"no-builtins"` keeps packing loops from becoming calls of memcpy, `"min-legal-vector-width"` keeps 512-bit
     registers whole on machines that prefer 256. LLVM scalarises tile instructions in `optnone` functions only.
     """
-    target = context.target
     words = ["nounwind", "noinline", '"no-builtins"']
     if scalarised:
         words.insert(1, "optnone")
-    if target.features:
-        words.append(f'"target-features"="{",".join(target.features)}"')
-        width = target.vector_bytes * 8
-        words.append(f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"')
-    return " ".join(words)
+    return " ".join([*words, *feature_attributes(context.target)])
+
+
+def feature_attributes(target: Target) -> list[str]:
+    """Function attributes for code that only runs on the target; none for the generic one."""
+    if not target.features:
+        return []
+    width = target.vector_bytes * 8
+    return [
+        f'"target-features"="{",".join(target.features)}"',
+        f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"',
+    ]
+
+
+def _give_features(module: Module, target: Target) -> None:
+    """Give the target's features to the functions that ask for them.
+
+    Rewrite:
+        attributes #0 = { nounwind "tlx-features"="target" }
+        ->
+        attributes #0 = { nounwind "target-features"="+avx2,..." "min-legal-vector-width"="256" ... }
+    """
+    features = " ".join(feature_attributes(target)) or "nounwind"
+    for item in module.items:
+        if isinstance(item, Raw):
+            item.text = _ASKING.sub(lambda line: line.group().replace(TARGET_FEATURES, features), item.text)
+        elif isinstance(item, Function) and TARGET_FEATURES in item.signature.attributes:
+            item.replace_attributes(item.signature.attributes.replace(TARGET_FEATURES, features))
 
 
 def _has_tiles(function: Function) -> bool:

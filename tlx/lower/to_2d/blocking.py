@@ -21,7 +21,7 @@ from typing import Final
 
 from tlx.ir.types import BFLOAT, HALF, PTR, Type, bytes_of
 from tlx.ir.values import Keyword
-from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction, Memory
+from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction, Memory, is_reduced
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk
 from tlx.lower.to_2d.views import Dim, Place, View, loaded_as
 
@@ -32,8 +32,13 @@ _CHAINS: Final = 8
 _COPIED: Final = 1.5
 _COPIED_FAR: Final = 3.0
 """Cycles to copy an element, in the caches and outside."""
-_NEAR_BYTES: Final = 1 << 20
+NEAR_BYTES: Final = 1 << 20
+"""What stays in the caches."""
 _NOWHERE: Final = Keyword(PTR, "null")
+_TURNED: Final = 4
+"""Cycles to turn a narrow element for dot products."""
+FOLDED: Final = 4
+"""Cycles to reduce a vector to one element."""
 _MOST_REPEATED: Final = 16 << 20
 """Bytes up to which a copy may hold elements of overlapping windows more than twice."""
 
@@ -103,8 +108,8 @@ def is_narrow(element: Type) -> bool:
     return element in (HALF, BFLOAT)
 
 
-def choose(contraction: Contraction, lanes: int, *, narrow: bool = False) -> tuple[Blocking, float]:
-    """The best choice, and an estimate of the cycles it takes.
+def choose(contraction: Contraction, lanes: int, *, narrow: bool = False) -> tuple[Blocking, float] | None:
+    """The best choice, and an estimate of the cycles it takes; None where no blocks hold all that is reduced.
 
     Args:
         contraction: What to compute.
@@ -112,7 +117,10 @@ def choose(contraction: Contraction, lanes: int, *, narrow: bool = False) -> tup
         narrow: Whether the result is too narrow for sums to be kept in it.
     """
     shape = _anywhere(contraction)
-    found, cost = _chosen(shape, lanes, narrow)
+    best = _chosen(shape, lanes, narrow)
+    if best is None:
+        return None
+    found, cost = best
     turned = contraction if found.contraction == shape else contraction.swapped()
     return replace(found, contraction=turned), cost
 
@@ -124,10 +132,10 @@ def _anywhere(c: Contraction) -> Contraction:
 
 
 @lru_cache(maxsize=1024)
-def _chosen(contraction: Contraction, lanes: int, narrow: bool) -> tuple[Blocking, float]:
+def _chosen(contraction: Contraction, lanes: int, narrow: bool) -> tuple[Blocking, float] | None:
     """The best choice of `choose`; programs have the same contractions again and again."""
     best: tuple[float, Blocking] | None = None
-    turns = [contraction] if contraction.reduces else [contraction, contraction.swapped()]
+    turns = filter(_has_reduced_columns, (contraction, contraction.swapped()))
     for turned, packed in product(turns, _packings()):
         for blocking in _choices(turned, packed):
             if narrow and contraction.acc is not None and blocking.sums > 1:
@@ -135,10 +143,12 @@ def _chosen(contraction: Contraction, lanes: int, narrow: bool) -> tuple[Blockin
             cost = estimate(blocking, lanes)
             if best is None or cost < best[0]:
                 best = cost, blocking
-    if best is None:
-        msg = f"no 2-D product for {contraction}"
-        raise ValueError(msg)
-    return best[1], best[0]
+    return None if best is None else (best[1], best[0])
+
+
+def _has_reduced_columns(c: Contraction) -> bool:
+    """Whether what is reduced, if anything, are dimensions of the right operand, which can be columns of blocks."""
+    return not any(map(is_reduced, (*c.batch, *c.m)))
 
 
 def _packings() -> Iterator[frozenset[int]]:
@@ -160,7 +170,7 @@ def _choices(c: Contraction, packed: frozenset[int]) -> Iterator[Blocking]:
     """The choices for which 2-D loads and stores exist, with some operands copied."""
     if not _can_pack(c, packed):
         return
-    unit, uneven = Run(((1, (0,) * c.width),)), _uneven_run(c)
+    unit, uneven, reduces = Run(((1, (0,) * c.width),)), _uneven_run(c), c.reduces
     first = next((column for column in (LHS, RHS) if column not in packed), LHS)
     batch, all_m, all_n = (merge(_sorted(walks, OUT), packed) for walks in (c.batch, c.m, c.n))
     all_k = merge(_sorted(c.k, first), packed)
@@ -168,12 +178,12 @@ def _choices(c: Contraction, packed: frozenset[int]) -> Iterator[Blocking]:
         if LHS not in packed and _loaded_as(LHS, m, k) is None:
             continue
         for n in [*all_n, unit]:
-            if (RHS in packed or _loaded_as(RHS, k, n)) and _can_store(c, m, n):
+            if (RHS in packed or _loaded_as(RHS, k, n)) and _can_store(c, m, n, reduces=reduces):
                 outer_m, outer_n, outer_k = (
                     tuple(run for run in runs if run is not inner)
                     for runs, inner in ((all_m, m), (all_n, n), (all_k, k))
                 )
-                if c.reduces and not all(run.strides[OUT] for run in outer_n):
+                if reduces and not all(run.strides[OUT] for run in outer_n):
                     continue
                 yield Blocking(c, packed, tuple(batch), outer_m, outer_n, outer_k, m, n, k, uneven)
 
@@ -224,18 +234,14 @@ def block_view(memory: Memory, rows: Dim, cols: Dim) -> View:
     return View(Place(memory.pointer), memory.element, extents, extents, steps, (0, 1))
 
 
-def _can_store(c: Contraction, m: Run, n: Run) -> bool:
-    """Whether result, accumulator and leaves are row-major in a block."""
+def _can_store(c: Contraction, m: Run, n: Run, *, reduces: bool) -> bool:
+    """Whether result, accumulator and leaves are row-major in a block; what is reduced, if anything, are columns."""
     if max((*m.strides[OUT:], *n.strides[OUT:])) >= INDEX_LIMIT:
         return False
     if n.extent == 1:
         return True
-    if c.reduces:
-        return (
-            n.strides[OUT] == 0 and (c.acc is None or n.strides[ACC] == 1) and all(s <= 1 for s in n.strides[LEAVES:])
-        )
-    dense = [OUT] if c.acc is None else [OUT, ACC]
-    return all(n.strides[column] == 1 for column in dense) and all(s <= 1 for s in n.strides[LEAVES:])
+    is_dense = n.strides[OUT] == (0 if reduces else 1) and (c.acc is None or n.strides[ACC] == 1)
+    return is_dense and all(stride <= 1 for stride in n.strides[LEAVES:])
 
 
 # Costs ---------------------------------------------------------------------------------------------------------------
@@ -245,12 +251,25 @@ def estimate(blocking: Blocking, lanes: int) -> float:
     """About how many cycles a choice takes."""
     rows, depth = blocking.m.extent, blocking.k.extent
     vectors = -(-blocking.n.extent // lanes)
-    cycles = CALL + max(rows * vectors, _CHAINS) * depth / 2 + 2 * rows * vectors
+    cycles = CALL + max(rows * vectors, _CHAINS) * depth / 2
+    cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else 2 * rows * vectors
     rhs = None if RHS in blocking.packed else _loaded_as(RHS, blocking.k, blocking.n)
     if rhs is not None and not rhs[0]:
         cycles += depth * blocking.n.extent
     copies = sum(_copy_cost(blocking, column) for column in blocking.packed)
     return blocking.blocks * blocking.sums * cycles + copies
+
+
+def _reduced_cycles(blocking: Blocking, vectors: int) -> float:
+    """About how many cycles it takes to reduce a block, beside those to compute its rows.
+
+    Columns are what is reduced, so that rows may be what lies next to each other in the left operand. Those of narrow
+    elements are turned for dot products.
+    """
+    m, k = blocking.m, blocking.k
+    found = None if LHS in blocking.packed else _loaded_as(LHS, m, k)
+    is_turned = found is not None and not found[0] and bytes_of(blocking.contraction.lhs.element) < 4
+    return m.extent * (vectors + FOLDED + (_TURNED * k.extent if is_turned else 0))
 
 
 def _copy_cost(blocking: Blocking, column: int) -> float:
@@ -266,4 +285,4 @@ def _copy_cost(blocking: Blocking, column: int) -> float:
 
 def copy_cycles(count: int, element: Type) -> float:
     """About how many cycles it takes to copy some elements."""
-    return count * (_COPIED if count * bytes_of(element) <= _NEAR_BYTES else _COPIED_FAR)
+    return count * (_COPIED if count * bytes_of(element) <= NEAR_BYTES else _COPIED_FAR)

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
-from tlx.ir.types import FLOAT, Type, VectorType, bits_of
+from tlx.ir.types import FLOAT, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value
-from tlx.lower.to_2d.blocking import Blocking, Run, block_view, choose, is_narrow
+from tlx.lower.to_2d.blocking import Blocking, Run, block_view, is_narrow
 from tlx.lower.to_2d.contraction import (
     ACC,
     LEAVES,
@@ -32,14 +32,18 @@ from tlx.lower.to_2d.contraction import (
     Epilogue,
     Leaf,
     Memory,
+    Reduced,
     Steps,
     Uneven,
 )
 from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.leaves import leaf_vector, store_vector
 from tlx.lower.to_2d.loops import Walk, nest
-from tlx.lower.to_2d.taps import choose_taps, emit_taps
+from tlx.lower.to_2d.reduce import reduce_axes
+from tlx.lower.to_2d.taps import Taps, emit_taps
 from tlx.lower.to_2d.views import Dim, Place, View, matrix
+from tlx.lower.to_2d.ways import best_choice, best_way
+from tlx.lower.to_2d.windows import Data
 from tlx.types import TensorType
 
 if TYPE_CHECKING:
@@ -60,31 +64,41 @@ def emit_contraction(
         contraction: What to compute.
         epilogue: What happens to the result before it is stored.
     """
-    element = contraction.out.element if epilogue is None else epilogue.element
-    reduces = epilogue is not None and epilogue.reduces
-    contraction = replace(contraction, reduces=reduces)
-    blocking, cycles = choose(contraction, lanes(plan, element), narrow=is_narrow(element))
-    taps = choose_taps(contraction, lanes(plan, element))
-    if taps is not None and taps[1] < cycles and not reduces:
-        emit_taps(b, taps[0], element, epilogue)
+    if epilogue is not None and epilogue.reduced is not None:
+        _emit_reduced(plan, b, op, contraction, epilogue, epilogue.reduced)
         return
+    element = contraction.out.element if epilogue is None else epilogue.element
+    choice, _ = best_choice(plan, contraction, element)
+    if isinstance(choice, Taps):
+        emit_taps(b, choice, element, epilogue)
+    else:
+        _emit_blocks(plan, b, op, choice, epilogue, element)
+
+
+def _emit_reduced(
+    plan: Plan, b: TensorBuilder, op: TensorOp, contraction: Contraction, epilogue: Epilogue, reduced: Reduced
+) -> None:
+    """A contraction whose result is reduced: in the epilogue, behind it from a temporary, or in part each."""
+    way = best_way(plan, contraction, epilogue.element)
+    inside = replace(epilogue, emit=reduced.emit if way.contraction.reduces else epilogue.emit, reduced=None)
+    if way.is_whole:
+        emit_contraction(plan, b, op, contraction, inside)
+        return
+    out = contraction.out
+    way.remark(plan, reduced.op, out.element)
+    partial = Memory(plan.new_place(out.element, way.count, "partial").pointer, out.element)
+    emit_contraction(plan, b, op, replace(way.contraction, out=partial), replace(inside, may_use_target=True))
+    reduce_axes(plan, b, reduced.op, way.axes, Data(*partial), Data(*out))
+
+
+def _emit_blocks(
+    plan: Plan, b: TensorBuilder, op: TensorOp, blocking: Blocking, epilogue: Epilogue | None, element: Type
+) -> None:
+    """A contraction as 2-D products."""
     packing = _Packing(plan, b, op, blocking)
     lhs, rhs = (packing.operand(column) for column in (LHS, RHS))
     packed = replace(blocking.contraction, lhs=lhs, rhs=rhs)
     _Emitter(plan, b, packed, packing.nest(), element, epilogue).emit()
-
-
-def least_cycles(plan: Plan, contraction: Contraction, element: Type) -> float:
-    """About how many cycles a contraction takes, whose sums are of a type."""
-    _, cycles = choose(contraction, lanes(plan, element), narrow=is_narrow(element))
-    taps = choose_taps(contraction, lanes(plan, element))
-    return cycles if taps is None else min(cycles, taps[1])
-
-
-def lanes(plan: Plan, element: Type) -> int:
-    """Sums that a vector register holds."""
-    target = plan.context.target_of(plan.module, plan.function)
-    return target.vector_bytes * 8 // max(32, bits_of(element))
 
 
 # Copies of operands --------------------------------------------------------------------------------------------------
@@ -215,8 +229,8 @@ class _Emitter:
 
     def _keeps_result(self) -> bool:
         """Whether sums may be kept where the result goes."""
-        free = self.epilogue is None or (self.epilogue.may_use_target and not self.epilogue.reduces)
-        return free and self.c.out.element == self.element and not is_narrow(self.element)
+        free = self.epilogue is None or self.epilogue.may_use_target
+        return free and not self.c.reduces and self.c.out.element == self.element and not is_narrow(self.element)
 
     def _buffer(self) -> Value:
         element = FLOAT if is_narrow(self.element) else self.element

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from tlx.diagnostics import ParseError
-from tlx.ir.module import Instruction, Module, Signature
+from tlx.ir.module import Function, Instruction, Module, Signature, Twin
 from tlx.ir.reader import parse
 
 
@@ -30,9 +30,9 @@ class Callees:
         declared = self.module.declarations.get(name)
         if declared is not None:
             return declared.signature
-        for function in self.module.functions:
-            if function.name == name:
-                return function.signature
+        for item in self.module.items:
+            if isinstance(item, Function | Twin) and item.name == name:
+                return item.of.signature if isinstance(item, Twin) else item.signature
         return self._unparsed(name)
 
     def _unparsed(self, name: str) -> Signature | None:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.tensors import TensorOp
 from tlx.ir.types import Type
 from tlx.ir.values import Value
 from tlx.lower.signs import MMA_NAMES, PRODUCT_SIGNS
@@ -58,6 +59,18 @@ class Leaf:
 Emit = Callable[[TensorBuilder, Value, int, int, Sequence[Leaf]], Value]
 
 
+class Reduced(NamedTuple):
+    """A reduction behind an epilogue.
+
+    Attributes:
+        op: The operation.
+        emit: What the epilogue's `emit` is, and the reduction of each row of the block: one element for each is left.
+    """
+
+    op: TensorOp
+    emit: Emit
+
+
 @dataclass(frozen=True)
 class Epilogue:
     """What happens to each block of a product before it is stored.
@@ -69,15 +82,14 @@ class Epilogue:
         emit: From the builder, the block as a row-major vector, its rows and columns and the operands' leaves to the
             vector that is stored.
         may_use_target: Whether sums may be kept where the result goes, because no leaf reads it.
-        reduces: Whether `emit` gives one element for each row: the last dimension of the product, along which the
-            result's stride is 0, is reduced.
+        reduced: What reduces the dimensions along which the result's stride is 0; `emit` leaves that out.
     """
 
     strides: tuple[tuple[int, ...], ...]
     element: Type
     emit: Emit
     may_use_target: bool = False
-    reduces: bool = False
+    reduced: Reduced | None = None
 
 
 class Memory(NamedTuple):
@@ -136,8 +148,6 @@ class Contraction:
         k: Dimensions of lhs and rhs, which are added up.
         acc: What the product is added to: the result's memory, element by element, or apart from it.
         uneven: One more dimension that is added up.
-        reduces: Whether the dimension of rhs along which the result's stride is 0 is reduced in the epilogue: it is
-            the columns of a block.
     """
 
     kind: str
@@ -150,12 +160,16 @@ class Contraction:
     k: tuple[Walk, ...]
     acc: Memory | None = None
     uneven: Uneven | None = None
-    reduces: bool = False
 
     @property
     def width(self) -> int:
         """Strides of a walk."""
         return len(next(iter((*self.batch, *self.m, *self.n, *self.k)))[1])
+
+    @property
+    def reduces(self) -> bool:
+        """Whether the epilogue reduces dimensions: those along which the result's stride is 0."""
+        return any(is_reduced(walk) for walk in (*self.batch, *self.m, *self.n))
 
     def swapped(self) -> Contraction:
         """The transpose of the result as the product of the transposes."""
@@ -166,6 +180,12 @@ class Contraction:
         batch, m, n, k = (tuple(map(_swapped, walks)) for walks in (self.batch, self.n, self.m, self.k))
         uneven = self.uneven and Uneven(self.uneven.extent, self.uneven.rhs, self.uneven.lhs)
         return replace(self, kind=kind, lhs=self.rhs, rhs=self.lhs, batch=batch, m=m, n=n, k=k, uneven=uneven)
+
+
+def is_reduced(walk: Walk) -> bool:
+    """Whether a dimension is reduced in the epilogue."""
+    extent, strides = walk
+    return extent > 1 and strides[OUT] == 0
 
 
 def _swapped(walk: Walk) -> Walk:

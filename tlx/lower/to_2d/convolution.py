@@ -27,12 +27,13 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import Type, bytes_of
 from tlx.lower.to_2d.blocking import copy_cycles
-from tlx.lower.to_2d.blocks import emit_contraction, least_cycles, strided_view
+from tlx.lower.to_2d.blocks import emit_contraction, strided_view
 from tlx.lower.to_2d.buffers import size_text
 from tlx.lower.to_2d.contraction import Contraction, Epilogue, Memory, Result, Steps, Uneven
 from tlx.lower.to_2d.copies import copy, fill_zero
 from tlx.lower.to_2d.plan import STAGE, Plan
 from tlx.lower.to_2d.views import Dim, View
+from tlx.lower.to_2d.ways import least_cycles
 from tlx.types import TensorType
 
 

@@ -7,7 +7,7 @@
 
 A root is an operation whose result needs memory; what only it needs, position by position, is fused into it: ordinary
 instructions, `llvm.tensor.exp` and its kind, and one product. All of it runs where the root runs. A reduction of whole
-rows can be a root, too.
+rows can be a root, too; of a product, a reduction of any whole dimensions.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.module import Instruction
 from tlx.ir.tensors import Tensor, TensorOp
-from tlx.ir.types import BFLOAT, HALF, I1, VectorType
+from tlx.ir.types import VectorType
 from tlx.ir.values import Local, Value
 from tlx.lower.ordinary import UNARY
 from tlx.lower.to_2d.contraction import MMA
 from tlx.lower.to_2d.elementwise import NAME, single, uniform
+from tlx.lower.to_2d.reductions import is_reduction, is_row_reduction, reduced_dims, reduced_in
 from tlx.types import TensorType
 
 if TYPE_CHECKING:
@@ -51,8 +52,18 @@ class Groups:
     reductions: set[int] = field(default_factory=set[int])
     products: dict[int, TensorOp] = field(default_factory=dict[int, TensorOp])
     fused: dict[int, list[TensorOp]] = field(default_factory=dict[int, list[TensorOp]])
+    _apart: set[int] = field(default_factory=set[int])
 
     def find(self) -> None:
+        """Fuse all that can be; reductions that only go with a product stay by themselves if there is none."""
+        self._fuse()
+        while alone := self._without_product():
+            self._apart |= alone
+            for found in (self.roots, self.reductions, self.products, self.fused):
+                found.clear()
+            self._fuse()
+
+    def _fuse(self) -> None:
         """Fuse, last operations first, so that a consumer's root is known before its operands are looked at."""
         for op in reversed(self.plan.tensors.ops):
             root = self._root_for(op)
@@ -60,10 +71,19 @@ class Groups:
                 continue
             self.roots[id(op.instruction)] = root
             self.fused.setdefault(id(root.instruction), []).append(op)
-            if is_row_reduction(root):
+            if is_reduction(root):
                 self.reductions.add(id(root.instruction))
             if op.intrinsic.name in PRODUCTS:
                 self.products[id(root.instruction)] = op
+
+    def _without_product(self) -> set[int]:
+        """Reductions of something fused that are not of rows, and of no product."""
+        alone = self.reductions - self.products.keys()
+        return {
+            id(op.instruction)
+            for op in self.plan.tensors.ops
+            if id(op.instruction) in alone and not is_row_reduction(op)
+        }
 
     def is_fused(self, op: TensorOp) -> bool:
         """Whether an operation is computed within another's loop nest."""
@@ -184,13 +204,18 @@ class Groups:
         if user.result not in self.plan.tensors.tokens:
             return []
         users = [self.plan.tensors.op_of(u.instruction) for u in self.plan.flats.uses.get(str(user.result), [])]
-        found = [u for u in users if u is not None and (u.intrinsic.name in UNARY or is_row_reduction(u))]
+        found = [u for u in users if u is not None and (u.intrinsic.name in UNARY or self._takes(u))]
         return found if len(found) == len(users) else []
+
+    def _takes(self, op: TensorOp) -> bool:
+        """Whether something may be fused into a reduction."""
+        return reduced_dims(op) is not None and id(op.instruction) not in self._apart
 
     def _may_join(self, op: TensorOp, root: TensorOp) -> bool:
         """Same block, same positions with data, one product."""
         plan = self.plan
-        frame = root.tensors[0].type if is_row_reduction(root) else root.result
+        reduces = is_reduction(root)
+        frame = root.tensors[0].type if reduces else root.result
         assert op.result is not None
         assert frame is not None
         if plan.positions[id(op.instruction)][0] != plan.positions[id(root.instruction)][0]:
@@ -198,30 +223,10 @@ class Groups:
         if op.intrinsic.name in PRODUCTS:
             if op.result.is_padded or frame.is_padded or id(root.instruction) in self.products:
                 return False
-            return not is_row_reduction(root) or _has_columns(op, frame)
+            return not reduces or reduced_in(root, op.result.shape) is not None
         if not op.result.is_padded:
             return True
         return (op.result.shape, op.result.padding) == (frame.shape, frame.padding)
-
-
-def _has_columns(product: TensorOp, frame: TensorType) -> bool:
-    """Whether the rows of a reduction are rows of a product, along a dimension of its right operand."""
-    assert product.result is not None
-    if product.result.shape[-1] != frame.shape[-1]:
-        return False
-    if product.intrinsic.name == "contract":
-        return product.tensors[1].type.rank > sum(len(axes) for axes in product.dims[1::2])
-    return product.intrinsic.name != "convolution"
-
-
-def is_row_reduction(op: TensorOp) -> bool:
-    """Whether an operation reduces whole rows, along the dimension whose elements are neighbours in memory."""
-    if not op.intrinsic.name.startswith("reduce."):
-        return False
-    type_ = op.tensors[0].type
-    rows = (*(1,) * (type_.rank - 1), type_.extents[-1])
-    plain = type_.is_row_major and not type_.is_padded and type_.element not in (HALF, BFLOAT, I1)
-    return plain and op.dims[0] == rows and type_.extents[-1] > 1
 
 
 def _has_count(renaming: Instruction, op: TensorOp) -> bool:

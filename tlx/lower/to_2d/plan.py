@@ -22,9 +22,9 @@ from tlx.ir.values import Aggregate, ConstInt, Global, Keyword, Local, Splat, Va
 from tlx.lower.ordinary import UNARY
 from tlx.lower.stage import Context
 from tlx.lower.to_2d.buffers import Buffer, Buffers, size_text
+from tlx.lower.to_2d.contraction import MMA
 from tlx.lower.to_2d.elementwise import NAME, with_elementwise
 from tlx.lower.to_2d.groups import POINTWISE, PRODUCTS, Groups
-from tlx.lower.to_2d.products import MMA
 from tlx.lower.to_2d.safety import Aliases, Position, Range, shortened
 from tlx.lower.to_2d.sinks import Sink, find_sink
 from tlx.lower.to_2d.values import Flats

@@ -30,13 +30,14 @@ from tlx.ir.tensors import Tensor, TensorOp
 from tlx.ir.types import I1, I8, VectorType
 from tlx.ir.values import Value
 from tlx.lower.ordinary import Operation
-from tlx.lower.to_2d.contraction import Epilogue, Leaf
+from tlx.lower.to_2d.contraction import Epilogue, Leaf, Reduced
 from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.elementwise import NAME, given
-from tlx.lower.to_2d.groups import LeafKey, is_row_reduction
+from tlx.lower.to_2d.groups import LeafKey
 from tlx.lower.to_2d.leaves import leaf_vector, scalar_vector, store_vector
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, merged, nest
 from tlx.lower.to_2d.plan import STAGE, Plan, title
+from tlx.lower.to_2d.reductions import is_reduction, reduced_in, row_dim, row_length
 from tlx.lower.to_2d.strides import strides_in
 from tlx.lower.to_2d.views import View
 from tlx.types import TensorType
@@ -44,16 +45,16 @@ from tlx.types import TensorType
 
 def lower_pointwise(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
     """Write a group, whose root is `op`, to `target`."""
-    _remark(plan, op)
     product = plan.groups.product_of(op)
     if product is None:
+        _remark(plan, op, plan.groups.members(op))
         _Frame(plan, b, op, target).emit()
     else:
         _emit_epilogue(plan, b, op, product, target)
 
 
-def _remark(plan: Plan, op: TensorOp) -> None:
-    members = [title(member) for member in plan.groups.members(op)]
+def _remark(plan: Plan, op: TensorOp, together: Sequence[TensorOp]) -> None:
+    members = [title(member) for member in together]
     if len(members) > 1:
         message = f"fused {', '.join(members[:-1])} into {members[-1]}: computed together, nothing between in memory"
         plan.context.remarks.add("applied", STAGE, message, op.instruction.span)
@@ -64,12 +65,9 @@ def _emit_epilogue(plan: Plan, b: TensorBuilder, op: TensorOp, product: TensorOp
     from tlx.lower.to_2d.rules import PRODUCT_RULES
 
     assert product.result is not None
-    extents, reduces = product.result.shape, is_row_reduction(op)
-    if reduces:
-        steps = strides_in(target.sizes, target.steps, extents[:-1])
-        steps = None if steps is None else (*steps, 0)
-    else:
-        steps = strides_in(target.sizes, target.steps, extents)
+    extents = product.result.shape
+    reduced = reduced_in(op, extents) or ()
+    steps = _steps(target, extents, reduced)
     if steps is None:
         type_ = TensorType.dense(target.element, target.sizes)
         dense = View.of(plan.dense_operand(op)(target.element, type_.count, "result"), type_)
@@ -83,20 +81,42 @@ def _emit_epilogue(plan: Plan, b: TensorBuilder, op: TensorOp, product: TensorOp
             leaf.view = dense_copy(plan, b, op, leaf.view)
             leaf.settle(plan, b, op, extents)
 
-    def emit(b: TensorBuilder, vector: Value, rows: int, cols: int, blocks: Sequence[Leaf]) -> Value:
+    def tree(b: TensorBuilder, vector: Value, rows: int, cols: int, blocks: Sequence[Leaf]) -> Tree:
         tree = Tree(plan, b, rows, cols)
         tree.results[id(product)] = vector
         for leaf, block in zip(leaves, blocks, strict=True):
             pointer = b.gep(leaf.view.element, leaf.view.place.pointer, block.offset, "operand")
             tree.leaf(leaf.tensor, leaf.view, pointer, (block.row_stride, block.col_stride))
-        return tree.root(op)
+        return tree
 
-    alone = not any(leaf.view.place.pointer == target.place.pointer for leaf in leaves)
-    strides = tuple(leaf.strides for leaf in leaves)
-    epilogue = Epilogue(strides, product.result.element, emit, may_use_target=alone, reduces=reduces)
+    def whole(b: TensorBuilder, vector: Value, rows: int, cols: int, blocks: Sequence[Leaf]) -> Value:
+        _remark(plan, op, plan.groups.members(op))
+        return tree(b, vector, rows, cols, blocks).root(op)
+
+    def unreduced(b: TensorBuilder, vector: Value, rows: int, cols: int, blocks: Sequence[Leaf]) -> Value:
+        _remark(plan, op, plan.groups.members(op)[:-1])
+        return tree(b, vector, rows, cols, blocks).operand(op)
+
+    alone = not reduced and not any(leaf.view.place.pointer == target.place.pointer for leaf in leaves)
+    strides, element = tuple(leaf.strides for leaf in leaves), product.result.element
+    epilogue = (
+        Epilogue(strides, element, unreduced, reduced=Reduced(op, whole))
+        if reduced
+        else Epilogue(strides, element, whole, may_use_target=alone)
+    )
     order = tuple(range(len(extents)))
     place = View(target.place, target.element, extents, extents, steps, order)
     PRODUCT_RULES[product.intrinsic.name](plan, b, product, place, epilogue)
+
+
+def _steps(target: View, extents: Sequence[int], reduced: Sequence[int]) -> tuple[int, ...] | None:
+    """The target's strides along a product's dimensions, 0 along those that are reduced; None if it has none."""
+    kept = [extent for d, extent in enumerate(extents) if d not in reduced]
+    steps = strides_in(target.sizes, target.steps, kept)
+    if steps is None:
+        return None
+    pending = iter(steps)
+    return tuple(0 if d in reduced else next(pending) for d in range(len(extents)))
 
 
 def dense_copy(plan: Plan, b: TensorBuilder, op: TensorOp, source: View) -> View:
@@ -136,9 +156,9 @@ class _Frame:
     def __init__(self, plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
         self.plan, self.b, self.op, self.target = plan, b, op, target
         self.leaves = [_Leaf(tensor, plan.view(tensor)) for tensor in plan.groups.leaves(op)]
-        self.reduces = is_row_reduction(op)
+        self.reduces = is_reduction(op)
         if self.reduces:
-            self.sizes, self.steps = op.tensors[0].type.shape, (*target.steps[:-1], 0)
+            self.sizes, self.steps = self._choose_rows()
         else:
             self.sizes, self.steps = self._choose()
         self.data = target.data if self.sizes == target.sizes else self.sizes
@@ -154,6 +174,13 @@ class _Frame:
             if steps is not None and all(strides_in(lf.view.sizes, lf.view.steps, sizes) for lf in self.leaves):
                 return sizes, steps
         return target.sizes, target.steps
+
+    def _choose_rows(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The dimensions of a reduction's operand, those of its rows as the last one."""
+        outer = self.op.tensors[0].type.extents[: row_dim(self.op)]
+        steps = strides_in(self.target.sizes, self.target.steps, outer)
+        assert steps is not None
+        return (*outer, row_length(self.op)), (*steps, 0)
 
     def emit(self) -> None:
         """The loops and the tree."""
@@ -248,6 +275,13 @@ class Tree:
             vector = self.b.cast("trunc", vector, VectorType(self.rows * self.cols, I1))
         self.values[self.plan.groups.key(tensor)] = vector
 
+    def operand(self, op: TensorOp) -> Value:
+        """The vector of what the root takes, a reduction of one operation of the group."""
+        inner = self.plan.groups.inner(op.tensors[0])
+        assert inner is not None
+        self.result(inner)
+        return self._operand(op.tensors[0])
+
     def root(self, op: TensorOp) -> Value:
         """The vector that is stored: the root's; truth values as bytes."""
         vector = self.result(op)
@@ -275,7 +309,7 @@ class Tree:
         if op.intrinsic.name == NAME:
             return self._ordinary(op.instruction, vectors)
         type_ = TensorType.dense(op.tensors[0].type.element, (self.rows, self.cols))
-        if is_row_reduction(op):
+        if is_reduction(op):
             token = self.b.typeinfo(vectors[0], type_)
             return self.b.reduce(op.intrinsic.name.removeprefix("reduce."), token, (1, self.cols), (1, 1))
         return self.b.unary(op.intrinsic.name, self.b.typeinfo(vectors[0], type_), type_)

@@ -56,9 +56,23 @@ def lower_reduce(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> No
     source = plan.view(op.tensors[0])
     sizes = zip(source.dims, target.dims, *op.dims, strict=True)
     axes = [Axis(out.extent, dim.stride, out.stride, window, step) for dim, out, window, step in sizes]
+    reduce_axes(plan, b, op, axes, _data(source), _data(target))
+
+
+def reduce_axes(plan: Plan, b: TensorBuilder, op: TensorOp, axes: Sequence[Axis], source: Data, target: Data) -> None:
+    """Write what an operation reduces, dimension by dimension.
+
+    Args:
+        plan: Gives temporaries.
+        b: Where.
+        op: The operation.
+        axes: The dimensions, with their windows.
+        source: What is reduced.
+        target: Where the result goes.
+    """
     kind = op.intrinsic.name.removeprefix("reduce.")
     reduction = _Reduction(plan, b, op, _OF_TRUTH[kind] if op.tensors[0].type.element == I1 else kind)
-    reduction.run(_simplified(axes), Data(source.place.pointer, source.element), _data(target))
+    reduction.run(_simplified(axes), source, target)
 
 
 def _data(view: View) -> Data:

@@ -58,12 +58,14 @@ def choose_taps(c: Contraction, lanes: int) -> tuple[Taps, float] | None:
     walks = sorted((w for w in (*c.batch, *c.m, *c.n) if w[0] > 1), key=lambda w: w[1][OUT], reverse=True)
     runs = merge(walks, frozenset())
     unit = Run(((1, (0,) * c.width),))
-    places = tuple(_places(c))
+    places, reduces = tuple(_places(c)), c.reduces
     best: tuple[Taps, float] | None = None
     for rows, cols in product([*runs, unit], repeat=2):
-        if (rows is cols and rows is not unit) or not _fits(rows, cols):
+        if (rows is cols and rows is not unit) or not _fits(rows, cols, reduces=reduces):
             continue
         outer = tuple(run for run in runs if run is not rows and run is not cols)
+        if reduces and not all(run.strides[OUT] for run in outer):
+            continue
         choice = Taps(c, rows, cols, outer, places)
         cycles = estimate(choice, lanes)
         if best is None or cycles < best[1]:
@@ -76,14 +78,18 @@ def _has_matrices(c: Contraction) -> bool:
     return all(any(extent > 1 for extent, _ in walks) for walks in (c.m, c.n))
 
 
-def _fits(rows: Run, cols: Run) -> bool:
-    """Whether 2-D loads and stores can say a block of every operand."""
+def _fits(rows: Run, cols: Run, *, reduces: bool) -> bool:
+    """Whether 2-D loads and stores can say a block of every operand; what is reduced, if anything, are columns."""
+    if reduces and (cols.extent == 1 or (rows.extent > 1 and rows.strides[OUT] == 0)):
+        return False
     if max((*rows.strides, *cols.strides)) >= INDEX_LIMIT:
         return False
     if cols.extent == 1:
         return True
     readable = all(right <= 1 or down == 1 for down, right in _strides(rows, cols, (LHS, RHS)))
-    return readable and cols.strides[OUT] == 1 and all(stride <= 1 for stride in cols.strides[LEAVES:])
+    return (
+        readable and cols.strides[OUT] == (0 if reduces else 1) and all(stride <= 1 for stride in cols.strides[LEAVES:])
+    )
 
 
 def _strides(rows: Run, cols: Run, columns: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -130,7 +136,8 @@ def emit_taps(b: TensorBuilder, choice: Taps, element: Type, epilogue: Epilogue 
         if epilogue is not None:
             leaves = [Leaf(bases[x], choice.rows.strides[x], choice.cols.strides[x]) for x in columns[3:]]
             vector = epilogue.emit(b, vector, rows, cols, leaves)
-        store_vector(b, vector, out, c.out.element, rows, cols, choice.rows.strides[OUT])
+        written = 1 if c.reduces else cols
+        store_vector(b, vector, out, c.out.element, rows, written, choice.rows.strides[OUT])
 
 
 @dataclass(frozen=True)
