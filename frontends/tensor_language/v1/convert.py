@@ -1,0 +1,94 @@
+"""From the syntax tree of the first version to that of the second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import zip_longest
+from typing import Any, Final
+
+from tlx.frontends.tensor_language.ast.base import (
+    Attribute,
+    Dictionary,
+    Function,
+    Instruction,
+    NamedAttribute,
+    Program,
+)
+from tlx.frontends.tensor_language.errors import Reports
+from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE
+from tlx.frontends.tensor_language.types import GroupType
+from tlx.frontends.tensor_language.v1 import blas, control, scalars, views
+from tlx.frontends.tensor_language.v1 import tree as v1
+from tlx.frontends.tensor_language.v1.builder import Builder
+from tlx.frontends.tensor_language.v1.names import FreshNames
+from tlx.frontends.tensor_language.v1.scope import Scope
+
+Rule = Callable[[Builder, Any], Instruction | None]
+"""Gives the instruction of version 2, None where an error was reported; what it needs before it is written at once."""
+
+_RULES: Final[dict[type[Instruction], Rule]] = {
+    v1.Alloca: blas.alloca,
+    v1.ArithBinary: scalars.binary,
+    v1.ArithUnary: scalars.unary,
+    v1.Barrier: control.barrier,
+    v1.Blas: blas.blas,
+    v1.Cast: scalars.cast,
+    v1.Comparison: scalars.comparison,
+    v1.Expand: views.expand,
+    v1.For: control.for_,
+    v1.Foreach: control.foreach,
+    v1.Fuse: views.fuse,
+    v1.GroupId: scalars.group_id,
+    v1.GroupSize: scalars.group_size,
+    v1.If: control.if_,
+    v1.LifetimeStop: blas.lifetime_stop,
+    v1.Load: views.load,
+    v1.Size: views.size,
+    v1.Store: views.store,
+    v1.Subview: views.subview,
+    v1.Yield: control.yield_,
+}
+
+
+def convert(program: Program, text: str, lost: set[str], reports: Reports) -> Program:
+    """The program in version 2.
+
+    Args:
+        program: A program whose regions hold instructions of version 1.
+        text: What it was read from: names in it are not used for new values.
+        lost: Names that may be bound by parts of the text that could not be read.
+        reports: Where errors go; where there are any, parts of the result are missing.
+    """
+    return Program(
+        [_function(function, FreshNames(text), Scope(reports, lost), reports) for function in program.functions]
+    )
+
+
+def _function(function: Function, names: FreshNames, scope: Scope, reports: Reports) -> Function:
+    b = Builder(reports, names, scope, _instruction)
+    body = b.region(function.body, *((p.name, p.type.type) for p in function.parameters))
+    return Function(
+        name=function.name,
+        parameters=function.parameters,
+        attributes=_attributes(function),
+        body=body,
+        span=function.span,
+    )
+
+
+def _attributes(function: Function) -> Dictionary:
+    """The attributes, and that the sizes of groups are not passed, as version 1 has no name for them."""
+    if not any(isinstance(p.type.type, GroupType) for p in function.parameters):
+        return function.attributes
+    without_size = NamedAttribute(GROUPS_WITHOUT_SIZE, quoted=True, value=Attribute(True))
+    return Dictionary((*function.attributes.entries, without_size), function.attributes.span)
+
+
+def _instruction(b: Builder, i: Instruction) -> None:
+    converted = _RULES[type(i)](b, i)
+    types = () if converted is None else converted.types
+    for name, type_ in zip_longest(i.results, types[: len(i.results)]):
+        b.scope.bind(name, None if type_ is None else type_.type)
+    if converted is not None:
+        converted.results, converted.span = i.results, i.span
+        b.add(converted)

@@ -1,0 +1,241 @@
+"""The syntax tree of the first version: a class each production, types already those of the second.
+
+It holds what a text says before anything is known of its names: an operand may be a constant, and the types of an
+instruction are those it is written with, mostly those of what it reads. Functions and regions are the nodes of the
+second version, with these instructions inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from tlx.diagnostics import Span
+from tlx.frontends.tensor_language.ast.base import Instruction, Name, Region
+from tlx.frontends.tensor_language.ast.collective import Transpose
+from tlx.frontends.tensor_language.ast.mixed import ComparisonOp
+
+BinaryOp = Literal["add", "sub", "mul", "div", "rem", "shl", "shr", "and", "or", "xor"]
+UnaryOp = Literal["neg", "not"]
+Relation = Literal["eq", "ne", "gt", "ge", "lt", "le"]
+BlasName = Literal["axpby", "gemm", "gemv", "ger", "hadamard", "sum"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant in the place of a name; `true` and `false` are integers."""
+
+    value: bool | int | float
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Operand = Name | Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """`?` of a slice or of an expand shape: what is left of the mode."""
+
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """`offset:size`, `offset:?`, `offset` or `:` of a subview; a plain colon is `0:?`."""
+
+    offset: Operand
+    size: Operand | Rest | None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(kw_only=True, slots=True)
+class Alloca(Instruction):
+    """`%r = alloca -> memref-type`."""
+
+
+@dataclass(kw_only=True, slots=True)
+class ArithBinary(Instruction):
+    """`%r = arith.add %a, 1 : type`."""
+
+    op: BinaryOp
+    lhs: Operand
+    rhs: Operand
+
+
+@dataclass(kw_only=True, slots=True)
+class ArithUnary(Instruction):
+    """`%r = arith.neg %a : type`."""
+
+    op: UnaryOp
+    operand: Operand
+
+
+@dataclass(kw_only=True, slots=True)
+class Barrier(Instruction):
+    """`barrier`."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Blas(Instruction):
+    """`gemm.n.t.atomic alpha, %A, %B, beta, %C : type, memref-type, memref-type, type, memref-type` and the like.
+
+    Attributes:
+        name: Which one.
+        transposes: The transpose modifiers, as many as it has.
+        atomic: Whether the output is updated atomically.
+        alpha: Factor of what is computed.
+        inputs: One memref or two.
+        beta: Factor of what the output holds.
+        output: The memref that is updated.
+    """
+
+    name: BlasName
+    transposes: tuple[Transpose, ...] = ()
+    atomic: bool = False
+    alpha: Operand
+    inputs: tuple[Name, ...]
+    beta: Operand
+    output: Name
+
+
+@dataclass(kw_only=True, slots=True)
+class Cast(Instruction):
+    """`%r = cast %a : source -> target`."""
+
+    operand: Operand
+
+
+@dataclass(kw_only=True, slots=True)
+class Comparison(Instruction):
+    """`%r = cmp.lt %a, 1 : type`."""
+
+    relation: Relation
+    lhs: Operand
+    rhs: Operand
+
+
+@dataclass(kw_only=True, slots=True)
+class Expand(Instruction):
+    """`%r = expand %memref[mode->4x?] : memref-type`."""
+
+    operand: Name
+    mode: int
+    shape: tuple[int | Name | Rest, ...]
+
+
+@dataclass(kw_only=True, slots=True)
+class For(Instruction):
+    """`for %i=0,%n,2 : type { ... }`."""
+
+    variable: Name
+    start: Operand
+    stop: Operand
+    step: Operand | None = None
+    body: Region
+
+
+@dataclass(kw_only=True, slots=True)
+class Foreach(Instruction):
+    """`foreach %i=0,%n : type { ... }`."""
+
+    variable: Name
+    start: Operand
+    stop: Operand
+    body: Region
+
+
+@dataclass(kw_only=True, slots=True)
+class Fuse(Instruction):
+    """`%r = fuse %memref[first,last] : memref-type`."""
+
+    operand: Name
+    first: int
+    last: int
+
+
+@dataclass(kw_only=True, slots=True)
+class GroupId(Instruction):
+    """`%r = group_id`."""
+
+
+@dataclass(kw_only=True, slots=True)
+class GroupSize(Instruction):
+    """`%r = group_size`."""
+
+
+@dataclass(kw_only=True, slots=True)
+class If(Instruction):
+    """`%r,... = if %condition -> (type,...) { ... } else { ... }`."""
+
+    condition: Operand
+    then: Region
+    otherwise: Region | None = None
+
+
+@dataclass(kw_only=True, slots=True)
+class LifetimeStop(Instruction):
+    """`lifetime_stop %memref`."""
+
+    memref: Name
+
+
+@dataclass(kw_only=True, slots=True)
+class Load(Instruction):
+    """`%r = load %memref_or_group[%i,1] : memref-or-group-type`."""
+
+    source: Name
+    indices: tuple[Operand, ...]
+
+
+@dataclass(kw_only=True, slots=True)
+class Size(Instruction):
+    """`%r = size %memref[mode] : memref-type`."""
+
+    operand: Name
+    mode: int
+
+
+@dataclass(kw_only=True, slots=True)
+class Store(Instruction):
+    """`store %value, %memref[%i,1] : memref-type`."""
+
+    value: Name
+    target: Name
+    indices: tuple[Operand, ...]
+
+
+@dataclass(kw_only=True, slots=True)
+class Subview(Instruction):
+    """`%r = subview %memref[1:4,:,%i] : memref-type`."""
+
+    operand: Name
+    slices: tuple[Slice, ...]
+
+
+@dataclass(kw_only=True, slots=True)
+class Yield(Instruction):
+    """`yield %a, 1 : type, type`."""
+
+    values: tuple[Operand, ...] = ()
+
+
+RELATIONS: Final[dict[Relation, ComparisonOp]] = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "gt": "greater_than",
+    "ge": "greater_than_equal",
+    "lt": "less_than",
+    "le": "less_than_equal",
+}
+"""What version 2 calls the comparisons."""
+
+TRANSPOSES: Final[dict[BlasName, int]] = {"axpby": 1, "gemm": 2, "gemv": 1, "ger": 0, "hadamard": 0, "sum": 1}
+"""How many transpose modifiers each of them has."""
+
+INPUTS: Final[dict[BlasName, int]] = {"axpby": 1, "gemm": 2, "gemv": 2, "ger": 2, "hadamard": 2, "sum": 1}
+"""How many memrefs each of them reads besides the one it updates."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Broken(Instruction):
+    """An instruction that could not be read: that much is known of its results that they exist."""
