@@ -142,6 +142,7 @@ SPMD, `cm_` being `cooperative_matrix_`:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from tlx.diagnostics import ParseError, Source, TlxError
@@ -173,18 +174,18 @@ def parse(source: Source) -> Program:
         ProgramError: The text does not fit the grammar; all places that were found are in it.
     """
     reports = Reports()
-    result = program(Cursor(source, reports, FORMS))
+    result = program(Cursor(source, reports, FORMS), function_definition)
     reports.finish()
     return result
 
 
-def program(c: Cursor) -> Program:
-    """`program = *function-definition`."""
+def program(c: Cursor, definition: Callable[[Cursor], Function]) -> Program:
+    """`program = *function-definition`, functions as a version of the language has them."""
     functions: list[Function] = []
     while c.kind != "end":
         first = c.at
         try:
-            functions.append(function_definition(c))
+            functions.append(definition(c))
         except TlxError as error:
             c.collect(error)
             _next_function(c, first)
@@ -193,6 +194,13 @@ def program(c: Cursor) -> Program:
 
 def function_definition(c: Cursor) -> Function:
     """`"func" global-identifier "(" [argument-list] ")" ["attributes" dictionary-attribute] region`."""
+    return function(c, argument, _function_attributes)
+
+
+def function(
+    c: Cursor, parameter: Callable[[Cursor], Parameter], attribute_list: Callable[[Cursor], Dictionary]
+) -> Function:
+    """A function with parameters and attributes as a version of the language has them."""
     first = c.at
     c.head_end = None
     c.keyword = "func"
@@ -201,20 +209,20 @@ def function_definition(c: Cursor) -> Function:
     c.at += 1
     name = c.identifier("global", "the function's name")
     c.expect("(", "behind the function's name")
-    parameters = argument_list(c)
-    attributes = _function_attributes(c)
+    parameters = argument_list(c, parameter)
+    attributes = attribute_list(c)
     head = c.span_from(first)
     return Function(name=name, parameters=parameters, attributes=attributes, body=region(c), span=head)
 
 
-def argument_list(c: Cursor) -> tuple[Parameter, ...]:
+def argument_list(c: Cursor, parameter: Callable[[Cursor], Parameter]) -> tuple[Parameter, ...]:
     """`[argument *("," argument)] ")"`; one that does not parse is left out."""
     if c.accept(")"):
         return ()
     found: list[Parameter] = []
     while True:
         try:
-            found.append(argument(c))
+            found.append(parameter(c))
             if c.kind not in (",", ")"):
                 raise c.expected("',' or ')' behind a parameter")
         except TlxError as error:

@@ -74,7 +74,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.diagnostics import Source, TlxError
+from tlx.diagnostics import Source
 from tlx.frontends.tensor_language.ast.base import (
     Attribute,
     Dictionary,
@@ -85,8 +85,7 @@ from tlx.frontends.tensor_language.ast.base import (
 )
 from tlx.frontends.tensor_language.cursor import Cursor
 from tlx.frontends.tensor_language.errors import Reports
-from tlx.frontends.tensor_language.parser_operands import list_of
-from tlx.frontends.tensor_language.parser_regions import region
+from tlx.frontends.tensor_language.parser import function, program
 from tlx.frontends.tensor_language.parser_types import type_ref
 from tlx.frontends.tensor_language.v1.convert import convert
 from tlx.frontends.tensor_language.v1.parser_instructions import FORMS
@@ -104,14 +103,7 @@ def parse(source: Source) -> Program:
     """
     reports = Reports()
     c = Cursor(source, reports, FORMS)
-    written = Program()
-    while c.kind != "end":
-        first = c.at
-        try:
-            written.functions.append(function_definition(c))
-        except TlxError as error:
-            c.collect(error)
-            _to_next_function(c, first)
+    written = program(c, function_definition)
     converted = convert(written, source.text, _assigned(c) if reports.errors else set(), reports)
     reports.finish()
     return converted
@@ -119,19 +111,7 @@ def parse(source: Source) -> Program:
 
 def function_definition(c: Cursor) -> Function:
     """`function-definition`; its region holds instructions of version 1."""
-    first = c.at
-    c.expect_word("func", "at the beginning of a function")
-    name = c.identifier("global", "the name of the function")
-    c.expect("(", "behind the name of the function")
-    parameters = list_of(c, argument, ")")
-    entries: list[NamedAttribute] = []
-    while c.kind == "word":
-        entries.append(attribute(c))
-    span = c.span_from(first)
-    c.keyword = "func"
-    return Function(
-        name=name, parameters=parameters, attributes=Dictionary(tuple(entries)), body=region(c), span=span
-    )  # fmt: skip
+    return function(c, argument, attribute_list)
 
 
 def argument(c: Cursor) -> Parameter:
@@ -142,6 +122,15 @@ def argument(c: Cursor) -> Parameter:
     if c.kind == "{":
         raise c.error("parameters have no attributes in version 1")
     return Parameter(name=name, type=type_)
+
+
+def attribute_list(c: Cursor) -> Dictionary:
+    """`*attribute`."""
+    first = c.at
+    entries: list[NamedAttribute] = []
+    while c.kind == "word":
+        entries.append(attribute(c))
+    return Dictionary(tuple(entries), c.span_from(first) if entries else None)
 
 
 def attribute(c: Cursor) -> NamedAttribute:
@@ -166,12 +155,6 @@ def attribute(c: Cursor) -> NamedAttribute:
 def _size(c: Cursor) -> Attribute:
     first = c.at
     return Attribute(c.integer_constant("a size"), c.span(first))
-
-
-def _to_next_function(c: Cursor, first: int) -> None:
-    c.at = max(c.at, first + 1) if c.kind != "end" else c.at
-    while c.kind != "end" and not c.is_word("func"):
-        c.at += 1
 
 
 def _assigned(c: Cursor) -> set[str]:

@@ -10,7 +10,7 @@ from tlx.frontends.tensor_language.ast.collective import Transpose
 from tlx.frontends.tensor_language.cursor import Cursor, Form
 from tlx.frontends.tensor_language.parser_collective import FORMS as COLLECTIVE
 from tlx.frontends.tensor_language.parser_mixed import FORMS as MIXED
-from tlx.frontends.tensor_language.parser_operands import bracketed_integer, modifiers
+from tlx.frontends.tensor_language.parser_operands import bracketed_integer, modifiers, separator
 from tlx.frontends.tensor_language.parser_regions import region
 from tlx.frontends.tensor_language.parser_spmd import FORMS as SPMD
 from tlx.frontends.tensor_language.parser_types import type_ref
@@ -23,7 +23,6 @@ from tlx.frontends.tensor_language.v1.parser_operands import (
     integral_operand,
     name,
     operand,
-    separator,
     slice_list,
 )
 from tlx.frontends.tensor_language.v1.parser_types import (

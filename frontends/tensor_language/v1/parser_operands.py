@@ -46,13 +46,6 @@ def _integral(c: Cursor, what: str, allowed: str) -> Operand:
     raise c.expected(f"{what} of '{c.keyword}' ({allowed})", hint)
 
 
-def separator(c: Cursor, following: str) -> None:
-    """`","` before an operand."""
-    if c.kind != ",":
-        raise c.expected(f"',' and {following} of '{c.keyword}'")
-    c.at += 1
-
-
 def choice(c: Cursor, words: Sequence[_Word]) -> _Word:
     """The modifier that says which instruction it is: `.add` of `arith.add`."""
     for word in words:
