@@ -1,0 +1,241 @@
+"""BLAS instructions: `output := alpha * f(inputs) + beta * output`.
+
+    axpby     B    := alpha op(A)         + beta B        shape(op(A)) = shape(B)
+    cumsum    B    := running sums of A   + beta B        shape(A) = shape(B)
+    sum       b    := alpha op(A) 1       + beta b        RxK K -> R, or K -> a scalar
+    gemm      C    := alpha op1(A) op2(B) + beta C        RxK KxC -> RxC
+    gemv      c    := alpha op(A) b       + beta c        RxK K -> R
+    ger       C    := alpha a b^T         + beta C        R C -> RxC
+    hadamard  C    := alpha A B           + beta C        entry by entry
+
+A static extent fits the same static extent, `?` fits `?`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tlx.frontends.tensor_language.ast.base import Name
+from tlx.frontends.tensor_language.ast.collective import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
+from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
+from tlx.frontends.tensor_language.check.mnemonics import mnemonic
+from tlx.frontends.tensor_language.check.operands import complain, constant, memref, note_of, number
+from tlx.frontends.tensor_language.types import Extent, MemrefType, ScalarType, extent_text, promotable, promote
+
+_SAME: Final = "; both must be equal, or both ?"
+
+
+def check_axpby(context: Context, node: Axpby) -> None:
+    """`shape(B) = shape(op(A))`, of order 0, 1 or 2."""
+    a, b = memref(context, node, node.a), memref(context, node, node.b)
+    _check_scalars(context, node, node.b, a, b)
+    if _has_order(context, node, node.b, b, 0, 1, 2) and a and b:
+        _check_shapes(context, node, f"op({node.a})", _transposed(a, node.transpose), node.b, b.shape, node.a)
+
+
+def check_cumsum(context: Context, node: Cumsum) -> None:
+    """`shape(A) = shape(B)`, the mode one of A's."""
+    a, b = memref(context, node, node.a), memref(context, node, node.b)
+    _check_scalars(context, node, node.b, a, b)
+    if a and not 0 <= node.mode < a.order:
+        modes = f"0 to {a.order - 1}" if a.order else "none, its order is 0"
+        message = f"cumsum: there is no mode {node.mode}; the modes of {node.a} are {modes}"
+        context.error(message, node.span, *note_of(context, node.a))
+    if a and b:
+        _check_shapes(context, node, str(node.a), a.shape, node.b, b.shape, node.a)
+
+
+def check_sum(context: Context, node: Sum) -> None:
+    """`order(A) = order(b) + 1`, `rows(b) = rows(op(A))`."""
+    a, b = memref(context, node, node.a), memref(context, node, node.b)
+    _check_scalars(context, node, node.b, a, b)
+    if not _has_order(context, node, node.b, b, 0, 1) or not a or not b:
+        return
+    if a.order != b.order + 1:
+        message = (
+            f"the order of {node.a} must be that of {node.b} plus 1, {b.order + 1}, but it is {a.order}: "
+            "sums of a matrix are a vector, the sum of a vector is a memref of order 0"
+        )
+        complain(context, node, node.a, message, node.a, node.b)
+    elif b.order == 1:
+        rows = _transposed(a, node.transpose)[0]
+        _check_extents(context, node, f"rows(op({node.a}))", rows, node.b, f"rows({node.b})", b.shape[0], node.a)
+
+
+def check_gemm(context: Context, node: Gemm) -> None:
+    """`RxK KxC -> RxC`."""
+    a, b, c = (memref(context, node, name) for name in (node.a, node.b, node.c))
+    _check_products(context, node, node.b, node.c, a, b, c)
+    orders = [_has_order(context, node, n, t, 2) for n, t in ((node.a, a), (node.b, b), (node.c, c))]
+    left = _transposed(a, node.transpose_a) if a and orders[0] else None
+    right = _transposed(b, node.transpose_b) if b and orders[1] else None
+    if left and right:
+        inner = f"columns(op1({node.a}))"
+        _check_extents(
+            context, node, inner, left[1], node.b, f"rows(op2({node.b}))", right[0], node.a, "the inner extents"
+        )
+    if left and c and orders[2]:
+        rows = f"rows(op1({node.a}))"
+        _check_extents(context, node, rows, left[0], node.c, f"rows({node.c})", c.shape[0], node.a)
+    if right and c and orders[2]:
+        columns = f"columns(op2({node.b}))"
+        _check_extents(context, node, columns, right[1], node.c, f"columns({node.c})", c.shape[1], node.b)
+
+
+def check_gemv(context: Context, node: Gemv) -> None:
+    """`RxK K -> R`."""
+    a, b, c = (memref(context, node, name) for name in (node.a, node.b, node.c))
+    _check_products(context, node, node.b, node.c, a, b, c)
+    order_a, order_b = _has_order(context, node, node.a, a, 2), _has_order(context, node, node.b, b, 1)
+    order_c = _has_order(context, node, node.c, c, 1)
+    left = _transposed(a, node.transpose) if a and order_a else None
+    if left and b and order_b:
+        inner = f"columns(op1({node.a}))"
+        _check_extents(
+            context, node, inner, left[1], node.b, f"rows({node.b})", b.shape[0], node.a, "the inner extents"
+        )
+    if left and c and order_c:
+        rows = f"rows(op1({node.a}))"
+        _check_extents(context, node, rows, left[0], node.c, f"rows({node.c})", c.shape[0], node.a)
+
+
+def check_ger(context: Context, node: Ger) -> None:
+    """`R C -> RxC`."""
+    a, b, c = (memref(context, node, name) for name in (node.a, node.b, node.c))
+    _check_products(context, node, node.b, node.c, a, b, c)
+    order_a, order_b = _has_order(context, node, node.a, a, 1), _has_order(context, node, node.b, b, 1)
+    if not _has_order(context, node, node.c, c, 2) or not c:
+        return
+    if a and order_a:
+        rows = f"rows({node.a})"
+        _check_extents(context, node, rows, a.shape[0], node.c, f"rows({node.c})", c.shape[0], node.a)
+    if b and order_b:
+        rows = f"rows({node.b})"
+        _check_extents(context, node, rows, b.shape[0], node.c, f"columns({node.c})", c.shape[1], node.b)
+
+
+def check_hadamard(context: Context, node: Hadamard) -> None:
+    """Three vectors or three matrices of one shape."""
+    a, b, c = (memref(context, node, name) for name in (node.a, node.b, node.c))
+    _check_products(context, node, node.b, node.c, a, b, c)
+    if not _has_order(context, node, node.a, a, 1, 2) or not a:
+        return
+    for name, type_ in ((node.b, b), (node.c, c)):
+        if type_:
+            _check_shapes(context, node, str(node.a), a.shape, name, type_.shape, node.a)
+
+
+def _check_products(
+    context: Context,
+    node: Blas,
+    b_name: Name,
+    output: Name,
+    a: MemrefType | None,
+    b: MemrefType | None,
+    c: MemrefType | None,
+) -> None:
+    """`type(alpha) <= promote(element(A), element(B)) <= element(C)`."""
+    product = promote(a.element, b.element) if a and b else None
+    if a and b and product is None:
+        message = (
+            f"elements {a.element} of {node.a} and {b.element} of {b_name} cannot be promoted to a common type: "
+            "neither holds all values of the other"
+        )
+        complain(context, node, b_name, message, node.a, b_name)
+    inputs = f"the product of {node.a} and {b_name}"
+    _check_factors(context, node, output, product, c, inputs)
+
+
+def _check_scalars(context: Context, node: Blas, output: Name, a: MemrefType | None, b: MemrefType | None) -> None:
+    """`type(alpha) <= element(A) <= element(B)`."""
+    _check_factors(context, node, output, a.element if a else None, b, f"the elements of {node.a}")
+
+
+def _check_factors(
+    context: Context, node: Blas, output: Name, inputs: ScalarType | None, result: MemrefType | None, what: str
+) -> None:
+    alpha, beta = number(context, node, node.alpha), number(context, node, node.beta)
+    if alpha and inputs and not promotable(alpha, inputs):
+        message = f"{node.alpha} has type {alpha}, which cannot be promoted to {inputs}, the type of {what}"
+        complain(context, node, node.alpha, message, node.alpha, node.a)
+    if inputs and result and not promotable(inputs, result.element):
+        message = f"{inputs}, the type of {what}, cannot be promoted to {result.element}, the type of {output}"
+        complain(context, node, output, message, node.a, output)
+    if beta and result and not promotable(beta, result.element):
+        message = f"{node.beta} has type {beta}, which cannot be promoted to {result.element}, the type of {output}"
+        complain(context, node, node.beta, message, node.beta, output)
+    if node.atomic and beta:
+        _check_atomic(context, node)
+
+
+def _check_atomic(context: Context, node: Blas) -> None:
+    value = constant(context, node.beta)
+    if value is None:
+        message = f"{mnemonic(node)}.atomic: {node.beta} must come from a constant instruction, 0 or 1"
+    elif value not in {0, 1}:
+        message = f"{mnemonic(node)}.atomic: {node.beta} must be 0 or 1, but it is {value}"
+    else:
+        return
+    context.error(message, node.beta.span, *note_of(context, node.beta))
+
+
+def _has_order(context: Context, node: Blas, name: Name, type_: MemrefType | None, *orders: int) -> bool:
+    if type_ is None or type_.order in orders:
+        return type_ is not None
+    wanted = " or ".join(map(str, orders))
+    message = f"{name} must have order {wanted}, but {type_} has order {type_.order}"
+    complain(context, node, name, message, name)
+    return False
+
+
+def _transposed(type_: MemrefType, transpose: str) -> tuple[Extent, ...]:
+    return type_.shape[::-1] if transpose == "t" and type_.order == 2 else type_.shape
+
+
+def _check_extents(
+    context: Context,
+    node: Blas,
+    left: str,
+    extent: Extent,
+    at: Name,
+    right: str,
+    other: Extent,
+    against: Name,
+    what: str = "the extents",
+) -> None:
+    if extent == other:
+        return
+    message = f"{left} = {extent_text(extent)} but {right} = {extent_text(other)}; {what} must be equal"
+    if None in {extent, other}:
+        message += ", or both ? (subview or an argument's type can change one)"
+    complain(context, node, at, message, against, at)
+
+
+def _check_shapes(
+    context: Context,
+    node: Blas,
+    left: str,
+    shape: tuple[Extent, ...],
+    at: Name,
+    other: tuple[Extent, ...],
+    against: Name,
+) -> None:
+    if shape == other:
+        return
+    message = f"shape({left}) = {_shape_text(shape)} but shape({at}) = {_shape_text(other)}{_SAME}"
+    complain(context, node, at, message, against, at)
+
+
+def _shape_text(shape: tuple[Extent, ...]) -> str:
+    return f"({','.join(map(extent_text, shape))})"
+
+
+RULES: Final[Rules] = {
+    Axpby: Rule(check_axpby, "collective", 0),
+    Cumsum: Rule(check_cumsum, "collective", 0),
+    Sum: Rule(check_sum, "collective", 0),
+    Gemm: Rule(check_gemm, "collective", 0),
+    Gemv: Rule(check_gemv, "collective", 0),
+    Ger: Rule(check_ger, "collective", 0),
+    Hadamard: Rule(check_hadamard, "collective", 0),
+}

@@ -1,0 +1,256 @@
+"""Regions: parallel, foreach, foreach_tile, for, if, and what they yield; barriers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tlx.diagnostics import Note
+from tlx.frontends.tensor_language.ast.base import Instruction, Name, Region
+from tlx.frontends.tensor_language.ast.collective import Foreach, ForeachTile, Parallel
+from tlx.frontends.tensor_language.ast.mixed import Barrier, For, If, Yield
+from tlx.frontends.tensor_language.check.attributes import check_for_attributes
+from tlx.frontends.tensor_language.check.context import Context, Frame, Rule, Rules, Value, types_of
+from tlx.frontends.tensor_language.check.mnemonics import mnemonic
+from tlx.frontends.tensor_language.check.operands import complain, constant, declared, integer, unwanted
+from tlx.frontends.tensor_language.check.spread import (
+    UNIFORM,
+    Spread,
+    forget,
+    is_uniform,
+    known,
+    lanes,
+    trip_counts,
+    varies,
+)
+from tlx.frontends.tensor_language.types import BOOL, CoopMatrixType, ScalarType, Type
+
+
+def check_parallel(context: Context, node: Parallel) -> None:
+    """An SPMD region."""
+    context.region(node.body, node, kind="spmd", converged=True)
+
+
+def check_foreach(context: Context, node: Foreach) -> None:
+    """Three lists of one length; `from` and `to` of one integer type."""
+    types = _check_ranges(context, node, node.variables, node.starts, node.stops)
+    spread = _of_iterations(context, node)
+    variables = [(name, type_, spread) for name, type_ in zip(node.variables, types, strict=True)]
+    context.region(node.body, node, kind="spmd", variables=variables, converged=True, distributed=node)
+
+
+def _of_iterations(context: Context, node: Foreach) -> Spread | None:
+    """Neighbouring iterations of one dimension go to neighbouring work-items; of several nothing is known."""
+    if len(node.variables) != 1 or len(node.starts) != 1 or len(node.stops) != 1:
+        return None
+    start, stop = constant(context, node.starts[0]), constant(context, node.stops[0])
+    if isinstance(start, int) and isinstance(stop, int) and stop - start < context.subgroup_size:
+        return None  # one iteration is the same everywhere, and few leave work-items idle
+    return lanes(context.subgroup_size, exact=False)
+
+
+def check_foreach_tile(context: Context, node: ForeachTile) -> None:
+    """As `foreach`, with a tile extent for each variable, the first a multiple of the subgroup size."""
+    types = _check_ranges(context, node, node.variables, node.starts, node.stops)
+    count = len(node.variables)
+    if len(node.sizes) != count or len(node.tile_shape) != count:
+        message = (
+            f"foreach_tile: {count} variables need as many sizes and tile extents, but there are {len(node.sizes)} "
+            f"sizes and {len(node.tile_shape)} extents"
+        )
+        context.error(message, node.span)
+    elif min(node.tile_shape, default=1) < 1:
+        context.error(f"foreach_tile: tile extents must be at least 1, but one is {min(node.tile_shape)}", node.span)
+    elif count and node.tile_shape[0] % context.subgroup_size:
+        message = (
+            f"foreach_tile: the first tile extent must be a multiple of the subgroup size, {context.subgroup_size}, "
+            f"but it is {node.tile_shape[0]}"
+        )
+        context.error(message, node.span)
+    padded = [*types, *[None] * len(node.sizes)]
+    names = [*zip(node.variables, types, strict=True), *zip(node.sizes, padded, strict=False)]
+    variables = [(name, type_, UNIFORM) for name, type_ in names]
+    context.region(node.body, node, kind="spmd", variables=variables, converged=True, distributed=node)
+
+
+def _check_ranges(
+    context: Context, node: Instruction, variables: tuple[Name, ...], starts: tuple[Name, ...], stops: tuple[Name, ...]
+) -> list[ScalarType | None]:
+    """The types of the variables."""
+    if not len(variables) == len(starts) == len(stops):
+        message = (
+            f"{mnemonic(node)}: the lists must have one length, but there are {len(variables)} variables, "
+            f"{len(starts)} starts and {len(stops)} ends"
+        )
+        context.error(message, node.span)
+    lower, upper = ([integer(context, node, name) for name in names] for names in (starts, stops))
+    for start, stop, a, b in zip(starts, stops, lower, upper, strict=False):
+        _check_same(context, node, start, a, stop, b)
+    return [*lower, *[None] * len(variables)][: len(variables)]
+
+
+def _check_same(
+    context: Context, node: Instruction, a: Name, a_type: ScalarType | None, b: Name, b_type: ScalarType | None
+) -> None:
+    if a_type and b_type and a_type != b_type:
+        message = f"{a} has type {a_type} but {b} has type {b_type}; the integer types of a range must be the same"
+        complain(context, node, b, message, a, b)
+
+
+def check_for(context: Context, node: For) -> None:
+    """A range of one integer type; carried values keep their types."""
+    start, stop = integer(context, node, node.start), integer(context, node, node.stop)
+    _check_same(context, node, node.start, start, node.stop, stop)
+    if node.step:
+        _check_same(context, node, node.start, start, node.step, integer(context, node, node.step))
+        if constant(context, node.step) == 0:
+            complain(
+                context, node, node.step, f"the step {node.step} is the constant 0; the loop never ends", node.step
+            )
+    check_for_attributes(context, node)
+    types = types_of(node.types)
+    _check_returned(context, node)
+    if not len(node.carried) == len(node.initial) == len(types):
+        message = (
+            f"for: init names {len(node.carried)} values and {len(node.initial)} initial ones for {len(types)} types; "
+            "each carried value needs one of each"
+        )
+        context.error(message, node.span)
+    for name, wanted in zip(node.initial, types, strict=False):
+        value = context.value(name)
+        if value.type != wanted and wanted is not None:
+            unwanted(context, node, value, name, f"{wanted} as the list of types says")
+    _check_loop_body(context, node, start, types)
+
+
+def _check_loop_body(context: Context, node: For, start: ScalarType | None, types: tuple[Type | None, ...]) -> None:
+    frame, first, last = context.frame, context.value(node.start), context.value(node.stop)
+    step = context.value(node.step).spread if node.step else known(1)
+    counts = trip_counts(first.spread, last.spread, step)
+    different = counts is not None and min(counts) != max(counts)
+    uniform = all(map(is_uniform, (first.spread, last.spread, step)))
+    carried_spread = UNIFORM if frame.kind == "collective" else None
+    padded = [*types, *[None] * len(node.carried)]
+    context.region(
+        node.body,
+        node,
+        variables=[
+            (node.variable, start, forget(first.spread)),
+            *((name, type_, carried_spread) for name, type_ in zip(node.carried, padded, strict=False)),
+        ],
+        yields=types,
+        converged=frame.converged and uniform,
+        divergent=frame.divergent or ((first if varies(first.spread) else last) if different else None),
+    )
+    _check_ends(context, node, node.body, "the body of for")
+
+
+def check_if(context: Context, node: If) -> None:
+    """A condition of type `bool`; both regions yield where there are results."""
+    condition = context.value(node.condition)
+    if condition.type != BOOL:
+        unwanted(context, node, condition, node.condition, "bool")
+    _check_returned(context, node)
+    types = types_of(node.types)
+    if types and node.otherwise is None:
+        context.error("if: an else region is needed where values are returned", node.span)
+    regions = (("the then region of if", node.then), ("the else region of if", node.otherwise))
+    for what, region in regions:
+        if region is None:
+            continue
+        frame = context.frame
+        context.region(
+            region,
+            node,
+            yields=types,
+            converged=frame.converged and is_uniform(condition.spread),
+            divergent=frame.divergent or (condition if varies(condition.spread) else None),
+        )
+        _check_ends(context, node, region, what)
+    _check_chosen_matrices(context, node, condition)
+
+
+def _check_chosen_matrices(context: Context, node: If, condition: Value) -> None:
+    """A coopmatrix belongs to the subgroup: its work-items cannot choose differently."""
+    if not context.frame.converged or not varies(condition.spread):
+        return
+    for reference in node.types:
+        if isinstance(reference.type, CoopMatrixType):
+            message = (
+                f"if: {node.condition} differs between the work-items of a subgroup, but a coopmatrix must be "
+                "dynamically uniform"
+            )
+            context.error(message, node.condition.span, declared(condition))
+
+
+def _check_returned(context: Context, node: For | If) -> None:
+    if len(node.results) != len(node.types):
+        message = f"{mnemonic(node)}: {len(node.results)} names for {len(node.types)} returned values; each needs one"
+        context.error(message, node.results[0].span if node.results else node.span)
+    for reference in node.types:
+        if not isinstance(reference.type, ScalarType | CoopMatrixType):
+            message = f"{mnemonic(node)}: only bool, numbers and coopmatrices are returned, not {reference}"
+            context.error(message, reference.span)
+
+
+def _check_ends(context: Context, node: Instruction, region: Region, what: str) -> None:
+    """The last instruction gives the values that are asked for."""
+    last = region.instructions[-1] if region.instructions else None
+    if node.types and not isinstance(last, Yield):
+        count = len(node.types)
+        message = f"{what} must end with yield of {count} value{'s' * (count > 1)}: {_list(types_of(node.types))}"
+        context.error(message, last.span if last and last.span else region.span or node.span)
+
+
+def check_yield(context: Context, node: Yield) -> None:
+    """The last instruction of a region that returns values; their number and types."""
+    frame, owner = context.frame, context.frame.owner
+    values = [context.value(name) for name in node.values]
+    if frame.yields is None or owner is None:
+        where = "a function" if owner is None else mnemonic(owner)
+        message = f"yield has no place in the body of {where}: it ends bodies of for, if and cooperative_matrix_apply"
+        context.error(message, node.span)
+        return
+    if frame.last is not node:
+        context.error("yield must be the last instruction of its region", node.span)
+    _check_yielded(context, node, frame, values)
+
+
+def _check_yielded(context: Context, node: Yield, frame: Frame, values: list[Value]) -> None:
+    wanted = frame.yields or ()
+    if len(wanted) != len(values):
+        message = f"yield gives {len(values)} values, but {len(wanted)} are returned: {_list(wanted) or 'none'}"
+        notes = [Note("by this instruction", frame.owner.span)] if frame.owner else []
+        context.error(message, node.span, *notes)
+        return
+    for name, value, type_ in zip(node.values, values, wanted, strict=True):
+        if value.type != type_ and type_ is not None:
+            unwanted(context, node, value, name, f"{type_} as the region returns")
+
+
+def check_barrier(context: Context, node: Barrier) -> None:
+    """All work-items of the work-group must meet it."""
+    frame = context.frame
+    if frame.distributed is not None:
+        message = (
+            f"barrier: the iterations of {mnemonic(frame.distributed)} go to different work-items, so not all of them "
+            "would meet it: use parallel, or end the loop before it"
+        )
+        context.error(message, node.span, Note("in the body of this instruction", frame.distributed.span))
+    elif frame.divergent is not None:
+        message = f"barrier: {frame.divergent.name} differs between work-items, so that not all of them meet it"
+        context.error(message, node.span, declared(frame.divergent))
+
+
+def _list(types: tuple[Type | None, ...]) -> str:
+    return ", ".join(map(str, types))
+
+
+RULES: Final[Rules] = {
+    Barrier: Rule(check_barrier, None, 0),
+    For: Rule(check_for, None, None),
+    Foreach: Rule(check_foreach, "collective", 0),
+    ForeachTile: Rule(check_foreach_tile, "collective", 0),
+    If: Rule(check_if, None, None),
+    Parallel: Rule(check_parallel, "collective", 0),
+    Yield: Rule(check_yield, None, 0),
+}

@@ -1,0 +1,67 @@
+"""Functions: names, parameters, and every type that is written in them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tlx.diagnostics import Note
+from tlx.frontends.tensor_language.ast.base import Function, Name, Parameter, Program
+from tlx.frontends.tensor_language.check import (
+    atomics,
+    collective,
+    control,
+    matrices,
+    memory,
+    scalars,
+    subgroups,
+    views,
+)
+from tlx.frontends.tensor_language.check.attributes import check_function_attributes, check_parameter_attributes
+from tlx.frontends.tensor_language.check.context import Context, Rules
+from tlx.frontends.tensor_language.errors import Reports
+from tlx.frontends.tensor_language.types import CoopMatrixType, MemrefType
+
+RULES: Final[Rules] = {
+    rule: check
+    for part in (atomics, collective, control, matrices, memory, scalars, subgroups, views)
+    for rule, check in part.RULES.items()
+}
+
+
+def check_program(program: Program) -> None:
+    """Check all functions.
+
+    Raises:
+        ProgramError: Rules are broken; it has everything that was found, each with its place.
+    """
+    reports = Reports()
+    seen: dict[str, Name] = {}
+    for function in program.functions:
+        first = seen.get(function.name.text)
+        if first is not None:
+            message = f"function @{function.name.text} is already defined: choose another name"
+            reports.add(message, function.name.span, Note("declared here", first.span))
+        seen[function.name.text] = first or function.name
+        _check_function(function, reports)
+    reports.finish()
+
+
+def _check_function(function: Function, reports: Reports) -> None:
+    context = Context(RULES, reports)
+    check_function_attributes(context, function)
+    for parameter in function.parameters:
+        _check_parameter(context, parameter)
+    context.run(function)
+
+
+def _check_parameter(context: Context, parameter: Parameter) -> None:
+    type_ = parameter.type.type
+    context.check_type(parameter.type)
+    if isinstance(type_, CoopMatrixType):
+        message = f"a parameter cannot be a coopmatrix, but {parameter.name} is {type_}: load it from a memref"
+        context.error(message, parameter.type.span)
+    elif isinstance(type_, MemrefType) and type_.address_space == "local":
+        message = f"{parameter.name} must be global: local memory is inside a work-group, alloca gives it"
+        context.error(message, parameter.type.span)
+    check_parameter_attributes(context, parameter)
+    context.define(parameter.name, type_)

@@ -1,0 +1,225 @@
+"""Arithmetic, comparisons, casts, constants and mathematical functions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from tlx.frontends.tensor_language.ast.base import Instruction, Name
+from tlx.frontends.tensor_language.ast.mixed import ArithBinary, ArithUnary, Cast, Comparison, Constant, Math
+from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
+from tlx.frontends.tensor_language.check.operands import (
+    complain,
+    constant,
+    number,
+    result_is,
+    scalar_or_matrix,
+)
+from tlx.frontends.tensor_language.check.spread import UNIFORM, Spread, known, of_binary, of_cast, of_function
+from tlx.frontends.tensor_language.types import BOOL, CoopMatrixType, ScalarType, Type
+
+_ANY: Final = frozenset({"int", "float", "complex"})
+_REAL: Final = frozenset({"int", "float"})
+_INTEGER: Final = frozenset({"int"})
+_BITS: Final = frozenset({"bool", "int"})
+_FLOAT: Final = frozenset({"float"})
+_COMPLEX: Final = frozenset({"complex"})
+_WORDS: Final = {"bool": "bool", "int": "integer", "float": "floating", "complex": "complex"}
+
+# Kinds of the types that an operation takes.
+BINARY: Final = {
+    "add": _ANY, "sub": _ANY, "mul": _ANY, "div": _ANY,
+    "rem": _REAL, "max": _REAL, "min": _REAL,
+    "shl": _INTEGER, "shr": _INTEGER,
+    "and": _BITS, "or": _BITS, "xor": _BITS,
+}  # fmt: skip
+UNARY: Final = {"abs": _ANY, "neg": _ANY, "not": _BITS, "conj": _COMPLEX, "im": _COMPLEX, "re": _COMPLEX}
+COMPARISONS: Final = {
+    "equal": _ANY, "not_equal": _ANY,
+    "greater_than": _REAL, "greater_than_equal": _REAL, "less_than": _REAL, "less_than_equal": _REAL,
+}  # fmt: skip
+MATH: Final = {
+    "cos": _FLOAT, "sin": _FLOAT, "log": _FLOAT, "log2": _FLOAT,
+    "exp": _FLOAT | _COMPLEX, "exp2": _FLOAT | _COMPLEX,
+}  # fmt: skip
+
+
+def check_binary(context: Context, node: ArithBinary) -> None:
+    """Two operands and a result of one type."""
+    lhs, rhs = scalar_or_matrix(context, node, node.lhs), scalar_or_matrix(context, node, node.rhs)
+    if lhs and not _takes(context, node, node.lhs, lhs, BINARY[node.op]):
+        return
+    if lhs and rhs and lhs != rhs:
+        _differ(context, node, node.lhs, lhs, node.rhs, rhs)
+    elif lhs and rhs:
+        result_is(context, node, lhs, "the type of the operands")
+    if node.op in {"div", "rem"} and rhs and component(rhs).kind == "int" and constant(context, node.rhs) == 0:
+        complain(context, node, node.rhs, f"{node.rhs} is the constant 0; integers cannot be divided by it", node.rhs)
+
+
+def check_unary(context: Context, node: ArithUnary) -> None:
+    """A result of the operand's type, or of the type of its parts."""
+    type_ = scalar_or_matrix(context, node, node.operand)
+    if not type_ or not _takes(context, node, node.operand, type_, UNARY[node.op]):
+        return
+    if node.op in {"abs", "im", "re"} and component(type_).kind == "complex":
+        result_is(context, node, _with_component(type_, component(type_).part), f"the parts of {type_}")
+    else:
+        result_is(context, node, type_, "the type of the operand")
+
+
+def check_cast(context: Context, node: Cast) -> None:
+    """Scalar to scalar, or coopmatrix to coopmatrix of the same shape."""
+    source, target = scalar_or_matrix(context, node, node.operand), node.types[0].type
+    if not isinstance(target, ScalarType | CoopMatrixType):
+        context.error(f"cast: the result must be a number or a coopmatrix, not {target}", node.types[0].span)
+    elif source:
+        problem = cast_problem(source, target)
+        if problem:
+            complain(context, node, node.operand, f"{source} cannot become {target}: {problem}", node.operand)
+
+
+def cast_problem(source: ScalarType | CoopMatrixType, target: ScalarType | CoopMatrixType) -> str | None:
+    """Why a cast is forbidden, None where it is allowed."""
+    if isinstance(source, CoopMatrixType) != isinstance(target, CoopMatrixType):
+        return "scalars and coopmatrices are not cast to each other"
+    if "bool" in {component(source).kind, component(target).kind}:
+        return "bool is not cast; use if or a comparison"
+    if component(source).kind == "complex" and component(target).kind != "complex":
+        return "complex numbers are not cast to others; use re, im or abs"
+    if not isinstance(source, CoopMatrixType) or not isinstance(target, CoopMatrixType):
+        return None
+    if source.shape != target.shape:
+        return "the shapes must match"
+    if source.use not in {target.use, "matrix_acc"}:
+        return f"use {source.use} stays; only matrix_acc becomes another use"
+    return None
+
+
+def check_comparison(context: Context, node: Comparison) -> None:
+    """Two numbers of one type."""
+    lhs, rhs = number(context, node, node.lhs), number(context, node, node.rhs)
+    if lhs and not _takes(context, node, node.lhs, lhs, COMPARISONS[node.op]):
+        return
+    if lhs and rhs and lhs != rhs:
+        _differ(context, node, node.lhs, lhs, node.rhs, rhs)
+    if node.types[0].type != BOOL:
+        context.error(f"{node.op}: the result must be bool, not {node.types[0]}", node.types[0].span)
+
+
+def check_constant(context: Context, node: Constant) -> None:
+    """A constant of the kind of its type."""
+    type_, value = node.types[0].type, node.value
+    if not isinstance(type_, ScalarType | CoopMatrixType):
+        message = f"constant: the result must be bool, a number or a coopmatrix, not {type_}"
+        context.error(message, node.types[0].span)
+        return
+    scalar = component(type_)
+    kind = _kind_of(value)
+    if kind != scalar.kind:
+        message = f"constant: {scalar} takes {_EXAMPLES[scalar.kind]}, but {_text(value)} is {_CONSTANTS[kind]}"
+        context.error(message, node.span)
+    elif kind == "int" and isinstance(value, int):
+        low = max(-(1 << (scalar.bits - 1)), 1 - (1 << 63))
+        high = (1 << (scalar.bits - 1)) - 1
+        if not low <= value <= high:
+            context.error(f"constant: {value} does not fit {scalar}, which holds {low} to {high}", node.span)
+
+
+def check_math(context: Context, node: Math) -> None:
+    """A floating number, for exponential functions also a complex one."""
+    type_ = number(context, node, node.operand)
+    if type_ and _takes(context, node, node.operand, type_, MATH[node.op.removeprefix("native_")]):
+        result_is(context, node, type_, "the type of the operand")
+
+
+def component(type_: ScalarType | CoopMatrixType) -> ScalarType:
+    """The scalar type of a value: of itself or of its entries."""
+    return type_.component if isinstance(type_, CoopMatrixType) else type_
+
+
+def _with_component(type_: ScalarType | CoopMatrixType, scalar: ScalarType) -> Type:
+    return replace(type_, component=scalar) if isinstance(type_, CoopMatrixType) else scalar
+
+
+def _takes(
+    context: Context, node: Instruction, name: Name, type_: ScalarType | CoopMatrixType, kinds: frozenset[str]
+) -> bool:
+    if component(type_).kind in kinds:
+        return True
+    allowed = " and ".join(word for kind, word in _WORDS.items() if kind in kinds)
+    complain(context, node, name, f"{name} has type {type_}, but only {allowed} types are allowed", name)
+    return False
+
+
+def _differ(context: Context, node: Instruction, a: Name, a_type: Type, b: Name, b_type: Type) -> None:
+    message = f"{a} has type {a_type} but {b} has type {b_type}; both must be the same, cast one of them"
+    complain(context, node, b, message, a, b)
+
+
+_CONSTANTS: Final = {"bool": "a truth value", "int": "an integer", "float": "a floating number", "complex": "complex"}
+_EXAMPLES: Final = {
+    "bool": "true or false",
+    "int": "an integer",
+    "float": "a floating number such as 1.0",
+    "complex": "two floating numbers such as [1.0,0.0]",
+}
+
+
+def _kind_of(value: bool | complex) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int"
+    return "float" if isinstance(value, float) else "complex"
+
+
+def _text(value: bool | complex) -> str:
+    if isinstance(value, complex):
+        return f"[{value.real},{value.imag}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _spread_of_binary(context: Context, node: ArithBinary) -> Spread | None:
+    type_ = node.types[0].type
+    lhs, rhs = context.value(node.lhs).spread, context.value(node.rhs).spread
+    return of_binary(node.op, lhs, rhs, type_) if isinstance(type_, ScalarType) else None
+
+
+def _spread_of_unary(context: Context, node: ArithUnary) -> Spread | None:
+    type_, spread = node.types[0].type, context.value(node.operand).spread
+    if not isinstance(type_, ScalarType):
+        return None
+    if node.op in {"neg", "not"} and type_.kind in {"int", "bool"}:
+        # -x = 0 - x, not x = -1 - x; of truth values 1 - x.
+        start = 0 if node.op == "neg" else 1 if type_.kind == "bool" else -1
+        return of_binary("sub", known(start), spread, type_)
+    return of_function(spread)
+
+
+def _spread_of_comparison(context: Context, node: Comparison) -> Spread | None:
+    lhs, rhs = context.value(node.lhs), context.value(node.rhs)
+    return of_binary(node.op, lhs.spread, rhs.spread, BOOL)
+
+
+def _spread_of_cast(context: Context, node: Cast) -> Spread | None:
+    type_ = node.types[0].type
+    return of_cast(context.value(node.operand).spread, type_) if isinstance(type_, ScalarType) else None
+
+
+def _spread_of_constant(_context: Context, node: Constant) -> Spread | None:
+    return known(int(node.value)) if isinstance(node.value, int) else UNIFORM
+
+
+def _spread_of_math(context: Context, node: Math) -> Spread | None:
+    return of_function(context.value(node.operand).spread)
+
+
+RULES: Final[Rules] = {
+    ArithBinary: Rule(check_binary, spread=_spread_of_binary),
+    ArithUnary: Rule(check_unary, spread=_spread_of_unary),
+    Cast: Rule(check_cast, spread=_spread_of_cast),
+    Comparison: Rule(check_comparison, spread=_spread_of_comparison),
+    Constant: Rule(check_constant, spread=_spread_of_constant),
+    Math: Rule(check_math, spread=_spread_of_math),
+}

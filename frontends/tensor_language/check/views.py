@@ -1,0 +1,179 @@
+"""Views of memrefs: expand, fuse, subview.
+
+The type of a view follows from its operand but for one freedom: a stride that is known may be written as `?`.
+
+    expand  %A[1 -> 2x8]       memref<f32x32x16x8>   ->  memref<f32x32x2x8x8>
+    fuse    %A[0,1]            memref<f32x8x4x7>     ->  memref<f32x32x7>
+    subview %A[4:8, %i]        memref<f32x32x16>     ->  memref<f32x8>
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from tlx.frontends.tensor_language.ast.base import Instruction, Name, Slice
+from tlx.frontends.tensor_language.ast.mixed import Expand, Fuse, Subview
+from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
+from tlx.frontends.tensor_language.check.mnemonics import mnemonic
+from tlx.frontends.tensor_language.check.operands import complain, constant, indices, memref, note_of
+from tlx.frontends.tensor_language.types import Extent, MemrefType, extent_text
+
+
+def check_expand(context: Context, node: Expand) -> None:
+    """The product of the new extents is the old one; strides follow the packed layout."""
+    type_ = memref(context, node, node.operand)
+    indices(context, node, (e for e in node.shape if isinstance(e, Name)), "of type index")
+    if type_ is None or not _has_modes(context, node, node.operand, type_, node.mode):
+        return
+    if len(node.shape) < 2:
+        context.error("expand: the new shape needs at least 2 entries", node.span)
+        return
+    bad = next((e for e in node.shape if isinstance(e, int) and e < 1), None)
+    if bad is not None:
+        context.error(f"expand: extents must be at least 1, but one is {bad}", node.span)
+        return
+    _check_product(context, node, type_)
+    shape = tuple(None if isinstance(e, Name) else e for e in node.shape)
+    strides: list[Extent] = [type_.stride[node.mode]]
+    for extent in shape[:-1]:
+        strides.append(_times(strides[-1], extent))
+    before, after = slice(0, node.mode), slice(node.mode + 1, None)
+    view = (*type_.shape[before], *shape, *type_.shape[after])
+    _check_view(context, node, type_, view, (*type_.stride[before], *strides, *type_.stride[after]))
+
+
+def _check_product(context: Context, node: Expand, type_: MemrefType) -> None:
+    extent = type_.shape[node.mode]
+    if extent is None:
+        return
+    values = [constant(context, e) if isinstance(e, Name) else e for e in node.shape]
+    product = math.prod(v for v in values if isinstance(v, int))
+    text = "x".join(str(e) for e in node.shape)
+    if None not in values and product != extent:
+        message = (
+            f"expand: the product of {text} is {product}, but mode {node.mode} of {node.operand} has extent {extent}"
+        )
+    elif None in values and (product < 1 or extent % product):
+        message = (
+            f"expand: the product of {text} is a multiple of {product}, which mode {node.mode} of {node.operand} "
+            f"with extent {extent} is not"
+        )
+    else:
+        return
+    context.error(message, node.span, *note_of(context, node.operand))
+
+
+def check_fuse(context: Context, node: Fuse) -> None:
+    """`S(k) s(k) = S(k+1)` for the fused modes."""
+    type_ = memref(context, node, node.operand)
+    if type_ is None or not _has_modes(context, node, node.operand, type_, node.first, node.last):
+        return
+    if node.first >= node.last:
+        message = f"fuse: the first mode must be below the last, but the interval is [{node.first},{node.last}]"
+        context.error(message, node.span)
+        return
+    _check_contiguous(context, node, type_)
+    fused: Extent = 1
+    for extent in type_.shape[node.first : node.last + 1]:
+        fused = _times(fused, extent)
+    before, after = slice(0, node.first), slice(node.last + 1, None)
+    shape = (*type_.shape[before], fused, *type_.shape[after])
+    _check_view(context, node, type_, shape, (*type_.stride[: node.first + 1], *type_.stride[after]))
+
+
+def _check_contiguous(context: Context, node: Fuse, type_: MemrefType) -> None:
+    for mode in range(node.first, node.last):
+        end, following = _times(type_.stride[mode], type_.shape[mode]), type_.stride[mode + 1]
+        if end is None or following is None or end == following:
+            continue
+        message = (
+            f"fuse: modes {mode} and {mode + 1} of {node.operand} do not lie packed: stride times extent of mode "
+            f"{mode} is {end}, but the stride of mode {mode + 1} is {following}"
+        )
+        context.error(message, node.span, *note_of(context, node.operand))
+        return
+
+
+def check_subview(context: Context, node: Subview) -> None:
+    """A slice for each mode; modes of size 0 fall away."""
+    type_ = memref(context, node, node.operand)
+    for item in node.slices:
+        _check_slice(context, node, item)
+    if type_ is None:
+        return
+    if len(node.slices) != type_.order:
+        message = f"{node.operand} takes {type_.order} slices, but {len(node.slices)} are given; each mode takes one"
+        complain(context, node, node.operand, message, node.operand)
+        return
+    kept = [m for m, item in enumerate(node.slices) if item.size is not None and item.size != 0]
+    sizes = [node.slices[m].size for m in kept]
+    shape = tuple(s if isinstance(s, int) else None for s in sizes)
+    _check_view(context, node, type_, shape, tuple(type_.stride[m] for m in kept))
+
+
+def _check_slice(context: Context, node: Subview, item: Slice) -> None:
+    for what, entry in (("offset", item.offset), ("size", item.size)):
+        if isinstance(entry, Name):
+            indices(context, node, (entry,), "of type index")
+        value = constant(context, entry) if isinstance(entry, Name) else entry
+        at = entry.span if isinstance(entry, Name) else item.span or node.span
+        if isinstance(value, int) and value < 0:
+            context.error(f"subview: the {what} must not be negative, but it is {value}", at)
+        elif what == "size" and isinstance(entry, Name) and value == 0:
+            message = f"subview: the size {entry} is the constant 0: leave the size out to drop the mode"
+            context.error(message, at, *note_of(context, entry))
+
+
+def _has_modes(context: Context, node: Instruction, name: Name, type_: MemrefType, *modes: int) -> bool:
+    for mode in modes:
+        if not 0 <= mode < type_.order:
+            message = (
+                f"{mnemonic(node)}: there is no mode {mode} of {name}; the order is {type_.order}, modes count from 0"
+            )
+            context.error(message, node.span, *note_of(context, name))
+            return False
+    return True
+
+
+def _check_view(
+    context: Context, node: Instruction, type_: MemrefType, shape: tuple[Extent, ...], stride: tuple[Extent, ...]
+) -> None:
+    """The annotated type is the one that follows, some strides weakened to `?`."""
+    reference = node.types[0]
+    wanted = MemrefType(type_.element, shape, stride, type_.address_space)
+    found = reference.type
+    if found == wanted:
+        return
+    problem = f"must be {wanted}" if not isinstance(found, MemrefType) else _difference(found, wanted)
+    if problem:
+        message = f"{mnemonic(node)}: the result {problem}, not {reference}"
+        context.error(message, reference.span, *note_of(context, next(node.operands())))
+
+
+def _difference(found: MemrefType, wanted: MemrefType) -> str | None:
+    if found.element != wanted.element:
+        return f"must have the operand's element type, {wanted.element}: expected {wanted}"
+    if found.address_space != wanted.address_space:
+        return f"must lie in the operand's address space, {wanted.address_space}: expected {wanted}"
+    if found.order != wanted.order:
+        return f"must have order {wanted.order}: expected {wanted}"
+    for mode, (got, extent) in enumerate(zip(found.shape, wanted.shape, strict=True)):
+        if got != extent:
+            return f"must have extent {extent_text(extent)} in mode {mode}: expected {wanted}"
+    for mode, (got, stride) in enumerate(zip(found.stride, wanted.stride, strict=False)):
+        if got not in {stride, None}:
+            allowed = "?" if stride is None else f"{stride} or ?"
+            return f"must have stride {allowed} in mode {mode}: expected {wanted}"
+    return None
+
+
+def _times(a: Extent, b: Extent) -> Extent:
+    return None if a is None or b is None else a * b
+
+
+RULES: Final[Rules] = {
+    Expand: Rule(check_expand),
+    Fuse: Rule(check_fuse),
+    Subview: Rule(check_subview),
+}
