@@ -71,9 +71,9 @@ def check_program(program: Program) -> None:
     Raises:
         ProgramError: It breaks some; it has every error that was found.
     """
-    from tlx.frontends.tensor_language.check import check
+    from tlx.frontends.tensor_language.check import check_program as check
 
-    check.check(program)
+    check(program)
 
 
 def translate(
