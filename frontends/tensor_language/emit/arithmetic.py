@@ -9,10 +9,9 @@ from collections.abc import Callable
 from typing import Final
 
 from tlx.frontends.tensor_language.ast.mixed import ArithBinary, ArithUnary, Comparison
-from tlx.frontends.tensor_language.emit import matrix_arithmetic
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import call, compare, filled, narrowed, together
-from tlx.frontends.tensor_language.emit.values import Linear, Matrix, Number
+from tlx.frontends.tensor_language.emit.values import Linear, Number
 from tlx.frontends.tensor_language.types import BOOL, ScalarType
 from tlx.ir.types import I1, VectorType
 from tlx.ir.values import ConstInt, Value, const_int
@@ -39,10 +38,7 @@ _PREDICATES: Final = {
 
 
 def arith_binary(e: Emitter, i: ArithBinary) -> None:
-    """`%r = add %a, %b : type`."""
-    if isinstance(e.scope[i.lhs.text], Matrix):
-        matrix_arithmetic.arith_binary(e, i)
-        return
+    """`%r = add %a, %b : type` of scalars."""
     lhs, rhs = together(e, e.number(i.lhs), e.number(i.rhs))
     parts = rhs.parts
     if lhs.type.kind == "int" and i.op in ("div", "rem") and e.mask is not None and rhs.is_varying:
@@ -52,10 +48,7 @@ def arith_binary(e: Emitter, i: ArithBinary) -> None:
 
 
 def arith_unary(e: Emitter, i: ArithUnary) -> None:
-    """`%r = neg %a : type`."""
-    if isinstance(e.scope[i.operand.text], Matrix):
-        matrix_arithmetic.arith_unary(e, i)
-        return
+    """`%r = neg %a : type` of a scalar."""
     operand = e.number(i.operand)
     type_ = unary_type(i.op, operand.type)
     e.bind(i.result, Number(type_, unary(e, i.op, operand.type, operand.parts)))
@@ -207,4 +200,4 @@ _COMPLEX: Final[dict[str, Callable[[Emitter, Parts, Parts], Parts]]] = {
     "div": _divide,
 }
 
-RULES: Final = {ArithBinary: arith_binary, ArithUnary: arith_unary, Comparison: comparison}
+RULES: Final = {Comparison: comparison}

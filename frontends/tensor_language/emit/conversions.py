@@ -6,33 +6,24 @@ rounds to odd (an inexact value gets an odd last bit), after which the second ro
 
 from __future__ import annotations
 
-from typing import Final
-
 from tlx.frontends.tensor_language.ast.mixed import Cast, Constant
-from tlx.frontends.tensor_language.emit import matrix_arithmetic
 from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import call, compare, constant, filled, narrowed, typed_like
-from tlx.frontends.tensor_language.emit.values import Linear, Matrix, Number, register_type
-from tlx.frontends.tensor_language.types import F64, CoopMatrixType, ScalarType
+from tlx.frontends.tensor_language.emit.values import Linear, Number, register_type
+from tlx.frontends.tensor_language.types import F64, ScalarType
 from tlx.ir.types import DOUBLE, FLOAT, I1, I32
 from tlx.ir.values import Value, const_int
 
 
 def constant_rule(e: Emitter, i: Constant) -> None:
-    """`%r = constant 1.0 : type`."""
-    if isinstance(i.type, CoopMatrixType):
-        matrix_arithmetic.constant(e, i)
-        return
+    """`%r = constant 1.0 : type` of a scalar."""
     assert isinstance(i.type, ScalarType)
     e.bind(i.result, constant(i.type, i.value))
 
 
 def cast(e: Emitter, i: Cast) -> None:
-    """`%r = cast %a : type`."""
-    if isinstance(e.scope[i.operand.text], Matrix):
-        matrix_arithmetic.cast(e, i)
-        return
+    """`%r = cast %a : type` of a scalar."""
     assert isinstance(i.type, ScalarType)
     e.bind(i.result, converted(e, e.number(i.operand), i.type))
 
@@ -115,6 +106,3 @@ def _to_odd(e: Emitter, value: Value) -> Value:
     inexact = compare(e, "fcmp", "one", back, value)
     odd = e.b.binary("or", towards_zero, filled(bits, 1))
     return e.b.cast("bitcast", e.b.select(inexact, odd, bits), nearest.type)
-
-
-RULES: Final = {Constant: constant_rule, Cast: cast}

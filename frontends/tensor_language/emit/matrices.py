@@ -1,0 +1,90 @@
+"""Cooperative matrices as flattened vectors, column by column, and what they are as tensors.
+
+    coopmatrix<f32x8x4,matrix_acc>  ->  <32 x float>: rows 0..7 of column 0, of column 1, ...
+                                        tensor: memory shape <4, 8>, layout <1, 0>
+
+A matrix is the same in all work-items of a subgroup, so it is one value. Its element type is that of tensors (`bfloat`,
+`half`); it is widened to the register type to compute with it, which the lowering does on the way through registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tlx.frontends.tensor_language.emit.arithmetic import Parts
+from tlx.frontends.tensor_language.emit.conversions import convert
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.values import Matrix, register_type, tensor_element
+from tlx.frontends.tensor_language.types import F32, CoopMatrixType, ScalarType
+from tlx.ir.types import VectorType
+from tlx.ir.values import Constant, Local, Value, const_vector
+from tlx.types import TensorType
+
+
+def tensor_type(type_: CoopMatrixType) -> TensorType:
+    """A part of a matrix as a tensor: column-major, logically rows x columns."""
+    return TensorType(tensor_element(type_.component), (type_.columns, type_.rows), (1, 0), (0, 0))
+
+
+def token(e: Emitter, matrix: Matrix) -> Local:
+    """The tensor that a matrix is."""
+    return e.b.typeinfo(matrix.value, tensor_type(matrix.type))
+
+
+def vector_type(type_: CoopMatrixType) -> VectorType:
+    """The flattened vector of a part in the register type."""
+    return VectorType(type_.rows * type_.columns, register_type(type_.component))
+
+
+def widened(e: Emitter, matrix: Matrix) -> Parts:
+    """The parts in the register type, to compute with."""
+    return tuple(e.b.cast("fpext", part, vector_type(matrix.type)) for part in matrix.parts)
+
+
+def narrowed(e: Emitter, type_: CoopMatrixType, parts: Parts) -> Matrix:
+    """A matrix of parts in the register type; narrow floats are rounded to nearest, ties to even."""
+    vector = VectorType(type_.rows * type_.columns, tensor_element(type_.component))
+    return Matrix(type_, tuple(e.b.cast("fptrunc", part, vector) for part in parts))
+
+
+def splat(e: Emitter, type_: CoopMatrixType, parts: Parts) -> Matrix:
+    """A matrix with one (register) value in every entry."""
+    return narrowed(e, type_, tuple(filled(e, part, type_.rows * type_.columns) for part in parts))
+
+
+def filled(e: Emitter, scalar: Value, count: int) -> Value:
+    """A scalar in every lane of a vector of any length."""
+    return const_vector([scalar] * count) if isinstance(scalar, Constant) else e.b.splat(scalar, count)
+
+
+def converted(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
+    """A matrix cast to another component type or use."""
+    source, component = matrix.type.component, type_.component
+    if source == component:
+        return Matrix(type_, matrix.parts)
+    if source.kind == component.kind == "float":
+        vector = VectorType(type_.rows * type_.columns, tensor_element(component))
+        opcode = "fptrunc" if component.bits < source.bits else "fpext"
+        if component.bits != source.bits:
+            return Matrix(type_, (e.b.cast(opcode, matrix.value, vector),))
+        return narrowed(e, type_, widened(e, matrix))
+    return narrowed(e, type_, convert(e, widened(e, matrix), source, component))
+
+
+def mapped(
+    e: Emitter,
+    result: CoopMatrixType,
+    function: Callable[[ScalarType, tuple[Parts, ...]], Parts],
+    *operands: Matrix,
+) -> Matrix:
+    """A function of matrices, entry by entry.
+
+    Args:
+        e: The emitter.
+        result: Type of the result.
+        function: Given the type that is computed in and the parts of the operands, gives the parts of the result.
+        operands: The matrices, of one component type.
+    """
+    component = operands[0].type.component
+    computed = F32 if component.is_narrow_float else component
+    return narrowed(e, result, function(computed, tuple(widened(e, operand) for operand in operands)))
