@@ -1,0 +1,153 @@
+"""Kernels written in Python: each method writes an instruction, and the outcome is the syntax tree of a text.
+
+    from tlx import tensor_language as tl
+
+    with tl.kernel("fused", alpha="f32", A="group<memref<f32x16x8>x?>", B="memref<f32x8x8>") as k:
+        a = k.A[k.group_id("x")]
+        tmp = k.alloca("memref<f32x16x8,local>")
+        k.gemm(k.alpha, a, k.B, 0.0, tmp)
+        k.axpby(1.0, tmp, 0.0, a)
+
+    tl.compile(k).fused(2.0, arrays, b, groups=len(arrays))
+    tl.text(k)                       # the kernel in the language
+
+Numbers become constants of the type that is needed. Types of results follow from those of the operands. Regions are
+`with` blocks. When the kernel's block ends it is checked as a text is; what is wrong points into the Python program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, cast
+
+from tlx.diagnostics import UsageError
+from tlx.frontends import tensor_language
+from tlx.frontends.tensor_language.ast.base import Dictionary, Function, Name, Parameter, Program, TypeRef
+from tlx.frontends.tensor_language.builder_arithmetic import Arithmetic
+from tlx.frontends.tensor_language.builder_collective import Collective
+from tlx.frontends.tensor_language.builder_control import Control
+from tlx.frontends.tensor_language.builder_mixed import Mixed
+from tlx.frontends.tensor_language.builder_spmd import Spmd
+from tlx.frontends.tensor_language.builder_types import dictionary_of, parameter_of
+from tlx.frontends.tensor_language.builder_values import Value
+from tlx.frontends.tensor_language.types import GroupType, MemrefType, ScalarType
+
+
+class Kernel(Arithmetic, Collective, Control, Mixed, Spmd):
+    """A kernel that is being written; see `kernel`.
+
+    Attributes:
+        name: What the language calls it.
+        function: Its syntax tree.
+    """
+
+    def __init__(self, name: str, parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> None:
+        super().__init__()
+        span = self.here()
+        self.name = name
+        self.function = Function(
+            name=Name(_identifier(name), span),
+            parameters=tuple(self._parameter(n, given) for n, given in parameters.items()),
+            attributes=dictionary_of(attributes, span),
+            body=self._frame.region,
+            span=span,
+        )
+        self._parameters = {
+            p.name.text: Value(self, self._frame, p.name, p.type.type) for p in self.function.parameters
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the kernel and check it.
+
+        Raises:
+            ProgramError: It breaks rules of the language.
+        """
+        self._frame.is_open = False
+        if error is None:
+            tensor_language.check_program(Program([self.function]))
+
+    def __getattr__(self, name: str) -> Value:
+        """The parameter of that name.
+
+        Raises:
+            AttributeError: There is none.
+        """
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except UsageError as error:
+            raise AttributeError(error.message) from None
+
+    def __getitem__(self, name: str) -> Value:
+        """The parameter of that name, which may be that of a method.
+
+        Raises:
+            UsageError: There is none.
+        """
+        if name not in self._parameters:
+            known = ", ".join(self._parameters) or "none"
+            raise UsageError(f"@{self.name} has no parameter and the language no instruction {name}; it has {known}")
+        return self._parameters[name]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._parameters})
+
+    def _parameter(self, name: str, given: Any) -> Parameter:
+        span = self.here()
+        spelled, attributes = cast("tuple[Any, Mapping[str, Any]]", given if isinstance(given, tuple) else (given, {}))
+        known = isinstance(spelled, (ScalarType, MemrefType, GroupType))
+        parsed = Parameter(name=Name(name), type=TypeRef(spelled)) if known else parameter_of(spelled, span)
+        entries = (*parsed.attributes.entries, *dictionary_of(attributes, span).entries)
+        return Parameter(
+            name=Name(_identifier(name), span), type=TypeRef(parsed.type.type, span), attributes=Dictionary(entries)
+        )
+
+
+def kernel(
+    name: str,
+    /,
+    *,
+    subgroup_size: int | None = None,
+    work_group_size: Sequence[int] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    **parameters: Any,
+) -> Kernel:
+    """A new kernel, to be written in a `with` block.
+
+    Args:
+        name: Its name.
+        subgroup_size: Work-items of a subgroup.
+        work_group_size: Work-items of a work-group in its two modes.
+        attributes: Further attributes of the function.
+        parameters: Types of the parameters by name: `A="memref<f32x4x8>"`, `A="memref<f32x?> {alignment=64}"` or
+            `A=("memref<f32x?>", {"alignment": 64})`.
+
+    Raises:
+        UsageError: A name or a type is wrong.
+    """
+    given = {"subgroup_size": subgroup_size, "work_group_size": work_group_size, **(attributes or {})}
+    return Kernel(name, parameters, given)
+
+
+def program(*kernels: Kernel) -> Program:
+    """The syntax tree of some kernels.
+
+    Raises:
+        ProgramError: Two have one name.
+    """
+    found = Program([k.function for k in kernels])
+    tensor_language.check_program(found)
+    return found
+
+
+def _identifier(name: str) -> str:
+    if not name.isascii() or not name.isidentifier() or name.startswith("_"):
+        raise UsageError(f"'{name}' is no name: a letter, then letters, digits and underscores")
+    return name

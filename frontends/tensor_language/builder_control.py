@@ -1,0 +1,145 @@
+"""Methods that write conditions and sequential loops, and what they yield."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tlx.diagnostics import UsageError
+from tlx.frontends.tensor_language.ast.mixed import For, If, Yield
+from tlx.frontends.tensor_language.builder_core import Core
+from tlx.frontends.tensor_language.builder_types import TypeLike, dictionary_of
+from tlx.frontends.tensor_language.builder_values import Operand, Value
+from tlx.frontends.tensor_language.types import INDEX, Type
+
+
+@dataclass(eq=False, slots=True)
+class Results:
+    """What a condition or a loop gives once its region has ended."""
+
+    values: list[Value] = field(default_factory=list[Value])
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The values that it gives."""
+        return tuple(self.values)
+
+    @property
+    def result(self) -> Value:
+        """The only value that it gives.
+
+        Raises:
+            UsageError: It gives none or several.
+        """
+        if len(self.values) != 1:
+            raise UsageError(f"there are {len(self.values)} results, not one (and none before the region has ended)")
+        return self.values[0]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Loop(Results):
+    """A sequential loop.
+
+    Attributes:
+        index: The loop's variable.
+        carried: The values carried into the iteration.
+    """
+
+    index: Value
+    carried: tuple[Value, ...]
+
+
+class Control(Core):
+    """`if`, `for` and `yield`."""
+
+    @contextmanager
+    def if_(self, condition: Operand, *types: TypeLike) -> Generator[Results]:
+        """`if`: the block runs where the condition holds; `otherwise` may follow.
+
+        Args:
+            condition: A `bool` of the kernel.
+            types: Types of what both regions yield; needed where only numbers are yielded.
+        """
+        span = self.here()
+        if not isinstance(condition, Value):
+            raise UsageError(f"expected a bool of the kernel, got {condition!r}: Python's own if will do", span)
+        name = self._name(condition)
+        expected = tuple(map(self._type, types)) if types else None
+        results = Results()
+        with self._region(expected) as frame:
+            yield results
+        given = frame.yielded_types
+        if expected is not None and given != expected:
+            raise UsageError(f"if_() is to yield {_listed(expected)}, but yields {_listed(given)}", span)
+        results.values.extend(self._write(If(condition=name, then=frame.region), given, span))
+
+    @contextmanager
+    def otherwise(self) -> Generator[None]:
+        """`else` of the `if` right before it."""
+        span = self.here()
+        last = self._frame.region.instructions[-1] if self._frame.region.instructions else None
+        if not isinstance(last, If) or last.otherwise is not None:
+            raise UsageError("otherwise() must come right after the block of if_()", span)
+        types = tuple(reference.type for reference in last.types)
+        with self._region(types) as frame:
+            yield
+        given = frame.yielded_types
+        if given != types:
+            raise UsageError(f"if_() yields {_listed(types)}, otherwise() yields {_listed(given)}", span)
+        last.otherwise = frame.region
+
+    @contextmanager
+    def for_(
+        self,
+        start: Operand,
+        stop: Operand,
+        step: Operand | None = None,
+        *,
+        init: Sequence[Value] = (),
+        unroll: bool | int | None = None,
+    ) -> Generator[Loop]:
+        """`for`: the block runs for each index in turn, and yields what the next iteration is given.
+
+        with k.for_(0, n, init=[total]) as loop:
+            k.yield_(loop.carried[0] + x[loop.index])
+        total = loop.result
+        """
+        span = self.here()
+        bounds = (start, stop) if step is None else (start, stop, step)
+        type_ = self._common_type(bounds, INDEX) or INDEX
+        first, last, *rest = self._operands(bounds, type_)
+        initial = [self._given(value, None) for value in init]
+        types = tuple(value.type for value in initial)
+        with self._region(types) as frame:
+            index = self._value(type_)
+            loop = Loop(index=index, carried=tuple(self._value(t) for t in types))
+            yield loop
+        given = frame.yielded_types
+        if given != types:
+            raise UsageError(f"the loop carries {_listed(types)}, but yields {_listed(given)}", span)
+        written = For(
+            variable=index.name,
+            start=first,
+            stop=last,
+            step=rest[0] if rest else None,
+            carried=tuple(value.name for value in loop.carried),
+            initial=tuple(value.name for value in initial),
+            body=frame.region,
+            attributes=dictionary_of({"unroll": unroll}, span),
+        )
+        loop.values.extend(self._write(written, types, span))
+
+    def yield_(self, *values: Operand) -> None:
+        """`yield`: give values to the `if`, `for` or `cooperative_matrix_apply` around; the region ends with it."""
+        expected = self._frame.expected
+        if expected is not None and len(expected) != len(values):
+            raise UsageError(f"expected {_listed(expected)} to be yielded, got {len(values)} values", self.here())
+        types: Sequence[Type | None] = expected if expected is not None else [None] * len(values)
+        given = [self._given(value, type_) for value, type_ in zip(values, types, strict=True)]
+        self._write(Yield(values=tuple(value.name for value in given)))
+        self._frame.yielded_types = tuple(value.type for value in given)
+
+
+def _listed(types: Sequence[Type]) -> str:
+    return ", ".join(map(str, types)) or "nothing"

@@ -1,0 +1,182 @@
+"""Values of a kernel written in Python: what its instructions give, with Python's operators.
+
+c = a * 2.0 + b           mul, add; the number is a constant of the other operand's type
+A[i, j]                   load, of a memref or a group
+A[i, j] = c               store
+a < b                     less_than; gives a `bool` of the kernel, for `if_`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from tlx.diagnostics import UsageError
+from tlx.frontends.tensor_language.ast.base import Name, Region
+from tlx.frontends.tensor_language.ast.mixed import Yield
+from tlx.frontends.tensor_language.types import Type
+
+
+class Value:
+    """A parameter of a kernel, or what an instruction gives.
+
+    Attributes:
+        name: What the language calls it.
+        type: Its type.
+    """
+
+    __slots__ = ("_frame", "_kernel", "name", "type")
+
+    def __init__(self, kernel: Any, frame: Frame, name: Name, type_: Type) -> None:
+        self._kernel = kernel
+        self._frame = frame
+        self.name = name
+        self.type = type_
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel it belongs to."""
+        return self._kernel
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether the region it was made in is still being written."""
+        return self._frame.is_open
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.type}>"
+
+    def __bool__(self) -> NoReturn:
+        message = f"{self.name} is known only when the kernel runs: use if_() and otherwise(), and_(), or_(), not_()"
+        raise UsageError(message, self._kernel.here())
+
+    def __iter__(self) -> NoReturn:
+        raise UsageError(f"{self.name} cannot be iterated over: use for_() or foreach()", self._kernel.here())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __add__(self, other: Operand) -> Value:
+        return self._kernel.add(self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self._kernel.add(other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self._kernel.sub(self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self._kernel.sub(other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self._kernel.mul(self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self._kernel.mul(other, self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self._kernel.div(self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self._kernel.div(other, self)
+
+    def __mod__(self, other: Operand) -> Value:
+        return self._kernel.rem(self, other)
+
+    def __rmod__(self, other: Operand) -> Value:
+        return self._kernel.rem(other, self)
+
+    def __lshift__(self, other: Operand) -> Value:
+        return self._kernel.shl(self, other)
+
+    def __rlshift__(self, other: Operand) -> Value:
+        return self._kernel.shl(other, self)
+
+    def __rshift__(self, other: Operand) -> Value:
+        return self._kernel.shr(self, other)
+
+    def __rrshift__(self, other: Operand) -> Value:
+        return self._kernel.shr(other, self)
+
+    def __and__(self, other: Operand) -> Value:
+        return self._kernel.and_(self, other)
+
+    def __rand__(self, other: Operand) -> Value:
+        return self._kernel.and_(other, self)
+
+    def __or__(self, other: Operand) -> Value:
+        return self._kernel.or_(self, other)
+
+    def __ror__(self, other: Operand) -> Value:
+        return self._kernel.or_(other, self)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self._kernel.xor(self, other)
+
+    def __rxor__(self, other: Operand) -> Value:
+        return self._kernel.xor(other, self)
+
+    def __neg__(self) -> Value:
+        return self._kernel.neg(self)
+
+    def __invert__(self) -> Value:
+        return self._kernel.not_(self)
+
+    def __abs__(self) -> Value:
+        return self._kernel.abs(self)
+
+    def __eq__(self, other: Operand) -> Value:  # pyright: ignore[reportIncompatibleMethodOverride] (a value of the kernel)
+        return self._kernel.equal(self, other)
+
+    def __ne__(self, other: Operand) -> Value:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self._kernel.not_equal(self, other)
+
+    def __lt__(self, other: Operand) -> Value:
+        return self._kernel.less_than(self, other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self._kernel.less_than_equal(self, other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self._kernel.greater_than(self, other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self._kernel.greater_than_equal(self, other)
+
+    def __getitem__(self, indices: Any) -> Value:
+        return self._kernel.load(self, *_listed(indices))
+
+    def __setitem__(self, indices: Any, value: Operand) -> None:
+        self._kernel.store(value, self, *_listed(indices))
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """A region that is being written.
+
+    Attributes:
+        region: The region.
+        constants: Constants made for Python numbers in it.
+        expected: Types that its yield gives, where they are known before it.
+        yielded_types: Types of what its yield gives, none before it.
+        is_open: Whether it is still being written.
+    """
+
+    region: Region = field(default_factory=Region)
+    constants: dict[tuple[Type, str], Value] = field(default_factory=dict[tuple[Type, str], Value])
+    expected: tuple[Type, ...] | None = None
+    yielded_types: tuple[Type, ...] = ()
+    is_open: bool = True
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the region ends with a yield."""
+        return bool(self.region.instructions) and isinstance(self.region.instructions[-1], Yield)
+
+
+Operand = Value | bool | int | float | complex
+"""A value, or a number that becomes a constant."""
+
+
+def _listed(indices: Any) -> tuple[Any, ...]:
+    return indices if isinstance(indices, tuple) else (indices,)  # pyright: ignore[reportUnknownVariableType]
