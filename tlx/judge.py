@@ -136,11 +136,13 @@ def disassemble(bitcode: bytes, name: str) -> bytes:
 
 def user_span(module: Module, offset: int) -> Span | None:
     """Where in its source stands what is at `offset` of `str(module)`; None for what lowering added."""
-    from tlx.ir.module import Function
+    from tlx.ir.module import Function, Twin
 
     for item in module.items:
         length = len(str(item))
         if offset < length:
+            if isinstance(item, Twin):
+                return item.span
             return _in_function(item, offset) if isinstance(item, Function) else _in_text(module, item, offset)
         offset -= length
     return None

@@ -153,7 +153,9 @@ def lower_text(
         return text
     from tlx.ir.reader import parse
 
-    return str(lower(parse(text, filename), target, options=options))
+    module = parse(text, filename, twins=not any(_concerns(raiser, text) for raiser in raisers()))
+    _remark_twins(module, options.remarks)
+    return str(lower(module, target, options=options))
 
 
 def has_work(text: str) -> bool:
@@ -257,6 +259,15 @@ def _judge_untouched(text: str, filename: str, options: Options) -> None:
         message = f"{size} without tensor operations passed on unjudged; --verify-each has LLVM judge it"
         first_line = Source(filename, text[: text.find("\n") + 1] or text)
         options.remarks.add("analysis", "verify", message, first_line.span(0))
+
+
+def _remark_twins(module: Module, remarks: Remarks) -> None:
+    from tlx.ir.module import Twin
+
+    for item in module.items:
+        if isinstance(item, Twin):
+            message = f"@{item.name} is @{item.of.name} under another name: what is said of that one holds for both"
+            remarks.add("analysis", "read", message, item.span)
 
 
 def _raise(module: Module, _context: Context) -> Module:

@@ -349,7 +349,33 @@ class Function:
         return order
 
 
-Item = Raw | Declaration | Function
+@dataclass(eq=False)
+class Twin:
+    """A `define` that is written as another function is, under a name of its own (`tlx.ir.twins`).
+
+    Attributes:
+        of: The other function.
+        name: Its name without `@`.
+        lead: White space before it.
+        span: Its header in the user's file.
+    """
+
+    of: Function
+    name: str
+    lead: str
+    span: Span
+
+    def __str__(self) -> str:
+        return self.written(str(self.of))
+
+    def written(self, text: str) -> str:
+        """Its text, given that of the other function."""
+        start = len(self.of.header) - len(self.of.header.lstrip())
+        at = text.index(f"@{self.of.name}", start) + 1
+        return f"{self.lead}{text[start:at]}{self.name}{text[at + len(self.of.name) :]}"
+
+
+Item = Raw | Declaration | Function | Twin
 
 
 @dataclass(eq=False)
@@ -368,14 +394,25 @@ class Module:
     _declarations: dict[str, Declaration] | None = None
 
     def __str__(self) -> str:
-        text = "".join([str(item) for item in self.items])
+        text = "".join(self._texts())
         if "\nuselistorder" in text and text != self.source.text:
             return without_module_use_lists(text)
         return text
 
+    def _texts(self) -> list[str]:
+        """The text of each item."""
+        texts: list[str] = []
+        of: dict[int, str] = {}
+        for item in self.items:
+            known = of.get(id(item.of)) if isinstance(item, Twin) else None
+            text = item.written(known) if isinstance(item, Twin) and known is not None else str(item)
+            of[id(item)] = text
+            texts.append(text)
+        return texts
+
     @property
     def functions(self) -> list[Function]:
-        """The parsed functions, in file order."""
+        """The parsed functions, in file order, without twins."""
         return [item for item in self.items if isinstance(item, Function)]
 
     @property
@@ -403,7 +440,7 @@ class Module:
 
     def raw_text(self) -> str:
         """Text of everything that is no parsed function: globals, attribute groups, metadata."""
-        return "".join(item.text for item in self.items if not isinstance(item, Function))
+        return "".join(item.text for item in self.items if isinstance(item, Raw | Declaration))
 
     @cached_property
     def attribute_groups(self) -> dict[str, str]:

@@ -16,7 +16,8 @@ from tlx.ir.cursor import Cursor
 from tlx.ir.instructions import parse_instruction
 from tlx.ir.large import has_large_vectors
 from tlx.ir.lexer import LazyTokens, tokenize
-from tlx.ir.module import Argument, Block, Declaration, Function, Instruction, Module, NameScope, Raw, Signature
+from tlx.ir.module import Argument, Block, Declaration, Function, Instruction, Module, NameScope, Raw, Signature, Twin
+from tlx.ir.twins import nameless
 from tlx.ir.types import LABEL, VOID, Type
 from tlx.ir.values import Local
 
@@ -36,7 +37,9 @@ _CONSTANT_WORDS: Final = ("prefix", "prologue", "personality")
 _MOST_DIGITS: Final = 10
 
 
-def parse(text: str, filename: str = "<string>", wanted: Callable[[str], bool] | None = None) -> Module:
+def parse(
+    text: str, filename: str = "<string>", wanted: Callable[[str], bool] | None = None, *, twins: bool = False
+) -> Module:
     """Read a module.
 
     Args:
@@ -44,11 +47,12 @@ def parse(text: str, filename: str = "<string>", wanted: Callable[[str], bool] |
         filename: What diagnostics call the text.
         wanted: Tells from the text of a function whether its body is parsed to instructions; by default those
             that `needs_lowering` names. The text of the others is kept.
+        twins: Whether the body of a function is left out that differs from another one by its name only.
 
     Raises:
         ParseError: The text is not LLVM assembly; only what is parsed is looked at closely.
     """
-    reader = _Reader(Source(filename, text), wanted or needs_lowering)
+    reader = _Reader(Source(filename, text), wanted or needs_lowering, twins=twins)
     with without_collection():
         return reader.module()
 
@@ -76,11 +80,13 @@ def uses_typed_pointers(text: str) -> bool:
 class _Reader:
     """Reads one source, from top to bottom."""
 
-    def __init__(self, source: Source, wanted: Callable[[str], bool]) -> None:
+    def __init__(self, source: Source, wanted: Callable[[str], bool], *, twins: bool) -> None:
         self._source = source
         self._text = source.text
         self._wanted = wanted
         self._module = Module(source, [], uses_typed_pointers(source.text))
+        self._first: dict[str, Function] | None = {} if twins else None
+        """The first function of each text without its name."""
         self._types: dict[str, Type] | None = None
         self._done = 0
         """Where the text begins that is in no item yet."""
@@ -127,11 +133,21 @@ class _Reader:
     def _definition(self, start: int) -> int:
         opening = _body_start(self._source, start)
         end = self._body_end(start, opening)
-        if self._wanted(self._text[start:end]):
+        text = self._text[start:end]
+        if self._wanted(text):
             self._keep(self._line_lead(start))
-            self._module.items.append(self._function(start, opening, end))
+            self._module.items.append(self._function_or_twin(text, start, opening))
             self._done = end
         return end
+
+    def _function_or_twin(self, text: str, start: int, opening: int) -> Function | Twin:
+        found = nameless(text, opening - start) if self._first is not None else None
+        if self._first is None or found is None:
+            return self._function(start, opening, start + len(text))
+        name, rest = found
+        if rest in self._first:
+            return Twin(self._first[rest], name, self._text[self._done : start], Span(self._source, start, opening))
+        return self._first.setdefault(rest, self._function(start, opening, start + len(text)))
 
     def _line_lead(self, start: int) -> int:
         """Where the blanks in front of `start` begin."""

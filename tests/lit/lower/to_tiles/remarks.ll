@@ -23,8 +23,8 @@ define void @same(ptr noalias %c, ptr %a, ptr %b) {
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %m = call <256 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
-  %t = call token @llvm.tensor.typeinfo(<256 x float> %m, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %product = call <256 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<256 x float> %product, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
   ret void
 }
