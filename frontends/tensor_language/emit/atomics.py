@@ -1,0 +1,166 @@
+"""Atomic access to one scalar in memory: load, store and update.
+
+    i32 add, max, min       atomicrmw add, max, min
+    f32, f64 add            atomicrmw fadd
+    all other floats        a loop of compare-and-exchange on the bits:
+
+      %first = load atomic i32, ptr %p monotonic
+    again:
+      %old = phi i32 [ %first, %before ], [ %seen, %again ]
+      %new = bits of f(value of %old, operand)
+      %pair = cmpxchg ptr %p, i32 %old, i32 %new monotonic monotonic
+      %seen = extractvalue { i32, i1 } %pair, 0
+      %done = extractvalue { i32, i1 } %pair, 1
+      br i1 %done, label %end, label %again
+
+Every scope of the language is at most the system, LLVM's default scope, which therefore serves all of them. A complex
+number is accessed part by part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tlx.frontends.tensor_language.ast.mixed import Semantics, UpdateOp
+from tlx.frontends.tensor_language.emit.arithmetic import Parts, binary
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.numbers import to_memory, widened
+from tlx.frontends.tensor_language.emit.values import memory_type
+from tlx.frontends.tensor_language.types import ScalarType
+from tlx.ir.rewriter import add_incoming
+from tlx.ir.types import I1, VOID, IntType, StructType
+from tlx.ir.values import Value
+
+_ORDERINGS: Final[dict[Semantics, str]] = {
+    "relaxed": "monotonic",
+    "acquire": "acquire",
+    "release": "release",
+    "acquire_release": "acq_rel",
+    "sequentially_consistent": "seq_cst",
+}
+_OF_LOADS: Final = {"release": "monotonic", "acq_rel": "acquire"}  # loads order what follows, and failed exchanges too
+_OF_STORES: Final = {"acquire": "monotonic", "acq_rel": "release"}  # stores order what comes before
+
+
+def load(e: Emitter, address: Value, type_: ScalarType, semantics: Semantics = "relaxed") -> Parts:
+    """The parts of a scalar, each read atomically.
+
+    Args:
+        e: The emitter.
+        address: Of the scalar's first part; one address, no vector.
+        type_: Its type.
+        semantics: What the access orders.
+    """
+    ordering = _ORDERINGS[semantics]
+    ordering = _OF_LOADS.get(ordering, ordering)
+    return tuple(_from_bits(e, _load_bits(e, place, type_, ordering), type_) for place in _places(e, address, type_))
+
+
+def store(e: Emitter, address: Value, type_: ScalarType, parts: Parts, semantics: Semantics = "relaxed") -> None:
+    """Write the parts of a scalar, each atomically."""
+    ordering = _ORDERINGS[semantics]
+    ordering = _OF_STORES.get(ordering, ordering)
+    for place, part in zip(_places(e, address, type_), parts, strict=True):
+        bits = _to_bits(e, part, type_)
+        pointer = e.b.retype(place, bits.type)
+        body = f"store atomic {bits.typed}, {pointer.typed} {ordering}, align {type_.part.size}"
+        instruction = e.b.emit("store", VOID, [bits, pointer], body)
+        instruction.flags, instruction.align = ("atomic",), type_.part.size
+
+
+def update(
+    e: Emitter, op: UpdateOp, address: Value, type_: ScalarType, parts: Parts, semantics: Semantics = "relaxed"
+) -> Parts:
+    """`memory = op(memory, parts)`, atomically for each part; gives what was there before.
+
+    Args:
+        e: The emitter.
+        op: What is done; complex numbers are only added.
+        address: Of the scalar's first part; one address, no vector.
+        type_: Type of the scalar in memory.
+        parts: The operand, uniform.
+        semantics: What the access orders.
+    """
+    ordering = _ORDERINGS[semantics]
+    places = _places(e, address, type_)
+    return tuple(_update(e, op, p, type_.part, x, ordering) for p, x in zip(places, parts, strict=True))
+
+
+def _update(e: Emitter, op: UpdateOp, address: Value, type_: ScalarType, operand: Value, ordering: str) -> Value:
+    if type_.kind == "int":
+        return _rmw(e, op, address, operand, ordering)
+    if op == "add" and not type_.is_narrow_float:
+        return _rmw(e, "fadd", address, operand, ordering)
+    return _exchanged(e, address, type_, ordering, lambda old: binary(e, op, type_, (old,), (operand,))[0])
+
+
+def _rmw(e: Emitter, operation: str, address: Value, operand: Value, ordering: str) -> Value:
+    pointer = e.b.retype(address, operand.type)
+    body = f"atomicrmw {operation} {pointer.typed}, {operand.typed} {ordering}"
+    instruction = e.b.emit("atomicrmw", operand.type, [pointer, operand], body)
+    instruction.predicate = operation
+    return instruction.value
+
+
+def _exchanged(
+    e: Emitter, address: Value, type_: ScalarType, ordering: str, function: Callable[[Value], Value]
+) -> Value:
+    """Replace a value by a function of it; gives the one that was replaced."""
+    b = e.b
+    first = _load_bits(e, address, type_, "monotonic")
+    before = b.block
+    again = b.new_block("again")
+    end = b.new_block("exchanged", again)
+    b.at_end(before)
+    b.branch(again)
+    b.at_end(again)
+    body = f"phi {first.type} [ {first}, %{before.name} ]"
+    phi = b.emit("phi", first.type, [first, before.value], body)
+    old = _from_bits(e, phi.value, type_)
+    seen, done = _compare_exchange(e, address, phi.value, _to_bits(e, function(old), type_), ordering)
+    add_incoming(phi, seen, b.block.name)
+    b.branch_if(done, end, again)
+    b.at_end(end)
+    return old
+
+
+def _compare_exchange(e: Emitter, address: Value, old: Value, new: Value, ordering: str) -> tuple[Value, Value]:
+    """What was there, and whether it was `old` and has been replaced."""
+    pair_type = StructType((old.type, I1))
+    pointer = e.b.retype(address, old.type)
+    failure = _OF_LOADS.get(ordering, ordering)
+    body = f"cmpxchg {pointer.typed}, {old.typed}, {new.typed} {ordering} {failure}"
+    pair = e.b.value("cmpxchg", pair_type, [pointer, old, new], body)
+    return _extracted(e, pair, pair_type, 0), _extracted(e, pair, pair_type, 1)
+
+
+def _extracted(e: Emitter, pair: Value, type_: StructType, k: int) -> Value:
+    instruction = e.b.emit("extractvalue", type_.elements[k], [pair], f"extractvalue {pair.typed}, {k}")
+    instruction.indices = (k,)
+    return instruction.value
+
+
+def _load_bits(e: Emitter, address: Value, type_: ScalarType, ordering: str) -> Value:
+    bits = IntType(type_.part.bits)
+    pointer = e.b.retype(address, bits)
+    body = f"load atomic {bits}, {pointer.typed} {ordering}, align {type_.part.size}"
+    instruction = e.b.emit("load", bits, [pointer], body)
+    instruction.flags, instruction.align = ("atomic",), type_.part.size
+    return instruction.value
+
+
+def _places(e: Emitter, address: Value, type_: ScalarType) -> tuple[Value, ...]:
+    if type_.kind != "complex":
+        return (address,)
+    return address, e.b.gep(memory_type(type_), address, 1)
+
+
+def _to_bits(e: Emitter, part: Value, type_: ScalarType) -> Value:
+    """A part as an integer of its size in memory."""
+    value = to_memory(e, part, type_)
+    return e.b.cast("bitcast", value, IntType(type_.part.bits))
+
+
+def _from_bits(e: Emitter, bits: Value, type_: ScalarType) -> Value:
+    return widened(e, e.b.cast("bitcast", bits, memory_type(type_)), type_)
