@@ -104,8 +104,26 @@ class Cursor:
         return ParseError(message, self.span(self.at if at is None else at), list(notes))
 
     def expected(self, what: str, hint: str = "") -> ParseError:
-        """The error that something else stands at the next token."""
-        return self.error(f"expected {what}, found {self.shown()}" + (f": {hint}" if hint else ""))
+        """The error that something else stands at the next token; behind the line before where that looks finished."""
+        behind = f": {hint}" if hint else ""
+        if not self._follows_unfinished():
+            return self.error(f"expected {what}, found {self.shown()}{behind}")
+        return ParseError(f"expected {what}, found the end of the line{behind}", self.source.span(self.previous_end))
+
+    def begins_line(self, at: int) -> bool:
+        """Whether a token is the first of its line."""
+        end = self.starts[at - 1] + len(self.texts[at - 1]) if at else 0
+        return at == 0 or self.source.text.find("\n", end, self.starts[at]) >= 0
+
+    def begins_assignment(self, at: int) -> bool:
+        """Whether `%name = word` stands at a token."""
+        return self.kinds[at : at + 3] == ["local", "=", "word"]
+
+    def _follows_unfinished(self) -> bool:
+        """Whether the next token seems to begin, or end, something else than what stands before it."""
+        if not self.at or not self.begins_line(self.at):
+            return False
+        return self.kind in ("}", "word") or self.begins_assignment(self.at)
 
     def collect(self, error: TlxError) -> None:
         """Report an error, unless it is about characters that were reported when the text was cut into tokens."""

@@ -239,7 +239,7 @@ def argument(c: Cursor) -> Parameter:
     name = c.identifier("local", "a parameter")
     c.expect(":", "and the type of the parameter")
     reference = type_ref(c, any_type)
-    attributes = dictionary_attribute(c) if c.kind == "{" else Dictionary()
+    attributes = dictionary_attribute(c) if c.kind == "{" and is_dictionary(c, c.at) else Dictionary()
     return Parameter(name=name, type=reference, attributes=attributes)
 
 

@@ -113,9 +113,9 @@ def foreach(c: Cursor) -> Foreach:
     """`"foreach" identifier-list "=" identifier-list "," identifier-list region`."""
     variables = identifier_list(c, "the loop variables")
     c.expect("=", "behind the loop variables")
-    starts = identifier_list(c, "where the loops start")
-    separator(c, "where the loops stop")
-    stops = identifier_list(c, "where the loops stop")
+    starts = identifier_list(c, "the lower bounds")
+    separator(c, "the upper bounds")
+    stops = identifier_list(c, "the upper bounds")
     return Foreach(variables=variables, starts=starts, stops=stops, body=region(c))
 
 
@@ -123,9 +123,9 @@ def foreach_tile(c: Cursor) -> ForeachTile:
     """`"foreach_tile" ... "as" identifier-list "<=" "(" integer-list ")" region`, the rest as of `foreach`."""
     variables = identifier_list(c, "the tile offsets")
     c.expect("=", "behind the tile offsets")
-    starts = identifier_list(c, "where the loops start")
-    separator(c, "where the loops stop")
-    stops = identifier_list(c, "where the loops stop")
+    starts = identifier_list(c, "the lower bounds")
+    separator(c, "the upper bounds")
+    stops = identifier_list(c, "the upper bounds")
     c.expect_word("as", "and the sizes of the tile")
     sizes = identifier_list(c, "the sizes of the tile")
     c.expect("<=", "behind the sizes of the tile")

@@ -193,7 +193,7 @@ def for_(c: Cursor) -> For:
     """`"for" local-identifier "=" from "," to ["," step] [init] region ["attributes" dictionary-attribute]`."""
     variable = operand(c, "the loop variable")
     c.expect("=", "behind the loop variable")
-    start, stop = operands(c, "where the loop starts", "where the loop stops")
+    start, stop = operands(c, "the lower bound", "the upper bound")
     step = operand(c, "the step") if c.accept(",") else None
     if c.kind == ":":
         raise c.error("version 2 writes no type of the loop variable (it has that of the range): remove ': ...'")
@@ -225,7 +225,7 @@ def init_value(c: Cursor) -> tuple[Name, Name]:
     """`init-value = local-identifier "=" local-identifier`."""
     name = operand(c, "a carried value")
     c.expect("=", "behind the carried value's name")
-    return name, operand(c, "what the carried value starts with")
+    return name, operand(c, "the initial value")
 
 
 def if_(c: Cursor) -> If:

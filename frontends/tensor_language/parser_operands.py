@@ -19,7 +19,7 @@ _CONSTANT_TYPES: Final = {"integer": "index", "float": "f32", "[": "c32"}
 
 def operand(c: Cursor, what: str) -> Name:
     """`local-identifier` that an instruction reads."""
-    if c.kind != "local":
+    if c.kind != "local" or (c.kinds[c.at + 1] == "=" and c.begins_assignment(c.at)):
         raise _no_operand(c, what)
     return c.identifier("local", what)
 
@@ -98,12 +98,15 @@ def integer_constant_or_identifier(c: Cursor, what: str) -> int | Name:
     raise c.expected(f"{what} (an integer or %name)", old)
 
 
-def modifiers(c: Cursor, *slots: Sequence[str]) -> list[str | None]:
+def modifiers(
+    c: Cursor, *slots: Sequence[str], hint: Callable[[Cursor, str], str] = lambda _c, _word: ""
+) -> list[str | None]:
     """Modifiers behind an instruction's name, each optional, in the order of the slots.
 
     Args:
         c: The cursor, behind the name.
         slots: The modifiers that may stand in each place, without dots.
+        hint: What to say about one that is in none of them.
 
     Returns:
         The modifier of each slot, None where there is none.
@@ -114,7 +117,7 @@ def modifiers(c: Cursor, *slots: Sequence[str]) -> list[str | None]:
         word = c.texts[c.at][1:]
         place = next((i for i in range(slot, len(slots)) if word in slots[i]), None)
         if place is None:
-            raise _no_modifier(c, word, slots)
+            raise _no_modifier(c, word, slots, hint(c, word))
         found[place] = word
         slot = place + 1
         c.at += 1
@@ -141,20 +144,21 @@ def _no_operand(c: Cursor, what: str) -> ParseError:
     if type_ is not None:
         text = "a constant" if c.kind == "[" else c.shown()
         written = "[...]" if c.kind == "[" else c.text[:40]
-        hint = f"write '%c = constant {written} : {type_}' before (with the type that is needed) and use %c"
-        return c.error(f"operands are local names: expected {what} of '{c.keyword}', found {text}: {hint}")
+        hint = f"write '%c = constant {written} : {type_}' before it, with the type it needs, and use %c"
+        return c.error(f"expected {what} of '{c.keyword}' (%name), found {text}: {hint}")
     if c.kind == "modifier":
         return c.error(f"'{c.keyword}' has no modifiers, found {c.shown()}")
     if c.kind == "," and c.kinds[c.at - 1] in ("modifier", "word"):
         return c.expected(f"{what} of '{c.keyword}'", "no comma stands behind the instruction's name")
-    return c.expected(f"{what} of '{c.keyword}' (%name)")
+    hint = "the next instruction begins here" if c.kind == "local" and not c.begins_line(c.at) else ""
+    return c.expected(f"{what} of '{c.keyword}' (%name)", hint)
 
 
-def _no_modifier(c: Cursor, word: str, slots: tuple[Sequence[str], ...]) -> ParseError:
+def _no_modifier(c: Cursor, word: str, slots: tuple[Sequence[str], ...], hint: str) -> ParseError:
     known = [m for slot in slots for m in slot]
     if word in known:
         order = "".join(f"[{'|'.join('.' + m for m in slot)}]" for slot in slots)
         return c.error(f"'.{word}' stands in the wrong place or too often: write '{c.keyword}{order}'")
     listed = ", ".join(f".{m}" for m in dict.fromkeys(known))
-    hint = did_you_mean(word, known)
+    hint = hint or did_you_mean(word, known)
     return c.error(f"unknown modifier '.{word[:40]}' of '{c.keyword}' (known: {listed})" + (hint and f": {hint}"))

@@ -108,13 +108,13 @@ def begins_instruction(c: Cursor, at: int) -> bool:
         if c.kinds[at - 1] != ",":
             while c.kinds[after] == "," and c.kinds[after + 1] == "local":
                 after += 2
-        elif not _begins_line(c, at):
+        elif not c.begins_line(at):
             return False
         return c.kinds[after] == "=" and c.kinds[after + 1] == "word"
     if kind != "word" or c.kinds[at - 1] in ("=", ":", "<", "(", "->"):
         return False
     word = c.texts[at]
-    return word in c.forms or is_old_name(word) or (word not in _INNER_WORDS and _begins_line(c, at))
+    return word in c.forms or is_old_name(word) or (word not in _INNER_WORDS and c.begins_line(at))
 
 
 def behind_braces(c: Cursor, at: int) -> int:
@@ -181,15 +181,11 @@ def _unknown(c: Cursor) -> ParseError:
     if new is not None:
         old = word if modifier and word == new else word + (modifier if word in ("cmp", "arith", "math") else "")
         return c.error(f"'{old}' is a spelling of version 1: write '{new}'")
-    if word in _INNER_WORDS:
-        return c.expected("an instruction")
-    near = did_you_mean(word, c.forms) if len(c.reports.errors) < LIMIT else ""
+    if word == "else":
+        return c.error("expected an instruction, found 'else': it stands right behind the region of an 'if'")
+    short = modifier[1:] if word in ("cmp", "arith", "math") else word
+    near = did_you_mean(short, c.forms) if len(c.reports.errors) < LIMIT else ""
     return c.error(f"unknown instruction {c.shown()}" + (near and f": {near}"))
-
-
-def _begins_line(c: Cursor, at: int) -> bool:
-    end = c.starts[at - 1] + len(c.texts[at - 1])
-    return c.source.text.find("\n", end, c.starts[at]) >= 0
 
 
 def _behind_deep_region(c: Cursor, at: int) -> int:

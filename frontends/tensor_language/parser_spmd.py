@@ -167,12 +167,14 @@ def access_modifiers(c: Cursor, *, atomic: bool) -> list[str | None]:
     """`[transpose] [checked-flag]`, and `[memory-scope] [memory-semantics]` where it is atomic; always four."""
     if atomic:
         return modifiers(c, TRANSPOSE, CHECKED, SCOPES, SEMANTICS)
-    first = c.at
-    found = modifiers(c, TRANSPOSE, CHECKED, SCOPES, SEMANTICS)
-    if found[2] or found[3]:
-        name = c.keyword.replace("matrix_", "matrix_atomic_")
-        raise c.error(f"'{c.keyword}' has no scope and no semantics: '{name}' has", at=first)
-    return found
+    found = modifiers(c, TRANSPOSE, CHECKED, hint=_scope_hint)
+    return [*found, None, None]
+
+
+def _scope_hint(c: Cursor, word: str) -> str:
+    """Where the modifiers belong that only the atomic forms have."""
+    atomic = c.keyword.replace("matrix_", "matrix_atomic_")
+    return f"'{atomic}' has it" if word in (*SCOPES, *SEMANTICS) else ""
 
 
 def checked_flag(modifier: str | None) -> Checked | None:

@@ -100,6 +100,8 @@ def memref_type(c: Cursor) -> MemrefType:
         stride = strided_layout(c)
     if c.accept(","):
         space = address_space(c, may_be_layout=stride is None)
+        if c.kind == ",":
+            raise c.error("expected '>' behind the address space, found ',': a layout 'strided<...>' stands before it")
     _close(c, "memref")
     return MemrefType.packed(element, shape, space) if stride is None else MemrefType(element, shape, stride, space)
 
@@ -139,8 +141,6 @@ def address_space(c: Cursor, *, may_be_layout: bool = False) -> AddressSpace:
     for space in _ADDRESS_SPACES:
         if c.accept_word(space):
             return space
-    if c.is_word("strided"):
-        raise c.error("the layout stands before the address space, and once: write 'strided<...>,local'")
     raise c.expected(("'strided<...>', " if may_be_layout else "") + "'global' or 'local'")
 
 
@@ -188,7 +188,9 @@ def matrix_use(c: Cursor) -> MatrixUse:
 def return_type_list(c: Cursor) -> tuple[TypeRef, ...]:
     """`"->" "(" return-type *("," return-type) ")"`."""
     c.expect("->", "and the types of the results")
-    c.expect("(", "before the types of the results")
+    if c.kind != "(":
+        raise c.expected("'(' before the types of the results", f"write '({c.text})'" if c.kind == "word" else "")
+    c.at += 1
     types = [type_ref(c, return_type)]
     while c.accept(","):
         types.append(type_ref(c, return_type))
