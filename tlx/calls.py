@@ -112,6 +112,10 @@ class Call:
             return result if isinstance(self.prototype.result, VectorType) else result[0]
         return bool(returned & 1) if str(self.prototype.result) == "i1" else returned
 
+    def unchecked(self, *passed: Any) -> Any:
+        """Call the function with what its code takes: numbers and addresses. Nothing is checked."""
+        return self._code(*passed)
+
 
 def _checked(index: int, parameter: Parameter, value: Any) -> Any:
     """The argument in the form it is passed in."""

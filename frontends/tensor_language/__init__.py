@@ -8,7 +8,7 @@
 Two versions of the language have a parser each and one syntax tree (`ast`) behind them; `check` finds what breaks a
 rule; `emit` writes TLX IR.
 
-    import tlx.tensor_language as tl        # or: from tlx.frontends import tensor_language as tl
+    from tlx import tensor_language as tl
 
     tl.parse(text)          text -> syntax tree
     tl.check_program(tree)  raises ProgramError with all that is wrong
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tlx.frontends.tensor_language.builder import Kernel as Kernel
     from tlx.frontends.tensor_language.builder import kernel as kernel
     from tlx.frontends.tensor_language.builder import program as program
+    from tlx.frontends.tensor_language.builder import text as text
     from tlx.frontends.tensor_language.errors import ProgramError as ProgramError
     from tlx.frontends.tensor_language.runtime import CompiledKernels
     from tlx.ir.module import Module
@@ -42,6 +43,7 @@ _LAZY: Final = {
     "Kernel": "builder",
     "kernel": "builder",
     "program": "builder",
+    "text": "builder",
     "ProgramError": "errors",
 }
 
@@ -96,10 +98,13 @@ def translate(
     Raises:
         ProgramError: The text is wrong; it has every error that was found.
     """
-    return emitted(parse(text, filename, std=std), typed_pointers=typed_pointers, threads=threads)
+    program = parse(text, filename, std=std)
+    return emitted(program, typed_pointers=typed_pointers, threads=threads, name=filename)
 
 
-def emitted(program: Program, *, typed_pointers: bool = False, threads: Threads = "none") -> Module:
+def emitted(
+    program: Program, *, typed_pointers: bool = False, threads: Threads = "none", name: str = "<program>"
+) -> Module:
     """The TLX IR of a syntax tree, which is checked first; see `translate`."""
     from tlx.diagnostics import UsageError
     from tlx.frontends.tensor_language.emit import EmitOptions, emit_program
@@ -107,7 +112,7 @@ def emitted(program: Program, *, typed_pointers: bool = False, threads: Threads 
     if threads not in ("none", "openmp"):
         raise UsageError(f"unknown threads '{threads}'; known are none, openmp")
     check_program(program)
-    return emit_program(program, EmitOptions(typed_pointers=typed_pointers, threads=threads))
+    return emit_program(program, EmitOptions(typed_pointers=typed_pointers, threads=threads), f"{name} (translated)")
 
 
 def TRANSLATE(text: str, filename: str) -> Module:  # noqa: N802 (the name front ends are found by)

@@ -147,6 +147,13 @@ def program(*kernels: Kernel) -> Program:
     return found
 
 
+def text(source: Program | Kernel) -> str:
+    """A program or a kernel as version 2 of the language spells it."""
+    from tlx.frontends.tensor_language.printer import print_program
+
+    return print_program(source if isinstance(source, Program) else Program([source.function]))
+
+
 def _identifier(name: str) -> str:
     if not name.isascii() or not name.isidentifier() or name.startswith("_"):
         raise UsageError(f"'{name}' is no name: a letter, then letters, digits and underscores")

@@ -201,7 +201,7 @@ class Arithmetic(Core):
         left, right = self._given(lhs, type_), self._given(rhs, type_)
         if left.type != right.type or scalar_of(type_) is None:
             raise UsageError(f"{what} needs operands of one type, got {left!r} and {right!r}: cast() one", self.here())
-        return left.name, right.name, type_
+        return self._name(left), self._name(right), type_
 
 
 def _parts_of(type_: Type) -> Type:

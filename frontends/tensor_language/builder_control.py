@@ -110,6 +110,7 @@ class Control(Core):
         type_ = self._common_type(bounds, INDEX) or INDEX
         first, last, *rest = self._operands(bounds, type_)
         initial = [self._given(value, None) for value in init]
+        names = tuple(self._name(value) for value in initial)
         types = tuple(value.type for value in initial)
         with self._region(types) as frame:
             index = self._value(type_)
@@ -124,7 +125,7 @@ class Control(Core):
             stop=last,
             step=rest[0] if rest else None,
             carried=tuple(value.name for value in loop.carried),
-            initial=tuple(value.name for value in initial),
+            initial=names,
             body=frame.region,
             attributes=dictionary_of({"unroll": unroll}, span),
         )
@@ -137,7 +138,7 @@ class Control(Core):
             raise UsageError(f"expected {_listed(expected)} to be yielded, got {len(values)} values", self.here())
         types: Sequence[Type | None] = expected if expected is not None else [None] * len(values)
         given = [self._given(value, type_) for value, type_ in zip(values, types, strict=True)]
-        self._write(Yield(values=tuple(value.name for value in given)))
+        self._write(Yield(values=tuple(self._name(value) for value in given)))
         self._frame.yielded_types = tuple(value.type for value in given)
 
 

@@ -65,20 +65,17 @@ class Core:
             frame.is_open = False
             self._frames.pop()
 
-    def _fresh(self) -> Name:
-        self._count += 1
-        return Name(str(self._count - 1))
-
-    def _value(self, type_: Type, frame: Frame | None = None) -> Value:
+    def _value(self, type_: Type, span: Span | None = None) -> Value:
         """A new value, of the region that is being written."""
-        return Value(self, frame or self._frame, self._fresh(), type_)
+        self._count += 1
+        return Value(self, self._frame, Name(str(self._count - 1), span or self.here()), type_)
 
     def _write(self, instruction: Instruction, types: Sequence[Type] = (), span: Span | None = None) -> list[Value]:
         """Add an instruction that gives values of these types."""
         span = span or self.here()
         if self._frame.is_complete:
             raise UsageError("nothing may follow yield_() in a region", span)
-        values = [self._value(type_) for type_ in types]
+        values = [self._value(type_, span) for type_ in types]
         self._give(instruction, values)
         instruction.span = span
         self._frame.region.instructions.append(instruction)
@@ -90,14 +87,14 @@ class Core:
 
     def _give(self, instruction: Instruction, values: Sequence[Value]) -> None:
         instruction.results = tuple(value.name for value in values)
-        instruction.types = tuple(TypeRef(value.type) for value in values)
+        instruction.types = tuple(TypeRef(value.type, value.name.span) for value in values)
 
     def _type(self, spelled: TypeLike) -> Type:
         return type_of(spelled, self.here())
 
     def _name(self, value: object) -> Name:
-        """The name of a value that must not be a number."""
-        return self._checked(value).name
+        """The name of a value that must not be a number, with the place it is used at."""
+        return Name(self._checked(value).name.text, self.here())
 
     def _checked(self, value: object) -> Value:
         if not isinstance(value, Value):
@@ -110,7 +107,7 @@ class Core:
 
     def _operand(self, value: Operand, type_: Type | None) -> Name:
         """The name of a value, or of the constant that a number becomes."""
-        return self._given(value, type_).name
+        return self._name(self._given(value, type_))
 
     def _given(self, value: Operand, type_: Type | None) -> Value:
         """A value, or the constant that a number becomes."""

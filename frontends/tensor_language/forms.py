@@ -41,7 +41,8 @@ def written(
     """
     program = tensor_language.parse(text, filename, std=std)
     if form == "ll":
-        return str(tensor_language.emitted(program, typed_pointers=typed_pointers, threads=threads))
+        module = tensor_language.emitted(program, typed_pointers=typed_pointers, threads=threads, name=filename)
+        return str(module)
     if form != "ast":
         tensor_language.check_program(program)
     return _FORMS[form](program, filename)

@@ -1,0 +1,228 @@
+"""What a compiled kernel is called with: numpy arrays and numbers, checked and taken apart into its C parameters.
+
+    A: memref<f32x8x?>                 an array of shape (8, n)   ->  address, n, stride of mode 1 in elements
+    B: group<memref<f32x?>x?>          a list of n vectors        ->  addresses, extents, n
+    c: c32                             1+2j                       ->  two floats
+
+Machine code trusts its arguments; a wrong one would crash the process or return nonsense. So each is compared with the
+parameter's type and attributes, and an error names both sides. Arrays are never copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from tlx.calls import ArgumentError, Array
+from tlx.frontends.tensor_language.ast.base import Attribute, Parameter
+from tlx.frontends.tensor_language.scalars import dtype_of, passed_scalar
+from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, ScalarType
+
+Passed = int | float | Array
+
+
+@dataclass(slots=True)
+class Bound:
+    """An argument as a kernel takes it.
+
+    Attributes:
+        values: What each C parameter of it is given, by role and mode.
+        keep: What must live as long as the call runs.
+    """
+
+    values: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
+    keep: list[Any] = field(default_factory=list[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which argument of a call is looked at.
+
+    Attributes:
+        position: Its position.
+        parameter: The parameter.
+        written: Whether the kernel changes its memory.
+        tested: Whether the kernel asks if it is null.
+        member: Position in a group, None where it is no member.
+    """
+
+    position: int
+    parameter: Parameter
+    written: bool
+    tested: bool
+    member: int | None = None
+
+    def error(self, expected: str, got: str) -> ArgumentError:
+        """The error that tells both sides."""
+        member = "" if self.member is None else f", member {self.member}"
+        name = f"argument {self.position} ({self.parameter.name}: {self.parameter.type}){member}"
+        return ArgumentError(f"{name}: expected {expected}, got {got}")
+
+
+def bind(place: Place, value: Any, offset: int = 0) -> Bound:
+    """Check an argument and take it apart.
+
+    Args:
+        place: Which argument it is.
+        value: The argument.
+        offset: For groups whose offset is `?`: elements added to each address.
+
+    Raises:
+        ArgumentError: It does not fit.
+    """
+    type_ = place.parameter.type.type
+    if isinstance(type_, GroupType):
+        return _group(place, type_, value, offset)
+    if isinstance(type_, MemrefType):
+        address, extents = _memref(place, type_, value, 0)
+        return Bound({("pointer", 0): address, **extents}, [value])
+    assert isinstance(type_, ScalarType), "the checker lets no cooperative matrix be a parameter"
+    try:
+        return Bound({("scalar", 0): passed_scalar(type_, value)})
+    except (TypeError, ValueError, OverflowError):
+        raise place.error(f"a value of {type_}", described(value)) from None
+
+
+def described(value: object) -> str:
+    """A value in the words of an error."""
+    if isinstance(value, np.ndarray):
+        array = cast("Array", value)
+        return f"{array.dtype} array of shape {array.shape}"
+    return f"{type(value).__name__} {value!r}"[:80]
+
+
+_Extents = dict[tuple[str, int], int]
+
+
+def _group(place: Place, type_: GroupType, value: Any, offset: int) -> Bound:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise place.error("a list of arrays", described(value))
+    members: list[Any] = list(cast("Iterable[Any]", value))
+    if type_.size is not None and len(members) != type_.size:
+        raise place.error(f"{type_.size} arrays", str(len(members)))
+    offset = offset if type_.offset is None else type_.offset
+    addresses = np.zeros(len(members), np.uintp)
+    extents = [
+        (role, mode) for role, all_ in _roles(type_.memref) for mode, extent in enumerate(all_) if extent is None
+    ]
+    columns = {key: np.zeros(len(members), np.int64) for key in extents}
+    for k, member in enumerate(members):
+        at = Place(place.position, place.parameter, place.written, place.tested, k)
+        addresses[k], found = _memref(at, type_.memref, member, offset)
+        for key, column in columns.items():
+            column[k] = found[key]
+    values: dict[tuple[str, int], Any] = {(f"{role}s", mode): column for (role, mode), column in columns.items()}
+    values |= {("pointers", 0): addresses, ("size", 0): len(members), ("offset", 0): offset}
+    return Bound(values, members)
+
+
+def _roles(type_: MemrefType) -> tuple[tuple[str, tuple[Extent, ...]], ...]:
+    return (("shape", type_.shape), ("stride", type_.stride))
+
+
+def _memref(place: Place, type_: MemrefType, value: Any, offset: int) -> tuple[int, _Extents]:
+    """Address and extents of an array; the kernel is going to look `offset` elements further."""
+    if value is None:
+        return _null(place, type_)
+    array = _checked_array(place, type_, value)
+    strides = _strides(place, type_, array)
+    _check_attributes(place, array, strides)
+    if offset:
+        _check_offset(place, array, strides, offset)
+    extents = {("shape", mode): extent for mode, extent in enumerate(array.shape)}
+    return array.ctypes.data, extents | {("stride", mode): stride for mode, stride in enumerate(strides)}
+
+
+def _null(place: Place, type_: MemrefType) -> tuple[int, _Extents]:
+    if not place.tested:
+        raise place.error("a numpy array", "None, though the kernel does not ask by 'associated'")
+    extents: _Extents = {("shape", mode): extent or 0 for mode, extent in enumerate(type_.shape)}
+    return 0, extents | {("stride", mode): stride or 1 for mode, stride in enumerate(type_.stride)}
+
+
+def _checked_array(place: Place, type_: MemrefType, value: Any) -> Array:
+    wanted = dtype_of(type_.element)
+    if not isinstance(value, np.ndarray):
+        raise place.error(f"a numpy array of {wanted}", described(value))
+    array = cast("Array", value)
+    if array.dtype != wanted:
+        raise place.error(f"elements of {wanted}", described(array))
+    if array.ndim != type_.order:
+        raise place.error(f"{type_.order} modes", described(array))
+    for mode, (extent, got) in enumerate(zip(type_.shape, array.shape, strict=True)):
+        if extent not in (None, got):
+            raise place.error(f"an extent of {extent} in mode {mode}", described(array))
+    if place.written and not array.flags.writeable:
+        raise place.error("an array that can be written, since the kernel stores to it", "a read-only one")
+    if not array.flags.aligned:
+        raise place.error(f"an array aligned as {wanted} is", "one that is not")
+    return array
+
+
+def _strides(place: Place, type_: MemrefType, array: Array) -> list[int]:
+    """The stride of each mode in elements; that of a mode with at most one index is free, and what the type wants."""
+    found: list[int] = []
+    packed = 1
+    for mode, (wanted, step) in enumerate(zip(type_.stride, array.strides, strict=True)):
+        stride = wanted or packed if array.shape[mode] <= 1 or array.size == 0 else _elements(place, array, step)
+        if wanted not in (None, stride):
+            raise place.error(f"a stride of {wanted} elements in mode {mode}", f"{stride}{_advice(array)}")
+        if stride < packed:
+            least = f"a stride of at least {packed} elements in mode {mode}" if mode else "a positive stride"
+            raise place.error(least, f"{stride}{_advice(array)}")
+        found.append(stride)
+        packed = stride * max(1, array.shape[mode])
+    return found
+
+
+def _elements(place: Place, array: Array, step: int) -> int:
+    if step % array.itemsize:
+        raise place.error(f"strides of whole elements ({array.itemsize} bytes)", f"strides of {array.strides} bytes")
+    return step // array.itemsize
+
+
+def _advice(array: Array) -> str:
+    if array.ndim < 2 or not array.flags.c_contiguous:
+        return ""
+    return "; memrefs are column-major: make the array with order='F', or pass a transpose"
+
+
+def _check_attributes(place: Place, array: Array, strides: list[int]) -> None:
+    """What the parameter's attributes promise."""
+    attributes = place.parameter.attributes
+    alignment = attributes.get("alignment")
+    if alignment is not None and isinstance(alignment.value, int) and array.ctypes.data % alignment.value:
+        raise place.error(f"an array aligned to {alignment.value} bytes", f"one at {array.ctypes.data:#x}")
+    _check_divisors(place, attributes.get("shape_gcd"), array.shape, "extent")
+    _check_divisors(place, attributes.get("stride_gcd"), strides, "stride")
+
+
+def _check_divisors(place: Place, divisors: Attribute | None, extents: Iterable[int], what: str) -> None:
+    if divisors is None or not isinstance(divisors.value, tuple):
+        return
+    for mode, (divisor, extent) in enumerate(zip(divisors.value, extents, strict=False)):
+        if isinstance(divisor.value, int) and divisor.value and extent % divisor.value:
+            raise place.error(f"a multiple of {divisor.value} as {what} of mode {mode}", str(extent))
+
+
+def _check_offset(place: Place, array: Array, strides: list[int], offset: int) -> None:
+    """The part that the kernel sees lies in the memory that the array is a view of."""
+    if array.size == 0:
+        return
+    start = array.ctypes.data + offset * array.itemsize
+    last = sum((extent - 1) * stride for extent, stride in zip(array.shape, strides, strict=True))
+    low, high = _bounds(array)
+    if start < low or start + (last + 1) * array.itemsize > high:
+        raise place.error(f"an array whose memory goes on for {offset} elements more", "one that ends before")
+
+
+def _bounds(array: Array) -> tuple[int, int]:
+    """First and one past the last byte of the memory that an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    steps = [(extent - 1) * step for extent, step in zip(array.shape, array.strides, strict=True)]
+    low = array.ctypes.data + sum(step for step in steps if step < 0)
+    return low, array.ctypes.data + sum(step for step in steps if step > 0) + array.itemsize

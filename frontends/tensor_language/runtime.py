@@ -1,0 +1,206 @@
+"""Kernels compiled into this process, called with numpy arrays.
+
+    kernels = tl.compile("func @scale(%a: f32, %A: memref<f32x?x?>) { ... }")
+    kernels.scale(2.0, array)                          one work-group
+    kernels.fused(2.0, arrays, b, groups=(4, 2))       4 x 2 work-groups
+
+`tlx.jit` lowers, compiles and loads; `arguments` says what arrays become.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from tlx import jit
+from tlx.calls import ArgumentError, Call
+from tlx.diagnostics import UsageError
+from tlx.frontends import tensor_language
+from tlx.frontends.tensor_language.arguments import Bound, Place, bind, described
+from tlx.frontends.tensor_language.ast.base import Function, Program
+from tlx.frontends.tensor_language.header import signatures
+from tlx.frontends.tensor_language.signature import c_parameters
+from tlx.frontends.tensor_language.types import GroupType
+from tlx.frontends.tensor_language.uses import uses
+
+if TYPE_CHECKING:
+    from tlx.frontends.tensor_language.builder import Kernel
+    from tlx.pipeline import Options
+    from tlx.target import Target
+
+_MAX_GROUPS = 1 << 62
+
+
+class CompiledKernel:
+    """A kernel that can be called.
+
+    Attributes:
+        function: Its syntax tree.
+    """
+
+    def __init__(self, function: Function, call: Call) -> None:
+        self.function = function
+        self._call = call
+        self._uses = uses(function)
+        self._taken = c_parameters(function, one_group=False)
+        self._offsets = {
+            f"{p.name.text}_offset": k
+            for k, p in enumerate(function.parameters)
+            if isinstance(p.type.type, GroupType) and p.type.type.offset is None
+        }
+        self.__doc__ = signatures(Program([function]))
+
+    def __repr__(self) -> str:
+        taken = ", ".join(f"{p.name}: {p.type}" for p in self.function.parameters)
+        return f"<compiled @{self.function.name.text}({taken})>"
+
+    def __call__(self, *arguments: Any, groups: int | tuple[int, ...] = 1, **named: Any) -> None:
+        """Run the kernel.
+
+        Args:
+            arguments: An array for a memref, a list of arrays for a group, a number for a scalar.
+            groups: The number of work-groups along x, or along x, y and z.
+            named: Arguments by the parameters' names; for a group `%A` with a dynamic offset also `A_offset`, which is
+                0 by default.
+
+        Raises:
+            ArgumentError: An argument does not fit.
+        """
+        counts = _counts(groups)
+        offsets = {self._offsets[n]: _offset(n, named.pop(n)) for n in list(named) if n in self._offsets}
+        values = self._ordered(arguments, named)
+        bound = [bind(self._place(k), value, offsets.get(k, 0)) for k, value in enumerate(values)]
+        taken = [
+            counts[c.mode] if c.role == "launch" else bound[c.parameter].values[c.role, c.mode] for c in self._taken
+        ]
+        self._run(taken, bound)
+
+    def _run(self, taken: list[Any], bound: list[Bound]) -> None:
+        """Call the code; what it points to is held by `bound` until it returns."""
+        self._call.unchecked(*(_address(value) for value in taken))
+        del bound
+
+    def _place(self, position: int) -> Place:
+        written, tested = position in self._uses.written, position in self._uses.tested
+        return Place(position, self.function.parameters[position], written, tested)
+
+    def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        """The arguments in the order of the parameters."""
+        names = [p.name.text for p in self.function.parameters]
+        listed = ", ".join(f"%{name}" for name in names)
+        kernel = f"@{self.function.name.text} takes {len(names)} arguments ({listed})"
+        if unknown := [name for name in named if name not in names]:
+            raise ArgumentError(f"{kernel}, none of them called {unknown[0]}")
+        if twice := [name for name in names[: len(arguments)] if name in named]:
+            raise ArgumentError(f"{kernel}, got %{twice[0]} twice")
+        missing = [name for name in names[len(arguments) :] if name not in named]
+        if len(arguments) > len(names) or missing:
+            got = f"got {len(arguments) + len(named)}"
+            raise ArgumentError(f"{kernel}, {f'%{missing[0]} is missing' if named else got}")
+        return [*arguments, *(named[name] for name in names[len(arguments) :])]
+
+
+class CompiledKernels:
+    """Compiled kernels: attributes, or items where the name is no Python name.
+
+    Attributes:
+        program: The syntax tree.
+        lowered: The LLVM IR that was compiled.
+    """
+
+    def __init__(self, program: Program, compiled: jit.Compiled) -> None:
+        self.program = program
+        self.lowered = compiled.lowered
+        self._kernels = {f.name.text: CompiledKernel(f, compiled[f.name.text]) for f in program.functions}
+
+    def __getitem__(self, name: str) -> CompiledKernel:
+        """The kernel of that name.
+
+        Raises:
+            UsageError: There is none.
+        """
+        if name not in self._kernels:
+            known = ", ".join(f"@{known}" for known in self._kernels) or "none"
+            raise UsageError(f"there is no kernel @{name}; there are {known}")
+        return self._kernels[name]
+
+    def __getattr__(self, name: str) -> CompiledKernel:
+        """The kernel of that name.
+
+        Raises:
+            AttributeError: There is none.
+        """
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except UsageError as error:
+            raise AttributeError(error.message) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kernels)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._kernels})
+
+
+def compile_source(
+    source: str | os.PathLike[str] | Program | Kernel,
+    target: Target | str = "native",
+    *,
+    std: tensor_language.Standard = "v2",
+    threads: tensor_language.Threads = "none",
+    opt_level: int = 2,
+    options: Options | None = None,
+) -> CompiledKernels:
+    """Compile kernels; see `tlx.frontends.tensor_language.compile`."""
+    program, name = _program(source, std)
+    module = tensor_language.emitted(program, threads=threads, name=name)
+    libraries = ("libgomp.so.1",) if threads == "openmp" else ()
+    compiled = jit.compile(module, target, opt_level=opt_level, options=options, libraries=libraries)
+    return CompiledKernels(program, compiled)
+
+
+def _program(source: str | os.PathLike[str] | Program | Kernel, std: tensor_language.Standard) -> tuple[Program, str]:
+    """The syntax tree of a source, and what diagnostics call it."""
+    if isinstance(source, Program):
+        return source, "<program>"
+    if isinstance(source, tensor_language.Kernel):
+        return Program([source.function]), f"@{source.name}"
+    if isinstance(source, str) and ("\n" in source or "{" in source or not source):
+        return tensor_language.parse(source, std=std), "<string>"
+    from tlx import files
+
+    path = os.fspath(source)
+    return tensor_language.parse(files.decode(files.read_bytes(path), path, hint=""), path, std=std), path
+
+
+def _counts(groups: int | tuple[int, ...]) -> tuple[int, int, int]:
+    """Numbers of work-groups along x, y and z."""
+    given = cast("tuple[Any, ...]", tuple(groups)) if isinstance(groups, (tuple, list)) else (groups,)
+    try:
+        counts = [operator.index(count) for count in given]
+    except TypeError:
+        raise ArgumentError(f"groups: expected up to three integers, got {described(groups)}") from None
+    if not 1 <= len(counts) <= 3 or not all(0 <= count < _MAX_GROUPS for count in counts):
+        raise ArgumentError(f"groups: expected up to three numbers of work-groups, got {described(groups)}")
+    x, y, z = [*counts, 1, 1][:3]
+    return x, y, z
+
+
+def _offset(name: str, value: Any) -> int:
+    try:
+        offset = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name}: expected a number of elements, got {described(value)}") from None
+    if offset < 0:
+        raise ArgumentError(f"{name}: expected a number of elements that is not negative, got {offset}")
+    return offset
+
+
+def _address(value: Any) -> Any:
+    return value.ctypes.data if isinstance(value, np.ndarray) else value
