@@ -1,0 +1,242 @@
+"""Loads and stores of cooperative matrices.
+
+    A[i, j] := M[x + i, y + j]      .t:  A[i, j] := M[x + j, y + i]
+
+The second mode of the memref counts *lines*: columns of A, or its rows with `.t`. Where the first stride is 1, the
+second is known and nothing is checked, the matrix is a tensor in memory. Everything else goes line by line by way of a
+buffer, where a bound along the line is a mask, and one across the lines makes the whole mask false:
+
+    line   0   1   2   3        s2 = 3
+    y ->   x   x   x   .   ^
+           x   x   x   .   | mask along the line
+           .   .   .   .   v   s1 = 2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.frontends.tensor_language.ast.base import Instruction, Name
+from tlx.frontends.tensor_language.ast.spmd import (
+    CooperativeMatrixLoad,
+    CooperativeMatrixPrefetch,
+    CooperativeMatrixStore,
+    MatrixAccess,
+)
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.matrices import tensor_type
+from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, filled, new_buffer, spilled
+from tlx.frontends.tensor_language.emit.values import Matrix, Memref, memory_type, tensor_element
+from tlx.frontends.tensor_language.emit.views import moved
+from tlx.frontends.tensor_language.types import CoopMatrixType
+from tlx.ir.types import I1, I32, I64, VOID, VectorType
+from tlx.ir.values import ConstInt, Keyword, Value, const_int, const_vector
+from tlx.types import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a memref that a matrix is read from or written to.
+
+    Attributes:
+        memref: The memref.
+        x: First index along the first mode, i64.
+        y: First index along the second mode, i64.
+        by_rows: Whether a line of the memref is a row of the matrix (`.t`).
+        checks_line: Whether indices along a line are checked.
+        checks_lines: Whether lines are.
+    """
+
+    memref: Memref
+    x: Value
+    y: Value
+    by_rows: bool
+    checks_line: bool
+    checks_lines: bool
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether anything is checked."""
+        return self.checks_line or self.checks_lines
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether a tensor operation can reach all of it."""
+        first, second = self.memref.stride
+        one = isinstance(first, ConstInt) and first.value == 1
+        real = self.memref.type.element.kind != "complex"
+        return one and isinstance(second, ConstInt) and real and not self.is_checked
+
+
+def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
+    """`%r = cooperative_matrix_load[.t][.X_checked] %memref[%x,%y] : type`."""
+    type_ = matrix_type(i)
+    where = window(e, i, i.source)
+    if where.is_tensor:
+        e.bind(i.result, _load_tensor(e, where, type_))
+        return
+    buffer = new_buffer(e, type_, by_rows=where.by_rows)
+    with e.b.loop(0, buffer.lines, name="line") as line:
+        _copy_line(e, where, buffer, line.index, load=True)
+    e.bind(i.result, filled(e, buffer))
+
+
+def store(e: Emitter, i: CooperativeMatrixStore) -> None:
+    """`cooperative_matrix_store[.t][.X_checked] %matrix, %memref[%x,%y]`."""
+    matrix = e.matrix(i.matrix)
+    where = window(e, i, i.target)
+    if where.is_tensor:
+        _store_tensor(e, where, matrix)
+        return
+    buffer = spilled(e, matrix, by_rows=where.by_rows)
+    with e.b.loop(0, buffer.lines, name="line") as line:
+        _copy_line(e, where, buffer, line.index, load=False)
+
+
+def prefetch(e: Emitter, i: CooperativeMatrixPrefetch) -> None:
+    """`cooperative_matrix_prefetch level, %memref[%x,%y], rows, columns`: the first cache line of each 64 bytes."""
+    memref = e.memref(i.source)
+    element = memref.type.element
+    step = max(1, 64 // element.size)
+    locality = max(0, 3 - i.level)
+    x, y = e.number(i.x).value, e.number(i.y).value
+    args = [const_int(I32, 0), const_int(I32, locality), const_int(I32, 1)]
+    with e.b.loop(0, i.columns, name="column") as column, e.b.loop(0, i.rows, step, name="row") as row:
+        offset = e.b.add(
+            e.b.mul(e.b.add(x, row.index), memref.stride[0]), e.b.mul(e.b.add(y, column.index), memref.stride[1])
+        )
+        address = moved(e, memref, offset)
+        e.b.call_intrinsic("llvm.prefetch", [address.type], VOID, [address, *args])
+
+
+def window(e: Emitter, i: MatrixAccess, memref: Name) -> Window:
+    """Where a matrix instruction reads or writes."""
+    by_rows = i.transpose == "t"
+    rows, columns = i.checked in ("rows_checked", "both_checked"), i.checked in ("cols_checked", "both_checked")
+    along, across = (columns, rows) if by_rows else (rows, columns)
+    return Window(e.memref(memref), e.number(i.x).value, e.number(i.y).value, by_rows, along, across)
+
+
+def matrix_type(i: Instruction) -> CoopMatrixType:
+    """The type of the matrix that an instruction gives."""
+    assert isinstance(i.type, CoopMatrixType)
+    return i.type
+
+
+def first_address(e: Emitter, where: Window) -> Value:
+    """Address of the entry at row 0, column 0."""
+    first, second = where.memref.stride
+    return moved(e, where.memref, e.b.add(e.b.mul(where.x, first), e.b.mul(where.y, second)))
+
+
+def _load_tensor(e: Emitter, where: Window, type_: CoopMatrixType) -> Matrix:
+    tensor = _in_memory(where, type_)
+    token = e.b.tensor_load(first_address(e, where), tensor, _pitches(where))
+    value = e.b.transpose(token, (1, 0)) if where.by_rows else e.b.tovector(token)
+    return Matrix(type_, (value,))
+
+
+def _store_tensor(e: Emitter, where: Window, matrix: Matrix) -> None:
+    token = e.b.typeinfo(matrix.value, tensor_type(matrix.type))
+    if where.by_rows:
+        token = e.b.typeinfo(e.b.transpose(token, (0, 1)), _in_memory(where, matrix.type))
+    e.b.tensor_store(first_address(e, where), token, _pitches(where))
+
+
+def _in_memory(where: Window, type_: CoopMatrixType) -> TensorType:
+    """The matrix as it lies in the memref."""
+    if not where.by_rows:
+        return tensor_type(type_)
+    return TensorType.dense(tensor_element(type_.component), type_.shape)
+
+
+def _pitches(where: Window) -> tuple[int, int]:
+    second = where.memref.stride[1]
+    assert isinstance(second, ConstInt)
+    return 0, second.value
+
+
+def _copy_line(e: Emitter, where: Window, buffer: Buffer, line: Value, *, load: bool) -> None:
+    """Bring a line of the memref into the buffer, or the other way round."""
+    memref, element = where.memref, memory_type(buffer.type.component)
+    offset = e.b.add(e.b.mul(where.x, memref.stride[0]), e.b.mul(e.b.add(where.y, line), memref.stride[1]))
+    mask = _mask(e, where, buffer, line)
+    complex_ = len(buffer.pointers) == 2
+    step = memref.stride[0]
+    for part, own in enumerate(buffer.pointers):
+        inside = e.b.gep(element, own, e.b.mul(line, buffer.length))
+        base = _outside(e, memref, offset, part)
+        if isinstance(step, ConstInt) and step.value == 1 and not complex_:
+            outside = base
+        else:
+            outside = _addresses(e, memref, base, buffer.length, step, 2 if complex_ else 1)
+        align, vector = buffer.type.component.part.size, VectorType(buffer.length, element)
+        if load:
+            e.b.store(_read(e, outside, vector, mask, align), inside, align)
+        else:
+            _write(e, e.b.load(vector, inside, align), outside, mask, align)
+
+
+def _outside(e: Emitter, memref: Memref, offset: Value, part: int) -> Value:
+    """Address of the first entry of a line, which may lie outside of the memref."""
+    element = memory_type(memref.type.element)
+    if memref.type.element.kind == "complex":
+        offset = e.b.add(e.b.mul(offset, 2), part)
+    body = f"getelementptr {element}, {memref.pointer.typed}, {offset.typed}"
+    type_ = memref.pointer.type
+    return e.b.emit("getelementptr", type_, [memref.pointer, offset], body, source_type=element).value
+
+
+def _addresses(e: Emitter, memref: Memref, base: Value, count: int, step: Value, width: int) -> Value:
+    """Addresses of the entries of a line whose stride is not 1."""
+    element = memory_type(memref.type.element)
+    numbers = const_vector([const_int(I64, k * width) for k in range(count)])
+    offsets = e.b.mul(numbers, e.b.splat(step, count))
+    body = f"getelementptr {element}, {base.typed}, {offsets.typed}"
+    type_ = VectorType(count, e.b.pointer(element))
+    return e.b.emit("getelementptr", type_, [base, offsets], body, source_type=element).value
+
+
+def _mask(e: Emitter, where: Window, buffer: Buffer, line: Value) -> Value | None:
+    """Which entries of a line are inside; None where nothing is checked."""
+    count = buffer.length
+    extents = where.memref.shape
+    mask: Value | None = None
+    if where.checks_line:
+        numbers = const_vector([const_int(I64, k) for k in range(count)])
+        positions = e.b.add(e.b.splat(where.x, count), numbers)
+        mask = e.b.icmp("ult", positions, e.b.splat(extents[0], count))
+    if where.checks_lines:
+        across = e.b.splat(e.b.icmp("ult", e.b.add(where.y, line), extents[1]), count)
+        mask = across if mask is None else e.b.binary("and", mask, across)
+    return mask
+
+
+def _read(e: Emitter, outside: Value, vector: VectorType, mask: Value | None, align: int) -> Value:
+    """A line from its address, or from an address each entry; zeros where the mask is off."""
+    if isinstance(outside.type, VectorType):
+        args = [outside, const_int(I32, align), _all(mask, vector), Keyword(vector, "zeroinitializer")]
+        return e.b.call_intrinsic("llvm.masked.gather", [vector, outside.type], vector, args)
+    if mask is None:
+        return e.b.load(vector, outside, align)
+    return e.b.masked_load(vector, outside, align, mask)
+
+
+def _write(e: Emitter, line: Value, outside: Value, mask: Value | None, align: int) -> None:
+    """Write a line where the mask is on."""
+    if isinstance(outside.type, VectorType):
+        assert isinstance(line.type, VectorType)
+        args = [line, outside, const_int(I32, align), _all(mask, line.type)]
+        e.b.call_intrinsic("llvm.masked.scatter", [line.type, outside.type], VOID, args)
+    elif mask is None:
+        e.b.store(line, outside, align)
+    else:
+        e.b.masked_store(line, outside, align, mask)
+
+
+def _all(mask: Value | None, vector: VectorType) -> Value:
+    return mask if mask is not None else const_vector([const_int(I1, 1)] * vector.count)
+
+
+RULES: Final = {CooperativeMatrixLoad: load, CooperativeMatrixStore: store, CooperativeMatrixPrefetch: prefetch}
