@@ -89,10 +89,18 @@ def read(e: Emitter, buffer: Buffer, offset: Value | int, count: int) -> tuple[V
 
 
 def write(e: Emitter, buffer: Buffer, offset: Value | int, parts: tuple[Value, ...]) -> None:
-    """Put entries, vectors in the register type, to an offset."""
+    """Put one entry (scalars) or several (vectors), in the register type, to an offset."""
     component = buffer.type.component
     for part, pointer in zip(parts, buffer.pointers, strict=True):
         e.b.store(to_memory(e, part, component), _place(e, buffer, pointer, offset), component.part.size)
+
+
+def read_entry(e: Emitter, buffer: Buffer, offset: Value) -> tuple[Value, ...]:
+    """The parts of one entry, in the register type."""
+    component = buffer.type.component
+    element, align = memory_type(component), component.part.size
+    places = (_place(e, buffer, pointer, offset) for pointer in buffer.pointers)
+    return tuple(widened(e, e.b.load(element, place, align), component) for place in places)
 
 
 def _place(e: Emitter, buffer: Buffer, pointer: Value, offset: Value | int) -> Value:

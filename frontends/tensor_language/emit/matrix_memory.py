@@ -70,7 +70,7 @@ class Window:
 
 
 def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
-    """`%r = cooperative_matrix_load[.t][.X_checked] %memref[%x,%y] : type`."""
+    """`%r = cooperative_matrix_load[.t][.X_checked] %memref[%x,%y] : type`, not atomic."""
     type_ = matrix_type(i)
     where = window(e, i, i.source)
     if where.is_tensor:
@@ -83,7 +83,7 @@ def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
 
 
 def store(e: Emitter, i: CooperativeMatrixStore) -> None:
-    """`cooperative_matrix_store[.t][.X_checked] %matrix, %memref[%x,%y]`."""
+    """`cooperative_matrix_store[.t][.X_checked] %matrix, %memref[%x,%y]`, not atomic."""
     matrix = e.matrix(i.matrix)
     where = window(e, i, i.target)
     if where.is_tensor:
@@ -239,4 +239,4 @@ def _all(mask: Value | None, vector: VectorType) -> Value:
     return mask if mask is not None else const_vector([const_int(I1, 1)] * vector.count)
 
 
-RULES: Final = {CooperativeMatrixLoad: load, CooperativeMatrixStore: store, CooperativeMatrixPrefetch: prefetch}
+RULES: Final = {CooperativeMatrixPrefetch: prefetch}
