@@ -43,6 +43,6 @@ def if_(b: Builder, i: v1.If) -> mixed.If:
 def yield_(b: Builder, i: v1.Yield) -> mixed.Yield | None:
     """`yield`."""
     if len(i.values) != len(i.types):
-        b.reports.add(f"yield has a type for each value, got {len(i.values)} values and {len(i.types)} types", i.span)
+        b.reports.add(f"yield takes a type for each value, got values: {len(i.values)}, types: {len(i.types)}", i.span)
         return None
     return mixed.Yield(values=tuple(b.operand(v, t) for v, t in zip(i.values, i.types, strict=True)))

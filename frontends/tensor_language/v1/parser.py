@@ -72,6 +72,7 @@ The grammar, in ABNF. White space separates tokens and means nothing else; comme
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from tlx.diagnostics import Source
@@ -158,5 +159,19 @@ def _size(c: Cursor) -> Attribute:
 
 
 def _assigned(c: Cursor) -> set[str]:
-    """Names that the text gives to something: where a part of it was not read, the others may still be there."""
-    return {t[1:] for k, t, then in zip(c.kinds, c.texts, c.kinds[1:], strict=False) if k == "local" and then in "=,:"}
+    """Parameters and results of a text: where a part of it was not read, they are there all the same."""
+    found: set[str] = set()
+    in_head = False
+    for at, kind in enumerate(c.kinds):
+        if kind == "=" or (in_head and kind == "local"):
+            found.update(_names_before(c, at))
+        in_head = (in_head or c.texts[at] == "func") and kind != "{"
+    return found
+
+
+def _names_before(c: Cursor, at: int) -> Iterator[str]:
+    """The names of a list that a token ends, which may be a name itself."""
+    at -= c.kinds[at] != "local"
+    while at >= 0 and c.kinds[at] == "local":
+        yield c.texts[at][1:]
+        at -= 2 if c.kinds[at - 1] == "," else at + 1

@@ -233,10 +233,10 @@ def newer(c: Cursor) -> NoReturn:
         ParseError: Always.
     """
     old = OLD_SPELLINGS.get(c.keyword)
-    hint = f"write '{old}'" if old else "translate the program with --std=v2"
+    hint = f"write '{old}'" if old else "version 2 has it (--std=v2)"
     if c.keyword == "constant":
         hint = "write the constant in the place of the operand"
-    raise c.error(f"'{c.keyword}' is an instruction of version 2: {hint}", at=c.at - 1)
+    raise c.error(f"'{c.keyword}' is no instruction of version 1: {hint}", at=c.at - 1)
 
 
 OLD_SPELLINGS: Final = {
@@ -247,7 +247,7 @@ OLD_SPELLINGS: Final = {
 """What the first version calls instructions that have another name in the second."""
 
 FORMS: Final[Mapping[str, Form]] = {
-    **dict.fromkeys((*COLLECTIVE, *MIXED, *SPMD), Form(newer, "many")),
+    **dict.fromkeys((*COLLECTIVE, *MIXED, *SPMD, "math"), Form(newer, "many")),
     "alloca": Form(alloca, "one"),
     "arith": Form(arith, "one"),
     "barrier": Form(barrier, "none"),

@@ -59,7 +59,10 @@ def memref_type(c: Cursor) -> MemrefType:
     shape = tensor_shape(c)
     stride: tuple[Extent, ...] | None = None
     if c.accept(","):
+        at = c.at
         stride = strided_layout(c)
+        if len(stride) != len(shape):
+            raise c.error(f"a memref has a stride for each mode, {len(shape)}, found {len(stride)}", at=at)
     c.expect(">", "at the end of 'memref<...'")
     return MemrefType.packed(element, shape) if stride is None else MemrefType(element, shape, stride)
 

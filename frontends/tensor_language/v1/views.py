@@ -125,18 +125,18 @@ def _expand_shape(b: Builder, i: v1.Expand, extent: Extent) -> tuple[int | Name,
     if not rests:
         return tuple(e for e in i.shape if not isinstance(e, v1.Rest))
     if known <= 0:
-        b.reports.add("the sizes of an expand shape are positive where one is to be inferred", i.span)
+        b.reports.add("the sizes of an expand shape are positive where one is to be inferred", rests[0].span)
+        return None
+    if extent is not None and not names and extent % known:
+        b.reports.add(f"the mode's size {extent} is no multiple of {known}, so `?` has no value", rests[0].span)
         return None
     part = _part(b, i, extent, known, names)
-    return None if part is None else tuple(part if isinstance(e, v1.Rest) else e for e in i.shape)
+    return tuple(part if isinstance(e, v1.Rest) else e for e in i.shape)
 
 
-def _part(b: Builder, i: v1.Expand, extent: Extent, known: int, names: list[Name]) -> int | Name | None:
+def _part(b: Builder, i: v1.Expand, extent: Extent, known: int, names: list[Name]) -> int | Name:
     """The mode's size divided by all other entries."""
     if extent is not None and not names:
-        if extent % known:
-            b.reports.add(f"the mode's size {extent} is no multiple of {known}, so `?` has no value", i.span)
-            return None
         return extent // known
     whole = _extent(b, i.operand, i.mode, extent, i.span)
     factors = ([] if known == 1 else [b.constant(v1.Constant(known, i.span), INDEX)]) + names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.unit.tensor_language.v1_texts import body, converted, read, v2
-
 from tlx.diagnostics import Source
 from tlx.frontends.tensor_language import parser
 from tlx.frontends.tensor_language.ast.base import Attribute, NamedAttribute
@@ -77,7 +76,9 @@ def test_names_of_regions_that_have_ended_may_come_again() -> None:
 
 def test_attributes_of_functions_become_a_dictionary() -> None:
     old = "func @f() work_group_size(32,4) subgroup_size(16) { } func @g() subgroup_size(8) { }"
-    new = "func @f() attributes {work_group_size=[32,4],subgroup_size=16} { } func @g() attributes {subgroup_size=8} { }"
+    new = (
+        "func @f() attributes {work_group_size=[32,4],subgroup_size=16} { } func @g() attributes {subgroup_size=8} { }"
+    )
     assert converted(old) == print_program(parser.parse(Source("v2.tl", new)))
 
 

@@ -17,7 +17,9 @@ def test_arithmetic_on_integers(op: str) -> None:
     assert body(f"%x = arith.{op} %i, %j : i32") == v2(f"%x = {op} %i, %j : i32")
 
 
-@pytest.mark.parametrize(("op", "operand", "type_"), [("neg", "%a", "f32"), ("neg", "%n", "index"), ("not", "%i", "i32")])
+@pytest.mark.parametrize(
+    ("op", "operand", "type_"), [("neg", "%a", "f32"), ("neg", "%n", "index"), ("not", "%i", "i32")]
+)
 def test_unary_arithmetic(op: str, operand: str, type_: str) -> None:
     assert body(f"%x = arith.{op} {operand} : {type_}") == v2(f"%x = {op} {operand} : {type_}")
 

@@ -61,7 +61,9 @@ def test_what_is_left_of_an_unknown_mode_is_computed() -> None:
 
 
 def test_all_of_an_unknown_mode_is_its_size() -> None:
-    assert view("subview %M[:]", "memref<f32x?>") == v2("%extent = size %M[0] : index", "%r = subview %M[0:%extent] : memref<f32x?>")
+    assert view("subview %M[:]", "memref<f32x?>") == v2(
+        "%extent = size %M[0] : index", "%r = subview %M[0:%extent] : memref<f32x?>"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,97 @@
+"""Whole programs of the first version: what they become is right in the second, and no text breaks the parser."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from tests.unit.tensor_language.v1_kernels import FUSED, KERNELS
+from tests.unit.tensor_language.v1_texts import converted, read
+from tlx.diagnostics import Source
+from tlx.frontends.tensor_language import parser
+from tlx.frontends.tensor_language.check import check
+from tlx.frontends.tensor_language.errors import ProgramError
+from tlx.frontends.tensor_language.printer import print_program
+
+_CHUNKS = 20
+_MUTANTS_EACH = 100
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_converted_program_is_right_in_version_2(name: str) -> None:
+    program = read(KERNELS[name])
+    check(program)
+    again = parser.parse(Source("v2.tl", print_program(program)))
+    assert again == program
+    check(again)
+
+
+def test_the_fused_kernel() -> None:
+    new = """
+        func @two_products(%factor: f64, %in: group<memref<f64x20x9>x?>, %stiff: memref<f64x9x9>,
+                           %mass: memref<f64x9x12>, %out: memref<f64x20x12x?>)
+            attributes {work_group_size=[32,1], subgroup_size=16, "groups_without_size"=true} {
+            %e = group_id.x : index
+            %mine = load %in[%e] : memref<f64x20x9>
+            %sum = subview %out[0:20,0:12,%e] : memref<f64x20x12>
+            %tmp = alloca : memref<f64x20x9,local>
+            %c1_f64 = constant 1.0 : f64
+            %c0_f64 = constant 0.0 : f64
+            gemm.n.t %c1_f64, %mine, %stiff, %c0_f64, %tmp
+            %c1_f64_1 = constant 1.0 : f64
+            gemm %factor, %tmp, %mass, %c1_f64_1, %sum
+            lifetime_stop %tmp
+        }
+    """
+    assert converted(FUSED) == print_program(parser.parse(Source("v2.tl", new)))
+
+
+@pytest.mark.parametrize("chunk", range(_CHUNKS))
+def test_a_changed_text_is_a_program_or_a_program_error(chunk: int) -> None:
+    rng = random.Random(chunk)
+    texts = list(KERNELS.values())
+    for _ in range(_MUTANTS_EACH):
+        text = _mutant(rng, rng.choice(texts))
+        error = _error(text)
+        if error is not None:
+            assert all(e.span is not None for e in error.errors), text
+            assert error.render()
+
+
+def _error(text: str) -> ProgramError | None:
+    """What is wrong with a text; what is right prints as version 2 and reads as the same tree again."""
+    try:
+        program = read(text)
+        check(program)
+    except ProgramError as error:
+        return error
+    assert parser.parse(Source("v2.tl", print_program(program))) == program, text
+    return None
+
+
+def _mutant(rng: random.Random, text: str) -> str:
+    """A text with one to three of its tokens or characters changed."""
+    for _ in range(rng.randint(1, 3)):
+        tokens = re.findall(r"[%@.]?\w+|\s+|.", text)
+        at = rng.randrange(len(tokens))
+        match rng.randrange(6):
+            case 0:
+                del tokens[at]
+            case 1:
+                tokens.insert(at, rng.choice(tokens))
+            case 2:
+                tokens[at] = rng.choice(tokens)
+            case 3:
+                other = rng.randrange(len(tokens))
+                tokens[at], tokens[other] = tokens[other], tokens[at]
+            case 4:
+                tokens[at] = rng.choice(
+                    ("?", "-1", "0", "99999999999999999999", "i1", "true", "1e999", "nan", "\0", "é")
+                )
+            case _:
+                start = rng.randrange(len(tokens))
+                tokens[at:at] = tokens[start : start + rng.randint(1, 12)]
+        text = "".join(tokens)
+    return text
