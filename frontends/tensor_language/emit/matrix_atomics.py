@@ -85,7 +85,7 @@ def _inside(e: Emitter, where: Window, x: Value, y: Value) -> Value | None:
     if where.checks_lines:
         conditions.append(e.b.icmp("ult", y, where.memref.shape[1]))
     if len(conditions) == 2:
-        return e.b.binary("and", *conditions)
+        return e.b.binary("and", conditions[0], conditions[1])
     return conditions[0] if conditions else None
 
 
