@@ -27,7 +27,7 @@ _PATTERN: Final = re.compile(
     (?:[ \t\r\n\f\v]++ | ;[^\n]*+)*+
     (?: (?P<local> %(?:\d+|[A-Za-z]\w*))
       | (?P<punctuation> -> | <= | [=,:()\[\]{{}}<>?] | x(?![A-Za-z_]))
-      | (?P<type> (?:[a-z]+\d+|index|bool)(?=x[-+\d?\s]))
+      | (?P<type> (?:index|bool|[a-z]+\d+)(?=x[-+\d?%\s]))
       | (?P<float> [+-]? (?:
             0[xX](?: (?:{_HEX}*\.{_HEX}+ | {_HEX}+\.) (?:[pP][+-]?\d+)? | {_HEX}+[pP][+-]?\d+ )
           | (?:\d*\.\d+|\d+\.) (?:[eE][+-]?\d+)?
