@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tlx.diagnostics import UsageError
+from tlx.fuzz import command
 from tlx.fuzz.arrays import Buffer, Contents, difference
 from tlx.fuzz.campaign import Outcome, Worker
 from tlx.fuzz.check import Check, check_program
 from tlx.fuzz.choices import Choices, Node
-from tlx.fuzz.command import Plan, fuzz
+from tlx.fuzz.command import Plan, check_on, fuzz
 from tlx.fuzz.operations import OPERATIONS, is_available, named
 from tlx.fuzz.programs import program
 from tlx.fuzz.report import Report, file_text, request_of
@@ -20,6 +22,7 @@ from tlx.fuzz.shrink import shrink
 from tlx.fuzz.worker import Request
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, Type
 from tlx.numpy_types import dtype_of
+from tlx.target import targets
 
 FLOATS = (HALF, BFLOAT, FLOAT, DOUBLE)
 
@@ -198,6 +201,25 @@ def test_campaign(tmp_path: Path) -> None:
     lines: list[str] = []
     assert fuzz(Plan(0, 4, ("generic",), tmp_path, "any", ("add", "concat", "fadd", "relu")), lines.append)
     assert lines[0].startswith("4 programs: 4 passed")
+
+
+@pytest.mark.parametrize("has_amx", [False, True])
+def test_matrix_units_are_emulated_where_that_is_asked_for(has_amx: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = frozenset(flag for target in targets().values() for flag in target.requires)
+    without = frozenset(flag for flag in flags if not flag.startswith("amx"))
+    monkeypatch.setattr(command, "cpu_flags", lambda: flags if has_amx else without)
+    assert check_on("amx", 0).emulate != has_amx
+    plan = Plan(0, 6, ("amx", "generic"), Path(), emulate_matrix=True)
+    checks = [request.check for request in plan.requests()]
+    assert [check.emulate for check in checks] == [check.target == "amx" for check in checks]
+    assert all(check.run for check in checks if check.emulate)
+
+
+def test_emulated_matrix_units_multiply_tiles(tmp_path: Path) -> None:
+    lines: list[str] = []
+    plan = Plan(0, 2, ("amx",), tmp_path, "tiles", emulate_matrix=True)
+    assert fuzz(plan, lines.append)
+    assert re.search(r"tiles of a matrix unit are multiplied in \d+ kernels", "\n".join(lines))
 
 
 def test_integers_are_compared_bit_by_bit() -> None:

@@ -21,6 +21,7 @@ from tlx.diagnostics import UsageError
 @click.option("--time", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="Begin no program after that.")
 @click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Processes; 1.")
 @click.option("--shrink", type=click.IntRange(0), default=300, metavar="N", help="Tries to simplify a failure; 300.")
+@click.option("--emulate-matrix", is_flag=True, help="Run AMX code without AMX, even where there is AMX.")
 @click.option("--replay", metavar="FILE", help="Check the program of a failure's file again, and nothing else.")
 @click.option("--malformed", is_flag=True, help="Damage texts and bitcode: errors must be clean, and quick.")
 @click.pass_context
@@ -35,6 +36,7 @@ def fuzz(
     seconds: float | None,
     jobs: int,
     shrink: int,
+    emulate_matrix: bool,
     replay: str | None,
     malformed: bool,
 ) -> None:
@@ -58,7 +60,16 @@ def fuzz(
         right = fuzz_malformed(seed, count, jobs, Path(keep), seconds, click.echo)
     else:
         plan = command.Plan(
-            seed, count, _targets(targets), Path(keep), _profile(profile), named(ops), jobs, seconds, shrink
+            seed,
+            count,
+            _targets(targets),
+            Path(keep),
+            _profile(profile),
+            named(ops),
+            jobs,
+            seconds,
+            shrink,
+            emulate_matrix,
         )
         right = command.fuzz(plan, click.echo)
     if not right:

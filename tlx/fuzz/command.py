@@ -35,6 +35,7 @@ class Plan:
         seconds: After which no more programs are begun; None for no limit.
         trials: Programs that may be tried to make a failing one smaller.
         keep: Where failing programs are written to.
+        emulate_matrix: Whether code for matrix units runs in an emulated form where this machine has them, too.
     """
 
     seed: int
@@ -46,20 +47,24 @@ class Plan:
     jobs: int = 1
     seconds: float | None = None
     trials: int = 300
+    emulate_matrix: bool = False
 
     def requests(self) -> Iterator[Request]:
         """The programs on the targets."""
         for seed in range(self.seed, self.seed + self.count):
             for target in self.targets or ("",):
-                check = check_on(target, seed)
+                check = check_on(target, seed, emulate_matrix=self.emulate_matrix)
                 mixture: Sequence[str] = _EMULATED if check.emulate else MIXED
                 yield Request(self.profile or mixture[seed % len(mixture)], seed, check, self.operations)
 
 
-def check_on(target: str, variant: int) -> Check:
-    """How programs are checked on a target on this machine: without its features, its code is evaluated only."""
+def check_on(target: str, variant: int, *, emulate_matrix: bool = False) -> Check:
+    """How programs are checked on a target on this machine: without its features, its code is evaluated only.
+
+    Code for matrix units is run in an emulated form without them, and where that is asked for.
+    """
     lacking = missing(find(target), cpu_flags()) if target else []
-    emulate = bool(lacking) and find(target).matrix is not None
+    emulate = bool(target) and (emulate_matrix or bool(lacking)) and find(target).matrix is not None
     return Check(target, emulate, run=bool(target) and (emulate or not lacking), variant=variant)
 
 

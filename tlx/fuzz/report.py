@@ -27,6 +27,7 @@ class Report:
         folder: Where failures are written to.
         passed: Programs that mean the same everywhere.
         functions: Functions in them.
+        tiled: Kernels in them that multiply tiles of a matrix unit.
         refused: How many programs were refused, by reason.
         failed: How many failed, by what they have in common.
         files: Files of failures.
@@ -35,6 +36,7 @@ class Report:
     folder: Path
     passed: int = 0
     functions: int = 0
+    tiled: int = 0
     refused: Counter[str] = field(default_factory=Counter[str])
     failed: Counter[str] = field(default_factory=Counter[str])
     files: dict[str, list[Path]] = field(default_factory=dict[str, list[Path]])
@@ -46,6 +48,7 @@ class Report:
             if outcome.kind == "done":
                 self.passed += 1
                 self.functions += outcome.functions
+                self.tiled += outcome.tiled
             elif outcome.kind == "refused":
                 self.refused[_general(outcome.message)] += 1
             else:
@@ -72,6 +75,8 @@ class Report:
             f"{self.passed + refused + failed} programs: {self.passed} passed ({self.functions} functions), "
             f"{refused} refused, {failed} failed; {seconds:.0f} s"
         )
+        if self.tiled:
+            yield f"  tiles of a matrix unit are multiplied in {self.tiled} kernels"
         for title, counts in (("refused", self.refused), ("failed", self.failed)):
             for reason, count in counts.most_common():
                 yield f"  {title} {count:5}  {reason}"
