@@ -49,7 +49,7 @@ def _stays_atomic(b: Builder, i: v1.Blas, output: MemrefType) -> bool:
     if isinstance(i.beta, v1.Constant) and i.beta.value in {0, 1}:
         return True
     if output.address_space == "global":
-        message = f"version 2 has `{i.name}.atomic` only with a beta of 0 or 1"
+        message = f"version 2 has '{i.name}.atomic' only with a beta of 0 or 1"
         how = "scale with axpby in a kernel before, or compute into an alloca and add that with beta 1.0"
         b.reports.add(f"{message}; {how}", i.beta.span)
     return False

@@ -121,7 +121,7 @@ class Builder:
             return reference.type
         if without_space(found.type) == without_space(reference.type):
             return found.type
-        message = f"{name} is {spell(found.type)}, but {spell(reference.type)} is said here"
+        message = f"{name} is {spell(found.type)}, but is written as {spell(reference.type)} here"
         self.reports.add(message, reference.span or name.span, *found.note())
         return reference.type
 

@@ -50,17 +50,17 @@ _RULES: Final[dict[type[Instruction], Rule]] = {
 }
 
 
-def convert(program: Program, text: str, lost: set[str], reports: Reports) -> Program:
+def convert(program: Program, taken: frozenset[str], lost: set[str], reports: Reports) -> Program:
     """The program in version 2.
 
     Args:
         program: A program whose regions hold instructions of version 1.
-        text: What it was read from: names in it are not used for new values.
+        taken: Names of its text, which are not used for new values.
         lost: Names that may be bound by parts of the text that could not be read.
         reports: Where errors go; where there are any, parts of the result are missing.
     """
     return Program(
-        [_function(function, FreshNames(text), Scope(reports, lost), reports) for function in program.functions]
+        [_function(function, FreshNames(taken), Scope(reports, lost), reports) for function in program.functions]
     )
 
 

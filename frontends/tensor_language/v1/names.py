@@ -10,24 +10,30 @@ from tlx.frontends.tensor_language.types import INDEX, ScalarType
 _PLAIN: Final = re.compile(r"\d{1,12}(\.\d{1,6})?")
 
 
+def names_in(text: str) -> frozenset[str]:
+    """All local identifiers of a text, without `%`."""
+    return frozenset(re.findall(r"%(\w+)", text, re.ASCII))
+
+
 class FreshNames:
-    """Gives out names that a text does not use.
+    """Gives out names that a function does not use.
 
     Args:
-        text: The text; a name that stands anywhere in it is never given out.
+        taken: Names that are never given out.
     """
 
-    def __init__(self, text: str) -> None:
-        self._taken = set(re.findall(r"%(\w+)", text, re.ASCII))
+    def __init__(self, taken: frozenset[str]) -> None:
+        self._taken = taken
+        self._given: set[str] = set()
         self._next: dict[str, int] = {}
 
     def fresh(self, stem: str) -> str:
         """The stem itself, or the stem and the first number that makes it unused."""
         name = stem
-        while name in self._taken:
+        while name in self._taken or name in self._given:
             self._next[stem] = self._next.get(stem, 0) + 1
             name = f"{stem}_{self._next[stem]}"
-        self._taken.add(name)
+        self._given.add(name)
         return name
 
 

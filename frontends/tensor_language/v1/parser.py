@@ -89,6 +89,7 @@ from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.parser import function, program
 from tlx.frontends.tensor_language.parser_types import type_ref
 from tlx.frontends.tensor_language.v1.convert import convert
+from tlx.frontends.tensor_language.v1.names import names_in
 from tlx.frontends.tensor_language.v1.parser_instructions import FORMS
 from tlx.frontends.tensor_language.v1.parser_types import any_type
 
@@ -105,7 +106,8 @@ def parse(source: Source) -> Program:
     reports = Reports()
     c = Cursor(source, reports, FORMS)
     written = program(c, function_definition)
-    converted = convert(written, source.text, _assigned(c) if reports.errors else set(), reports)
+    lost = _assigned(c) if reports.errors else set[str]()
+    converted = convert(written, names_in(source.text), lost, reports)
     reports.finish()
     return converted
 

@@ -48,7 +48,7 @@ def binary(b: Builder, i: v1.ArithBinary) -> mixed.ArithBinary | None:
     if type_.type != BOOL:
         return mixed.ArithBinary(op=i.op, lhs=lhs, rhs=rhs, types=i.types)
     if i.op not in _ON_BITS:
-        b.reports.add(f"version 2 has no `{i.op}` of truth values; use arith.and, arith.or or arith.xor", i.span)
+        b.reports.add(f"version 2 has no '{i.op}' of truth values; use arith.and, arith.or or arith.xor", i.span)
         return None
     return mixed.ArithBinary(op=_ON_BITS[i.op], lhs=lhs, rhs=rhs, types=i.types)
 
@@ -58,7 +58,7 @@ def unary(b: Builder, i: v1.ArithUnary) -> mixed.ArithUnary | None:
     (type_,) = i.types
     operand = b.operand(i.operand, type_)
     if type_.type == BOOL and i.op == "neg":
-        b.reports.add("version 2 has no `neg` of truth values; use arith.not", i.span)
+        b.reports.add("version 2 has no 'neg' of truth values; use arith.not", i.span)
         return None
     return mixed.ArithUnary(op=i.op, operand=operand, types=i.types)
 
@@ -71,7 +71,7 @@ def comparison(b: Builder, i: v1.Comparison) -> Instruction | None:
     if type_.type != BOOL:
         return mixed.Comparison(op=v1.RELATIONS[i.relation], lhs=lhs, rhs=rhs, types=bool_)
     if i.relation not in {"eq", "ne"}:
-        b.reports.add(f"version 2 has no `cmp.{i.relation}` of truth values; use cmp.eq or cmp.ne", i.span)
+        b.reports.add(f"version 2 has no 'cmp.{i.relation}' of truth values; use cmp.eq or cmp.ne", i.span)
         return None
     differ = mixed.ArithBinary(op="xor", lhs=lhs, rhs=rhs, types=bool_, span=i.span)
     if i.relation == "ne":

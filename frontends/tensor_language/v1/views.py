@@ -118,7 +118,7 @@ def _expand_shape(b: Builder, i: v1.Expand, extent: Extent) -> tuple[int | Name,
     """The shape with the part that is to be inferred, if there is one."""
     rests = [e for e in i.shape if isinstance(e, v1.Rest)]
     if len(rests) > 1:
-        b.reports.add("only one `?` can be inferred in an expand shape; name the other sizes", rests[1].span)
+        b.reports.add("only one '?' can be inferred in an expand shape; name the other sizes", rests[1].span)
         return None
     names = [b.known(e) for e in i.shape if isinstance(e, Name)]
     known = math.prod(e for e in i.shape if isinstance(e, int))
@@ -128,7 +128,7 @@ def _expand_shape(b: Builder, i: v1.Expand, extent: Extent) -> tuple[int | Name,
         b.reports.add("the sizes of an expand shape are positive where one is to be inferred", rests[0].span)
         return None
     if extent is not None and not names and extent % known:
-        b.reports.add(f"the mode's size {extent} is no multiple of {known}, so `?` has no value", rests[0].span)
+        b.reports.add(f"the mode's size {extent} is no multiple of {known}, so '?' has no value", rests[0].span)
         return None
     part = _part(b, i, extent, known, names)
     return tuple(part if isinstance(e, v1.Rest) else e for e in i.shape)

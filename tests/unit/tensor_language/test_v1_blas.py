@@ -74,7 +74,7 @@ def test_updates_by_all_groups_stay_atomic(text: str, beta: str) -> None:
 @pytest.mark.parametrize("beta", ["0.5", "%b"])
 def test_atomic_updates_of_shared_memory_take_no_other_factor(beta: str) -> None:
     (error,) = errors(f"gemm.n.n.atomic %a, %A, %B, {beta}, %C : {_GEMM}")
-    assert error.startswith("1:29: version 2 has `gemm.atomic` only with a beta of 0 or 1; scale with axpby")
+    assert error.startswith("1:29: version 2 has 'gemm.atomic' only with a beta of 0 or 1; scale with axpby")
 
 
 def test_atomic_updates_of_local_memory_need_not_be_atomic_with_another_factor() -> None:

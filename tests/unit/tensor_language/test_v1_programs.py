@@ -61,13 +61,14 @@ def test_a_changed_text_is_a_program_or_a_program_error(chunk: int) -> None:
 
 
 def _error(text: str) -> ProgramError | None:
-    """What is wrong with a text; what is right prints as version 2 and reads as the same tree again."""
+    """What is wrong with a text; what is right prints as version 2 and reads as the same again."""
     try:
         program = read(text)
         check(program)
     except ProgramError as error:
         return error
-    assert parser.parse(Source("v2.tl", print_program(program))) == program, text
+    printed = print_program(program)  # not the tree: nan differs from itself
+    assert print_program(parser.parse(Source("v2.tl", printed))) == printed, text
     return None
 
 
