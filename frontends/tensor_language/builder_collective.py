@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Any, overload
 
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.ast.base import Name
@@ -138,15 +139,26 @@ class Collective(Core):
             yield
         self._write(Parallel(body=frame.region), span=span)
 
-    @contextmanager
+    @overload
+    def foreach(self, start: Operand, stop: Operand) -> AbstractContextManager[Value]: ...
+
+    @overload
+    def foreach(
+        self, start: Sequence[Operand], stop: Sequence[Operand]
+    ) -> AbstractContextManager[tuple[Value, ...]]: ...
+
     def foreach(
         self, start: Operand | Sequence[Operand], stop: Operand | Sequence[Operand]
-    ) -> Generator[Value | tuple[Value, ...]]:
+    ) -> AbstractContextManager[Any]:
         """`foreach`: the block is an SPMD region for each index; several indices where sequences are given.
 
         with k.foreach(0, n) as i: ...
         with k.foreach((0, 0), (m, n)) as (i, j): ...
         """
+        return self._foreach(start, stop)
+
+    @contextmanager
+    def _foreach(self, start: Operand | Sequence[Operand], stop: Operand | Sequence[Operand]) -> Generator[Any]:
         span = self.here()
         starts, stops, types = self._ranges(start, stop)
         with self._region() as frame:

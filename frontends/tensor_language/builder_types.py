@@ -99,13 +99,13 @@ def _int(value: Any, type_: ScalarType) -> int:
 
 
 def _float(value: Any, _type: ScalarType) -> float:
-    if isinstance(value, bool):
+    if isinstance(value, (bool, str, bytes)):
         raise TypeError
     return float(value)
 
 
 def _complex(value: Any, _type: ScalarType) -> complex:
-    if isinstance(value, bool):
+    if isinstance(value, (bool, str, bytes)):
         raise TypeError
     return complex(value)
 

@@ -82,7 +82,7 @@ for tool in missing:
 
 config.name = "tlx"
 config.test_format = ShTest(execute_external=False)
-config.suffixes = [".ll", ".test", ".c"]
+config.suffixes = [".ll", ".test", ".c", ".tl"]
 config.excludes = ["Inputs"]
 config.test_source_root = str(HERE)
 config.test_exec_root = str(HERE)
