@@ -27,7 +27,7 @@ def alloca(_: Builder, i: v1.Alloca) -> collective.Alloca:
     return collective.Alloca(types=(type_,))
 
 
-def lifetime_stop(b: Builder, i: v1.LifetimeStop) -> collective.LifetimeStop:
+def lifetime_stop(b: Builder, i: collective.LifetimeStop) -> collective.LifetimeStop:
     """`lifetime_stop`."""
     return collective.LifetimeStop(memref=b.known(i.memref))
 
@@ -39,9 +39,8 @@ def blas(b: Builder, i: v1.Blas) -> collective.Blas:
     for name, type_ in zip(i.inputs, input_types, strict=True):
         b.expect(name, type_)
     beta = b.operand(i.beta, beta_type)
-    atomic = i.atomic and _stays_atomic(b, i, b.memref(i.output, output_type))
-    if not i.atomic:
-        b.expect(i.output, output_type)
+    output = b.memref(i.output, output_type)
+    atomic = i.atomic and _stays_atomic(b, i, output)
     return _of_version_2(i, alpha, beta, atomic=atomic)
 
 

@@ -14,6 +14,7 @@ from tlx.frontends.tensor_language.ast.base import (
     NamedAttribute,
     Program,
 )
+from tlx.frontends.tensor_language.ast.collective import LifetimeStop
 from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE
 from tlx.frontends.tensor_language.types import GroupType
@@ -41,7 +42,7 @@ _RULES: Final[dict[type[Instruction], Rule]] = {
     v1.GroupId: scalars.group_id,
     v1.GroupSize: scalars.group_size,
     v1.If: control.if_,
-    v1.LifetimeStop: blas.lifetime_stop,
+    LifetimeStop: blas.lifetime_stop,
     v1.Load: views.load,
     v1.Size: views.size,
     v1.Store: views.store,

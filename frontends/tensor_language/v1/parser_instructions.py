@@ -175,11 +175,6 @@ def if_(c: Cursor) -> tree.If:
     return tree.If(condition=condition, types=tuple(types), then=then, otherwise=otherwise)
 
 
-def lifetime_stop(c: Cursor) -> tree.LifetimeStop:
-    """`"lifetime_stop" local-identifier`."""
-    return tree.LifetimeStop(memref=name(c, "the memref"))
-
-
 def load(c: Cursor) -> tree.Load:
     """`"load" local-identifier index-list ":" (memref-type / group-type)`."""
     source = name(c, "the memref or group")
@@ -260,7 +255,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "group_id": Form(group_id, "one"),
     "group_size": Form(group_size, "one"),
     "if": Form(if_, "many"),
-    "lifetime_stop": Form(lifetime_stop, "none"),
+    "lifetime_stop": COLLECTIVE["lifetime_stop"],
     "load": Form(load, "one"),
     "size": Form(size, "one"),
     "store": Form(store, "none"),

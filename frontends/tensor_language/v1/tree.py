@@ -2,7 +2,7 @@
 
 It holds what a text says before anything is known of its names: an operand may be a constant, and the types of an
 instruction are those it is written with, mostly those of what it reads. Functions and regions are the nodes of the
-second version, with these instructions inside.
+second version, with these instructions inside, and so is `lifetime_stop`.
 """
 
 from __future__ import annotations
@@ -170,13 +170,6 @@ class If(Instruction):
     condition: Operand
     then: Region
     otherwise: Region | None = None
-
-
-@dataclass(kw_only=True, slots=True)
-class LifetimeStop(Instruction):
-    """`lifetime_stop %memref`."""
-
-    memref: Name
 
 
 @dataclass(kw_only=True, slots=True)
