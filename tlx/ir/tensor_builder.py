@@ -8,6 +8,7 @@ users of a token.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tlx.intrinsics import Intrinsic, lookup
 from tlx.ir.builder import Builder
@@ -15,7 +16,7 @@ from tlx.ir.canonical import canonical_name
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import declare
 from tlx.ir.types import I8, I32, TOKEN, VOID, FloatType, FunctionType, IntType, PointerType, Type, VectorType
-from tlx.ir.values import Aggregate, ConstInt, Local, Value, const_ints
+from tlx.ir.values import Aggregate, ConstInt, Keyword, Local, Value, const_ints, const_vector
 from tlx.types import TensorType
 
 Dims = Sequence[Sequence[int]]
@@ -87,9 +88,39 @@ class TensorBuilder(Builder):
         strides = _pitches(type_, pitches)
         return self._tensor_call("store", VOID, [pointer, token, strides], "")
 
-    def tovector(self, token: Value, type_: TensorType | None = None, name: str = "") -> Local:
+    def tovector(self, token: Value, type_: TensorType | VectorType | None = None, name: str = "") -> Local:
         """The flattened vector of a token."""
         return self._operation("tovector", type_ or self._type_of(token), [token], (), name)
+
+    # Extents known at run time ---------------------------------------------------------------------------------
+
+    def dynamic_typeinfo(self, handle: Value, shape: Sequence[Value], layout: Sequence[int]) -> Local:
+        """A token for a `<vscale x 1 x T>` whose shape is i32 values, without padding."""
+        vectors = [self.gathered(shape), const_ints(I32, layout), const_ints(I32, [0] * len(layout))]
+        return self._tensor_call("typeinfo", TOKEN, [handle, *vectors], "tensor").value
+
+    def dynamic_load(
+        self, pointer: Value, element: Type, shape: Sequence[Value], layout: Sequence[int], pitches: Sequence[Value]
+    ) -> Local:
+        """A token for a tensor in memory whose shape and pitches are i32 values, without padding."""
+        pointer = self.retype(pointer, element)
+        padding = const_ints(I32, [0] * len(layout))
+        args = [pointer, self.gathered(shape), const_ints(I32, layout), padding, self.gathered(pitches)]
+        return self._tensor_call("load", TOKEN, args, "tensor", element).value
+
+    def dynamic_store(self, pointer: Value, element: Type, token: Value, pitches: Sequence[Value]) -> Instruction:
+        """Write a tensor with elements of a type; the pitches are i32 values."""
+        args = [self.retype(pointer, element), token, self.gathered(pitches)]
+        return self._tensor_call("store", VOID, args, "")
+
+    def gathered(self, elements: Sequence[Value]) -> Value:
+        """Numbers of one type as a vector."""
+        if all(isinstance(element, ConstInt) for element in elements):
+            return const_vector(elements)
+        vector: Value = Keyword(VectorType(len(elements), elements[0].type), "undef")
+        for k, element in enumerate(elements):
+            vector = self.insert_element(vector, element, k)
+        return vector
 
     # Operations ------------------------------------------------------------------------------------------------
 
@@ -243,6 +274,7 @@ class TensorBuilder(Builder):
         return call
 
 
+@lru_cache(maxsize=4096)
 def _row(operation: str) -> Intrinsic:
     row = lookup(f"llvm.tensor.{operation}")
     if row is None:

@@ -1,0 +1,30 @@
+"""The atomic forms of BLAS instructions: each element is added or stored atomically, in no order.
+
+    beta 1     output += alpha * value      atomically, old values are seen by others
+    beta 0     output  = alpha * value
+
+A narrow float is rounded once, after the addition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tlx.frontends.tensor_language.emit import atomics
+from tlx.frontends.tensor_language.emit.arithmetic import Parts
+from tlx.frontends.tensor_language.emit.blas_elements import address_of
+from tlx.frontends.tensor_language.emit.blas_update import Update
+from tlx.frontends.tensor_language.emit.conversions import convert
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.ir.values import Value
+
+
+def write_atomically(e: Emitter, update: Update, value: Parts, indices: Sequence[Value]) -> None:
+    """Add a value in the update's type to an element, or store it."""
+    element = update.out.type.element
+    address = address_of(e, update.out, indices)
+    if update.beta is not None:
+        atomics.store(e, address, element, convert(e, value, update.type, element))
+        return
+    parts = value if element.is_narrow_float else convert(e, value, update.type, element)
+    atomics.update(e, "add", address, element, parts)

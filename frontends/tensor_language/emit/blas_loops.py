@@ -1,0 +1,184 @@
+"""BLAS instructions as loops over the elements of the output: right for all types, shapes and strides.
+
+    for j: for i:  sum = 0;  for k: sum += A[i,k] * B[k,j];  C[i,j] := alpha * sum + beta * C[i,j]
+
+Where neighbours along the first mode of the output, or along k, are neighbours in memory for all operands, a vector of
+them is computed at a time:
+
+    for j: for i in 0, V, ...:  <V x T> sum = 0;  for k: sum += A[i:i+V,k] * B[k,j]      then single i
+    for j: for i:  <V x T> sums = 0;  for k in 0, V, ...: sums += A[k:k+V,i] * B[k:k+V,j]   then single k
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tlx.frontends.tensor_language.emit.arithmetic import Parts, binary
+from tlx.frontends.tensor_language.emit.blas_atomic import write_atomically
+from tlx.frontends.tensor_language.emit.blas_elements import read, repeated, write
+from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
+from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
+from tlx.frontends.tensor_language.emit.conversions import convert
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.numbers import filled, undefined
+from tlx.frontends.tensor_language.emit.values import register_type
+from tlx.frontends.tensor_language.types import ScalarType
+from tlx.ir.types import I64, VectorType
+from tlx.ir.values import ConstInt, Value, const_int
+
+_VECTOR_BYTES: Final = 64
+
+Body = Callable[[tuple[Value, ...], int], None]
+
+
+def emit_loops(e: Emitter, update: Update, terms: Terms) -> None:
+    """Compute the output element by element."""
+    along = vector_index(update, terms)
+    lanes = lanes_of(update.type) if along == 0 else 1
+    depth_lanes = lanes_of(update.type) if along == K else 1
+
+    def body(indices: tuple[Value, ...], count: int) -> None:
+        value = _value(e, update, terms, indices, count, depth_lanes)
+        finish(e, update, value, indices, count)
+
+    each(e, update.out.shape, lanes, body)
+
+
+def lanes_of(type_: ScalarType) -> int:
+    """Elements of a vector of a type that is computed with."""
+    return _VECTOR_BYTES * 8 // type_.bits
+
+
+def vector_index(update: Update, terms: Terms) -> int | None:
+    """The index along which vectors are computed: 0, `K`, or None."""
+    if update.type.kind == "complex":
+        return None
+    out = Factor(update.out, tuple(range(update.out.type.order)))
+    if out.modes and not update.atomic and out.is_contiguous(0) and terms.is_contiguous(0):
+        return 0
+    return K if terms.depth is not None and terms.is_contiguous(K) else None
+
+
+def each(e: Emitter, shape: Sequence[Value], lanes: int, body: Body) -> None:
+    """Loops over all indices of a shape, the first one innermost and by several lanes at a time.
+
+    Args:
+        e: Where.
+        shape: Extent of each mode.
+        lanes: How many neighbours along mode 0 are done at a time; what is left is done one by one.
+        body: Writes what is done for indices and a number of lanes.
+    """
+    if not shape:
+        body((), 1)
+        return
+    _outer(e, tuple(shape[1:]), (), lambda outer: steps(e, shape[0], lanes, lambda i, n: body((i, *outer), n)))
+
+
+def _outer(
+    e: Emitter, shape: tuple[Value, ...], indices: tuple[Value, ...], body: Callable[[tuple[Value, ...]], None]
+) -> None:
+    if not shape:
+        body(indices)
+        return
+    with e.b.loop(0, shape[-1], name="j") as loop:
+        _outer(e, shape[:-1], (loop.index, *indices), body)
+
+
+def steps(e: Emitter, extent: Value, lanes: int, body: Callable[[Value, int], None]) -> None:
+    """A loop over an extent by several lanes at a time, and one for the rest."""
+    whole = _whole(e, extent, lanes)
+    if not _is(whole, 0) and lanes > 1:
+        with e.b.loop(0, whole, lanes, name="i") as loop:
+            body(loop.index, lanes)
+    if not _same(whole, extent) or lanes == 1:
+        with e.b.loop(whole if lanes > 1 else 0, extent, name="i") as loop:
+            body(loop.index, 1)
+
+
+def finish(e: Emitter, update: Update, value: Parts, indices: tuple[Value, ...], lanes: int) -> None:
+    """Write `alpha * value + beta * output`."""
+
+    def spread(number: Value) -> Value:
+        return repeated(e, number, lanes)
+
+    if update.atomic:
+        write_atomically(e, update, update.scaled(e, value, spread), indices)
+        return
+    result = update.apply(e, value, lambda: read(e, update.out, indices, update.type, lanes), spread)
+    write(e, result, update.type, update.out, indices)
+
+
+def _value(e: Emitter, update: Update, terms: Terms, indices: tuple[Value, ...], lanes: int, depth_lanes: int) -> Parts:
+    """The sum of products at some indices of the output, in the update's type."""
+    depth = terms.depth
+    if depth is None:
+        return _product(e, terms, indices, None, update.type, lanes, 0)
+    type_ = summed_in(update.type, [factor.memref.type.element for factor in terms.factors])
+    sums = zeros(type_, lanes)
+    whole = _whole(e, depth, depth_lanes)
+    if depth_lanes > 1 and not _is(whole, 0):
+        start = zeros(type_, depth_lanes)
+        with e.b.loop(0, whole, depth_lanes, carry=start, name="k") as loop:
+            product = _product(e, terms, indices, loop.index, type_, depth_lanes, K)
+            loop.next(*binary(e, "add", type_, tuple(loop.carried), product))
+        sums = horizontal(e, type_, tuple(loop.results))
+    if depth_lanes == 1 or not _same(whole, depth):
+        first = whole if depth_lanes > 1 else 0
+        with e.b.loop(first, depth, carry=sums, name="k") as loop:
+            product = _product(e, terms, indices, loop.index, type_, lanes, 0)
+            loop.next(*binary(e, "add", type_, tuple(loop.carried), product))
+        sums = tuple(loop.results)
+    return convert(e, sums, type_, update.type)
+
+
+def _product(
+    e: Emitter, terms: Terms, indices: tuple[Value, ...], k: Value | None, type_: ScalarType, lanes: int, along: int
+) -> Parts:
+    """The product of the factors; lanes go along an index of the output or along `K`."""
+    found: list[Parts] = []
+    for factor in terms.factors:
+        places = [k if mode == K and k is not None else indices[mode] for mode in factor.modes]
+        if lanes > 1 and along in factor.modes:
+            found.append(read(e, factor.memref, places, type_, lanes))
+        else:
+            parts = read(e, factor.memref, places, type_)
+            found.append(tuple(repeated(e, part, lanes) for part in parts))
+    return found[0] if len(found) == 1 else binary(e, "mul", type_, *found)
+
+
+def zeros(type_: ScalarType, lanes: int) -> Parts:
+    """Zero in each part and lane."""
+    register = register_type(type_)
+    zero = filled(undefined(VectorType(lanes, register) if lanes > 1 else register), 0)
+    return (zero, zero) if type_.kind == "complex" else (zero,)
+
+
+def horizontal(e: Emitter, type_: ScalarType, vectors: Parts) -> Parts:
+    """The sum of the lanes of a vector, halves first."""
+    (vector,) = vectors
+    assert isinstance(vector.type, VectorType)
+    count = vector.type.count
+    while count > 1:
+        count //= 2
+        low = e.b.shuffle(vector, None, range(count))
+        high = e.b.shuffle(vector, None, range(count, 2 * count))
+        (vector,) = binary(e, "add", type_, (low,), (high,))
+    return (e.b.extract_element(vector, 0),)
+
+
+def _whole(e: Emitter, extent: Value, lanes: int) -> Value:
+    """The largest multiple of the lanes that is not greater than an extent."""
+    if lanes == 1:
+        return extent
+    if isinstance(extent, ConstInt):
+        return const_int(I64, extent.value // lanes * lanes)
+    return e.b.binary("and", extent, const_int(I64, -lanes))
+
+
+def _is(value: Value, number: int) -> bool:
+    return isinstance(value, ConstInt) and value.value == number
+
+
+def _same(a: Value, b: Value) -> bool:
+    return isinstance(a, ConstInt) and isinstance(b, ConstInt) and a.value == b.value

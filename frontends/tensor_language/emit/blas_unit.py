@@ -1,0 +1,62 @@
+"""Memrefs with a first stride that is known only when the kernel runs: code for stride 1, and code for any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+
+from tlx.frontends.tensor_language.emit.blas_terms import Terms
+from tlx.frontends.tensor_language.emit.blas_update import Update
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.values import Memref
+from tlx.ir.types import I64
+from tlx.ir.values import ConstInt, Value, const_int
+
+Way = Callable[[Emitter, Update, Terms], None]
+
+
+def with_unit_strides(e: Emitter, update: Update, terms: Terms, way: Way) -> None:
+    """Write code that may rely on first strides of 1 where they are, if there are any to ask about.
+
+    if S1(A) == 1 and S1(B) == 1: the way with strides 1
+    else:                         the way with strides as they are
+    """
+    asked = [m.stride[0] for m in _memrefs(update, terms) if _is_asked(m)]
+    if not asked or update.type.kind == "complex":
+        way(e, update, terms)
+        return
+    conditions: list[Value] = [e.b.icmp("eq", stride, 1) for stride in asked]
+    condition = reduce(lambda a, b: e.b.binary("and", a, b), conditions)
+    factors = tuple(replace(f, memref=_unit(f.memref)) for f in terms.factors)
+    unit = replace(update, out=_unit(update.out)), Terms(factors)
+    branch(e, condition, lambda: way(e, *unit), lambda: way(e, update, terms))
+
+
+def branch(e: Emitter, condition: Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    """`if (condition) then else otherwise`."""
+    before = e.b.block
+    blocks = e.b.new_block("then", before)
+    other = e.b.new_block("else", blocks)
+    end = e.b.new_block("endif", other)
+    e.b.at_end(before)
+    e.b.branch_if(condition, blocks, other)
+    for block, write in ((blocks, then), (other, otherwise)):
+        e.b.at_end(block)
+        write()
+        e.b.branch(end)
+    e.b.at_end(end)
+
+
+def _memrefs(update: Update, terms: Terms) -> list[Memref]:
+    return [update.out, *(factor.memref for factor in terms.factors)]
+
+
+def _is_asked(memref: Memref) -> bool:
+    return bool(memref.stride) and not isinstance(memref.stride[0], ConstInt)
+
+
+def _unit(memref: Memref) -> Memref:
+    if not _is_asked(memref):
+        return memref
+    return replace(memref, stride=(const_int(I64, 1), *memref.stride[1:]))
