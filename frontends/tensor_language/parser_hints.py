@@ -19,7 +19,7 @@ RENAMED: Final = {
     "hadamard_product": "hadamard",
     "group_size": "num_groups.x",
 }
-_PREFIXES: Final = ("arith", "math")
+PREFIXES: Final = ("arith", "math", "cmp")  # of names like `arith.add`
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -41,11 +41,11 @@ def new_spelling(word: str, modifier: str, known: Iterable[str]) -> str | None:
         modifier: The modifier behind it, with its dot, or nothing.
         known: The instructions of version 2.
     """
-    if word in _PREFIXES and modifier[1:] in known:
+    if word in PREFIXES and modifier[1:] in known:
         return modifier[1:]
     return RENAMED.get(word + modifier) or RENAMED.get(word)
 
 
 def is_old_name(word: str) -> bool:
     """Whether a word begins an instruction of the first version."""
-    return word in _PREFIXES or word == "cmp" or word in RENAMED
+    return word in PREFIXES or word in RENAMED

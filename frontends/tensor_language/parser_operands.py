@@ -60,7 +60,7 @@ def identifier_list(c: Cursor, what: str) -> tuple[Name, ...]:
     c.at += 1
     names = list_of(c, lambda c: operand(c, what), ")")
     if not names:
-        raise c.error(f"expected {what} of '{c.keyword}', found '()'", at=c.at - 1)
+        raise ParseError(f"expected {what} of '{c.keyword}', found '()'", c.span(c.at - 2, c.at - 1))
     return names
 
 

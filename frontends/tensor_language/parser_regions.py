@@ -12,7 +12,7 @@ from tlx.frontends.tensor_language.ast.base import Instruction, Name, Region
 from tlx.frontends.tensor_language.cursor import MAX_NESTING, Cursor
 from tlx.frontends.tensor_language.errors import LIMIT
 from tlx.frontends.tensor_language.parser_attributes import ATTRIBUTE_NAMES
-from tlx.frontends.tensor_language.parser_hints import did_you_mean, is_old_name, new_spelling
+from tlx.frontends.tensor_language.parser_hints import PREFIXES, did_you_mean, is_old_name, new_spelling
 
 # Words that begin a line inside an instruction.
 _INNER_WORDS = frozenset({"init", "else", "attributes", "as", "true", "false"})
@@ -63,7 +63,7 @@ def instruction(c: Cursor) -> Instruction:
     results = _results(c)
     word_at = c.at
     if c.kinds[word_at] != "word":
-        hint = "a value needs no second name" if results and c.kind == "local" else ""
+        hint = "a value needs no second name" if results and c.kind == "local" and not c.begins_line(word_at) else ""
         raise c.expected("an instruction", hint)
     form = c.forms.get(c.texts[word_at])
     if form is None:
@@ -104,13 +104,15 @@ def begins_instruction(c: Cursor, at: int) -> bool:
     """Whether a token seems to begin an instruction."""
     kind = c.kinds[at]
     if kind == "local":
-        after = at + 1
-        if c.kinds[at - 1] != ",":
-            while c.kinds[after] == "," and c.kinds[after + 1] == "local":
-                after += 2
-        elif not c.begins_line(at):
+        if c.kinds[at + 1] != ",":
+            return c.begins_assignment(at)
+        # A list of results; before its first name stands no comma, and operands do not begin a line as often.
+        if c.kinds[at - 1] == "," or not c.begins_line(at):
             return False
-        return c.kinds[after] == "=" and c.kinds[after + 1] == "word"
+        last = at
+        while c.kinds[last + 1] == "," and c.kinds[last + 2] == "local":
+            last += 2
+        return c.begins_assignment(last)
     if kind != "word" or c.kinds[at - 1] in ("=", ":", "<", "(", "->"):
         return False
     word = c.texts[at]
@@ -179,13 +181,14 @@ def _unknown(c: Cursor) -> ParseError:
     modifier = c.texts[c.at + 1] if c.kinds[c.at + 1] == "modifier" else ""
     new = new_spelling(word, modifier, c.forms)
     if new is not None:
-        old = word if modifier and word == new else word + (modifier if word in ("cmp", "arith", "math") else "")
+        old = word if modifier and word == new else word + (modifier if word in PREFIXES else "")
         return c.error(f"'{old}' is a spelling of version 1: write '{new}'")
     if word == "else":
         return c.error("expected an instruction, found 'else': it stands right behind the region of an 'if'")
-    short = modifier[1:] if word in ("cmp", "arith", "math") else word
-    near = did_you_mean(short, c.forms) if len(c.reports.errors) < LIMIT else ""
-    return c.error(f"unknown instruction {c.shown()}" + (near and f": {near}"))
+    is_old = word in PREFIXES and modifier
+    near = did_you_mean(modifier[1:] if is_old else word, c.forms) if len(c.reports.errors) < LIMIT else ""
+    shown = f"'{word}{modifier[:40]}'" if is_old else c.shown()
+    return c.error(f"unknown instruction {shown}" + (near and f": {near}"))
 
 
 def _behind_deep_region(c: Cursor, at: int) -> int:
