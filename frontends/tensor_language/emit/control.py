@@ -11,22 +11,15 @@ end:    %x = phi float [ %a, %then ], [ %b, %else ]
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from tlx.frontends.tensor_language.ast.base import Region
 from tlx.frontends.tensor_language.ast.mixed import For, If
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import constant, vary
+from tlx.frontends.tensor_language.emit.numbers import vary
 from tlx.frontends.tensor_language.emit.values import Emitted, Matrix, Number
 from tlx.ir.module import Block, Instruction
 from tlx.ir.rewriter import add_incoming
-from tlx.ir.values import Value
-
-
-def if_rule(e: Emitter, i: If) -> None:
-    """`%r,... = if %condition -> (type,...) { ... } else { ... }`."""
-    condition = e.number(i.condition)
-    uniform_if(e, i, condition.value)
+from tlx.ir.values import ConstInt, Value
 
 
 def uniform_if(e: Emitter, i: If, condition: Value) -> None:
@@ -41,28 +34,24 @@ def uniform_if(e: Emitter, i: If, condition: Value) -> None:
     arms = [_arm(e, then, i.then)]
     if otherwise is not None and i.otherwise is not None:
         arms.append(_arm(e, otherwise, i.otherwise))
-    merged = [[yields[k] for _, yields in arms] for k in range(len(i.results))]
+    given = [[yields[k] for _, yields in arms] for k in range(len(i.results))]
     flags = [
-        e.is_varying(name) or any(_varies(v) for v in values) for name, values in zip(i.results, merged, strict=True)
+        e.is_varying(name) or any(varies(v) for v in values) for name, values in zip(i.results, given, strict=True)
     ]
     finished: list[tuple[Block, list[Emitted]]] = []
     for block, yields in arms:
         b.at_end(block)
-        finished.append((block, [_as(e, v, flag) for v, flag in zip(yields, flags, strict=False)]))
+        finished.append((block, [as_varying(e, v, flag) for v, flag in zip(yields, flags, strict=False)]))
         b.branch(end)
     b.at_end(end)
     for k, name in enumerate(i.results):
-        e.bind(name, _merged(e, [(block, values[k]) for block, values in finished]))
+        e.bind(name, merged(e, [(block, values[k]) for block, values in finished]))
 
 
-def for_rule(e: Emitter, i: For) -> None:
-    """`%r,... = for %i=%from,%to[,%step] init(%x=%x0,...)->(type,...) { ... }`."""
+def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -> None:
+    """A `for` in which all active work-items make the same rounds."""
     b = e.b
-    start, stop = e.number(i.start), e.number(i.stop)
-    step = e.number(i.step).value if i.step is not None else constant(start.type, 1).value
-    initial: list[Emitted] = [
-        _as(e, e.scope[n.text], e.is_varying(c)) for n, c in zip(i.initial, i.carried, strict=True)
-    ]
+    initial = [as_varying(e, e.scope[n.text], e.is_varying(c)) for n, c in zip(i.initial, i.carried, strict=True)]
     before = b.block
     body = b.new_block("for")
     end = b.new_block("endfor", body)
@@ -76,18 +65,25 @@ def for_rule(e: Emitter, i: For) -> None:
         for name, (value, _) in zip(i.carried, opened, strict=True):
             e.bind(name, value)
         yields = e.instructions(i.body.instructions)
-        yields = [_as(e, v, _varies(value)) for v, (value, _) in zip(yields, opened, strict=True)]
-    following = b.add(variable.value, step)
+        yields = [as_varying(e, v, varies(value)) for v, (value, _) in zip(yields, opened, strict=True)]
+    following = b.add(variable.value, step.value)
     latch = b.block
-    remaining = b.sub(stop.value, variable.value)  # positive, as an unsigned number exact; a sum might wrap
-    b.branch_if(b.icmp("ugt", remaining, step), body, end)
+    b.branch_if(goes_on(e, variable.value, following, stop.value, step.value), body, end)
     add_incoming(variable, following, latch.name)
     for (_, phis), value in zip(opened, yields, strict=True):
-        for phi, part in zip(phis, _parts(value), strict=True):
+        for phi, part in zip(phis, parts_of(value), strict=True):
             add_incoming(phi, part, latch.name)
     b.at_end(end)
     for name, first, last in zip(i.results, initial, yields, strict=True):
-        e.bind(name, _merged(e, [(before, first), (latch, last)]))
+        e.bind(name, merged(e, [(before, first), (latch, last)]))
+
+
+def goes_on(e: Emitter, variable: Value, following: Value, stop: Value, step: Value) -> Value:
+    """Whether there is another round after one with `variable < stop`; the sum `following` may have wrapped."""
+    if isinstance(step, ConstInt) and step.value == 1:
+        return e.b.icmp("slt", following, stop)
+    remaining = e.b.sub(stop, variable)  # positive, exact as an unsigned number
+    return e.b.icmp("ugt", remaining, step)
 
 
 def open_phi(e: Emitter, value: Value, block: Block) -> Instruction:
@@ -97,8 +93,8 @@ def open_phi(e: Emitter, value: Value, block: Block) -> Instruction:
 
 def open_value(e: Emitter, value: Emitted, block: Block) -> tuple[Emitted, list[Instruction]]:
     """A value carried by a loop, and its phis, which have their first incoming value."""
-    phis = [open_phi(e, part, block) for part in _parts(value)]
-    return _with_parts(value, [phi.value for phi in phis]), phis
+    phis = [open_phi(e, part, block) for part in parts_of(value)]
+    return with_parts(value, [phi.value for phi in phis]), phis
 
 
 def _arm(e: Emitter, block: Block, region: Region) -> tuple[Block, Sequence[Emitted]]:
@@ -108,33 +104,33 @@ def _arm(e: Emitter, block: Block, region: Region) -> tuple[Block, Sequence[Emit
     return e.b.block, yields
 
 
-def _merged(e: Emitter, incoming: list[tuple[Block, Emitted]]) -> Emitted:
+def merged(e: Emitter, incoming: list[tuple[Block, Emitted]]) -> Emitted:
     """One value of the values that blocks bring along."""
-    columns = zip(*(_parts(value) for _, value in incoming), strict=True)
+    columns = zip(*(parts_of(value) for _, value in incoming), strict=True)
     blocks = [block for block, _ in incoming]
     phis = [e.b.phi(parts[0].type, list(zip(parts, blocks, strict=True))) for parts in columns]
-    return _with_parts(incoming[0][1], list(phis))
+    return with_parts(incoming[0][1], list(phis))
 
 
-def _parts(value: Emitted) -> tuple[Value, ...]:
+def parts_of(value: Emitted) -> tuple[Value, ...]:
+    """The LLVM values of a number or matrix."""
     assert isinstance(value, (Number, Matrix))
     return value.parts
 
 
-def _with_parts(like: Emitted, parts: list[Value]) -> Emitted:
+def with_parts(like: Emitted, parts: Sequence[Value]) -> Emitted:
+    """A number or matrix of the same type with other LLVM values."""
     if isinstance(like, Matrix):
         return Matrix(like.type, tuple(parts))
     assert isinstance(like, Number)
     return Number(like.type, tuple(parts))
 
 
-def _varies(value: Emitted) -> bool:
+def varies(value: Emitted) -> bool:
+    """Whether a value is one lane each work-item."""
     return isinstance(value, Number) and value.is_varying
 
 
-def _as(e: Emitter, value: Emitted, varies: bool) -> Emitted:
+def as_varying(e: Emitter, value: Emitted, wanted: bool) -> Emitted:
     """A value with one lane each work-item where it has to be."""
-    return vary(e, value) if varies and isinstance(value, Number) else value
-
-
-RULES: Final = {If: if_rule, For: for_rule}
+    return vary(e, value) if wanted and isinstance(value, Number) else value

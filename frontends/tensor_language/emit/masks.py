@@ -1,0 +1,138 @@
+"""Which work-items of a subgroup are active, and what is done for each of them in turn.
+
+A mask is `<S x i1>`; None stands for all work-items. Lanes that are not active may hold anything, poison included, and
+`and` would let that through: masks are joined by `select`, which does not look at what it does not choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.numbers import filled, splat
+from tlx.frontends.tensor_language.emit.values import DEFAULT_ALIGNMENT, Number
+from tlx.ir.module import Block
+from tlx.ir.types import I1, I32, I64, ArrayType, IntType, Type, VectorType
+from tlx.ir.values import Value, const_int
+
+
+def where(e: Emitter, mask: Value | None, condition: Value) -> Value:
+    """The active lanes in which a condition holds."""
+    condition = splat(e, condition)
+    return condition if mask is None else e.b.select(mask, condition, filled(mask, 0))
+
+
+def inverted(e: Emitter, condition: Value) -> Value:
+    """The lanes in which a condition does not hold."""
+    return e.b.binary("xor", condition, filled(condition, -1))
+
+
+def any_lane(e: Emitter, mask: Value) -> Value:
+    """Whether any lane of a mask is set."""
+    bits = lane_bits(e, mask)
+    return e.b.icmp("ne", bits, 0)
+
+
+def lane_bits(e: Emitter, mask: Value) -> Value:
+    """A mask as an integer; lane 0 is the lowest bit."""
+    assert isinstance(mask.type, VectorType)
+    return e.b.cast("bitcast", mask, IntType(mask.type.count))
+
+
+def first_active(e: Emitter, value: Value) -> Value:
+    """What the first active lane holds; a scalar is itself."""
+    if not isinstance(value.type, VectorType):
+        return value
+    if e.mask is None:
+        return e.b.extract_element(value, 0)
+    return extracted(e, value, _first_lane(e, e.mask))
+
+
+def uniform(e: Emitter, number: Number) -> Number:
+    """A number that is the same in all active lanes, as a scalar."""
+    if not number.is_varying:
+        return number
+    return Number(number.type, tuple(first_active(e, part) for part in number.parts))
+
+
+def extracted(e: Emitter, vector: Value, lane: Value) -> Value:
+    """`extractelement` of a lane that is known when the kernel runs."""
+    assert isinstance(vector.type, VectorType)
+    body = f"extractelement {vector.typed}, {lane.typed}"
+    return e.b.value("extractelement", vector.type.element, [vector, lane], body)
+
+
+def each_active(
+    e: Emitter,
+    values: Sequence[Value],
+    results: Sequence[Type],
+    body: Callable[[tuple[Value, ...]], Sequence[Value]],
+) -> tuple[Value, ...]:
+    """Do something for each active lane, lowest first.
+
+    Args:
+        e: The emitter.
+        values: Scalars, and vectors of which the body gets one lane after the other.
+        results: Types of what the body gives.
+        body: Writes what is done with the values of one lane.
+
+    Returns:
+        A vector for each of the results; anything in the lanes that are not active.
+    """
+    spilled = [_spilled(e, value) for value in values]
+    given = [_array(e, type_) for type_ in results]
+    bits = lane_bits(e, e.mask) if e.mask is not None else None
+    with e.b.loop(0, e.lanes, name="lane") as loop:
+        following = _skip_unless_active(e, bits, loop.index)
+        lane = tuple(_entry(e, memory, value, loop.index) for memory, value in zip(spilled, values, strict=True))
+        for memory, value in zip(given, body(lane), strict=True):
+            e.b.store(value, e.b.gep(value.type, memory, loop.index), 1)
+        if following is not None:
+            e.b.branch(following)
+            e.b.at_end(following)
+    vectors = (VectorType(e.lanes, type_) for type_ in results)
+    return tuple(e.b.load(type_, memory, DEFAULT_ALIGNMENT) for type_, memory in zip(vectors, given, strict=True))
+
+
+def _first_lane(e: Emitter, mask: Value) -> Value:
+    bits = lane_bits(e, mask)
+    lane = e.b.call_intrinsic("llvm.cttz", [bits.type], bits.type, [bits, const_int(I1, 1)])
+    if bits.type == I32:
+        return lane
+    assert isinstance(bits.type, IntType)
+    return e.b.cast("zext" if bits.type.bits < I32.bits else "trunc", lane, I32)
+
+
+def _array(e: Emitter, element: Type) -> Value:
+    return e.b.alloca(ArrayType(e.lanes, element), "lanes", DEFAULT_ALIGNMENT)
+
+
+def _spilled(e: Emitter, value: Value) -> Value | None:
+    """The lanes of a vector in memory, where they can be picked one by one."""
+    if not isinstance(value.type, VectorType):
+        return None
+    memory = _array(e, value.type.element)
+    e.b.store(value, memory, DEFAULT_ALIGNMENT)
+    return memory
+
+
+def _entry(e: Emitter, memory: Value | None, value: Value, lane: Value) -> Value:
+    if memory is None or not isinstance(value.type, VectorType):
+        return value
+    element = value.type.element
+    return e.b.load(element, e.b.gep(element, memory, lane), 1)
+
+
+def _skip_unless_active(e: Emitter, bits: Value | None, lane: Value) -> Block | None:
+    """Go on in a block that only active lanes reach; gives the block where all of them meet again."""
+    if bits is None:
+        return None
+    wide = e.b.cast("zext", bits, I64) if bits.type != I64 else bits
+    bit = e.b.cast("trunc", e.b.binary("lshr", wide, lane), I1)
+    before = e.b.block
+    runs = e.b.new_block("active")
+    following = e.b.new_block("inactive", runs)
+    e.b.at_end(before)
+    e.b.branch_if(bit, runs, following)
+    e.b.at_end(runs)
+    return following

@@ -1,0 +1,136 @@
+"""What the work-items of a subgroup tell each other: broadcasts, scans and reductions.
+
+An inclusive scan of n lanes takes ceil(log2 n) steps; in step d = 1, 2, 4, ... lane i adds what lane i - d holds:
+
+    x0      x1          x2                  x3
+    x0      x0+x1       x1+x2               x2+x3
+    x0      x0+x1       x0+x1+x2            x0+x1+x2+x3
+
+A reduction is a tree: in each step the upper half of the lanes is added to the lower. Lanes that are not active
+contribute nothing. Narrow floats are rounded once, at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tlx.frontends.tensor_language.ast.mixed import UpdateOp
+from tlx.frontends.tensor_language.ast.spmd import ScanKind, SubgroupBroadcast, SubgroupOperation
+from tlx.frontends.tensor_language.emit.arithmetic import binary
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.masks import extracted, first_active
+from tlx.frontends.tensor_language.emit.numbers import filled, narrowed, vary
+from tlx.frontends.tensor_language.emit.values import Number
+from tlx.frontends.tensor_language.types import F32, ScalarType
+from tlx.ir.types import VectorType
+from tlx.ir.values import ConstInt, Value
+
+_INFINITY: Final = float("inf")
+_NAN: Final = float("nan")
+
+
+def broadcast(e: Emitter, i: SubgroupBroadcast) -> None:
+    """`%r = subgroup_broadcast %value, %lane : type`."""
+    value = e.number(i.value)
+    lane = first_active(e, e.number(i.lane).value)
+    parts = (_lane(e, part, lane) if value.is_varying else part for part in value.parts)
+    e.bind(i.result, Number(value.type, tuple(parts)))
+
+
+def operation(e: Emitter, i: SubgroupOperation) -> None:
+    """`%r = subgroup_inclusive_scan_add %value : type` and the like."""
+    number = vary(e, e.number(i.value))
+    if i.kind == "reduce":
+        e.bind(i.result, reduced(e, i.op, number))
+    else:
+        e.bind(i.result, scanned(e, i.kind, i.op, number))
+
+
+def reduced(e: Emitter, op: UpdateOp, number: Number) -> Number:
+    """`op` of what all active work-items hold."""
+    type_ = number.type.part
+    neutral = _neutral(op, type_)
+    found = (_tree(e, op, type_, _only_active(e, part, neutral)) for part in number.parts)
+    return Number(number.type, tuple(narrowed(e, e.b.extract_element(x, 0), type_) for x in found))
+
+
+def scanned(e: Emitter, kind: ScanKind, op: UpdateOp, number: Number) -> Number:
+    """For each work-item, `op` of what it and those before it hold; without its own where the scan is exclusive."""
+    type_ = number.type.part
+    is_exclusive = kind == "exclusive_scan"
+    neutral = identity(op, type_) if is_exclusive else _neutral(op, type_)
+    parts: list[Value] = []
+    for part in number.parts:
+        found = _steps(e, op, type_, _only_active(e, part, neutral))
+        if is_exclusive:
+            found = _moved_up(e, found, filled(found, identity(op, type_)))
+        parts.append(narrowed(e, found, type_))
+    return Number(number.type, tuple(parts))
+
+
+def identity(op: UpdateOp, type_: ScalarType) -> float:
+    """What changes nothing: 0, the smallest and the largest value."""
+    if op == "add":
+        return 0
+    if type_.kind == "float":
+        return -_INFINITY if op == "max" else _INFINITY
+    return -(1 << (type_.bits - 1)) if op == "max" else (1 << (type_.bits - 1)) - 1
+
+
+def _neutral(op: UpdateOp, type_: ScalarType) -> float:
+    """What really changes nothing: `-0.0 + 0.0` is no `-0.0`, and the maximum of NaN and minus infinity no NaN."""
+    if type_.kind == "float":
+        return -0.0 if op == "add" else _NAN
+    return identity(op, type_)
+
+
+def _only_active(e: Emitter, lanes: Value, neutral: float) -> Value:
+    """The lanes, with something neutral in those that are not active."""
+    return lanes if e.mask is None else e.b.select(e.mask, lanes, filled(lanes, neutral))
+
+
+def _tree(e: Emitter, op: UpdateOp, type_: ScalarType, lanes: Value) -> Value:
+    """A vector with the result in lane 0."""
+    left = _count(lanes)
+    while left > 1:
+        half = (left + 1) // 2
+        low = e.b.shuffle(lanes, None, range(half))
+        high = e.b.shuffle(lanes, None, [half + k if half + k < left else -1 for k in range(half)])
+        joined = _joined(e, op, type_, low, high)
+        lanes = joined if left % 2 == 0 else e.b.shuffle(joined, low, [*range(half - 1), half + half - 1])
+        left = half
+    return lanes
+
+
+def _steps(e: Emitter, op: UpdateOp, type_: ScalarType, lanes: Value) -> Value:
+    count, distance = _count(lanes), 1
+    while distance < count:
+        before = e.b.shuffle(lanes, None, [k - distance if k >= distance else -1 for k in range(count)])
+        joined = _joined(e, op, type_, before, lanes)
+        lanes = e.b.shuffle(lanes, joined, [k if k < distance else count + k for k in range(count)])
+        distance *= 2
+    return lanes
+
+
+def _moved_up(e: Emitter, lanes: Value, first: Value) -> Value:
+    """Each lane's value in the next lane, and `first` in lane 0."""
+    count = _count(lanes)
+    return e.b.shuffle(lanes, first, [count, *range(count - 1)])
+
+
+def _joined(e: Emitter, op: UpdateOp, type_: ScalarType, lhs: Value, rhs: Value) -> Value:
+    """`lhs op rhs`, in the register type: not rounded to a narrow one."""
+    wide = F32 if type_.is_narrow_float else type_
+    return binary(e, op, wide, (lhs,), (rhs,))[0]
+
+
+def _lane(e: Emitter, lanes: Value, lane: Value) -> Value:
+    return e.b.extract_element(lanes, lane.value) if isinstance(lane, ConstInt) else extracted(e, lanes, lane)
+
+
+def _count(lanes: Value) -> int:
+    assert isinstance(lanes.type, VectorType)
+    return lanes.type.count
+
+
+RULES: Final = {SubgroupBroadcast: broadcast, SubgroupOperation: operation}
