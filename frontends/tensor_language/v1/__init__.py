@@ -1,1 +1,22 @@
-"""The first version of the language: its grammar, and what its programs are in the second."""
+"""The first version of the language: its grammar, and what its programs are in the second.
+
+A text is read by its own grammar into the instructions of `tree`, which stand in the functions and regions of the
+common tree; `convert` then makes them instructions of the second version, one function an instruction.
+
+    version 1                                       version 2
+
+    %t = alloca -> memref<f32x16x8>                 %t = alloca : memref<f32x16x8,local>
+    %g = group_id                                   %g = group_id.x : index
+    %a = load %A[%g] : group<memref<f32x16x8>>      %a = load %A[%g] : memref<f32x16x8>
+    %v = subview %t[:,0] : memref<f32x16x8>         %v = subview %t[0:16,0] : memref<f32x16,local>
+    gemm.n.t.atomic 1.0, %a, %B, 1.0, %C : ...      %c1_f32 = constant 1.0 : f32
+                                                    gemm.atomic.n.t %c1_f32, %a, %B, %c1_f32, %C
+    %c = cmp.lt %i, %n : index                      %c = less_than %i, %n : bool
+    foreach %i=%g,%n { ... }                        foreach (%i)=(%g),(%n) { ... }
+    barrier                                         barrier.global.local
+    work_group_size(16,2) subgroup_size(16)         attributes {work_group_size=[16,2], subgroup_size=16}
+    group<memref<f32x16x8>>                         group<memref<f32x16x8>x?>, and the function does not get the size
+
+Types are those of operands in the first version and those of results in the second: the former are compared with what
+the operands have, the latter follow. What the second version cannot say is an error, with what to write instead.
+"""

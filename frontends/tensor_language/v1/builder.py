@@ -75,7 +75,7 @@ class Builder:
             type_: The value's type.
         """
         name = Name(self._names.fresh(stem), instruction.span)
-        instruction.results, instruction.types = (name,), (TypeRef(type_),)
+        instruction.results, instruction.types = (name,), (TypeRef(type_, instruction.span),)
         self.add(instruction)
         return name
 

@@ -13,6 +13,7 @@ from tlx.frontends.tensor_language.ast.base import (
     Instruction,
     NamedAttribute,
     Program,
+    TypeRef,
 )
 from tlx.frontends.tensor_language.ast.collective import LifetimeStop
 from tlx.frontends.tensor_language.errors import Reports
@@ -92,4 +93,5 @@ def _instruction(b: Builder, i: Instruction) -> None:
         b.scope.bind(name, None if type_ is None else type_.type)
     if converted is not None:
         converted.results, converted.span = i.results, i.span
+        converted.types = tuple(TypeRef(t.type, t.span or i.span) for t in types)
         b.add(converted)

@@ -69,6 +69,10 @@ def test_if_without_values() -> None:
     )
 
 
+def test_yield_of_nothing() -> None:
+    assert body("if %p { yield : } else { }") == v2("if %p { yield () } else { }")
+
+
 def test_names_of_regions_that_have_ended_may_come_again() -> None:
     text = "if %p { %x = group_id } else { %x = load %v[0] : memref<f32x8> %y = arith.neg %x : f32 }"
     assert "%y = neg %x : f32" in body(text)

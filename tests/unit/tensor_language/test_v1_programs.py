@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests.unit.tensor_language.v1_kernels import FUSED, KERNELS
-from tests.unit.tensor_language.v1_texts import converted, read
+from tests.unit.tensor_language.v1_texts import PARAMETERS, converted, read
 from tlx.diagnostics import Source
 from tlx.frontends.tensor_language import parser
 from tlx.frontends.tensor_language.check import check
@@ -26,6 +26,24 @@ def test_the_converted_program_is_right_in_version_2(name: str) -> None:
     again = parser.parse(Source("v2.tl", print_program(program)))
     assert again == program
     check(again)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("%x = arith.add 1, 2.0 : f32", "2:16: error: constant: f32 takes"),
+        ("%x = arith.add %i, 99999999999 : i32", "2:20: error: constant: 99999999999 does not fit i32"),
+        ("%x = expand %v[0->-2x-4] : memref<f32x8>", "2:6: error: memref<f32x-2x-4>"),
+        ("%x = subview %v[%i] : memref<f32x8>", "2:17: error: subview: %i must be of type index"),
+        ("%x = subview %v[%n:?] : memref<f32x8> %x = group_id", "2:39: error: %x"),
+        ("foreach %k=0,%n { %t = alloca -> memref<f32x4> }", "2:24: error: alloca is collective"),
+    ],
+)
+def test_rules_of_version_2_are_checked_at_places_of_the_text(text: str, error: str) -> None:
+    program = read(f"func @f({PARAMETERS}) {{\n{text}\n}}")
+    with pytest.raises(ProgramError) as raised:
+        check(program)
+    assert raised.value.render().splitlines()[0].removeprefix("v1.tl:").startswith(error)
 
 
 def test_the_fused_kernel() -> None:
