@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.frontends.tensor_language.ast.base import Instruction
+from tlx.frontends.tensor_language.ast.base import Instruction, Name
 from tlx.frontends.tensor_language.ast.mixed import AtomicLoad, AtomicStore, AtomicUpdate, Semantics, UpdateOp
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
 from tlx.frontends.tensor_language.check.memory import check_position, check_write
-from tlx.frontends.tensor_language.check.mnemonics import mnemonic
-from tlx.frontends.tensor_language.check.operands import indices, memref, result_is
+from tlx.frontends.tensor_language.check.operands import complain, indices, memref, result_is
+from tlx.frontends.tensor_language.check.wording import mnemonic
 from tlx.frontends.tensor_language.types import ScalarType
 
 _NOT_FOR: Final[dict[str, tuple[Semantics, ...]]] = {
@@ -42,7 +42,7 @@ def check_atomic_update(context: Context, node: AtomicUpdate) -> None:
     """`type(value) = element_type(tensor)`; complex numbers have no order."""
     type_ = check_write(context, node, node.value, node.target, node.indices)
     if type_:
-        check_update(context, node, node.op, type_.element)
+        check_update(context, node, node.op, node.value, type_.element)
         result_is(context, node, type_.element, f"the element type of {node.target}, as the old value is returned")
 
 
@@ -53,10 +53,10 @@ def check_order(context: Context, node: Instruction, access: str, semantics: Sem
         context.error(message, node.span)
 
 
-def check_update(context: Context, node: Instruction, op: UpdateOp, scalar: ScalarType) -> None:
+def check_update(context: Context, node: Instruction, op: UpdateOp, value: Name, scalar: ScalarType) -> None:
     """Maximum and minimum are not defined for complex numbers."""
     if op != "add" and scalar.kind == "complex":
-        context.error(f"{mnemonic(node)}: {op} is not defined for complex numbers, but the type is {scalar}", node.span)
+        complain(context, node, value, f"{op} is not defined for complex numbers, but {value} is {scalar}", value)
 
 
 RULES: Final[Rules] = {

@@ -18,8 +18,8 @@ from typing import Final
 from tlx.frontends.tensor_language.ast.base import Name
 from tlx.frontends.tensor_language.ast.collective import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
-from tlx.frontends.tensor_language.check.mnemonics import mnemonic
 from tlx.frontends.tensor_language.check.operands import complain, constant, memref, note_of, number
+from tlx.frontends.tensor_language.check.wording import constant_text, listed, mnemonic
 from tlx.frontends.tensor_language.types import Extent, MemrefType, ScalarType, extent_text, promotable, promote
 
 _SAME: Final = "; both must be equal, or both ?"
@@ -38,8 +38,7 @@ def check_cumsum(context: Context, node: Cumsum) -> None:
     a, b = memref(context, node, node.a), memref(context, node, node.b)
     _check_scalars(context, node, node.b, a, b)
     if a and not 0 <= node.mode < a.order:
-        modes = f"0 to {a.order - 1}" if a.order else "none, its order is 0"
-        message = f"cumsum: there is no mode {node.mode}; the modes of {node.a} are {modes}"
+        message = f"cumsum: there is no mode {node.mode} of {node.a}; the order is {a.order}, modes count from 0"
         context.error(message, node.span, *note_of(context, node.a))
     if a and b:
         _check_shapes(context, node, str(node.a), a.shape, node.b, b.shape, node.a)
@@ -173,7 +172,7 @@ def _check_atomic(context: Context, node: Blas) -> None:
     if value is None:
         message = f"{mnemonic(node)}.atomic: {node.beta} must come from a constant instruction, 0 or 1"
     elif value not in {0, 1}:
-        message = f"{mnemonic(node)}.atomic: {node.beta} must be 0 or 1, but it is {value}"
+        message = f"{mnemonic(node)}.atomic: {node.beta} must be 0 or 1, but it is {constant_text(value)}"
     else:
         return
     context.error(message, node.beta.span, *note_of(context, node.beta))
@@ -182,8 +181,7 @@ def _check_atomic(context: Context, node: Blas) -> None:
 def _has_order(context: Context, node: Blas, name: Name, type_: MemrefType | None, *orders: int) -> bool:
     if type_ is None or type_.order in orders:
         return type_ is not None
-    wanted = " or ".join(map(str, orders))
-    message = f"{name} must have order {wanted}, but {type_} has order {type_.order}"
+    message = f"{name} must have order {listed(orders, 'or')}, but {type_} has order {type_.order}"
     complain(context, node, name, message, name)
     return False
 

@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 
 from tlx.diagnostics import Note, Span
 from tlx.frontends.tensor_language.ast.base import Function, Instruction, Name, Region, TypeRef
-from tlx.frontends.tensor_language.check.mnemonics import mnemonic
 from tlx.frontends.tensor_language.check.spread import UNIFORM, Spread
 from tlx.frontends.tensor_language.check.types import problem
+from tlx.frontends.tensor_language.check.wording import counted, mnemonic
 from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.types import ScalarType, Type
 
@@ -225,8 +225,8 @@ class Context:
 
     def _wrong_results(self, node: Instruction, wanted: int) -> None:
         gives = "one result of one type" if wanted else "no result"
-        got = f"{len(node.results)} names and {len(node.types)} types"
-        self.error(f"{mnemonic(node)} gives {gives}, but {got} are written", node.span)
+        got = f"{counted(len(node.results), 'name')} and {counted(len(node.types), 'type')}"
+        self.error(f"{mnemonic(node)} gives {gives}, but it is written with {got}", node.span)
         for name in node.results:
             self.define(name, None, node, None)
 

@@ -10,7 +10,6 @@ from tlx.frontends.tensor_language.ast.collective import Foreach, ForeachTile, P
 from tlx.frontends.tensor_language.ast.mixed import Barrier, For, If, Yield
 from tlx.frontends.tensor_language.check.attributes import check_for_attributes
 from tlx.frontends.tensor_language.check.context import Context, Frame, Rule, Rules, Value, types_of
-from tlx.frontends.tensor_language.check.mnemonics import mnemonic
 from tlx.frontends.tensor_language.check.operands import complain, constant, declared, integer, unwanted
 from tlx.frontends.tensor_language.check.spread import (
     UNIFORM,
@@ -22,6 +21,7 @@ from tlx.frontends.tensor_language.check.spread import (
     trip_counts,
     varies,
 )
+from tlx.frontends.tensor_language.check.wording import counted, mnemonic
 from tlx.frontends.tensor_language.types import BOOL, CoopMatrixType, ScalarType, Type
 
 
@@ -54,8 +54,8 @@ def check_foreach_tile(context: Context, node: ForeachTile) -> None:
     count = len(node.variables)
     if len(node.sizes) != count or len(node.tile_shape) != count:
         message = (
-            f"foreach_tile: {count} variables need as many sizes and tile extents, but there are {len(node.sizes)} "
-            f"sizes and {len(node.tile_shape)} extents"
+            f"foreach_tile: the lists must have one length, but there are {counted(count, 'variable')}, "
+            f"{counted(len(node.sizes), 'size')} and {counted(len(node.tile_shape), 'tile extent')}"
         )
         context.error(message, node.span)
     elif min(node.tile_shape, default=1) < 1:
@@ -78,8 +78,8 @@ def _check_ranges(
     """The types of the variables."""
     if not len(variables) == len(starts) == len(stops):
         message = (
-            f"{mnemonic(node)}: the lists must have one length, but there are {len(variables)} variables, "
-            f"{len(starts)} starts and {len(stops)} ends"
+            f"{mnemonic(node)}: the lists must have one length, but there are {counted(len(variables), 'variable')}, "
+            f"{counted(len(starts), 'start')} and {counted(len(stops), 'end')}"
         )
         context.error(message, node.span)
     lower, upper = ([integer(context, node, name) for name in names] for names in (starts, stops))
@@ -111,8 +111,8 @@ def check_for(context: Context, node: For) -> None:
     _check_returned(context, node)
     if not len(node.carried) == len(node.initial) == len(types):
         message = (
-            f"for: init names {len(node.carried)} values and {len(node.initial)} initial ones for {len(types)} types; "
-            "each carried value needs one of each"
+            f"for: {counted(len(node.carried), 'carried value')} with {counted(len(node.initial), 'initial value')} "
+            f"for {counted(len(types), 'type')}; there must be as many of each"
         )
         context.error(message, node.span)
     for name, wanted in zip(node.initial, types, strict=False):
@@ -184,7 +184,8 @@ def _check_chosen_matrices(context: Context, node: If, condition: Value) -> None
 
 def _check_returned(context: Context, node: For | If) -> None:
     if len(node.results) != len(node.types):
-        message = f"{mnemonic(node)}: {len(node.results)} names for {len(node.types)} returned values; each needs one"
+        names, values = counted(len(node.results), "name"), counted(len(node.types), "returned value")
+        message = f"{mnemonic(node)}: {names} for {values}; each needs one"
         context.error(message, node.results[0].span if node.results else node.span)
     for reference in node.types:
         if not isinstance(reference.type, ScalarType | CoopMatrixType):
@@ -196,8 +197,8 @@ def _check_ends(context: Context, node: Instruction, region: Region, what: str) 
     """The last instruction gives the values that are asked for."""
     last = region.instructions[-1] if region.instructions else None
     if node.types and not isinstance(last, Yield):
-        count = len(node.types)
-        message = f"{what} must end with yield of {count} value{'s' * (count > 1)}: {_list(types_of(node.types))}"
+        values = f"{counted(len(node.types), 'value')}: {_list(types_of(node.types))}"
+        message = f"{what} must end with yield of {values}"
         context.error(message, last.span if last and last.span else region.span or node.span)
 
 
@@ -218,7 +219,8 @@ def check_yield(context: Context, node: Yield) -> None:
 def _check_yielded(context: Context, node: Yield, frame: Frame, values: list[Value]) -> None:
     wanted = frame.yields or ()
     if len(wanted) != len(values):
-        message = f"yield gives {len(values)} values, but {len(wanted)} are returned: {_list(wanted) or 'none'}"
+        given = counted(len(values), "value")
+        message = f"yield gives {given} where the types ask for {len(wanted)}: {_list(wanted) or 'none'}"
         notes = [Note("by this instruction", frame.owner.span)] if frame.owner else []
         context.error(message, node.span, *notes)
         return

@@ -21,7 +21,6 @@ from tlx.frontends.tensor_language.ast.spmd import (
 )
 from tlx.frontends.tensor_language.check.atomics import check_order, check_update
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
-from tlx.frontends.tensor_language.check.mnemonics import mnemonic
 from tlx.frontends.tensor_language.check.operands import (
     complain,
     indices,
@@ -34,6 +33,7 @@ from tlx.frontends.tensor_language.check.operands import (
 )
 from tlx.frontends.tensor_language.check.scalars import cast_problem
 from tlx.frontends.tensor_language.check.spread import Spread, lanes
+from tlx.frontends.tensor_language.check.wording import mnemonic
 from tlx.frontends.tensor_language.types import I32, CoopMatrixType, MemrefType, ScalarType, promotable, promote
 
 
@@ -101,7 +101,7 @@ def check_atomic_update(context: Context, node: CooperativeMatrixAtomicUpdate) -
     """As `store`; gives the old entries."""
     type_ = _check_write(context, node, node.matrix, node.target, node.x, node.y)
     if type_:
-        check_update(context, node, node.op, type_.component)
+        check_update(context, node, node.op, node.matrix, type_.component)
         result_is(context, node, type_, f"the type of {node.matrix}, as the old entries are returned")
 
 
@@ -255,7 +255,7 @@ def check_reduce(context: Context, node: CooperativeMatrixReduce) -> None:
     if not type_:
         return
     _has_full_rows(context, node, node.matrix, type_)
-    check_update(context, node, node.op, type_.component)
+    check_update(context, node, node.op, node.matrix, type_.component)
     rows, columns = (type_.rows, 1) if node.mode == "row" else (1, type_.columns)
     wanted = CoopMatrixType(type_.component, rows, columns, type_.use)
     result_is(context, node, wanted, f"what .{node.mode} makes of {type_}")
@@ -279,7 +279,7 @@ RULES: Final[Rules] = {
     CooperativeMatrixInsert: Rule(check_insert, "spmd"),
     CooperativeMatrixLoad: Rule(check_load, "spmd"),
     CooperativeMatrixMulAdd: Rule(check_mul_add, "spmd"),
-    CooperativeMatrixPrefetch: Rule(check_prefetch, "spmd"),
+    CooperativeMatrixPrefetch: Rule(check_prefetch, "spmd", 0),
     CooperativeMatrixReduce: Rule(check_reduce, "spmd"),
     CooperativeMatrixScale: Rule(check_scale, "spmd"),
     CooperativeMatrixStore: Rule(check_store, "spmd", 0),

@@ -9,7 +9,6 @@ from tlx.frontends.tensor_language.ast.collective import Alloca, LifetimeStop
 from tlx.frontends.tensor_language.ast.mixed import Associated, Load, Size, Store
 from tlx.frontends.tensor_language.check.attributes import check_alloca_attributes
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
-from tlx.frontends.tensor_language.check.mnemonics import mnemonic
 from tlx.frontends.tensor_language.check.operands import (
     complain,
     declared,
@@ -20,6 +19,7 @@ from tlx.frontends.tensor_language.check.operands import (
     number,
     result_is,
 )
+from tlx.frontends.tensor_language.check.wording import counted, mnemonic
 from tlx.frontends.tensor_language.types import BOOL, INDEX, GroupType, MemrefType
 
 
@@ -110,7 +110,7 @@ def check_associated(context: Context, node: Associated) -> None:
 def _wrong_count(
     context: Context, node: Instruction, name: Name, wanted: int, position: tuple[Name, ...], why: str
 ) -> None:
-    message = f"{mnemonic(node)}: {name} takes {wanted} indices, but {len(position)} are given; {why}"
+    message = f"{mnemonic(node)}: {name} takes {counted(wanted, 'index', 'indices')}, not {len(position)}: {why}"
     context.error(message, name.span, *note_of(context, name))
 
 

@@ -11,7 +11,7 @@ from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.ast.base import Instruction, Name, TypeRef
 from tlx.frontends.tensor_language.ast.mixed import Constant
 from tlx.frontends.tensor_language.check.context import Context, Value
-from tlx.frontends.tensor_language.check.mnemonics import mnemonic
+from tlx.frontends.tensor_language.check.wording import mnemonic
 from tlx.frontends.tensor_language.types import (
     BOOL,
     INDEX,

@@ -16,6 +16,7 @@ from tlx.frontends.tensor_language.check.operands import (
     scalar_or_matrix,
 )
 from tlx.frontends.tensor_language.check.spread import UNIFORM, Spread, known, of_binary, of_cast, of_function
+from tlx.frontends.tensor_language.check.wording import constant_text, listed
 from tlx.frontends.tensor_language.types import BOOL, CoopMatrixType, ScalarType, Type
 
 _ANY: Final = frozenset({"int", "float", "complex"})
@@ -117,7 +118,7 @@ def check_constant(context: Context, node: Constant) -> None:
     scalar = component(type_)
     kind = _kind_of(value)
     if kind != scalar.kind:
-        message = f"constant: {scalar} takes {_EXAMPLES[scalar.kind]}, but {_text(value)} is {_CONSTANTS[kind]}"
+        message = f"constant: {scalar} takes {_EXAMPLES[scalar.kind]}, but {constant_text(value)} is {_CONSTANTS[kind]}"
         context.error(message, node.span)
     elif kind == "int" and isinstance(value, int):
         low = max(-(1 << (scalar.bits - 1)), 1 - (1 << 63))
@@ -147,13 +148,13 @@ def _takes(
 ) -> bool:
     if component(type_).kind in kinds:
         return True
-    allowed = " and ".join(word for kind, word in _WORDS.items() if kind in kinds)
+    allowed = listed((word for kind, word in _WORDS.items() if kind in kinds), "and")
     complain(context, node, name, f"{name} has type {type_}, but only {allowed} types are allowed", name)
     return False
 
 
 def _differ(context: Context, node: Instruction, a: Name, a_type: Type, b: Name, b_type: Type) -> None:
-    message = f"{a} has type {a_type} but {b} has type {b_type}; both must be the same, cast one of them"
+    message = f"{a} has type {a_type} but {b} has type {b_type}; both must have one type"
     complain(context, node, b, message, a, b)
 
 
@@ -172,12 +173,6 @@ def _kind_of(value: bool | complex) -> str:
     if isinstance(value, int):
         return "int"
     return "float" if isinstance(value, float) else "complex"
-
-
-def _text(value: bool | complex) -> str:
-    if isinstance(value, complex):
-        return f"[{value.real},{value.imag}]"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _spread_of_binary(context: Context, node: ArithBinary) -> Spread | None:

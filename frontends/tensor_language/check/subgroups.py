@@ -44,7 +44,7 @@ def check_operation(context: Context, node: SubgroupOperation) -> None:
     """A scan or reduction of numbers; complex ones have no order."""
     type_ = number(context, node, node.value)
     if type_:
-        check_update(context, node, node.op, type_)
+        check_update(context, node, node.op, node.value, type_)
         result_is(context, node, type_, f"the type of {node.value}")
 
 

@@ -15,8 +15,8 @@ from typing import Final
 from tlx.frontends.tensor_language.ast.base import Instruction, Name, Slice
 from tlx.frontends.tensor_language.ast.mixed import Expand, Fuse, Subview
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
-from tlx.frontends.tensor_language.check.mnemonics import mnemonic
 from tlx.frontends.tensor_language.check.operands import complain, constant, indices, memref, note_of
+from tlx.frontends.tensor_language.check.wording import counted, mnemonic
 from tlx.frontends.tensor_language.types import Extent, MemrefType, extent_text
 
 
@@ -103,7 +103,8 @@ def check_subview(context: Context, node: Subview) -> None:
     if type_ is None:
         return
     if len(node.slices) != type_.order:
-        message = f"{node.operand} takes {type_.order} slices, but {len(node.slices)} are given; each mode takes one"
+        given = counted(len(node.slices), "slice")
+        message = f"{node.operand} has order {type_.order}, but {given} stand in the brackets; each mode takes one"
         complain(context, node, node.operand, message, node.operand)
         return
     kept = [m for m, item in enumerate(node.slices) if item.size is not None and item.size != 0]

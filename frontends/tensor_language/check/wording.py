@@ -1,9 +1,9 @@
-"""What an instruction is called in messages."""
+"""Small words of messages: what instructions, numbers and lists are called."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from tlx.frontends.tensor_language.ast import mixed, spmd
@@ -31,3 +31,21 @@ def mnemonic(node: Instruction) -> str:
     """The instruction's name, without modifiers."""
     spelling = _SPELLINGS.get(type(node))
     return spelling(node) if spelling else _UPPER.sub("_", type(node).__name__).lower()
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 index`, `2 indices`."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(words: Iterable[object], last: str) -> str:
+    """`0, 1 or 2`."""
+    *first, final = map(str, words)
+    return f"{', '.join(first)} {last} {final}" if first else final
+
+
+def constant_text(value: bool | complex) -> str:
+    """A constant as the language spells it."""
+    if isinstance(value, complex):
+        return f"[{value.real},{value.imag}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
