@@ -112,7 +112,7 @@ KERNELS: Final = {
             %3 = subview %2[%n:?,3:?,0,%m:2] : memref<f32x32x16x?x2,strided<1,32,512,?>>
             %4 = expand %3[1->%n x ?] : memref<f32x?x13x2,strided<1,32,?>>
             %5 = subview %4[:,:,:,1] : memref<f32x?x?x?x2,strided<1,32,?,?>>
-            %6 = load %5[0,%n,0] : memref<f32x?x?x?,strided<1,32,?>>
+            %6 = load %5[0,0,%n] : memref<f32x?x?x?,strided<1,32,?>>
             store %6, %A[0,0,0] : memref<f32x32x16x?>
         }
     """,
