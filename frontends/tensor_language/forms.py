@@ -42,7 +42,7 @@ def written(
     program = tensor_language.parse(text, filename, std=std)
     if form == "ll":
         module = tensor_language.emitted(program, typed_pointers=typed_pointers, threads=threads, name=filename)
-        return str(module)
+        return str(module).strip("\n") + "\n"
     if form != "ast":
         tensor_language.check_program(program)
     return _FORMS[form](program, filename)

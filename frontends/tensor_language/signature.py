@@ -98,15 +98,22 @@ def c_parameters(function: Function, *, one_group: bool) -> list[CParameter]:
 
 def function_names(program: Program) -> list[tuple[str, str]]:
     """For each kernel the C identifiers of the function that runs all work-groups and of the one that runs one."""
-    every = unique_names([function.name.text for function in program.functions], "kernel")
+    names = [function.name.text for function in program.functions]
+    every = unique_names(names, "kernel")
     taken = set(every)
-    return [(name, _free(f"{name}_group", taken)) for name in every]
+    groups = [_free(f"{_spelled(name, 'kernel')}_group", taken) for name in names]
+    return list(zip(every, groups, strict=True))
 
 
 def unique_names(names: list[str], prefix: str) -> list[str]:
     """Identifiers of the language as different identifiers of C: `%A` is `A`, `%0` is `arg0`, `%int` is `int_`."""
     taken = {name for name in names if _is_c_name(name)}
-    return [name if _is_c_name(name) else _free(f"{prefix}{name}" if name.isdigit() else name, taken) for name in names]
+    return [name if _is_c_name(name) else _free(_spelled(name, prefix), taken) for name in names]
+
+
+def _spelled(name: str, prefix: str) -> str:
+    """A name with a letter at its start."""
+    return f"{prefix}{name}" if name.isdigit() else name
 
 
 def _is_c_name(name: str) -> bool:

@@ -49,13 +49,13 @@ def folder(tmp_path: Path) -> Path:
 
 def test_writes_what_the_function_gives(folder: Path) -> None:
     assert run(folder, "tlx", "translate", "store.tl", "-o", "store.ll") == (0, "", "")
-    assert (folder / "store.ll").read_text(encoding="utf-8") == str(tl.translate(STORE, "store.tl"))
+    assert (folder / "store.ll").read_text(encoding="utf-8").strip() == str(tl.translate(STORE, "store.tl")).strip()
 
 
 def test_reads_standard_input(folder: Path) -> None:
     status, out, err = run(folder, "tlx", "translate", given=STORE)
     assert (status, err) == (0, "")
-    assert out == str(tl.translate(STORE))
+    assert out == str(tl.translate(STORE)).strip() + "\n"
 
 
 def test_typed_pointers_are_for_old_llvm(folder: Path) -> None:
@@ -141,7 +141,7 @@ def test_assembly_from_a_file_of_that_kind_has_a_name_of_its_own(folder: Path) -
     assert files.ir_name("a.tl") == "a.tl (translated)"
     assert files.ir_name("a.ll") == "a.ll"
     assert files.ir_name("-") == "<stdin>"
-    assert files.read_ir(str(folder / "store.tl")).startswith("define")
+    assert "define dso_local void @store(" in files.read_ir(str(folder / "store.tl"))
 
 
 def test_the_front_end_is_found() -> None:
