@@ -208,3 +208,26 @@ def test_numpy_calls_functions_that_take_pointers_in_the_end() -> None:
     np.testing.assert_array_equal(compiled["g"](x, 2.5, 2 * x), expected)
     truth = np.arange(9000) % 3 == 0
     np.testing.assert_array_equal(compiled["h"](truth), ~truth)
+
+
+@pytest.mark.parametrize("count", [4096, 4097, 4100, 4999, 5000])
+def test_functions_without_tensor_operations_take_vectors_of_any_size(count: int) -> None:
+    text = f"""
+define <{count} x i32> @twice(<{count} x i32> %x) {{
+  %y = add <{count} x i32> %x, %x
+  ret <{count} x i32> %y
+}}
+
+define void @f(ptr %p) {{
+  %v = load <{count} x i32>, ptr %p
+  %r = call <{count} x i32> @twice(<{count} x i32> %v)
+  %t = call token @llvm.tensor.typeinfo(<{count} x i32> %r, <1 x i32> <i32 {count}>, <1 x i32> zeroinitializer,
+                                        <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %p, token %t, <1 x i32> zeroinitializer)
+  ret void
+}}
+"""
+    x = np.arange(count, dtype=np.int32)
+    expected = 2 * x
+    Machine(lower(parse(text), "avx2")).call("f", x)
+    np.testing.assert_array_equal(x, expected)
