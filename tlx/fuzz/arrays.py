@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FloatType, Type
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, FloatType, Type
 from tlx.numpy_types import Array, dtype_of
 
 POISON: Final[dict[Type, int]] = {
@@ -42,7 +42,7 @@ class Contents:
     """What a buffer holds before a call.
 
     Attributes:
-        low: Smallest of the integers that floats hold.
+        low: Smallest of the integers it holds.
         high: Largest of them.
         wild: Any floats: fractions, infinities, NaN, zeros of both signs, subnormals.
     """
@@ -60,7 +60,8 @@ class Buffer:
         name: Its parameter, without `%`.
         element: Type of its elements.
         count: Number of elements.
-        contents: What floats it holds; None for small integers of whatever size leaves sums exact.
+        contents: What it holds; None for any integers, or for floats that are small integers of whatever size leaves
+            sums exact.
         ulps: Units in the last place by which what is written there may differ.
         zeros: Whether the signs of zeros that are written there are determined.
         data: Which elements are data; the others are poisoned.
@@ -87,7 +88,7 @@ class Buffer:
         return values
 
     def _values(self, generator: np.random.Generator, level: int, *, specials: bool) -> Array:
-        if not self.is_float:
+        if self.contents is None and not self.is_float:
             return _bits(generator, self)
         if self.contents is None:
             return _floats(generator, self, level, specials=specials)
@@ -109,6 +110,8 @@ class Buffer:
 def _bits(generator: np.random.Generator, buffer: Buffer) -> Array:
     """Integers of any value; extremes are frequent."""
     dtype = dtype_of(buffer.element)
+    if buffer.element == I1:
+        return generator.random(buffer.count) < 0.5
     info = np.iinfo(dtype)
     values = generator.integers(info.min, info.max, buffer.count, dtype, endpoint=True)
     extreme = generator.random(buffer.count)

@@ -109,6 +109,9 @@ class Dataflow(Forms):
     def sink(self, flow: Flow) -> None:
         """Store a value somewhere."""
         self._operands.add(flow.vector.name)
+        if flow.is_mask and self.chance(0.4):
+            self._put_token(self.typeinfo(flow.vector, self._seen(flow.type)))
+            return
         if flow.is_mask:
             self.sink(self.instruction("zext {} to {}", [flow], I8, Facts(0, 1)))
             return
@@ -176,9 +179,11 @@ class Dataflow(Forms):
         return self.operand(lambda v: v.type.count == mask.type.count and not v.is_mask and not v.is_loose, make)
 
     def mask(self) -> Flow:
-        """A vector of i1: one there is, or a comparison."""
+        """A vector of i1: one there is, a tensor of i1 in memory, or a comparison."""
 
         def make() -> Flow:
+            if self.chance(0.3):
+                return self.leaf(I1)
             x = self.number()
             form = "fcmp olt {}, {}" if x.is_float else "icmp slt {}, {}"
             return self.instruction(form, [x, self.partner(x)], I1, unknown(I1))
@@ -196,6 +201,8 @@ class Dataflow(Forms):
         """Another vector of i1 of the same type."""
         if self.chance(0.2):
             return self.constant(of.type)
+        if self.chance(0.3):
+            return self.leaf_of(of.type)
         type_ = TensorType(I32, of.type.shape, of.type.layout, of.type.padding)
         return self.instruction("icmp slt {}, {}", [self.leaf_of(type_), self.constant(type_)], I1, unknown(I1))
 
@@ -211,10 +218,10 @@ class Dataflow(Forms):
         return self.leaf_of(self.type_of(self.extents(), element), integral=integral)
 
     def leaf_of(self, type_: TensorType, *, integral: bool = False) -> Flow:
-        """A new value of a type, from memory."""
+        """A new value of a type, from memory; i1 as a tensor, a byte an element, since vectors of it are packed."""
         contents = self.contents(type_.element, integral=integral)
         facts = facts_of(type_.element, contents)
-        if self.chance(0.5):
+        if type_.element != I1 and self.chance(0.5):
             place = self._dense_place(type_)
             place.buffer.contents = contents
             return Flow(self.load_vector(place, type_), facts)

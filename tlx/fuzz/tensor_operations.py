@@ -277,7 +277,7 @@ def _convolution(flow: Dataflow) -> Flow | None:
 
 
 def _moved(flow: Dataflow) -> tuple[Flow, Token]:
-    x = flow.number(ELEMENTS, exact=False)
+    x = flow.mask() if flow.chance(0.1) else flow.number(ELEMENTS, exact=False)
     return x, flow.token_of(x)
 
 
@@ -381,7 +381,7 @@ def _reduce(name: str) -> Operation:
 
     def operation(flow: Dataflow) -> Flow | None:
         sums = name in ("add", "mul")
-        x = flow.number(elements, integral=sums)
+        x = flow.mask() if flow.chance(0.1) else flow.number(elements, integral=sums)
         token = flow.token_of(x)
         window = tuple(
             flow.random.choice([extent, 1, min(extent, 2), max(1, extent // 2), min(extent, 3)])

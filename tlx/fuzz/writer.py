@@ -64,6 +64,7 @@ class Writer:
         self.suffixes = suffixes
         self.buffers: list[Buffer] = []
         self.steps: list[Step] = []
+        self._definitions: list[str] = []
         self._parameters: list[str] = []
         self._lines: list[str] = []
         self._label = "entry"
@@ -73,9 +74,18 @@ class Writer:
 
     @property
     def text(self) -> str:
-        """The function's definition, behind the declarations that it needs."""
+        """The function's definition, behind those of functions that only it calls."""
         body = "\n".join(self._lines)
-        return f"define void @{self.name}({', '.join(self._parameters)}) {{\nentry:\n{body}\n  ret void\n}}\n"
+        own = f"define void @{self.name}({', '.join(self._parameters)}) {{\nentry:\n{body}\n  ret void\n}}\n"
+        return "".join([*self._definitions, own])
+
+    def define(self, result: object, parameters: Sequence[str], lines: Sequence[str]) -> str:
+        """Add a function that only this one calls; gives its name."""
+        name = f"{self.name}.{len(self._definitions)}"
+        linkage = self.random.choice(["", "internal "])
+        body = "".join(line + "\n" if line.endswith(":") else f"  {line}\n" for line in lines)
+        self._definitions.append(f"define {linkage}{result} @{name}({', '.join(parameters)}) {{\n{body}}}\n")
+        return name
 
     def chance(self, probability: float) -> bool:
         """True with this probability."""
