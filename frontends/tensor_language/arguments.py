@@ -169,13 +169,17 @@ def _strides(place: Place, type_: MemrefType, array: Array) -> list[int]:
     for mode, (wanted, step) in enumerate(zip(type_.stride, array.strides, strict=True)):
         stride = wanted or packed if array.shape[mode] <= 1 or array.size == 0 else _elements(place, array, step)
         if wanted not in (None, stride):
-            raise place.error(f"a stride of {wanted} elements in mode {mode}", f"{stride}{_advice(array)}")
+            raise place.error(f"a stride of {_counted(wanted)} in mode {mode}", f"{stride}{_advice(array)}")
         if stride < packed:
-            least = f"a stride of at least {packed} elements in mode {mode}" if mode else "a positive stride"
+            least = f"a stride of at least {_counted(packed)} in mode {mode}" if mode else "a positive stride"
             raise place.error(least, f"{stride}{_advice(array)}")
         found.append(stride)
         packed = stride * max(1, array.shape[mode])
     return found
+
+
+def _counted(elements: int | None) -> str:
+    return f"{elements} element{'' if elements == 1 else 's'}"
 
 
 def _elements(place: Place, array: Array, step: int) -> int:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 import numpy as np
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from tlx.pipeline import Options
     from tlx.target import Target
 
-_MAX_GROUPS = 1 << 62
+Groups = SupportsIndex | Sequence[SupportsIndex]
+_MAX_GROUPS: Final = 1 << 62
 
 
 class CompiledKernel:
@@ -58,7 +59,7 @@ class CompiledKernel:
         taken = ", ".join(f"{p.name}: {p.type}" for p in self.function.parameters)
         return f"<compiled @{self.function.name.text}({taken})>"
 
-    def __call__(self, *arguments: Any, groups: int | tuple[int, ...] = 1, **named: Any) -> None:
+    def __call__(self, *arguments: Any, groups: Groups = 1, **named: Any) -> None:
         """Run the kernel.
 
         Args:
@@ -179,9 +180,9 @@ def _program(source: str | os.PathLike[str] | Program | Kernel, std: tensor_lang
     return tensor_language.parse(files.decode(files.read_bytes(path), path, hint=""), path, std=std), path
 
 
-def _counts(groups: int | tuple[int, ...]) -> tuple[int, int, int]:
+def _counts(groups: Groups) -> tuple[int, int, int]:
     """Numbers of work-groups along x, y and z."""
-    given = cast("tuple[Any, ...]", tuple(groups)) if isinstance(groups, (tuple, list)) else (groups,)
+    given: Sequence[SupportsIndex] = groups if isinstance(groups, Sequence) else (groups,)
     try:
         counts = [operator.index(count) for count in given]
     except TypeError:
