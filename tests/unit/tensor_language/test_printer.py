@@ -103,7 +103,7 @@ def test_every_instruction_comes_back(cls: type[Instruction]) -> None:
 
 
 @settings(
-    max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(PROGRAMS)
 def test_every_program_comes_back(program: Program) -> None:
