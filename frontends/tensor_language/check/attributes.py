@@ -9,6 +9,7 @@ from tlx.frontends.tensor_language.ast.base import Attribute, Dictionary, Functi
 from tlx.frontends.tensor_language.ast.collective import Alloca
 from tlx.frontends.tensor_language.ast.mixed import For
 from tlx.frontends.tensor_language.check.context import Context
+from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE, groups_without_size
 from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, extent_text
 
 LARGEST_SUBGROUP: Final = 128
@@ -20,8 +21,12 @@ _LARGEST: Final = (1 << 63) - 1
 
 
 def check_function_attributes(context: Context, function: Function) -> None:
-    """`subgroup_size` and `work_group_size`; sets the subgroup size of the context."""
+    """`subgroup_size` and `work_group_size`, and what converted programs have; sets what the context knows of them."""
     dictionary = function.attributes
+    sizeless = dictionary.get(GROUPS_WITHOUT_SIZE)
+    if sizeless is not None and not isinstance(sizeless.value, bool):
+        context.error(f'"{GROUPS_WITHOUT_SIZE}" must be true or false, not {_kind(sizeless)}', sizeless.span)
+    context.groups_without_size = groups_without_size(function)
     _check_dictionary(context, dictionary, {"subgroup_size", "work_group_size"}, "a function")
     size = dictionary.get("subgroup_size")
     if size is not None:

@@ -91,12 +91,14 @@ class Context:
     Attributes:
         reports: Where errors go.
         subgroup_size: Work-items of a subgroup.
+        groups_without_size: Whether nobody passes the sizes of groups.
         frame: The innermost open region.
     """
 
     def __init__(self, rules: Rules, reports: Reports) -> None:
         self.reports = reports
         self.subgroup_size = DEFAULT_SUBGROUP_SIZE
+        self.groups_without_size = False
         self.frame = Frame("collective")
         self._rules = rules
         self._visible: dict[str, Value] = {}

@@ -93,6 +93,10 @@ def check_size(context: Context, node: Size) -> None:
     """A mode that is there; of a group 0."""
     type_ = memref_or_group(context, node, node.operand)
     result_is(context, node, INDEX, "an extent")
+    if isinstance(type_, GroupType) and type_.size is None and context.groups_without_size:
+        message = f'size: {node.operand} is of unknown size, and "groups_without_size" says that nobody passes it'
+        context.error(f"{message}: write the size in its type, or drop the attribute", node.span)
+        return
     order = 1 if isinstance(type_, GroupType) else type_.order if type_ else None
     if order is None or 0 <= node.mode < order:
         return
