@@ -16,7 +16,7 @@ from tlx.fuzz.worker import Request
 from tlx.native import cpu_flags, missing
 from tlx.target import find
 
-MIXED: Final = ("any", "small", "any", "any", "loops", "any", "any", "moves", "any", "any-large")
+MIXED: Final = ("any", "small", "any", "overlaps", "loops", "any", "any", "moves", "any", "any-large")
 _EMULATED: Final = ("any-tiles", "tiles", "any-tiles")
 Say = Callable[[str], None]
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from tlx.fuzz.arrays import Buffer, Contents
 from tlx.fuzz.choices import Choices
 from tlx.fuzz.flows import Facts, Flow, ranged, unknown
-from tlx.fuzz.forms import Forms
 from tlx.fuzz.model import Place
+from tlx.fuzz.overlaps import Overlaps
 from tlx.fuzz.profiles import Profile
 from tlx.fuzz.writer import Token, Vector, dims
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, IntType, Type
@@ -32,7 +32,7 @@ _BOUNDS: Final = (3, 1, 2, 8, 20)
 _LONGEST_CONSTANT: Final = 48
 
 
-class Dataflow(Forms):
+class Dataflow(Overlaps):
     """Makes one function of any form.
 
     Args:

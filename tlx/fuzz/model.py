@@ -40,11 +40,12 @@ Step = Callable[[State], None]
 
 @dataclass(frozen=True)
 class Place:
-    """An address: `start + step * index` elements into a buffer."""
+    """An address: `start + step * index` elements into a buffer; `pointer` is what points there, if anything does."""
 
     buffer: Buffer
     start: int = 0
     step: int = 0
+    pointer: str = ""
 
     def of(self, state: State) -> Array:
         """The buffer's elements from there on."""

@@ -115,6 +115,8 @@ class Writer:
 
     def _address(self, place: Place) -> str:
         """The pointer to a place, without its type."""
+        if place.pointer:
+            return f"%{place.pointer}"
         base = f"%{place.buffer.name}"
         if not place.start and not place.step:
             return base
