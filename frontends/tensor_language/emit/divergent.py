@@ -99,13 +99,14 @@ def varying_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -
     limit, stride = splat(e, stop.value), splat(e, step.value)
     entering = where(e, e.mask, compare(e, "icmp", "slt", splat(e, start.value), limit))
     runs = any_lane(e, entering)
+    counter = _Counter(e, start, step)
     before = b.block
     body = b.new_block("for")
     end = b.new_block("endfor", body)
     b.at_end(before)
     b.branch_if(runs, body, end)
     b.at_end(body)
-    counter = _Counter(e, start, step, before)
+    counter.open(before)
     active = open_phi(e, entering, before)
     opened = [open_value(e, value, before) for value in initial]
     variable = counter.number()
@@ -134,14 +135,17 @@ def varying_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -
 class _Counter:
     """The variable of a loop: lane 0's value where lanes grow evenly and step alike, else a vector."""
 
-    def __init__(self, e: Emitter, start: Number, step: Number, before: Block) -> None:
+    def __init__(self, e: Emitter, start: Number, step: Number) -> None:
         self._e = e
         self._type = start.type
         if start.linear is not None and not step.is_varying:
-            first, self._distance, self._step = start.linear.base, start.linear.step, step.value
+            self._first, self._distance, self._step = start.linear.base, start.linear.step, step.value
         else:
-            first, self._distance, self._step = splat(e, start.value), None, splat(e, step.value)
-        self._phi = open_phi(e, first, before)
+            self._first, self._distance, self._step = splat(e, start.value), None, splat(e, step.value)
+
+    def open(self, before: Block) -> None:
+        """Begin the loop, at the head of the body."""
+        self._phi = open_phi(self._e, self._first, before)
 
     def number(self) -> Number:
         """The variable, in the body."""

@@ -1,0 +1,345 @@
+"""Random kernels of one `parallel` in which work-items go their own ways.
+
+    func @kernel(%A: memref<i32x64>, %F: memref<f32x64>, %X: memref<i32xN>, %B: memref<i32xNx8>, %G: memref<f32xNx8>,
+                 %p: i32, %q: f32)
+
+`A` and `F` are read anywhere. A work-item has a row of `B` and `G` of its own, which it reads and writes. Through `X`
+the work-items exchange numbers: each writes its own, all meet, each reads any, all meet.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any, Final, get_args
+
+from tests.semantics.tensor_language.spmd_interpreter import Shape
+from tlx.frontends.tensor_language.ast.base import (
+    Attribute,
+    Dictionary,
+    Function,
+    Instruction,
+    Name,
+    NamedAttribute,
+    Parameter,
+    Program,
+    Region,
+    TypeRef,
+)
+from tlx.frontends.tensor_language.ast.collective import Parallel
+from tlx.frontends.tensor_language.ast.mixed import (
+    ArithBinary,
+    ArithBinaryOp,
+    ArithUnary,
+    ArithUnaryOp,
+    Barrier,
+    Builtin,
+    Cast,
+    Comparison,
+    ComparisonOp,
+    Constant,
+    For,
+    If,
+    Load,
+    Store,
+    UpdateOp,
+    Yield,
+)
+from tlx.frontends.tensor_language.ast.spmd import ScanKind, SubgroupBroadcast, SubgroupOperation
+from tlx.frontends.tensor_language.types import BOOL, F32, I32, INDEX, MemrefType, ScalarType
+
+INPUTS: Final = 64
+SLOTS: Final = 8
+_INTEGER_OPS: Final[tuple[ArithBinaryOp, ...]] = ("add", "sub", "mul", "and", "or", "xor", "max", "min")
+_FLOAT_OPS: Final[tuple[ArithBinaryOp, ...]] = ("add", "sub", "mul", "div")
+_UNARY_OPS: Final[dict[ScalarType, tuple[ArithUnaryOp, ...]]] = {I32: ("neg", "abs", "not"), F32: ("neg", "abs")}
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A kernel and the work-group that it asks for."""
+
+    program: Program
+    shape: Shape
+
+
+def generate(seed: int) -> Generated:
+    """The kernel of a seed."""
+    chance = random.Random(seed)
+    shape = Shape(chance.choice((1, 1, 2)), chance.choice((1, 1, 2)), chance.choice((1, 4, 8, 16, 16, 32)))
+    items = shape.subgroups * shape.lanes
+    writer = _Writer(chance, items)
+    body = Region([*writer.globals(), Parallel(body=Region(writer.body(shape)))])
+    attributes = Dictionary((_attribute("subgroup_size", shape.lanes), _work_group(shape)))
+    function = Function(name=Name("kernel"), parameters=_parameters(items), attributes=attributes, body=body)
+    return Generated(Program([function]), shape)
+
+
+def _parameters(items: int) -> tuple[Parameter, ...]:
+    types = {
+        "A": MemrefType.packed(I32, (INPUTS,)),
+        "F": MemrefType.packed(F32, (INPUTS,)),
+        "X": MemrefType.packed(I32, (items,)),
+        "B": MemrefType.packed(I32, (items, SLOTS)),
+        "G": MemrefType.packed(F32, (items, SLOTS)),
+        "p": I32,
+        "q": F32,
+    }
+    return tuple(Parameter(name=Name(name), type=TypeRef(type_)) for name, type_ in types.items())
+
+
+def _attribute(name: str, value: int | tuple[Attribute, ...]) -> NamedAttribute:
+    return NamedAttribute(name, False, Attribute(value))
+
+
+def _work_group(shape: Shape) -> NamedAttribute:
+    extents = (Attribute(shape.columns * shape.lanes), Attribute(shape.rows))
+    return _attribute("work_group_size", extents)
+
+
+class _Writer:
+    """Writes instructions; knows the values that can be used, and which of them are the same for all work-items."""
+
+    def __init__(self, chance: random.Random, items: int) -> None:
+        self._chance = chance
+        self._items = items
+        self._count = 0
+        self._scope: dict[ScalarType, list[Name]] = {I32: [Name("p")], F32: [Name("q")], BOOL: []}
+        self._common: dict[ScalarType, list[Name]] = {I32: [Name("p")], F32: [Name("q")], BOOL: []}
+        self._out: list[Instruction] = []
+
+    def globals(self) -> list[Instruction]:
+        """Constants in front of the `parallel`."""
+        self._out = []
+        self._slots = [self._constant(INDEX, k) for k in range(SLOTS)]
+        for _ in range(3):
+            self._common[I32].append(self._constant(I32, self._integer()))
+        self._common[BOOL] += [self._constant(BOOL, True), self._constant(BOOL, False)]
+        for type_, names in self._common.items():
+            self._scope[type_] = list(names)
+        return self._out
+
+    def body(self, shape: Shape) -> list[Instruction]:
+        """The body of the `parallel`."""
+        self._out = []
+        lane = self._add(Builtin, I32, name="subgroup_local_id")
+        subgroup = self._add(Builtin, I32, name="subgroup_linear_id")
+        base = self._add(ArithBinary, I32, op="mul", lhs=subgroup, rhs=self._constant(I32, shape.lanes))
+        own = self._add(ArithBinary, I32, op="add", lhs=base, rhs=lane)
+        self._own = self._add(Cast, INDEX, operand=own)
+        self._lanes = shape.lanes
+        self._scope[I32] += [lane, own, subgroup]
+        self._scope[F32].append(self._add(Cast, F32, operand=own))
+        for _ in range(3):
+            lhs, rhs = (self._chance.choice(self._common[I32]) for _ in range(2))
+            self._common[BOOL].append(self._add(Comparison, BOOL, op="less_than_equal", lhs=lhs, rhs=rhs))
+        self._scope[BOOL] = list(self._common[BOOL])
+        self._statements(3, common=True)
+        for type_, memref in ((I32, "B"), (F32, "G")):
+            self._store(type_, memref)
+        return self._out
+
+    # Statements ------------------------------------------------------------------------------------------------
+
+    def _statements(self, depth: int, *, common: bool) -> None:
+        """Some instructions; `common` where all work-items of the work-group come by."""
+        for _ in range(self._chance.randint(2, 6)):
+            kinds = ["value"] * 5 + ["load"] * 2 + ["store"]
+            kinds += ["if", "if", "for"] if depth else []
+            kinds += ["exchange", "exchange", "subgroup", "subgroup"] if common else []
+            kinds += ["common if", "common for"] if common and depth else []
+            match self._chance.choice(kinds):
+                case "value":
+                    self._value()
+                case "load":
+                    self._load()
+                case "store":
+                    self._store(*self._chance.choice(((I32, "B"), (F32, "G"))))
+                case "if":
+                    self._if(self._name(BOOL), depth - 1, common=False)
+                case "for":
+                    self._for(depth - 1, common=False)
+                case "exchange":
+                    self._exchange()
+                case "subgroup":
+                    self._subgroup()
+                case "common if":
+                    self._if(self._chance.choice(self._common[BOOL]), depth - 1, common=True)
+                case _:
+                    self._for(depth - 1, common=True)
+
+    def _value(self) -> None:
+        chance = self._chance
+        match chance.randint(0, 7):
+            case 0 | 1:
+                self._arithmetic(I32, _INTEGER_OPS)
+            case 2:
+                self._arithmetic(F32, _FLOAT_OPS)
+            case 3:
+                type_ = chance.choice((I32, F32))
+                found = self._add(ArithUnary, type_, op=chance.choice(_UNARY_OPS[type_]), operand=self._name(type_))
+                self._scope[type_].append(found)
+            case 4:
+                self._shift()
+            case 5:
+                source, type_ = chance.choice(((I32, F32), (F32, I32)))
+                self._scope[type_].append(self._add(Cast, type_, operand=self._name(source)))
+            case _:
+                self._comparison()
+
+    def _arithmetic(self, type_: ScalarType, ops: tuple[ArithBinaryOp, ...]) -> None:
+        if type_ == I32 and self._chance.random() < 0.2:
+            self._division()
+            return
+        names = {"lhs": self._name(type_), "rhs": self._name(type_)}
+        self._scope[type_].append(self._add(ArithBinary, type_, op=self._chance.choice(ops), **names))
+
+    def _division(self) -> None:
+        """A division that only runs where the divisor is positive."""
+        divisor, dividend = self._name(I32), self._name(I32)
+        positive = self._add(Comparison, BOOL, op="greater_than", lhs=divisor, rhs=self._constant(I32, 0))
+        op = self._chance.choice(("div", "rem"))
+        quotient = self._fresh()
+        then: list[Instruction] = [
+            ArithBinary(results=(quotient,), types=(TypeRef(I32),), op=op, lhs=dividend, rhs=divisor),
+            Yield(values=(quotient,)),
+        ]
+        otherwise: list[Instruction] = [Yield(values=(dividend,))]
+        found = self._add(If, I32, condition=positive, then=Region(then), otherwise=Region(otherwise))
+        self._scope[I32].append(found)
+
+    def _shift(self) -> None:
+        distance = self._add(ArithBinary, I32, op="and", lhs=self._name(I32), rhs=self._constant(I32, 31))
+        op = self._chance.choice(("shl", "shr"))
+        self._scope[I32].append(self._add(ArithBinary, I32, op=op, lhs=self._name(I32), rhs=distance))
+
+    def _comparison(self) -> None:
+        type_ = self._chance.choice((I32, F32))
+        names = {"lhs": self._name(type_), "rhs": self._name(type_)}
+        op: ComparisonOp = self._chance.choice(get_args(ComparisonOp))
+        self._scope[BOOL].append(self._add(Comparison, BOOL, op=op, **names))
+
+    def _load(self) -> None:
+        type_, memref, own = self._chance.choice(
+            ((I32, "A", False), (F32, "F", False), (I32, "B", True), (F32, "G", True))
+        )
+        indices = (self._own, self._chance.choice(self._slots)) if own else (self._index(INPUTS),)
+        self._scope[type_].append(self._add(Load, type_, source=Name(memref), indices=indices))
+
+    def _store(self, type_: ScalarType, memref: str) -> None:
+        indices = (self._own, self._chance.choice(self._slots))
+        self._out.append(Store(value=self._name(type_), target=Name(memref), indices=indices))
+
+    def _exchange(self) -> None:
+        self._out += [Store(value=self._name(I32), target=Name("X"), indices=(self._own,)), Barrier(fence_global=True)]
+        self._scope[I32].append(self._add(Load, I32, source=Name("X"), indices=(self._index(self._items),)))
+        self._out.append(Barrier(fence_global=True))
+
+    def _subgroup(self) -> None:
+        if self._chance.random() < 0.3:
+            lane = self._constant(I32, self._chance.randrange(self._lanes))
+            found = self._add(SubgroupBroadcast, I32, value=self._name(I32), lane=lane)
+        else:
+            kind: ScanKind = self._chance.choice(get_args(ScanKind))
+            op: UpdateOp = self._chance.choice(get_args(UpdateOp))
+            found = self._add(SubgroupOperation, I32, kind=kind, op=op, value=self._name(I32))
+        self._scope[I32].append(found)
+
+    # Control flow ----------------------------------------------------------------------------------------------
+
+    def _if(self, condition: Name, depth: int, *, common: bool) -> None:
+        types = self._chance.choices((I32, F32, BOOL), k=self._chance.randint(0, 3))
+        then = self._region(types, depth, common=common)
+        otherwise = self._region(types, depth, common=common) if types or self._chance.random() < 0.5 else None
+        results = tuple(self._fresh() for _ in types)
+        self._out.append(
+            If(results=results, types=_references(types), condition=condition, then=then, otherwise=otherwise)
+        )
+        self._bind(types, results)
+
+    def _for(self, depth: int, *, common: bool) -> None:
+        types = self._chance.choices((I32, F32, BOOL), k=self._chance.randint(0, 3))
+        start, stop = (self._bound(common=common, limit=limit) for limit in (3, 7))
+        step = self._step(common=common) if self._chance.random() < 0.5 else None
+        variable = self._fresh()
+        carried = tuple(self._fresh() for _ in types)
+        initial = tuple(self._name(type_) for type_ in types)
+        binding = [(I32, variable), *zip(types, carried, strict=True)]
+        body = self._region(types, depth, common=common, binding=binding, known=variable if common else None)
+        results = tuple(self._fresh() for _ in types)
+        self._out.append(
+            For(
+                results=results, types=_references(types), variable=variable, start=start, stop=stop, step=step,
+                carried=carried, initial=initial, body=body,
+            )
+        )  # fmt: skip
+        self._bind(types, results)
+
+    def _region(
+        self,
+        types: list[ScalarType],
+        depth: int,
+        *,
+        common: bool,
+        binding: list[tuple[ScalarType, Name]] | None = None,
+        known: Name | None = None,
+    ) -> Region:
+        outer = self._out, self._scope, self._common
+        self._out = []
+        self._scope = {t: list(names) for t, names in self._scope.items()}
+        self._common = {t: list(names) for t, names in self._common.items()}
+        for type_, name in binding or []:
+            self._scope[type_].append(name)
+        if known is not None:
+            self._common[I32].append(known)
+        self._statements(depth, common=common)
+        if types:
+            self._out.append(Yield(values=tuple(self._name(type_) for type_ in types)))
+        region = Region(self._out)
+        self._out, self._scope, self._common = outer
+        return region
+
+    def _bound(self, *, common: bool, limit: int) -> Name:
+        value = self._chance.choice(self._common[I32]) if common else self._name(I32)
+        return self._add(ArithBinary, I32, op="and", lhs=value, rhs=self._constant(I32, limit))
+
+    def _step(self, *, common: bool) -> Name:
+        return self._add(
+            ArithBinary, I32, op="add", lhs=self._bound(common=common, limit=1), rhs=self._constant(I32, 1)
+        )
+
+    # Names -----------------------------------------------------------------------------------------------------
+
+    def _index(self, count: int) -> Name:
+        """An index below a power of two."""
+        masked = self._add(ArithBinary, I32, op="and", lhs=self._name(I32), rhs=self._constant(I32, count - 1))
+        return self._add(Cast, INDEX, operand=masked)
+
+    def _name(self, type_: ScalarType) -> Name:
+        """A value of a type, with a liking for late ones."""
+        names = self._scope[type_]
+        return names[max(self._chance.randrange(len(names)), self._chance.randrange(len(names)))]
+
+    def _constant(self, type_: ScalarType, value: float) -> Name:
+        return self._add(Constant, type_, value=value)
+
+    def _integer(self) -> int:
+        """A number other than 0, by which the checker lets nothing be divided."""
+        return self._chance.choice((self._chance.randint(-9, 9), self._chance.randint(-(1 << 31), (1 << 31) - 1))) or 1
+
+    def _bind(self, types: list[ScalarType], names: tuple[Name, ...]) -> None:
+        for type_, name in zip(types, names, strict=True):
+            self._scope[type_].append(name)
+
+    def _fresh(self) -> Name:
+        self._count += 1
+        return Name(f"v{self._count}")
+
+    def _add(self, node: type[Instruction], type_: ScalarType, **fields: Any) -> Name:
+        name = self._fresh()
+        self._out.append(node(results=(name,), types=(TypeRef(type_),), **fields))
+        return name
+
+
+def _references(types: list[ScalarType]) -> tuple[TypeRef, ...]:
+    return tuple(TypeRef(type_) for type_ in types)
