@@ -1,15 +1,15 @@
 """Which names may differ between the work-items of a subgroup.
 
 A result varies if an operand does, or if the instruction itself tells work-items apart: `subgroup_local_id`, a scan,
-an atomic update, the variables of `foreach`, the entries of `cooperative_matrix_apply`, a component of a cooperative
-matrix. What leaves an `if` with a varying condition or a `for` with varying bounds varies. Reductions over the subgroup
-and broadcasts give one value to all.
+an atomic update in an SPMD region, the variables of `foreach`, the entries of `cooperative_matrix_apply`, a component
+of a cooperative matrix. What leaves an `if` with a varying condition or a `for` with varying bounds varies. Reductions
+over the subgroup and broadcasts give one value to all.
 """
 
 from __future__ import annotations
 
 from tlx.frontends.tensor_language.ast.base import Function, Instruction, Name, Region
-from tlx.frontends.tensor_language.ast.collective import Foreach
+from tlx.frontends.tensor_language.ast.collective import Foreach, ForeachTile, Parallel
 from tlx.frontends.tensor_language.ast.mixed import AtomicUpdate, Builtin, For, If, Yield
 from tlx.frontends.tensor_language.ast.spmd import (
     CooperativeMatrixApply,
@@ -31,6 +31,7 @@ class _Analysis:
     def __init__(self) -> None:
         self.found: set[int] = set()
         self._scope: dict[str, bool] = {}
+        self._in_spmd = False
 
     def region(self, region: Region) -> list[bool]:
         """Look at a region; gives which of its yields vary."""
@@ -52,7 +53,9 @@ class _Analysis:
                 self._for(i)
             case Foreach():
                 self._bind(i.variables, [True] * len(i.variables))
-                self.region(i.body)
+                self._spmd(i.body)
+            case Parallel() | ForeachTile():
+                self._spmd(i.body)
             case CooperativeMatrixApply():
                 self._bind((i.row, i.column, i.value_name), [True] * 3)
                 self.region(i.body)
@@ -62,7 +65,7 @@ class _Analysis:
             case SubgroupOperation():
                 self._bind(i.results, [i.kind != "reduce"])
             case _:
-                varies = _tells_apart(i) or any(self._varies(name) for name in i.operands())
+                varies = self._tells_apart(i) or any(self._varies(name) for name in i.operands())
                 for region in i.regions():
                     self.region(region)
                 matrices = [isinstance(t.type, CoopMatrixType) for t in i.types]
@@ -90,6 +93,16 @@ class _Analysis:
             carried = following
         self._bind(i.results, carried)
 
+    def _spmd(self, region: Region) -> None:
+        self._in_spmd = True
+        self.region(region)
+        self._in_spmd = False
+
+    def _tells_apart(self, i: Instruction) -> bool:
+        if isinstance(i, AtomicUpdate):
+            return self._in_spmd
+        return isinstance(i, CooperativeMatrixExtract) or (isinstance(i, Builtin) and i.name == "subgroup_local_id")
+
     def _varies(self, name: Name) -> bool:
         return self._scope.get(name.text, False)
 
@@ -98,9 +111,3 @@ class _Analysis:
             self._scope[name.text] = flag
             if flag:
                 self.found.add(id(name))
-
-
-def _tells_apart(i: Instruction) -> bool:
-    if isinstance(i, Builtin):
-        return i.name == "subgroup_local_id"
-    return isinstance(i, (AtomicUpdate, CooperativeMatrixExtract))
