@@ -33,7 +33,8 @@ def check_expand(context: Context, node: Expand) -> None:
     if bad is not None:
         context.error(f"expand: extents must be at least 1, but one is {bad}", node.span)
         return
-    _check_product(context, node, type_)
+    if not _has_product(context, node, type_):
+        return
     shape = tuple(None if isinstance(e, Name) else e for e in node.shape)
     strides: list[Extent] = [type_.stride[node.mode]]
     for extent in shape[:-1]:
@@ -43,10 +44,10 @@ def check_expand(context: Context, node: Expand) -> None:
     _check_view(context, node, type_, view, (*type_.stride[before], *strides, *type_.stride[after]))
 
 
-def _check_product(context: Context, node: Expand, type_: MemrefType) -> None:
+def _has_product(context: Context, node: Expand, type_: MemrefType) -> bool:
     extent = type_.shape[node.mode]
     if extent is None:
-        return
+        return True
     values = [constant(context, e) if isinstance(e, Name) else e for e in node.shape]
     product = math.prod(v for v in values if isinstance(v, int))
     text = "x".join(str(e) for e in node.shape)
@@ -60,8 +61,9 @@ def _check_product(context: Context, node: Expand, type_: MemrefType) -> None:
             f"with extent {extent} is not"
         )
     else:
-        return
+        return True
     context.error(message, node.span, *note_of(context, node.operand))
+    return False
 
 
 def check_fuse(context: Context, node: Fuse) -> None:
@@ -73,7 +75,8 @@ def check_fuse(context: Context, node: Fuse) -> None:
         message = f"fuse: the first mode must be below the last, but the interval is [{node.first},{node.last}]"
         context.error(message, node.span)
         return
-    _check_contiguous(context, node, type_)
+    if not _is_packed(context, node, type_):
+        return
     fused: Extent = 1
     for extent in type_.shape[node.first : node.last + 1]:
         fused = _times(fused, extent)
@@ -82,7 +85,7 @@ def check_fuse(context: Context, node: Fuse) -> None:
     _check_view(context, node, type_, shape, (*type_.stride[: node.first + 1], *type_.stride[after]))
 
 
-def _check_contiguous(context: Context, node: Fuse, type_: MemrefType) -> None:
+def _is_packed(context: Context, node: Fuse, type_: MemrefType) -> bool:
     for mode in range(node.first, node.last):
         end, following = _times(type_.stride[mode], type_.shape[mode]), type_.stride[mode + 1]
         if end is None or following is None or end == following:
@@ -92,7 +95,8 @@ def _check_contiguous(context: Context, node: Fuse, type_: MemrefType) -> None:
             f"{mode} is {end}, but the stride of mode {mode + 1} is {following}"
         )
         context.error(message, node.span, *note_of(context, node.operand))
-        return
+        return False
+    return True
 
 
 def check_subview(context: Context, node: Subview) -> None:
