@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import linecache
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
+from pathlib import Path
 from types import FrameType
 from typing import Final, cast
 
@@ -39,7 +40,7 @@ class Core:
         code = frame.f_code
         if code.co_filename not in self._sources:
             lines = linecache.getlines(code.co_filename, frame.f_globals)
-            self._sources[code.co_filename] = Source(code.co_filename, "".join(lines))
+            self._sources[code.co_filename] = Source(_shown(code.co_filename), "".join(lines))
         source = self._sources[code.co_filename]
         line, last, start, end = next(islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
         if not source.text or line is None or start is None or end is None:
@@ -144,3 +145,10 @@ class Core:
     def _common_type(self, values: Iterable[Operand], otherwise: Type | None = None) -> Type | None:
         """The type of the first that is no number."""
         return next((v.type for v in values if isinstance(v, Value)), otherwise)
+
+
+def _shown(path: str) -> str:
+    """A path as a user names it: relative where it lies below the working directory."""
+    with suppress(ValueError, OSError):
+        return str(Path(path).relative_to(Path.cwd()))
+    return path
