@@ -16,7 +16,7 @@ from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.lexer import tokenize
 
 MAX_NESTING: Final = 64  # regions, or attributes, inside each other
-_MAX_INTEGER: Final = 2**63 - 1
+MAX_INTEGER: Final = 2**63 - 1
 _SHOWN: Final = 40  # characters of a token in a message
 
 
@@ -191,8 +191,8 @@ class Cursor:
             raise self.expected(f"{what} (an integer)")
         text = self.texts[self.at]
         digits = text.lstrip("+-0") or "0"
-        value = int(digits) if len(digits) < 20 else _MAX_INTEGER + 1
-        if value > _MAX_INTEGER:
+        value = int(digits) if len(digits) < 20 else MAX_INTEGER + 1
+        if value > MAX_INTEGER:
             raise self.error(f"integer out of range: {self.shown()} is not in -(2^63-1) ... 2^63-1")
         self.at += 1
         return -value if text[0] == "-" else value

@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 from tlx.diagnostics import ParseError
 from tlx.frontends.tensor_language.ast.base import TypeRef
-from tlx.frontends.tensor_language.cursor import Cursor
+from tlx.frontends.tensor_language.cursor import MAX_INTEGER, Cursor
 from tlx.frontends.tensor_language.parser_hints import did_you_mean
 from tlx.frontends.tensor_language.types import (
     BOOL,
@@ -22,6 +22,8 @@ from tlx.frontends.tensor_language.types import (
     ScalarType,
     Type,
 )
+
+MAX_MODES: Final = 64  # of a memref; not a rule of the language, but a guard against types of endless length
 
 TypeProduction = Callable[[Cursor], Type]
 
@@ -92,6 +94,7 @@ def memref_type(c: Cursor) -> MemrefType:
     _expect_word(c, "memref", "a memref type")
     c.expect("<", "behind 'memref'")
     element = number_type(c)
+    first = c.at
     shape = tensor_shape(c)
     stride: tuple[Extent, ...] | None = None
     space: AddressSpace = "global"
@@ -103,7 +106,13 @@ def memref_type(c: Cursor) -> MemrefType:
         if c.kind == ",":
             raise c.error("expected '>' behind the address space, found ',': a layout 'strided<...>' stands before it")
     _close(c, "memref")
-    return MemrefType.packed(element, shape, space) if stride is None else MemrefType(element, shape, stride, space)
+    if stride is not None:
+        return MemrefType(element, shape, stride, space)
+    packed = MemrefType.packed(element, shape, space)
+    if any(s is not None and abs(s) > MAX_INTEGER for s in packed.stride):
+        message = "sizes too large: the strides of a packed memref must be less than 2^63"
+        raise ParseError(message, c.span(first, first + 2 * len(shape) - 1))
+    return packed
 
 
 def tensor_shape(c: Cursor) -> tuple[Extent, ...]:
@@ -111,6 +120,8 @@ def tensor_shape(c: Cursor) -> tuple[Extent, ...]:
     shape: list[Extent] = []
     while c.accept("x"):
         shape.append(constant_or_dynamic(c, "a size"))
+        if len(shape) > MAX_MODES:
+            raise c.error(f"too many modes: a memref has at most {MAX_MODES}", at=c.at - 1)
     return tuple(shape)
 
 

@@ -192,8 +192,8 @@ def _(i: spmd.SubgroupOperation) -> str:
 
 @head.register
 def _(i: spmd.CooperativeMatrixApply) -> str:
-    (reference,) = i.types
-    return f"cooperative_matrix_apply ({i.row}, {i.column}, {i.value_name})={i.matrix} -> {reference}"
+    types = ", ".join(map(str, i.types))
+    return f"cooperative_matrix_apply ({i.row}, {i.column}, {i.value_name})={i.matrix} -> {types}"
 
 
 @head.register
@@ -252,8 +252,7 @@ def _(i: spmd.CooperativeMatrixScale) -> str:
 
 
 def _typed(i: Instruction) -> str:
-    (reference,) = i.types
-    return f" : {reference}"
+    return f" : {', '.join(map(str, i.types))}" if i.types else ""
 
 
 def _arrow(i: Instruction) -> str:

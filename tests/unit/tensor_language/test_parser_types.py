@@ -89,6 +89,12 @@ ERRORS = [
         "integer out of range: '9223372036854775808' is not in -(2^63-1) ... 2^63-1",
     ),
     (
+        "memref<f32x4294967296x4294967296x2>",
+        "x4294967296x4294967296x2",
+        "sizes too large: the strides of a packed memref must be less than 2^63",
+    ),
+    (f"memref<f32{'x2' * 64}x5>", "5>", "too many modes: a memref has at most 64"),
+    (
         "group<memref<f32>>",
         ">)",
         "expected 'x' and the size of the group, found '>': write 'group<memref<...>x?>' where it is not known",

@@ -52,7 +52,7 @@ _SCALARS = st.sampled_from(list(NUMBERS.values()))
 _SHAPES = st.lists(EXTENTS, max_size=4).map(tuple)
 _MEMREFS = st.one_of(
     st.builds(MemrefType, _SCALARS, _SHAPES, _SHAPES, st.sampled_from(get_args(AddressSpace))),
-    st.builds(MemrefType.packed, _SCALARS, _SHAPES),
+    st.builds(MemrefType.packed, _SCALARS, st.lists(st.none() | st.integers(0, 64), max_size=4).map(tuple)),
 )
 _COOPMATRICES = st.builds(CoopMatrixType, _SCALARS, INTEGERS, INTEGERS, st.sampled_from(get_args(MatrixUse)))
 _RETURNED = st.one_of(_SCALARS, st.just(BOOL), _COOPMATRICES)
