@@ -1,0 +1,176 @@
+"""Atomic loads, stores and updates: all types and orders, one address or many, one thread or several."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+import tlx.frontends.tensor_language as tl
+from tlx.frontends.tensor_language.scalars import dtype_of
+from tlx.frontends.tensor_language.types import NUMBERS
+
+REALS: Final = ("i8", "i16", "i32", "i64", "index", "bf16", "f16", "f32", "f64")
+EVERY: Final = (*REALS, "c32", "c64")
+LANES: Final = """
+    %l = subgroup_local_id : i32
+    %s = subgroup_linear_id : i32
+    %size = subgroup_size : i32
+    %b = mul %s, %size : i32
+    %g = add %b, %l : i32
+    %i = cast %g : index
+"""
+JOINS: Final[dict[str, Any]] = {"add": np.add, "max": np.maximum, "min": np.minimum}
+
+
+def numbers(name: str, count: int) -> np.ndarray[Any, Any]:
+    """Small numbers of a type."""
+    chance = np.random.default_rng(count)
+    real = chance.integers(-4, 5, count)
+    imaginary = chance.integers(-4, 5, count)
+    return (real + 1j * imaginary if NUMBERS[name].kind == "complex" else real).astype(dtype_of(NUMBERS[name]))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_updates(name: str) -> None:
+    """Of one element by all work-items, of one by some, of many by all; the old values are as if in order."""
+    ops = ("add",) if NUMBERS[name].kind == "complex" else ("add", "max", "min")
+    kernels = "\n".join(
+        f"""
+func @{op}(%V: memref<{name}x32>, %K: memref<indexx32>, %A: memref<{name}x4>, %O: memref<{name}x32x3>)
+    attributes {{subgroup_size=16, work_group_size=[32,1]}} {{
+  %c0 = constant 0 : index
+  %c1 = constant 1 : index
+  %c2 = constant 2 : index
+  parallel {{ {LANES}
+    %v = load %V[%i] : {name}
+    %k = load %K[%i] : index
+    %o = atomic_{op} %v, %A[%c0] : {name}
+    store %o, %O[%i,%c0]
+    %four = constant 4 : i32
+    %some = greater_than %l, %four : bool
+    if %some {{
+      %p = atomic_{op}.device.acquire_release %v, %A[%c1] : {name}
+      store %p, %O[%i,%c1]
+    }}
+    %q = atomic_{op}.subgroup.sequentially_consistent %v, %A[%k] : {name}
+    store %q, %O[%i,%c2]
+  }}
+}}"""
+        for op in ops
+    )
+    compiled = tl.compile(kernels, ("generic", "avx2", "native")[len(name) % 3])
+    v = numbers(name, 32)
+    k = np.random.default_rng(2).integers(2, 4, 32)
+    for op in ops:
+        join = JOINS[op]
+        a = numbers(name, 4)
+        found = np.full((32, 3), 9, v.dtype, order="F")
+        expected, memory = found.copy(order="F"), a.copy()
+        compiled[op](v, k, a, found)
+        for s in (0, 16):
+            for column, places in enumerate(([0] * 16, [1] * 16, k[s : s + 16])):
+                for lane, place in enumerate(places):
+                    if column != 1 or lane > 4:
+                        expected[s + lane, column] = memory[place]
+                        memory[place] = join(memory[place], v[s + lane])
+        np.testing.assert_array_equal(a, memory)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_loads_and_stores(name: str) -> None:
+    text = f"""
+func @run(%V: memref<{name}x16>, %A: memref<{name}x16>, %B: memref<{name}x16>, %C: memref<{name}>, %D: memref<{name}>) {{
+  %c3 = constant 3 : index
+  parallel {{ {LANES}
+    %c15 = constant 15 : index
+    %r = sub %c15, %i : index
+    %x = atomic_load.acquire %V[%r] : {name}
+    atomic_store.release %x, %A[%i]
+    %y = atomic_load.cross_device.sequentially_consistent %V[%c3] : {name}
+    %odd = constant 1 : i32
+    %bit = and %l, %odd : i32
+    %set = equal %bit, %odd : bool
+    if %set {{
+      atomic_store %y, %B[%i]
+    }}
+    atomic_store %x, %C[]
+  }}
+  %z = atomic_load %V[%c3] : {name}
+  atomic_store.sequentially_consistent %z, %D[]
+}}"""
+    v = numbers(name, 16)
+    a, b = np.full(16, 9, v.dtype), np.full(16, 9, v.dtype)
+    c, d = np.array(9, v.dtype), np.array(9, v.dtype)
+    tl.compile(text).run(v, a, b, c, d)
+    np.testing.assert_array_equal(a, v[::-1])
+    np.testing.assert_array_equal(b[1::2], np.full(8, v[3]))
+    np.testing.assert_array_equal(b[::2], np.full(8, 9, v.dtype))
+    assert c in v
+    assert d == v[3]
+
+
+def test_an_update_in_a_collective_region_is_made_once() -> None:
+    """Its old value is uniform: it may be a bound of a collective loop, and the condition of a collective `if`."""
+    text = """
+func @run(%N: memref<i32>, %Y: memref<i32x8>) attributes {work_group_size=[32,2]} {
+  %one = constant 1 : i32
+  %zero = constant 0 : i32
+  %old = atomic_add %one, %N[] : i32
+  %sum = for %k=%zero,%old init(%a=%zero) -> (i32) {
+    %b = atomic_max %k, %N[] : i32
+    %c = add %a, %b : i32
+    yield (%c)
+  }
+  %some = greater_than %old, %one : bool
+  %i = cast %zero : index
+  if %some {
+    store %sum, %Y[%i]
+  }
+}"""
+    n, y = np.array(3, np.int32), np.zeros(8, np.int32)
+    tl.compile(text).run(n, y, groups=2)
+    assert n == 5
+    assert y[0] == 5 + 5 + 5 + 5
+
+
+@pytest.mark.parametrize("threads", ["none", "openmp"])
+def test_histogram(threads: tl.Threads) -> None:
+    """Many work-groups on several threads: integers, floats by exchange, and half precision."""
+    text = f"""
+func @run(%X: memref<i32x?>, %H: memref<i32x8>, %F: memref<f32x8>, %D: memref<f64x8>, %M: memref<f32>,
+          %N: memref<f16>, %C: memref<c32>) attributes {{subgroup_size=16, work_group_size=[32,1]}} {{
+  %group = group_id.x : index
+  %n = constant 32 : index
+  %first = mul %group, %n : index
+  parallel {{ {LANES}
+    %at = add %first, %i : index
+    %x = load %X[%at] : i32
+    %k = cast %x : index
+    %one = constant 1 : i32
+    %f = constant 1.0 : f32
+    %d = constant 0.5 : f64
+    %h = constant 1.0 : f16
+    %c = constant [1.0, -2.0] : c32
+    %v = cast %at : f32
+    %r0 = atomic_add %one, %H[%k] : i32
+    %r1 = atomic_add %f, %F[%k] : f32
+    %r2 = atomic_add %d, %D[%k] : f64
+    %r3 = atomic_max %v, %M[] : f32
+    %r4 = atomic_add %h, %N[] : f16
+    %r5 = atomic_add %c, %C[] : c32
+  }}
+}}"""
+    x = np.random.default_rng(1).integers(0, 8, 1024).astype(np.int32)
+    h, f, d = np.zeros(8, np.int32), np.zeros(8, np.float32), np.zeros(8)
+    m, n, c = np.array(0, np.float32), np.array(0, np.float16), np.array(0, np.complex64)
+    tl.compile(text, threads=threads).run(x, h, f, d, m, n, c, groups=32)
+    counts = np.bincount(x, minlength=8)
+    np.testing.assert_array_equal(h, counts)
+    np.testing.assert_array_equal(f, counts)
+    np.testing.assert_array_equal(d, counts / 2)
+    assert m == 1023
+    assert n == 1024
+    assert c == 1024 - 2048j
