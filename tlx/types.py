@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tlx.ir.types import Type, VectorType
+from tlx.ir.types import Type, VectorType, vector_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class TensorType:
     padding: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        problem = type_problem(self.shape, self.layout, self.padding)
+        problem = _type_problem(self.shape, self.layout, self.padding)
         if problem:
             raise ValueError(problem)
 
@@ -46,7 +46,7 @@ class TensorType:
     def dense(cls, element: Type, extents: Sequence[int]) -> TensorType:
         """A row-major tensor without padding."""
         rank = len(extents)
-        return cls(element, tuple(extents), tuple(range(rank)), (0,) * rank)
+        return tensor_type(element, tuple(extents), _logical_order(rank), (0,) * rank)
 
     @property
     def rank(self) -> int:
@@ -61,18 +61,17 @@ class TensorType:
     @property
     def vector(self) -> VectorType:
         """The flattened vector's type."""
-        return VectorType(self.count, self.element)
+        return vector_of(self.count, self.element)
 
     @property
     def data_shape(self) -> tuple[int, ...]:
         """Positions of each memory dimension that hold data."""
-        return tuple(s - p for s, p in zip(self.shape, self.padding, strict=True))
+        return _data_shape(self.shape, self.padding)
 
     @property
     def extents(self) -> tuple[int, ...]:
         """Extent of each logical dimension."""
-        data = self.data_shape
-        return tuple(data[self.position(d)] for d in range(self.rank))
+        return _logical(self.data_shape, self.layout)
 
     def position(self, dimension: int) -> int:
         """Memory dimension that holds a logical dimension."""
@@ -86,7 +85,7 @@ class TensorType:
     @property
     def is_row_major(self) -> bool:
         """Whether memory order is logical order."""
-        return self.layout == tuple(range(self.rank))
+        return self.layout == _logical_order(len(self.shape))
 
     def strides(self, pitches: Sequence[int] | None = None) -> tuple[int, ...]:
         """Distance in elements between neighbours along each *memory* dimension.
@@ -95,13 +94,11 @@ class TensorType:
             pitches: The `strides` operand of a load or store: how many positions each dimension has in the
                 enclosing array, 0 for as many as the tensor; the first entry is ignored. None means dense.
         """
-        sizes = [p or s for p, s in zip(pitches or self.shape, self.shape, strict=True)]
-        return tuple(math.prod(sizes[k + 1 :]) for k in range(self.rank))
+        return _strides(self.shape, tuple(pitches or self.shape))
 
     def logical_strides(self, pitches: Sequence[int] | None = None) -> tuple[int, ...]:
         """Distance in elements between neighbours along each *logical* dimension."""
-        by_memory = self.strides(pitches)
-        return tuple(by_memory[self.position(d)] for d in range(self.rank))
+        return _logical(self.strides(pitches), self.layout)
 
     def transposed(self, layout: Sequence[int]) -> TensorType:
         """The same logical tensor stored in another order."""
@@ -122,6 +119,16 @@ class TensorType:
         return text
 
 
+@lru_cache(maxsize=4096)
+def tensor_type(element: Type, shape: tuple[int, ...], layout: tuple[int, ...], padding: tuple[int, ...]) -> TensorType:
+    """A tensor type; equal ones are one object.
+
+    Raises:
+        ValueError: See `TensorType`.
+    """
+    return TensorType(element, shape, layout, padding)
+
+
 def vector_text(numbers: Sequence[int]) -> str:
     """`<1, 0, 2>`, as messages show a vector of integers."""
     return f"<{', '.join(map(str, numbers))}>"
@@ -130,6 +137,31 @@ def vector_text(numbers: Sequence[int]) -> str:
 def type_problem(shape: Sequence[int], layout: Sequence[int], padding: Sequence[int]) -> str | None:
     """What is wrong with a shape, layout and padding, None if they fit together."""
     return _type_problem(tuple(shape), tuple(layout), tuple(padding))
+
+
+# A program has few shapes, and asks for their extents and strides again and again.
+
+
+@lru_cache(maxsize=4096)
+def _data_shape(shape: tuple[int, ...], padding: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(s - p for s, p in zip(shape, padding, strict=True))
+
+
+@lru_cache(maxsize=4096)
+def _strides(shape: tuple[int, ...], pitches: tuple[int, ...]) -> tuple[int, ...]:
+    sizes = [p or s for p, s in zip(pitches, shape, strict=True)]
+    return tuple(math.prod(sizes[k + 1 :]) for k in range(len(shape)))
+
+
+@lru_cache(maxsize=4096)
+def _logical(by_memory: tuple[int, ...], layout: tuple[int, ...]) -> tuple[int, ...]:
+    """Numbers of the memory dimensions, in the order of the logical ones."""
+    return tuple(by_memory[layout.index(d)] for d in range(len(layout)))
+
+
+@lru_cache(maxsize=4096)
+def _logical_order(rank: int) -> tuple[int, ...]:
+    return tuple(range(rank))
 
 
 @lru_cache(maxsize=4096)

@@ -9,6 +9,7 @@ is logical dimension `d` of the tensor, wherever memory has it, and holds data o
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from tlx.intrinsics.contraction import CONTRACTIONS
@@ -40,6 +41,7 @@ _BY_NAME: Final = {row.prefix + name: row for row in INTRINSICS for name in (row
 _PREFIXES: Final = ("llvm.tensor.", "llvm.vector.")
 
 
+@lru_cache(maxsize=4096)
 def lookup(callee: str) -> Intrinsic | None:
     """The intrinsic that a function's name means, None if there is none.
 
@@ -53,6 +55,7 @@ def lookup(callee: str) -> Intrinsic | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def is_tensor_name(callee: str) -> bool:
     """Whether a function's name is in our name space, known or not."""
     return callee.strip('"').startswith(("llvm.tensor.", "llvm.vector.totensor"))

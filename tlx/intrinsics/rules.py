@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.intrinsics.core import RuleError
 from tlx.ir.types import FloatType, IntType, Type
-from tlx.types import TensorType, vector_text
+from tlx.types import TensorType, tensor_type, vector_text
 
 if TYPE_CHECKING:
     from typing import Any
@@ -34,7 +34,9 @@ def logical_paddings(tensor: TensorType) -> list[int]:
 def row_major_results(element: Type, extents: Sequence[int], paddings: Sequence[int]) -> list[TensorType]:
     """Row-major results: without padding, with all of `paddings`, then with that of some dimensions only."""
     padded = [d for d, padding in enumerate(paddings) if padding]
-    sizes = [0] if not padded else [0, len(padded)]
+    if not padded:
+        return [TensorType.dense(element, extents)]
+    sizes = [0, len(padded)]
     if len(padded) <= _MOST_SUBSETS:
         sizes.extend(range(1, len(padded)))
     layout = tuple(range(len(extents)))
@@ -42,7 +44,7 @@ def row_major_results(element: Type, extents: Sequence[int], paddings: Sequence[
     for kept in itertools.chain.from_iterable(itertools.combinations(padded, size) for size in sizes):
         padding = tuple(p if d in kept else 0 for d, p in enumerate(paddings))
         shape = tuple(e + p for e, p in zip(extents, padding, strict=True))
-        results.append(TensorType(element, shape, layout, padding))
+        results.append(tensor_type(element, shape, layout, padding))
     return results
 
 

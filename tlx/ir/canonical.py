@@ -111,7 +111,8 @@ def _canonical_call(call: Call) -> Instruction:
     """The call under its canonical name, in canonical order; the same object if it is that already."""
     old = call.instruction
     order = _canonical_order(call)
-    types = [old.args[index].type for index in order]
+    given = call.arguments
+    types = [given[index][1].type for index in order]
     name = canonical_name(call.intrinsic, old.type, types)
     metadata = _METADATA.search(old.trailer)
     trailer = metadata.group() if metadata else ""
@@ -144,7 +145,7 @@ def _argument_attributes(call: Call, index: int) -> str:
     A pointer to a flattened tensor carries the vector's type, which `byval` of LLVM 8 and older does not; a load or
     store whose name says `p0f32` though pointers are opaque gets that type as `elementtype`.
     """
-    value, operand = call.instruction.args[index], call.form[index]
+    operand, value = call.arguments[index]
     attributes = call.instruction.arg_attributes[index]
     if not isinstance(value.type, PointerType) or attribute_type(call, value) is not None:
         return attributes
@@ -163,6 +164,8 @@ def _has_pointees(call: Call) -> bool:
 
 def _canonical_order(call: Call) -> list[int]:
     """Arguments of the call, by number, in the canonical form's order."""
+    if call.form == call.intrinsic.operands:
+        return list(range(len(call.form)))
     canonical = [operand.name for operand in call.intrinsic.operands]
     given = [operand.name for operand in call.form]
     if sorted(canonical) != sorted(given):

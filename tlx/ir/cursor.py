@@ -11,13 +11,14 @@ from functools import lru_cache
 from typing import Final
 
 from tlx.ir.lexer import Token
-from tlx.ir.type_cursor import KEYWORDS, TypeCursor
+from tlx.ir.type_cursor import KEYWORDS, TypeCursor, integer
 from tlx.ir.types import (
     LABEL,
     METADATA,
     FloatType,
     IntType,
     Type,
+    vector_of,
 )
 from tlx.ir.values import (
     Aggregate,
@@ -36,10 +37,11 @@ _WRAPPERS: Final = frozenset({"blockaddress", "dso_local_equivalent", "no_cfi", 
 
 
 @lru_cache(maxsize=4096)
-def _integer_elements(text: str) -> tuple[Value, ...]:
-    """The elements of `<i32 2, i32 3>`; the same few such vectors stand in a module again and again."""
-    pairs = (word.split(" ") for word in text[1:-1].split(", "))
-    return tuple(ConstInt(IntType(int(type_[1:])), int(number)) for type_, number in pairs)
+def _integers(text: str) -> Aggregate:
+    """`<i32 2, i32 3>`; the same few such vectors stand in a module again and again."""
+    pairs = [word.split(" ") for word in text[1:-1].split(", ")]
+    elements = tuple(ConstInt(integer(type_), int(number)) for type_, number in pairs)
+    return Aggregate(vector_of(len(elements), elements[0].type), elements, "<")
 
 
 class Cursor(TypeCursor):
@@ -52,9 +54,9 @@ class Cursor(TypeCursor):
     def operand(self, type_: Type | None = None) -> Value:
         """Parse an operand (with its type where `type_` is not given) and note its span."""
         type_ = type_ or self.type()
-        if type_ == METADATA and self.starts_type():
+        if type_ is METADATA and self.starts_type():
             type_ = self.type()
-        start = self.token.start
+        start = self.tokens[self.index].start
         value = self.value(type_)
         self.spans.append((start, self.previous_end))
         return value
@@ -93,7 +95,8 @@ class Cursor(TypeCursor):
             return self._metadata_value(type_)
         if kind == "integers":
             self.next()
-            return Aggregate(type_, _integer_elements(text), "<")
+            found = _integers(text)
+            return found.copy() if found.type is type_ else Aggregate(type_, found.elements, "<")
         if text in ("<", "[", "{"):
             return self._aggregate(type_)
         raise self.error("expected a value")

@@ -62,7 +62,7 @@ class Folder:
         if not isinstance(value.type, VectorType):
             return None
         plain = int_elements(value) if isinstance(value, Aggregate) else None
-        if plain is not None and all(0 <= number < _PLAIN for number in plain) and _width(value.type) > _PLAIN_BITS:
+        if plain and min(plain) >= 0 and max(plain) < _PLAIN and _width(value.type) > _PLAIN_BITS:
             return plain
         lanes = self._lanes(value, _DEEPEST)
         known = [_signed(lane, value.type) for lane in lanes if lane is not None] if lanes else []

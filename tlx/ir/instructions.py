@@ -397,7 +397,7 @@ def _arguments(c: Cursor, p: _Parsed) -> None:
         if c.accept("..."):  # what a musttail call of a variadic function passes on
             continue
         type_ = c.type()
-        attributes.append("" if type_ == METADATA else c.param_attributes())
+        attributes.append("" if type_ is METADATA else c.param_attributes())
         p.operands.append(c.operand(type_))
         if not c.at(")"):
             c.expect(",")

@@ -27,6 +27,7 @@ from tlx.ir.writer import (
 TERMINATORS: Final = frozenset(
     "ret br switch indirectbr invoke callbr resume unreachable cleanupret catchret catchswitch".split()
 )
+_CALLS: Final = frozenset({"call", "invoke", "callbr"})
 _UNQUOTED: Final = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*")
 
 
@@ -84,14 +85,15 @@ class Instruction:
     @property
     def is_call(self) -> bool:
         """A call, invoke or callbr."""
-        return self.opcode in ("call", "invoke", "callbr")
+        return self.opcode in _CALLS
 
     @property
     def callee(self) -> str | None:
         """Name (without `@`) of a directly called function."""
-        if self.is_call and isinstance(self.operands[0], Global):
-            return self.operands[0].name
-        return None
+        if self.opcode not in _CALLS:
+            return None
+        called = self.operands[0]
+        return called.name if isinstance(called, Global) else None
 
     @property
     def args(self) -> list[Value]:

@@ -13,7 +13,7 @@ from tlx.ir.types import LABEL, FunctionType, Type
 from tlx.ir.values import Global, Local, Value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Use:
     """One use of a local: the instruction, the block it stands in, and which operand it is."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Final
 
 from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError
@@ -70,11 +70,11 @@ class Call:
     instruction: Instruction
     intrinsic: Intrinsic
     form: tuple[Operand, ...]
+    arguments: list[tuple[Operand, Value]] = field(init=False, repr=False)
+    """Operands of the form and the values given for them."""
 
-    @cached_property
-    def arguments(self) -> list[tuple[Operand, Value]]:
-        """Operands of the form and the values given for them."""
-        return list(zip(self.form, self.instruction.args, strict=True))
+    def __post_init__(self) -> None:
+        self.arguments = list(zip(self.form, self.instruction.args, strict=True))
 
     def values(self, *kinds: Kind) -> list[Value]:
         """The arguments of some kinds."""
@@ -87,8 +87,11 @@ class Call:
 
     def attributes(self, value: Value) -> str:
         """The attributes that stand before an argument."""
-        index = next(i for i, argument in enumerate(self.instruction.args) if argument is value)
-        return self.instruction.arg_attributes[index]
+        for (_, argument), text in zip(self.arguments, self.instruction.arg_attributes, strict=True):
+            if argument is value:
+                return text
+        msg = f"{value} is no argument of {self.instruction.text}"
+        raise ValueError(msg)
 
     def error(self, message: str, value: Value | None = None, notes: Sequence[Note] = ()) -> VerifyError:
         """An error at the call, or at one of its arguments."""

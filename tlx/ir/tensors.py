@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import lru_cache
+from typing import Final, Literal
 
 from tlx.diagnostics import Note, VerifyError
 from tlx.intrinsics import Intrinsic, Kind, Operand, RuleError, extents_text
@@ -41,7 +42,9 @@ from tlx.ir.tensor_calls import (
 )
 from tlx.ir.types import TOKEN, VOID, ArrayType, PointerType, VectorType, is_scalar_number
 from tlx.ir.values import Keyword, Local, Value
-from tlx.types import TensorType, type_problem, vector_text
+from tlx.types import TensorType, tensor_type, type_problem, vector_text
+
+_NUMBERS: Final = (Kind.DIMS, Kind.INDEX)
 
 
 @dataclass(frozen=True)
@@ -237,11 +240,7 @@ class _Analysis:
     # Operands --------------------------------------------------------------------------------------------------
 
     def _dims(self, call: Call) -> tuple[tuple[int, ...], ...]:
-        return tuple(
-            self._numbers(call, operand, value)
-            for operand, value in call.arguments
-            if operand.kind in (Kind.DIMS, Kind.INDEX)
-        )
+        return tuple([self._numbers(call, o, value) for o, value in call.arguments if o.kind in _NUMBERS])
 
     def _numbers(self, call: Call, operand: Operand, value: Value) -> tuple[int, ...]:
         if operand.kind is Kind.INDEX:
@@ -304,16 +303,16 @@ class _Analysis:
 
     def _check_pitches(self, call: Call, shape: Sequence[int], pitches: Sequence[int]) -> None:
         """Pitches of a load or store: one a dimension, none negative, no address beyond 64 bits."""
+        if _are_pitches(tuple(shape), tuple(pitches)):
+            return
         value = call.named("strides")
         if len(pitches) != len(shape):
             raise call.error(f"strides has {len(pitches)} entries, shape {extents_text(shape)} has {len(shape)}", value)
         for dimension, pitch in enumerate(pitches):
             if pitch < 0:
                 raise call.error(f"stride {pitch} of dimension {dimension} is negative", value)
-        sizes = [shape[0], *(p or s for p, s in zip(pitches[1:], shape[1:], strict=True))]
-        if math.prod(sizes) >= 1 << 63:
-            message = f"strides {vector_text(pitches)} of shape {extents_text(shape)} reach beyond 64 bits"
-            raise call.error(message, value)
+        message = f"strides {vector_text(pitches)} of shape {extents_text(shape)} reach beyond 64 bits"
+        raise call.error(message, value)
 
     def _check_flat(self, call: Call, source: Value, flat: VectorType, shape: Sequence[int]) -> None:
         if flat.element not in ELEMENT_TYPES:
@@ -388,9 +387,18 @@ class _Analysis:
         return fitting[0]
 
 
+@lru_cache(maxsize=4096)
+def _are_pitches(shape: tuple[int, ...], pitches: tuple[int, ...]) -> bool:
+    """Whether `pitches` go with a shape."""
+    if len(pitches) != len(shape) or min(pitches) < 0:
+        return False
+    sizes = [shape[0], *(p or s for p, s in zip(pitches[1:], shape[1:], strict=True))]
+    return math.prod(sizes) < 1 << 63
+
+
 def _tensor(token: PendingToken) -> Tensor:
     pitches = token.dims[3] if token.kind == "load" else None
-    type_ = TensorType(token.checked_element, *token.dims[:3])
+    type_ = tensor_type(token.checked_element, *token.dims[:3])
     return Tensor(type_, token.call.instruction, token.kind, token.source, pitches)
 
 

@@ -15,7 +15,16 @@ from typing import Final
 from tlx.diagnostics import ParseError, Source, Span
 from tlx.ir.lexer import LazyTokens, Token
 from tlx.ir.types import (
+    BFLOAT,
+    DOUBLE,
+    FLOAT,
     FLOAT_BITS,
+    HALF,
+    I1,
+    I8,
+    I16,
+    I32,
+    I64,
     LABEL,
     METADATA,
     PTR,
@@ -33,6 +42,7 @@ from tlx.ir.types import (
     TargetType,
     Type,
     VectorType,
+    vector_of,
 )
 
 _SIMPLE: Final[dict[str, Type]] = {
@@ -44,8 +54,11 @@ _SIMPLE: Final[dict[str, Type]] = {
     "x86_mmx": SimpleType("x86_mmx"),
     "opaque": SimpleType("opaque"),
     **{name: FloatType(name) for name in FLOAT_BITS},
+    **{str(type_): type_ for type_ in (HALF, BFLOAT, FLOAT, DOUBLE)},
 }
+_INTEGERS: Final = {str(type_): type_ for type_ in (I1, I8, I16, I32, I64)}
 _SUFFIXES: Final = frozenset({"*", "addrspace", "("})
+_ATTRIBUTE_KINDS: Final = frozenset({"word", "string"})
 _LONG: Final = 100
 KEYWORDS: Final = frozenset({"zeroinitializer", "null", "undef", "poison", "none"})
 _VALUE_WORDS: Final = KEYWORDS | frozenset(
@@ -57,16 +70,16 @@ _VALUE_WORDS: Final = KEYWORDS | frozenset(
 
 
 @lru_cache(maxsize=4096)
-def _integer(text: str) -> IntType:
+def integer(text: str) -> IntType:
     """`i32`."""
-    return IntType(int(text[1:]))
+    return _INTEGERS.get(text) or IntType(int(text[1:]))
 
 
 @lru_cache(maxsize=4096)
 def _plain_vector(text: str) -> VectorType:
     """`<4 x i32>`, as a token."""
     count, element = text[1:-1].split(" x ")
-    return VectorType(int(count), _SIMPLE.get(element) or _integer(element))
+    return vector_of(int(count), _SIMPLE.get(element) or integer(element))
 
 
 class TypeCursor:
@@ -186,7 +199,7 @@ class TypeCursor:
             if text == "ptr":
                 return PointerType(None, self.addrspace()) if self.at("addrspace") else PTR
             if text[0] == "i" and text[1:].isdecimal():
-                return _integer(text) if len(text) < _LONG else IntType(self._int(token, text[1:]))
+                return integer(text) if len(text) < _LONG else IntType(self._int(token, text[1:]))
             if text == "target":
                 return TargetType("target" + self.skip_parens())
         elif token.kind == "vector":
@@ -290,6 +303,8 @@ class TypeCursor:
 
     def param_attributes(self) -> str:
         """Consume the attributes of a parameter, argument or result; returns their text."""
+        if self.tokens[self.index].kind not in _ATTRIBUTE_KINDS:
+            return ""
         start = self.token.start
         first = self.index
         while self.attribute():

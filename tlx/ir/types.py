@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 
@@ -103,6 +104,12 @@ class VectorType(Type):
     def __str__(self) -> str:
         scale = "vscale x " if self.scalable else ""
         return f"<{scale}{self.count} x {self.element}>"
+
+
+@lru_cache(maxsize=4096)
+def vector_of(count: int, element: Type) -> VectorType:
+    """`<count x element>`; equal ones are one object, which Python finds faster in what it keeps."""
+    return VectorType(count, element)
 
 
 @dataclass(frozen=True, slots=True)

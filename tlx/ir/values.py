@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from tlx.ir.types import DOUBLE, FLOAT, I1, FloatType, IntType, Type, VectorType
+from tlx.ir.types import DOUBLE, FLOAT, I1, FloatType, IntType, Type, VectorType, vector_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,20 @@ class Aggregate(Constant):
 
     elements: tuple[Value, ...]
     brackets: str
-    _spelling: str = field(default="", init=False, repr=False, compare=False)
+    _spelling: str = field(default="", repr=False, compare=False)
+    _integers: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def integers(self) -> tuple[int, ...] | None:
+        """The elements, where all are integers."""
+        if self._integers is None:
+            numbers = tuple(e.value for e in self.elements if isinstance(e, ConstInt))
+            object.__setattr__(self, "_integers", numbers if len(numbers) == len(self.elements) else ())
+        return self._integers or None
+
+    def copy(self) -> Aggregate:
+        """The same constant as an object of its own: which operand of an instruction it is, identity tells."""
+        return Aggregate(self.type, self.elements, self.brackets, str(self), self.integers)
 
     def __str__(self) -> str:
         if not self._spelling:
@@ -193,7 +206,7 @@ def zero(type_: Type) -> Constant:
 
 def const_vector(elements: Sequence[Value]) -> Aggregate:
     """A vector constant of equally typed elements."""
-    return Aggregate(VectorType(len(elements), elements[0].type), tuple(elements), "<")
+    return Aggregate(vector_of(len(elements), elements[0].type), tuple(elements), "<")
 
 
 def const_ints(type_: IntType, numbers: Sequence[int]) -> Aggregate:
@@ -218,7 +231,5 @@ def int_elements(value: Value) -> tuple[int, ...] | None:
         return (0,) * count if value.word == "zeroinitializer" else None
     if isinstance(value, Splat):
         return (value.element.value,) * count if isinstance(value.element, ConstInt) else None
-    if not isinstance(value, Aggregate):
-        return None
-    numbers = [e.value for e in value.elements if isinstance(e, ConstInt)]
-    return tuple(numbers) if len(numbers) == count else None
+    found = value.integers if isinstance(value, Aggregate) else None
+    return found if found is not None and len(found) == count else None

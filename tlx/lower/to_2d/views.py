@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from tlx.ir.module import Instruction
@@ -82,13 +83,12 @@ class View:
     @property
     def dims(self) -> list[Dim]:
         """Extent and stride of each logical dimension."""
-        by_memory = dict(zip(self.layout, zip(self.data, self.steps, strict=True), strict=True))
-        return [Dim(*by_memory[d]) for d in range(len(self.layout))]
+        return list(_dims(self.data, self.steps, self.layout))
 
     @property
     def reach(self) -> int:
         """Bytes from the first element to behind the last one that holds data."""
-        return reach(self.dims) * bytes_of(self.element)
+        return reach(_dims(self.data, self.steps, self.layout)) * bytes_of(self.element)
 
     def is_pointwise(self, other: View) -> bool:
         """Whether every position in memory order surely has the same address, and as many bytes, in both."""
@@ -137,6 +137,12 @@ class Matrix:
     type: TensorType
     pitch: int
     batch: tuple[int, ...]
+
+
+@lru_cache(maxsize=4096)
+def _dims(data: tuple[int, ...], steps: tuple[int, ...], layout: tuple[int, ...]) -> tuple[Dim, ...]:
+    by_memory = dict(zip(layout, zip(data, steps, strict=True), strict=True))
+    return tuple(Dim(*by_memory[d]) for d in range(len(layout)))
 
 
 def stored(element: Type) -> Type:
