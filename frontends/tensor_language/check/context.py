@@ -112,7 +112,9 @@ class Context:
     def define(
         self, name: Name, type_: Type | None, origin: Instruction | None = None, spread: Spread | None = UNIFORM
     ) -> None:
-        """Bind a name in the region that is open."""
+        """Bind a name in the region that is open; its type is unknown where it is written wrongly."""
+        if type_ is not None and problem(type_) is not None:
+            type_ = None  # said where the type is written
         before = self._visible.get(name.text)
         if before is None:
             self._visible[name.text] = Value(name, type_, origin, spread)
