@@ -99,7 +99,7 @@ def trip_counts(start: Spread | None, stop: Spread | None, step: Spread | None) 
     if step.varies or step.offsets[0] <= 0:
         return None
     width = step.offsets[0]
-    return tuple(max(0, -((a - b) // width)) for a, b in _pairs(start, stop))
+    return tuple(max(0, -((a - b) // width)) for a, b in zip(*_aligned(start, stop), strict=True))
 
 
 _EXACT: Final[dict[str, Callable[[int, int], int]]] = {
@@ -108,9 +108,9 @@ _EXACT: Final[dict[str, Callable[[int, int], int]]] = {
     "mul": operator.mul,
     "max": max,
     "min": min,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
+    "and": int.__and__,
+    "or": int.__or__,
+    "xor": int.__xor__,
     "div": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
     "rem": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),
     "equal": operator.eq,
@@ -126,15 +126,13 @@ def _sum(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
     """`(u + a) + (v + b)` and `(u + a) - (v + b)`: unknown bases join into one."""
     if op not in {"add", "sub"}:
         return None
-    combine = _EXACT[op]
-    return _spread(lhs.exact and rhs.exact, tuple(combine(a, b) for a, b in _pairs(lhs, rhs)))
+    return _spread(lhs.exact and rhs.exact, tuple(map(_EXACT[op], *_aligned(lhs, rhs))))
 
 
 def _exactly(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
     if not (lhs.exact and rhs.exact) or op not in _EXACT or (op in {"div", "rem"} and 0 in rhs.offsets):
         return None
-    combine = _EXACT[op]
-    return _spread(True, tuple(int(combine(a, b)) for a, b in _pairs(lhs, rhs)))
+    return _spread(True, tuple(map(int, map(_EXACT[op], *_aligned(lhs, rhs)))))
 
 
 def _product(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
@@ -145,10 +143,11 @@ def _product(op: str, lhs: Spread, rhs: Spread) -> Spread | None:
     return None if factor.varies else _spread(False, tuple(factor.offsets[0] * o for o in other.offsets))
 
 
-def _pairs(lhs: Spread, rhs: Spread) -> list[tuple[int, int]]:
+def _aligned(lhs: Spread, rhs: Spread) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The offsets of both, as many of one as of the other."""
     count = max(len(lhs.offsets), len(rhs.offsets))
     a, b = (s.offsets * count if len(s.offsets) == 1 else s.offsets for s in (lhs, rhs))
-    return list(zip(a, b, strict=True))
+    return a, b
 
 
 def _spread(exact: bool, offsets: tuple[int, ...]) -> Spread:
@@ -160,6 +159,6 @@ def _spread(exact: bool, offsets: tuple[int, ...]) -> Spread:
 def _fitting(spread: Spread | None, type_: ScalarType) -> Spread | None:
     """Numbers that a type holds; beyond that values wrap around, and nothing is claimed."""
     limit = 2 if type_.kind == "bool" else 1 << (type_.bits - 1)
-    if spread is None or all(-limit <= o < limit for o in spread.offsets):
+    if spread is None or (-limit <= min(spread.offsets) and max(spread.offsets) < limit):
         return spread
     return None if spread.varies else UNIFORM
