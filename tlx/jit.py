@@ -173,7 +173,7 @@ def _text(source: Module | str | os.PathLike[str]) -> tuple[str, str]:
     from tlx import files
 
     path = os.fspath(source)
-    return files.read_ir(path), path
+    return files.read_ir(path), files.ir_name(path)
 
 
 def _needs_wrapper(prototype: Prototype) -> bool:

@@ -348,6 +348,17 @@ def test_the_first_version_is_compiled() -> None:
     assert (x == 2).all()
 
 
+def test_groups_of_the_first_version_have_no_size() -> None:
+    text = """func @f(%G: group<memref<f32x2>>, %y: memref<f32x2>) {
+        %g = group_id
+        %x = load %G[%g] : group<memref<f32x2>>
+        axpby.n 1.0, %x, 1.0, %y : f32, memref<f32x2>, f32, memref<f32x2>
+    }"""
+    y = np.zeros(2, np.float32)
+    tl.compile(text, "generic", std="v1").f([np.array([k, 1], np.float32) for k in (2, 3, 4)], y, groups=3)
+    assert y.tolist() == [9, 3]
+
+
 @pytest.mark.parametrize("type_", [t for t in NUMBERS.values() if t.kind == "int"], ids=str)
 def test_integers_have_bounds(type_: Any) -> None:
     most = (1 << (type_.bits - 1)) - 1
