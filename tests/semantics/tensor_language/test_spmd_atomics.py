@@ -82,7 +82,8 @@ func @{op}(%V: memref<{name}x32>, %K: memref<indexx32>, %A: memref<{name}x4>, %O
 @pytest.mark.parametrize("name", EVERY)
 def test_loads_and_stores(name: str) -> None:
     text = f"""
-func @run(%V: memref<{name}x16>, %A: memref<{name}x16>, %B: memref<{name}x16>, %C: memref<{name}>, %D: memref<{name}>) {{
+func @run(%V: memref<{name}x16>, %A: memref<{name}x16>, %B: memref<{name}x16>, %C: memref<{name}>,
+          %D: memref<{name}>) {{
   %c3 = constant 3 : index
   parallel {{ {LANES}
     %c15 = constant 15 : index
