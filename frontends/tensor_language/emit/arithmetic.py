@@ -10,7 +10,7 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.mixed import ArithBinary, ArithUnary, Comparison
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import call, compare, filled, narrowed, together
+from tlx.frontends.tensor_language.emit.numbers import call, compare, filled, fits, narrowed, together
 from tlx.frontends.tensor_language.emit.values import Linear, Number
 from tlx.frontends.tensor_language.types import BOOL, ScalarType
 from tlx.ir.types import I1, VectorType
@@ -124,11 +124,13 @@ def _linear(e: Emitter, op: str, lhs: Number, rhs: Number) -> Linear | None:
     one, two = lhs.linear, rhs.linear
     if op in ("add", "sub"):
         step = one.step + two.step if op == "add" else one.step - two.step
-        return Linear(e.b.binary(op, one.base, two.base), step)
+        base = e.b.binary(op, one.base, two.base)
+        return Linear(base, step, fits(e, base, step))
     if op == "mul":
         for factor, other in ((one, two), (two, one)):
             if factor.step == 0 and isinstance(factor.base, ConstInt):
-                return Linear(e.b.mul(other.base, factor.base), other.step * factor.base.value)
+                base, step = e.b.mul(other.base, factor.base), other.step * factor.base.value
+                return Linear(base, step, fits(e, base, step))
     return None
 
 

@@ -26,7 +26,7 @@ def builtin(e: Emitter, i: Builtin) -> None:
         case "subgroup_size":
             e.bind(i.result, _number(const_int(I32, e.lanes)))
         case "subgroup_local_id":
-            lanes = Linear(const_int(I32, 0), 1)
+            lanes = Linear(const_int(I32, 0), 1, exact=True)
             e.bind(i.result, Number(LANGUAGE_I32, (lane_ids(e),), lanes))
         case "subgroup_linear_id":
             e.bind(i.result, _number(_linear_id(e)))

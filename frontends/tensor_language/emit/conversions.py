@@ -9,7 +9,15 @@ from __future__ import annotations
 from tlx.frontends.tensor_language.ast.mixed import Cast, Constant
 from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import call, compare, constant, filled, narrowed, typed_like
+from tlx.frontends.tensor_language.emit.numbers import (
+    call,
+    compare,
+    constant,
+    filled,
+    fits,
+    narrowed,
+    typed_like,
+)
 from tlx.frontends.tensor_language.emit.values import Linear, Number, register_type
 from tlx.frontends.tensor_language.types import F64, ScalarType
 from tlx.ir.types import DOUBLE, FLOAT, I1, I32
@@ -32,12 +40,18 @@ def converted(e: Emitter, number: Number, type_: ScalarType) -> Number:
     """A number cast to a type."""
     if number.type == type_:
         return number
+    return Number(type_, convert(e, number.parts, number.type, type_), _linear(e, number, type_))
+
+
+def _linear(e: Emitter, number: Number, type_: ScalarType) -> Linear | None:
+    """How the lanes of a cast integer grow: where sums wrapped around, those of a wider one do not grow evenly."""
     linear = number.linear
-    if linear is not None and number.type.kind == type_.kind == "int":
-        linear = Linear(_integer(e, linear.base, number.type, type_), linear.step)
-    else:
-        linear = None
-    return Number(type_, convert(e, number.parts, number.type, type_), linear)
+    if linear is None or type_.kind != "int":
+        return None
+    base = _integer(e, linear.base, number.type, type_)
+    if type_.bits <= number.type.bits:
+        return Linear(base, linear.step, fits(e, base, linear.step))
+    return Linear(base, linear.step, exact=True) if linear.exact else None
 
 
 def convert(e: Emitter, parts: Parts, source: ScalarType, type_: ScalarType) -> Parts:

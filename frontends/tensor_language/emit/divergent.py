@@ -152,21 +152,21 @@ class _Counter:
         value = self._phi.value
         if self._distance is None:
             return Number(self._type, (value,))
-        return linear_number(self._e, self._type, value, self._distance)
+        return linear_number(self._e, self._type, value, self._distance, exact=False)
 
     def close(self, latch: Block) -> None:
         """Make the step to the next round, at the end of the body."""
         add_incoming(self._phi, self._e.b.add(self._phi.value, self._step), latch.name)
 
 
-def linear_number(e: Emitter, type_: ScalarType, base: Value, step: int) -> Number:
-    """A number of which lane `i` holds `base + i * step`."""
+def linear_number(e: Emitter, type_: ScalarType, base: Value, step: int, *, exact: bool) -> Number:
+    """A number of which lane `i` holds `base + i * step`; see `Linear`."""
     integer = base.type
     assert isinstance(integer, IntType)
     half = 1 << (integer.bits - 1)
     offsets = [(lane * step + half) % (2 * half) - half for lane in range(e.lanes)]
     steps = const_vector([const_int(integer, offset) for offset in offsets])
-    return Number(type_, (e.b.binary("add", splat(e, base), steps),), Linear(base, step))
+    return Number(type_, (e.b.binary("add", splat(e, base), steps),), Linear(base, step, exact))
 
 
 def _masked_arm(e: Emitter, mask: Value, region: Region) -> Sequence[Emitted]:

@@ -117,7 +117,7 @@ def _run_lanes(e: Emitter, body: Region, r: _Range, k: Value, mask: Value | None
     """The body for the values from the k-th on."""
     base = _as_type(e, e.b.add(r.start, k), r.type)
     with e.region(), e.masked(mask):
-        e.bind(r.name, linear_number(e, r.type, base, 1))
+        e.bind(r.name, linear_number(e, r.type, base, 1, exact=True))
         e.instructions(body.instructions)
 
 

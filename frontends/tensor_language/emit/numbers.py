@@ -11,7 +11,7 @@ from tlx.frontends.tensor_language.emit.values import Linear, Number, register_t
 from tlx.frontends.tensor_language.types import BF16, INDEX, ScalarType
 from tlx.ir.types import FLOAT, HALF, I16, I32, I64, FloatType, IntType, VectorType
 from tlx.ir.types import Type as LLVMType
-from tlx.ir.values import Constant, Keyword, Value, const_float, const_int, const_vector
+from tlx.ir.values import Constant, ConstInt, Keyword, Value, const_float, const_int, const_vector
 
 
 def constant(type_: ScalarType, value: complex) -> Number:
@@ -41,7 +41,7 @@ def vary(e: Emitter, number: Number) -> Number:
     """A number as one lane each work-item."""
     if number.is_varying:
         return number
-    linear = Linear(number.value, 0) if number.type.kind == "int" else None
+    linear = Linear(number.value, 0, exact=True) if number.type.kind == "int" else None
     return Number(number.type, tuple(splat(e, part) for part in number.parts), linear)
 
 
@@ -62,6 +62,16 @@ def values_together(e: Emitter, *values: Value) -> tuple[Value, ...]:
 def typed_like(like: Value, type_: LLVMType) -> LLVMType:
     """A scalar type, or as long a vector of it as `like` is."""
     return VectorType(like.type.count, type_) if isinstance(like.type, VectorType) else type_
+
+
+def fits(e: Emitter, base: Value, step: int) -> bool:
+    """Whether `base + lane * step` is known to wrap around in no lane."""
+    if step == 0:
+        return True
+    if not isinstance(base, ConstInt) or not isinstance(base.type, IntType):
+        return False
+    limit = 1 << (base.type.bits - 1)
+    return all(-limit <= end < limit for end in (base.value, base.value + (e.lanes - 1) * step))
 
 
 def mapped(number: Number, function: Callable[[Value], Value], type_: ScalarType | None = None) -> Number:

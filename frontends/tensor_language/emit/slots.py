@@ -12,7 +12,7 @@ from typing import Final
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.subgroups import subgroup_count
-from tlx.frontends.tensor_language.emit.values import DEFAULT_ALIGNMENT, Emitted, Linear, Matrix, Memref, Number
+from tlx.frontends.tensor_language.emit.values import DEFAULT_ALIGNMENT, Emitted, Matrix, Memref, Number
 from tlx.ir.types import I1, I8, ArrayType, Type, VectorType
 from tlx.ir.values import Constant, Value
 
@@ -63,7 +63,7 @@ def _rebuilt(like: Emitted, values: Sequence[Value]) -> Emitted:
     match like:
         case Number():
             count = len(like.parts)
-            linear = None if like.linear is None else Linear(values[count], like.linear.step)
+            linear = None if like.linear is None else replace(like.linear, base=values[count])
             return Number(like.type, tuple(values[:count]), linear)
         case Matrix():
             return Matrix(like.type, tuple(values))

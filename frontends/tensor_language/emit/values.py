@@ -56,10 +56,12 @@ class Linear:
     Attributes:
         base: A uniform integer.
         step: Known distance from lane to lane.
+        exact: Whether that is so of the numbers themselves; if not, then only modulo 2 to the number of bits.
     """
 
     base: Value
     step: int
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
