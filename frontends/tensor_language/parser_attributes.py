@@ -124,8 +124,8 @@ def attribute_name(c: Cursor) -> tuple[str, bool]:
     if c.kind != "word":
         raise c.expected("the name of an attribute (a word or a string)")
     if c.text not in ATTRIBUTE_NAMES:
-        near = did_you_mean(c.text, ATTRIBUTE_NAMES) or f"known are {', '.join(ATTRIBUTE_NAMES)};"
-        raise c.error(f"unknown attribute {c.shown()}: {near} Other names are written in quotes")
+        near = did_you_mean(c.text, ATTRIBUTE_NAMES) or f"known: {', '.join(ATTRIBUTE_NAMES)}"
+        raise c.error(f"unknown attribute {c.shown()} ({near}): names of other attributes stand in quotes")
     c.at += 1
     return c.texts[c.at - 1], False
 

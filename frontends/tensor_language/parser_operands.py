@@ -159,6 +159,7 @@ def _no_modifier(c: Cursor, word: str, slots: tuple[Sequence[str], ...], hint: s
     if word in known:
         order = "".join(f"[{'|'.join('.' + m for m in slot)}]" for slot in slots)
         return c.error(f"'.{word}' stands in the wrong place or too often: write '{c.keyword}{order}'")
-    listed = ", ".join(f".{m}" for m in dict.fromkeys(known))
-    hint = hint or did_you_mean(word, known)
+    dotted = [f".{m}" for m in dict.fromkeys(known)]
+    listed = ", ".join(dotted)
+    hint = hint or did_you_mean(f".{word}", dotted)
     return c.error(f"unknown modifier '.{word[:40]}' of '{c.keyword}' (known: {listed})" + (hint and f": {hint}"))

@@ -178,17 +178,17 @@ def _check_results(c: Cursor, gives_value: bool, first: int, results: tuple[Name
 
 def _unknown(c: Cursor) -> ParseError:
     word = c.text
-    modifier = c.texts[c.at + 1] if c.kinds[c.at + 1] == "modifier" else ""
-    new = new_spelling(word, modifier, c.forms)
-    if new is not None:
-        old = word if modifier and word == new else word + (modifier if word in PREFIXES else "")
-        return c.error(f"'{old}' is a spelling of version 1: write '{new}'")
     if word == "else":
         return c.error("expected an instruction, found 'else': it stands right behind the region of an 'if'")
-    is_old = word in PREFIXES and modifier
-    near = did_you_mean(modifier[1:] if is_old else word, c.forms) if len(c.reports.errors) < LIMIT else ""
-    shown = f"'{word}{modifier[:40]}'" if is_old else c.shown()
-    return c.error(f"unknown instruction {shown}" + (near and f": {near}"))
+    modifier = c.texts[c.at + 1] if c.kinds[c.at + 1] == "modifier" else ""
+    is_dotted = bool(modifier) and word in PREFIXES
+    span = c.span(c.at, c.at + is_dotted)
+    shown = f"'{word}{modifier[:40]}'" if is_dotted else c.shown()
+    new = new_spelling(word, modifier, c.forms)
+    if new is not None:
+        return ParseError(f"{shown} is a spelling of version 1: write '{new}'", span)
+    near = did_you_mean(modifier[1:] if is_dotted else word, c.forms) if len(c.reports.errors) < LIMIT else ""
+    return ParseError(f"unknown instruction {shown}" + (near and f": {near}"), span)
 
 
 def _behind_deep_region(c: Cursor, at: int) -> int:

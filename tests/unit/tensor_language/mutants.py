@@ -145,7 +145,7 @@ def main() -> int:
     arguments = parser.parse_args()
     begin = time.monotonic()
     outcomes: Counter[str] = Counter()
-    slowest = 0.0
+    slowest = (0.0, 0)
     for number in range(arguments.count):
         started = time.monotonic()
         if started - begin > arguments.seconds:
@@ -156,10 +156,11 @@ def main() -> int:
         except Exception:  # noqa: BLE001 (any is what is looked for)
             sys.stdout.write(f"mutant {number} of seed {arguments.seed}:\n{text!r}\n{traceback.format_exc()}\n")
             outcomes["crash"] += 1
-        slowest = max(slowest, time.monotonic() - started)
+        slowest = max(slowest, (time.monotonic() - started, number))
     counts = ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items()))
+    slow = f"slowest {slowest[0] * 1e3:.0f} ms (number {slowest[1]})"
     taken = time.monotonic() - begin
-    sys.stdout.write(f"{outcomes.total()} mutants in {taken:.1f} s, slowest {slowest * 1e3:.0f} ms: {counts}\n")
+    sys.stdout.write(f"{outcomes.total()} mutants in {taken:.1f} s, {slow}: {counts}\n")
     return 1 if outcomes["crash"] else 0
 
 

@@ -11,20 +11,22 @@ from tlx.frontends.tensor_language.errors import ProgramError
 # An instruction with a mark `«...»` around what the carets point at, and the message.
 INSTRUCTIONS = [
     # Spellings of version 1.
-    ("%x = «cmp».lt %a, %b : i32", "'cmp.lt' is a spelling of version 1: write 'less_than'"),
-    ("%x = «cmp».ne %a, %b : i32", "'cmp.ne' is a spelling of version 1: write 'not_equal'"),
-    ("%x = «arith».add %a, %b : f32", "'arith.add' is a spelling of version 1: write 'add'"),
-    ("%x = «arith».not %a : bool", "'arith.not' is a spelling of version 1: write 'not'"),
-    ("%x = «math».native_exp %a : f32", "'math.native_exp' is a spelling of version 1: write 'native_exp'"),
-    ("%x = «math».foo %a : f32", "unknown instruction 'math.foo': did you mean 'for'?"),
+    ("%x = «cmp.lt» %a, %b : i32", "'cmp.lt' is a spelling of version 1: write 'less_than'"),
+    ("%x = «cmp.ne» %a, %b : i32", "'cmp.ne' is a spelling of version 1: write 'not_equal'"),
+    ("%x = «arith.add» %a, %b : f32", "'arith.add' is a spelling of version 1: write 'add'"),
+    ("%x = «arith.not» %a : bool", "'arith.not' is a spelling of version 1: write 'not'"),
+    ("%x = «math.native_exp» %a : f32", "'math.native_exp' is a spelling of version 1: write 'native_exp'"),
+    ("%x = «math.foo» %a : f32", "unknown instruction 'math.foo': did you mean 'for'?"),
     ("«hadamard_product» %a, %A, %B, %b, %C", "'hadamard_product' is a spelling of version 1: write 'hadamard'"),
     ("«hadamard_product».atomic %a", "'hadamard_product' is a spelling of version 1: write 'hadamard'"),
     ("%x = «group_size»", "'group_size' is a spelling of version 1: write 'num_groups.x'"),
     ("%x = group_id «:» index", "expected '.x', '.y' or '.z' behind 'group_id', found ':'"),
     (
         "%x = alloca «->» memref<f32x4>",
-        ("expected ':' and the type of the result of 'alloca', found '->': version 2 writes the type of the result "
-        "behind ':'"),
+        (
+            "expected ':' and the type of the result of 'alloca', found '->': version 2 writes the type of the result "
+            "behind ':'"
+        ),
     ),
     (
         "gemm.n.t«.atomic» %a, %A, %B, %b, %C",
@@ -36,8 +38,10 @@ INSTRUCTIONS = [
     ),
     (
         "gemm «1.0», %A, %B, %b, %C",
-        ("expected alpha of 'gemm' (%name), found '1.0': write '%c = constant 1.0 : f32' before it, with the type it "
-        "needs, and use %c"),
+        (
+            "expected alpha of 'gemm' (%name), found '1.0': write '%c = constant 1.0 : f32' before it, with the type "
+            "it needs, and use %c"
+        ),
     ),
     (
         "gemm %a, %A, %B, %b, %C «:» f32, memref<f32>",
@@ -49,18 +53,24 @@ INSTRUCTIONS = [
     ),
     (
         "%x = load %A[«5», %i] : f32",
-        ("expected an index of 'load' (%name), found '5': write '%c = constant 5 : index' before it, with the type it "
-        "needs, and use %c"),
+        (
+            "expected an index of 'load' (%name), found '5': write '%c = constant 5 : index' before it, with the type "
+            "it needs, and use %c"
+        ),
     ),
     (
         "if «true» {}",
-        ("expected the condition of 'if' (%name), found 'true': write '%c = constant true : bool' before it, with the "
-        "type it needs, and use %c"),
+        (
+            "expected the condition of 'if' (%name), found 'true': write '%c = constant true : bool' before it, with "
+            "the type it needs, and use %c"
+        ),
     ),
     (
         "%x = neg «[»1.0, 2.0] : c32",
-        ("expected the operand of 'neg' (%name), found a constant: write '%c = constant [...] : c32' before it, with "
-        "the type it needs, and use %c"),
+        (
+            "expected the operand of 'neg' (%name), found a constant: write '%c = constant [...] : c32' before it, "
+            "with the type it needs, and use %c"
+        ),
     ),
     (
         "%x = size %A[0] : «memref»<f32x4>",
@@ -79,8 +89,10 @@ INSTRUCTIONS = [
     ("foreach «%i»=%a,%b {}", "expected '(' and the loop variables of 'foreach', found '%i': write '(%i)'"),
     (
         "%x = expand %A[0->4x«?»] : memref<f32>",
-        ("expected the size of a new mode (an integer or %name), found '?': sizes that are found by themselves are of "
-        "version 1"),
+        (
+            "expected the size of a new mode (an integer or %name), found '?': sizes that are found by themselves are "
+            "of version 1"
+        ),
     ),
     (
         "%x = subview %A[«:», %i] : memref<f32>",
@@ -107,12 +119,14 @@ INSTRUCTIONS = [
     ("barrier.local«.global»", "'.global' stands in the wrong place or too often: write 'barrier[.global][.local]'"),
     (
         "axpby«.atmic» %a, %A, %b, %B",
-        "unknown modifier '.atmic' of 'axpby' (known: .atomic, .n, .t): did you mean 'atomic'?",
+        "unknown modifier '.atmic' of 'axpby' (known: .atomic, .n, .t): did you mean '.atomic'?",
     ),
     (
         "%x = cooperative_matrix_load«.device» %A[%i,%i] : coopmatrix<f32x4x4,matrix_a>",
-        ("unknown modifier '.device' of 'cooperative_matrix_load' (known: .n, .t, .rows_checked, .cols_checked, "
-        ".both_checked): 'cooperative_matrix_atomic_load' has it"),
+        (
+            "unknown modifier '.device' of 'cooperative_matrix_load' (known: .n, .t, .rows_checked, .cols_checked, "
+            ".both_checked): 'cooperative_matrix_atomic_load' has it"
+        ),
     ),
     (
         "%x = cooperative_matrix_reduce_add «%v» : coopmatrix<f32x4x1,matrix_a>",
@@ -157,19 +171,21 @@ INSTRUCTIONS = [
     # Attributes.
     (
         "%x = alloca {«aligment»=4} : memref<f32,local>",
-        "unknown attribute 'aligment': did you mean 'alignment'? Other names are written in quotes",
+        "unknown attribute 'aligment' (did you mean 'alignment'?): names of other attributes stand in quotes",
     ),
     (
         "%x = alloca {«colour»=4} : memref<f32,local>",
-        ("unknown attribute 'colour': known are alignment, shape_gcd, stride_gcd, subgroup_size, unroll, "
-        "work_group_size; Other names are written in quotes"),
+        (
+            "unknown attribute 'colour' (known: alignment, shape_gcd, stride_gcd, subgroup_size, unroll, "
+            "work_group_size): names of other attributes stand in quotes"
+        ),
     ),
     (
         "%x = alloca {alignment=«4.0»} : memref<f32,local>",
         "expected an attribute's value (true, false, an integer, a string, '[...]' or '{...}'), found '4.0'",
     ),
     ("%x = alloca {alignment=4 «:» memref<f32,local>", "expected ',' or '}' behind an attribute, found ':'"),
-    ("%x = alloca {\"a\"=[4 «}» : memref<f32,local>", "expected ',' or ']' behind a value of the list, found '}'"),
+    ('%x = alloca {"a"=[4 «}» : memref<f32,local>', "expected ',' or ']' behind a value of the list, found '}'"),
     ("%x = alloca {alignment«:»4} : memref<f32,local>", "expected '=' behind the attribute 'alignment', found ':'"),
     # Loops and branches.
     ("if %a -> «f32» {}", "expected '(' before the types of the results, found 'f32': write '(f32)'"),
@@ -186,7 +202,7 @@ INSTRUCTIONS = [
     ("%x = add %a«\0»,%b : f32", "unexpected character U+0000"),
     ("«é»", "unexpected character U+00E9"),
     ("«\udcff»", "unexpected character U+DCFF"),
-]  # fmt: skip
+]
 
 
 def errors_of(text: str) -> ProgramError:
@@ -293,7 +309,7 @@ k.tl:7:16: error: expected ',' and the second operand of 'add', found the end of
                ^
 k.tl:9:14: error: 'cmp.lt' is a spelling of version 1: write 'less_than'
         %w = cmp.lt %x, %x : f32
-             ^~~
+             ^~~~~~
 k.tl:9:33: error: expected '}' at the end of the region, found the end of the text
         %w = cmp.lt %x, %x : f32
                                 ^
