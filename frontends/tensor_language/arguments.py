@@ -109,14 +109,31 @@ def _group(place: Place, type_: GroupType, value: Any, offset: int) -> Bound:
         (role, mode) for role, all_ in _roles(type_.memref) for mode, extent in enumerate(all_) if extent is None
     ]
     columns = {key: np.zeros(len(members), np.int64) for key in extents}
+    checked: dict[Any, _Extents] = {}
+    quick = not offset and place.parameter.attributes.get("alignment") is None
     for k, member in enumerate(members):
-        at = Place(place.position, place.parameter, place.written, place.tested, k)
-        addresses[k], found = _memref(at, type_.memref, member, offset)
+        layout = _layout(member, place) if quick else None
+        if layout in checked:
+            addresses[k], found = member.ctypes.data, checked[layout]
+        else:
+            at = Place(place.position, place.parameter, place.written, place.tested, k)
+            addresses[k], found = _memref(at, type_.memref, member, offset)
+        if layout is not None:
+            checked[layout] = found
         for key, column in columns.items():
             column[k] = found[key]
     values: dict[tuple[str, int], Any] = {(f"{role}s", mode): column for (role, mode), column in columns.items()}
     values |= {("pointers", 0): addresses, ("size", 0): len(members), ("offset", 0): offset}
     return Bound(values, members)
+
+
+def _layout(value: Any, place: Place) -> Any:
+    """What arrays that fit alike have in common, None for what must be looked at closely."""
+    if type(value) is not np.ndarray:
+        return None
+    array: Array = value
+    flags = array.flags
+    return (array.dtype, array.shape, array.strides) if flags.aligned and flags.writeable >= place.written else None
 
 
 def _roles(type_: MemrefType) -> tuple[tuple[str, tuple[Extent, ...]], ...]:
