@@ -75,7 +75,7 @@ def instruction(c: Cursor) -> Instruction:
     c.at += 1
     node = form.production(c)
     if form.results == "none" and c.kind == ":":
-        raise c.error(f"'{c.keyword}' gives no value, and version 2 writes types of results only: remove ': ...'")
+        raise c.error(f"'{c.keyword}' gives no value, so no type stands behind it: remove ': ...'")
     node.results = results
     end = c.previous_end if c.head_end is None else c.head_end
     node.span = Span(c.source, c.starts[word_at], end)

@@ -45,11 +45,11 @@ INSTRUCTIONS = [
     ),
     (
         "gemm %a, %A, %B, %b, %C «:» f32, memref<f32>",
-        "'gemm' gives no value, and version 2 writes types of results only: remove ': ...'",
+        "'gemm' gives no value, so no type stands behind it: remove ': ...'",
     ),
     (
         "store %a, %A[] «:» memref<f32>",
-        "'store' gives no value, and version 2 writes types of results only: remove ': ...'",
+        "'store' gives no value, so no type stands behind it: remove ': ...'",
     ),
     (
         "%x = load %A[«5», %i] : f32",
