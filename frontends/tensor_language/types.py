@@ -18,7 +18,7 @@ Kind = Literal["bool", "int", "float", "complex"]
 AddressSpace = Literal["global", "local"]
 MatrixUse = Literal["matrix_a", "matrix_b", "matrix_acc"]
 Extent = int | None  # None is `?`: known only when the kernel runs
-DYNAMIC: Final = None
+LOCAL_ALIGNMENT: Final = 64  # bytes: what `alloca` gives; a cache line, and the widest vector
 
 
 @dataclass(frozen=True, slots=True)

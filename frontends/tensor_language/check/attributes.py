@@ -10,11 +10,10 @@ from tlx.frontends.tensor_language.ast.collective import Alloca
 from tlx.frontends.tensor_language.ast.mixed import For
 from tlx.frontends.tensor_language.check.context import Context
 from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE, groups_without_size
-from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, extent_text
+from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, Extent, GroupType, MemrefType, extent_text
 
 LARGEST_SUBGROUP: Final = 128
 LARGEST_WORK_GROUP: Final = 1 << 16
-ALLOCA_ALIGNMENT: Final = 128  # bytes: two cache lines, a multiple of every vector's alignment
 
 _KNOWN: Final = {"alignment", "shape_gcd", "stride_gcd", "subgroup_size", "unroll", "work_group_size"}
 _LARGEST: Final = (1 << 63) - 1
@@ -93,8 +92,8 @@ def check_alloca_attributes(context: Context, node: Alloca, type_: MemrefType) -
     if alignment is None or not _check_alignment(context, alignment, type_):
         return
     value = _integer(alignment) or 1
-    if value > ALLOCA_ALIGNMENT or value & (value - 1):
-        message = f"alloca: alignment must be a power of two and at most {ALLOCA_ALIGNMENT}, but it is {value}"
+    if value > LOCAL_ALIGNMENT or value & (value - 1):
+        message = f"alloca: alignment must be a power of two and at most {LOCAL_ALIGNMENT}, but it is {value}"
         context.error(message, alignment.span)
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import filled, splat
-from tlx.frontends.tensor_language.emit.values import DEFAULT_ALIGNMENT, Number
+from tlx.frontends.tensor_language.emit.values import Number
+from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT
 from tlx.ir.module import Block
 from tlx.ir.types import I1, I32, I64, ArrayType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_int
@@ -91,7 +92,7 @@ def each_active(
             e.b.branch(following)
             e.b.at_end(following)
     vectors = (VectorType(e.lanes, type_) for type_ in results)
-    return tuple(e.b.load(type_, memory, DEFAULT_ALIGNMENT) for type_, memory in zip(vectors, given, strict=True))
+    return tuple(e.b.load(type_, memory, LOCAL_ALIGNMENT) for type_, memory in zip(vectors, given, strict=True))
 
 
 def _first_lane(e: Emitter, mask: Value) -> Value:
@@ -104,7 +105,7 @@ def _first_lane(e: Emitter, mask: Value) -> Value:
 
 
 def _array(e: Emitter, element: Type) -> Value:
-    return e.b.alloca(ArrayType(e.lanes, element), "lanes", DEFAULT_ALIGNMENT)
+    return e.b.alloca(ArrayType(e.lanes, element), "lanes", LOCAL_ALIGNMENT)
 
 
 def _spilled(e: Emitter, value: Value) -> Value | None:
@@ -112,7 +113,7 @@ def _spilled(e: Emitter, value: Value) -> Value | None:
     if not isinstance(value.type, VectorType):
         return None
     memory = _array(e, value.type.element)
-    e.b.store(value, memory, DEFAULT_ALIGNMENT)
+    e.b.store(value, memory, LOCAL_ALIGNMENT)
     return memory
 
 

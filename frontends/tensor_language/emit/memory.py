@@ -9,8 +9,8 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.collective import Alloca, LifetimeStop
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.values import DEFAULT_ALIGNMENT, Memory, Memref, memory_type
-from tlx.frontends.tensor_language.types import MemrefType
+from tlx.frontends.tensor_language.emit.values import Memory, Memref, memory_type
+from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, MemrefType
 from tlx.ir.types import I8, I64, VOID, ArrayType
 from tlx.ir.values import Keyword, Value, const_int
 
@@ -27,7 +27,7 @@ def alloca(e: Emitter, i: Alloca) -> None:
     pointer = _on_heap(e, type_, size) if size > STACK_LIMIT else _on_stack(e, type_, elements)
     shape = tuple(const_int(I64, s) for s in type_.shape if s is not None)
     stride = tuple(const_int(I64, s) for s in type_.stride if s is not None)
-    e.bind(i.result, Memref(type_, pointer, shape, stride, DEFAULT_ALIGNMENT, Memory(str(i.result), local=True)))
+    e.bind(i.result, Memref(type_, pointer, shape, stride, LOCAL_ALIGNMENT, Memory(str(i.result), local=True)))
 
 
 def lifetime_stop(_e: Emitter, _i: LifetimeStop) -> None:
@@ -43,15 +43,15 @@ def extent_of(type_: MemrefType) -> int:
 def _on_stack(e: Emitter, type_: MemrefType, elements: int) -> Value:
     element = memory_type(type_.element)
     parts = elements * (2 if type_.element.kind == "complex" else 1)
-    pointer = e.b.alloca(ArrayType(parts, element), "local", DEFAULT_ALIGNMENT)
+    pointer = e.b.alloca(ArrayType(parts, element), "local", LOCAL_ALIGNMENT)
     return e.b.retype(pointer, element)
 
 
 def _on_heap(e: Emitter, type_: MemrefType, size: int) -> Value:
     """`aligned_alloc`, which wants a multiple of the alignment; a trap where memory is short; freed with the region."""
-    rounded = -(-size // DEFAULT_ALIGNMENT) * DEFAULT_ALIGNMENT
+    rounded = -(-size // LOCAL_ALIGNMENT) * LOCAL_ALIGNMENT
     bytes_pointer = e.b.pointer(I8)
-    args = [const_int(I64, DEFAULT_ALIGNMENT), const_int(I64, rounded)]
+    args = [const_int(I64, LOCAL_ALIGNMENT), const_int(I64, rounded)]
     pointer = e.b.call_named("aligned_alloc", bytes_pointer, args, "local").value
     before = e.b.block
     short = e.b.new_block("no.memory")

@@ -12,7 +12,8 @@ from typing import Final
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.subgroups import subgroup_count
-from tlx.frontends.tensor_language.emit.values import DEFAULT_ALIGNMENT, Emitted, Matrix, Memref, Number
+from tlx.frontends.tensor_language.emit.values import Emitted, Matrix, Memref, Number
+from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT
 from tlx.ir.types import I1, I8, ArrayType, Type, VectorType
 from tlx.ir.values import Constant, Value
 
@@ -79,7 +80,7 @@ def _array(e: Emitter, value: Value, *, constants: bool) -> Value | None:
     if constants and isinstance(value, Constant):
         return None
     type_ = _memory_type(value.type)
-    return e.b.alloca(ArrayType(subgroup_count(e), type_), "slots", DEFAULT_ALIGNMENT)
+    return e.b.alloca(ArrayType(subgroup_count(e), type_), "slots", LOCAL_ALIGNMENT)
 
 
 def _loaded(e: Emitter, array: Value | None, part: Value, subgroup: Value) -> Value:

@@ -18,14 +18,11 @@ number is two such values, its parts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from tlx.frontends.tensor_language.types import BF16, CoopMatrixType, GroupType, MemrefType, ScalarType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, FloatType, IntType, VectorType
 from tlx.ir.types import Type as LLVMType
 from tlx.ir.values import Value
-
-DEFAULT_ALIGNMENT: Final = 64  # of what `alloca` gives: a cache line, and the widest vector
 
 
 def register_type(type_: ScalarType) -> IntType | FloatType:
