@@ -10,6 +10,7 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.mixed import ArithBinary, ArithUnary, Comparison
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.intervals import of_binary
 from tlx.frontends.tensor_language.emit.numbers import call, compare, filled, fits, narrowed, together
 from tlx.frontends.tensor_language.emit.values import Linear, Number
 from tlx.frontends.tensor_language.types import BOOL, ScalarType
@@ -44,7 +45,8 @@ def arith_binary(e: Emitter, i: ArithBinary) -> None:
     if lhs.type.kind == "int" and i.op in ("div", "rem") and e.mask is not None and rhs.is_varying:
         parts = (e.b.select(e.mask, rhs.value, filled(rhs.value, 1)),)  # machines stop at 1 / 0, asked for or not
     result = binary(e, i.op, lhs.type, lhs.parts, parts)
-    e.bind(i.result, Number(lhs.type, result, _linear(e, i.op, lhs, rhs)))
+    known = of_binary(i.op, lhs.type, lhs, rhs)
+    e.bind(i.result, Number(lhs.type, result, _linear(e, i.op, lhs, rhs, exact=known is not None), known))
 
 
 def arith_unary(e: Emitter, i: ArithUnary) -> None:
@@ -117,20 +119,21 @@ def any_lane(e: Emitter, mask: Value) -> Value:
     return e.b.call_intrinsic("llvm.vector.reduce.or", [mask.type], I1, [mask])
 
 
-def _linear(e: Emitter, op: str, lhs: Number, rhs: Number) -> Linear | None:
-    """How a sum, difference or multiple of linear numbers grows from lane to lane."""
+def _linear(e: Emitter, op: str, lhs: Number, rhs: Number, *, exact: bool) -> Linear | None:
+    """How a sum, difference or multiple of linear numbers grows from lane to lane; `exact` if none wraps around."""
     if lhs.linear is None or rhs.linear is None:
         return None
     one, two = lhs.linear, rhs.linear
+    exact = exact and one.exact and two.exact
     if op in ("add", "sub"):
         step = one.step + two.step if op == "add" else one.step - two.step
         base = e.b.binary(op, one.base, two.base)
-        return Linear(base, step, fits(e, base, step))
+        return Linear(base, step, exact or fits(e, base, step))
     if op == "mul":
         for factor, other in ((one, two), (two, one)):
             if factor.step == 0 and isinstance(factor.base, ConstInt):
                 base, step = e.b.mul(other.base, factor.base), other.step * factor.base.value
-                return Linear(base, step, fits(e, base, step))
+                return Linear(base, step, exact or fits(e, base, step))
     return None
 
 

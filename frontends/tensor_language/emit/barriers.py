@@ -152,7 +152,7 @@ class Fission:
         e = self._e
         with self._each_subgroup(name.text for name in names) as subgroup:
             values = [as_varying(e, e.scope[n.text], flag) for n, flag in zip(names, flags, strict=True)]
-            values = [replace(v, linear=None) if isinstance(v, Number) else v for v in values]
+            values = [replace(v, linear=None, interval=None) if isinstance(v, Number) else v for v in values]
             slots = slots or [Slot(e, value, constants=False) for value in values]
             for slot, value in zip(slots, values, strict=True):
                 slot.store(e, subgroup, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from tlx.frontends.tensor_language.ast.mixed import Builtin
@@ -27,11 +28,11 @@ def builtin(e: Emitter, i: Builtin) -> None:
             e.bind(i.result, _number(const_int(I32, e.lanes)))
         case "subgroup_local_id":
             lanes = Linear(const_int(I32, 0), 1, exact=True)
-            e.bind(i.result, Number(LANGUAGE_I32, (lane_ids(e),), lanes))
+            e.bind(i.result, Number(LANGUAGE_I32, (lane_ids(e),), lanes, (0, e.lanes - 1)))
         case "subgroup_linear_id":
-            e.bind(i.result, _number(_linear_id(e)))
+            e.bind(i.result, _number(_linear_id(e), math.prod(e.launch.num_subgroups)))
         case "subgroup_id":
-            e.bind(i.result, _number(_subgroup_id(e, mode)))
+            e.bind(i.result, _number(_subgroup_id(e, mode), e.launch.num_subgroups[mode]))
 
 
 def _linear_id(e: Emitter) -> Value:
@@ -48,8 +49,9 @@ def _subgroup_id(e: Emitter, mode: int) -> Value:
     return e.b.binary(opcode, _linear_id(e), const_int(I32, columns[0]))
 
 
-def _number(value: Value) -> Number:
-    return Number(LANGUAGE_I32, (value,))
+def _number(value: Value, count: int | None = None) -> Number:
+    """An i32; one of the numbers below a count, where that is known."""
+    return Number(LANGUAGE_I32, (value,), interval=None if count is None else (0, count - 1))
 
 
 RULES: Final = {Builtin: builtin}

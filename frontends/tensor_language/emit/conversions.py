@@ -9,6 +9,7 @@ from __future__ import annotations
 from tlx.frontends.tensor_language.ast.mixed import Cast, Constant
 from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.intervals import interval, within
 from tlx.frontends.tensor_language.emit.numbers import (
     call,
     compare,
@@ -40,7 +41,8 @@ def converted(e: Emitter, number: Number, type_: ScalarType) -> Number:
     """A number cast to a type."""
     if number.type == type_:
         return number
-    return Number(type_, convert(e, number.parts, number.type, type_), _linear(e, number, type_))
+    known = within(type_, interval(number)) if number.type.kind == type_.kind == "int" else None
+    return Number(type_, convert(e, number.parts, number.type, type_), _linear(e, number, type_), known)
 
 
 def _linear(e: Emitter, number: Number, type_: ScalarType) -> Linear | None:

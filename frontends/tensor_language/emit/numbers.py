@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.intervals import interval
 from tlx.frontends.tensor_language.emit.values import Linear, Number, register_type
 from tlx.frontends.tensor_language.types import BF16, INDEX, ScalarType
 from tlx.ir.types import FLOAT, HALF, I16, I32, I64, FloatType, IntType, VectorType
@@ -42,7 +43,7 @@ def vary(e: Emitter, number: Number) -> Number:
     if number.is_varying:
         return number
     linear = Linear(number.value, 0, exact=True) if number.type.kind == "int" else None
-    return Number(number.type, tuple(splat(e, part) for part in number.parts), linear)
+    return Number(number.type, tuple(splat(e, part) for part in number.parts), linear, interval(number))
 
 
 def together(e: Emitter, *numbers: Number) -> tuple[Number, ...]:

@@ -65,7 +65,7 @@ def _rebuilt(like: Emitted, values: Sequence[Value]) -> Emitted:
         case Number():
             count = len(like.parts)
             linear = None if like.linear is None else replace(like.linear, base=values[count])
-            return Number(like.type, tuple(values[:count]), linear)
+            return replace(like, parts=tuple(values[:count]), linear=linear)
         case Matrix():
             return Matrix(like.type, tuple(values))
         case Memref():

@@ -61,6 +61,9 @@ class Linear:
     exact: bool = False
 
 
+Interval = tuple[int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Number:
     """A scalar.
@@ -69,11 +72,13 @@ class Number:
         type: Its type.
         parts: One LLVM value; the real and the imaginary one of a complex number.
         linear: Set for varying integers that grow evenly from lane to lane.
+        interval: The smallest and the largest number that an integer can be, in any lane.
     """
 
     type: ScalarType
     parts: tuple[Value, ...]
     linear: Linear | None = None
+    interval: Interval | None = None
 
     @property
     def value(self) -> Value:
