@@ -65,5 +65,20 @@ def compile_(target: str, counts: str, only: str) -> None:
     raise SystemExit(lowering.run(target, [int(count) for count in counts.split(",")], only))
 
 
+@main.command(name="tensor_language")
+@click.option("--target", default="native", help="Machine to aim at; it must be one that this machine is.")
+@click.option("--rounds", default=15, help="Samples of each figure.")
+@click.option("--cpu", type=int, help="Processor to stay on; the last one by default.")
+def tensor_language_(target: str, rounds: int, cpu: int | None) -> None:
+    """Time kernels of the tensor language on small matrices, against numpy and the machine's peak."""
+    machine.prepare_blas(cpu_flags())  # before anything imports numpy
+    from tests.bench import tensor_language
+
+    try:
+        tensor_language.run(target, rounds, machine.pin(cpu))
+    except (TlxError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+
+
 if __name__ == "__main__":
     main(prog_name="python -m tests.bench")

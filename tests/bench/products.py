@@ -84,7 +84,7 @@ def run(target: str, kinds: list[str], sizes: list[int], rounds: int, cpu: int, 
         UsageError: An unknown target or kind, or a target whose code this machine cannot run.
         ValueError: A result is wrong.
     """
-    aim = _runnable(target)
+    aim = runnable(target)
     unknown = [name for name in kinds if name not in KINDS]
     if unknown:
         raise UsageError(f"unknown kind '{unknown[0]}'; known are {', '.join(KINDS)}")
@@ -110,7 +110,7 @@ def run(target: str, kinds: list[str], sizes: list[int], rounds: int, cpu: int, 
         report.write_text(json.dumps({**setting, "rows": [row.record() for row in rows]}, indent=1) + "\n")
 
 
-def _runnable(name: str) -> Target:
+def runnable(name: str) -> Target:
     target = find(name)
     lacking = missing(target, cpu_flags())
     if lacking:
@@ -128,7 +128,7 @@ def _measured(kind: Kind, size: int, target: Target, rounds: int) -> Row:
     compiled = compile_module(kind.module(size), target, entry="product")
     ceiling = peak(kind, target)
     lhs, rhs = kind.operands(size)
-    contestants = {"peak": _peak(ceiling, kind, target)}
+    contestants = {"peak": peak_contestant(ceiling, kind, target)}
     for name, shift in (("aligned", 0), ("unaligned", 1)):
         a, b = _placed(lhs, shift), _placed(rhs, shift)
         c = _placed(np.zeros((size, size), kind.dtypes[2]), shift)
@@ -160,7 +160,7 @@ def _product(compiled: Compiled, c: Array, a: Array, b: Array) -> Contestant:
     return Contestant(lambda count: (code(function, count, *pointers), keep), operations)
 
 
-def _peak(ceiling: Peak, kind: Kind, target: Target) -> Contestant:
+def peak_contestant(ceiling: Peak, kind: Kind, target: Target) -> Contestant:
     loop = compile_module(ceiling.text, target, entry="peak")
     code = loop.entry._code
     source, out = kind.operands(32)[0], np.zeros(4096, np.float32)
