@@ -16,8 +16,8 @@ from tlx.fuzz.worker import Request
 from tlx.native import cpu_flags, missing
 from tlx.target import find
 
-MIXED: Final = ("any", "small", "any", "overlaps", "loops", "any", "any", "moves", "any", "any-large")
-_EMULATED: Final = ("any-tiles", "tiles", "any-tiles")
+MIXED: Final = ("any", "small", "any", "overlaps", "loops", "any", "run-time", "moves", "any", "any-large")
+_EMULATED: Final = ("any-tiles", "tiles", "any-tiles", "tiles", "run-time-tiles")
 Say = Callable[[str], None]
 
 

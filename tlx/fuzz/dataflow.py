@@ -16,8 +16,8 @@ from tlx.fuzz.arrays import Buffer, Contents
 from tlx.fuzz.choices import Choices
 from tlx.fuzz.flows import Facts, Flow, ranged, unknown
 from tlx.fuzz.model import Place
-from tlx.fuzz.overlaps import Overlaps
 from tlx.fuzz.profiles import Profile
+from tlx.fuzz.run_time import RunTime
 from tlx.fuzz.writer import Token, Vector, dims
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, IntType, Type
 from tlx.types import TensorType
@@ -32,7 +32,7 @@ _BOUNDS: Final = (3, 1, 2, 8, 20)
 _LONGEST_CONSTANT: Final = 48
 
 
-class Dataflow(Overlaps):
+class Dataflow(RunTime):
     """Makes one function of any form.
 
     Args:

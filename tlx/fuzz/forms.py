@@ -6,7 +6,8 @@ import math
 
 from tlx.fuzz.model import Place, reach
 from tlx.fuzz.sources import Sources
-from tlx.fuzz.writer import Token
+from tlx.fuzz.writer import Token, Vector
+from tlx.ir.types import BFLOAT, HALF, Type
 from tlx.types import TensorType
 
 
@@ -64,9 +65,7 @@ class Forms(Sources):
         lhs, rhs, element = self._family()
         _, m, n, k = self.product_extents(batched=False)
         rounds = self.random.randint(1, 4)
-        type_ = TensorType.dense(element, (m, n))
-        if self.chance(0.3):
-            type_ = self.type_of((m, n), element, row_major=True)
+        type_ = self._sum_type((m, n), element)
         carried = self.carry(self._start(type_))
         kind = self._kind(element)
         after: Token | None = None
@@ -82,6 +81,12 @@ class Forms(Sources):
             self._put_token(after)
         if after is None or self.chance(0.2):
             self._put(result)
+
+    def _sum_type(self, extents: tuple[int, int], element: Type) -> TensorType:
+        """The type of a sum, which may have padding."""
+        if self.chance(0.3):
+            return self.type_of(extents, element, row_major=True)
+        return TensorType.dense(element, extents)
 
     def batch(self) -> None:
         """A loop of products on parts of arrays."""
@@ -107,6 +112,40 @@ class Forms(Sources):
         if self.chance(0.3):
             vector = self._reordered(self.typeinfo(vector, vector.type))
         self._put(vector)
+
+    def elements(self) -> None:
+        """Element by element, and reductions, of a tensor."""
+        element = self.random.choice(self.profile.families)[0]
+        extents = self._some_extents(self.random.choice([2, 2, 1, 3]), self.profile.room // 4)
+        token = self._token(extents, element)
+        vector = self.operation(self.random.choice(["relu", "tovector"]), [token], token.type)
+        for _ in range(self.random.randint(1, 3)):
+            vector = self._element_step(vector)
+        self._put(vector)
+
+    def _element_step(self, vector: Vector) -> Vector:
+        kind = self.random.choice(["sum", "relu", "sum", "reduce", "broadcast"])
+        if kind == "sum":
+            return self.sum(vector, self._vector(vector.type))
+        token = self.typeinfo(vector, vector.type)
+        if kind == "reduce":
+            return self._reduced(token)
+        if kind == "broadcast" and vector.type.is_row_major and not vector.type.is_padded:
+            return self.sum(vector, self._row(vector.type))
+        return self.operation("relu", [token], token.type)
+
+    def _reduced(self, token: Token) -> Vector:
+        """Some whole dimensions of a tensor, reduced; sums that would be rounded are none."""
+        extents, element = token.type.extents, token.type.element
+        window = [extent if self.chance(0.5) else 1 for extent in extents]
+        left = TensorType.dense(element, [e // w for e, w in zip(extents, window, strict=True)])
+        name = self.random.choice(["max", "min"] if element in (HALF, BFLOAT) else ["add", "max", "min"])
+        return self.operation(f"reduce.{name}", [token], left, [tuple(window), (1,) * len(extents)])
+
+    def _row(self, type_: TensorType) -> Vector:
+        """A row for every row."""
+        row = self._token(type_.shape[-1:], type_.element)
+        return self.operation("broadcast", [row], type_, [type_.shape, (type_.rank - 1,)])
 
     def copy(self) -> None:
         """From one place to another."""

@@ -83,7 +83,8 @@ class Profile:
     operations: tuple[str, ...] = ()
 
 
-_FORMS: Final = ("product",) * 5 + ("sums", "sums", "update", "chain", "batch", "transpose", "transpose", "copy")
+_MOVES: Final = ("transpose", "transpose", "copy")
+_FORMS: Final = (*("product",) * 5, "sums", "sums", "update", "chain", "batch", *_MOVES, "elements")
 _PRODUCTS: Final = ("product",) * 4 + ("sums", "update", "chain")
 _SMALL: Final = (1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 16, 17, 23, 31, 32, 32, 33, 47, 48, 64, 64, 65, 97, 100)
 _EXTENTS: Final = (1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 32, 33, 64, 65)
@@ -105,7 +106,9 @@ PROFILES: Final = {
     "shapes": Profile((1, 2, 33), 0, 0, FAMILIES, ("product", "product", "update"), functions=4, shapes=_SHAPES),
     "loops": Profile(_SMALL, 60_000, 8_000, FAMILIES, ("sums", "sums", "batch", "product", "chain", "transpose")),
     "overlaps": Profile(_SMALL, 20_000, 2_000, FAMILIES, ("overlaps",)),
-    "moves": Profile((*_SMALL, *_LARGE), 0, 400_000, FAMILIES, ("transpose", "transpose", "copy")),
+    "run-time": Profile(_SMALL, 40_000, 3_000, FAMILIES, ("run_time",), functions=2),
+    "run-time-tiles": Profile(_TILES, 400_000, 20_000, TILED, ("run_time",), unit=4, functions=2),
+    "moves": Profile((*_SMALL, *_LARGE), 0, 400_000, FAMILIES, _MOVES),
     "any": Profile(_EXTENTS, 60_000, 3_000, FAMILIES, ("dataflow",), functions=3),
     "any-large": Profile(_LARGE, 4_000_000, 300_000, FAMILIES, ("dataflow",), functions=2),
     "any-tiles": Profile(_TILES, 400_000, 20_000, TILED, ("dataflow", "product"), unit=4, functions=2),

@@ -12,7 +12,7 @@ from tlx.fuzz.arrays import Buffer, Contents
 from tlx.fuzz.choices import Choices
 from tlx.fuzz.model import Place, State, Step, compute, tensor_of, vector_of, window
 from tlx.intrinsics import lookup
-from tlx.ir.types import I8, Type
+from tlx.ir.types import I8, FloatType, Type
 from tlx.numpy_types import dtype_of
 from tlx.types import TensorType
 
@@ -27,15 +27,22 @@ class Token:
 
 @dataclass(frozen=True)
 class Vector:
-    """A flattened vector of the program; its type says what the elements mean."""
+    """A flattened vector of the program; its type says what the elements mean.
+
+    Attributes:
+        name: Its name with `%`, or a constant.
+        type: What it means.
+        spelled: Its type as it is written, if not as that one's vector.
+    """
 
     name: str
     type: TensorType
+    spelled: str = ""
 
     @property
     def typed(self) -> str:
         """As an operand."""
-        return f"{self.type.vector} {self.name}"
+        return f"{self.spelled or self.type.vector} {self.name}"
 
 
 @dataclass(frozen=True)
@@ -157,7 +164,9 @@ class Writer:
         """`llvm.tensor.load`."""
         token = Token(self.fresh("t"), type_)
         pointer = self._tensor_pointer(place, bare=bare)
-        self.line(f"{token.name} = call token {self.callee('load')}({pointer}, {self._type(type_)}, {dims(pitches)})")
+        self.line(
+            f"{token.name} = call token {self.callee('load')}({pointer}, {self._type(type_)}, {self.numbers(pitches)})"
+        )
         kept = list(pitches)
 
         def step(state: State) -> None:
@@ -169,7 +178,7 @@ class Writer:
     def store(self, place: Place, token: Token, pitches: Sequence[int]) -> None:
         """`llvm.tensor.store`."""
         pointer = self._tensor_pointer(place, bare=self.chance(0.5))
-        operands = [f"token {token.name}", dims(pitches)]
+        operands = [f"token {token.name}", self.numbers(pitches)]
         if self.chance(0.2):
             operands.reverse()
         self.line(f"call void {self.callee('store')}({pointer}, {', '.join(operands)})")
@@ -184,7 +193,7 @@ class Writer:
 
     def load_vector(self, place: Place, type_: TensorType) -> Vector:
         """A plain load of a flattened vector."""
-        vector = Vector(self.fresh("v"), type_)
+        vector = self.vector("v", type_)
         pointer = self._vector_pointer(place, type_)
         self.line(f"{vector.name} = load {type_.vector}, {pointer}, {self._align(type_.element)}")
 
@@ -227,7 +236,7 @@ class Writer:
         pointer = self._vector_pointer(place, type_)
         attribute = "byval" if self.typed or self.chance(0.5) else "elementtype"
         kind, address = pointer.rsplit(" ", 1)
-        operand = f"{kind} {attribute}({type_.vector}) {address}"
+        operand = f"{kind} {attribute}({self.vector_type(type_)}) {address}"
         self.line(f"{token.name} = call token {self.callee('typeinfo')}({operand}, {self._type(type_)})")
 
         def step(state: State) -> None:
@@ -242,15 +251,28 @@ class Writer:
         """Any intrinsic from tokens and constant vectors to a flattened vector."""
         row = lookup(f"llvm.tensor.{name}")
         assert row is not None
-        vector = Vector(self.fresh("r"), result)
-        operands = [f"token {token.name}" for token in tokens] + [dims(numbers) for numbers in dims_]
-        self.line(f"{vector.name} = call {result.vector} {self.callee(name)}({', '.join(operands)})")
+        vector = self.vector("r", result)
+        operands = [f"token {token.name}" for token in tokens]
+        operands += [self.extents_or_order(name, at, numbers) for at, numbers in enumerate(dims_)]
+        self.line(f"{vector.name} = call {self.vector_type(result)} {self.callee(name)}({', '.join(operands)})")
         names = [token.name for token in tokens]
         kept = list(dims_)
 
         def step(state: State) -> None:
             arrays = [state.tensors[name] for name in names]
             state.vectors[vector.typed] = vector_of(compute(row, arrays, kept, result.element), result)
+
+        self.steps.append(step)
+        return vector
+
+    def sum(self, one: Vector, other: Vector) -> Vector:
+        """`fadd` or `add` of two vectors."""
+        vector = self.vector("v", one.type)
+        opcode = "fadd" if isinstance(one.type.element, FloatType) else "add"
+        self.line(f"{vector.name} = {opcode} {one.typed}, {other.name}")
+
+        def step(state: State) -> None:
+            state.vectors[vector.typed] = state.vectors[one.typed] + state.vectors[other.typed]
 
         self.steps.append(step)
         return vector
@@ -269,7 +291,7 @@ class Writer:
 
     def carry(self, start: Vector) -> Carried:
         """A vector that the next loop carries; append its successor to `following` in the loop."""
-        return Carried(Vector(self.fresh("phi"), start.type), start, [])
+        return Carried(self.vector("phi", start.type), start, [])
 
     @contextmanager
     def loop(self, count: int, carried: Sequence[Carried] = ()) -> Generator[None]:
@@ -291,7 +313,7 @@ class Writer:
         phis = [f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{self._label} ]"]
         for c in carried:
             ways = f"[ {c.start.name}, %{before} ], [ {c.following[0].name}, %{self._label} ]"
-            phis.append(f"  {c.phi.name} = phi {c.phi.type.vector} {ways}")
+            phis.append(f"  {c.phi.name} = phi {self.vector_type(c.phi.type)} {ways}")
         self._lines[at:at] = phis
         self._lines.append(f"{done}:")
         body, self.steps = self.steps, outer_steps
@@ -299,6 +321,24 @@ class Writer:
         self.steps.extend([starts, _repeated(count, body, carried)])
 
     # Spelling ----------------------------------------------------------------------------------------------------
+
+    def vector(self, stem: str, type_: TensorType) -> Vector:
+        """A new vector."""
+        return Vector(self.fresh(stem), type_, self.vector_type(type_))
+
+    def vector_type(self, type_: TensorType) -> str:
+        """The type of a tensor's flattened vector."""
+        return str(type_.vector)
+
+    def numbers(self, numbers: Sequence[int], *, is_shape: bool = False) -> str:
+        """Extents, padding or pitches as an operand."""
+        del is_shape
+        return dims(numbers)
+
+    def extents_or_order(self, name: str, at: int, numbers: Sequence[int]) -> str:
+        """The vector operand at some place of an operation: numbers of elements, or of dimensions."""
+        del name, at
+        return dims(numbers)
 
     def callee(self, name: str) -> str:
         """A tensor intrinsic's name in this program's spelling, with `@`."""
@@ -308,7 +348,7 @@ class Writer:
         return f"@llvm.tensor.{name}{suffix}"
 
     def _type(self, type_: TensorType) -> str:
-        shown = [dims(type_.shape), dims(type_.layout), dims(type_.padding)]
+        shown = [self.numbers(type_.shape, is_shape=True), dims(type_.layout), self.numbers(type_.padding)]
         if self.chance(0.3):
             shown = [_shortest(text, numbers) for text, numbers in zip(shown, _parts(type_), strict=True)]
         return ", ".join(shown)

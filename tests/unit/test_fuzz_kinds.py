@@ -1,0 +1,75 @@
+"""What random programs contain: tensors of i1, vectors by value, arrays that overlap, sizes known at run time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from tlx.fuzz.arrays import Buffer, Contents
+from tlx.fuzz.check import Check, check_program
+from tlx.fuzz.command import MIXED
+from tlx.fuzz.profiles import PROFILES
+from tlx.fuzz.programs import program
+from tlx.ir.reader import parse
+from tlx.ir.types import I1, I32
+from tlx.pipeline import Options, lower
+from tlx.remarks import Remarks
+
+KINDS = {
+    "tensors of i1": r"elementtype\(i1\)|i1\* ",
+    "large vectors by value": r"define [^v\n]*<(\d{3}|409[7-9]|4[1-9]\d\d|\d{5,}) x ",
+    "arrays that overlap": r"ptr %p, ptr %q",
+    "offsets from memory": r"%p = getelementptr \w+, ptr %b\d+, i64 %o",
+    "handles": r"<vscale x 1 x ",
+}
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+@cache
+def mixture() -> list[str]:
+    return [program(MIXED[seed % len(MIXED)], seed).text for seed in range(150)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_programs_have(kind: str) -> None:
+    """One in fifty at least, in the mixture that is checked unless a profile is named."""
+    assert sum(bool(re.search(KINDS[kind], text)) for text in mixture()) >= 3
+
+
+@pytest.mark.parametrize("profile", ["overlaps", "run-time", "run-time-tiles"])
+def test_forms_alone_are_valid(profile: str) -> None:
+    with np.errstate(all="ignore"):
+        for seed in range(12):
+            check_program(program(profile, seed), Check(), quiet)
+
+
+@pytest.mark.parametrize("profile", ["overlaps", "run-time"])
+def test_forms_mean_the_same_when_lowered(profile: str) -> None:
+    chosen = replace(PROFILES[profile], work=2000, room=300, functions=1)
+    with np.errstate(all="ignore"):
+        for seed in range(3):
+            check_program(program(chosen, f"{profile} {seed}"), Check("avx2", run=False, variant=1), quiet)
+
+
+def test_overlap_is_checked_when_programs_run() -> None:
+    remarks = Remarks()
+    for seed in range(20):
+        lower(parse(program("overlaps", seed).text), "generic", options=Options(stop_after="to-2d", remarks=remarks))
+    assert any("checked when the program runs" in remark.message for remark in remarks)
+
+
+def test_contents_of_integers() -> None:
+    generator = np.random.default_rng(3)
+    truth = Buffer("b", I1, 200)
+    truth.data[:] = True
+    assert set(truth.fill(generator, 0).tolist()) == {False, True}
+    size = Buffer("b", I32, 1, Contents(33, 33))
+    size.data[:] = True
+    assert size.fill(generator, 0).tolist() == [33]
