@@ -102,9 +102,7 @@ def test_every_instruction_comes_back(cls: type[Instruction]) -> None:
     comes_back()
 
 
-@settings(
-    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PROGRAMS)
 def test_every_program_comes_back(program: Program) -> None:
     text = print_program(program)
