@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlx.frontends.tensor_language.ast.base import Function, Instruction, Region
-from tlx.frontends.tensor_language.ast.collective import Parallel
+from tlx.frontends.tensor_language.ast.collective import Foreach, Parallel
 from tlx.frontends.tensor_language.ast.mixed import (
     ArithBinary,
     ArithUnary,
@@ -53,14 +54,24 @@ class Shape:
 
 
 def run(function: Function, memory: Memory, scalars: Mapping[str, Number], shape: Shape) -> None:
-    """Run a kernel of constants and one `parallel` on one work-group; arrays are changed in place."""
+    """Run a kernel of constants and `parallel` or `foreach` on one work-group; arrays are changed in place."""
     common: dict[str, Number] = dict(scalars)
     for i in function.body.instructions:
         if isinstance(i, Parallel):
             _work_group(i.body, memory, common, shape)
+        elif isinstance(i, Foreach):
+            _every_index(i, memory, common, shape)
         else:
             assert isinstance(i, Constant)
             common[i.result.text] = _constant(i)
+
+
+def _every_index(i: Foreach, memory: Memory, common: Mapping[str, Number], shape: Shape) -> None:
+    ranges = [range(int(common[a.text]), int(common[b.text])) for a, b in zip(i.starts, i.stops, strict=True)]
+    for numbers in product(*ranges):
+        scope = {**common, **{name.text: number for name, number in zip(i.variables, numbers, strict=True)}}
+        for _ in _Item(memory, shape, 0, 0).region(i.body, scope):
+            raise AssertionError("work-items of a foreach wait for nobody")
 
 
 def _work_group(body: Region, memory: Memory, common: Mapping[str, Number], shape: Shape) -> None:

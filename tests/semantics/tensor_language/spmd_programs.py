@@ -1,4 +1,4 @@
-"""Random kernels of one `parallel` in which work-items go their own ways.
+"""Random kernels of one `parallel` or one `foreach` in which work-items go their own ways.
 
     func @kernel(%A: memref<i32x64>, %F: memref<f32x64>, %X: memref<i32xN>, %B: memref<i32xNx8>, %G: memref<f32xNx8>,
                  %p: i32, %q: f32)
@@ -26,7 +26,7 @@ from tlx.frontends.tensor_language.ast.base import (
     Region,
     TypeRef,
 )
-from tlx.frontends.tensor_language.ast.collective import Parallel
+from tlx.frontends.tensor_language.ast.collective import Foreach, Parallel
 from tlx.frontends.tensor_language.ast.mixed import (
     ArithBinary,
     ArithBinaryOp,
@@ -57,22 +57,26 @@ _UNARY_OPS: Final[dict[ScalarType, tuple[ArithUnaryOp, ...]]] = {I32: ("neg", "a
 
 @dataclass(frozen=True)
 class Generated:
-    """A kernel and the work-group that it asks for."""
+    """A kernel, the work-group that it asks for, and how many rows its outputs have."""
 
     program: Program
     shape: Shape
+    items: int
 
 
 def generate(seed: int) -> Generated:
     """The kernel of a seed."""
     chance = random.Random(seed)
     shape = Shape(chance.choice((1, 1, 2)), chance.choice((1, 1, 2)), chance.choice((1, 4, 8, 16, 16, 32)))
-    items = shape.subgroups * shape.lanes
+    is_foreach = chance.random() < 0.3
+    items = chance.randint(1, 70) if is_foreach else shape.subgroups * shape.lanes
     writer = _Writer(chance, items)
-    body = Region([*writer.globals(), Parallel(body=Region(writer.body(shape)))])
+    head = writer.globals()
+    container = writer.foreach() if is_foreach else Parallel(body=Region(writer.body(shape)))
+    body = Region([*head, container])
     attributes = Dictionary((_attribute("subgroup_size", shape.lanes), _work_group(shape)))
     function = Function(name=Name("kernel"), parameters=_parameters(items), attributes=attributes, body=body)
-    return Generated(Program([function]), shape)
+    return Generated(Program([function]), shape, items)
 
 
 def _parameters(items: int) -> tuple[Parameter, ...]:
@@ -126,15 +130,34 @@ class _Writer:
         subgroup = self._add(Builtin, I32, name="subgroup_linear_id")
         base = self._add(ArithBinary, I32, op="mul", lhs=subgroup, rhs=self._constant(I32, shape.lanes))
         own = self._add(ArithBinary, I32, op="add", lhs=base, rhs=lane)
-        self._own = self._add(Cast, INDEX, operand=own)
         self._lanes = shape.lanes
-        self._scope[I32] += [lane, own, subgroup]
+        self._scope[I32] += [lane, subgroup]
+        self._begin(own)
+        self._statements(3, common=True)
+        return self._finished()
+
+    def foreach(self) -> Foreach:
+        """A `foreach` over the rows of the outputs."""
+        start, stop = self._constant(I32, 0), self._constant(I32, self._items)
+        head, self._out = self._out, []
+        variable = self._fresh()
+        self._begin(variable)
+        self._statements(3, common=False)
+        body = Region(self._finished())
+        self._out = head
+        return Foreach(variables=(variable,), starts=(start,), stops=(stop,), body=body)
+
+    def _begin(self, own: Name) -> None:
+        """The values that are there, given the number of the work-item's row."""
+        self._own = self._add(Cast, INDEX, operand=own)
+        self._scope[I32].append(own)
         self._scope[F32].append(self._add(Cast, F32, operand=own))
         for _ in range(3):
             lhs, rhs = (self._chance.choice(self._common[I32]) for _ in range(2))
             self._common[BOOL].append(self._add(Comparison, BOOL, op="less_than_equal", lhs=lhs, rhs=rhs))
         self._scope[BOOL] = list(self._common[BOOL])
-        self._statements(3, common=True)
+
+    def _finished(self) -> list[Instruction]:
         for type_, memref in ((I32, "B"), (F32, "G")):
             self._store(type_, memref)
         return self._out

@@ -43,7 +43,7 @@ def check(seed: int, target: str) -> None:
 
 def _arguments(seed: int, made: Generated) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     chance = np.random.default_rng(seed)
-    items = made.shape.subgroups * made.shape.lanes
+    items = made.items
     arrays: dict[str, NDArray[Any]] = {
         "A": chance.integers(-20, 20, INPUTS).astype(np.int32),
         "F": chance.normal(size=INPUTS).astype(np.float32) * 10,
