@@ -7,10 +7,11 @@ A mask is `<S x i1>`; None stands for all work-items. Lanes that are not active 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import filled, splat
-from tlx.frontends.tensor_language.emit.values import Number
+from tlx.frontends.tensor_language.emit.values import Memref, Number
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT
 from tlx.ir.module import Block
 from tlx.ir.types import I1, I32, I64, ArrayType, IntType, Type, VectorType
@@ -54,6 +55,15 @@ def uniform(e: Emitter, number: Number) -> Number:
     if not number.is_varying:
         return number
     return Number(number.type, tuple(first_active(e, part) for part in number.parts))
+
+
+def uniform_memref(e: Emitter, memref: Memref) -> Memref:
+    """A memref that is the same for all active lanes, as one."""
+    if not memref.is_varying:
+        return memref
+    shape = tuple(first_active(e, extent) for extent in memref.shape)
+    stride = tuple(first_active(e, step) for step in memref.stride)
+    return replace(memref, pointer=first_active(e, memref.pointer), shape=shape, stride=stride)
 
 
 def extracted(e: Emitter, vector: Value, lane: Value) -> Value:

@@ -25,6 +25,7 @@ from tlx.frontends.tensor_language.ast.spmd import (
     MatrixAccess,
 )
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.masks import first_active, uniform_memref
 from tlx.frontends.tensor_language.emit.matrices import tensor_type
 from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, filled, new_buffer, spilled
 from tlx.frontends.tensor_language.emit.values import Matrix, Memref, memory_type, tensor_element
@@ -96,11 +97,11 @@ def store(e: Emitter, i: CooperativeMatrixStore) -> None:
 
 def prefetch(e: Emitter, i: CooperativeMatrixPrefetch) -> None:
     """`cooperative_matrix_prefetch level, %memref[%x,%y], rows, columns`: the first cache line of each 64 bytes."""
-    memref = e.memref(i.source)
+    memref = uniform_memref(e, e.memref(i.source))
     element = memref.type.element
     step = max(1, 64 // element.size)
     locality = max(0, 3 - i.level)
-    x, y = e.number(i.x).value, e.number(i.y).value
+    x, y = (first_active(e, e.number(name).value) for name in (i.x, i.y))
     args = [const_int(I32, 0), const_int(I32, locality), const_int(I32, 1)]
     with e.b.loop(0, i.columns, name="column") as column, e.b.loop(0, i.rows, step, name="row") as row:
         offset = e.b.add(
@@ -115,7 +116,8 @@ def window(e: Emitter, i: MatrixAccess, memref: Name) -> Window:
     by_rows = i.transpose == "t"
     rows, columns = i.checked in ("rows_checked", "both_checked"), i.checked in ("cols_checked", "both_checked")
     along, across = (columns, rows) if by_rows else (rows, columns)
-    return Window(e.memref(memref), e.number(i.x).value, e.number(i.y).value, by_rows, along, across)
+    x, y = (first_active(e, e.number(name).value) for name in (i.x, i.y))
+    return Window(uniform_memref(e, e.memref(memref)), x, y, by_rows, along, across)
 
 
 def matrix_type(i: Instruction) -> CoopMatrixType:

@@ -19,6 +19,7 @@ from tlx.frontends.tensor_language.ast.spmd import (
 from tlx.frontends.tensor_language.emit import arithmetic
 from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.masks import uniform
 from tlx.frontends.tensor_language.emit.matrices import converted, filled, mapped, splat
 from tlx.frontends.tensor_language.emit.values import Matrix, tensor_element
 from tlx.frontends.tensor_language.types import F32, CoopMatrixType, ScalarType, promote
@@ -40,7 +41,7 @@ def mul_add(e: Emitter, i: CooperativeMatrixMulAdd) -> None:
 
 def scale(e: Emitter, i: CooperativeMatrixScale) -> None:
     """`%r = cooperative_matrix_scale %scalar, %matrix : type`."""
-    scalar, matrix = e.number(i.scalar), e.matrix(i.matrix)
+    scalar, matrix = uniform(e, e.number(i.scalar)), e.matrix(i.matrix)
     count = matrix.type.rows * matrix.type.columns
     factor = tuple(filled(e, part, count) for part in scalar.parts)
 
@@ -52,7 +53,7 @@ def scale(e: Emitter, i: CooperativeMatrixScale) -> None:
 
 def construct(e: Emitter, i: CooperativeMatrixConstruct) -> None:
     """`%r = cooperative_matrix_construct %value : type`."""
-    e.bind(i.result, splat(e, _type(i), e.number(i.value).parts))
+    e.bind(i.result, splat(e, _type(i), uniform(e, e.number(i.value)).parts))
 
 
 def _operand_type(a: ScalarType, b: ScalarType, accumulated: ScalarType) -> ScalarType:
