@@ -45,6 +45,7 @@ from tlx.ir.values import Keyword, Local, Value
 from tlx.types import TensorType, tensor_type, type_problem, vector_text
 
 _NUMBERS: Final = (Kind.DIMS, Kind.INDEX)
+_RESULTS: Final = {"token": TOKEN, "void": VOID}
 
 
 @dataclass(frozen=True)
@@ -234,7 +235,7 @@ class _Analysis:
         expected = call.intrinsic.result
         if expected == "vector" and not isinstance(got, VectorType):
             raise call.error(f"returns a flattened vector, not {got}")
-        if expected != "vector" and got != {"token": TOKEN, "void": VOID}[expected]:
+        if expected != "vector" and got != _RESULTS[expected]:
             raise call.error(f"returns {expected}, not {got}")
 
     # Operands --------------------------------------------------------------------------------------------------

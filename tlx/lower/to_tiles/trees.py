@@ -82,13 +82,14 @@ def to_tiles(module: Module, context: Context) -> None:
 def _lower_function(module: Module, function: Function, kernels: _Kernels) -> None:
     tensors = analyse(module, function)
     listing = Listing(tensors)
+    target = kernels.context.target_of(module, function)
     done: list[Instruction] = []
     calls: dict[int, list[Instruction]] = {}
     for op in tensors.ops:
         if op.intrinsic.name == "store":
             found = _problem(listing, op)
             done += found.instructions
-            calls[id(op.instruction)] = _kernel_call(module, function, op.instruction, found, kernels)
+            calls[id(op.instruction)] = _kernel_call(kernels, target, function, op.instruction, found)
     for block in function.blocks:
         block.instructions = [new for old in block.instructions for new in calls.get(id(old), (old,))]
     done += [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
@@ -96,16 +97,16 @@ def _lower_function(module: Module, function: Function, kernels: _Kernels) -> No
 
 
 def _kernel_call(
-    module: Module, function: Function, store: Instruction, found: _Found, kernels: _Kernels
+    kernels: _Kernels, target: Target, function: Function, store: Instruction, found: _Found
 ) -> list[Instruction]:
     """The call of a kernel that takes the place of a store."""
-    kernel = kernels.of(found.problem, kernels.context.target_of(module, function), store)
-    b = Builder(module, function, Block("call"))
+    kernel = kernels.of(found.problem, target, store)
+    b = Builder(kernels.module, function, Block("call"))
     b.debug = store.debug_location
     args = [b.retype(p, v.element) for p, v in found.pointers]
     args += [_passed(b, scalar) for scalar in found.scalars]
     type_ = FunctionType(VOID, tuple(a.type for a in args))
-    b.call(Global(module.pointer_to(type_), kernel.name), type_, args)
+    b.call(Global(b.module.pointer_to(type_), kernel.name), type_, args)
     return b.block.instructions
 
 
