@@ -340,3 +340,33 @@ func @run(%X: memref<f32x24>, %Y: memref<f32x24>) attributes {{subgroup_size=8,w
     y = np.zeros(24, np.float32)
     tl.compile(text).run(x, y)
     np.testing.assert_allclose(y, np.where(x > 0, np.log(np.abs(x)), np.exp(x)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("first", [0, (1 << 31) - 4])
+def test_sums_that_wrap_around_before_they_are_widened(first: int) -> None:
+    """Neighbouring work-items' elements are neighbours only where the sum has not wrapped."""
+    text = f"""
+func @run(%X: memref<f32x16>, %Y: memref<f32x16>, %p: i32, %low: index) {{
+  %zero = constant 0 : index
+  %n = constant 16 : index
+  parallel {{ {ITEM}
+    %sum = add %l, %p : i32
+    %wide = cast %sum : index
+    %at = sub %wide, %low : index
+    %begun = greater_than_equal %at, %zero : bool
+    %small = less_than %at, %n : bool
+    %inside = and %begun, %small : bool
+    if %inside {{
+      %x = load %X[%at] : f32
+      store %x, %Y[%i]
+    }}
+  }}
+}}"""
+    run = tl.compile(text).run
+    x = at_start(np.arange(1, 17).astype(np.float32))
+    for low in {first, -(1 << 31)}:
+        y = np.zeros(16, np.float32)
+        run(x, y, first, low)
+        sums = (np.arange(16) + first + (1 << 31)) % (1 << 32) - (1 << 31) - low
+        wanted = [x[at] if 0 <= at < 16 else 0 for at in sums]
+        np.testing.assert_array_equal(y, wanted)
