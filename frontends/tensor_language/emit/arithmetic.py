@@ -5,19 +5,17 @@ The functions work on parts (LLVM values in register types) of any length, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from tlx.frontends.tensor_language.ast.mixed import ArithBinary, ArithUnary, Comparison
+from tlx.frontends.tensor_language.emit.complex_numbers import Parts, complex_binary, complex_unary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import of_binary
-from tlx.frontends.tensor_language.emit.numbers import call, compare, filled, fits, narrowed, together
+from tlx.frontends.tensor_language.emit.numbers import call, compare, filled, fits, narrowed, negated, together
 from tlx.frontends.tensor_language.emit.values import Linear, Number
 from tlx.frontends.tensor_language.types import BOOL, ScalarType
 from tlx.ir.types import I1, VectorType
 from tlx.ir.values import ConstInt, Value, const_int
-
-Parts = tuple[Value, ...]
 
 _FLOAT: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
 _INTEGER: Final = {
@@ -65,7 +63,7 @@ def comparison(e: Emitter, i: Comparison) -> None:
 def binary(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Parts:
     """`lhs op rhs` of one scalar type."""
     if type_.kind == "complex":
-        return _COMPLEX[op](e, lhs, rhs)
+        return complex_binary(e, op, lhs, rhs)
     (a,), (b,) = lhs, rhs
     if (op, type_.kind) in _CHOICE:
         return (call(e, _CHOICE[op, type_.kind], [a, b]),)
@@ -76,7 +74,7 @@ def binary(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Pa
 def unary(e: Emitter, op: str, type_: ScalarType, operand: Parts) -> Parts:
     """`op operand`."""
     if type_.kind == "complex":
-        return _complex_unary(e, op, operand)
+        return complex_unary(e, op, operand)
     (x,) = operand
     match op, type_.kind:
         case "not", _:
@@ -107,11 +105,6 @@ def compared(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> 
     return e.b.binary("and" if op == "equal" else "or", found[0], found[1])
 
 
-def negated(e: Emitter, x: Value) -> Value:
-    """`fneg`."""
-    return e.b.value("fneg", x.type, [x], f"fneg {x.typed}")
-
-
 def any_lane(e: Emitter, mask: Value) -> Value:
     """Whether any lane of a mask is set."""
     if not isinstance(mask.type, VectorType):
@@ -136,73 +129,5 @@ def _linear(e: Emitter, op: str, lhs: Number, rhs: Number, *, exact: bool) -> Li
                 return Linear(base, step, exact or fits(e, base, step))
     return None
 
-
-def _add_parts(e: Emitter, lhs: Parts, rhs: Parts) -> Parts:
-    return tuple(e.b.binary("fadd", a, b) for a, b in zip(lhs, rhs, strict=True))
-
-
-def _sub_parts(e: Emitter, lhs: Parts, rhs: Parts) -> Parts:
-    return tuple(e.b.binary("fsub", a, b) for a, b in zip(lhs, rhs, strict=True))
-
-
-def _multiply(e: Emitter, lhs: Parts, rhs: Parts) -> Parts:
-    """(a + bi)(c + di) = (ac - bd) + (ad + bc)i."""
-    (a, b), (c, d) = lhs, rhs
-    f = e.b.binary
-    return f("fsub", f("fmul", a, c), f("fmul", b, d)), f("fadd", f("fmul", a, d), f("fmul", b, c))
-
-
-def _divide(e: Emitter, lhs: Parts, rhs: Parts) -> Parts:
-    """Smith's method, which neither overflows nor underflows where the quotient does not.
-
-    |c| >= |d|:  r = d / c,  t = c + d r,  ((a + b r) / t, (b - a r) / t);   else the same with the roles swapped.
-    """
-    (a, b), (c, d) = lhs, rhs
-    f = e.b.binary
-    wide = compare(e, "fcmp", "oge", call(e, "llvm.fabs", [c]), call(e, "llvm.fabs", [d]))
-    large, small = e.b.select(wide, c, d), e.b.select(wide, d, c)
-    first, second = e.b.select(wide, a, b), e.b.select(wide, b, a)
-    ratio = f("fdiv", small, large)
-    scale = f("fadd", large, f("fmul", small, ratio))
-    real = f("fdiv", f("fadd", first, f("fmul", second, ratio)), scale)
-    difference = f("fdiv", f("fsub", second, f("fmul", first, ratio)), scale)
-    return real, e.b.select(wide, difference, negated(e, difference))
-
-
-def _complex_unary(e: Emitter, op: str, operand: Parts) -> Parts:
-    real, imaginary = operand
-    match op:
-        case "re":
-            return (real,)
-        case "im":
-            return (imaginary,)
-        case "conj":
-            return real, negated(e, imaginary)
-        case "neg":
-            return negated(e, real), negated(e, imaginary)
-        case _:
-            return (_hypot(e, real, imaginary),)
-
-
-def _hypot(e: Emitter, x: Value, y: Value) -> Value:
-    """sqrt(x^2 + y^2) without overflow: m sqrt(1 + (n/m)^2) for m >= n; infinite if a part is, else NaN if one is."""
-    a, b = call(e, "llvm.fabs", [x]), call(e, "llvm.fabs", [y])
-    swap = compare(e, "fcmp", "olt", a, b)
-    large, small = e.b.select(swap, b, a), e.b.select(swap, a, b)
-    zero, one, infinity = filled(a, 0.0), filled(a, 1.0), filled(a, float("inf"))
-    ratio = e.b.binary("fdiv", small, large)
-    root = call(e, "llvm.sqrt", [e.b.binary("fadd", one, e.b.binary("fmul", ratio, ratio))])
-    length = e.b.binary("fmul", large, root)
-    length = e.b.select(compare(e, "fcmp", "oeq", large, zero), e.b.binary("fadd", large, small), length)
-    infinite = e.b.binary("or", compare(e, "fcmp", "oeq", a, infinity), compare(e, "fcmp", "oeq", b, infinity))
-    return e.b.select(infinite, infinity, length)
-
-
-_COMPLEX: Final[dict[str, Callable[[Emitter, Parts, Parts], Parts]]] = {
-    "add": _add_parts,
-    "sub": _sub_parts,
-    "mul": _multiply,
-    "div": _divide,
-}
 
 RULES: Final = {Comparison: comparison}

@@ -2,6 +2,8 @@
 
 exp(a + bi)  = exp(a) (cos b + i sin b)
 exp2(a + bi) = exp2(a) (cos(b ln 2) + i sin(b ln 2))
+
+Numbers with b = 0 stay real where exp(a) is infinite.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Final
 from tlx.frontends.tensor_language.ast.mixed import Math
 from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import filled, narrowed, undefined
+from tlx.frontends.tensor_language.emit.numbers import compare, filled, narrowed, undefined
 from tlx.frontends.tensor_language.emit.values import Number
 from tlx.ir.types import VectorType
 from tlx.ir.values import Value
@@ -43,7 +45,9 @@ def _complex(e: Emitter, function: str, operand: Parts) -> Parts:
     real, imaginary = operand
     length = applied(e, function, real)
     angle = e.b.binary("fmul", imaginary, filled(imaginary, math.log(2))) if function == "exp2" else imaginary
-    return tuple(e.b.binary("fmul", length, applied(e, turn, angle)) for turn in ("cos", "sin"))
+    cosine, sine = (e.b.binary("fmul", length, applied(e, turn, angle)) for turn in ("cos", "sin"))
+    is_real = compare(e, "fcmp", "oeq", imaginary, filled(imaginary, 0.0))
+    return cosine, e.b.select(is_real, imaginary, sine)
 
 
 RULES: Final = {Math: math_rule}

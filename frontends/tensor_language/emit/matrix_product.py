@@ -16,7 +16,7 @@ from tlx.frontends.tensor_language.ast.spmd import (
     CooperativeMatrixMulAdd,
     CooperativeMatrixScale,
 )
-from tlx.frontends.tensor_language.emit import arithmetic
+from tlx.frontends.tensor_language.emit import arithmetic, numbers
 from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import uniform
@@ -77,7 +77,7 @@ def _real(e: Emitter, a: Matrix, b: Matrix, c: Matrix, parts: tuple[int, int, in
 
 def _complex(e: Emitter, a: Matrix, b: Matrix, c: Matrix) -> Parts:
     """(Ar + Ai i)(Br + Bi i) + C: four real products."""
-    minus = Matrix(a.type, (a.parts[0], arithmetic.negated(e, a.parts[1])))
+    minus = Matrix(a.type, (a.parts[0], numbers.negated(e, a.parts[1])))
     first = Matrix(c.type, (_real(e, a, b, c, (0, 0, 0)), _real(e, a, b, c, (0, 1, 1))))
     return _real(e, minus, b, first, (1, 1, 0)), _real(e, a, b, first, (1, 0, 1))
 

@@ -160,6 +160,11 @@ def filled(like: Value, number: float) -> Value:
     return _filled(like.type, number)
 
 
+def negated(e: Emitter, x: Value) -> Value:
+    """`fneg`."""
+    return e.b.value("fneg", x.type, [x], f"fneg {x.typed}")
+
+
 def to_i64(e: Emitter, number: Number) -> Value:
     """An integer as i64 (sign-extended)."""
     return e.b.cast("sext", number.value, typed_like(number.value, I64))
