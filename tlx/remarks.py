@@ -36,13 +36,13 @@ class Remark:
 
 @dataclass(slots=True)
 class Remarks:
-    """Collects remarks in order."""
+    """Collects remarks in order; one that is made again says nothing new."""
 
-    items: list[Remark] = field(default_factory=list[Remark])
+    items: dict[Remark, None] = field(default_factory=dict[Remark, None])
 
     def add(self, kind: Kind, stage: str, message: str, span: Span | None = None) -> None:
         """Note a decision."""
-        self.items.append(Remark(kind, stage, message, span))
+        self.items[Remark(kind, stage, message, span)] = None
 
     def __iter__(self) -> Iterator[Remark]:
         return iter(self.items)

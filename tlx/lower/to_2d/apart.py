@@ -9,11 +9,15 @@ Rewrite of a product `%c = %a @ %b` where `%c` may overlap `%a`::
     br i1 %overlap, label %overlaps, label %apart
   overlaps:
     ... %apart.buf copied to %c
+
+Where `%c` is read as well (`%c = %a @ %b + %c`), there are two products: one that writes to the buffer, one in place::
+
+    br i1 %overlap, label %overlaps, label %in.place
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
@@ -33,12 +37,19 @@ if TYPE_CHECKING:
     from tlx.lower.to_2d.plan import Plan
 
 
-@contextmanager
-def written_apart(plan: Plan, b: TensorBuilder, sink: Sink) -> Generator[View]:
-    """Where a sunk operation writes: its target, or, while that overlaps an operand, a buffer that is copied there."""
+def write_apart(plan: Plan, b: TensorBuilder, sink: Sink, emit: Callable[[View], None]) -> None:
+    """Write a sunk operation to its target, or, while that overlaps an operand, to a buffer that is copied there.
+
+    Args:
+        plan: The plan of the function.
+        b: Where.
+        sink: The operation and its target.
+        emit: Writes the operation to a view. It is called twice where the result may be written over an operand that
+            is read where it goes: only the one that writes there may rely on it.
+    """
     doubts = [view for view in sink.doubts if not view.place.is_private]
     if not doubts:
-        yield sink.target
+        emit(sink.target)
         return
     target, size = sink.target, sink.range.size
     assert size is not None
@@ -47,12 +58,23 @@ def written_apart(plan: Plan, b: TensorBuilder, sink: Sink) -> Generator[View]:
     buffer = plan.new_place(target.element, -(-size // bytes_of(target.element)), "apart")
     own = b.retype(buffer.pointer, target.element)
     theirs = b.retype(target.place.pointer, target.element)
-    yield replace(target, place=Place(b.select(overlap, own, theirs, "place")))
-    with _only_if(b, overlap):
+
+    def copied() -> None:
         if sink.fills:
             copy_bytes(b, own, theirs, size)
         else:
             copy(b, replace(target, place=Place(own)), target)
+
+    if not sink.stays:
+        emit(replace(target, place=Place(b.select(overlap, own, theirs, "place"))))
+        with _only_if(b, overlap) as _:
+            copied()
+        return
+    with _only_if(b, overlap) as otherwise:
+        emit(replace(target, place=Place(own)))
+        copied()
+        otherwise()
+        emit(target)
 
 
 def _remark(plan: Plan, sink: Sink, doubts: list[View], size: int) -> None:
@@ -83,14 +105,22 @@ def _bounds(b: TensorBuilder, bytes_: Range) -> tuple[Value, Value]:
 
 
 @contextmanager
-def _only_if(b: TensorBuilder, condition: Value) -> Generator[None]:
-    """What is built within runs if a condition holds."""
+def _only_if(b: TensorBuilder, condition: Value) -> Generator[Callable[[], None]]:
+    """What is built within runs if a condition holds; behind a call of what it gives, if the condition does not."""
     head = b.block
     tail = split_block(b.function, head, b.index, "apart")
     body = b.new_block("overlaps", head)
-    b.at_end(head)
-    b.branch_if(condition, body, tail)
+
+    def otherwise() -> None:
+        nonlocal other
+        b.branch(tail)
+        other = b.new_block("in.place")
+        b.at_end(other)
+
+    other = tail
     b.at_end(body)
-    yield
+    yield otherwise
     b.branch(tail)
+    b.at_end(head)
+    b.branch_if(condition, body, other)
     b.block, b.index = tail, 0

@@ -12,7 +12,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import I1, I8, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
-from tlx.lower.to_2d.apart import written_apart
+from tlx.lower.to_2d.apart import write_apart
 from tlx.lower.to_2d.attributes import allow_heap
 from tlx.lower.to_2d.copies import as_stored, copy, copy_bytes, fill_zero
 from tlx.lower.to_2d.insert import position
@@ -194,10 +194,13 @@ class Rewriter:
         """An operation that writes straight to where its result is stored."""
         self.b.debug = sink.op.instruction.debug_location or self.b.debug
         self.b.span = sink.op.instruction.span
-        with written_apart(self.plan, self.b, sink) as target:
+
+        def emit(target: View) -> None:
             if sink.fills:
                 self.b.memset(target.place.pointer, 0, _bytes_of(sink.op.instruction.value))
             RULES[sink.op.intrinsic.name](self.plan, self.b, sink.op, target)
+
+        write_apart(self.plan, self.b, sink, emit)
 
     def _tensor_store(self, op: TensorOp) -> None:
         plan = self.plan

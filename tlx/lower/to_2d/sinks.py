@@ -44,6 +44,7 @@ class Sink:
         target: Where it writes.
         fills: Whether padding is written as well, as zeros: the store is of the whole flattened vector.
         doubts: Operands that may overlap the target, as far as anyone can tell before the program runs.
+        stays: Whether an operand is what is written over.
     """
 
     op: TensorOp
@@ -51,6 +52,7 @@ class Sink:
     target: View
     fills: bool
     doubts: tuple[View, ...] = ()
+    stays: bool = False
 
     @property
     def range(self) -> Range:
@@ -84,10 +86,7 @@ def find_sink(plan: Plan, op: TensorOp) -> Sink | None:
     if not _is_default(sink.target.place.pointer.type):
         plan.explain(op, "only pointers of the default address space are compared when the program runs")
         return None
-    if any(reading.allows(sink.target) for reading in readings):
-        plan.explain(op, f"{sink.target.place.pointer} may alias {doubts[0].place.pointer}")
-        return None
-    return replace(sink, doubts=doubts)
+    return replace(sink, doubts=doubts, stays=any(reading.allows(sink.target) for reading in readings))
 
 
 def _only_store(plan: Plan, op: TensorOp) -> Sink | None:

@@ -1,0 +1,35 @@
+; A product that is added to what it is stored over, where another operand may overlap that, which only the run can tell:
+; in place if it does not, by way of a buffer if it does.
+;
+; RUN: tlx-lower %s --target=generic --stop-after=to-2d --remarks=%t | grep -v '^;' | FileCheck %s
+; RUN: FileCheck %s --check-prefix=REMARKS --input-file=%t
+
+define void @accumulate(ptr %x, ptr %y, ptr %c) {
+  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 8, i32 8>, <2 x i32> <i32 0, i32 1>,
+                                    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %b = call token @llvm.tensor.load(ptr elementtype(float) %y, <2 x i32> <i32 8, i32 8>, <2 x i32> <i32 0, i32 1>,
+                                    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %d = call token @llvm.tensor.load(ptr elementtype(float) %c, <2 x i32> <i32 8, i32 8>, <2 x i32> <i32 0, i32 1>,
+                                    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %p = call <64 x float> @llvm.tensor.smma(token %d, token %a, token %b)
+  %t = call token @llvm.tensor.typeinfo(<64 x float> %p, <2 x i32> <i32 8, i32 8>, <2 x i32> <i32 0, i32 1>,
+                                        <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+
+; CHECK-LABEL: define void @accumulate(
+; CHECK:         br i1 %overlap{{.*}}, label %overlaps, label %in.place
+; CHECK:       overlaps:
+; CHECK:         call void @llvm.tensor.store{{.*}}(ptr {{.*}}%apart.buf, token
+; CHECK:         call void @llvm.memcpy{{.*}}(ptr %c, ptr %apart.buf, i64 256
+; CHECK:         br label %apart
+; CHECK:       in.place:
+; CHECK:         llvm.tensor.smma
+; CHECK:         call void @llvm.tensor.store{{.*}}(ptr {{.*}}%c, token
+; CHECK:         br label %apart
+; CHECK:       apart:
+; CHECK-NEXT:    ret void
+
+; REMARKS: remark: %c may alias %x and %y: checked when the program runs; a temporary of 256 bytes is used if they overlap
+; REMARKS-NOT: may alias
