@@ -39,9 +39,9 @@ def emit_program(program: Program, options: EmitOptions | None = None, name: str
     from tlx.ir.module import Module, Raw
 
     options = options or EmitOptions()
-    head = f'target triple = "{options.triple}"\n' if options.triple else ""
-    tail = '\n\nattributes #0 = { nounwind "tlx-features"="target" }\n'
-    module = Module(Source(name, ""), [Raw(head), Raw(tail)], options.typed_pointers)
+    head = f'target triple = "{options.triple}"' if options.triple else ""
+    module = Module(Source(name, ""), [Raw(head)], options.typed_pointers)
     for function in program.functions:
         emit_kernel(module, function, threads=options.threads == "openmp")
+    module.items.append(Raw('\n\nattributes #0 = { nounwind "tlx-features"="target" }\n'))
     return module
