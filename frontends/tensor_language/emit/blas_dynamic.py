@@ -25,7 +25,7 @@ from tlx.frontends.tensor_language.emit.values import Memref, register_type, ten
 from tlx.ir.types import I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, const_int
 
-_SMALL: Final = 1 << 12
+_SMALL: Final = 1 << 14
 _MOST: Final = 1 << 20  # what a factor counts for in the comparison with `_SMALL`, lest the product overflows
 
 

@@ -1,8 +1,10 @@
-"""Elements of memrefs at uniform indices: one, or a row of neighbours as a vector."""
+"""Elements of memrefs at uniform indices: one, or a row of neighbours as a vector, some of which may not be there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.conversions import convert
@@ -11,8 +13,24 @@ from tlx.frontends.tensor_language.emit.numbers import to_memory, widened
 from tlx.frontends.tensor_language.emit.values import Memref, memory_type
 from tlx.frontends.tensor_language.emit.views import moved, plus, times
 from tlx.frontends.tensor_language.types import ScalarType
-from tlx.ir.types import I64, VectorType
+from tlx.ir.types import I32, I64, VectorType
 from tlx.ir.values import Constant, Value, const_int, const_vector
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """How many neighbours are worked on at a time.
+
+    Attributes:
+        count: Their number; 1 is no vector.
+        mask: Which of them there are, None for all.
+    """
+
+    count: int = 1
+    mask: Value | None = None
+
+
+ONE: Final = Lanes()
 
 
 def address_of(e: Emitter, memref: Memref, indices: Sequence[Value]) -> Value:
@@ -23,23 +41,44 @@ def address_of(e: Emitter, memref: Memref, indices: Sequence[Value]) -> Value:
     return moved(e, memref, offset)
 
 
-def read(e: Emitter, memref: Memref, indices: Sequence[Value], type_: ScalarType, lanes: int = 1) -> Parts:
-    """The element at some indices, in a type; more lanes are the elements behind it in memory."""
+def read(e: Emitter, memref: Memref, indices: Sequence[Value], type_: ScalarType, lanes: Lanes = ONE) -> Parts:
+    """The element at some indices, in a type; more lanes are those behind it in memory, zero where masked out."""
     element = memref.type.element
-    memory = memory_type(element)
-    loaded = VectorType(lanes, memory) if lanes > 1 else memory
     parts = part_addresses(e, address_of(e, memref, indices), element)
-    values = tuple(widened(e, e.b.load(loaded, part, element.part.size), element) for part in parts)
+    values = tuple(widened(e, _load(e, element, part, lanes), element) for part in parts)
     return convert(e, values, element, type_)
 
 
-def write(e: Emitter, parts: Parts, type_: ScalarType, memref: Memref, indices: Sequence[Value]) -> None:
+def write(
+    e: Emitter, parts: Parts, type_: ScalarType, memref: Memref, indices: Sequence[Value], lanes: Lanes = ONE
+) -> None:
     """Write an element computed in a type, or several neighbours."""
     element = memref.type.element
     values = convert(e, parts, type_, element)
     addresses = part_addresses(e, address_of(e, memref, indices), element)
     for value, part in zip(values, addresses, strict=True):
-        e.b.store(to_memory(e, value, element), part, element.part.size)
+        stored = to_memory(e, value, element)
+        if lanes.mask is not None:
+            e.b.masked_store(stored, part, element.part.size, lanes.mask)
+        else:
+            e.b.store(stored, part, element.part.size)
+
+
+def first_lanes(e: Emitter, count: int, number: Value) -> Lanes:
+    """As many lanes, of which the first ones are there, a number less than `count` of them."""
+    ids = const_vector([const_int(I32, lane) for lane in range(count)])
+    limit = e.b.splat(e.b.cast("trunc", number, I32), count)
+    return Lanes(count, e.b.icmp("ult", ids, limit))
+
+
+def _load(e: Emitter, type_: ScalarType, address: Value, lanes: Lanes) -> Value:
+    memory = memory_type(type_)
+    if lanes.count == 1:
+        return e.b.load(memory, address, type_.part.size)
+    vector = VectorType(lanes.count, memory)
+    if lanes.mask is not None:
+        return e.b.masked_load(vector, address, type_.part.size, lanes.mask)
+    return e.b.load(vector, address, type_.part.size)
 
 
 def part_addresses(e: Emitter, address: Value, type_: ScalarType) -> tuple[Value, ...]:
@@ -47,8 +86,8 @@ def part_addresses(e: Emitter, address: Value, type_: ScalarType) -> tuple[Value
     return (address,) if type_.kind != "complex" else (address, e.b.gep(memory_type(type_), address, 1))
 
 
-def repeated(e: Emitter, value: Value, lanes: int) -> Value:
+def repeated(e: Emitter, value: Value, lanes: Lanes) -> Value:
     """A number as a vector of as many lanes, or itself where it is one lane."""
-    if lanes == 1:
+    if lanes.count == 1:
         return value
-    return const_vector([value] * lanes) if isinstance(value, Constant) else e.b.splat(value, lanes)
+    return const_vector([value] * lanes.count) if isinstance(value, Constant) else e.b.splat(value, lanes.count)

@@ -3,20 +3,21 @@
     for j: for i:  sum = 0;  for k: sum += A[i,k] * B[k,j];  C[i,j] := alpha * sum + beta * C[i,j]
 
 Where neighbours along the first mode of the output, or along k, are neighbours in memory for all operands, a vector of
-them is computed at a time:
+them is computed at a time, and what is left with a mask:
 
-    for j: for i in 0, V, ...:  <V x T> sum = 0;  for k: sum += A[i:i+V,k] * B[k,j]      then single i
-    for j: for i:  <V x T> sums = 0;  for k in 0, V, ...: sums += A[k:k+V,i] * B[k:k+V,j]   then single k
+    for j: for i in 0, V, ...:  <V x T> sum = 0;  for k: sum += A[i:i+V,k] * B[k,j]
+    for j: for i:  <V x T> sums = 0;  for k in 0, V, ...: sums += A[k:k+V,i] * B[k:k+V,j];  sum of the lanes
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from tlx.frontends.tensor_language.emit.arithmetic import Parts, binary
 from tlx.frontends.tensor_language.emit.blas_atomic import write_atomically
-from tlx.frontends.tensor_language.emit.blas_elements import read, repeated, write
+from tlx.frontends.tensor_language.emit.blas_elements import ONE, Lanes, first_lanes, read, repeated, write
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
 from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
 from tlx.frontends.tensor_language.emit.conversions import convert
@@ -29,7 +30,7 @@ from tlx.ir.values import ConstInt, Value, const_int
 
 _VECTOR_BYTES: Final = 64
 
-Body = Callable[[tuple[Value, ...], int], None]
+Body = Callable[[tuple[Value, ...], Lanes], None]
 
 
 def emit_loops(e: Emitter, update: Update, terms: Terms) -> None:
@@ -38,9 +39,9 @@ def emit_loops(e: Emitter, update: Update, terms: Terms) -> None:
     lanes = lanes_of(update.type) if along == 0 else 1
     depth_lanes = lanes_of(update.type) if along == K else 1
 
-    def body(indices: tuple[Value, ...], count: int) -> None:
-        value = _value(e, update, terms, indices, count, depth_lanes)
-        finish(e, update, value, indices, count)
+    def body(indices: tuple[Value, ...], some: Lanes) -> None:
+        value = _value(e, update, terms, indices, some, depth_lanes)
+        finish(e, update, value, indices, some)
 
     each(e, update.out.shape, lanes, body)
 
@@ -66,11 +67,11 @@ def each(e: Emitter, shape: Sequence[Value], lanes: int, body: Body) -> None:
     Args:
         e: Where.
         shape: Extent of each mode.
-        lanes: How many neighbours along mode 0 are done at a time; what is left is done one by one.
-        body: Writes what is done for indices and a number of lanes.
+        lanes: How many neighbours along mode 0 are done at a time.
+        body: Writes what is done for indices and lanes.
     """
     if not shape:
-        body((), 1)
+        body((), ONE)
         return
     _outer(e, tuple(shape[1:]), (), lambda outer: steps(e, shape[0], lanes, lambda i, n: body((i, *outer), n)))
 
@@ -85,18 +86,22 @@ def _outer(
         _outer(e, shape[:-1], (loop.index, *indices), body)
 
 
-def steps(e: Emitter, extent: Value, lanes: int, body: Callable[[Value, int], None]) -> None:
-    """A loop over an extent by several lanes at a time, and one for the rest."""
-    whole = _whole(e, extent, lanes)
-    if not _is(whole, 0) and lanes > 1:
+def steps(e: Emitter, extent: Value, lanes: int, body: Callable[[Value, Lanes], None]) -> None:
+    """A loop over an extent by several lanes at a time, then what is left with a mask."""
+    if lanes == 1:
+        with e.b.loop(0, extent, name="i") as loop:
+            body(loop.index, ONE)
+        return
+    whole, rest = _split(e, extent, lanes)
+    if not _is(whole, 0):
         with e.b.loop(0, whole, lanes, name="i") as loop:
-            body(loop.index, lanes)
-    if not _same(whole, extent) or lanes == 1:
-        with e.b.loop(whole if lanes > 1 else 0, extent, name="i") as loop:
-            body(loop.index, 1)
+            body(loop.index, Lanes(lanes))
+    if not _is(rest, 0):
+        with _once_if(e, rest):
+            body(whole, first_lanes(e, lanes, rest))
 
 
-def finish(e: Emitter, update: Update, value: Parts, indices: tuple[Value, ...], lanes: int) -> None:
+def finish(e: Emitter, update: Update, value: Parts, indices: tuple[Value, ...], lanes: Lanes) -> None:
     """Write `alpha * value + beta * output`."""
 
     def spread(number: Value) -> Value:
@@ -106,40 +111,50 @@ def finish(e: Emitter, update: Update, value: Parts, indices: tuple[Value, ...],
         write_atomically(e, update, update.scaled(e, value, spread), indices)
         return
     result = update.apply(e, value, lambda: read(e, update.out, indices, update.type, lanes), spread)
-    write(e, result, update.type, update.out, indices)
+    write(e, result, update.type, update.out, indices, lanes)
 
 
-def _value(e: Emitter, update: Update, terms: Terms, indices: tuple[Value, ...], lanes: int, depth_lanes: int) -> Parts:
+def _value(
+    e: Emitter, update: Update, terms: Terms, indices: tuple[Value, ...], lanes: Lanes, depth_lanes: int
+) -> Parts:
     """The sum of products at some indices of the output, in the update's type."""
-    depth = terms.depth
-    if depth is None:
+    if terms.depth is None:
         return _product(e, terms, indices, None, update.type, lanes, 0)
     type_ = summed_in(update.type, [factor.memref.type.element for factor in terms.factors])
-    sums = zeros(type_, lanes)
-    whole = _whole(e, depth, depth_lanes)
-    if depth_lanes > 1 and not _is(whole, 0):
-        start = zeros(type_, depth_lanes)
-        with e.b.loop(0, whole, depth_lanes, carry=start, name="k") as loop:
-            product = _product(e, terms, indices, loop.index, type_, depth_lanes, K)
-            loop.next(*binary(e, "add", type_, tuple(loop.carried), product))
-        sums = horizontal(e, type_, tuple(loop.results))
-    if depth_lanes == 1 or not _same(whole, depth):
-        first = whole if depth_lanes > 1 else 0
-        with e.b.loop(first, depth, carry=sums, name="k") as loop:
+    if depth_lanes > 1:
+        sums = _dot(e, terms, indices, type_, depth_lanes)
+    else:
+        with e.b.loop(0, terms.depth, carry=zeros(type_, lanes.count), name="k") as loop:
             product = _product(e, terms, indices, loop.index, type_, lanes, 0)
             loop.next(*binary(e, "add", type_, tuple(loop.carried), product))
         sums = tuple(loop.results)
     return convert(e, sums, type_, update.type)
 
 
+def _dot(e: Emitter, terms: Terms, indices: tuple[Value, ...], type_: ScalarType, lanes: int) -> Parts:
+    """The sum over k, by several lanes at a time; lanes that are not there are zero in all factors."""
+    assert terms.depth is not None
+    whole, rest = _split(e, terms.depth, lanes)
+    sums = zeros(type_, lanes)
+    if not _is(whole, 0):
+        with e.b.loop(0, whole, lanes, carry=sums, name="k") as loop:
+            product = _product(e, terms, indices, loop.index, type_, Lanes(lanes), K)
+            loop.next(*binary(e, "add", type_, tuple(loop.carried), product))
+        sums = tuple(loop.results)
+    if not _is(rest, 0):
+        product = _product(e, terms, indices, whole, type_, first_lanes(e, lanes, rest), K)
+        sums = binary(e, "add", type_, sums, product)
+    return horizontal(e, type_, sums)
+
+
 def _product(
-    e: Emitter, terms: Terms, indices: tuple[Value, ...], k: Value | None, type_: ScalarType, lanes: int, along: int
+    e: Emitter, terms: Terms, indices: tuple[Value, ...], k: Value | None, type_: ScalarType, lanes: Lanes, along: int
 ) -> Parts:
     """The product of the factors; lanes go along an index of the output or along `K`."""
     found: list[Parts] = []
     for factor in terms.factors:
         places = [k if mode == K and k is not None else indices[mode] for mode in factor.modes]
-        if lanes > 1 and along in factor.modes:
+        if lanes.count > 1 and along in factor.modes:
             found.append(read(e, factor.memref, places, type_, lanes))
         else:
             parts = read(e, factor.memref, places, type_)
@@ -167,18 +182,30 @@ def horizontal(e: Emitter, type_: ScalarType, vectors: Parts) -> Parts:
     return (e.b.extract_element(vector, 0),)
 
 
-def _whole(e: Emitter, extent: Value, lanes: int) -> Value:
-    """The largest multiple of the lanes that is not greater than an extent."""
-    if lanes == 1:
-        return extent
+def _split(e: Emitter, extent: Value, lanes: int) -> tuple[Value, Value]:
+    """The largest multiple of the lanes that is not greater than an extent, and what is left."""
     if isinstance(extent, ConstInt):
-        return const_int(I64, extent.value // lanes * lanes)
-    return e.b.binary("and", extent, const_int(I64, -lanes))
+        rest = extent.value % lanes
+        return const_int(I64, extent.value - rest), const_int(I64, rest)
+    return e.b.binary("and", extent, const_int(I64, -lanes)), e.b.binary("and", extent, const_int(I64, lanes - 1))
+
+
+@contextmanager
+def _once_if(e: Emitter, count: Value) -> Generator[None]:
+    """What is written within runs once, unless a count is zero."""
+    if isinstance(count, ConstInt):
+        yield
+        return
+    before = e.b.block
+    body = e.b.new_block("rest", before)
+    end = e.b.new_block("rest.end", body)
+    e.b.at_end(before)
+    e.b.branch_if(e.b.icmp("ne", count, 0), body, end)
+    e.b.at_end(body)
+    yield
+    e.b.branch(end)
+    e.b.at_end(end)
 
 
 def _is(value: Value, number: int) -> bool:
     return isinstance(value, ConstInt) and value.value == number
-
-
-def _same(a: Value, b: Value) -> bool:
-    return isinstance(a, ConstInt) and isinstance(b, ConstInt) and a.value == b.value

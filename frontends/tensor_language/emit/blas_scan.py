@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tlx.frontends.tensor_language.ast.collective import Cumsum
 from tlx.frontends.tensor_language.emit.arithmetic import binary
-from tlx.frontends.tensor_language.emit.blas_elements import read
+from tlx.frontends.tensor_language.emit.blas_elements import Lanes, read
 from tlx.frontends.tensor_language.emit.blas_loops import each, finish, lanes_of, zeros
 from tlx.frontends.tensor_language.emit.blas_terms import Factor
 from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
@@ -24,8 +24,8 @@ def emit_scan(e: Emitter, update: Update, a: Memref, i: Cumsum) -> None:
     others = [extent for k, extent in enumerate(out.shape) if k != mode]
     type_ = summed_in(update.type, [a.type.element])
 
-    def body(indices: tuple[Value, ...], lanes: int) -> None:
-        with e.b.loop(0, out.shape[mode], carry=zeros(type_, lanes), name="scan") as loop:
+    def body(indices: tuple[Value, ...], lanes: Lanes) -> None:
+        with e.b.loop(0, out.shape[mode], carry=zeros(type_, lanes.count), name="scan") as loop:
             places = (*indices[:mode], loop.index, *indices[mode:])
             sums = binary(e, "add", type_, tuple(loop.carried), read(e, a, places, type_, lanes))
             finish(e, update, convert(e, sums, type_, update.type), places, lanes)
