@@ -25,6 +25,7 @@ from tlx.frontends.tensor_language.ast.base import Instruction, Name, Region
 from tlx.frontends.tensor_language.ast.mixed import Barrier, For, If, Yield
 from tlx.frontends.tensor_language.emit.control import as_varying, goes_on, open_phi
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.intervals import of_loop
 from tlx.frontends.tensor_language.emit.masks import uniform
 from tlx.frontends.tensor_language.emit.numbers import constant
 from tlx.frontends.tensor_language.emit.slots import Slot
@@ -134,7 +135,7 @@ class Fission:
         b.at_end(body)
         variable = open_phi(e, start.value, before)
         with e.region(), self._scope():
-            e.bind(i.variable, Number(start.type, (variable.value,)))
+            e.bind(i.variable, Number(start.type, (variable.value,), interval=of_loop(start, stop)))
             self._slots.update(zip((name.text for name in i.carried), slots, strict=True))
             self._copy(self._region(i.body), flags, slots)
         following = b.add(variable.value, step.value)

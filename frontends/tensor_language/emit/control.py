@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from tlx.frontends.tensor_language.ast.base import Region
 from tlx.frontends.tensor_language.ast.mixed import For, If
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.intervals import of_loop
 from tlx.frontends.tensor_language.emit.numbers import vary
 from tlx.frontends.tensor_language.emit.values import Emitted, Matrix, Number
 from tlx.ir.module import Block, Instruction
@@ -61,7 +62,7 @@ def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -
     variable = open_phi(e, start.value, before)
     opened = [open_value(e, value, before) for value in initial]
     with e.region():
-        e.bind(i.variable, Number(start.type, (variable.value,)))
+        e.bind(i.variable, Number(start.type, (variable.value,), interval=of_loop(start, stop)))
         for name, (value, _) in zip(i.carried, opened, strict=True):
             e.bind(name, value)
         yields = e.instructions(i.body.instructions)

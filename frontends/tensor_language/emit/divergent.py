@@ -37,7 +37,6 @@ from tlx.frontends.tensor_language.ast.mixed import (
 from tlx.frontends.tensor_language.emit.control import (
     goes_on,
     open_phi,
-    open_value,
     parts_of,
     uniform_for,
     uniform_if,
@@ -46,12 +45,20 @@ from tlx.frontends.tensor_language.emit.control import (
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import any_lane, inverted, uniform, where
 from tlx.frontends.tensor_language.emit.numbers import compare, constant, select, splat, undefined, vary
-from tlx.frontends.tensor_language.emit.values import Emitted, Linear, Number
+from tlx.frontends.tensor_language.emit.rounds import (
+    Bounds,
+    Counter,
+    Entry,
+    can_run_full,
+    close_values,
+    full_rounds,
+    open_number,
+    run_round,
+)
+from tlx.frontends.tensor_language.emit.values import Emitted, Number
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
-from tlx.ir.module import Block
 from tlx.ir.rewriter import add_incoming
-from tlx.ir.types import IntType
-from tlx.ir.values import Value, const_int, const_vector
+from tlx.ir.values import Value
 
 _CHEAP: Final = (ArithBinary, ArithUnary, Builtin, Cast, Comparison, Constant, Yield)
 _CHEAP_LENGTH: Final = 6  # instructions that cost less than finding out whether any work-item wants them
@@ -94,12 +101,21 @@ def varying_if(e: Emitter, i: If, condition: Value) -> None:
 
 def varying_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -> None:
     """A `for` that runs while any work-item has rounds left."""
+    bounds = Bounds(start, stop, step)
+    if can_run_full(e, i, bounds):
+        entry = full_rounds(e, i, bounds)
+    else:
+        entering = where(e, e.mask, compare(e, "icmp", "slt", splat(e, start.value), splat(e, stop.value)))
+        entry = Entry(start, entering, [vary(e, e.number(name)) for name in i.initial])
+    _masked_rounds(e, i, bounds, entry)
+
+
+def _masked_rounds(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None:
+    """Rounds that some work-items run, until there are none left."""
     b = e.b
-    initial = [vary(e, e.number(name)) for name in i.initial]
-    limit, stride = splat(e, stop.value), splat(e, step.value)
-    entering = where(e, e.mask, compare(e, "icmp", "slt", splat(e, start.value), limit))
-    runs = any_lane(e, entering)
-    counter = _Counter(e, start, step)
+    limit, stride = splat(e, bounds.stop.value), splat(e, bounds.step.value)
+    counter = Counter(e, entry.start, bounds)
+    runs = any_lane(e, entry.mask)
     before = b.block
     body = b.new_block("for")
     end = b.new_block("endfor", body)
@@ -107,66 +123,23 @@ def varying_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -
     b.branch_if(runs, body, end)
     b.at_end(body)
     counter.open(before)
-    active = open_phi(e, entering, before)
-    opened = [open_value(e, value, before) for value in initial]
+    active = open_phi(e, entry.mask, before)
+    opened = [open_number(e, value, before) for value in entry.values]
     variable = counter.number()
-    with e.region(), e.masked(active.value):
-        e.bind(i.variable, variable)
-        for name, (value, _) in zip(i.carried, opened, strict=True):
-            e.bind(name, value)
-        yields = e.instructions(i.body.instructions)
-        kept = [_kept(e, active.value, new, old) for new, (old, _) in zip(yields, opened, strict=True)]
-    current = variable.value
-    going = where(e, active.value, goes_on(e, current, b.add(current, stride), limit, stride))
+    with e.masked(active.value):
+        yields = run_round(e, i, variable, [value for value, _ in opened])
+    kept = [select(e, active.value, new, old) for new, (old, _) in zip(yields, opened, strict=True)]
+    going = where(e, active.value, goes_on(e, variable.value, b.add(variable.value, stride), limit, stride))
     again = any_lane(e, going)
+    counter.close()
+    add_incoming(active, going, b.block.name)
+    close_values(e, [phis for _, phis in opened], kept)
     latch = b.block
-    counter.close(latch)
-    add_incoming(active, going, latch.name)
-    for (_, phis), value in zip(opened, kept, strict=True):
-        for phi, part in zip(phis, value.parts, strict=True):
-            add_incoming(phi, part, latch.name)
     b.branch_if(again, body, end)
     b.at_end(end)
-    for name, first, last in zip(i.results, initial, kept, strict=True):
+    for name, first, last in zip(i.results, entry.values, kept, strict=True):
         pairs = zip(first.parts, last.parts, strict=True)
-        e.bind(name, with_parts(first, [b.phi(x.type, [(x, before), (y, latch)]) for x, y in pairs]))
-
-
-class _Counter:
-    """The variable of a loop: lane 0's value where lanes grow evenly and step alike, else a vector."""
-
-    def __init__(self, e: Emitter, start: Number, step: Number) -> None:
-        self._e = e
-        self._type = start.type
-        if start.linear is not None and not step.is_varying:
-            self._first, self._distance, self._step = start.linear.base, start.linear.step, step.value
-        else:
-            self._first, self._distance, self._step = splat(e, start.value), None, splat(e, step.value)
-
-    def open(self, before: Block) -> None:
-        """Begin the loop, at the head of the body."""
-        self._phi = open_phi(self._e, self._first, before)
-
-    def number(self) -> Number:
-        """The variable, in the body."""
-        value = self._phi.value
-        if self._distance is None:
-            return Number(self._type, (value,))
-        return linear_number(self._e, self._type, value, self._distance, exact=False)
-
-    def close(self, latch: Block) -> None:
-        """Make the step to the next round, at the end of the body."""
-        add_incoming(self._phi, self._e.b.add(self._phi.value, self._step), latch.name)
-
-
-def linear_number(e: Emitter, type_: ScalarType, base: Value, step: int, *, exact: bool) -> Number:
-    """A number of which lane `i` holds `base + i * step`; see `Linear`."""
-    integer = base.type
-    assert isinstance(integer, IntType)
-    half = 1 << (integer.bits - 1)
-    offsets = [(lane * step + half) % (2 * half) - half for lane in range(e.lanes)]
-    steps = const_vector([const_int(integer, offset) for offset in offsets])
-    return Number(type_, (e.b.binary("add", splat(e, base), steps),), Linear(base, step, exact))
+        e.bind(name, Number(first.type, tuple(b.phi(x.type, [(x, before), (y, latch)]) for x, y in pairs)))
 
 
 def _masked_arm(e: Emitter, mask: Value, region: Region) -> Sequence[Emitted]:
@@ -197,12 +170,6 @@ def _bind_chosen(
         assert isinstance(one, Number)
         assert isinstance(other, Number)
         e.bind(name, select(e, condition, one, other))
-
-
-def _kept(e: Emitter, active: Value, new: Emitted, old: Emitted) -> Number:
-    assert isinstance(new, Number)
-    assert isinstance(old, Number)
-    return select(e, active, new, old)
 
 
 def _gives_matrices(i: Instruction) -> bool:

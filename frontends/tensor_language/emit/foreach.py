@@ -23,11 +23,11 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.base import Name, Region
 from tlx.frontends.tensor_language.ast.collective import Foreach, ForeachTile
-from tlx.frontends.tensor_language.emit.divergent import linear_number
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import lane_ids, splat, to_i64
+from tlx.frontends.tensor_language.emit.rounds import linear_number
 from tlx.frontends.tensor_language.emit.subgroups import as_subgroup, subgroup_count
-from tlx.frontends.tensor_language.emit.values import Number, register_type
+from tlx.frontends.tensor_language.emit.values import Linear, Number, register_type
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import I1, I32, I64
 from tlx.ir.values import ConstInt, Value, const_int, const_vector
@@ -117,7 +117,7 @@ def _run_lanes(e: Emitter, body: Region, r: _Range, k: Value, mask: Value | None
     """The body for the values from the k-th on."""
     base = _as_type(e, e.b.add(r.start, k), r.type)
     with e.region(), e.masked(mask):
-        e.bind(r.name, linear_number(e, r.type, base, 1, exact=True))
+        e.bind(r.name, linear_number(e, r.type, Linear(base, 1, exact=True)))
         e.instructions(body.instructions)
 
 

@@ -41,6 +41,12 @@ def of_binary(op: str, type_: ScalarType, lhs: Number, rhs: Number) -> Interval 
             return None
 
 
+def of_loop(start: Number, stop: Number) -> Interval | None:
+    """What is known of the variable of a loop, in the work-items that run it."""
+    a, b = interval(start), interval(stop)
+    return None if a is None or b is None else (a[0], max(a[0], b[1] - 1))
+
+
 def within(type_: ScalarType, found: Interval | None) -> Interval | None:
     """An interval of numbers that a type holds; nothing is known of numbers that wrapped around."""
     limit = 1 << (type_.bits - 1)
