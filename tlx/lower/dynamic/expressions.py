@@ -11,7 +11,7 @@ from tlx.ir.dynamic_handles import elementwise_name, is_handle_type
 from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Instruction
 from tlx.ir.rewriter import declare
-from tlx.ir.types import I1, I8, FunctionType, Type, VectorType
+from tlx.ir.types import BFLOAT, I1, I8, FunctionType, Type, VectorType
 from tlx.ir.values import Constant, Keyword, Local, Value
 
 _OWN_MATH: Final = frozenset("exp exp2 exp10 log log2 log10 sin cos tan tanh sinh cosh asin acos atan pow".split())
@@ -73,10 +73,18 @@ def operand_types(instruction: Instruction) -> list[Value]:
 
 
 def needs_own_math(expression: Expression) -> bool:
-    """Whether an expression has functions that the later stages expand (and nothing that traps on odd numbers)."""
+    """Whether an expression has what the later stages expand (and nothing that traps on odd numbers).
+
+    That is functions, and bfloat, which LLVM 14 does not convert and later ones convert by calls.
+    """
     if any(node.opcode in _TRAPPING for node in expression.nodes):
         return False
-    return any(elementwise_name(node) in _OWN_MATH for node in expression.nodes)
+    return any(elementwise_name(node) in _OWN_MATH or _has_bfloat(node) for node in expression.nodes)
+
+
+def _has_bfloat(node: Instruction) -> bool:
+    types = [node.type, *(operand.type for operand in operand_types(node))]
+    return any(isinstance(t, VectorType) and t.element == BFLOAT for t in types)
 
 
 def emit(

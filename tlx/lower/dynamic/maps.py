@@ -220,7 +220,9 @@ class _Loops:
         chunks = {name: b.retype(b.alloca(ArrayType(CHUNK, t), f"{name}.chunk"), t) for name, t in arrays}
         for name, type_ in arrays[1:]:
             with b.loop(0, CHUNK, name="k") as loop:
-                b.store(_one(type_), b.gep(type_, chunks[name], loop.index), bytes_of(type_))
+                one = _one(type_)
+                place = b.gep(one.type, b.retype(chunks[name], one.type), loop.index)
+                b.store(one, place, bytes_of(type_))
             b.memcpy(chunks[name], b.gep(type_, p[name], full, name), b.mul(left, bytes_of(type_), "bytes"))
         self._chunk(chunks)
         type_ = arrays[0][1]
@@ -230,7 +232,10 @@ class _Loops:
 
 
 def _one(type_: Type) -> ConstInt | ConstFloat:
-    from tlx.ir.types import FloatType
+    """One; of bfloat, which LLVM 14 does not store, the bits."""
+    from tlx.ir.types import BFLOAT, I16, FloatType
     from tlx.ir.values import const_float
 
+    if type_ == BFLOAT:
+        return ConstInt(I16, 0x3F80)
     return const_float(type_, 1.0) if isinstance(type_, FloatType) else ConstInt(type_, 1)
