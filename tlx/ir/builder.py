@@ -65,6 +65,7 @@ class Builder:
         index: Position in the block's instructions where the next one goes.
         debug: Metadata attachment put on every call, such as `, !dbg !7`.
         span: What the user wrote that the instructions to come stem from.
+        hint: What results that are given no name are called.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Builder:
         self.index: int = len(self.block.instructions) if index is None else index
         self.debug = ""
         self.span: Span | None = None
+        self.hint = "t"
 
     # Emitting --------------------------------------------------------------------------------------------------
 
@@ -89,7 +91,7 @@ class Builder:
         source_type: Type | None = None,
     ) -> Instruction:
         """Insert an instruction whose text (behind `%name = `) is `body`."""
-        result = self.function.names.fresh(name or "t") if type_ != VOID else None
+        result = self.function.names.fresh(name or self.hint) if type_ != VOID else None
         text = f"%{result} = {body}" if result is not None else body
         instruction = Instruction(opcode, type_, list(operands), text, result, source_type=source_type, span=self.span)
         self.block.instructions.insert(self.index, instruction)

@@ -133,12 +133,15 @@ class Emitter:
         Raises:
             LoweringError: It is one that cannot be written.
         """
-        self.b.span = instruction.span
         rule = self.rules.get(type(instruction))
         if rule is None:
             message = f"{type(instruction).__name__} has no rule; this is a bug of TLX"
             raise LoweringError(message, instruction.span)
+        hint, self.b.span = self.b.hint, instruction.span
+        if instruction.results:
+            self.b.hint = instruction.results[0].text
         rule(self, instruction)
+        self.b.hint = hint
 
     @contextmanager
     def region(self) -> Generator[None]:
