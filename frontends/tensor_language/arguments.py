@@ -98,6 +98,8 @@ _Extents = dict[tuple[str, int], int]
 
 
 def _group(place: Place, type_: GroupType, value: Any, offset: int) -> Bound:
+    if value is None:
+        return _null_group(place, type_)
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise place.error("a list of arrays", described(value))
     members: list[Any] = list(cast("Iterable[Any]", value))
@@ -134,6 +136,15 @@ def _layout(value: Any, place: Place) -> Any:
     array: Array = value
     flags = array.flags
     return (array.dtype, array.shape, array.strides) if flags.aligned and flags.writeable >= place.written else None
+
+
+def _null_group(place: Place, type_: GroupType) -> Bound:
+    if not place.tested:
+        raise place.error("a list of arrays", "None, though the kernel does not ask by 'associated'")
+    values: dict[tuple[str, int], Any] = {("pointers", 0): 0, ("size", 0): 0, ("offset", 0): 0}
+    for role, extents in _roles(type_.memref):
+        values |= {(f"{role}s", mode): 0 for mode in range(len(extents))}
+    return Bound(values)
 
 
 def _roles(type_: MemrefType) -> tuple[tuple[str, tuple[Extent, ...]], ...]:

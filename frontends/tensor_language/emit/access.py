@@ -11,7 +11,7 @@ Complex elements are two adjacent parts: uniform ones two loads, varying ones tw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.frontends.tensor_language.ast.base import Name
@@ -19,7 +19,7 @@ from tlx.frontends.tensor_language.ast.mixed import Load, Store
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import active, splat, to_memory, vary, widened
 from tlx.frontends.tensor_language.emit.values import Group, Linear, Memref, Number, memory_type
-from tlx.frontends.tensor_language.emit.views import moved, offset_pointer, plus, times
+from tlx.frontends.tensor_language.emit.views import is_null, moved, offset_pointer, plus, times
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import I32, I64, VOID, Type, VectorType
 from tlx.ir.values import ConstInt, Keyword, Value, const_int, const_vector
@@ -39,7 +39,10 @@ def store(e: Emitter, i: Store) -> None:
 
 
 def member(e: Emitter, group: Group, position: Number) -> Memref:
-    """The memref at a position of a group: `pointers[i] + offset`, with the extents of that member."""
+    """The memref at a position of a group: `pointers[i] + offset`, with the extents of that member.
+
+    A null pointer stays one.
+    """
     type_ = group.type.memref
     pointee = e.b.pointer(memory_type(type_.element))
     pointer = _entry(e, group.pointer, position.value, pointee)
@@ -47,8 +50,10 @@ def member(e: Emitter, group: Group, position: Number) -> Memref:
     stride = [_member_extent(e, s, position, k) for s, k in zip(group.strides, type_.stride, strict=True)]
     plain = Memref(type_, pointer, tuple(shape), tuple(stride), group.alignment)
     is_still = isinstance(group.offset, ConstInt) and group.offset.value == 0
-    alignment = group.alignment if is_still else type_.element.part.size
-    return Memref(type_, moved(e, plain, group.offset), plain.shape, plain.stride, alignment)
+    if is_still:
+        return plain
+    at = e.b.select(is_null(e, pointer), pointer, moved(e, plain, group.offset))
+    return replace(plain, pointer=at, alignment=type_.element.part.size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,16 @@ def associated(e: Emitter, i: Associated) -> None:
     """`%r = associated %memref_or_group : bool`."""
     operand = e.scope[i.operand.text]
     assert isinstance(operand, (Memref, Group))
-    pointer = operand.pointer
-    null = Keyword(pointer.type, "zeroinitializer" if isinstance(pointer.type, VectorType) else "null")
-    e.bind(i.result, Number(BOOL, (e.b.icmp("ne", pointer, null),)))
+    e.bind(i.result, Number(BOOL, (e.b.icmp("ne", operand.pointer, _null(operand.pointer)),)))
+
+
+def is_null(e: Emitter, pointer: Value) -> Value:
+    """Whether a pointer, or each of a vector of them, is null."""
+    return e.b.icmp("eq", pointer, _null(pointer))
+
+
+def _null(pointer: Value) -> Value:
+    return Keyword(pointer.type, "zeroinitializer" if isinstance(pointer.type, VectorType) else "null")
 
 
 def subview(e: Emitter, i: Subview) -> None:
