@@ -1,29 +1,33 @@
 """`gemm` of extents or leading dimensions that are known only when the kernel runs, as dynamic tensors.
 
     if 1 <= M, N, K and all numbers fit i32 and the product is worth it:
-        C^T = alpha op(B)^T op(A)^T + beta C^T      on <vscale x 1 x T>, see docs/dynamic_shapes.md
+        P^T = op(B)^T op(A)^T       on <vscale x 1 x T>, see docs/dynamic_shapes.md
+        C := alpha P + beta C       a loop
     else:
         loops
 
-What is smaller than `_SMALL` multiplications is sooner done than copied into blocks.
+`C += op(A) op(B)` and `C := op(A) op(B)` need neither P nor the loop where C has the type of the sums. What is smaller
+than `_SMALL` multiplications is sooner done than copied into blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.arithmetic import Parts
-from tlx.frontends.tensor_language.emit.blas_loops import emit_loops
+from tlx.frontends.tensor_language.emit.blas_elements import Lanes, read
+from tlx.frontends.tensor_language.emit.blas_loops import each, emit_loops, finish, lanes_of
 from tlx.frontends.tensor_language.emit.blas_tensors import LARGEST, cast_elements
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
 from tlx.frontends.tensor_language.emit.blas_unit import branch
 from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.values import Memref, register_type, tensor_element
-from tlx.ir.types import I32, I64, FloatType, IntType, Type, VectorType
-from tlx.ir.values import ConstInt, Local, Value, const_int
+from tlx.frontends.tensor_language.emit.values import Memref, memory_type, register_type, tensor_element
+from tlx.frontends.tensor_language.types import MemrefType, ScalarType
+from tlx.ir.types import I8, I32, I64, VOID, FloatType, IntType, Type, VectorType
+from tlx.ir.values import ConstInt, Keyword, Local, Value, const_int
 
 _SMALL: Final = 1 << 14
 _MOST: Final = 1 << 20  # what a factor counts for in the comparison with `_SMALL`, lest the product overflows
@@ -56,34 +60,54 @@ def _is_fit(e: Emitter, out: Memref, terms: Terms) -> Value:
 def _emit(e: Emitter, update: Update, terms: Terms) -> None:
     a, b = terms.factors
     out = update.out
-    element = tensor_element(out.type.element)
-    sums = register_type(summed_in(update.type, [a.memref.type.element, b.memref.type.element]))
-    shape, pitches = _numbers(e, out.shape[::-1]), _pitches(e, out)
+    type_ = summed_in(update.type, [a.memref.type.element, b.memref.type.element])
+    sums = register_type(type_)
     lhs, rhs = _operand(e, b, (1, K), sums), _operand(e, a, (K, 0), sums)
-    handle = _handle(sums)
-    if update.alpha is None and update.beta is None and element == sums:
-        acc = e.b.dynamic_load(out.pointer, element, shape, (0, 1), pitches)
-        result: Value = e.b.mma("smma", acc, lhs, rhs, handle)
+    is_plain = update.alpha is None and tensor_element(out.type.element) == sums
+    if is_plain and update.reads and update.beta is None:
+        acc = e.b.dynamic_load(out.pointer, sums, _numbers(e, out.shape[::-1]), (0, 1), _pitches(e, out))
+        _store(e, e.b.mma("smma", acc, lhs, rhs, _handle(sums)), out)
+    elif is_plain and not update.reads:
+        _store(e, e.b.matmul(lhs, rhs, _handle(sums)), out)
     else:
-        product = cast_elements(e, e.b.matmul(lhs, rhs, handle), register_type(update.type))
-        result = cast_elements(e, _epilogue(e, update, product, shape, pitches), element)
-    e.b.dynamic_store(out.pointer, element, e.b.dynamic_typeinfo(result, shape, (0, 1)), pitches)
+        with _temporary(e, type_, out.shape) as product:
+            _store(e, e.b.matmul(lhs, rhs, _handle(sums)), product)
+            _finish(e, update, product)
 
 
-def _epilogue(e: Emitter, update: Update, product: Value, shape: list[Value], pitches: list[Value]) -> Value:
-    """`alpha * product + beta * C`."""
-    type_ = register_type(update.type)
+def _store(e: Emitter, product: Value, to: Memref) -> None:
+    element = tensor_element(to.type.element)
+    token = e.b.dynamic_typeinfo(product, _numbers(e, to.shape[::-1]), (0, 1))
+    e.b.dynamic_store(to.pointer, element, token, _pitches(e, to))
 
-    def spread(number: Value) -> Value:
-        return e.b.fill(e.b.dynamic_typeinfo(product, shape, (0, 1)), number, _handle(type_))
 
-    def old() -> Parts:
-        element = tensor_element(update.out.type.element)
-        token = e.b.dynamic_load(update.out.pointer, element, shape, (0, 1), pitches)
-        return (cast_elements(e, e.b.tovector(token, _handle(element)), type_),)
+def _finish(e: Emitter, update: Update, product: Memref) -> None:
+    """`C := alpha * product + beta * C`, in one pass."""
 
-    (result,) = update.apply(e, (product,), old, spread)
-    return result
+    def body(indices: tuple[Value, ...], lanes: Lanes) -> None:
+        finish(e, update, read(e, product, indices, update.type, lanes), indices, lanes)
+
+    each(e, update.out.shape, lanes_of(update.type), body)
+
+
+@contextmanager
+def _temporary(e: Emitter, type_: ScalarType, shape: tuple[Value, ...]) -> Generator[Memref]:
+    """Memory for a packed matrix, freed at the end; a trap where memory is short."""
+    rows, columns = shape
+    size = e.b.mul(e.b.mul(rows, columns), const_int(I64, type_.size))
+    pointer = e.b.call_named("malloc", e.b.pointer(I8), [size], "product").value
+    before = e.b.block
+    short = e.b.new_block("no.memory", before)
+    rest = e.b.new_block("allocated", short)
+    e.b.at_end(before)
+    e.b.branch_if(e.b.icmp("eq", pointer, Keyword(pointer.type, "null")), short, rest)
+    e.b.at_end(short)
+    e.b.call_named("llvm.trap", VOID, [])
+    e.b.emit("unreachable", VOID, [], "unreachable")
+    e.b.at_end(rest)
+    memref = MemrefType(type_, (None, None), (1, None))
+    yield Memref(memref, e.b.retype(pointer, memory_type(type_)), shape, (const_int(I64, 1), rows), type_.size)
+    e.b.call_named("free", VOID, [pointer])
 
 
 def _operand(e: Emitter, factor: Factor, indices: tuple[int, int], sums: Type) -> Local:

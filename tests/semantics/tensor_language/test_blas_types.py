@@ -21,6 +21,7 @@ from tlx.frontends.tensor_language.types import NUMBERS, promotable
 from tlx.numpy_types import Array
 
 _SIZES = (17, 5, 3)
+_LARGE = (33, 17, 40)  # enough for blocks
 _INSTRUCTIONS = ["gemm.n.t", "hadamard", "gemv", "ger", "axpby.t", "sum", "cumsum"]
 
 
@@ -41,7 +42,8 @@ def _case(instruction: str, types: tuple[str, ...], *, is_open: bool) -> Case:
     inputs = common(*types[:2]) if len(types) == 3 else types[0]
     assert inputs is not None
     alpha: complex = {"int": 2, "float": 1.5, "complex": 1.5 + 0.5j}[NUMBERS[inputs].kind]
-    refs, out = memrefs(instruction, types, _SIZES, open_shape=is_open, open_stride="outer" if is_open else "none")
+    sizes = _LARGE if is_open and instruction.startswith("gemm") else _SIZES
+    refs, out = memrefs(instruction, types, sizes, open_shape=is_open, open_stride="outer" if is_open else "none")
     beta = "i8" if _fits("i8", types[-1]) else types[-1]
     name = "_".join([instruction.replace(".", "_"), *types, "open" if is_open else "known"])
     return Case(instruction, refs, out, (inputs, alpha, False), (beta, -1, False), name=name, seed=len(name))
