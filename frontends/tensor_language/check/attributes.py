@@ -11,9 +11,7 @@ from tlx.frontends.tensor_language.ast.mixed import For
 from tlx.frontends.tensor_language.check.context import Context
 from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE, groups_without_size
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, Extent, GroupType, MemrefType, extent_text
-
-LARGEST_SUBGROUP: Final = 128
-LARGEST_WORK_GROUP: Final = 1 << 16
+from tlx.frontends.tensor_language.work_groups import LARGEST_SUBGROUP, LARGEST_WORK_GROUP, default_subgroup_size
 
 _KNOWN: Final = {"alignment", "shape_gcd", "stride_gcd", "subgroup_size", "unroll", "work_group_size"}
 _LARGEST: Final = (1 << 63) - 1
@@ -54,15 +52,15 @@ def _check_work_group_size(context: Context, attribute: Attribute, size: Attribu
         message = f"work_group_size must be an array of 2 integers, but it has {len(entries)}: [rows,columns]"
         context.error(message, attribute.span)
         return
-    if entries[0] % context.subgroup_size:
-        origin = "the default subgroup size" if size is None else "the subgroup size"
-        notes = () if size is None else (Note("the subgroup size is set here", size.span),)
+    if size is None:
+        context.subgroup_size = default_subgroup_size(entries[0])
+    elif entries[0] % context.subgroup_size:
         message = (
-            f"the first entry of work_group_size must be a multiple of {origin}, {context.subgroup_size}, "
+            f"the first entry of work_group_size must be a multiple of the subgroup size, {context.subgroup_size}, "
             f"but it is {entries[0]}"
         )
-        context.error(message, attribute.span, *notes)
-    elif entries[0] * entries[1] > LARGEST_WORK_GROUP:
+        context.error(message, attribute.span, Note("the subgroup size is set here", size.span))
+    if entries[0] * entries[1] > LARGEST_WORK_GROUP:
         message = f"a work-group has at most {LARGEST_WORK_GROUP} work-items, not {entries[0]} * {entries[1]}"
         context.error(message, attribute.span)
 

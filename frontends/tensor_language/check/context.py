@@ -17,9 +17,9 @@ from tlx.frontends.tensor_language.check.types import problem
 from tlx.frontends.tensor_language.check.wording import counted, mnemonic
 from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.types import ScalarType, Type
+from tlx.frontends.tensor_language.work_groups import DEFAULT_SUBGROUP_SIZE
 
 RegionKind = Literal["collective", "spmd"]
-DEFAULT_SUBGROUP_SIZE: Final = 16
 DEEPEST: Final = 200  # regions inside each other; a parser stops earlier, a program that builds trees may not
 
 

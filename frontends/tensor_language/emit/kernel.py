@@ -20,12 +20,12 @@ from tlx.frontends.tensor_language.emit.emitter import Emitter, Launch, Rule
 from tlx.frontends.tensor_language.emit.launch import ATTRIBUTES, emit_launch
 from tlx.frontends.tensor_language.emit.parameters import bind_parameters, llvm_parameters
 from tlx.frontends.tensor_language.signature import GROUP_SUFFIX
+from tlx.frontends.tensor_language.work_groups import work_group
 from tlx.ir.builder import new_function
 from tlx.ir.module import Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.values import Value
 
-DEFAULT_SUBGROUP_SIZE: Final = 16
 _PACKAGE: Final = "tlx.frontends.tensor_language.emit"
 
 
@@ -43,22 +43,6 @@ def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
     b.span = None
     b.ret()
     emit_launch(module, kernel, threads=threads)
-
-
-def work_group(kernel: Function) -> tuple[int, tuple[int, int]]:
-    """Subgroup size and work-group size of a kernel: by default one subgroup of 16."""
-    shape = kernel.attributes.get("work_group_size")
-    size = kernel.attributes.get("subgroup_size")
-    lanes = size.value if size is not None and isinstance(size.value, int) else None
-    if shape is None or not isinstance(shape.value, tuple):
-        lanes = lanes or DEFAULT_SUBGROUP_SIZE
-        return lanes, (lanes, 1)
-    rows, columns = (entry.value for entry in shape.value)
-    assert isinstance(rows, int)
-    assert isinstance(columns, int)
-    if lanes is None:
-        lanes = DEFAULT_SUBGROUP_SIZE if rows % DEFAULT_SUBGROUP_SIZE == 0 else rows
-    return lanes, (rows, columns)
 
 
 @cache
