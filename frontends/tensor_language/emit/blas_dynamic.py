@@ -6,8 +6,9 @@
     else:
         loops
 
-`C += op(A) op(B)` and `C := op(A) op(B)` need neither P nor the loop where C has the type of the sums. What is smaller
-than `_SMALL` multiplications is sooner done than copied into blocks.
+Tiles of known shape are copied instead, see `blas_packed`. `C += op(A) op(B)` and `C := op(A) op(B)` need neither P nor
+the loop where C has the type of the sums. What is smaller than `_SMALL` multiplications is sooner done than copied into
+blocks.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.blas_elements import Lanes, read
-from tlx.frontends.tensor_language.emit.blas_loops import each, emit_loops, finish, lanes_of
+from tlx.frontends.tensor_language.emit.blas_loops import emit_loops
+from tlx.frontends.tensor_language.emit.blas_packed import emit_packed, finish_product, fits_packed
 from tlx.frontends.tensor_language.emit.blas_tensors import LARGEST, cast_elements
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
 from tlx.frontends.tensor_language.emit.blas_unit import branch
@@ -40,11 +41,24 @@ def emit_dynamic(e: Emitter, update: Update, terms: Terms) -> None:
     if not unit or update.atomic or update.type.kind == "complex":
         emit_loops(e, update, terms)
         return
-    condition = _is_fit(e, update.out, terms)
+    if fits_packed(update, terms):
+        emit_packed(e, update, terms)
+        return
+    products = _multiplications(e, update.out, terms)
+    if isinstance(products, ConstInt) and products.value < _SMALL:
+        emit_loops(e, update, terms)
+        return
+    condition = _is_fit(e, update.out, terms, products)
     branch(e, condition, lambda: _emit(e, update, terms), lambda: emit_loops(e, update, terms))
 
 
-def _is_fit(e: Emitter, out: Memref, terms: Terms) -> Value:
+def _multiplications(e: Emitter, out: Memref, terms: Terms) -> Value:
+    """`M * N * K`, or something else that is greater than `_SMALL`, if none of them is negative."""
+    assert terms.depth is not None
+    return reduce(e.b.mul, [e.b.umin(size, const_int(I64, _MOST)) for size in (*out.shape, terms.depth)])
+
+
+def _is_fit(e: Emitter, out: Memref, terms: Terms, products: Value) -> Value:
     """Whether the numbers of a product are those of tensors, and it is large."""
     assert terms.depth is not None
     sizes = [*out.shape, terms.depth]
@@ -52,7 +66,6 @@ def _is_fit(e: Emitter, out: Memref, terms: Terms) -> Value:
     conditions: list[Value] = [e.b.icmp("sge", size, 1) for size in sizes]
     conditions += [e.b.icmp("ule", number, LARGEST) for number in (*sizes, *pitches)]
     conditions.append(e.b.icmp("uge", out.stride[1], out.shape[0]))
-    products = reduce(e.b.mul, [e.b.umin(size, const_int(I64, _MOST)) for size in sizes])
     conditions.append(e.b.icmp("uge", products, _SMALL))
     return reduce(lambda a, b: e.b.binary("and", a, b), conditions)
 
@@ -72,22 +85,13 @@ def _emit(e: Emitter, update: Update, terms: Terms) -> None:
     else:
         with _temporary(e, type_, out.shape) as product:
             _store(e, e.b.matmul(lhs, rhs, _handle(sums)), product)
-            _finish(e, update, product)
+            finish_product(e, update, product)
 
 
 def _store(e: Emitter, product: Value, to: Memref) -> None:
     element = tensor_element(to.type.element)
     token = e.b.dynamic_typeinfo(product, _numbers(e, to.shape[::-1]), (0, 1))
     e.b.dynamic_store(to.pointer, element, token, _pitches(e, to))
-
-
-def _finish(e: Emitter, update: Update, product: Memref) -> None:
-    """`C := alpha * product + beta * C`, in one pass."""
-
-    def body(indices: tuple[Value, ...], lanes: Lanes) -> None:
-        finish(e, update, read(e, product, indices, update.type, lanes), indices, lanes)
-
-    each(e, update.out.shape, lanes_of(update.type), body)
 
 
 @contextmanager

@@ -96,7 +96,9 @@ def steps(e: Emitter, extent: Value, lanes: int, body: Callable[[Value, Lanes], 
     if not _is(whole, 0):
         with e.b.loop(0, whole, lanes, name="i") as loop:
             body(loop.index, Lanes(lanes))
-    if not _is(rest, 0):
+    if _is(rest, 1):  # LLVM 22 stores four bytes for `masked.store(trunc x)` of i8 with a mask known to be of one lane
+        body(whole, ONE)
+    elif not _is(rest, 0):
         with _once_if(e, rest):
             body(whole, first_lanes(e, lanes, rest))
 

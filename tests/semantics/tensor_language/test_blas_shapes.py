@@ -14,7 +14,7 @@ _INSTRUCTIONS: Final = [
     "axpby", "axpby.t", "sum", "sum.t", "gemm", "gemm.t.n", "gemm.n.t", "gemm.t.t", "gemv", "gemv.t", "ger",
     "hadamard", "cumsum",
 ]  # fmt: skip
-_KNOWN: Final[list[dict[str, Any]]] = [{}, {"extra": 3}, {"first": 2}]
+_KNOWN: Final[list[dict[str, Any]]] = [{}, {"extra": 3}, {"first": 2}, {"extra": 2, "open_stride": "outer"}]
 _OPEN: Final[list[dict[str, Any]]] = [
     {"open_shape": True, "open_stride": "outer"},
     {"open_shape": True, "open_stride": "outer", "extra": 2},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,19 @@ def test_types(instruction: str, target: str) -> None:
     kernels = tl.compile("".join(case.text for case in cases), target)
     for case in cases:
         case.check(kernels[case.name])
+
+
+@pytest.mark.parametrize("types", [*_types("gemm.n.t")[::23], ("i8", "i8", "f32"), ("bf16", "bf16", "bf16")])
+@pytest.mark.parametrize("instruction", ["gemm.n.t", "gemm.t.n"])
+def test_tiles_of_known_shape(instruction: str, types: tuple[str, ...]) -> None:
+    """Only the leading dimensions are known when the kernel runs."""
+    case = _case(instruction, types, is_open=False)
+    refs, out = memrefs(instruction, types, _LARGE, extra=3, open_stride="outer")
+    packed_out = replace(out, open_stride="none")
+    cases = [replace(case, inputs=refs, out=o, name=f"k{n}") for n, o in enumerate((out, packed_out))]
+    kernels = tl.compile("".join(case.text for case in cases), "native")
+    for one in cases:
+        one.check(kernels[one.name])
 
 
 def test_there_are_many_combinations() -> None:
