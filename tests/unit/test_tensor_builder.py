@@ -11,8 +11,8 @@ from tlx.ir.canonical import canonicalise
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import FLOAT, I8, I32, PTR
-from tlx.ir.values import Local, const_float
+from tlx.ir.types import FLOAT, I8, I32, PTR, VectorType
+from tlx.ir.values import Local, const_float, const_int, const_ints
 from tlx.ir.verifier import verify_tensors
 from tlx.numpy_types import Array
 from tlx.types import TensorType
@@ -37,6 +37,27 @@ def test_matmul_follows_from_its_operands() -> None:
     out = np.zeros((3, 5), np.float32)
     Machine(module).call("f", left.astype(np.float32), right.astype(np.float32), out)
     np.testing.assert_array_equal(out, left @ right)
+
+
+def test_extents_known_at_run_time() -> None:
+    module = parse("", "<built>")
+    parameters = [(PTR, "noalias", name) for name in "abc"] + [(I32, "", name) for name in "mnk"]
+    b = TensorBuilder(module, new_function(module, "f", parameters, "nounwind", linkage=""))
+    pa, pb, pc, m, n, k = (a.value for a in b.function.arguments)
+    zero = const_int(I32, 0)
+    handle = VectorType(1, FLOAT, scalable=True)
+    x = b.dynamic_load(pa, FLOAT, [m, k], (0, 1), [zero, zero])
+    y = b.dynamic_load(pb, FLOAT, [n, k], (1, 0), [zero, zero])
+    product = b.matmul(x, y, handle)
+    b.dynamic_store(pc, FLOAT, b.dynamic_typeinfo(product, [m, n], (0, 1)), [zero, const_int(I32, 7)])
+    b.ret()
+    assert b.gathered([zero, zero]) == const_ints(I32, [0, 0])
+    rng = np.random.default_rng(1)
+    left, right = rng.integers(-9, 9, (3, 4)).astype(np.float32), rng.integers(-9, 9, (5, 4)).astype(np.float32)
+    out = np.zeros((3, 7), np.float32)
+    Machine(module).call("f", left, right, out, 3, 5, 4)
+    np.testing.assert_array_equal(out[:, :5], left @ right.T)
+    np.testing.assert_array_equal(out[:, 5:], 0)
 
 
 def test_result_may_be_wider_than_the_operands() -> None:

@@ -1,10 +1,11 @@
 """BLAS instructions: `axpby`, `cumsum`, `sum`, `gemm`, `gemv`, `ger` and `hadamard`.
 
-One of three ways computes an instruction:
+One of these ways computes an instruction:
 
     tensors     extents and strides are known, S1 = 1 or one column, real numbers       `blas_tensors`
-    dynamic     gemm of extents or strides that are known only when it runs, S1 = 1     `blas_dynamic`
-    loops       everything else, and what `dynamic` finds too small when it runs        `blas_loops`, `blas_scan`
+    packed      gemm of known extents whose leading dimensions are unknown, S1 = 1      `blas_packed`
+    dynamic     gemm of unknown extents, S1 = 1, where it turns out to be large         `blas_dynamic`
+    loops       everything else                                                         `blas_loops`, `blas_scan`
 
 A work-group is run by one thread, so a collective instruction is run once. Inputs may overlap the output only where
 each element of the output depends on no other element of it.
