@@ -160,7 +160,15 @@ def _load(e: Emitter, where: Place, type_: ScalarType) -> Value:
         return gather(e, memory, _stepped(e, where, memory), align)
     if e.mask is None:
         return e.b.load(vector, where.address, align)
-    return e.b.masked_load(vector, where.address, align, e.mask)
+    return _frozen(e, e.b.masked_load(vector, where.address, align, e.mask))
+
+
+def _frozen(e: Emitter, loaded: Value) -> Value:
+    """`freeze`, which hides a masked load from a `select` with the same mask.
+
+    LLVM 22 makes one load of the two, where the `select` stands: behind stores that came after the load.
+    """
+    return e.b.value("freeze", loaded.type, [loaded], f"freeze {loaded.typed}")
 
 
 def _store(e: Emitter, value: Value, where: Place, type_: ScalarType) -> None:

@@ -150,6 +150,7 @@ class _Writer:
     def _begin(self, own: Name) -> None:
         """The values that are there, given the number of the work-item's row."""
         self._own = self._add(Cast, INDEX, operand=own)
+        self._first = own
         self._scope[I32].append(own)
         self._scope[F32].append(self._add(Cast, F32, operand=own))
         for _ in range(3):
@@ -282,8 +283,7 @@ class _Writer:
 
     def _for(self, depth: int, *, common: bool) -> None:
         types = self._chance.choices((I32, F32, BOOL), k=self._chance.randint(0, 3))
-        start, stop = (self._bound(common=common, limit=limit) for limit in (3, 7))
-        step = self._step(common=common) if self._chance.random() < 0.5 else None
+        start, stop, step = self._bounds(common=common)
         variable = self._fresh()
         carried = tuple(self._fresh() for _ in types)
         initial = tuple(self._name(type_) for type_ in types)
@@ -321,6 +321,14 @@ class _Writer:
         region = Region(self._out)
         self._out, self._scope, self._common = outer
         return region
+
+    def _bounds(self, *, common: bool) -> tuple[Name, Name, Name | None]:
+        """From, to and step: of their own, or those of neighbours that share the rounds among them."""
+        if not common and self._chance.random() < 0.4:
+            step = self._constant(I32, self._chance.choice((3, 16, 32)))
+            return self._first, self._bound(common=True, limit=127), step
+        start, stop = (self._bound(common=common, limit=limit) for limit in (3, 7))
+        return start, stop, self._step(common=common) if self._chance.random() < 0.5 else None
 
     def _bound(self, *, common: bool, limit: int) -> Name:
         value = self._chance.choice(self._common[I32]) if common else self._name(I32)

@@ -370,3 +370,39 @@ func @run(%X: memref<f32x16>, %Y: memref<f32x16>, %p: i32, %low: index) {{
         sums = (np.arange(16) + first + (1 << 31)) % (1 << 32) - (1 << 31) - low
         wanted = [x[at] if 0 <= at < 16 else 0 for at in sums]
         np.testing.assert_array_equal(y, wanted)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_was_loaded_before_a_store_is_carried(target: str) -> None:
+    """A choice by the mask of a load stays where it is: behind a store there is something else."""
+    text = f"""
+func @run(%G: memref<f32x16>, %N: memref<i32x16>, %R: memref<f32x16>, %S: memref<f32x16>) {{
+  %zero = constant 0 : i32
+  %c1 = constant 1.0 : f32
+  parallel {{ {ITEM}
+    %n = load %N[%i] : i32
+    %f = cast %l : f32
+    %last = for %k=%zero,%n init(%old=%f) -> (f32) {{
+      %x = load %G[%i] : f32
+      %y = add %x, %c1 : f32
+      store %y, %G[%i]
+      yield (%x)
+    }}
+    store %last, %R[%i]
+    %odd = greater_than %n, %zero : bool
+    %chosen = if %odd -> (f32) {{
+      %x = load %G[%i] : f32
+      store %c1, %G[%i]
+      yield (%x)
+    }} else {{
+      yield (%f)
+    }}
+    store %chosen, %S[%i]
+  }}
+}}"""
+    n = np.arange(16, dtype=np.int32) % 4
+    g, r, s = np.full(16, 5, np.float32), np.zeros(16, np.float32), np.zeros(16, np.float32)
+    tl.compile(text, target).run(g, n, r, s)
+    np.testing.assert_array_equal(r, np.where(n > 0, 5 + n - 1, np.arange(16)))
+    np.testing.assert_array_equal(s, np.where(n > 0, 5 + n, np.arange(16)))
+    np.testing.assert_array_equal(g, np.where(n > 0, 1, 5))
