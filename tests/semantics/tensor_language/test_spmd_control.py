@@ -384,7 +384,7 @@ func @run(%G: memref<f32x16>, %N: memref<i32x16>, %R: memref<f32x16>, %S: memref
     %f = cast %l : f32
     %last = for %k=%zero,%n init(%old=%f) -> (f32) {{
       %x = load %G[%i] : f32
-      %y = add %x, %c1 : f32
+      %y = cast %k : f32
       store %y, %G[%i]
       yield (%x)
     }}
@@ -403,6 +403,6 @@ func @run(%G: memref<f32x16>, %N: memref<i32x16>, %R: memref<f32x16>, %S: memref
     n = np.arange(16, dtype=np.int32) % 4
     g, r, s = np.full(16, 5, np.float32), np.zeros(16, np.float32), np.zeros(16, np.float32)
     tl.compile(text, target).run(g, n, r, s)
-    np.testing.assert_array_equal(r, np.where(n > 0, 5 + n - 1, np.arange(16)))
-    np.testing.assert_array_equal(s, np.where(n > 0, 5 + n, np.arange(16)))
+    np.testing.assert_array_equal(r, np.choose(n, [np.arange(16), 5, 0, 1]))
+    np.testing.assert_array_equal(s, np.where(n > 0, n - 1, np.arange(16)))
     np.testing.assert_array_equal(g, np.where(n > 0, 1, 5))
