@@ -17,6 +17,7 @@ from tlx.frontends.tensor_language.ast.mixed import For, If
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import of_loop
 from tlx.frontends.tensor_language.emit.numbers import vary
+from tlx.frontends.tensor_language.emit.unroll import branch_back
 from tlx.frontends.tensor_language.emit.values import Emitted, Matrix, Number
 from tlx.ir.module import Block, Instruction
 from tlx.ir.rewriter import add_incoming
@@ -69,7 +70,7 @@ def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -
         yields = [as_varying(e, v, varies(value)) for v, (value, _) in zip(yields, opened, strict=True)]
     following = b.add(variable.value, step.value)
     latch = b.block
-    b.branch_if(goes_on(e, variable.value, following, stop.value, step.value), body, end)
+    branch_back(e, i, goes_on(e, variable.value, following, stop.value, step.value), body, end)
     add_incoming(variable, following, latch.name)
     for (_, phis), value in zip(opened, yields, strict=True):
         for phi, part in zip(phis, parts_of(value), strict=True):

@@ -55,6 +55,7 @@ from tlx.frontends.tensor_language.emit.rounds import (
     open_number,
     run_round,
 )
+from tlx.frontends.tensor_language.emit.unroll import branch_back
 from tlx.frontends.tensor_language.emit.values import Emitted, Number
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
 from tlx.ir.rewriter import add_incoming
@@ -135,7 +136,7 @@ def _masked_rounds(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None:
     add_incoming(active, going, b.block.name)
     close_values(e, [phis for _, phis in opened], kept)
     latch = b.block
-    b.branch_if(again, body, end)
+    branch_back(e, i, again, body, end)
     b.at_end(end)
     for name, first, last in zip(i.results, entry.values, kept, strict=True):
         pairs = zip(first.parts, last.parts, strict=True)

@@ -18,6 +18,7 @@ from tlx.frontends.tensor_language.emit.control import goes_on, open_phi
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import of_loop
 from tlx.frontends.tensor_language.emit.numbers import compare, splat, vary
+from tlx.frontends.tensor_language.emit.unroll import branch_back
 from tlx.frontends.tensor_language.emit.values import Linear, Number
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.module import Block
@@ -155,7 +156,7 @@ def full_rounds(e: Emitter, i: For, bounds: Bounds) -> Entry:
     counter.close()
     close_values(e, [phis for _, phis in opened], yields)
     after = b.new_block("endfull")
-    b.branch_if(more, body, after)
+    branch_back(e, i, more, body, after)
     b.at_end(after)
     going = goes_on(e, variable.value, b.add(variable.value, stride), limit, stride)
     b.branch(join)
