@@ -36,9 +36,11 @@ if TYPE_CHECKING:
 
 _ROWS: Final = 16
 _ROW_BYTES: Final = 64
+_WORD_BYTES: Final = 4
 _SIDE: Final = 16
 _GRID: Final = 2
 _WORDS: Final = VectorType(256, I32)
+_ROW_WORDS: Final = VectorType(_SIDE, I32)
 _PRODUCTS: Final = {
     ("bfloat", "s", "s"): "tdpbf16ps",
     ("i8", "s", "s"): "tdpbssd",
@@ -64,6 +66,7 @@ class _AmxLegalizer(TileLegalizer):
     Attributes:
         grids: The four tiles of each accumulator value, by name, row by row.
         scratch: 32 rows x 32 words for partial and converted tiles.
+        copy: 16 rows x 64 bytes for tiles that LLVM's scalarisation cannot load from where they lie.
     """
 
     def __init__(self, module: Module, function: Function, context: Context) -> None:
@@ -73,6 +76,7 @@ class _AmxLegalizer(TileLegalizer):
         self.raw: dict[str, Value] = {}
         self.accumulators = self._find_accumulators()
         self.scratch: Value | None = None
+        self.copy: Value | None = None
         self.made = {i.result: i for i in function.instructions() if i.result is not None}
 
     def _find_accumulators(self) -> set[str]:
@@ -205,7 +209,23 @@ class _AmxLegalizer(TileLegalizer):
     def _load(self, pointer: Value, offset: int, stride: int) -> Value:
         b = self.b
         address = b.retype(b.gep(I8, pointer, offset), I8)
+        if self.context.emulate_matrix and stride % _WORD_BYTES:
+            address, stride = self._copied(address, stride), _ROW_BYTES
         return self._tile("tileloadd64", [_short(_ROWS), _short(_ROW_BYTES), address, const_int(I64, stride)])
+
+    def _copied(self, address: Value, stride: int) -> Value:
+        """A copy of a tile, row behind row.
+
+        The instruction loads rows any number of bytes apart. LLVM's scalarisation of it (X86LowerAMXIntrinsics, the
+        same in LLVM 14, 19 and 22) loads words and takes `stride / 4`, rounded down, for the words between two rows.
+        """
+        b = self.b
+        if self.copy is None:
+            self.copy = b.alloca(ArrayType(_ROWS * _ROW_BYTES, I8), "tile.copy")
+        for row in range(_ROWS):
+            words = b.load(_ROW_WORDS, b.gep(I8, address, row * stride), 1)
+            b.store(words, b.gep(I8, self.copy, row * _ROW_BYTES), _ROW_BYTES)
+        return b.retype(self.copy, I8)
 
     def _load_grid(self, pointer: Value, stride: int) -> list[Value]:
         places = [(r, c) for r in range(_GRID) for c in range(_GRID)]

@@ -62,6 +62,31 @@ define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {{
         assert ("optnone" in function.signature.attributes) == tiled, function.name
 
 
+@pytest.mark.parametrize(("element", "pitch"), [("i8", 65), ("i8", 66), ("i8", 67), ("i8", 68), ("bfloat", 65)])
+def test_emulated_tiles_with_rows_at_any_byte(element: str, pitch: int) -> None:
+    """LLVM's scalarisation of tile loads rounds the bytes between two rows down to whole words."""
+    text = f"""
+define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {{
+  %x = call token @llvm.tensor.load(ptr elementtype({element}) %a, <2 x i32> <i32 32, i32 64>, <2 x i32> <i32 0, i32 1>,
+                                    <2 x i32> zeroinitializer, <2 x i32> <i32 0, i32 {pitch}>)
+  %y = call token @llvm.tensor.load(ptr elementtype({element}) %b, <2 x i32> <i32 64, i32 32>, <2 x i32> <i32 0, i32 1>,
+                                    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <1024 x {"i32" if element == "i8" else "float"}> @llvm.tensor.matmul(token %x, token %y)
+  store <1024 x {"i32" if element == "i8" else "float"}> %m, ptr %c
+  ret void
+}}
+"""
+    inputs, output = (np.int8, np.int32) if element == "i8" else (ml_dtypes.bfloat16, np.float32)
+    generator = np.random.default_rng(pitch)
+    a = generator.integers(-9, 10, (32, pitch)).astype(inputs)
+    b = generator.integers(-9, 10, (64, 32)).astype(inputs)
+    c = np.zeros((32, 32), output)
+    compiled = tlx.compile(text, "amx", opt_level=0, options=Options(emulate_matrix=True))
+    assert "tileloadd64" in compiled.lowered
+    compiled.f(c, a, b)
+    np.testing.assert_array_equal(c, a[:, :64].astype(output) @ b.astype(output))
+
+
 def test_amx_module_with_permission_compiles() -> None:
     """The call in the constructor had no callee, on which the judgement of stage 3 stumbled."""
     text = BATCH_INNERMOST.replace("NAME", "f").replace("double", "bfloat")
