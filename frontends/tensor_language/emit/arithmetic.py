@@ -14,7 +14,7 @@ from tlx.frontends.tensor_language.emit.intervals import of_binary
 from tlx.frontends.tensor_language.emit.numbers import call, compare, filled, fits, narrowed, negated, together
 from tlx.frontends.tensor_language.emit.values import Linear, Number
 from tlx.frontends.tensor_language.types import BOOL, ScalarType
-from tlx.ir.types import I1, VectorType
+from tlx.ir.types import I1, IntType, VectorType
 from tlx.ir.values import ConstInt, Value, const_int
 
 _FLOAT: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
@@ -68,7 +68,22 @@ def binary(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Pa
     if (op, type_.kind) in _CHOICE:
         return (call(e, _CHOICE[op, type_.kind], [a, b]),)
     opcode = _FLOAT[op] if type_.kind == "float" else _INTEGER[op]
+    if opcode in ("sdiv", "srem"):
+        b = _harmless(e, a, b)
     return (narrowed(e, e.b.binary(opcode, a, b), type_),)
+
+
+def _harmless(e: Emitter, dividend: Value, divisor: Value) -> Value:
+    """A divisor that no machine stops at: 1 in place of 0, and in place of -1 where the quotient would wrap around."""
+    if isinstance(divisor, ConstInt) and divisor.value not in (0, -1):
+        return divisor
+    element = divisor.type.element if isinstance(divisor.type, VectorType) else divisor.type
+    assert isinstance(element, IntType)
+    is_zero = compare(e, "icmp", "eq", divisor, filled(divisor, 0))
+    is_lowest = compare(e, "icmp", "eq", dividend, filled(divisor, -(1 << (element.bits - 1))))
+    is_minus_one = compare(e, "icmp", "eq", divisor, filled(divisor, -1))
+    stops = e.b.binary("or", is_zero, e.b.binary("and", is_lowest, is_minus_one))
+    return e.b.select(stops, filled(divisor, 1), divisor)
 
 
 def unary(e: Emitter, op: str, type_: ScalarType, operand: Parts) -> Parts:
