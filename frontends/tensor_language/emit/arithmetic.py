@@ -70,6 +70,8 @@ def binary(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Pa
     opcode = _FLOAT[op] if type_.kind == "float" else _INTEGER[op]
     if opcode in ("sdiv", "srem"):
         b = _harmless(e, a, b)
+    elif opcode in ("shl", "ashr"):
+        b = _within(e, b)
     return (narrowed(e, e.b.binary(opcode, a, b), type_),)
 
 
@@ -77,13 +79,26 @@ def _harmless(e: Emitter, dividend: Value, divisor: Value) -> Value:
     """A divisor that no machine stops at: 1 in place of 0, and in place of -1 where the quotient would wrap around."""
     if isinstance(divisor, ConstInt) and divisor.value not in (0, -1):
         return divisor
-    element = divisor.type.element if isinstance(divisor.type, VectorType) else divisor.type
-    assert isinstance(element, IntType)
     is_zero = compare(e, "icmp", "eq", divisor, filled(divisor, 0))
-    is_lowest = compare(e, "icmp", "eq", dividend, filled(divisor, -(1 << (element.bits - 1))))
+    is_lowest = compare(e, "icmp", "eq", dividend, filled(divisor, -(1 << (_bits(divisor) - 1))))
     is_minus_one = compare(e, "icmp", "eq", divisor, filled(divisor, -1))
     stops = e.b.binary("or", is_zero, e.b.binary("and", is_lowest, is_minus_one))
     return e.b.select(stops, filled(divisor, 1), divisor)
+
+
+def _within(e: Emitter, distance: Value) -> Value:
+    """A distance to shift by, modulo the number of bits as in OpenCL C."""
+    bits = _bits(distance)
+    if isinstance(distance, ConstInt) and 0 <= distance.value < bits:
+        return distance
+    return e.b.binary("and", distance, filled(distance, bits - 1))
+
+
+def _bits(value: Value) -> int:
+    """Bits of an integer, or of each of a vector of them."""
+    element = value.type.element if isinstance(value.type, VectorType) else value.type
+    assert isinstance(element, IntType)
+    return element.bits
 
 
 def unary(e: Emitter, op: str, type_: ScalarType, operand: Parts) -> Parts:
