@@ -17,6 +17,7 @@ from typing import Final
 from tlx.frontends.tensor_language.ast.base import Name
 from tlx.frontends.tensor_language.ast.mixed import Load, Store
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.masked_stores import masked_store
 from tlx.frontends.tensor_language.emit.numbers import active, splat, to_memory, vary, widened
 from tlx.frontends.tensor_language.emit.values import Group, Linear, Memref, Number, memory_type
 from tlx.frontends.tensor_language.emit.views import is_null, moved, offset_pointer, plus, times
@@ -178,7 +179,7 @@ def _store(e: Emitter, value: Value, where: Place, type_: ScalarType) -> None:
     elif where.step == 0 or (where.step == 1 and e.mask is None):
         e.b.store(value, where.address, align)
     elif where.step == 1:
-        e.b.masked_store(value, where.address, align, active(e, e.mask))
+        masked_store(e, value, where.address, align, active(e, e.mask))
     else:
         scatter(e, value, _stepped(e, where, memory_type(type_)), align)
 

@@ -9,6 +9,7 @@ from typing import Final
 from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.masked_stores import masked_store
 from tlx.frontends.tensor_language.emit.numbers import to_memory, widened
 from tlx.frontends.tensor_language.emit.values import Memref, memory_type
 from tlx.frontends.tensor_language.emit.views import moved, plus, times
@@ -59,7 +60,7 @@ def write(
     for value, part in zip(values, addresses, strict=True):
         stored = to_memory(e, value, element)
         if lanes.mask is not None:
-            e.b.masked_store(stored, part, element.part.size, lanes.mask)
+            masked_store(e, stored, part, element.part.size, lanes.mask)
         else:
             e.b.store(stored, part, element.part.size)
 

@@ -25,6 +25,7 @@ from tlx.frontends.tensor_language.ast.spmd import (
     MatrixAccess,
 )
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.masked_stores import masked_store
 from tlx.frontends.tensor_language.emit.masks import first_active, uniform_memref
 from tlx.frontends.tensor_language.emit.matrices import tensor_type
 from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, filled, new_buffer, spilled
@@ -234,7 +235,7 @@ def _write(e: Emitter, line: Value, outside: Value, mask: Value | None, align: i
     elif mask is None:
         e.b.store(line, outside, align)
     else:
-        e.b.masked_store(line, outside, align, mask)
+        masked_store(e, line, outside, align, mask)
 
 
 def _all(mask: Value | None, vector: VectorType) -> Value:
