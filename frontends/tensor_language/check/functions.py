@@ -27,6 +27,12 @@ RULES: Final[Rules] = {
     for rule, check in part.RULES.items()
 }
 
+# Functions of the C and OpenMP libraries that compiled kernels may call.
+_CALLED: Final = frozenset(
+    """GOMP_parallel aligned_alloc fmod fmodf free malloc memcpy memmove memset omp_get_num_threads
+    omp_get_thread_num""".split()
+)
+
 
 def check_program(program: Program) -> None:
     """Check all functions.
@@ -41,6 +47,9 @@ def check_program(program: Program) -> None:
         if first is not None:
             message = f"function @{function.name.text} is already defined: choose another name"
             reports.add(message, function.name.span, Note("declared here", first.span))
+        if function.name.text in _CALLED:
+            message = f"compiled kernels call a library function {function.name.text}: choose another name"
+            reports.add(message, function.name.span)
         seen[function.name.text] = first or function.name
         _check_function(function, reports)
     reports.finish()
