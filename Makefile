@@ -44,8 +44,11 @@ format: $(STAMP) ## format the code and mend what the linter can mend
 coverage: $(STAMP) ## run pytest and show the lines it misses
 	$(BIN)/python -m pytest -q -n $(JOBS) --cov --cov-report=term
 
-bench: $(STAMP) ## measure the speed of the generated code
+bench: $(STAMP) ## measure the speed of the generated code, and of TLX itself
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench tensor_language
+	$(BIN)/python -m tests.bench parse
+	$(BIN)/python -m tests.bench compile
 
 docs: $(STAMP) ## write the reference pages from the tables in the code
 	$(BIN)/python -m tlx.reference docs/reference

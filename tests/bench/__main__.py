@@ -80,5 +80,14 @@ def tensor_language_(target: str, rounds: int, cpu: int | None) -> None:
         raise click.ClickException(str(error)) from None
 
 
+@main.command(name="parse")
+@click.option("--lines", default="1000,10000,100000", help="Lengths of the files.")
+def parse_(lines: str) -> None:
+    """Time parsing and checking files in the tensor language."""
+    from tests.bench import parsing
+
+    raise SystemExit(parsing.run([int(length) for length in lines.split(",")]))
+
+
 if __name__ == "__main__":
     main(prog_name="python -m tests.bench")
