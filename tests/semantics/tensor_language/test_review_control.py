@@ -217,3 +217,53 @@ def test_lanes_that_wrap_around_are_not_neighbours_in_memory() -> None:
         rounds = range(120 - item, 127, 2)
         expected[: len(rounds), item] = rounds
     assert np.array_equal(r, expected)
+
+
+def test_regions_of_all_kinds_in_each_other() -> None:
+    kernels = compiled("""
+        func @mixed(%A: memref<f32x8x8>, %C: memref<f32x8x8>, %flag: bool, %n: index, %S: memref<f32>) {
+            %one = constant 1.0 : f32 %zero = constant 0.0 : f32 %half = constant 0.5 : f32
+            %c0 = constant 0 : index %c8 = constant 8 : index
+            %r = if %flag -> (f32) {
+                %large = alloca : memref<f32x256x256,local>
+                %T = subview %large[0:8,0:8] : memref<f32x8x8,strided<1,256>,local>
+                axpby.t %one, %A, %zero, %T
+                for %i=%c0,%n {
+                    gemm %one, %T, %T, %zero, %C
+                    axpby %half, %C, %zero, %T
+                    foreach (%x,%y)=(%c0,%c0),(%c8,%c8) {
+                        %v = load %T[%x,%y] : f32
+                        %w = add %v, %one : f32
+                        store %w, %T[%x,%y]
+                    }
+                }
+                %s = alloca : memref<f32,local>
+                store %zero, %s[]
+                %all = fuse %C[0,1] : memref<f32x64>
+                sum %one, %all, %zero, %s
+                %v = load %s[] : f32
+                yield (%v)
+            } else {
+                parallel {
+                    %l = subgroup_local_id : i32
+                    %f = cast %l : f32
+                    %v = subgroup_reduce_add %f : f32
+                    store %v, %S[]
+                }
+                %v = load %S[] : f32
+                yield (%v)
+            }
+            store %r, %S[]
+        }""")
+    a = np.asfortranarray(np.random.default_rng(0).random((8, 8)).astype(np.float32))
+    c, s = np.zeros_like(a), np.zeros((), np.float32)
+    kernels.mixed(a, c, True, 3, s)
+    wanted: Array = np.zeros_like(a)
+    t = a.T.astype(np.float64)
+    for _ in range(3):
+        wanted = t @ t
+        t = wanted / 2 + 1
+    np.testing.assert_allclose(c, wanted, rtol=1e-5)
+    np.testing.assert_allclose(s, wanted.sum(), rtol=1e-5)
+    kernels.mixed(a, c, False, 3, s)
+    assert s == sum(range(16))
