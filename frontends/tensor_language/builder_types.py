@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, get_args
 from tlx.diagnostics import Span, UsageError
 from tlx.frontends import tensor_language
 from tlx.frontends.tensor_language.ast.base import Attribute, Dictionary, NamedAttribute, Parameter
+from tlx.frontends.tensor_language.attributes import ATTRIBUTE_NAMES
 from tlx.frontends.tensor_language.errors import ProgramError
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType, Type
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from tlx.frontends.tensor_language.ast.base import Function
 
 TypeLike = str | Type
-_UNQUOTED: Final = ("alignment", "shape_gcd", "stride_gcd", "subgroup_size", "unroll", "work_group_size")
 
 
 def type_of(spelled: TypeLike, span: Span | None) -> Type:
@@ -121,7 +121,9 @@ def dictionary_of(attributes: Mapping[str, Any], span: Span | None) -> Dictionar
     """
     return Dictionary(
         tuple(
-            NamedAttribute(n, n not in _UNQUOTED, _attribute(v, span)) for n, v in attributes.items() if v is not None
+            NamedAttribute(n, n not in ATTRIBUTE_NAMES, _attribute(v, span))
+            for n, v in attributes.items()
+            if v is not None
         )
     )
 

@@ -14,9 +14,9 @@ from tlx.diagnostics import Note, ParseError, Source, Span, TlxError
 from tlx.frontends.tensor_language.ast.base import Instruction, Name
 from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.lexer import tokenize
+from tlx.frontends.tensor_language.types import MAX_INTEGER
 
 MAX_NESTING: Final = 64  # regions, or attributes, inside each other
-MAX_INTEGER: Final = 2**63 - 1
 _SHOWN: Final = 40  # characters of a token in a message
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Final
 
 from tlx.diagnostics import Note, Span, TlxError
@@ -41,14 +39,6 @@ class Reports:
         if span is not None and any(e.span is not None and _same(e.span, span) for e in self.errors[-8:]):
             return
         self.errors.append(TlxError(message, span, list(notes)))
-
-    @contextmanager
-    def collecting(self) -> Generator[None]:
-        """Note a `TlxError` raised in the block, and go on behind it."""
-        try:
-            yield
-        except TlxError as error:
-            self.add(error.message, error.span, *error.notes)
 
     def finish(self) -> None:
         """Raise what was collected.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from math import isinf
-from typing import Final
 
 from tlx.frontends.tensor_language.ast.base import Attribute, Dictionary, NamedAttribute
+from tlx.frontends.tensor_language.attributes import ATTRIBUTE_NAMES
 from tlx.frontends.tensor_language.cursor import MAX_NESTING, Cursor
 from tlx.frontends.tensor_language.parser_hints import did_you_mean
-
-ATTRIBUTE_NAMES: Final = ("alignment", "shape_gcd", "stride_gcd", "subgroup_size", "unroll", "work_group_size")
 
 
 def constant(c: Cursor) -> bool | int | float | complex:

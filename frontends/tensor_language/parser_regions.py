@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from tlx.diagnostics import Note, ParseError, Span, TlxError
 from tlx.frontends.tensor_language.ast.base import Instruction, Name, Region
+from tlx.frontends.tensor_language.attributes import ATTRIBUTE_NAMES
 from tlx.frontends.tensor_language.cursor import MAX_NESTING, Cursor
 from tlx.frontends.tensor_language.errors import LIMIT
-from tlx.frontends.tensor_language.parser_attributes import ATTRIBUTE_NAMES
 from tlx.frontends.tensor_language.parser_hints import PREFIXES, did_you_mean, is_old_name, new_spelling
 
 # Words that begin a line inside an instruction.
@@ -32,7 +32,7 @@ def region(c: Cursor) -> Region:
     else:
         c.collect(c.error(f"regions nested too deeply: at most {MAX_NESTING} levels"))
         instructions: list[Instruction] = []
-        c.at = _behind_deep_region(c, first)
+        c.at = _behind_closing(c, first, ("end",))
     c.depth -= 1
     c.region_end = c.at
     c.head_end = head_end
@@ -138,13 +138,7 @@ def is_dictionary(c: Cursor, at: int) -> bool:
 
 def behind_dictionary(c: Cursor, at: int) -> int:
     """The token behind attributes that open here, or the first that cannot belong to them."""
-    depth = 0
-    while c.kinds[at] not in ("end", "local") and not is_function(c, at):
-        depth += (c.kinds[at] == "{") - (c.kinds[at] == "}")
-        at += 1
-        if depth == 0:
-            break
-    return at
+    return _behind_closing(c, at, ("end", "local"))
 
 
 def is_function(c: Cursor, at: int) -> bool:
@@ -191,9 +185,10 @@ def _unknown(c: Cursor) -> ParseError:
     return ParseError(f"unknown instruction {shown}" + (near and f": {near}"), span)
 
 
-def _behind_deep_region(c: Cursor, at: int) -> int:
+def _behind_closing(c: Cursor, at: int, stops: tuple[str, ...]) -> int:
+    """The token behind the brace that closes one, or the first before it that is a function or of a kind that stops."""
     depth = 0
-    while c.kinds[at] != "end" and not is_function(c, at):
+    while c.kinds[at] not in stops and not is_function(c, at):
         depth += (c.kinds[at] == "{") - (c.kinds[at] == "}")
         at += 1
         if depth == 0:

@@ -7,11 +7,12 @@ from typing import Final, get_args
 
 from tlx.diagnostics import ParseError
 from tlx.frontends.tensor_language.ast.base import TypeRef
-from tlx.frontends.tensor_language.cursor import MAX_INTEGER, Cursor
+from tlx.frontends.tensor_language.cursor import Cursor
 from tlx.frontends.tensor_language.parser_hints import did_you_mean
 from tlx.frontends.tensor_language.types import (
     BOOL,
     INDEX,
+    MAX_INTEGER,
     NUMBERS,
     AddressSpace,
     CoopMatrixType,

@@ -18,6 +18,7 @@ Kind = Literal["bool", "int", "float", "complex"]
 AddressSpace = Literal["global", "local"]
 MatrixUse = Literal["matrix_a", "matrix_b", "matrix_acc"]
 Extent = int | None  # None is `?`: known only when the kernel runs
+MAX_INTEGER: Final = 2**63 - 1  # integers of a text lie between -MAX_INTEGER and this
 LOCAL_ALIGNMENT: Final = 64  # bytes: what `alloca` gives; a cache line, and the widest vector
 
 

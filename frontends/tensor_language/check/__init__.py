@@ -9,6 +9,4 @@ from __future__ import annotations
 
 from tlx.frontends.tensor_language.check.functions import check_program
 
-check = check_program
-
-__all__ = ["check", "check_program"]
+__all__ = ["check_program"]

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.ast.base import Attribute, Dictionary, Function, NamedAttribute, Parameter
 from tlx.frontends.tensor_language.ast.collective import Alloca
 from tlx.frontends.tensor_language.ast.mixed import For
+from tlx.frontends.tensor_language.attributes import (
+    ATTRIBUTE_NAMES,
+    OF_ALLOCA,
+    OF_FOR,
+    OF_FUNCTIONS,
+    OF_PARAMETERS,
+)
 from tlx.frontends.tensor_language.check.context import Context
 from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE, groups_without_size
-from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, Extent, GroupType, MemrefType, extent_text
+from tlx.frontends.tensor_language.types import (
+    LOCAL_ALIGNMENT,
+    MAX_INTEGER,
+    Extent,
+    GroupType,
+    MemrefType,
+    extent_text,
+)
 from tlx.frontends.tensor_language.work_groups import LARGEST_SUBGROUP, LARGEST_WORK_GROUP, default_subgroup_size
-
-_KNOWN: Final = {"alignment", "shape_gcd", "stride_gcd", "subgroup_size", "unroll", "work_group_size"}
-_LARGEST: Final = (1 << 63) - 1
 
 
 def check_function_attributes(context: Context, function: Function) -> None:
@@ -24,7 +33,7 @@ def check_function_attributes(context: Context, function: Function) -> None:
     if sizeless is not None and not isinstance(sizeless.value, bool):
         context.error(f'"{GROUPS_WITHOUT_SIZE}" must be true or false, not {_kind(sizeless)}', sizeless.span)
     context.groups_without_size = groups_without_size(function)
-    _check_dictionary(context, dictionary, {"subgroup_size", "work_group_size"}, "a function")
+    _check_dictionary(context, dictionary, OF_FUNCTIONS, "a function")
     size = dictionary.get("subgroup_size")
     if size is not None:
         _check_subgroup_size(context, size)
@@ -71,9 +80,9 @@ def check_parameter_attributes(context: Context, parameter: Parameter) -> None:
     memref = type_.memref if isinstance(type_, GroupType) else type_
     dictionary = parameter.attributes
     if not isinstance(memref, MemrefType):
-        _check_dictionary(context, dictionary, set(), f"a parameter of type {type_}")
+        _check_dictionary(context, dictionary, (), f"a parameter of type {type_}")
         return
-    _check_dictionary(context, dictionary, {"alignment", "shape_gcd", "stride_gcd"}, "a parameter")
+    _check_dictionary(context, dictionary, OF_PARAMETERS, "a parameter")
     alignment = dictionary.get("alignment")
     if alignment is not None:
         _check_alignment(context, alignment, memref)
@@ -85,7 +94,7 @@ def check_parameter_attributes(context: Context, parameter: Parameter) -> None:
 
 def check_alloca_attributes(context: Context, node: Alloca, type_: MemrefType) -> None:
     """`alignment`, not above what `alloca` gives anyway."""
-    _check_dictionary(context, node.attributes, {"alignment"}, "alloca")
+    _check_dictionary(context, node.attributes, OF_ALLOCA, "alloca")
     alignment = node.attributes.get("alignment")
     if alignment is None or not _check_alignment(context, alignment, type_):
         return
@@ -97,7 +106,7 @@ def check_alloca_attributes(context: Context, node: Alloca, type_: MemrefType) -
 
 def check_for_attributes(context: Context, node: For) -> None:
     """`unroll`, a truth value or how often."""
-    _check_dictionary(context, node.attributes, {"unroll"}, "for")
+    _check_dictionary(context, node.attributes, OF_FOR, "for")
     unroll = node.attributes.get("unroll")
     if unroll is None or isinstance(unroll.value, bool):
         return
@@ -137,14 +146,14 @@ def _check_divisors(
             return
 
 
-def _check_dictionary(context: Context, dictionary: Dictionary, allowed: set[str], owner: str) -> None:
+def _check_dictionary(context: Context, dictionary: Dictionary, allowed: tuple[str, ...], owner: str) -> None:
     """Names once each, and known ones where they have a meaning; unknown quoted names are kept."""
     _check_doubled(context, dictionary)
     for entry in dictionary.entries:
         if entry.name in allowed:
             continue
-        if entry.name in _KNOWN:
-            known = f"; it takes {', '.join(sorted(allowed))}" if allowed else ""
+        if entry.name in ATTRIBUTE_NAMES:
+            known = f"; it takes {', '.join(allowed)}" if allowed else ""
             context.error(f"{entry.name} is no attribute of {owner}{known}", entry.span)
         elif not entry.quoted:
             context.error(f"there is no attribute {entry.name}: write a name of your own as a string", entry.span)
@@ -168,7 +177,7 @@ def _check_value(context: Context, attribute: Attribute) -> None:
     elif isinstance(value, tuple):
         for item in value:
             _check_value(context, item)
-    elif isinstance(value, int) and abs(value) > _LARGEST:
+    elif isinstance(value, int) and abs(value) > MAX_INTEGER:
         context.error(f"integers lie between -2^63+1 and 2^63-1, but this is {value}", attribute.span)
 
 

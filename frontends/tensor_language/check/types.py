@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
 
-from tlx.frontends.tensor_language.types import CoopMatrixType, GroupType, MemrefType, Type, extent_text
-
-_LARGEST: Final = (1 << 63) - 1
+from tlx.frontends.tensor_language.types import MAX_INTEGER, CoopMatrixType, GroupType, MemrefType, Type, extent_text
 
 
 @lru_cache(maxsize=4096)
@@ -23,7 +20,7 @@ def problem(type_: Type) -> str | None:
 def _of_memref(type_: MemrefType) -> str | None:
     if not type_.element.is_number:
         return f"elements of a memref must be numbers, not {type_.element}"
-    bad = next((e for e in type_.shape if e is not None and not 1 <= e <= _LARGEST), None)
+    bad = next((e for e in type_.shape if e is not None and not 1 <= e <= MAX_INTEGER), None)
     if bad is not None:
         return f"extents of a memref must be at least 1, but one is {bad}: write ? for what is known when it runs"
     if len(type_.stride) != type_.order:
@@ -33,7 +30,7 @@ def _of_memref(type_: MemrefType) -> str | None:
 
 def _of_strides(type_: MemrefType) -> str | None:
     for mode, stride in enumerate(type_.stride):
-        if stride is not None and not 1 <= stride <= _LARGEST:
+        if stride is not None and not 1 <= stride <= MAX_INTEGER:
             return f"strides must be at least 1, but that of mode {mode} is {stride}"
         if mode == 0:
             continue
@@ -52,15 +49,15 @@ def _of_size(type_: MemrefType) -> str | None:
     for extent, stride in zip(type_.shape, type_.stride, strict=True):
         if extent is not None and stride is not None:
             last += (extent - 1) * stride
-    if (last + 1) * type_.element.size > _LARGEST:
+    if (last + 1) * type_.element.size > MAX_INTEGER:
         return "a memref must be smaller than 2^63 bytes"
     return None
 
 
 def _of_group(type_: GroupType) -> str | None:
-    if type_.size is not None and not 1 <= type_.size <= _LARGEST:
+    if type_.size is not None and not 1 <= type_.size <= MAX_INTEGER:
         return f"a group must have at least 1 member, but its size is {type_.size}"
-    if type_.offset is not None and abs(type_.offset) > _LARGEST:
+    if type_.offset is not None and abs(type_.offset) > MAX_INTEGER:
         return f"the offset {type_.offset} of a group does not fit 64 bits"
     if type_.memref.address_space == "local":
         return "members of a group lie in global memory, not in local memory"
@@ -70,6 +67,6 @@ def _of_group(type_: GroupType) -> str | None:
 def _of_matrix(type_: CoopMatrixType) -> str | None:
     if not type_.component.is_number:
         return f"components of a coopmatrix must be numbers, not {type_.component}"
-    if not (1 <= type_.rows <= _LARGEST and 1 <= type_.columns <= _LARGEST):
+    if not (1 <= type_.rows <= MAX_INTEGER and 1 <= type_.columns <= MAX_INTEGER):
         return f"extents of a coopmatrix must be at least 1, but it has {type_.rows} rows and {type_.columns} columns"
     return None

@@ -227,8 +227,3 @@ TRANSPOSES: Final[dict[BlasName, int]] = {"axpby": 1, "gemm": 2, "gemv": 1, "ger
 
 INPUTS: Final[dict[BlasName, int]] = {"axpby": 1, "gemm": 2, "gemv": 2, "ger": 2, "hadamard": 2, "sum": 1}
 """How many memrefs each of them reads besides the one it updates."""
-
-
-@dataclass(kw_only=True, slots=True)
-class Broken(Instruction):
-    """An instruction that could not be read: that much is known of its results that they exist."""

@@ -11,7 +11,7 @@ from tests.unit.tensor_language.v1_kernels import FUSED, KERNELS
 from tests.unit.tensor_language.v1_texts import PARAMETERS, converted, read
 from tlx.diagnostics import Source
 from tlx.frontends.tensor_language import parser
-from tlx.frontends.tensor_language.check import check
+from tlx.frontends.tensor_language.check import check_program
 from tlx.frontends.tensor_language.errors import ProgramError
 from tlx.frontends.tensor_language.printer import print_program
 
@@ -22,10 +22,10 @@ _MUTANTS_EACH = 100
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_converted_program_is_right_in_version_2(name: str) -> None:
     program = read(KERNELS[name])
-    check(program)
+    check_program(program)
     again = parser.parse(Source("v2.tl", print_program(program)))
     assert again == program
-    check(again)
+    check_program(again)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_converted_program_is_right_in_version_2(name: str) -> None:
 def test_rules_of_version_2_are_checked_at_places_of_the_text(text: str, error: str) -> None:
     program = read(f"func @f({PARAMETERS}) {{\n{text}\n}}")
     with pytest.raises(ProgramError) as raised:
-        check(program)
+        check_program(program)
     assert raised.value.render().splitlines()[0].removeprefix("v1.tl:").startswith(error)
 
 
@@ -82,7 +82,7 @@ def _error(text: str) -> ProgramError | None:
     """What is wrong with a text; what is right prints as version 2 and reads as the same again."""
     try:
         program = read(text)
-        check(program)
+        check_program(program)
     except ProgramError as error:
         return error
     printed = print_program(program)  # not the tree: nan differs from itself

@@ -29,7 +29,7 @@ from tlx.frontends.tensor_language.ast.base import (
     Slice,
     TypeRef,
 )
-from tlx.frontends.tensor_language.parser_attributes import ATTRIBUTE_NAMES
+from tlx.frontends.tensor_language.attributes import ATTRIBUTE_NAMES
 from tlx.frontends.tensor_language.types import (
     BOOL,
     INDEX,
