@@ -37,6 +37,7 @@ from tlx.frontends.tensor_language.types import (
     ScalarType,
     Type,
 )
+from tlx.frontends.tensor_language.view_types import expanded, fused, sliced
 
 Place = int | Value
 Part = Place | tuple[Place, Place] | slice
@@ -156,16 +157,15 @@ class Mixed(Core):
         """`expand`: a view with a mode seen as several."""
         type_ = self._with_mode(operand, mode)
         parts = tuple(self._extent(extent) for extent in shape)
-        result = _expanded(type_, mode, tuple(part if isinstance(part, int) else None for part in parts))
-        return self._write_one(Expand(operand=self._name(operand), mode=mode, shape=parts), result)
+        expand = Expand(operand=self._name(operand), mode=mode, shape=parts)
+        return self._write_one(expand, expanded(type_, mode, parts))
 
     def fuse(self, operand: Value, first: int, last: int) -> Value:
         """`fuse`: a view with the modes `first` to `last`, both of them included, seen as one."""
         type_ = self._with_mode(operand, last)
         if not 0 <= first < last:
             raise UsageError(f"expected modes first < last, got {first} and {last}", self.here())
-        result = _fused(type_, first, last)
-        return self._write_one(Fuse(operand=self._name(operand), first=first, last=last), result)
+        return self._write_one(Fuse(operand=self._name(operand), first=first, last=last), fused(type_, first, last))
 
     def subview(self, operand: Value, *parts: Part) -> Value:
         """`subview`: a view of a part.
@@ -178,11 +178,7 @@ class Mixed(Core):
         if len(parts) != type_.order:
             raise UsageError(f"{operand!r} has {type_.order} modes, got {len(parts)} slices", self.here())
         slices = tuple(self._slice(operand, type_.shape[mode], mode, part) for mode, part in enumerate(parts))
-        kept = [mode for mode, s in enumerate(slices) if s.size is not None and s.size != 0]
-        sizes = [slices[mode].size for mode in kept]
-        shape = tuple(size if isinstance(size, int) else None for size in sizes)
-        result = MemrefType(type_.element, shape, tuple(type_.stride[mode] for mode in kept), type_.address_space)
-        return self._write_one(Subview(operand=self._name(operand), slices=slices), result)
+        return self._write_one(Subview(operand=self._name(operand), slices=slices), sliced(type_, slices))
 
     def _dimensional(self, name: BuiltinName, component: Component, type_: ScalarType) -> Value:
         if component not in ("x", "y", "z"):
@@ -230,28 +226,3 @@ class Mixed(Core):
             offset, size = part
             return Slice(self._extent(offset), self._extent(size))
         return Slice(self._extent(part))
-
-
-def _expanded(type_: MemrefType, mode: int, shape: tuple[Extent, ...]) -> MemrefType:
-    """The stride goes on from that of the mode: `S, S*s1, S*s1*s2, ...`, and `?` behind the first `?`."""
-    strides: list[Extent] = [type_.stride[mode]]
-    for extent in shape[:-1]:
-        strides.append(None if strides[-1] is None or extent is None else strides[-1] * extent)
-    return MemrefType(
-        type_.element,
-        (*type_.shape[:mode], *shape, *type_.shape[mode + 1 :]),
-        (*type_.stride[:mode], *strides, *type_.stride[mode + 1 :]),
-        type_.address_space,
-    )
-
-
-def _fused(type_: MemrefType, first: int, last: int) -> MemrefType:
-    product: Extent = 1
-    for extent in type_.shape[first : last + 1]:
-        product = None if product is None or extent is None else product * extent
-    return MemrefType(
-        type_.element,
-        (*type_.shape[:first], product, *type_.shape[last + 1 :]),
-        (*type_.stride[: first + 1], *type_.stride[last + 1 :]),
-        type_.address_space,
-    )

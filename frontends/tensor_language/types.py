@@ -200,8 +200,13 @@ def default_stride(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
     following: Extent = 1
     for extent in shape:
         stride.append(following)
-        following = None if following is None or extent is None else following * extent
+        following = times(following, extent)
     return tuple(stride)
+
+
+def times(a: Extent, b: Extent) -> Extent:
+    """The product of two extents, which is not known where one of them is not."""
+    return None if a is None or b is None else a * b
 
 
 def extent_text(extent: Extent) -> str:

@@ -1,10 +1,7 @@
 """Views of memrefs: expand, fuse, subview.
 
-The type of a view follows from its operand but for one freedom: a stride that is known may be written as `?`.
-
-    expand  %A[1 -> 2x8]       memref<f32x32x16x8>   ->  memref<f32x32x2x8x8>
-    fuse    %A[0,1]            memref<f32x8x4x7>     ->  memref<f32x32x7>
-    subview %A[4:8, %i]        memref<f32x32x16>     ->  memref<f32x8>
+The type of a view follows from its operand (`view_types`) but for one freedom: a stride that is known may be written
+as `?`.
 """
 
 from __future__ import annotations
@@ -17,7 +14,8 @@ from tlx.frontends.tensor_language.ast.mixed import Expand, Fuse, Subview
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
 from tlx.frontends.tensor_language.check.operands import complain, constant, indices, memref, note_of
 from tlx.frontends.tensor_language.check.wording import counted, mnemonic
-from tlx.frontends.tensor_language.types import Extent, MemrefType, extent_text
+from tlx.frontends.tensor_language.types import MemrefType, extent_text, times
+from tlx.frontends.tensor_language.view_types import expanded, fused, sliced
 
 
 def check_expand(context: Context, node: Expand) -> None:
@@ -35,13 +33,7 @@ def check_expand(context: Context, node: Expand) -> None:
         return
     if not _has_product(context, node, type_):
         return
-    shape = tuple(None if isinstance(e, Name) else e for e in node.shape)
-    strides: list[Extent] = [type_.stride[node.mode]]
-    for extent in shape[:-1]:
-        strides.append(_times(strides[-1], extent))
-    before, after = slice(0, node.mode), slice(node.mode + 1, None)
-    view = (*type_.shape[before], *shape, *type_.shape[after])
-    _check_view(context, node, type_, view, (*type_.stride[before], *strides, *type_.stride[after]))
+    _check_view(context, node, expanded(type_, node.mode, node.shape))
 
 
 def _has_product(context: Context, node: Expand, type_: MemrefType) -> bool:
@@ -75,19 +67,13 @@ def check_fuse(context: Context, node: Fuse) -> None:
         message = f"fuse: the first mode must be below the last, but the interval is [{node.first},{node.last}]"
         context.error(message, node.span)
         return
-    if not _is_packed(context, node, type_):
-        return
-    fused: Extent = 1
-    for extent in type_.shape[node.first : node.last + 1]:
-        fused = _times(fused, extent)
-    before, after = slice(0, node.first), slice(node.last + 1, None)
-    shape = (*type_.shape[before], fused, *type_.shape[after])
-    _check_view(context, node, type_, shape, (*type_.stride[: node.first + 1], *type_.stride[after]))
+    if _is_packed(context, node, type_):
+        _check_view(context, node, fused(type_, node.first, node.last))
 
 
 def _is_packed(context: Context, node: Fuse, type_: MemrefType) -> bool:
     for mode in range(node.first, node.last):
-        end, following = _times(type_.stride[mode], type_.shape[mode]), type_.stride[mode + 1]
+        end, following = times(type_.stride[mode], type_.shape[mode]), type_.stride[mode + 1]
         if end is None or following is None or end == following:
             continue
         message = (
@@ -111,10 +97,7 @@ def check_subview(context: Context, node: Subview) -> None:
         message = f"{node.operand} has order {type_.order}, but {given} stand in the brackets; each mode takes one"
         complain(context, node, node.operand, message, node.operand)
         return
-    kept = [m for m, item in enumerate(node.slices) if item.size is not None and item.size != 0]
-    sizes = [node.slices[m].size for m in kept]
-    shape = tuple(s if isinstance(s, int) else None for s in sizes)
-    _check_view(context, node, type_, shape, tuple(type_.stride[m] for m in kept))
+    _check_view(context, node, sliced(type_, node.slices))
 
 
 def _check_slice(context: Context, node: Subview, item: Slice) -> None:
@@ -141,12 +124,9 @@ def _has_modes(context: Context, node: Instruction, name: Name, type_: MemrefTyp
     return True
 
 
-def _check_view(
-    context: Context, node: Instruction, type_: MemrefType, shape: tuple[Extent, ...], stride: tuple[Extent, ...]
-) -> None:
+def _check_view(context: Context, node: Instruction, wanted: MemrefType) -> None:
     """The annotated type is the one that follows, some strides weakened to `?`."""
     reference = node.types[0]
-    wanted = MemrefType(type_.element, shape, stride, type_.address_space)
     found = reference.type
     if found == wanted:
         return
@@ -171,10 +151,6 @@ def _difference(found: MemrefType, wanted: MemrefType) -> str | None:
             allowed = "?" if stride is None else f"{stride} or ?"
             return f"must have stride {allowed} in mode {mode}: expected {wanted}"
     return None
-
-
-def _times(a: Extent, b: Extent) -> Extent:
-    return None if a is None or b is None else a * b
 
 
 RULES: Final[Rules] = {

@@ -25,6 +25,7 @@ from tlx.frontends.tensor_language.types import INDEX, Extent, GroupType, Memref
 from tlx.frontends.tensor_language.v1 import tree as v1
 from tlx.frontends.tensor_language.v1.builder import Builder
 from tlx.frontends.tensor_language.v1.spelling import spell
+from tlx.frontends.tensor_language.view_types import expanded, fused, sliced
 
 
 def load(b: Builder, i: v1.Load) -> mixed.Load:
@@ -50,30 +51,24 @@ def size(b: Builder, i: v1.Size) -> mixed.Size:
 
 
 def fuse(b: Builder, i: v1.Fuse) -> mixed.Fuse | None:
-    """`fuse`: the modes' product as one mode, with the stride of the first."""
+    """`fuse`."""
     source = b.memref(i.operand, i.types[0])
     if not 0 <= i.first < i.last < source.order:
         b.reports.add(f"fuse takes two modes in order, below {source.order} for {spell(source)}", i.span)
         return None
-    fused, behind = slice(i.first, i.last + 1), i.last + 1
-    shape = (*source.shape[: i.first], _product(source.shape[fused]), *source.shape[behind:])
-    stride = (*source.stride[: i.first + 1], *source.stride[behind:])
-    type_ = MemrefType(source.element, shape, stride, source.address_space)
-    return mixed.Fuse(operand=i.operand, first=i.first, last=i.last, types=(TypeRef(type_),))
+    types = (TypeRef(fused(source, i.first, i.last)),)
+    return mixed.Fuse(operand=i.operand, first=i.first, last=i.last, types=types)
 
 
 def subview(b: Builder, i: v1.Subview) -> mixed.Subview | None:
-    """`subview`: strides stay, and modes without a size go."""
+    """`subview`, with the sizes of modes that it leaves out."""
     source = b.memref(i.operand, i.types[0])
     if len(i.slices) != source.order:
         expected = f"{source.order} for {spell(source)}"
         b.reports.add(f"subview takes a slice for each mode, {expected}, got {len(i.slices)}", i.span)
         return None
     slices = tuple(_slice(b, i, source, mode, s) for mode, s in enumerate(i.slices))
-    kept = [m for m, s in enumerate(slices) if s.size is not None]
-    shape = tuple(size if isinstance(size := slices[m].size, int) else None for m in kept)
-    type_ = MemrefType(source.element, shape, tuple(source.stride[m] for m in kept), source.address_space)
-    return mixed.Subview(operand=i.operand, slices=slices, types=(TypeRef(type_),))
+    return mixed.Subview(operand=i.operand, slices=slices, types=(TypeRef(sliced(source, slices)),))
 
 
 def _slice(b: Builder, i: v1.Subview, source: MemrefType, mode: int, written: v1.Slice) -> base.Slice:
@@ -97,7 +92,7 @@ def _slice(b: Builder, i: v1.Subview, source: MemrefType, mode: int, written: v1
 
 
 def expand(b: Builder, i: v1.Expand) -> mixed.Expand | None:
-    """`expand`: the strides inside the mode are packed."""
+    """`expand`, with the size that it leaves out."""
     source = b.memref(i.operand, i.types[0])
     if not 0 <= i.mode < source.order:
         b.reports.add(f"expand takes a mode below {source.order} for {spell(source)}, got {i.mode}", i.span)
@@ -105,13 +100,8 @@ def expand(b: Builder, i: v1.Expand) -> mixed.Expand | None:
     entries = _expand_shape(b, i, source.shape[i.mode])
     if entries is None:
         return None
-    extents = tuple(e if isinstance(e, int) else None for e in entries)
-    shape = (*source.shape[: i.mode], *extents, *source.shape[i.mode + 1 :])
-    stride = [*source.stride[: i.mode + 1]]
-    for extent in extents[:-1]:
-        stride.append(_product((stride[-1], extent)))
-    type_ = MemrefType(source.element, shape, (*stride, *source.stride[i.mode + 1 :]), source.address_space)
-    return mixed.Expand(operand=i.operand, mode=i.mode, shape=entries, types=(TypeRef(type_),))
+    types = (TypeRef(expanded(source, i.mode, entries)),)
+    return mixed.Expand(operand=i.operand, mode=i.mode, shape=entries, types=types)
 
 
 def _expand_shape(b: Builder, i: v1.Expand, extent: Extent) -> tuple[int | Name, ...] | None:
@@ -165,9 +155,3 @@ def _positive(b: Builder, number: int, span: Span | None, what: str) -> int:
     if number <= 0:
         b.reports.add(f"{what} must be positive, got {number}", span)
     return max(number, 1)
-
-
-def _product(extents: tuple[Extent, ...]) -> Extent:
-    """The product, which is not known where a factor is not."""
-    known = [e for e in extents if e is not None]
-    return math.prod(known) if len(known) == len(extents) else None
