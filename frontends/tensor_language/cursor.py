@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from tlx.diagnostics import Note, ParseError, Source, Span, TlxError
 from tlx.frontends.tensor_language.ast.base import Instruction, Name
@@ -17,6 +17,7 @@ from tlx.frontends.tensor_language.lexer import tokenize
 from tlx.frontends.tensor_language.types import MAX_INTEGER
 
 MAX_NESTING: Final = 64  # regions, or attributes, inside each other
+_Item = TypeVar("_Item")
 _SHOWN: Final = 40  # characters of a token in a message
 
 
@@ -136,6 +137,13 @@ class Cursor:
             return False
         self.at += 1
         return True
+
+    def separated(self, production: Callable[[Cursor], _Item]) -> tuple[_Item, ...]:
+        """`item *("," item)`."""
+        items = [production(self)]
+        while self.accept(","):
+            items.append(production(self))
+        return tuple(items)
 
     def expect(self, kind: str, where: str = "") -> None:
         """Step over punctuation.

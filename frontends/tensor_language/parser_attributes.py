@@ -81,28 +81,22 @@ def array_attribute(c: Cursor, depth: int = 0) -> tuple[Attribute, ...]:
     c.expect("[")
     if c.accept("]"):
         return ()
-    values = [attribute(c, depth + 1)]
-    while c.accept(","):
-        values.append(attribute(c, depth + 1))
+    values = c.separated(lambda c: attribute(c, depth + 1))
     if c.kind != "]":
         raise c.expected("',' or ']' behind a value of the list")
     c.at += 1
-    return tuple(values)
+    return values
 
 
 def dictionary_attribute(c: Cursor, depth: int = 0) -> Dictionary:
     """`dictionary-attribute = "{" [named-attribute *("," named-attribute)] "}"`."""
     first = c.at
     c.expect("{", "before the attributes")
-    entries: list[NamedAttribute] = []
-    if c.kind != "}":
-        entries.append(named_attribute(c, depth))
-        while c.accept(","):
-            entries.append(named_attribute(c, depth))
+    entries = () if c.kind == "}" else c.separated(lambda c: named_attribute(c, depth))
     if c.kind != "}":
         raise c.expected("',' or '}' behind an attribute")
     c.at += 1
-    return Dictionary(tuple(entries), c.span_from(first))
+    return Dictionary(entries, c.span_from(first))
 
 
 def named_attribute(c: Cursor, depth: int = 0) -> NamedAttribute:

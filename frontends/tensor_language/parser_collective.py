@@ -136,11 +136,9 @@ def foreach_tile(c: Cursor) -> ForeachTile:
 def integer_list(c: Cursor) -> tuple[int, ...]:
     """`"(" integer-constant *("," integer-constant) ")"`."""
     c.expect("(", "and the tile shape")
-    shape = [c.integer_constant("the tile shape")]
-    while c.accept(","):
-        shape.append(c.integer_constant("the tile shape"))
+    shape = c.separated(lambda c: c.integer_constant("the tile shape"))
     c.expect(")", "behind the tile shape")
-    return tuple(shape)
+    return shape
 
 
 FORMS: Final[Mapping[str, Form]] = {

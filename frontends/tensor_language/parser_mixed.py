@@ -214,11 +214,9 @@ def for_init(c: Cursor) -> tuple[tuple[tuple[Name, Name], ...], tuple[TypeRef, .
             raise c.error("types of results stand behind 'init(%carried=%first, ...)'")
         return (), ()
     c.expect("(", "behind 'init'")
-    pairs = [init_value(c)]
-    while c.accept(","):
-        pairs.append(init_value(c))
+    pairs = c.separated(init_value)
     c.expect(")", "behind the carried values")
-    return tuple(pairs), return_type_list(c)
+    return pairs, return_type_list(c)
 
 
 def init_value(c: Cursor) -> tuple[Name, Name]:

@@ -44,13 +44,11 @@ def list_of(c: Cursor, production: Callable[[Cursor], _Item], close: str) -> tup
     """`[item *("," item)]` and what closes the list."""
     if c.accept(close):
         return ()
-    items = [production(c)]
-    while c.accept(","):
-        items.append(production(c))
+    items = c.separated(production)
     if c.kind != close:
         raise c.expected(f"',' or '{close}'")
     c.at += 1
-    return tuple(items)
+    return items
 
 
 def identifier_list(c: Cursor, what: str) -> tuple[Name, ...]:

@@ -149,13 +149,11 @@ def is_function(c: Cursor, at: int) -> bool:
 def _results(c: Cursor) -> tuple[Name, ...]:
     if c.kinds[c.at] != "local":
         return ()
-    names = [c.identifier("local", "a result")]
-    while c.accept(","):
-        names.append(c.identifier("local", "a result"))
+    names = c.separated(lambda c: c.identifier("local", "a result"))
     if c.kind != "=":
         raise c.expected("'=' behind the name of a result")
     c.at += 1
-    return tuple(names)
+    return names
 
 
 def _check_results(c: Cursor, gives_value: bool, first: int, results: tuple[Name, ...]) -> None:

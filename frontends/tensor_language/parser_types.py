@@ -203,11 +203,9 @@ def return_type_list(c: Cursor) -> tuple[TypeRef, ...]:
     if c.kind != "(":
         raise c.expected("'(' before the types of the results", f"write '({c.text})'" if c.kind == "word" else "")
     c.at += 1
-    types = [type_ref(c, return_type)]
-    while c.accept(","):
-        types.append(type_ref(c, return_type))
+    types = c.separated(lambda c: type_ref(c, return_type))
     c.expect(")", "behind the types of the results")
-    return tuple(types)
+    return types
 
 
 def _scalar(c: Cursor, what: str, allowed: dict[str, ScalarType]) -> ScalarType:

@@ -163,16 +163,14 @@ def group_size(_: Cursor) -> tree.GroupSize:
 def if_(c: Cursor) -> tree.If:
     """`"if" condition ["->" "(" scalar-type *("," scalar-type) ")"] region ["else" region]`."""
     condition = integral_operand(c, "the condition")
-    types: list[TypeRef] = []
+    types: tuple[TypeRef, ...] = ()
     if c.accept("->"):
         c.expect("(", "before the types of the results")
-        types.append(type_ref(c, scalar_type))
-        while c.accept(","):
-            types.append(type_ref(c, scalar_type))
+        types = c.separated(_scalar_type)
         c.expect(")", "behind the types of the results")
     then = region(c)
     otherwise = region(c) if c.accept_word("else") else None
-    return tree.If(condition=condition, types=tuple(types), then=then, otherwise=otherwise)
+    return tree.If(condition=condition, types=types, then=then, otherwise=otherwise)
 
 
 def load(c: Cursor) -> tree.Load:
@@ -207,18 +205,14 @@ def subview(c: Cursor) -> tree.Subview:
 
 def yield_(c: Cursor) -> tree.Yield:
     """`"yield" [operand *("," operand)] ":" [scalar-type *("," scalar-type)]`."""
-    values: list[tree.Operand] = []
-    if c.kind != ":":
-        values.append(operand(c, "a value"))
-        while c.accept(","):
-            values.append(operand(c, "a value"))
+    values = () if c.kind == ":" else c.separated(lambda c: operand(c, "a value"))
     c.expect(":", "and the types of the values of 'yield'")
-    types: list[TypeRef] = []
-    if c.kind == "word" or values:
-        types.append(type_ref(c, scalar_type))
-        while c.accept(","):
-            types.append(type_ref(c, scalar_type))
-    return tree.Yield(values=tuple(values), types=tuple(types))
+    types = c.separated(_scalar_type) if c.kind == "word" or values else ()
+    return tree.Yield(values=values, types=types)
+
+
+def _scalar_type(c: Cursor) -> TypeRef:
+    return type_ref(c, scalar_type)
 
 
 def newer(c: Cursor) -> NoReturn:
