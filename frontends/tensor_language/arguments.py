@@ -20,6 +20,7 @@ from tlx.calls import ArgumentError, Array
 from tlx.frontends.tensor_language.ast.base import Attribute, Parameter
 from tlx.frontends.tensor_language.scalars import dtype_of, passed_scalar
 from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, ScalarType
+from tlx.frontends.tensor_language.wording import counted
 
 Passed = int | float | Array
 
@@ -196,18 +197,14 @@ def _strides(place: Place, type_: MemrefType, array: Array) -> list[int]:
     packed = 1
     for mode, (wanted, step) in enumerate(zip(type_.stride, array.strides, strict=True)):
         stride = wanted or packed if array.shape[mode] <= 1 or array.size == 0 else _elements(place, array, step)
-        if wanted not in (None, stride):
-            raise place.error(f"a stride of {_counted(wanted)} in mode {mode}", f"{stride}{_advice(array)}")
+        if wanted is not None and wanted != stride:
+            raise place.error(f"a stride of {counted(wanted, 'element')} in mode {mode}", f"{stride}{_advice(array)}")
         if stride < packed:
-            least = f"a stride of at least {_counted(packed)} in mode {mode}" if mode else "a positive stride"
+            least = f"a stride of at least {counted(packed, 'element')} in mode {mode}" if mode else "a positive stride"
             raise place.error(least, f"{stride}{_advice(array)}")
         found.append(stride)
         packed = stride * max(1, array.shape[mode])
     return found
-
-
-def _counted(elements: int | None) -> str:
-    return f"{elements} element{'' if elements == 1 else 's'}"
 
 
 def _elements(place: Place, array: Array, step: int) -> int:

@@ -183,7 +183,9 @@ class Arithmetic(Core):
 
     def _unary(self, op: ArithUnaryOp, operand: Value) -> Value:
         name = self._name(operand)
-        type_ = _parts_of(operand.type) if op in ("abs", "im", "re") else operand.type
+        type_ = operand.type
+        if op in ("abs", "im", "re") and isinstance(type_, ScalarType | CoopMatrixType):
+            type_ = type_.part
         return self._write_one(ArithUnary(op=op, operand=name), type_)
 
     def _compare(self, op: ComparisonOp, lhs: Operand, rhs: Operand) -> Value:
@@ -202,10 +204,3 @@ class Arithmetic(Core):
         if left.type != right.type or scalar_of(type_) is None:
             raise UsageError(f"{what} needs operands of one type, got {left!r} and {right!r}: cast() one", self.here())
         return self._name(left), self._name(right), type_
-
-
-def _parts_of(type_: Type) -> Type:
-    """The real type of a complex one, of cooperative matrices too."""
-    if isinstance(type_, CoopMatrixType):
-        return CoopMatrixType(type_.component.part, type_.rows, type_.columns, type_.use)
-    return type_.part if isinstance(type_, ScalarType) else type_

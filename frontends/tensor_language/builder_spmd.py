@@ -188,10 +188,11 @@ class Spmd(Core):
         semantics: Semantics = "relaxed",
     ) -> Value:
         """`cooperative_matrix_load`, or `cooperative_matrix_atomic_load`: a matrix of that type from a memref."""
+        place = self._place_of(x, y)
         load = CooperativeMatrixLoad(
             source=self._name(source),
-            x=self._operand(x, INDEX),
-            y=self._operand(y, INDEX),
+            x=place[0],
+            y=place[1],
             transpose=transpose,
             checked=checked,
             atomic=atomic,
@@ -214,12 +215,13 @@ class Spmd(Core):
         semantics: Semantics = "relaxed",
     ) -> None:
         """`cooperative_matrix_store`, or `cooperative_matrix_atomic_store`: a matrix into a part of a memref."""
+        place = self._place_of(x, y)
         self._write(
             CooperativeMatrixStore(
                 matrix=self._name(matrix),
                 target=self._name(target),
-                x=self._operand(x, INDEX),
-                y=self._operand(y, INDEX),
+                x=place[0],
+                y=place[1],
                 transpose=transpose,
                 checked=checked,
                 atomic=atomic,
@@ -271,9 +273,8 @@ class Spmd(Core):
         type_ = self._matrix(matrix)
         if mode not in ("row", "column"):
             raise UsageError(f"expected the mode 'row' or 'column', got {mode!r}", self.here())
-        rows, columns = (type_.rows, 1) if mode == "row" else (1, type_.columns)
-        result = CoopMatrixType(type_.component, rows, columns, type_.use)
-        return self._write_one(CooperativeMatrixReduce(op=op, mode=mode, matrix=self._name(matrix)), result)
+        reduce = CooperativeMatrixReduce(op=op, mode=mode, matrix=self._name(matrix))
+        return self._write_one(reduce, type_.reduced(mode))
 
     def _update_entries(
         self,

@@ -23,6 +23,7 @@ from tlx.frontends.tensor_language.types import (
     ScalarType,
     Type,
 )
+from tlx.frontends.tensor_language.wording import listed
 
 MAX_MODES: Final = 64  # of a memref; not a rule of the language, but a guard against types of endless length
 
@@ -242,11 +243,7 @@ def _no_type(c: Cursor, what: str, allowed: tuple[str, ...]) -> ParseError:
         hint = "version 2 writes the type of the result, not of the operands" if c.kinds[c.at - 1] == ":" else ""
     else:
         hint = did_you_mean(c.text, allowed) if c.kind == "word" else ""
-    return c.expected(f"{what} ({_listed(allowed)})", hint)
-
-
-def _listed(words: tuple[str, ...]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+    return c.expected(f"{what} ({listed(allowed, 'or')})", hint)
 
 
 def _expect_word(c: Cursor, word: str, what: str) -> None:

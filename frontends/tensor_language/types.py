@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 Kind = Literal["bool", "int", "float", "complex"]
@@ -186,6 +186,15 @@ class CoopMatrixType:
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.rows, self.columns
+
+    @property
+    def part(self) -> CoopMatrixType:
+        """The matrix of the parts of complex components; any other matrix itself."""
+        return replace(self, component=self.component.part)
+
+    def reduced(self, mode: Literal["row", "column"]) -> CoopMatrixType:
+        """The matrix with one entry a row, `M x 1`, or one a column, `1 x N`."""
+        return replace(self, columns=1) if mode == "row" else replace(self, rows=1)
 
     def __str__(self) -> str:
         return f"coopmatrix<{self.component}x{self.rows}x{self.columns},{self.use}>"

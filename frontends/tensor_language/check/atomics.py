@@ -9,8 +9,8 @@ from tlx.frontends.tensor_language.ast.mixed import AtomicLoad, AtomicStore, Ato
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
 from tlx.frontends.tensor_language.check.memory import check_position, check_write
 from tlx.frontends.tensor_language.check.operands import complain, indices, memref, result_is
-from tlx.frontends.tensor_language.check.wording import mnemonic
 from tlx.frontends.tensor_language.types import ScalarType
+from tlx.frontends.tensor_language.wording import mnemonic
 
 _NOT_FOR: Final[dict[str, tuple[Semantics, ...]]] = {
     "load": ("release", "acquire_release"),

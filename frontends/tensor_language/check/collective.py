@@ -19,8 +19,9 @@ from tlx.frontends.tensor_language.ast.base import Name
 from tlx.frontends.tensor_language.ast.collective import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
 from tlx.frontends.tensor_language.check.operands import complain, constant, memref, note_of, number
-from tlx.frontends.tensor_language.check.wording import constant_text, listed, mnemonic
+from tlx.frontends.tensor_language.printer_attributes import constant_text
 from tlx.frontends.tensor_language.types import Extent, MemrefType, ScalarType, extent_text, promotable, promote
+from tlx.frontends.tensor_language.wording import listed, mnemonic
 
 _SAME: Final = "; both must be equal, or both ?"
 

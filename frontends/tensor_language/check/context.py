@@ -14,9 +14,9 @@ from tlx.diagnostics import Note, Span
 from tlx.frontends.tensor_language.ast.base import Function, Instruction, Name, Region, TypeRef
 from tlx.frontends.tensor_language.check.spread import UNIFORM, Spread
 from tlx.frontends.tensor_language.check.types import problem
-from tlx.frontends.tensor_language.check.wording import counted, mnemonic
 from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.types import ScalarType, Type
+from tlx.frontends.tensor_language.wording import counted, mnemonic
 from tlx.frontends.tensor_language.work_groups import DEFAULT_SUBGROUP_SIZE
 
 RegionKind = Literal["collective", "spmd"]

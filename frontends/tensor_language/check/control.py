@@ -21,8 +21,8 @@ from tlx.frontends.tensor_language.check.spread import (
     trip_counts,
     varies,
 )
-from tlx.frontends.tensor_language.check.wording import counted, mnemonic
 from tlx.frontends.tensor_language.types import BOOL, CoopMatrixType, ScalarType, Type
+from tlx.frontends.tensor_language.wording import counted, mnemonic
 
 
 def check_parallel(context: Context, node: Parallel) -> None:

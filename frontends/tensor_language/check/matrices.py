@@ -33,8 +33,8 @@ from tlx.frontends.tensor_language.check.operands import (
 )
 from tlx.frontends.tensor_language.check.scalars import cast_problem
 from tlx.frontends.tensor_language.check.spread import Spread, lanes
-from tlx.frontends.tensor_language.check.wording import mnemonic
 from tlx.frontends.tensor_language.types import I32, CoopMatrixType, MemrefType, ScalarType, promotable, promote
+from tlx.frontends.tensor_language.wording import mnemonic
 
 
 def components(type_: CoopMatrixType, subgroup_size: int) -> int:
@@ -256,9 +256,7 @@ def check_reduce(context: Context, node: CooperativeMatrixReduce) -> None:
         return
     _has_full_rows(context, node, node.matrix, type_)
     check_update(context, node, node.op, node.matrix, type_.component)
-    rows, columns = (type_.rows, 1) if node.mode == "row" else (1, type_.columns)
-    wanted = CoopMatrixType(type_.component, rows, columns, type_.use)
-    result_is(context, node, wanted, f"what .{node.mode} makes of {type_}")
+    result_is(context, node, type_.reduced(node.mode), f"what .{node.mode} makes of {type_}")
 
 
 def check_scale(context: Context, node: CooperativeMatrixScale) -> None:

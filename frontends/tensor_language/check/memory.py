@@ -19,8 +19,8 @@ from tlx.frontends.tensor_language.check.operands import (
     number,
     result_is,
 )
-from tlx.frontends.tensor_language.check.wording import counted, mnemonic
 from tlx.frontends.tensor_language.types import BOOL, INDEX, GroupType, MemrefType
+from tlx.frontends.tensor_language.wording import counted, mnemonic
 
 
 def check_alloca(context: Context, node: Alloca) -> None:

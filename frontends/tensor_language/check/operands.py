@@ -11,7 +11,6 @@ from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.ast.base import Instruction, Name, TypeRef
 from tlx.frontends.tensor_language.ast.mixed import Constant
 from tlx.frontends.tensor_language.check.context import Context, Value
-from tlx.frontends.tensor_language.check.wording import mnemonic
 from tlx.frontends.tensor_language.types import (
     BOOL,
     INDEX,
@@ -22,6 +21,7 @@ from tlx.frontends.tensor_language.types import (
     ScalarType,
     Type,
 )
+from tlx.frontends.tensor_language.wording import mnemonic
 
 
 def declared(value: Value) -> Note:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from tlx.frontends.tensor_language.ast.base import Instruction, Name
@@ -16,8 +15,9 @@ from tlx.frontends.tensor_language.check.operands import (
     scalar_or_matrix,
 )
 from tlx.frontends.tensor_language.check.spread import UNIFORM, Spread, known, of_binary, of_cast, of_function
-from tlx.frontends.tensor_language.check.wording import constant_text, listed
+from tlx.frontends.tensor_language.printer_attributes import constant_text
 from tlx.frontends.tensor_language.types import BOOL, CoopMatrixType, ScalarType, Type
+from tlx.frontends.tensor_language.wording import listed
 
 _ANY: Final = frozenset({"int", "float", "complex"})
 _REAL: Final = frozenset({"int", "float"})
@@ -64,7 +64,7 @@ def check_unary(context: Context, node: ArithUnary) -> None:
     if not type_ or not _takes(context, node, node.operand, type_, UNARY[node.op]):
         return
     if node.op in {"abs", "im", "re"} and component(type_).kind == "complex":
-        result_is(context, node, _with_component(type_, component(type_).part), f"the parts of {type_}")
+        result_is(context, node, type_.part, f"the parts of {type_}")
     else:
         result_is(context, node, type_, "the type of the operand")
 
@@ -139,10 +139,6 @@ def component(type_: ScalarType | CoopMatrixType) -> ScalarType:
     return type_.component if isinstance(type_, CoopMatrixType) else type_
 
 
-def _with_component(type_: ScalarType | CoopMatrixType, scalar: ScalarType) -> Type:
-    return replace(type_, component=scalar) if isinstance(type_, CoopMatrixType) else scalar
-
-
 def _takes(
     context: Context, node: Instruction, name: Name, type_: ScalarType | CoopMatrixType, kinds: frozenset[str]
 ) -> bool:
@@ -163,7 +159,7 @@ _EXAMPLES: Final = {
     "bool": "true or false",
     "int": "an integer",
     "float": "a floating number such as 1.0",
-    "complex": "two floating numbers such as [1.0,0.0]",
+    "complex": "two floating numbers such as [1.0, 0.0]",
 }
 
 

@@ -13,9 +13,9 @@ from tlx.frontends.tensor_language.ast.base import Instruction, Name, Slice
 from tlx.frontends.tensor_language.ast.mixed import Expand, Fuse, Subview
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
 from tlx.frontends.tensor_language.check.operands import complain, constant, indices, memref, note_of
-from tlx.frontends.tensor_language.check.wording import counted, mnemonic
 from tlx.frontends.tensor_language.types import MemrefType, extent_text, times
 from tlx.frontends.tensor_language.view_types import expanded, fused, sliced
+from tlx.frontends.tensor_language.wording import counted, mnemonic
 
 
 def check_expand(context: Context, node: Expand) -> None:

@@ -1,4 +1,4 @@
-"""Small words of messages: what instructions, numbers and lists are called."""
+"""Small words of messages: what instructions are called, `2 indices`, `0, 1 or 2`."""
 
 from __future__ import annotations
 
@@ -42,10 +42,3 @@ def listed(words: Iterable[object], last: str) -> str:
     """`0, 1 or 2`."""
     *first, final = map(str, words)
     return f"{', '.join(first)} {last} {final}" if first else final
-
-
-def constant_text(value: bool | complex) -> str:
-    """A constant as the language spells it."""
-    if isinstance(value, complex):
-        return f"[{value.real},{value.imag}]"
-    return str(value).lower() if isinstance(value, bool) else str(value)
