@@ -29,17 +29,17 @@ from tlx.ir.values import ConstInt, Keyword, Value, const_int, const_vector
 def load(e: Emitter, i: Load) -> None:
     """`%r = load %memref_or_group[%i,...] : type`."""
     if isinstance(e.scope[i.source.text], Group):
-        e.bind(i.result, member(e, e.group(i.source), e.number(i.indices[0])))
+        e.bind(i.result, _member(e, e.group(i.source), e.number(i.indices[0])))
         return
-    e.bind(i.result, load_element(e, e.memref(i.source), i.indices))
+    e.bind(i.result, _load_element(e, e.memref(i.source), i.indices))
 
 
 def store(e: Emitter, i: Store) -> None:
     """`store %value, %memref[%i,...]`."""
-    store_element(e, e.number(i.value), e.memref(i.target), i.indices)
+    _store_element(e, e.number(i.value), e.memref(i.target), i.indices)
 
 
-def member(e: Emitter, group: Group, position: Number) -> Memref:
+def _member(e: Emitter, group: Group, position: Number) -> Memref:
     """The memref at a position of a group: `pointers[i] + offset`, with the extents of that member.
 
     A null pointer stays one.
@@ -70,7 +70,7 @@ class Place:
     step: int | None
 
 
-def place(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Place:
+def _place(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Place:
     """Where the element at an index list is."""
     offset: Value = const_int(I64, 0)
     step: int | None = 0
@@ -90,20 +90,20 @@ def element_address(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Va
     return moved(e, memref, _lane_offset(e, memref, e.numbers(indices)))
 
 
-def load_element(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Number:
+def _load_element(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Number:
     """The element at an index list."""
     type_ = memref.type.element
-    where = place(e, memref, indices)
+    where = _place(e, memref, indices)
     if type_.kind == "complex" and where.step:
         where = Place(element_address(e, memref, indices), None)
     parts = (_load(e, Place(part, where.step), type_) for part in _parts(e, where.address, type_))
     return Number(type_, tuple(widened(e, part, type_) for part in parts))
 
 
-def store_element(e: Emitter, number: Number, memref: Memref, indices: tuple[Name, ...]) -> None:
+def _store_element(e: Emitter, number: Number, memref: Memref, indices: tuple[Name, ...]) -> None:
     """Write an element; of several work-items that write one element, the last one's value stays."""
     type_ = memref.type.element
-    where = place(e, memref, indices)
+    where = _place(e, memref, indices)
     shared = where.step == 0 and number.is_varying
     if shared or (type_.kind == "complex" and where.step):
         where = Place(splat(e, element_address(e, memref, indices)), None)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.frontends.tensor_language.ast.mixed import ArithBinary, ArithUnary, Comparison
-from tlx.frontends.tensor_language.emit.complex_numbers import Parts, complex_binary, complex_unary
+from tlx.frontends.tensor_language.emit.complex_numbers import complex_binary, complex_unary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import of_binary
 from tlx.frontends.tensor_language.emit.numbers import call, compare, filled, fits, narrowed, negated, together
-from tlx.frontends.tensor_language.emit.values import Linear, Number
+from tlx.frontends.tensor_language.emit.values import Linear, Number, Parts
 from tlx.frontends.tensor_language.types import BOOL, ScalarType
 from tlx.ir.types import I1, IntType, VectorType
 from tlx.ir.values import ConstInt, Value, const_int
@@ -41,7 +41,7 @@ def arith_binary(e: Emitter, i: ArithBinary) -> None:
     lhs, rhs = together(e, e.number(i.lhs), e.number(i.rhs))
     parts = rhs.parts
     if lhs.type.kind == "int" and i.op in ("div", "rem") and e.mask is not None and rhs.is_varying:
-        parts = (e.b.select(e.mask, rhs.value, filled(rhs.value, 1)),)  # machines stop at 1 / 0, asked for or not
+        parts = (e.b.select(e.mask, rhs.value, filled(rhs.value, 1)),)  # others may hold poison: no number to compare
     result = binary(e, i.op, lhs.type, lhs.parts, parts)
     known = of_binary(i.op, lhs.type, lhs, rhs)
     e.bind(i.result, Number(lhs.type, result, _linear(e, i.op, lhs, rhs, exact=known is not None), known))
@@ -57,7 +57,7 @@ def arith_unary(e: Emitter, i: ArithUnary) -> None:
 def comparison(e: Emitter, i: Comparison) -> None:
     """`%r = less_than %a, %b : bool`."""
     lhs, rhs = together(e, e.number(i.lhs), e.number(i.rhs))
-    e.bind(i.result, Number(BOOL, (compared(e, i.op, lhs.type, lhs.parts, rhs.parts),)))
+    e.bind(i.result, Number(BOOL, (_compared(e, i.op, lhs.type, lhs.parts, rhs.parts),)))
 
 
 def binary(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Parts:
@@ -124,7 +124,7 @@ def unary_type(op: str, type_: ScalarType) -> ScalarType:
     return type_.part if op in ("abs", "re", "im") else type_
 
 
-def compared(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Value:
+def _compared(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Value:
     """`lhs op rhs` as i1."""
     integer, floating = _PREDICATES[op]
     if type_.kind in ("int", "bool"):
@@ -133,13 +133,6 @@ def compared(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> 
     if len(found) == 1:
         return found[0]
     return e.b.binary("and" if op == "equal" else "or", found[0], found[1])
-
-
-def any_lane(e: Emitter, mask: Value) -> Value:
-    """Whether any lane of a mask is set."""
-    if not isinstance(mask.type, VectorType):
-        return mask
-    return e.b.call_intrinsic("llvm.vector.reduce.or", [mask.type], I1, [mask])
 
 
 def _linear(e: Emitter, op: str, lhs: Number, rhs: Number, *, exact: bool) -> Linear | None:

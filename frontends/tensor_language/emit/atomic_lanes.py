@@ -14,12 +14,12 @@ from tlx.frontends.tensor_language.ast.base import Name
 from tlx.frontends.tensor_language.ast.mixed import AtomicLoad, AtomicStore, AtomicUpdate
 from tlx.frontends.tensor_language.emit import atomics
 from tlx.frontends.tensor_language.emit.access import element_address
-from tlx.frontends.tensor_language.emit.arithmetic import Parts, binary
+from tlx.frontends.tensor_language.emit.arithmetic import binary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import each_active
 from tlx.frontends.tensor_language.emit.numbers import splat, vary
 from tlx.frontends.tensor_language.emit.subgroup import reduced, scanned
-from tlx.frontends.tensor_language.emit.values import Number, register_type
+from tlx.frontends.tensor_language.emit.values import Number, Parts, register_type
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import Type, VectorType
 from tlx.ir.values import Value

@@ -23,10 +23,10 @@ from collections.abc import Callable
 from typing import Final
 
 from tlx.frontends.tensor_language.ast.mixed import Semantics, UpdateOp
-from tlx.frontends.tensor_language.emit.arithmetic import Parts, binary
+from tlx.frontends.tensor_language.emit.arithmetic import binary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import to_memory, widened
-from tlx.frontends.tensor_language.emit.values import memory_type
+from tlx.frontends.tensor_language.emit.values import Parts, memory_type
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.rewriter import add_incoming
 from tlx.ir.types import I1, VOID, IntType, StructType

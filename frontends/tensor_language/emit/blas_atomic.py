@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tlx.frontends.tensor_language.emit import atomics
-from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.blas_elements import address_of
 from tlx.frontends.tensor_language.emit.blas_update import Update
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.values import Parts
 from tlx.ir.values import Value
 
 

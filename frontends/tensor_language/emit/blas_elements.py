@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masked_stores import masked_store
 from tlx.frontends.tensor_language.emit.numbers import to_memory, widened
-from tlx.frontends.tensor_language.emit.values import Memref, memory_type
+from tlx.frontends.tensor_language.emit.values import Memref, Parts, memory_type
 from tlx.frontends.tensor_language.emit.views import moved, plus, times
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import I32, I64, VectorType

@@ -31,7 +31,7 @@ def output(i: Blas) -> Name:
     return i.b
 
 
-def inputs(i: Blas) -> tuple[Name, ...]:
+def _inputs(i: Blas) -> tuple[Name, ...]:
     """The memrefs that it reads beside its output."""
     return (i.a, i.b) if isinstance(i, (Gemm, Gemv, Ger, Hadamard)) else (i.a,)
 
@@ -60,7 +60,7 @@ def _first_use(memory: str, following: list[Instruction]) -> Blas | None:
         if isinstance(i, (Subview, Expand, Fuse)):
             views.add(i.result.text)
         elif isinstance(i, Blas):
-            read = {name.text for name in inputs(i)}
+            read = {name.text for name in _inputs(i)}
             return i if output(i).text in views and not views & read else None
         elif not isinstance(i, (Size, Associated)):
             return None

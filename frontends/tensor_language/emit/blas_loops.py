@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.arithmetic import Parts, binary
+from tlx.frontends.tensor_language.emit.arithmetic import binary
 from tlx.frontends.tensor_language.emit.blas_atomic import write_atomically
 from tlx.frontends.tensor_language.emit.blas_elements import ONE, Lanes, first_lanes, read, repeated, write
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
@@ -23,7 +23,7 @@ from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import filled, undefined
-from tlx.frontends.tensor_language.emit.values import register_type
+from tlx.frontends.tensor_language.emit.values import Parts, register_type
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import I64, VectorType
 from tlx.ir.values import ConstInt, Value, const_int
@@ -35,7 +35,7 @@ Body = Callable[[tuple[Value, ...], Lanes], None]
 
 def emit_loops(e: Emitter, update: Update, terms: Terms) -> None:
     """Compute the output element by element."""
-    along = vector_index(update, terms)
+    along = _vector_index(update, terms)
     lanes = lanes_of(update.type) if along == 0 else 1
     depth_lanes = lanes_of(update.type) if along == K else 1
 
@@ -51,7 +51,7 @@ def lanes_of(type_: ScalarType) -> int:
     return _VECTOR_BYTES * 8 // type_.bits
 
 
-def vector_index(update: Update, terms: Terms) -> int | None:
+def _vector_index(update: Update, terms: Terms) -> int | None:
     """The index along which vectors are computed: 0, `K`, or None."""
     if update.type.kind == "complex":
         return None
@@ -73,7 +73,7 @@ def each(e: Emitter, shape: Sequence[Value], lanes: int, body: Body) -> None:
     if not shape:
         body((), ONE)
         return
-    _outer(e, tuple(shape[1:]), (), lambda outer: steps(e, shape[0], lanes, lambda i, n: body((i, *outer), n)))
+    _outer(e, tuple(shape[1:]), (), lambda outer: _steps(e, shape[0], lanes, lambda i, n: body((i, *outer), n)))
 
 
 def _outer(
@@ -86,7 +86,7 @@ def _outer(
         _outer(e, shape[:-1], (loop.index, *indices), body)
 
 
-def steps(e: Emitter, extent: Value, lanes: int, body: Callable[[Value, Lanes], None]) -> None:
+def _steps(e: Emitter, extent: Value, lanes: int, body: Callable[[Value, Lanes], None]) -> None:
     """A loop over an extent by several lanes at a time, then what is left with a mask."""
     if lanes == 1:
         with e.b.loop(0, extent, name="i") as loop:
@@ -96,7 +96,7 @@ def steps(e: Emitter, extent: Value, lanes: int, body: Callable[[Value, Lanes], 
     if not _is(whole, 0):
         with e.b.loop(0, whole, lanes, name="i") as loop:
             body(loop.index, Lanes(lanes))
-    if _is(rest, 1):  # LLVM 22 stores four bytes for `masked.store(trunc x)` of i8 with a mask known to be of one lane
+    if _is(rest, 1):  # needs no mask
         body(whole, ONE)
     elif not _is(rest, 0):
         with _once_if(e, rest):
@@ -146,7 +146,7 @@ def _dot(e: Emitter, terms: Terms, indices: tuple[Value, ...], type_: ScalarType
     if not _is(rest, 0):
         product = _product(e, terms, indices, whole, type_, first_lanes(e, lanes, rest), K)
         sums = binary(e, "add", type_, sums, product)
-    return horizontal(e, type_, sums)
+    return _horizontal(e, type_, sums)
 
 
 def _product(
@@ -171,7 +171,7 @@ def zeros(type_: ScalarType, lanes: int) -> Parts:
     return (zero, zero) if type_.kind == "complex" else (zero,)
 
 
-def horizontal(e: Emitter, type_: ScalarType, vectors: Parts) -> Parts:
+def _horizontal(e: Emitter, type_: ScalarType, vectors: Parts) -> Parts:
     """The sum of the lanes of a vector, halves first."""
     (vector,) = vectors
     assert isinstance(vector.type, VectorType)

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.arithmetic import Parts, binary
+from tlx.frontends.tensor_language.emit.arithmetic import binary
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
 from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import undefined
-from tlx.frontends.tensor_language.emit.values import Memref, register_type, tensor_element
+from tlx.frontends.tensor_language.emit.values import Memref, Parts, register_type, tensor_element
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import ConstInt, Local, Value
@@ -37,7 +37,7 @@ def fits_tensors(update: Update, terms: Terms) -> bool:
 
 def emit_tensors(e: Emitter, update: Update, terms: Terms) -> None:
     """Compute the output as a tensor."""
-    type_, pitches = tensor_of(update.out, (1, 0))
+    type_, pitches = _tensor_of(update.out, (1, 0))
     value = _value(e, update, terms)
 
     def old() -> Parts:
@@ -55,7 +55,7 @@ def _spread(e: Emitter, number: Value, shape: tuple[int, ...]) -> Value:
     return e.b.broadcast(e.b.typeinfo(vector, single), shape, (0, 1))
 
 
-def tensor_of(memref: Memref, labels: tuple[Label, Label]) -> tuple[TensorType, tuple[int, int]]:
+def _tensor_of(memref: Memref, labels: tuple[Label, Label]) -> tuple[TensorType, tuple[int, int]]:
     """A memref of known shape and strides as a matrix.
 
     Args:
@@ -78,7 +78,7 @@ def tensor_of(memref: Memref, labels: tuple[Label, Label]) -> tuple[TensorType, 
     return TensorType(element, (extents[order[0]], extents[order[1]]), layout, (0, 0)), (0, pitch)
 
 
-def label(factor: Factor, index: int) -> Label:
+def _label(factor: Factor, index: int) -> Label:
     """The mode of a factor that has an index."""
     return factor.modes.index(index) if index in factor.modes else None
 
@@ -115,15 +115,15 @@ def _value(e: Emitter, update: Update, terms: Terms) -> Value:
 def _matmul(e: Emitter, update: Update, a: Factor, b: Factor) -> Value:
     """`NxK KxM -> NxM`."""
     sums = register_type(summed_in(update.type, [a.memref.type.element, b.memref.type.element]))
-    lhs = _operand(e, b.memref, (label(b, 1), label(b, K)), sums)
-    rhs = _operand(e, a.memref, (label(a, K), label(a, 0)), sums)
+    lhs = _operand(e, b.memref, (_label(b, 1), _label(b, K)), sums)
+    rhs = _operand(e, a.memref, (_label(a, K), _label(a, 0)), sums)
     return e.b.matmul(lhs, rhs, sums)
 
 
 def _sum(e: Emitter, update: Update, a: Factor) -> Value:
     """The sums of the rows of an M x K matrix."""
     sums = register_type(summed_in(update.type, [a.memref.type.element]))
-    type_, pitches = tensor_of(a.memref, (label(a, 0), label(a, K)))
+    type_, pitches = _tensor_of(a.memref, (_label(a, 0), _label(a, K)))
     token = e.b.tensor_load(a.memref.pointer, type_, pitches)
     if type_.element != sums:
         type_ = TensorType(sums, type_.shape, type_.layout, type_.padding)
@@ -133,7 +133,7 @@ def _sum(e: Emitter, update: Update, a: Factor) -> Value:
 
 def _operand(e: Emitter, memref: Memref, labels: tuple[Label, Label], sums: Type) -> Local:
     """A factor of a product; integers that are summed up as floats are converted before."""
-    type_, pitches = tensor_of(memref, labels)
+    type_, pitches = _tensor_of(memref, labels)
     token = e.b.tensor_load(memref.pointer, type_, pitches)
     if isinstance(type_.element, FloatType) or isinstance(sums, IntType):
         return token
@@ -145,14 +145,14 @@ def _elements(e: Emitter, factor: Factor, type_: ScalarType) -> Value:
     """The elements of a factor in the memory order of the output, as a type."""
     if factor.modes != (1, 0) or 1 in _known(factor.memref.shape):
         return _vector(e, factor.memref, type_)
-    tensor, pitches = tensor_of(factor.memref, (1, 0))
+    tensor, pitches = _tensor_of(factor.memref, (1, 0))
     turned = e.b.transpose(e.b.tensor_load(factor.memref.pointer, tensor, pitches), (1, 0))
     return cast_elements(e, turned, register_type(type_))
 
 
 def _vector(e: Emitter, memref: Memref, type_: ScalarType) -> Value:
     """The elements of a memref in memory order, as a type."""
-    tensor, pitches = tensor_of(memref, (1, 0))
+    tensor, pitches = _tensor_of(memref, (1, 0))
     value = e.b.tovector(e.b.tensor_load(memref.pointer, tensor, pitches))
     return cast_elements(e, value, register_type(type_))
 

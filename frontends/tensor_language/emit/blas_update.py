@@ -17,12 +17,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tlx.frontends.tensor_language.ast.collective import Blas
-from tlx.frontends.tensor_language.emit.arithmetic import Parts, binary
+from tlx.frontends.tensor_language.emit.arithmetic import binary
 from tlx.frontends.tensor_language.emit.blas_fresh import first_writes, output
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.values import Memref, Number
-from tlx.frontends.tensor_language.types import F32, I8, I32, ScalarType, promote
+from tlx.frontends.tensor_language.emit.values import Memref, Number, Parts
+from tlx.frontends.tensor_language.types import F32, I8, I32, ScalarType
 from tlx.ir.values import ConstFloat, ConstInt, Value
 
 FAST_BETA = "fast_beta"
@@ -75,13 +75,13 @@ class Update:
 def update_of(e: Emitter, i: Blas) -> Update:
     """The epilogue of an instruction."""
     out = e.memref(output(i))
-    type_ = computed_in(out.type.element)
+    type_ = _computed_in(out.type.element)
     alpha, beta = e.number(i.alpha), e.number(i.beta)
-    unread = is_constant(beta, 0) and (type_.kind == "int" or _may_forget(e, i))
+    unread = _is_constant(beta, 0) and (type_.kind == "int" or _may_forget(e, i))
     return Update(out, type_, _factor(e, alpha, type_), _factor(e, beta, type_), not unread, i.atomic)
 
 
-def computed_in(type_: ScalarType) -> ScalarType:
+def _computed_in(type_: ScalarType) -> ScalarType:
     """The type in which elements of a type are computed."""
     if type_.kind == "int" and type_.bits < 32:
         return I32
@@ -95,14 +95,7 @@ def summed_in(type_: ScalarType, factors: Sequence[ScalarType]) -> ScalarType:
     return type_
 
 
-def product_type(a: ScalarType, b: ScalarType) -> ScalarType:
-    """The type that holds the values of both factors."""
-    found = promote(a, b)
-    assert found is not None, "the checker lets no others through"
-    return found
-
-
-def is_constant(number: Number, value: int) -> bool:
+def _is_constant(number: Number, value: int) -> bool:
     """Whether a number is known to be a value, and a real one."""
     first, *rest = number.parts
     return _is(first, value) and all(_is(part, 0) for part in rest)
@@ -113,7 +106,7 @@ def _is(part: Value, value: int) -> bool:
 
 
 def _factor(e: Emitter, number: Number, type_: ScalarType) -> Parts | None:
-    return None if is_constant(number, 1) else convert(e, number.parts, number.type, type_)
+    return None if _is_constant(number, 1) else convert(e, number.parts, number.type, type_)
 
 
 def _may_forget(e: Emitter, i: Blas) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import call, compare, filled, negated
+from tlx.frontends.tensor_language.emit.values import Parts
 from tlx.ir.types import DOUBLE, VectorType
 from tlx.ir.values import Value
-
-Parts = tuple[Value, ...]
 
 
 def complex_binary(e: Emitter, op: str, lhs: Parts, rhs: Parts) -> Parts:

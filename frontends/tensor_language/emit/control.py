@@ -47,7 +47,7 @@ def uniform_if(e: Emitter, i: If, condition: Value) -> None:
         b.branch(end)
     b.at_end(end)
     for k, name in enumerate(i.results):
-        e.bind(name, merged(e, [(block, values[k]) for block, values in finished]))
+        e.bind(name, _merged(e, [(block, values[k]) for block, values in finished]))
 
 
 def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -> None:
@@ -77,7 +77,7 @@ def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -
             add_incoming(phi, part, latch.name)
     b.at_end(end)
     for name, first, last in zip(i.results, initial, yields, strict=True):
-        e.bind(name, merged(e, [(before, first), (latch, last)]))
+        e.bind(name, _merged(e, [(before, first), (latch, last)]))
 
 
 def goes_on(e: Emitter, variable: Value, following: Value, stop: Value, step: Value) -> Value:
@@ -106,7 +106,7 @@ def _arm(e: Emitter, block: Block, region: Region) -> tuple[Block, Sequence[Emit
     return e.b.block, yields
 
 
-def merged(e: Emitter, incoming: list[tuple[Block, Emitted]]) -> Emitted:
+def _merged(e: Emitter, incoming: list[tuple[Block, Emitted]]) -> Emitted:
     """One value of the values that blocks bring along."""
     columns = zip(*(parts_of(value) for _, value in incoming), strict=True)
     blocks = [block for block, _ in incoming]

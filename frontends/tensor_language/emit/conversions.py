@@ -7,7 +7,6 @@ rounds to odd (an inexact value gets an odd last bit), after which the second ro
 from __future__ import annotations
 
 from tlx.frontends.tensor_language.ast.mixed import Cast, Constant
-from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import interval, within
 from tlx.frontends.tensor_language.emit.numbers import (
@@ -19,7 +18,7 @@ from tlx.frontends.tensor_language.emit.numbers import (
     narrowed,
     typed_like,
 )
-from tlx.frontends.tensor_language.emit.values import Linear, Number, register_type
+from tlx.frontends.tensor_language.emit.values import Linear, Number, Parts, register_type
 from tlx.frontends.tensor_language.types import F64, ScalarType
 from tlx.ir.types import DOUBLE, FLOAT, I1, I32
 from tlx.ir.values import Value, const_int

@@ -75,7 +75,7 @@ def if_rule(e: Emitter, i: If) -> None:
     elif i.otherwise is not None and _is_cheap(i.then) and _is_cheap(i.otherwise):
         _bind_chosen(e, i.results, condition.value, e.run(i.then), e.run(i.otherwise))
     else:
-        varying_if(e, i, condition.value)
+        _varying_if(e, i, condition.value)
 
 
 def for_rule(e: Emitter, i: For) -> None:
@@ -88,10 +88,10 @@ def for_rule(e: Emitter, i: For) -> None:
     elif _gives_matrices(i):
         uniform_for(e, i, *(uniform(e, n) for n in bounds))
     else:
-        varying_for(e, i, *bounds)
+        _varying_for(e, i, *bounds)
 
 
-def varying_if(e: Emitter, i: If, condition: Value) -> None:
+def _varying_if(e: Emitter, i: If, condition: Value) -> None:
     """An `if` whose arms run under masks."""
     masks = [where(e, e.mask, condition), where(e, e.mask, inverted(e, condition))]
     regions = [i.then, i.otherwise] if i.otherwise is not None else [i.then]
@@ -100,7 +100,7 @@ def varying_if(e: Emitter, i: If, condition: Value) -> None:
         _bind_chosen(e, i.results, condition, *arms)
 
 
-def varying_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -> None:
+def _varying_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -> None:
     """A `for` that runs while any work-item has rounds left."""
     bounds = Bounds(start, stop, step)
     if can_run_full(e, i, bounds):

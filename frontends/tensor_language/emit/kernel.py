@@ -37,7 +37,7 @@ def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
     values: list[Value] = [a.value for a in function.arguments]
     size, shape = work_group(kernel)
     launch = Launch(tuple(values[-6:-3]), tuple(values[-3:]), size, shape)
-    e = Emitter(b, kernel, launch, varying_names(kernel), rules())
+    e = Emitter(b, kernel, launch, varying_names(kernel), _rules())
     bind_parameters(e, kernel, values)
     e.run(kernel.body)
     b.span = None
@@ -46,7 +46,7 @@ def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
 
 
 @cache
-def rules() -> Mapping[type[Instruction], Rule]:
+def _rules() -> Mapping[type[Instruction], Rule]:
     """The rule of each class of instruction: the `RULES` of the modules of this package."""
     found: dict[type[Instruction], Rule] = {}
     for info in pkgutil.iter_modules(import_module(_PACKAGE).__path__):

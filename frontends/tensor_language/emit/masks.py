@@ -31,11 +31,11 @@ def inverted(e: Emitter, condition: Value) -> Value:
 
 def any_lane(e: Emitter, mask: Value) -> Value:
     """Whether any lane of a mask is set."""
-    bits = lane_bits(e, mask)
+    bits = _lane_bits(e, mask)
     return e.b.icmp("ne", bits, 0)
 
 
-def lane_bits(e: Emitter, mask: Value) -> Value:
+def _lane_bits(e: Emitter, mask: Value) -> Value:
     """A mask as an integer; lane 0 is the lowest bit."""
     assert isinstance(mask.type, VectorType)
     return e.b.cast("bitcast", mask, IntType(mask.type.count))
@@ -92,7 +92,7 @@ def each_active(
     """
     spilled = [_spilled(e, value) for value in values]
     given = [_array(e, type_) for type_ in results]
-    bits = lane_bits(e, e.mask) if e.mask is not None else None
+    bits = _lane_bits(e, e.mask) if e.mask is not None else None
     with e.b.loop(0, e.lanes, name="lane") as loop:
         following = _skip_unless_active(e, bits, loop.index)
         lane = tuple(_entry(e, memory, value, loop.index) for memory, value in zip(spilled, values, strict=True))
@@ -106,7 +106,7 @@ def each_active(
 
 
 def _first_lane(e: Emitter, mask: Value) -> Value:
-    bits = lane_bits(e, mask)
+    bits = _lane_bits(e, mask)
     lane = e.b.call_intrinsic("llvm.cttz", [bits.type], bits.type, [bits, const_int(I1, 1)])
     if bits.type == I32:
         return lane

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.values import Matrix, register_type, tensor_element
+from tlx.frontends.tensor_language.emit.values import Matrix, Parts, register_type, tensor_element
 from tlx.frontends.tensor_language.types import F32, CoopMatrixType, ScalarType
 from tlx.ir.types import VectorType
-from tlx.ir.values import Constant, Local, Value, const_vector
+from tlx.ir.values import Constant, Value, const_vector
 from tlx.types import TensorType
 
 
@@ -26,19 +25,14 @@ def tensor_type(type_: CoopMatrixType) -> TensorType:
     return TensorType(tensor_element(type_.component), (type_.columns, type_.rows), (1, 0), (0, 0))
 
 
-def token(e: Emitter, matrix: Matrix) -> Local:
-    """The tensor that a matrix is."""
-    return e.b.typeinfo(matrix.value, tensor_type(matrix.type))
-
-
-def vector_type(type_: CoopMatrixType) -> VectorType:
+def _vector_type(type_: CoopMatrixType) -> VectorType:
     """The flattened vector of a part in the register type."""
     return VectorType(type_.rows * type_.columns, register_type(type_.component))
 
 
-def widened(e: Emitter, matrix: Matrix) -> Parts:
+def _widened(e: Emitter, matrix: Matrix) -> Parts:
     """The parts in the register type, to compute with."""
-    return tuple(e.b.cast("fpext", part, vector_type(matrix.type)) for part in matrix.parts)
+    return tuple(e.b.cast("fpext", part, _vector_type(matrix.type)) for part in matrix.parts)
 
 
 def narrowed(e: Emitter, type_: CoopMatrixType, parts: Parts) -> Matrix:
@@ -67,8 +61,8 @@ def converted(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
         opcode = "fptrunc" if component.bits < source.bits else "fpext"
         if component.bits != source.bits:
             return Matrix(type_, (e.b.cast(opcode, matrix.value, vector),))
-        return narrowed(e, type_, widened(e, matrix))
-    return narrowed(e, type_, convert(e, widened(e, matrix), source, component))
+        return narrowed(e, type_, _widened(e, matrix))
+    return narrowed(e, type_, convert(e, _widened(e, matrix), source, component))
 
 
 def mapped(
@@ -87,4 +81,4 @@ def mapped(
     """
     component = operands[0].type.component
     computed = F32 if component.is_narrow_float else component
-    return narrowed(e, result, function(computed, tuple(widened(e, operand) for operand in operands)))
+    return narrowed(e, result, function(computed, tuple(_widened(e, operand) for operand in operands)))

@@ -7,10 +7,9 @@ from typing import Final
 from tlx.frontends.tensor_language.ast.base import Instruction
 from tlx.frontends.tensor_language.ast.mixed import ArithBinary, ArithUnary, Cast, Constant
 from tlx.frontends.tensor_language.emit import arithmetic, conversions, numbers
-from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.matrices import converted, mapped, splat
-from tlx.frontends.tensor_language.emit.values import Matrix
+from tlx.frontends.tensor_language.emit.values import Matrix, Parts
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
 
 

@@ -127,7 +127,7 @@ def matrix_type(i: Instruction) -> CoopMatrixType:
     return i.type
 
 
-def first_address(e: Emitter, where: Window) -> Value:
+def _first_address(e: Emitter, where: Window) -> Value:
     """Address of the entry at row 0, column 0."""
     first, second = where.memref.stride
     return moved(e, where.memref, e.b.add(e.b.mul(where.x, first), e.b.mul(where.y, second)))
@@ -135,7 +135,7 @@ def first_address(e: Emitter, where: Window) -> Value:
 
 def _load_tensor(e: Emitter, where: Window, type_: CoopMatrixType) -> Matrix:
     tensor = _in_memory(where, type_)
-    token = e.b.tensor_load(first_address(e, where), tensor, _pitches(where))
+    token = e.b.tensor_load(_first_address(e, where), tensor, _pitches(where))
     value = e.b.transpose(token, (1, 0)) if where.by_rows else e.b.tovector(token)
     return Matrix(type_, (value,))
 
@@ -144,7 +144,7 @@ def _store_tensor(e: Emitter, where: Window, matrix: Matrix) -> None:
     token = e.b.typeinfo(matrix.value, tensor_type(matrix.type))
     if where.by_rows:
         token = e.b.typeinfo(e.b.transpose(token, (0, 1)), _in_memory(where, matrix.type))
-    e.b.tensor_store(first_address(e, where), token, _pitches(where))
+    e.b.tensor_store(_first_address(e, where), token, _pitches(where))
 
 
 def _in_memory(where: Window, type_: CoopMatrixType) -> TensorType:

@@ -17,11 +17,10 @@ from tlx.frontends.tensor_language.ast.spmd import (
     CooperativeMatrixScale,
 )
 from tlx.frontends.tensor_language.emit import arithmetic, numbers
-from tlx.frontends.tensor_language.emit.arithmetic import Parts
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import uniform
 from tlx.frontends.tensor_language.emit.matrices import converted, filled, mapped, splat
-from tlx.frontends.tensor_language.emit.values import Matrix, tensor_element
+from tlx.frontends.tensor_language.emit.values import Matrix, Parts, tensor_element
 from tlx.frontends.tensor_language.types import F32, CoopMatrixType, ScalarType, promote
 from tlx.ir.values import Local, Value
 from tlx.types import TensorType

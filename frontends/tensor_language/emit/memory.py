@@ -9,7 +9,7 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.collective import Alloca, LifetimeStop
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.values import Memory, Memref, memory_type
+from tlx.frontends.tensor_language.emit.values import Memref, memory_type
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, MemrefType
 from tlx.ir.types import I8, I64, VOID, ArrayType
 from tlx.ir.values import Keyword, Value, const_int
@@ -22,19 +22,19 @@ def alloca(e: Emitter, i: Alloca) -> None:
     type_ = i.type
     assert isinstance(type_, MemrefType)
     assert type_.is_static
-    elements = extent_of(type_)
+    elements = _span(type_)
     size = elements * type_.element.size
     pointer = _on_heap(e, type_, size) if size > STACK_LIMIT else _on_stack(e, type_, elements)
     shape = tuple(const_int(I64, s) for s in type_.shape if s is not None)
     stride = tuple(const_int(I64, s) for s in type_.stride if s is not None)
-    e.bind(i.result, Memref(type_, pointer, shape, stride, LOCAL_ALIGNMENT, Memory(str(i.result), local=True)))
+    e.bind(i.result, Memref(type_, pointer, shape, stride, LOCAL_ALIGNMENT))
 
 
 def lifetime_stop(_e: Emitter, _i: LifetimeStop) -> None:
     """`lifetime_stop %memref`: stack memory goes with the function, heap memory with the region."""
 
 
-def extent_of(type_: MemrefType) -> int:
+def _span(type_: MemrefType) -> int:
     """Elements from the first to the last one of a static memref, both included."""
     pairs = zip(type_.shape, type_.stride, strict=True)
     return 1 + sum((shape - 1) * stride for shape, stride in pairs if shape is not None and stride is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import interval
@@ -73,11 +73,6 @@ def fits(e: Emitter, base: Value, step: int) -> bool:
         return False
     limit = 1 << (base.type.bits - 1)
     return all(-limit <= end < limit for end in (base.value, base.value + (e.lanes - 1) * step))
-
-
-def mapped(number: Number, function: Callable[[Value], Value], type_: ScalarType | None = None) -> Number:
-    """A number with a function applied to each part."""
-    return Number(type_ or number.type, tuple(function(part) for part in number.parts))
 
 
 def select(e: Emitter, condition: Value, then: Number, otherwise: Number) -> Number:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tlx.frontends.tensor_language.ast.base import Attribute, Function, Parameter
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import widened
-from tlx.frontends.tensor_language.emit.values import Emitted, Group, Memory, Memref, Number, memory_type, register_type
+from tlx.frontends.tensor_language.emit.values import Emitted, Group, Memref, Number, memory_type, register_type
 from tlx.frontends.tensor_language.signature import CParameter, c_parameters
 from tlx.frontends.tensor_language.types import BOOL, F16, Extent, GroupType, MemrefType, ScalarType
 from tlx.ir.module import Module
@@ -40,8 +40,7 @@ def _bound(e: Emitter, parameter: Parameter, own: dict[tuple[str, int], Value]) 
     if isinstance(type_, MemrefType):
         shape = _extents(own, "shape", type_.shape)
         stride = _extents(own, "stride", type_.stride)
-        memory = Memory(str(parameter.name), local=False)
-        return Memref(type_, own["pointer", 0], shape, stride, _alignment(parameter, type_), memory)
+        return Memref(type_, own["pointer", 0], shape, stride, _alignment(parameter, type_))
     if isinstance(type_, GroupType):
         shapes = tuple(own.get(("shapes", m)) for m in range(type_.memref.order))
         strides = tuple(own.get(("strides", m)) for m in range(type_.memref.order))
@@ -80,12 +79,12 @@ def _type(module: Module, c: CParameter) -> Type:
         case "shapes" | "strides":
             return module.pointer_to(I64)
         case "scalar":
-            return scalar_parameter(c.type)
+            return _scalar_type(c.type)
         case _:
             return I64
 
 
-def scalar_parameter(type_: ScalarType) -> Type:
+def _scalar_type(type_: ScalarType) -> Type:
     """LLVM type by which a scalar is passed: narrow floats as their bits, complex numbers as vectors."""
     if type_ == BOOL:
         return I1

@@ -58,17 +58,17 @@ def scanned(e: Emitter, kind: ScanKind, op: UpdateOp, number: Number) -> Number:
     """For each work-item, `op` of what it and those before it hold; without its own where the scan is exclusive."""
     type_ = number.type.part
     is_exclusive = kind == "exclusive_scan"
-    neutral = identity(op, type_) if is_exclusive else _neutral(op, type_)
+    neutral = _identity(op, type_) if is_exclusive else _neutral(op, type_)
     parts: list[Value] = []
     for part in number.parts:
         found = _steps(e, op, type_, _only_active(e, part, neutral))
         if is_exclusive:
-            found = _moved_up(e, found, filled(found, identity(op, type_)))
+            found = _moved_up(e, found, filled(found, _identity(op, type_)))
         parts.append(narrowed(e, found, type_))
     return Number(number.type, tuple(parts))
 
 
-def identity(op: UpdateOp, type_: ScalarType) -> float:
+def _identity(op: UpdateOp, type_: ScalarType) -> float:
     """What changes nothing: 0, the smallest and the largest value."""
     if op == "add":
         return 0
@@ -81,7 +81,7 @@ def _neutral(op: UpdateOp, type_: ScalarType) -> float:
     """What really changes nothing: `-0.0 + 0.0` is no `-0.0`, and the maximum of NaN and minus infinity no NaN."""
     if type_.kind == "float":
         return -0.0 if op == "add" else _NAN
-    return identity(op, type_)
+    return _identity(op, type_)
 
 
 def _only_active(e: Emitter, lanes: Value, neutral: float) -> Value:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 
 from tlx.frontends.tensor_language.types import BF16, CoopMatrixType, GroupType, MemrefType, ScalarType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, FloatType, IntType, VectorType
-from tlx.ir.types import Type as LLVMType
 from tlx.ir.values import Value
 
 
@@ -61,6 +60,7 @@ class Linear:
     exact: bool = False
 
 
+Parts = tuple[Value, ...]  # of a number, or of a vector of numbers: one, or the real and the imaginary one
 Interval = tuple[int, int]
 
 
@@ -76,7 +76,7 @@ class Number:
     """
 
     type: ScalarType
-    parts: tuple[Value, ...]
+    parts: Parts
     linear: Linear | None = None
     interval: Interval | None = None
 
@@ -92,19 +92,6 @@ class Number:
         return isinstance(self.parts[0].type, VectorType)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Memory:
-    """An object that memrefs point into.
-
-    Attributes:
-        name: What it is called in remarks.
-        local: Whether an `alloca` of the kernel made it.
-    """
-
-    name: str
-    local: bool
-
-
 @dataclass(frozen=True, slots=True)
 class Memref:
     """A memref. Where a part of it varies (a view at a varying offset), that part is a vector with a lane each item.
@@ -115,7 +102,6 @@ class Memref:
         shape: Extent of each mode, i64.
         stride: Stride of each mode in elements, i64.
         alignment: Known alignment of the pointer in bytes, at least that of an element.
-        memory: What it points into, None where that is not known (loaded from a group).
     """
 
     type: MemrefType
@@ -123,7 +109,6 @@ class Memref:
     shape: tuple[Value, ...]
     stride: tuple[Value, ...]
     alignment: int
-    memory: Memory | None = None
 
     @property
     def is_varying(self) -> bool:
@@ -164,7 +149,7 @@ class Matrix:
     """
 
     type: CoopMatrixType
-    parts: tuple[Value, ...]
+    parts: Parts
 
     @property
     def value(self) -> Value:
@@ -174,8 +159,3 @@ class Matrix:
 
 
 Emitted = Number | Memref | Group | Matrix
-
-
-def vector_of(type_: LLVMType, lanes: int) -> VectorType:
-    """A vector type with a lane each work-item."""
-    return VectorType(lanes, type_)

@@ -51,26 +51,26 @@ def subview(e: Emitter, i: Subview) -> None:
     shape: list[Value] = []
     stride: list[Value] = []
     for slice_, step in zip(i.slices, operand.stride, strict=True):
-        offset = plus(e, offset, times(e, extent(e, slice_.offset), step))
+        offset = plus(e, offset, times(e, _extent(e, slice_.offset), step))
         if slice_.size is not None and slice_.size != 0:
-            shape.append(extent(e, slice_.size))
+            shape.append(_extent(e, slice_.size))
             stride.append(step)
     aligned = isinstance(offset, ConstInt) and (offset.value * type_.element.size) % operand.alignment == 0
     alignment = operand.alignment if aligned else type_.element.part.size
     pointer = moved(e, operand, offset)
-    e.bind(i.result, viewed(type_, pointer, shape, stride, alignment, operand))
+    e.bind(i.result, _viewed(type_, pointer, shape, stride, alignment))
 
 
 def expand(e: Emitter, i: Expand) -> None:
     """`%r = expand %memref[mode->4 x %n] : memref-type`."""
     operand = e.memref(i.operand)
-    sizes = [extent(e, entry) for entry in i.shape]
+    sizes = [_extent(e, entry) for entry in i.shape]
     steps = [operand.stride[i.mode]]
     for entry in sizes[:-1]:
         steps.append(times(e, steps[-1], entry))
     shape = [*operand.shape[: i.mode], *sizes, *operand.shape[i.mode + 1 :]]
     stride = [*operand.stride[: i.mode], *steps, *operand.stride[i.mode + 1 :]]
-    e.bind(i.result, viewed(_memref_type(i), operand.pointer, shape, stride, operand.alignment, operand))
+    e.bind(i.result, _viewed(_memref_type(i), operand.pointer, shape, stride, operand.alignment))
 
 
 def fuse(e: Emitter, i: Fuse) -> None:
@@ -81,23 +81,21 @@ def fuse(e: Emitter, i: Fuse) -> None:
         whole = times(e, whole, entry)
     shape = [*operand.shape[: i.first], whole, *operand.shape[i.last + 1 :]]
     stride = [*operand.stride[: i.first + 1], *operand.stride[i.last + 1 :]]
-    e.bind(i.result, viewed(_memref_type(i), operand.pointer, shape, stride, operand.alignment, operand))
+    e.bind(i.result, _viewed(_memref_type(i), operand.pointer, shape, stride, operand.alignment))
 
 
-def viewed(
-    type_: MemrefType, pointer: Value, shape: list[Value], stride: list[Value], alignment: int, of: Memref
-) -> Memref:
-    """A view of a memref; extents that its type knows are constants."""
-    return Memref(type_, pointer, known(type_.shape, shape), known(type_.stride, stride), alignment, of.memory)
+def _viewed(type_: MemrefType, pointer: Value, shape: list[Value], stride: list[Value], alignment: int) -> Memref:
+    """A memref; extents that its type knows are constants."""
+    return Memref(type_, pointer, _known(type_.shape, shape), _known(type_.stride, stride), alignment)
 
 
-def known(extents: tuple[Extent, ...], values: list[Value]) -> tuple[Value, ...]:
+def _known(extents: tuple[Extent, ...], values: list[Value]) -> tuple[Value, ...]:
     """Values, with constants where a type tells them."""
     pairs = zip(extents, values, strict=True)
     return tuple(value if entry is None else const_int(I64, entry) for entry, value in pairs)
 
 
-def extent(e: Emitter, entry: int | Name) -> Value:
+def _extent(e: Emitter, entry: int | Name) -> Value:
     """An offset or size as i64."""
     return const_int(I64, entry) if isinstance(entry, int) else e.number(entry).value
 
