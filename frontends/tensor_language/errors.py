@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.diagnostics import Note, Span, TlxError
+from tlx.frontends.tensor_language.ast.base import Name
 
 LIMIT: Final = 50  # errors shown of one text
 
@@ -39,6 +40,16 @@ class Reports:
         if span is not None and any(e.span is not None and _same(e.span, span) for e in self.errors[-8:]):
             return
         self.errors.append(TlxError(message, span, list(notes)))
+
+    def undefined(self, name: Name, closed: Span | None) -> None:
+        """Report a name that nothing defines where it is used.
+
+        Args:
+            name: The name.
+            closed: Where a region that has ended defines it.
+        """
+        notes = () if closed is None else (Note("declared here, in a region that has closed", closed),)
+        self.add(f"{name} is not defined here: define it above, in this or an enclosing region", name.span, *notes)
 
     def finish(self) -> None:
         """Raise what was collected.

@@ -140,7 +140,7 @@ def _check_divisors(
         return
     for mode, (divisor, extent) in enumerate(zip(divisors, extents, strict=False)):
         if extent is not None and extent % divisor:
-            what = name.removesuffix("_gcd")
+            what = "extent" if name == "shape_gcd" else "stride"
             message = f"{name}: {divisor} does not divide {extent_text(extent)}, the {what} of mode {mode} of {memref}"
             context.error(message, attribute.span)
             return
@@ -153,8 +153,8 @@ def _check_dictionary(context: Context, dictionary: Dictionary, allowed: tuple[s
         if entry.name in allowed:
             continue
         if entry.name in ATTRIBUTE_NAMES:
-            known = f"; it takes {', '.join(allowed)}" if allowed else ""
-            context.error(f"{entry.name} is no attribute of {owner}{known}", entry.span)
+            known = ", ".join(allowed) or "none"
+            context.error(f"{entry.name} is no attribute of {owner}; it takes {known}", entry.span)
         elif not entry.quoted:
             context.error(f"there is no attribute {entry.name}: write a name of your own as a string", entry.span)
 
@@ -164,7 +164,7 @@ def _check_doubled(context: Context, dictionary: Dictionary) -> None:
     for entry in dictionary.entries:
         before = first.get(entry.name)
         if before is not None:
-            message = f"attribute {entry.name} is given twice"
+            message = f"attribute {entry.name} is given twice: leave one out"
             context.error(message, entry.span, Note("given here first", before.span))
         first[entry.name] = before or entry
         _check_value(context, entry.value)

@@ -138,8 +138,7 @@ class Context:
         if found is not None:
             return found
         closed = self._closed.get(name.text)
-        notes = () if closed is None else (Note("declared here, in a region that has closed", closed.span),)
-        self.error(f"{name} is not defined here: define it above, in this or an enclosing region", name.span, *notes)
+        self.reports.undefined(name, None if closed is None else closed.span)
         value = Value(_UNKNOWN, None)
         self._visible[name.text] = value
         self.frame.defined.append(name.text)

@@ -54,7 +54,7 @@ def check_foreach_tile(context: Context, node: ForeachTile) -> None:
     count = len(node.variables)
     if len(node.sizes) != count or len(node.tile_shape) != count:
         message = (
-            f"foreach_tile: the lists must have one length, but there are {counted(count, 'variable')}, "
+            f"foreach_tile: the lists must have one length, but they hold {counted(count, 'variable')}, "
             f"{counted(len(node.sizes), 'size')} and {counted(len(node.tile_shape), 'tile extent')}"
         )
         context.error(message, node.span)
@@ -78,7 +78,7 @@ def _check_ranges(
     """The types of the variables."""
     if not len(variables) == len(starts) == len(stops):
         message = (
-            f"{mnemonic(node)}: the lists must have one length, but there are {counted(len(variables), 'variable')}, "
+            f"{mnemonic(node)}: the lists must have one length, but they hold {counted(len(variables), 'variable')}, "
             f"{counted(len(starts), 'start')} and {counted(len(stops), 'end')}"
         )
         context.error(message, node.span)
@@ -152,7 +152,8 @@ def check_if(context: Context, node: If) -> None:
     _check_returned(context, node)
     types = types_of(node.types)
     if types and node.otherwise is None:
-        context.error("if: an else region is needed where values are returned", node.span)
+        message = f"if: it returns {_list(types)}, but has no else region: add else {{ ... }} that yields that as well"
+        context.error(message, node.span)
     regions = (("the then region of if", node.then), ("the else region of if", node.otherwise))
     for what, region in regions:
         if region is None:
@@ -177,7 +178,7 @@ def _check_chosen_matrices(context: Context, node: If, condition: Value) -> None
         if isinstance(reference.type, CoopMatrixType):
             message = (
                 f"if: {node.condition} differs between the work-items of a subgroup, but a coopmatrix must be "
-                "dynamically uniform"
+                "dynamically uniform: decide by a value that is the same for all of them"
             )
             context.error(message, node.condition.span, declared(condition))
 
@@ -212,15 +213,15 @@ def check_yield(context: Context, node: Yield) -> None:
         context.error(message, node.span)
         return
     if frame.last is not node:
-        context.error("yield must be the last instruction of its region", node.span)
+        context.error("yield must be the last instruction of its region: move it to the end", node.span)
     _check_yielded(context, node, frame, values)
 
 
 def _check_yielded(context: Context, node: Yield, frame: Frame, values: list[Value]) -> None:
     wanted = frame.yields or ()
     if len(wanted) != len(values):
-        given = counted(len(values), "value")
-        message = f"yield gives {given} where the types ask for {len(wanted)}: {_list(wanted) or 'none'}"
+        asked = f"{len(wanted)}: {_list(wanted)}" if wanted else "none"
+        message = f"yield gives {counted(len(values), 'value')} where the types ask for {asked}"
         notes = [Note("by this instruction", frame.owner.span)] if frame.owner else []
         context.error(message, node.span, *notes)
         return
@@ -239,8 +240,8 @@ def check_barrier(context: Context, node: Barrier) -> None:
         )
         context.error(message, node.span, Note("in the body of this instruction", frame.distributed.span))
     elif frame.divergent is not None:
-        message = f"barrier: {frame.divergent.name} differs between work-items, so that not all of them meet it"
-        context.error(message, node.span, declared(frame.divergent))
+        why = f"{frame.divergent.name} differs between work-items, so that not all of them meet it"
+        context.error(f"barrier: {why}: move it out of here", node.span, declared(frame.divergent))
 
 
 def _list(types: tuple[Type | None, ...]) -> str:

@@ -210,7 +210,7 @@ def _check_product(
 ) -> None:
     product = promote(a.component, b.component)
     if product is None:
-        message = f"components {a.component} of {node.a} and {b.component} of {node.b} have no common type"
+        message = f"components {a.component} of {node.a} and {b.component} of {node.b} have no common type: cast one"
         complain(context, node, node.b, message, node.a, node.b)
     elif c and not promotable(product, c.component):
         message = (

@@ -124,7 +124,7 @@ def uniform(context: Context, node: Instruction, *names: Name) -> None:
         if value.spread is not None and value.spread.varies:
             context.error(
                 f"{mnemonic(node)}: {name} must be dynamically uniform, but it differs between the work-items of a "
-                "subgroup",
+                "subgroup: let subgroup_broadcast choose one of its values",
                 name.span,
                 declared(value),
             )

@@ -94,7 +94,7 @@ def check_subview(context: Context, node: Subview) -> None:
         return
     if len(node.slices) != type_.order:
         given = counted(len(node.slices), "slice")
-        message = f"{node.operand} has order {type_.order}, but {given} stand in the brackets; each mode takes one"
+        message = f"{node.operand} has order {type_.order}, but the brackets hold {given}; each mode takes one"
         complain(context, node, node.operand, message, node.operand)
         return
     _check_view(context, node, sliced(type_, node.slices))

@@ -7,6 +7,7 @@ from tlx.frontends.tensor_language.ast.base import Name
 from tlx.frontends.tensor_language.types import BOOL
 from tlx.frontends.tensor_language.v1 import tree as v1
 from tlx.frontends.tensor_language.v1.builder import Builder
+from tlx.frontends.tensor_language.wording import counted
 
 
 def barrier(_: Builder, _i: v1.Barrier) -> mixed.Barrier:
@@ -43,6 +44,7 @@ def if_(b: Builder, i: v1.If) -> mixed.If:
 def yield_(b: Builder, i: v1.Yield) -> mixed.Yield | None:
     """`yield`."""
     if len(i.values) != len(i.types):
-        b.reports.add(f"yield takes a type for each value, got values: {len(i.values)}, types: {len(i.types)}", i.span)
+        got = f"{counted(len(i.values), 'value')} and {counted(len(i.types), 'type')}"
+        b.reports.add(f"yield takes a type for each value, got {got}", i.span)
         return None
     return mixed.Yield(values=tuple(b.operand(v, t) for v, t in zip(i.values, i.types, strict=True)))

@@ -62,7 +62,6 @@ class Scope:
         if name.text in self._lost:
             return Definition(None)
         closed = self._closed.get(name.text)
-        notes = [Note("bound here, in a region that has ended", closed.span)] if closed and closed.span else []
-        self._reports.add(f"undefined name {name}", name.span, *notes)
+        self._reports.undefined(name, None if closed is None else closed.span)
         self._open[0][name.text] = Definition(None)
         return Definition(None)

@@ -54,7 +54,10 @@ def fuse(b: Builder, i: v1.Fuse) -> mixed.Fuse | None:
     """`fuse`."""
     source = b.memref(i.operand, i.types[0])
     if not 0 <= i.first < i.last < source.order:
-        b.reports.add(f"fuse takes two modes in order, below {source.order} for {spell(source)}", i.span)
+        b.reports.add(
+            f"fuse takes two modes in order, below {source.order} for {spell(source)}, got {i.first} and {i.last}",
+            i.span,
+        )
         return None
     types = (TypeRef(fused(source, i.first, i.last)),)
     return mixed.Fuse(operand=i.operand, first=i.first, last=i.last, types=types)

@@ -10,6 +10,8 @@ from tlx.frontends.tensor_language.errors import ProgramError
 _GEMM = "f32, memref<f32x16x8>, memref<f32x8x4>, f32, memref<f32x16x4>"
 _OLD_GROUP = "group<memref<f32x16x8>>"
 
+_UNDEFINED = "is not defined here: define it above, in this or an enclosing region"
+
 
 @pytest.mark.parametrize(
     ("text", "error"),
@@ -60,20 +62,43 @@ def test_types_that_operands_do_not_have(text: str, error: str) -> None:
     [
         (
             "%x = arith.add %u, %w : f32",
-            ["1:16: undefined name %u", "1:25: %w is memref<f32x16>, but is written as f32 here"],
+            [
+                f"1:16: %u {_UNDEFINED}",
+                "1:25: %w is memref<f32x16>, but is written as f32 here",
+            ],
         ),
         (
             "store %u, %A[%y,%z] : memref<f32x16x8>",
-            ["1:7: undefined name %u", "1:14: undefined name %y", "1:17: undefined name %z"],
+            [
+                f"1:7: %u {_UNDEFINED}",
+                f"1:14: %y {_UNDEFINED}",
+                f"1:17: %z {_UNDEFINED}",
+            ],
         ),
-        ("if %u { lifetime_stop %y }", ["1:4: undefined name %u", "1:23: undefined name %y"]),
+        (
+            "if %u { lifetime_stop %y }",
+            [f"1:4: %u {_UNDEFINED}", f"1:23: %y {_UNDEFINED}"],
+        ),
         (
             "%x = subview %A[%u:?,%y:%z] : memref<f32x16x8>",
-            ["1:17: undefined name %u", "1:22: undefined name %y", "1:25: undefined name %z"],
+            [
+                f"1:17: %u {_UNDEFINED}",
+                f"1:22: %y {_UNDEFINED}",
+                f"1:25: %z {_UNDEFINED}",
+            ],
         ),
-        ("%x = expand %v[0->%u x ?] : memref<f32x8>", ["1:19: undefined name %u"]),
-        ("for %k=0,%n { } %x = arith.add %k, 1 : index", ["1:32: undefined name %k"]),
-        ("%x = arith.add %x, 1 : index", ["1:16: undefined name %x"]),
+        (
+            "%x = expand %v[0->%u x ?] : memref<f32x8>",
+            [f"1:19: %u {_UNDEFINED}"],
+        ),
+        (
+            "for %k=0,%n { } %x = arith.add %k, 1 : index",
+            [f"1:32: %k {_UNDEFINED}"],
+        ),
+        (
+            "%x = arith.add %x, 1 : index",
+            [f"1:16: %x {_UNDEFINED}"],
+        ),
     ],
 )
 def test_names_that_nothing_binds(text: str, places: list[str]) -> None:
@@ -82,8 +107,8 @@ def test_names_that_nothing_binds(text: str, places: list[str]) -> None:
 
 def test_a_name_of_a_region_that_has_ended_is_shown() -> None:
     assert errors("if %p { %x = group_id }\n%y = arith.add %x, 1 : index") == [
-        "2:16: undefined name %x",
-        "1:9: note: bound here, in a region that has ended",
+        f"2:16: %x {_UNDEFINED}",
+        "1:9: note: declared here, in a region that has closed",
     ]
 
 
@@ -136,10 +161,16 @@ def test_what_version_2_has_not(text: str, error: str) -> None:
             "%x = expand %A[0->0x?] : memref<f32x16x8>",
             "1:21: the sizes of an expand shape are positive where one is to be inferred",
         ),
-        ("%x = fuse %A[1,0] : memref<f32x16x8>", "1:6: fuse takes two modes in order, below 2 for memref<f32x16x8>"),
-        ("%x = fuse %A[0,2] : memref<f32x16x8>", "1:6: fuse takes two modes in order, below 2 for memref<f32x16x8>"),
-        ("yield %a, %b : f32", "1:1: yield takes a type for each value, got values: 2, types: 1"),
-        ("yield : f32", "1:1: yield takes a type for each value, got values: 0, types: 1"),
+        (
+            "%x = fuse %A[1,0] : memref<f32x16x8>",
+            "1:6: fuse takes two modes in order, below 2 for memref<f32x16x8>, got 1 and 0",
+        ),
+        (
+            "%x = fuse %A[0,2] : memref<f32x16x8>",
+            "1:6: fuse takes two modes in order, below 2 for memref<f32x16x8>, got 0 and 2",
+        ),
+        ("yield %a, %b : f32", "1:1: yield takes a type for each value, got 2 values and 1 type"),
+        ("yield : f32", "1:1: yield takes a type for each value, got 0 values and 1 type"),
         ("%x = alloca -> memref<f32x4x4,strided<1>>", "1:31: a memref has a stride for each mode, 2, found 1"),
     ],
 )
@@ -251,7 +282,7 @@ def test_all_errors_are_found_and_none_that_follows_from_another() -> None:
     assert [line.split(",")[0] for line in errors(text)] == [
         "2:19: expected one of .add",
         "4:14: fuse takes two modes in order",
-        "6:15: undefined name %unknown",
+        "6:15: %unknown is not defined here: define it above",
     ]
 
 
@@ -259,7 +290,7 @@ def test_parameters_that_cannot_be_read_are_bound() -> None:
     text = "func @f(%A: memref<bf16x4>, %n: index) { %x = load %A[%n] : memref<f32x4> %y = arith.add %n, %u : index }"
     assert [line.split("error: ")[1] for line in whole_errors(text)] == [
         "expected a scalar type (i1, i8, i16, i32, i64, index, f32, f64), found 'bf16': that type is of version 2",
-        "undefined name %u",
+        f"%u {_UNDEFINED}",
     ]
 
 
