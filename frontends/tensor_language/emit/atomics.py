@@ -112,7 +112,6 @@ def _exchanged(
     before = b.block
     again = b.new_block("again")
     end = b.new_block("exchanged", again)
-    b.at_end(before)
     b.branch(again)
     b.at_end(again)
     body = f"phi {first.type} [ {first}, %{before.name} ]"

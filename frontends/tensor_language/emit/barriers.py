@@ -100,11 +100,9 @@ class Fission:
         b = self._e.b
         condition = self._uniform(i.condition).value
         flags = [self._e.is_varying(name) for name in i.results]
-        before = b.block
         then = b.new_block("then")
         otherwise = b.new_block("else", then)
         end = b.new_block("endif", otherwise)
-        b.at_end(before)
         b.branch_if(condition, then, otherwise)
         b.at_end(then)
         slots = self._arm(i.then, flags, None)
@@ -130,7 +128,6 @@ class Fission:
         before = b.block
         body = b.new_block("for")
         end = b.new_block("endfor", body)
-        b.at_end(before)
         b.branch_if(b.icmp("slt", start.value, stop.value), body, end)
         b.at_end(body)
         variable = open_phi(e, start.value, before)

@@ -22,13 +22,13 @@ from tlx.frontends.tensor_language.emit.blas_loops import emit_loops
 from tlx.frontends.tensor_language.emit.blas_packed import emit_packed, finish_product, fits_packed
 from tlx.frontends.tensor_language.emit.blas_tensors import LARGEST, cast_elements
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
-from tlx.frontends.tensor_language.emit.blas_unit import branch
 from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
+from tlx.frontends.tensor_language.emit.branches import if_else, trap_if_null
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.values import Memref, memory_type, register_type, tensor_element
 from tlx.frontends.tensor_language.types import MemrefType, ScalarType
 from tlx.ir.types import I8, I32, I64, VOID, FloatType, IntType, Type, VectorType
-from tlx.ir.values import ConstInt, Keyword, Local, Value, const_int
+from tlx.ir.values import ConstInt, Local, Value, const_int
 
 _SMALL: Final = 1 << 14
 _MOST: Final = 1 << 20  # what a factor counts for in the comparison with `_SMALL`, lest the product overflows
@@ -49,7 +49,7 @@ def emit_dynamic(e: Emitter, update: Update, terms: Terms) -> None:
         emit_loops(e, update, terms)
         return
     condition = _is_fit(e, update.out, terms, products)
-    branch(e, condition, lambda: _emit(e, update, terms), lambda: emit_loops(e, update, terms))
+    if_else(e, condition, lambda: _emit(e, update, terms), lambda: emit_loops(e, update, terms))
 
 
 def _multiplications(e: Emitter, out: Memref, terms: Terms) -> Value:
@@ -100,15 +100,7 @@ def _temporary(e: Emitter, type_: ScalarType, shape: tuple[Value, ...]) -> Gener
     rows, columns = shape
     size = e.b.mul(e.b.mul(rows, columns), const_int(I64, type_.size))
     pointer = e.b.call_named("malloc", e.b.pointer(I8), [size], "product").value
-    before = e.b.block
-    short = e.b.new_block("no.memory", before)
-    rest = e.b.new_block("allocated", short)
-    e.b.at_end(before)
-    e.b.branch_if(e.b.icmp("eq", pointer, Keyword(pointer.type, "null")), short, rest)
-    e.b.at_end(short)
-    e.b.call_named("llvm.trap", VOID, [])
-    e.b.emit("unreachable", VOID, [], "unreachable")
-    e.b.at_end(rest)
+    trap_if_null(e, pointer)
     memref = MemrefType(type_, (None, None), (1, None))
     yield Memref(memref, e.b.retype(pointer, memory_type(type_)), shape, (const_int(I64, 1), rows), type_.size)
     e.b.call_named("free", VOID, [pointer])

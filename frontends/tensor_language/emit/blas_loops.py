@@ -11,8 +11,7 @@ them is computed at a time, and what is left with a mask:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tlx.frontends.tensor_language.emit.arithmetic import binary
@@ -20,6 +19,7 @@ from tlx.frontends.tensor_language.emit.blas_atomic import write_atomically
 from tlx.frontends.tensor_language.emit.blas_elements import ONE, Lanes, first_lanes, read, repeated, write
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
 from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
+from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import filled, undefined
@@ -99,7 +99,8 @@ def _steps(e: Emitter, extent: Value, lanes: int, body: Callable[[Value, Lanes],
     if _is(rest, 1):  # needs no mask
         body(whole, ONE)
     elif not _is(rest, 0):
-        with _once_if(e, rest):
+        left = None if isinstance(rest, ConstInt) else e.b.icmp("ne", rest, 0)
+        with run_if(e, left, "rest", "rest.end"):
             body(whole, first_lanes(e, lanes, rest))
 
 
@@ -190,23 +191,6 @@ def _split(e: Emitter, extent: Value, lanes: int) -> tuple[Value, Value]:
         rest = extent.value % lanes
         return const_int(I64, extent.value - rest), const_int(I64, rest)
     return e.b.binary("and", extent, const_int(I64, -lanes)), e.b.binary("and", extent, const_int(I64, lanes - 1))
-
-
-@contextmanager
-def _once_if(e: Emitter, count: Value) -> Generator[None]:
-    """What is written within runs once, unless a count is zero."""
-    if isinstance(count, ConstInt):
-        yield
-        return
-    before = e.b.block
-    body = e.b.new_block("rest", before)
-    end = e.b.new_block("rest.end", body)
-    e.b.at_end(before)
-    e.b.branch_if(e.b.icmp("ne", count, 0), body, end)
-    e.b.at_end(body)
-    yield
-    e.b.branch(end)
-    e.b.at_end(end)
 
 
 def _is(value: Value, number: int) -> bool:

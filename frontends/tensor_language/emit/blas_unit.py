@@ -8,6 +8,7 @@ from functools import reduce
 
 from tlx.frontends.tensor_language.emit.blas_terms import Terms
 from tlx.frontends.tensor_language.emit.blas_update import Update
+from tlx.frontends.tensor_language.emit.branches import if_else
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.values import Memref
 from tlx.ir.types import I64
@@ -30,22 +31,7 @@ def with_unit_strides(e: Emitter, update: Update, terms: Terms, way: Way) -> Non
     condition = reduce(lambda a, b: e.b.binary("and", a, b), conditions)
     factors = tuple(replace(f, memref=_unit(f.memref)) for f in terms.factors)
     unit = replace(update, out=_unit(update.out)), Terms(factors)
-    branch(e, condition, lambda: way(e, *unit), lambda: way(e, update, terms))
-
-
-def branch(e: Emitter, condition: Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
-    """`if (condition) then else otherwise`."""
-    before = e.b.block
-    blocks = e.b.new_block("then", before)
-    other = e.b.new_block("else", blocks)
-    end = e.b.new_block("endif", other)
-    e.b.at_end(before)
-    e.b.branch_if(condition, blocks, other)
-    for block, write in ((blocks, then), (other, otherwise)):
-        e.b.at_end(block)
-        write()
-        e.b.branch(end)
-    e.b.at_end(end)
+    if_else(e, condition, lambda: way(e, *unit), lambda: way(e, update, terms))
 
 
 def _memrefs(update: Update, terms: Terms) -> list[Memref]:

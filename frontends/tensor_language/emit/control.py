@@ -27,11 +27,9 @@ from tlx.ir.values import ConstInt, Value
 def uniform_if(e: Emitter, i: If, condition: Value) -> None:
     """An `if` that all active work-items take the same way."""
     b = e.b
-    before = b.block
     then = b.new_block("then")
     otherwise = b.new_block("else", then) if i.otherwise is not None else None
     end = b.new_block("endif", otherwise or then)
-    b.at_end(before)
     b.branch_if(condition, then, otherwise or end)
     arms = [_arm(e, then, i.then)]
     if otherwise is not None and i.otherwise is not None:
@@ -57,7 +55,6 @@ def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -
     before = b.block
     body = b.new_block("for")
     end = b.new_block("endfor", body)
-    b.at_end(before)
     b.branch_if(b.icmp("slt", start.value, stop.value), body, end)
     b.at_end(body)
     variable = open_phi(e, start.value, before)

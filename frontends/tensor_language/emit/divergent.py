@@ -34,6 +34,7 @@ from tlx.frontends.tensor_language.ast.mixed import (
     If,
     Yield,
 )
+from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.control import (
     goes_on,
     open_phi,
@@ -120,7 +121,6 @@ def _masked_rounds(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None:
     before = b.block
     body = b.new_block("for")
     end = b.new_block("endfor", body)
-    b.at_end(before)
     b.branch_if(runs, body, end)
     b.at_end(body)
     counter.open(before)
@@ -146,18 +146,11 @@ def _masked_rounds(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None:
 def _masked_arm(e: Emitter, mask: Value, region: Region) -> Sequence[Emitted]:
     """Write an arm that is skipped where its mask is empty; gives what it yields, undefined where it was skipped."""
     b = e.b
-    runs = any_lane(e, mask)
     before = b.block
-    arm = b.new_block("arm")
-    end = b.new_block("endarm", arm)
-    b.at_end(before)
-    b.branch_if(runs, arm, end)
-    b.at_end(arm)
-    with e.masked(mask):
-        yields = [vary(e, v) for v in e.run(region) if isinstance(v, Number)]
-    last = b.block
-    b.branch(end)
-    b.at_end(end)
+    with run_if(e, any_lane(e, mask), "arm", "endarm"):
+        with e.masked(mask):
+            yields = [vary(e, v) for v in e.run(region) if isinstance(v, Number)]
+        last = b.block
     return [
         with_parts(value, [b.phi(p.type, [(p, last), (undefined(p.type), before)]) for p in parts_of(value)])
         for value in yields

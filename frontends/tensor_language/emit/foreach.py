@@ -23,6 +23,7 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.base import Name, Region
 from tlx.frontends.tensor_language.ast.collective import Foreach, ForeachTile
+from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import lane_ids, splat, to_i64
 from tlx.frontends.tensor_language.emit.rounds import linear_number
@@ -100,17 +101,9 @@ def _in_lanes(e: Emitter, body: Region, r: _Range) -> None:
         return
     if e.lanes == 1:
         return
-    b = e.b
-    before = b.block
-    remainder = b.new_block("remainder")
-    end = b.new_block("endforeach", remainder)
-    b.at_end(before)
-    b.branch_if(b.icmp("ne", rest, 0), remainder, end)
-    b.at_end(remainder)
-    mask = b.icmp("ult", lane_ids(e), splat(e, b.cast("trunc", rest, I32)))
-    _run_lanes(e, body, r, full, mask)
-    b.branch(end)
-    b.at_end(end)
+    with run_if(e, e.b.icmp("ne", rest, 0), "remainder", "endforeach"):
+        mask = e.b.icmp("ult", lane_ids(e), splat(e, e.b.cast("trunc", rest, I32)))
+        _run_lanes(e, body, r, full, mask)
 
 
 def _run_lanes(e: Emitter, body: Region, r: _Range, k: Value, mask: Value | None) -> None:

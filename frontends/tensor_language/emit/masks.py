@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import filled, splat
 from tlx.frontends.tensor_language.emit.values import Memref, Number
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT
-from tlx.ir.module import Block
 from tlx.ir.types import I1, I32, I64, ArrayType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_int
 
@@ -94,13 +94,11 @@ def each_active(
     given = [_array(e, type_) for type_ in results]
     bits = _lane_bits(e, e.mask) if e.mask is not None else None
     with e.b.loop(0, e.lanes, name="lane") as loop:
-        following = _skip_unless_active(e, bits, loop.index)
-        lane = tuple(_entry(e, memory, value, loop.index) for memory, value in zip(spilled, values, strict=True))
-        for memory, value in zip(given, body(lane), strict=True):
-            e.b.store(value, e.b.gep(value.type, memory, loop.index), 1)
-        if following is not None:
-            e.b.branch(following)
-            e.b.at_end(following)
+        is_active = _bit(e, bits, loop.index) if bits is not None else None
+        with run_if(e, is_active, "active", "inactive"):
+            lane = tuple(_entry(e, memory, value, loop.index) for memory, value in zip(spilled, values, strict=True))
+            for memory, value in zip(given, body(lane), strict=True):
+                e.b.store(value, e.b.gep(value.type, memory, loop.index), 1)
     vectors = (VectorType(e.lanes, type_) for type_ in results)
     return tuple(e.b.load(type_, memory, LOCAL_ALIGNMENT) for type_, memory in zip(vectors, given, strict=True))
 
@@ -134,16 +132,7 @@ def _entry(e: Emitter, memory: Value | None, value: Value, lane: Value) -> Value
     return e.b.load(element, e.b.gep(element, memory, lane), 1)
 
 
-def _skip_unless_active(e: Emitter, bits: Value | None, lane: Value) -> Block | None:
-    """Go on in a block that only active lanes reach; gives the block where all of them meet again."""
-    if bits is None:
-        return None
+def _bit(e: Emitter, bits: Value, lane: Value) -> Value:
+    """The bit of a lane."""
     wide = e.b.cast("zext", bits, I64) if bits.type != I64 else bits
-    bit = e.b.cast("trunc", e.b.binary("lshr", wide, lane), I1)
-    before = e.b.block
-    runs = e.b.new_block("active")
-    following = e.b.new_block("inactive", runs)
-    e.b.at_end(before)
-    e.b.branch_if(bit, runs, following)
-    e.b.at_end(runs)
-    return following
+    return e.b.cast("trunc", e.b.binary("lshr", wide, lane), I1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 from tlx.frontends.tensor_language.ast.spmd import (
@@ -12,6 +11,7 @@ from tlx.frontends.tensor_language.ast.spmd import (
     CooperativeMatrixStore,
 )
 from tlx.frontends.tensor_language.emit import atomics, matrix_memory
+from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, filled, new_buffer, read_entry, spilled, write
 from tlx.frontends.tensor_language.emit.matrix_memory import Window, matrix_type, window
@@ -73,12 +73,13 @@ def _each_entry(e: Emitter, where: Window, buffer: Buffer, entry: Entry) -> None
     first, second = where.memref.stride
     with b.loop(0, buffer.lines, name="line") as line, b.loop(0, buffer.length, name="entry") as number:
         x, y = b.add(where.x, number.index), b.add(where.y, line.index)
-        with _guarded(e, _inside(e, where, x, y)):
+        with run_if(e, _inside(e, where, x, y), "inside", "done"):
             address = moved(e, where.memref, b.add(b.mul(x, first), b.mul(y, second)))
             entry(address, b.add(b.mul(line.index, buffer.length), number.index))
 
 
 def _inside(e: Emitter, where: Window, x: Value, y: Value) -> Value | None:
+    """Whether an entry is inside of the memref; None where that is not checked."""
     conditions: list[Value] = []
     if where.checks_line:
         conditions.append(e.b.icmp("ult", x, where.memref.shape[0]))
@@ -87,23 +88,6 @@ def _inside(e: Emitter, where: Window, x: Value, y: Value) -> Value | None:
     if len(conditions) == 2:
         return e.b.binary("and", conditions[0], conditions[1])
     return conditions[0] if conditions else None
-
-
-@contextmanager
-def _guarded(e: Emitter, condition: Value | None) -> Generator[None]:
-    """What is written in the block runs where the condition holds."""
-    if condition is None:
-        yield
-        return
-    before = e.b.block
-    inside = e.b.new_block("inside")
-    end = e.b.new_block("done", inside)
-    e.b.at_end(before)
-    e.b.branch_if(condition, inside, end)
-    e.b.at_end(inside)
-    yield
-    e.b.branch(end)
-    e.b.at_end(end)
 
 
 def _zeros(e: Emitter, buffer: Buffer, where: Window) -> Buffer:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.frontends.tensor_language.ast.collective import Alloca, LifetimeStop
+from tlx.frontends.tensor_language.emit.branches import trap_if_null
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.values import Memref, memory_type
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, MemrefType
 from tlx.ir.types import I8, I64, VOID, ArrayType
-from tlx.ir.values import Keyword, Value, const_int
+from tlx.ir.values import Value, const_int
 
 STACK_LIMIT: Final = 64 << 10  # bytes of one alloca; threads other than the first may have small stacks
 
@@ -53,15 +54,7 @@ def _on_heap(e: Emitter, type_: MemrefType, size: int) -> Value:
     bytes_pointer = e.b.pointer(I8)
     args = [const_int(I64, LOCAL_ALIGNMENT), const_int(I64, rounded)]
     pointer = e.b.call_named("aligned_alloc", bytes_pointer, args, "local").value
-    before = e.b.block
-    short = e.b.new_block("no.memory")
-    rest = e.b.new_block("allocated", short)
-    e.b.at_end(before)
-    e.b.branch_if(e.b.icmp("eq", pointer, Keyword(pointer.type, "null")), short, rest)
-    e.b.at_end(short)
-    e.b.call_named("llvm.trap", VOID, [])
-    e.b.emit("unreachable", VOID, [], "unreachable")
-    e.b.at_end(rest)
+    trap_if_null(e, pointer)
     e.at_region_end.append(lambda: _free(e, pointer))
     return e.b.retype(pointer, memory_type(type_.element))
 

@@ -141,7 +141,6 @@ def full_rounds(e: Emitter, i: For, bounds: Bounds) -> Entry:
     body = b.new_block("full")
     skipped = b.new_block("nofull", body)
     join = b.new_block("rest", skipped)
-    b.at_end(before)
     b.branch_if(runs, body, skipped)
     b.at_end(body)
     counter.open(before)
