@@ -16,11 +16,19 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.base import Name
 from tlx.frontends.tensor_language.ast.mixed import Load, Store
+from tlx.frontends.tensor_language.emit.addresses import (
+    address_of,
+    anywhere,
+    moved,
+    null_like,
+    part_addresses,
+    plus,
+    times,
+)
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masked_stores import masked_store
-from tlx.frontends.tensor_language.emit.numbers import active, splat, to_memory, vary, widened
+from tlx.frontends.tensor_language.emit.numbers import active, is_int, splat, to_memory, vary, widened
 from tlx.frontends.tensor_language.emit.values import Group, Linear, Memref, Number, memory_type
-from tlx.frontends.tensor_language.emit.views import is_null, moved, offset_pointer, plus, times
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import I32, I64, VOID, Type, VectorType
 from tlx.ir.values import ConstInt, Keyword, Value, const_int, const_vector
@@ -50,10 +58,10 @@ def _member(e: Emitter, group: Group, position: Number) -> Memref:
     shape = [_member_extent(e, s, position, k) for s, k in zip(group.shapes, type_.shape, strict=True)]
     stride = [_member_extent(e, s, position, k) for s, k in zip(group.strides, type_.stride, strict=True)]
     plain = Memref(type_, pointer, tuple(shape), tuple(stride), group.alignment)
-    is_still = isinstance(group.offset, ConstInt) and group.offset.value == 0
-    if is_still:
+    if is_int(group.offset, 0):
         return plain
-    at = e.b.select(is_null(e, pointer), pointer, moved(e, plain, group.offset))
+    is_null = e.b.icmp("eq", pointer, null_like(pointer))
+    at = e.b.select(is_null, pointer, moved(e, plain, group.offset))
     return replace(plain, pointer=at, alignment=type_.element.part.size)
 
 
@@ -81,13 +89,13 @@ def _place(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Place:
             offset = plus(e, offset, times(e, linear.base, stride))
             step = _added(step, linear.step, stride)
     if step is None or memref.is_varying or any(n.is_varying and n.linear is None for n in numbers):
-        return Place(moved(e, memref, _lane_offset(e, memref, numbers)), None)
+        return Place(element_address(e, memref, indices), None)
     return Place(moved(e, memref, offset), step)
 
 
 def element_address(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Value:
     """Address of an element: one, or one each lane."""
-    return moved(e, memref, _lane_offset(e, memref, e.numbers(indices)))
+    return address_of(e, memref, [number.value for number in e.numbers(indices)])
 
 
 def _load_element(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Number:
@@ -96,7 +104,7 @@ def _load_element(e: Emitter, memref: Memref, indices: tuple[Name, ...]) -> Numb
     where = _place(e, memref, indices)
     if type_.kind == "complex" and where.step:
         where = Place(element_address(e, memref, indices), None)
-    parts = (_load(e, Place(part, where.step), type_) for part in _parts(e, where.address, type_))
+    parts = (_load(e, Place(part, where.step), type_) for part in part_addresses(e, where.address, type_))
     return Number(type_, tuple(widened(e, part, type_) for part in parts))
 
 
@@ -109,7 +117,7 @@ def _store_element(e: Emitter, number: Number, memref: Memref, indices: tuple[Na
         where = Place(splat(e, element_address(e, memref, indices)), None)
     if where.step != 0 or isinstance(where.address.type, VectorType):
         number = vary(e, number)
-    for value, part in zip(number.parts, _parts(e, where.address, type_), strict=True):
+    for value, part in zip(number.parts, part_addresses(e, where.address, type_), strict=True):
         _store(e, to_memory(e, value, type_), Place(part, where.step), type_)
 
 
@@ -126,28 +134,11 @@ def scatter(e: Emitter, value: Value, addresses: Value, align: int) -> None:
     e.b.call_intrinsic("llvm.masked.scatter", [value.type, addresses.type], VOID, args)
 
 
-def _lane_offset(e: Emitter, memref: Memref, numbers: tuple[Number, ...]) -> Value:
-    """`i1*S1 + i2*S2 + ...` in elements, a lane each item where anything varies."""
-    offset: Value = const_int(I64, 0)
-    for number, stride in zip(numbers, memref.stride, strict=True):
-        offset = plus(e, offset, times(e, number.value, stride))
-    return offset
-
-
 def _added(step: int | None, lane: int, stride: Value) -> int | None:
     """The step with `lane * stride` added to it."""
     if step is None or lane == 0:
         return step
     return step + lane * stride.value if isinstance(stride, ConstInt) else None
-
-
-def _parts(e: Emitter, address: Value, type_: ScalarType) -> tuple[Value, ...]:
-    """Addresses of the parts of an element."""
-    if type_.kind != "complex":
-        return (address,)
-    if isinstance(address.type, VectorType):
-        return address, offset_pointer(e, address, const_int(I64, 1), memory_type(type_))
-    return address, e.b.gep(memory_type(type_), address, 1)
 
 
 def _load(e: Emitter, where: Place, type_: ScalarType) -> Value:
@@ -188,7 +179,7 @@ def _stepped(e: Emitter, where: Place, element: Type) -> Value:
     """The address of each lane."""
     assert where.step is not None
     offsets = const_vector([const_int(I64, lane * where.step) for lane in range(e.lanes)])
-    return offset_pointer(e, where.address, offsets, element)
+    return anywhere(e, element, where.address, offsets)
 
 
 def _member_extent(e: Emitter, array: Value | None, position: Number, known: int | None) -> Value:
@@ -201,7 +192,7 @@ def _member_extent(e: Emitter, array: Value | None, position: Number, known: int
 def _entry(e: Emitter, array: Value, position: Value, type_: Type) -> Value:
     """An entry of an array of pointers or of i64."""
     if isinstance(position.type, VectorType) or isinstance(array.type, VectorType):
-        return gather(e, type_, offset_pointer(e, array, position, type_), 8)
+        return gather(e, type_, anywhere(e, type_, array, position), 8)
     return e.b.load(type_, e.b.gep(type_, array, position), 8)
 
 

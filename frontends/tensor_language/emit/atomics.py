@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tlx.frontends.tensor_language.ast.mixed import Semantics, UpdateOp
+from tlx.frontends.tensor_language.emit.addresses import part_addresses
 from tlx.frontends.tensor_language.emit.arithmetic import binary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import to_memory, widened
@@ -54,14 +55,16 @@ def load(e: Emitter, address: Value, type_: ScalarType, semantics: Semantics = "
     """
     ordering = _ORDERINGS[semantics]
     ordering = _OF_LOADS.get(ordering, ordering)
-    return tuple(_from_bits(e, _load_bits(e, place, type_, ordering), type_) for place in _places(e, address, type_))
+    return tuple(
+        _from_bits(e, _load_bits(e, place, type_, ordering), type_) for place in part_addresses(e, address, type_)
+    )
 
 
 def store(e: Emitter, address: Value, type_: ScalarType, parts: Parts, semantics: Semantics = "relaxed") -> None:
     """Write the parts of a scalar, each atomically."""
     ordering = _ORDERINGS[semantics]
     ordering = _OF_STORES.get(ordering, ordering)
-    for place, part in zip(_places(e, address, type_), parts, strict=True):
+    for place, part in zip(part_addresses(e, address, type_), parts, strict=True):
         bits = _to_bits(e, part, type_)
         pointer = e.b.retype(place, bits.type)
         body = f"store atomic {bits.typed}, {pointer.typed} {ordering}, align {type_.part.size}"
@@ -83,7 +86,7 @@ def update(
         semantics: What the access orders.
     """
     ordering = _ORDERINGS[semantics]
-    places = _places(e, address, type_)
+    places = part_addresses(e, address, type_)
     return tuple(_update(e, op, p, type_.part, x, ordering) for p, x in zip(places, parts, strict=True))
 
 
@@ -147,12 +150,6 @@ def _load_bits(e: Emitter, address: Value, type_: ScalarType, ordering: str) -> 
     instruction = e.b.emit("load", bits, [pointer], body)
     instruction.flags, instruction.align = ("atomic",), type_.part.size
     return instruction.value
-
-
-def _places(e: Emitter, address: Value, type_: ScalarType) -> tuple[Value, ...]:
-    if type_.kind != "complex":
-        return (address,)
-    return address, e.b.gep(memory_type(type_), address, 1)
 
 
 def _to_bits(e: Emitter, part: Value, type_: ScalarType) -> Value:

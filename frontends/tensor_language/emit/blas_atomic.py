@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tlx.frontends.tensor_language.emit import atomics
-from tlx.frontends.tensor_language.emit.blas_elements import address_of
+from tlx.frontends.tensor_language.emit.addresses import address_of
 from tlx.frontends.tensor_language.emit.blas_update import Update
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter

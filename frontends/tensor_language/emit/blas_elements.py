@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tlx.frontends.tensor_language.emit.addresses import address_of, part_addresses
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masked_stores import masked_store
 from tlx.frontends.tensor_language.emit.numbers import to_memory, widened
 from tlx.frontends.tensor_language.emit.values import Memref, Parts, memory_type
-from tlx.frontends.tensor_language.emit.views import moved, plus, times
 from tlx.frontends.tensor_language.types import ScalarType
-from tlx.ir.types import I32, I64, VectorType
+from tlx.ir.types import I32, VectorType
 from tlx.ir.values import Constant, Value, const_int, const_vector
 
 
@@ -31,14 +31,6 @@ class Lanes:
 
 
 ONE: Final = Lanes()
-
-
-def address_of(e: Emitter, memref: Memref, indices: Sequence[Value]) -> Value:
-    """Address of an element."""
-    offset: Value = const_int(I64, 0)
-    for index, stride in zip(indices, memref.stride, strict=True):
-        offset = plus(e, offset, times(e, index, stride))
-    return moved(e, memref, offset)
 
 
 def read(e: Emitter, memref: Memref, indices: Sequence[Value], type_: ScalarType, lanes: Lanes = ONE) -> Parts:
@@ -79,11 +71,6 @@ def _load(e: Emitter, type_: ScalarType, address: Value, lanes: Lanes) -> Value:
     if lanes.mask is not None:
         return e.b.masked_load(vector, address, type_.part.size, lanes.mask)
     return e.b.load(vector, address, type_.part.size)
-
-
-def part_addresses(e: Emitter, address: Value, type_: ScalarType) -> tuple[Value, ...]:
-    """Where the parts of an element are."""
-    return (address,) if type_.kind != "complex" else (address, e.b.gep(memory_type(type_), address, 1))
 
 
 def repeated(e: Emitter, value: Value, lanes: Lanes) -> Value:

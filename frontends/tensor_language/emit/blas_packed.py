@@ -13,7 +13,8 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.blas_elements import Lanes, address_of, read
+from tlx.frontends.tensor_language.emit.addresses import address_of
+from tlx.frontends.tensor_language.emit.blas_elements import Lanes, read
 from tlx.frontends.tensor_language.emit.blas_loops import each, finish, lanes_of
 from tlx.frontends.tensor_language.emit.blas_tensors import emit_tensors
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, Terms

@@ -11,11 +11,11 @@ from tlx.frontends.tensor_language.ast.spmd import (
     CooperativeMatrixStore,
 )
 from tlx.frontends.tensor_language.emit import atomics, matrix_memory
+from tlx.frontends.tensor_language.emit.addresses import address_of
 from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, filled, new_buffer, read_entry, spilled, write
 from tlx.frontends.tensor_language.emit.matrix_memory import Window, matrix_type, window
-from tlx.frontends.tensor_language.emit.views import moved
 from tlx.ir.values import Value
 
 Entry = Callable[[Value, Value], None]  # given the address in the memref and the offset in the buffer
@@ -70,11 +70,10 @@ def update(e: Emitter, i: CooperativeMatrixAtomicUpdate) -> None:
 def _each_entry(e: Emitter, where: Window, buffer: Buffer, entry: Entry) -> None:
     """Do something for each entry that is inside of the memref."""
     b = e.b
-    first, second = where.memref.stride
     with b.loop(0, buffer.lines, name="line") as line, b.loop(0, buffer.length, name="entry") as number:
         x, y = b.add(where.x, number.index), b.add(where.y, line.index)
         with run_if(e, _inside(e, where, x, y), "inside", "done"):
-            address = moved(e, where.memref, b.add(b.mul(x, first), b.mul(y, second)))
+            address = address_of(e, where.memref, [x, y])
             entry(address, b.add(b.mul(line.index, buffer.length), number.index))
 
 

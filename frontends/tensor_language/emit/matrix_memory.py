@@ -24,13 +24,13 @@ from tlx.frontends.tensor_language.ast.spmd import (
     CooperativeMatrixStore,
     MatrixAccess,
 )
+from tlx.frontends.tensor_language.emit.addresses import address_of, anywhere, offset_of
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masked_stores import masked_store
 from tlx.frontends.tensor_language.emit.masks import first_active, uniform_memref
 from tlx.frontends.tensor_language.emit.matrices import tensor_type
 from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, filled, new_buffer, spilled
 from tlx.frontends.tensor_language.emit.values import Matrix, Memref, memory_type, tensor_element
-from tlx.frontends.tensor_language.emit.views import moved
 from tlx.frontends.tensor_language.types import CoopMatrixType
 from tlx.ir.types import I1, I32, I64, VOID, VectorType
 from tlx.ir.values import ConstInt, Keyword, Value, const_int, const_vector
@@ -105,10 +105,7 @@ def prefetch(e: Emitter, i: CooperativeMatrixPrefetch) -> None:
     x, y = (first_active(e, e.number(name).value) for name in (i.x, i.y))
     args = [const_int(I32, 0), const_int(I32, locality), const_int(I32, 1)]
     with e.b.loop(0, i.columns, name="column") as column, e.b.loop(0, i.rows, step, name="row") as row:
-        offset = e.b.add(
-            e.b.mul(e.b.add(x, row.index), memref.stride[0]), e.b.mul(e.b.add(y, column.index), memref.stride[1])
-        )
-        address = moved(e, memref, offset)
+        address = address_of(e, memref, [e.b.add(x, row.index), e.b.add(y, column.index)])
         e.b.call_intrinsic("llvm.prefetch", [address.type], VOID, [address, *args])
 
 
@@ -129,8 +126,7 @@ def matrix_type(i: Instruction) -> CoopMatrixType:
 
 def _first_address(e: Emitter, where: Window) -> Value:
     """Address of the entry at row 0, column 0."""
-    first, second = where.memref.stride
-    return moved(e, where.memref, e.b.add(e.b.mul(where.x, first), e.b.mul(where.y, second)))
+    return address_of(e, where.memref, [where.x, where.y])
 
 
 def _load_tensor(e: Emitter, where: Window, type_: CoopMatrixType) -> Matrix:
@@ -163,7 +159,7 @@ def _pitches(where: Window) -> tuple[int, int]:
 def _copy_line(e: Emitter, where: Window, buffer: Buffer, line: Value, *, load: bool) -> None:
     """Bring a line of the memref into the buffer, or the other way round."""
     memref, element = where.memref, memory_type(buffer.type.component)
-    offset = e.b.add(e.b.mul(where.x, memref.stride[0]), e.b.mul(e.b.add(where.y, line), memref.stride[1]))
+    offset = offset_of(e, memref, [where.x, e.b.add(where.y, line)])
     mask = _mask(e, where, buffer, line)
     complex_ = len(buffer.pointers) == 2
     step = memref.stride[0]
@@ -186,9 +182,7 @@ def _outside(e: Emitter, memref: Memref, offset: Value, part: int) -> Value:
     element = memory_type(memref.type.element)
     if memref.type.element.kind == "complex":
         offset = e.b.add(e.b.mul(offset, 2), part)
-    body = f"getelementptr {element}, {memref.pointer.typed}, {offset.typed}"
-    type_ = memref.pointer.type
-    return e.b.emit("getelementptr", type_, [memref.pointer, offset], body, source_type=element).value
+    return anywhere(e, element, memref.pointer, offset)
 
 
 def _addresses(e: Emitter, memref: Memref, base: Value, count: int, step: Value, width: int) -> Value:
@@ -196,9 +190,7 @@ def _addresses(e: Emitter, memref: Memref, base: Value, count: int, step: Value,
     element = memory_type(memref.type.element)
     numbers = const_vector([const_int(I64, k * width) for k in range(count)])
     offsets = e.b.mul(numbers, e.b.splat(step, count))
-    body = f"getelementptr {element}, {base.typed}, {offsets.typed}"
-    type_ = VectorType(count, e.b.pointer(element))
-    return e.b.emit("getelementptr", type_, [base, offsets], body, source_type=element).value
+    return anywhere(e, element, base, offsets)
 
 
 def _mask(e: Emitter, where: Window, buffer: Buffer, line: Value) -> Value | None:

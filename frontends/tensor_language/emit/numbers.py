@@ -53,6 +53,11 @@ def together(e: Emitter, *numbers: Number) -> tuple[Number, ...]:
     return tuple(vary(e, number) for number in numbers)
 
 
+def is_int(value: Value, number: int) -> bool:
+    """Whether a value is known to be an integer."""
+    return isinstance(value, ConstInt) and value.value == number
+
+
 def values_together(e: Emitter, *values: Value) -> tuple[Value, ...]:
     """LLVM values made all scalars or all vectors."""
     if not any(isinstance(value.type, VectorType) for value in values):

@@ -11,12 +11,13 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.base import Name
 from tlx.frontends.tensor_language.ast.mixed import Associated, Expand, Fuse, Size, Subview
+from tlx.frontends.tensor_language.emit.addresses import moved, null_like, plus, times
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import index, values_together
-from tlx.frontends.tensor_language.emit.values import Group, Memref, Number, memory_type
+from tlx.frontends.tensor_language.emit.numbers import index
+from tlx.frontends.tensor_language.emit.values import Group, Memref, Number
 from tlx.frontends.tensor_language.types import BOOL, Extent, MemrefType
-from tlx.ir.types import I64, Type, VectorType
-from tlx.ir.values import ConstInt, Keyword, Value, const_int
+from tlx.ir.types import I64
+from tlx.ir.values import ConstInt, Value, const_int
 
 
 def size(e: Emitter, i: Size) -> None:
@@ -31,16 +32,7 @@ def associated(e: Emitter, i: Associated) -> None:
     """`%r = associated %memref_or_group : bool`."""
     operand = e.scope[i.operand.text]
     assert isinstance(operand, (Memref, Group))
-    e.bind(i.result, Number(BOOL, (e.b.icmp("ne", operand.pointer, _null(operand.pointer)),)))
-
-
-def is_null(e: Emitter, pointer: Value) -> Value:
-    """Whether a pointer, or each of a vector of them, is null."""
-    return e.b.icmp("eq", pointer, _null(pointer))
-
-
-def _null(pointer: Value) -> Value:
-    return Keyword(pointer.type, "zeroinitializer" if isinstance(pointer.type, VectorType) else "null")
+    e.bind(i.result, Number(BOOL, (e.b.icmp("ne", operand.pointer, null_like(operand.pointer)),)))
 
 
 def subview(e: Emitter, i: Subview) -> None:
@@ -98,45 +90,6 @@ def _known(extents: tuple[Extent, ...], values: list[Value]) -> tuple[Value, ...
 def _extent(e: Emitter, entry: int | Name) -> Value:
     """An offset or size as i64."""
     return const_int(I64, entry) if isinstance(entry, int) else e.number(entry).value
-
-
-def moved(e: Emitter, memref: Memref, offset: Value) -> Value:
-    """The address a number of elements behind a memref's first one."""
-    if isinstance(offset, ConstInt) and offset.value == 0:
-        return memref.pointer
-    element = memory_type(memref.type.element)
-    if memref.type.element.kind == "complex":
-        offset = times(e, offset, const_int(I64, 2))
-    if isinstance(offset.type, VectorType) or isinstance(memref.pointer.type, VectorType):
-        return offset_pointer(e, memref.pointer, offset, element)
-    if e.mask is not None:  # lane 0 may be none of those that are active, and its address outside
-        body = f"getelementptr {element}, {memref.pointer.typed}, {offset.typed}"
-        type_ = memref.pointer.type
-        return e.b.emit("getelementptr", type_, [memref.pointer, offset], body, source_type=element).value
-    return e.b.gep(element, memref.pointer, offset)
-
-
-def offset_pointer(e: Emitter, pointer: Value, offset: Value, element: Type) -> Value:
-    """A vector of addresses, from a pointer or a vector of pointers and offsets in `element`s."""
-    type_ = VectorType(e.lanes, e.b.pointer(element))
-    body = f"getelementptr {element}, {pointer.typed}, {offset.typed}"
-    return e.b.emit("getelementptr", type_, [pointer, offset], body, source_type=element).value
-
-
-def times(e: Emitter, a: Value, b: Value) -> Value:
-    """A product of extents, uniform or varying."""
-    a, b = values_together(e, a, b)
-    return e.b.mul(a, b)
-
-
-def plus(e: Emitter, a: Value, b: Value) -> Value:
-    """A sum of offsets, uniform or varying."""
-    if isinstance(a, ConstInt) and a.value == 0:
-        return b
-    if isinstance(b, ConstInt) and b.value == 0:
-        return a
-    a, b = values_together(e, a, b)
-    return e.b.add(a, b)
 
 
 def _memref_type(i: Subview | Expand | Fuse) -> MemrefType:
