@@ -2,7 +2,7 @@
 
 `check_program` looks at a program once and reports all it finds. Rules are tables by class of instruction, a file a
 topic; `context` has what they share. To add an instruction, write a class in `ast`, a function that checks it, and a
-line in the table of its file.
+line in the table `RULES` of its file.
 """
 
 from __future__ import annotations

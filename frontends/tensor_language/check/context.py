@@ -6,7 +6,7 @@ names out and nothing comes back into sight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -82,7 +82,7 @@ class Rule:
     spread: Callable[[Context, Any], Spread | None] | None = None
 
 
-Rules = dict[type[Instruction], Rule]
+Rules = Mapping[type[Instruction], Rule]
 
 
 class Context:

@@ -6,26 +6,13 @@ from typing import Final
 
 from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.ast.base import Function, Name, Parameter, Program
-from tlx.frontends.tensor_language.check import (
-    atomics,
-    collective,
-    control,
-    matrices,
-    memory,
-    scalars,
-    subgroups,
-    views,
-)
 from tlx.frontends.tensor_language.check.attributes import check_function_attributes, check_parameter_attributes
-from tlx.frontends.tensor_language.check.context import Context, Rules
+from tlx.frontends.tensor_language.check.context import Context
 from tlx.frontends.tensor_language.errors import Reports
+from tlx.frontends.tensor_language.rules import rules_of
 from tlx.frontends.tensor_language.types import CoopMatrixType, MemrefType
 
-RULES: Final[Rules] = {
-    rule: check
-    for part in (atomics, collective, control, matrices, memory, scalars, subgroups, views)
-    for rule, check in part.RULES.items()
-}
+_PACKAGE: Final = "tlx.frontends.tensor_language.check"
 
 # Functions of the C and OpenMP libraries that compiled kernels may call.
 _CALLED: Final = frozenset(
@@ -56,7 +43,7 @@ def check_program(program: Program) -> None:
 
 
 def _check_function(function: Function, reports: Reports) -> None:
-    context = Context(RULES, reports)
+    context = Context(rules_of(_PACKAGE), reports)
     check_function_attributes(context, function)
     for parameter in function.parameters:
         _check_parameter(context, parameter)

@@ -8,17 +8,14 @@ Both carry the attribute `"tlx-features"="target"`: the lowering gives them the 
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Mapping
-from functools import cache
-from importlib import import_module
 from typing import Final
 
-from tlx.frontends.tensor_language.ast.base import Function, Instruction
+from tlx.frontends.tensor_language.ast.base import Function
 from tlx.frontends.tensor_language.emit.divergence import varying_names
-from tlx.frontends.tensor_language.emit.emitter import Emitter, Launch, Rule
+from tlx.frontends.tensor_language.emit.emitter import Emitter, Launch
 from tlx.frontends.tensor_language.emit.launch import ATTRIBUTES, emit_launch
 from tlx.frontends.tensor_language.emit.parameters import bind_parameters, llvm_parameters
+from tlx.frontends.tensor_language.rules import rules_of
 from tlx.frontends.tensor_language.signature import GROUP_SUFFIX
 from tlx.frontends.tensor_language.work_groups import work_group
 from tlx.ir.builder import new_function
@@ -37,18 +34,9 @@ def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
     values: list[Value] = [a.value for a in function.arguments]
     size, shape = work_group(kernel)
     launch = Launch(tuple(values[-6:-3]), tuple(values[-3:]), size, shape)
-    e = Emitter(b, kernel, launch, varying_names(kernel), _rules())
+    e = Emitter(b, kernel, launch, varying_names(kernel), rules_of(_PACKAGE))
     bind_parameters(e, kernel, values)
     e.run(kernel.body)
     b.span = None
     b.ret()
     emit_launch(module, kernel, threads=threads)
-
-
-@cache
-def _rules() -> Mapping[type[Instruction], Rule]:
-    """The rule of each class of instruction: the `RULES` of the modules of this package."""
-    found: dict[type[Instruction], Rule] = {}
-    for info in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
-        found.update(getattr(import_module(f"{_PACKAGE}.{info.name}"), "RULES", {}))
-    return found

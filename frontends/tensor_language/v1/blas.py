@@ -11,6 +11,7 @@ between.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from tlx.frontends.tensor_language.ast import collective
 from tlx.frontends.tensor_language.ast.base import Name, TypeRef
@@ -71,3 +72,10 @@ def _of_version_2(i: v1.Blas, alpha: Name, beta: Name, *, atomic: bool) -> colle
         case _:
             a, x = i.inputs
             return collective.Hadamard(alpha=alpha, a=a, b=x, beta=beta, c=i.output, atomic=atomic)
+
+
+RULES: Final = {
+    v1.Alloca: alloca,
+    v1.Blas: blas,
+    collective.LifetimeStop: lifetime_stop,
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tlx.frontends.tensor_language.ast import collective, mixed
 from tlx.frontends.tensor_language.ast.base import Name
 from tlx.frontends.tensor_language.types import BOOL
@@ -48,3 +50,12 @@ def yield_(b: Builder, i: v1.Yield) -> mixed.Yield | None:
         b.reports.add(f"yield takes a type for each value, got {got}", i.span)
         return None
     return mixed.Yield(values=tuple(b.operand(v, t) for v, t in zip(i.values, i.types, strict=True)))
+
+
+RULES: Final = {
+    v1.Barrier: barrier,
+    v1.For: for_,
+    v1.Foreach: foreach,
+    v1.If: if_,
+    v1.Yield: yield_,
+}

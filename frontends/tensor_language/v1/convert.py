@@ -1,4 +1,7 @@
-"""From the syntax tree of the first version to that of the second."""
+"""From the syntax tree of the first version to that of the second, instruction by instruction.
+
+The rules stand by topic in `blas`, `control`, `scalars` and `views`.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,10 @@ from tlx.frontends.tensor_language.ast.base import (
     Program,
     TypeRef,
 )
-from tlx.frontends.tensor_language.ast.collective import LifetimeStop
 from tlx.frontends.tensor_language.errors import Reports
+from tlx.frontends.tensor_language.rules import rules_of
 from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE
 from tlx.frontends.tensor_language.types import GroupType
-from tlx.frontends.tensor_language.v1 import blas, control, scalars, views
-from tlx.frontends.tensor_language.v1 import tree as v1
 from tlx.frontends.tensor_language.v1.builder import Builder
 from tlx.frontends.tensor_language.v1.names import FreshNames
 from tlx.frontends.tensor_language.v1.scope import Scope
@@ -28,28 +29,7 @@ from tlx.frontends.tensor_language.v1.scope import Scope
 Rule = Callable[[Builder, Any], Instruction | None]
 """Gives the instruction of version 2, None where an error was reported; what it needs before it is written at once."""
 
-_RULES: Final[dict[type[Instruction], Rule]] = {
-    v1.Alloca: blas.alloca,
-    v1.ArithBinary: scalars.binary,
-    v1.ArithUnary: scalars.unary,
-    v1.Barrier: control.barrier,
-    v1.Blas: blas.blas,
-    v1.Cast: scalars.cast,
-    v1.Comparison: scalars.comparison,
-    v1.Expand: views.expand,
-    v1.For: control.for_,
-    v1.Foreach: control.foreach,
-    v1.Fuse: views.fuse,
-    v1.GroupId: scalars.group_id,
-    v1.GroupSize: scalars.group_size,
-    v1.If: control.if_,
-    LifetimeStop: blas.lifetime_stop,
-    v1.Load: views.load,
-    v1.Size: views.size,
-    v1.Store: views.store,
-    v1.Subview: views.subview,
-    v1.Yield: control.yield_,
-}
+_PACKAGE: Final = "tlx.frontends.tensor_language.v1"
 
 
 def convert(program: Program, taken: frozenset[str], lost: set[str], reports: Reports) -> Program:
@@ -87,7 +67,8 @@ def _attributes(function: Function) -> Dictionary:
 
 
 def _instruction(b: Builder, i: Instruction) -> None:
-    converted = _RULES[type(i)](b, i)
+    rule: Rule = rules_of(_PACKAGE)[type(i)]
+    converted = rule(b, i)
     types = () if converted is None else converted.types
     for name, type_ in zip_longest(i.results, types[: len(i.results)]):
         b.scope.bind(name, None if type_ is None else type_.type)

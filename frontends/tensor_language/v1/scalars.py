@@ -105,3 +105,13 @@ def _yielding(b: Builder, number: int, type_: ScalarType, span: Span | None) -> 
 
 def _number(number: int, type_: ScalarType, span: Span | None) -> v1.Constant:
     return v1.Constant(float(number) if type_.kind == "float" else number, span)
+
+
+RULES: Final = {
+    v1.ArithBinary: binary,
+    v1.ArithUnary: unary,
+    v1.Cast: cast,
+    v1.Comparison: comparison,
+    v1.GroupId: group_id,
+    v1.GroupSize: group_size,
+}

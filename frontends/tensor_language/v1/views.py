@@ -17,6 +17,7 @@ Where both are known, the size is a number in the view.
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from tlx.diagnostics import Span
 from tlx.frontends.tensor_language.ast import base, mixed
@@ -158,3 +159,13 @@ def _positive(b: Builder, number: int, span: Span | None, what: str) -> int:
     if number <= 0:
         b.reports.add(f"{what} must be positive, got {number}", span)
     return max(number, 1)
+
+
+RULES: Final = {
+    v1.Expand: expand,
+    v1.Fuse: fuse,
+    v1.Load: load,
+    v1.Size: size,
+    v1.Store: store,
+    v1.Subview: subview,
+}

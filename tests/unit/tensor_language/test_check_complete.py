@@ -34,9 +34,11 @@ from tlx.frontends.tensor_language.check import (
     types,
     views,
 )
-from tlx.frontends.tensor_language.check.functions import RULES, check_program
+from tlx.frontends.tensor_language.check.functions import check_program
 from tlx.frontends.tensor_language.errors import ProgramError
+from tlx.frontends.tensor_language.rules import rules_of
 
+RULES = rules_of("tlx.frontends.tensor_language.check")
 BASES = {Instruction, Blas, MatrixAccess}
 PARTS: tuple[ModuleType, ...] = (
     atomics,
