@@ -26,12 +26,12 @@ from tlx.frontends.tensor_language.emit.addresses import (
     times,
 )
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.masked_stores import masked_store
-from tlx.frontends.tensor_language.emit.numbers import active, is_int, splat, to_memory, vary, widened
+from tlx.frontends.tensor_language.emit.masked_access import gather, masked_load, masked_store, scatter
+from tlx.frontends.tensor_language.emit.numbers import is_int, splat, to_memory, vary, widened
 from tlx.frontends.tensor_language.emit.values import Group, Linear, Memref, Number, memory_type
 from tlx.frontends.tensor_language.types import ScalarType
-from tlx.ir.types import I32, I64, VOID, Type, VectorType
-from tlx.ir.values import ConstInt, Keyword, Value, const_int, const_vector
+from tlx.ir.types import I64, Type, VectorType
+from tlx.ir.values import ConstInt, Value, const_int, const_ints
 
 
 def load(e: Emitter, i: Load) -> None:
@@ -121,19 +121,6 @@ def _store_element(e: Emitter, number: Number, memref: Memref, indices: tuple[Na
         _store(e, to_memory(e, value, type_), Place(part, where.step), type_)
 
 
-def gather(e: Emitter, type_: Type, addresses: Value, align: int) -> Value:
-    """What lies at an address each lane; zero in the lanes that are not active."""
-    vector = VectorType(e.lanes, type_)
-    args = [addresses, const_int(I32, align), active(e, e.mask), Keyword(vector, "zeroinitializer")]
-    return e.b.call_intrinsic("llvm.masked.gather", [vector, addresses.type], vector, args)
-
-
-def scatter(e: Emitter, value: Value, addresses: Value, align: int) -> None:
-    """Write a value each active lane, lowest lane first."""
-    args = [value, addresses, const_int(I32, align), active(e, e.mask)]
-    e.b.call_intrinsic("llvm.masked.scatter", [value.type, addresses.type], VOID, args)
-
-
 def _added(step: int | None, lane: int, stride: Value) -> int | None:
     """The step with `lane * stride` added to it."""
     if step is None or lane == 0:
@@ -144,21 +131,20 @@ def _added(step: int | None, lane: int, stride: Value) -> int | None:
 def _load(e: Emitter, where: Place, type_: ScalarType) -> Value:
     memory, align = memory_type(type_), type_.part.size
     if isinstance(where.address.type, VectorType):
-        return gather(e, memory, where.address, align)
+        return gather(e, memory, where.address, align, e.mask)
     if where.step == 0:
         return e.b.load(memory, where.address, align)
-    vector = VectorType(e.lanes, memory)
     if where.step != 1:
-        return gather(e, memory, _stepped(e, where, memory), align)
-    if e.mask is None:
-        return e.b.load(vector, where.address, align)
-    return _frozen(e, e.b.masked_load(vector, where.address, align, e.mask))
+        return gather(e, memory, _stepped(e, where, memory), align, e.mask)
+    loaded = masked_load(e, VectorType(e.lanes, memory), where.address, align, e.mask)
+    return loaded if e.mask is None else _frozen(e, loaded)
 
 
 def _frozen(e: Emitter, loaded: Value) -> Value:
     """`freeze`, which hides a masked load from a `select` with the same mask.
 
-    LLVM 22 makes one load of the two, where the `select` stands: behind stores that came after the load.
+    LLVM 22 makes one load of the two, where the `select` stands: behind stores that came after the load. Masks of other
+    masked loads (of matrices, of the rest of BLAS vectors) are out of the kernel's reach, and so in no `select`.
     """
     return e.b.value("freeze", loaded.type, [loaded], f"freeze {loaded.typed}")
 
@@ -166,19 +152,19 @@ def _frozen(e: Emitter, loaded: Value) -> Value:
 def _store(e: Emitter, value: Value, where: Place, type_: ScalarType) -> None:
     align = type_.part.size
     if isinstance(where.address.type, VectorType):
-        scatter(e, value, where.address, align)
-    elif where.step == 0 or (where.step == 1 and e.mask is None):
+        scatter(e, value, where.address, align, e.mask)
+    elif where.step == 0:
         e.b.store(value, where.address, align)
     elif where.step == 1:
-        masked_store(e, value, where.address, align, active(e, e.mask))
+        masked_store(e, value, where.address, align, e.mask)
     else:
-        scatter(e, value, _stepped(e, where, memory_type(type_)), align)
+        scatter(e, value, _stepped(e, where, memory_type(type_)), align, e.mask)
 
 
 def _stepped(e: Emitter, where: Place, element: Type) -> Value:
     """The address of each lane."""
     assert where.step is not None
-    offsets = const_vector([const_int(I64, lane * where.step) for lane in range(e.lanes)])
+    offsets = const_ints(I64, [lane * where.step for lane in range(e.lanes)])
     return anywhere(e, element, where.address, offsets)
 
 
@@ -192,7 +178,7 @@ def _member_extent(e: Emitter, array: Value | None, position: Number, known: int
 def _entry(e: Emitter, array: Value, position: Value, type_: Type) -> Value:
     """An entry of an array of pointers or of i64."""
     if isinstance(position.type, VectorType) or isinstance(array.type, VectorType):
-        return gather(e, type_, anywhere(e, type_, array, position), 8)
+        return gather(e, type_, anywhere(e, type_, array, position), 8, e.mask)
     return e.b.load(type_, e.b.gep(type_, array, position), 8)
 
 

@@ -11,7 +11,7 @@ from tlx.frontends.tensor_language.ast.mixed import ArithBinary, ArithUnary, Com
 from tlx.frontends.tensor_language.emit.complex_numbers import complex_binary, complex_unary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import of_binary
-from tlx.frontends.tensor_language.emit.numbers import call, compare, filled, fits, narrowed, negated, together
+from tlx.frontends.tensor_language.emit.numbers import call, compare, fits, full_like, narrowed, negated, together
 from tlx.frontends.tensor_language.emit.values import Linear, Number, Parts
 from tlx.frontends.tensor_language.types import BOOL, ScalarType
 from tlx.ir.types import I1, IntType, VectorType
@@ -41,7 +41,7 @@ def arith_binary(e: Emitter, i: ArithBinary) -> None:
     lhs, rhs = together(e, e.number(i.lhs), e.number(i.rhs))
     parts = rhs.parts
     if lhs.type.kind == "int" and i.op in ("div", "rem") and e.mask is not None and rhs.is_varying:
-        parts = (e.b.select(e.mask, rhs.value, filled(rhs.value, 1)),)  # others may hold poison: no number to compare
+        parts = (e.b.select(e.mask, rhs.value, full_like(rhs.value, 1)),)  # the other lanes may hold poison
     result = binary(e, i.op, lhs.type, lhs.parts, parts)
     known = of_binary(i.op, lhs.type, lhs, rhs)
     e.bind(i.result, Number(lhs.type, result, _linear(e, i.op, lhs, rhs, exact=known is not None), known))
@@ -79,11 +79,11 @@ def _harmless(e: Emitter, dividend: Value, divisor: Value) -> Value:
     """A divisor that no machine stops at: 1 in place of 0, and in place of -1 where the quotient would wrap around."""
     if isinstance(divisor, ConstInt) and divisor.value not in (0, -1):
         return divisor
-    is_zero = compare(e, "icmp", "eq", divisor, filled(divisor, 0))
-    is_lowest = compare(e, "icmp", "eq", dividend, filled(divisor, -(1 << (_bits(divisor) - 1))))
-    is_minus_one = compare(e, "icmp", "eq", divisor, filled(divisor, -1))
+    is_zero = compare(e, "icmp", "eq", divisor, full_like(divisor, 0))
+    is_lowest = compare(e, "icmp", "eq", dividend, full_like(divisor, -(1 << (_bits(divisor) - 1))))
+    is_minus_one = compare(e, "icmp", "eq", divisor, full_like(divisor, -1))
     stops = e.b.binary("or", is_zero, e.b.binary("and", is_lowest, is_minus_one))
-    return e.b.select(stops, filled(divisor, 1), divisor)
+    return e.b.select(stops, full_like(divisor, 1), divisor)
 
 
 def _within(e: Emitter, distance: Value) -> Value:
@@ -91,7 +91,7 @@ def _within(e: Emitter, distance: Value) -> Value:
     bits = _bits(distance)
     if isinstance(distance, ConstInt) and 0 <= distance.value < bits:
         return distance
-    return e.b.binary("and", distance, filled(distance, bits - 1))
+    return e.b.binary("and", distance, full_like(distance, bits - 1))
 
 
 def _bits(value: Value) -> int:
@@ -108,13 +108,13 @@ def unary(e: Emitter, op: str, type_: ScalarType, operand: Parts) -> Parts:
     (x,) = operand
     match op, type_.kind:
         case "not", _:
-            return (e.b.binary("xor", x, filled(x, -1)),)
+            return (e.b.binary("xor", x, full_like(x, -1)),)
         case "abs", "int":
             return (call(e, "llvm.abs", [x], const_int(I1, 0)),)
         case "abs", _:
             return (call(e, "llvm.fabs", [x]),)
         case "neg", "int":
-            return (e.b.binary("sub", filled(x, 0), x),)
+            return (e.b.binary("sub", full_like(x, 0), x),)
         case _:
             return (negated(e, x),)
 

@@ -25,6 +25,7 @@ from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
 from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
 from tlx.frontends.tensor_language.emit.branches import if_else, trap_if_null
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.numbers import is_int
 from tlx.frontends.tensor_language.emit.values import Memref, memory_type, register_type, tensor_element
 from tlx.frontends.tensor_language.types import MemrefType, ScalarType
 from tlx.ir.types import I8, I32, I64, VOID, FloatType, IntType, Type, VectorType
@@ -37,7 +38,7 @@ _MOST: Final = 1 << 20  # what a factor counts for in the comparison with `_SMAL
 def emit_dynamic(e: Emitter, update: Update, terms: Terms) -> None:
     """Compute a product of matrices; by loops where tensors do not fit."""
     factors = (*terms.factors, Factor(update.out, (0, 1)))
-    unit = all(isinstance(f.memref.stride[0], ConstInt) and f.memref.stride[0].value == 1 for f in factors)
+    unit = all(is_int(f.memref.stride[0], 1) for f in factors)
     if not unit or update.atomic or update.type.kind == "complex":
         emit_loops(e, update, terms)
         return

@@ -9,12 +9,12 @@ from typing import Final
 from tlx.frontends.tensor_language.emit.addresses import address_of, part_addresses
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.masked_stores import masked_store
-from tlx.frontends.tensor_language.emit.numbers import to_memory, widened
+from tlx.frontends.tensor_language.emit.masked_access import masked_load, masked_store
+from tlx.frontends.tensor_language.emit.numbers import splat, to_memory, widened
 from tlx.frontends.tensor_language.emit.values import Memref, Parts, memory_type
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import I32, VectorType
-from tlx.ir.values import Constant, Value, const_int, const_vector
+from tlx.ir.values import Value, const_ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +50,22 @@ def write(
     addresses = part_addresses(e, address_of(e, memref, indices), element)
     for value, part in zip(values, addresses, strict=True):
         stored = to_memory(e, value, element)
-        if lanes.mask is not None:
-            masked_store(e, stored, part, element.part.size, lanes.mask)
-        else:
-            e.b.store(stored, part, element.part.size)
+        masked_store(e, stored, part, element.part.size, lanes.mask)
 
 
 def first_lanes(e: Emitter, count: int, number: Value) -> Lanes:
     """As many lanes, of which the first ones are there, a number less than `count` of them."""
-    ids = const_vector([const_int(I32, lane) for lane in range(count)])
     limit = e.b.splat(e.b.cast("trunc", number, I32), count)
-    return Lanes(count, e.b.icmp("ult", ids, limit))
+    return Lanes(count, e.b.icmp("ult", const_ints(I32, range(count)), limit))
 
 
 def _load(e: Emitter, type_: ScalarType, address: Value, lanes: Lanes) -> Value:
     memory = memory_type(type_)
     if lanes.count == 1:
         return e.b.load(memory, address, type_.part.size)
-    vector = VectorType(lanes.count, memory)
-    if lanes.mask is not None:
-        return e.b.masked_load(vector, address, type_.part.size, lanes.mask)
-    return e.b.load(vector, address, type_.part.size)
+    return masked_load(e, VectorType(lanes.count, memory), address, type_.part.size, lanes.mask)
 
 
 def repeated(e: Emitter, value: Value, lanes: Lanes) -> Value:
     """A number as a vector of as many lanes, or itself where it is one lane."""
-    if lanes.count == 1:
-        return value
-    return const_vector([value] * lanes.count) if isinstance(value, Constant) else e.b.splat(value, lanes.count)
+    return value if lanes.count == 1 else splat(e, value, lanes.count)

@@ -22,7 +22,7 @@ from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
 from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import filled, undefined
+from tlx.frontends.tensor_language.emit.numbers import full_like, is_int, undefined
 from tlx.frontends.tensor_language.emit.values import Parts, register_type
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import I64, VectorType
@@ -93,12 +93,12 @@ def _steps(e: Emitter, extent: Value, lanes: int, body: Callable[[Value, Lanes],
             body(loop.index, ONE)
         return
     whole, rest = _split(e, extent, lanes)
-    if not _is(whole, 0):
+    if not is_int(whole, 0):
         with e.b.loop(0, whole, lanes, name="i") as loop:
             body(loop.index, Lanes(lanes))
-    if _is(rest, 1):  # needs no mask
+    if is_int(rest, 1):  # needs no mask
         body(whole, ONE)
-    elif not _is(rest, 0):
+    elif not is_int(rest, 0):
         left = None if isinstance(rest, ConstInt) else e.b.icmp("ne", rest, 0)
         with run_if(e, left, "rest", "rest.end"):
             body(whole, first_lanes(e, lanes, rest))
@@ -139,12 +139,12 @@ def _dot(e: Emitter, terms: Terms, indices: tuple[Value, ...], type_: ScalarType
     assert terms.depth is not None
     whole, rest = _split(e, terms.depth, lanes)
     sums = zeros(type_, lanes)
-    if not _is(whole, 0):
+    if not is_int(whole, 0):
         with e.b.loop(0, whole, lanes, carry=sums, name="k") as loop:
             product = _product(e, terms, indices, loop.index, type_, Lanes(lanes), K)
             loop.next(*binary(e, "add", type_, tuple(loop.carried), product))
         sums = tuple(loop.results)
-    if not _is(rest, 0):
+    if not is_int(rest, 0):
         product = _product(e, terms, indices, whole, type_, first_lanes(e, lanes, rest), K)
         sums = binary(e, "add", type_, sums, product)
     return _horizontal(e, type_, sums)
@@ -168,7 +168,7 @@ def _product(
 def zeros(type_: ScalarType, lanes: int) -> Parts:
     """Zero in each part and lane."""
     register = register_type(type_)
-    zero = filled(undefined(VectorType(lanes, register) if lanes > 1 else register), 0)
+    zero = full_like(undefined(VectorType(lanes, register) if lanes > 1 else register), 0)
     return (zero, zero) if type_.kind == "complex" else (zero,)
 
 
@@ -191,7 +191,3 @@ def _split(e: Emitter, extent: Value, lanes: int) -> tuple[Value, Value]:
         rest = extent.value % lanes
         return const_int(I64, extent.value - rest), const_int(I64, rest)
     return e.b.binary("and", extent, const_int(I64, -lanes)), e.b.binary("and", extent, const_int(I64, lanes - 1))
-
-
-def _is(value: Value, number: int) -> bool:
-    return isinstance(value, ConstInt) and value.value == number

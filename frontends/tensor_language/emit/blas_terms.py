@@ -15,8 +15,9 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.collective import Axpby, Blas, Gemm, Gemv, Ger, Hadamard, Sum, Transpose
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.numbers import is_int
 from tlx.frontends.tensor_language.emit.values import Memref
-from tlx.ir.values import ConstInt, Value
+from tlx.ir.values import Value
 
 K: Final = -1  # the index that is summed over
 
@@ -36,7 +37,7 @@ class Factor:
     def is_contiguous(self, index: int) -> bool:
         """Whether neighbours along an index are neighbours in memory, or the same element."""
         steps = [s for s, mode in zip(self.memref.stride, self.modes, strict=True) if mode == index]
-        return all(isinstance(step, ConstInt) and step.value == 1 for step in steps)
+        return all(is_int(step, 1) for step in steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import call, compare, filled, negated
+from tlx.frontends.tensor_language.emit.numbers import call, compare, full_like, negated
 from tlx.frontends.tensor_language.emit.values import Parts
 from tlx.ir.types import DOUBLE, VectorType
 from tlx.ir.values import Value
@@ -55,7 +55,7 @@ def _divide(e: Emitter, lhs: Parts, rhs: Parts) -> Parts:
     wide = compare(e, "fcmp", "oge", call(e, "llvm.fabs", [c]), call(e, "llvm.fabs", [d]))
     large, small = e.b.select(wide, c, d), e.b.select(wide, d, c)
     first, second = e.b.select(wide, a, b), e.b.select(wide, b, a)
-    is_zero = compare(e, "fcmp", "oeq", large, filled(large, 0.0))
+    is_zero = compare(e, "fcmp", "oeq", large, full_like(large, 0.0))
     ratio = e.b.select(is_zero, small, f("fdiv", small, large))
     scale = f("fadd", large, f("fmul", small, ratio))
     back = f("fdiv", below, above)
@@ -69,10 +69,10 @@ def _scale(e: Emitter, parts: Parts) -> Value:
     largest = call(e, "llvm.maxnum", [call(e, "llvm.fabs", [part]) for part in parts])
     element = largest.type.element if isinstance(largest.type, VectorType) else largest.type
     lowest, digits = (-1022, 53) if element == DOUBLE else (-126, 24)
-    is_large = compare(e, "fcmp", "ogt", largest, filled(largest, 2.0 ** (-lowest - 1)))
-    is_small = compare(e, "fcmp", "olt", largest, filled(largest, 2.0 ** (lowest + digits)))
-    raised = e.b.select(is_small, filled(largest, 2.0 ** (digits + 2)), filled(largest, 1.0))
-    return e.b.select(is_large, filled(largest, 0.25), raised)
+    is_large = compare(e, "fcmp", "ogt", largest, full_like(largest, 2.0 ** (-lowest - 1)))
+    is_small = compare(e, "fcmp", "olt", largest, full_like(largest, 2.0 ** (lowest + digits)))
+    raised = e.b.select(is_small, full_like(largest, 2.0 ** (digits + 2)), full_like(largest, 1.0))
+    return e.b.select(is_large, full_like(largest, 0.25), raised)
 
 
 def _hypot(e: Emitter, x: Value, y: Value) -> Value:
@@ -80,7 +80,7 @@ def _hypot(e: Emitter, x: Value, y: Value) -> Value:
     a, b = call(e, "llvm.fabs", [x]), call(e, "llvm.fabs", [y])
     swap = compare(e, "fcmp", "olt", a, b)
     large, small = e.b.select(swap, b, a), e.b.select(swap, a, b)
-    zero, one, infinity = filled(a, 0.0), filled(a, 1.0), filled(a, float("inf"))
+    zero, one, infinity = full_like(a, 0.0), full_like(a, 1.0), full_like(a, float("inf"))
     ratio = e.b.binary("fdiv", small, large)
     root = call(e, "llvm.sqrt", [e.b.binary("fadd", one, e.b.binary("fmul", ratio, ratio))])
     length = e.b.binary("fmul", large, root)

@@ -16,12 +16,12 @@ from tlx.frontends.tensor_language.ast.base import Region
 from tlx.frontends.tensor_language.ast.mixed import For, If
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import of_loop
-from tlx.frontends.tensor_language.emit.numbers import vary
+from tlx.frontends.tensor_language.emit.numbers import is_int, vary
 from tlx.frontends.tensor_language.emit.unroll import branch_back
 from tlx.frontends.tensor_language.emit.values import Emitted, Matrix, Number
 from tlx.ir.module import Block, Instruction
 from tlx.ir.rewriter import add_incoming
-from tlx.ir.values import ConstInt, Value
+from tlx.ir.values import Value
 
 
 def uniform_if(e: Emitter, i: If, condition: Value) -> None:
@@ -79,7 +79,7 @@ def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -
 
 def goes_on(e: Emitter, variable: Value, following: Value, stop: Value, step: Value) -> Value:
     """Whether there is another round after one with `variable < stop`; the sum `following` may have wrapped."""
-    if isinstance(step, ConstInt) and step.value == 1:
+    if is_int(step, 1):
         return e.b.icmp("slt", following, stop)
     remaining = e.b.sub(stop, variable)  # positive, exact as an unsigned number
     return e.b.icmp("ugt", remaining, step)

@@ -13,8 +13,8 @@ from tlx.frontends.tensor_language.emit.numbers import (
     call,
     compare,
     constant,
-    filled,
     fits,
+    full_like,
     narrowed,
     typed_like,
 )
@@ -61,7 +61,7 @@ def convert(e: Emitter, parts: Parts, source: ScalarType, type_: ScalarType) -> 
         return parts
     if type_.kind == "complex":
         found = tuple(_real(e, part, source.part, type_.part) for part in parts)
-        return found if len(found) == 2 else (*found, filled(found[0], 0.0))
+        return found if len(found) == 2 else (*found, full_like(found[0], 0.0))
     return (_real(e, parts[0], source, type_),)
 
 
@@ -102,11 +102,11 @@ def _sticky(e: Emitter, value: Value) -> Value:
     From 2^53 on, the lowest eleven bits are folded into the twelfth.
     """
     magnitude = e.b.call_intrinsic("llvm.abs", [value.type], value.type, [value, const_int(I1, 0)])
-    large = compare(e, "icmp", "uge", magnitude, filled(value, 1 << 53))
-    low = e.b.binary("and", value, filled(value, 0x7FF))
-    lost = compare(e, "icmp", "ne", low, filled(value, 0))
-    high = e.b.binary("and", value, filled(value, -0x800))
-    folded = e.b.binary("or", high, e.b.select(lost, filled(value, 0x800), filled(value, 0)))
+    large = compare(e, "icmp", "uge", magnitude, full_like(value, 1 << 53))
+    low = e.b.binary("and", value, full_like(value, 0x7FF))
+    lost = compare(e, "icmp", "ne", low, full_like(value, 0))
+    high = e.b.binary("and", value, full_like(value, -0x800))
+    folded = e.b.binary("or", high, e.b.select(lost, full_like(value, 0x800), full_like(value, 0)))
     return e.b.select(large, folded, value)
 
 
@@ -117,7 +117,7 @@ def _to_odd(e: Emitter, value: Value) -> Value:
     back = e.b.cast("fpext", nearest, value.type)
     bits = e.b.cast("bitcast", nearest, bits_type)
     too_large = compare(e, "fcmp", "ogt", call(e, "llvm.fabs", [back]), call(e, "llvm.fabs", [value]))
-    towards_zero = e.b.select(too_large, e.b.binary("sub", bits, filled(bits, 1)), bits)
+    towards_zero = e.b.select(too_large, e.b.binary("sub", bits, full_like(bits, 1)), bits)
     inexact = compare(e, "fcmp", "one", back, value)
-    odd = e.b.binary("or", towards_zero, filled(bits, 1))
+    odd = e.b.binary("or", towards_zero, full_like(bits, 1))
     return e.b.cast("bitcast", e.b.select(inexact, odd, bits), nearest.type)

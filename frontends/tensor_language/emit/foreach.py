@@ -31,7 +31,7 @@ from tlx.frontends.tensor_language.emit.subgroups import as_subgroup, subgroup_c
 from tlx.frontends.tensor_language.emit.values import Linear, Number, register_type
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import I1, I32, I64
-from tlx.ir.values import ConstInt, Value, const_int, const_vector
+from tlx.ir.values import ConstInt, Value, const_int, const_ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _in_lanes(e: Emitter, body: Region, r: _Range) -> None:
     rest = e.b.sub(r.count, full)
     if isinstance(rest, ConstInt):
         if rest.value > 0:
-            _run_lanes(e, body, r, full, const_vector([const_int(I1, lane < rest.value) for lane in range(e.lanes)]))
+            _run_lanes(e, body, r, full, const_ints(I1, [lane < rest.value for lane in range(e.lanes)]))
         return
     if e.lanes == 1:
         return

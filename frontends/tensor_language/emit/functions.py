@@ -13,7 +13,7 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.mixed import Math
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import compare, filled, narrowed, undefined
+from tlx.frontends.tensor_language.emit.numbers import compare, full_like, narrowed, undefined
 from tlx.frontends.tensor_language.emit.values import Number, Parts
 from tlx.ir.types import VectorType
 from tlx.ir.values import Value
@@ -43,9 +43,9 @@ def _applied(e: Emitter, function: str, value: Value) -> Value:
 def _complex(e: Emitter, function: str, operand: Parts) -> Parts:
     real, imaginary = operand
     length = _applied(e, function, real)
-    angle = e.b.binary("fmul", imaginary, filled(imaginary, math.log(2))) if function == "exp2" else imaginary
+    angle = e.b.binary("fmul", imaginary, full_like(imaginary, math.log(2))) if function == "exp2" else imaginary
     cosine, sine = (e.b.binary("fmul", length, _applied(e, turn, angle)) for turn in ("cos", "sin"))
-    is_real = compare(e, "fcmp", "oeq", imaginary, filled(imaginary, 0.0))
+    is_real = compare(e, "fcmp", "oeq", imaginary, full_like(imaginary, 0.0))
     return cosine, e.b.select(is_real, imaginary, sine)
 
 

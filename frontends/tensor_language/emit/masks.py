@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import filled, splat
+from tlx.frontends.tensor_language.emit.numbers import full_like, splat
 from tlx.frontends.tensor_language.emit.values import Memref, Number
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT
 from tlx.ir.types import I1, I32, I64, ArrayType, IntType, Type, VectorType
@@ -21,12 +21,12 @@ from tlx.ir.values import Value, const_int
 def where(e: Emitter, mask: Value | None, condition: Value) -> Value:
     """The active lanes in which a condition holds."""
     condition = splat(e, condition)
-    return condition if mask is None else e.b.select(mask, condition, filled(mask, 0))
+    return condition if mask is None else e.b.select(mask, condition, full_like(mask, 0))
 
 
 def inverted(e: Emitter, condition: Value) -> Value:
     """The lanes in which a condition does not hold."""
-    return e.b.binary("xor", condition, filled(condition, -1))
+    return e.b.binary("xor", condition, full_like(condition, -1))
 
 
 def any_lane(e: Emitter, mask: Value) -> Value:

@@ -11,18 +11,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tlx.frontends.tensor_language.ast.base import Instruction
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.numbers import splat
 from tlx.frontends.tensor_language.emit.values import Matrix, Parts, register_type, tensor_element
 from tlx.frontends.tensor_language.types import F32, CoopMatrixType, ScalarType
 from tlx.ir.types import VectorType
-from tlx.ir.values import Constant, Value, const_vector
+from tlx.ir.values import Local, Value
 from tlx.types import TensorType
 
 
-def tensor_type(type_: CoopMatrixType) -> TensorType:
-    """A part of a matrix as a tensor: column-major, logically rows x columns."""
-    return TensorType(tensor_element(type_.component), (type_.columns, type_.rows), (1, 0), (0, 0))
+def matrix_type(i: Instruction) -> CoopMatrixType:
+    """The type of the matrix that an instruction gives."""
+    assert isinstance(i.type, CoopMatrixType)
+    return i.type
+
+
+def tensor_type(type_: CoopMatrixType, *, by_rows: bool = False) -> TensorType:
+    """A part of a matrix as a tensor, logically rows x columns: column-major, or row-major."""
+    element = tensor_element(type_.component)
+    if by_rows:
+        return TensorType.dense(element, type_.shape)
+    return TensorType(element, (type_.columns, type_.rows), (1, 0), (0, 0))
+
+
+def as_tensor(e: Emitter, type_: CoopMatrixType, part: Value, *, by_rows: bool) -> Local:
+    """A part of a matrix as a tensor; by rows its entries change places."""
+    token = e.b.typeinfo(part, tensor_type(type_))
+    return e.b.typeinfo(e.b.transpose(token, (0, 1)), tensor_type(type_, by_rows=True)) if by_rows else token
+
+
+def from_tensor(e: Emitter, token: Local, *, by_rows: bool) -> Value:
+    """The part of a matrix that a tensor is."""
+    return e.b.transpose(token, (1, 0)) if by_rows else e.b.tovector(token)
 
 
 def _vector_type(type_: CoopMatrixType) -> VectorType:
@@ -35,20 +57,15 @@ def _widened(e: Emitter, matrix: Matrix) -> Parts:
     return tuple(e.b.cast("fpext", part, _vector_type(matrix.type)) for part in matrix.parts)
 
 
-def narrowed(e: Emitter, type_: CoopMatrixType, parts: Parts) -> Matrix:
+def rounded(e: Emitter, type_: CoopMatrixType, parts: Parts) -> Matrix:
     """A matrix of parts in the register type; narrow floats are rounded to nearest, ties to even."""
     vector = VectorType(type_.rows * type_.columns, tensor_element(type_.component))
     return Matrix(type_, tuple(e.b.cast("fptrunc", part, vector) for part in parts))
 
 
-def splat(e: Emitter, type_: CoopMatrixType, parts: Parts) -> Matrix:
+def splat_matrix(e: Emitter, type_: CoopMatrixType, parts: Parts) -> Matrix:
     """A matrix with one (register) value in every entry."""
-    return narrowed(e, type_, tuple(filled(e, part, type_.rows * type_.columns) for part in parts))
-
-
-def filled(e: Emitter, scalar: Value, count: int) -> Value:
-    """A scalar in every lane of a vector of any length."""
-    return const_vector([scalar] * count) if isinstance(scalar, Constant) else e.b.splat(scalar, count)
+    return rounded(e, type_, tuple(splat(e, part, type_.rows * type_.columns) for part in parts))
 
 
 def converted(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
@@ -61,8 +78,8 @@ def converted(e: Emitter, matrix: Matrix, type_: CoopMatrixType) -> Matrix:
         opcode = "fptrunc" if component.bits < source.bits else "fpext"
         if component.bits != source.bits:
             return Matrix(type_, (e.b.cast(opcode, matrix.value, vector),))
-        return narrowed(e, type_, _widened(e, matrix))
-    return narrowed(e, type_, convert(e, _widened(e, matrix), source, component))
+        return rounded(e, type_, _widened(e, matrix))
+    return rounded(e, type_, convert(e, _widened(e, matrix), source, component))
 
 
 def mapped(
@@ -81,4 +98,4 @@ def mapped(
     """
     component = operands[0].type.component
     computed = F32 if component.is_narrow_float else component
-    return narrowed(e, result, function(computed, tuple(_widened(e, operand) for operand in operands)))
+    return rounded(e, result, function(computed, tuple(_widened(e, operand) for operand in operands)))

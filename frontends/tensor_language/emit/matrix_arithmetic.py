@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.frontends.tensor_language.ast.base import Instruction
 from tlx.frontends.tensor_language.ast.mixed import ArithBinary, ArithUnary, Cast, Constant
 from tlx.frontends.tensor_language.emit import arithmetic, conversions, numbers
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.matrices import converted, mapped, splat
+from tlx.frontends.tensor_language.emit.matrices import converted, mapped, matrix_type, splat_matrix
 from tlx.frontends.tensor_language.emit.values import Matrix, Parts
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
 
@@ -22,7 +21,7 @@ def arith_binary(e: Emitter, i: ArithBinary) -> None:
     def entries(type_: ScalarType, parts: tuple[Parts, ...]) -> Parts:
         return arithmetic.binary(e, i.op, type_, *parts)
 
-    e.bind(i.result, mapped(e, _type(i), entries, e.matrix(i.lhs), e.matrix(i.rhs)))
+    e.bind(i.result, mapped(e, matrix_type(i), entries, e.matrix(i.lhs), e.matrix(i.rhs)))
 
 
 def arith_unary(e: Emitter, i: ArithUnary) -> None:
@@ -34,7 +33,7 @@ def arith_unary(e: Emitter, i: ArithUnary) -> None:
     def entries(type_: ScalarType, parts: tuple[Parts, ...]) -> Parts:
         return arithmetic.unary(e, i.op, type_, *parts)
 
-    e.bind(i.result, mapped(e, _type(i), entries, e.matrix(i.operand)))
+    e.bind(i.result, mapped(e, matrix_type(i), entries, e.matrix(i.operand)))
 
 
 def constant(e: Emitter, i: Constant) -> None:
@@ -42,7 +41,7 @@ def constant(e: Emitter, i: Constant) -> None:
     if not isinstance(i.type, CoopMatrixType):
         conversions.constant_rule(e, i)
         return
-    e.bind(i.result, splat(e, i.type, numbers.constant(i.type.component, i.value).parts))
+    e.bind(i.result, splat_matrix(e, i.type, numbers.constant(i.type.component, i.value).parts))
 
 
 def cast(e: Emitter, i: Cast) -> None:
@@ -51,11 +50,6 @@ def cast(e: Emitter, i: Cast) -> None:
         e.bind(i.result, converted(e, e.matrix(i.operand), i.type))
         return
     conversions.cast(e, i)
-
-
-def _type(i: Instruction) -> CoopMatrixType:
-    assert isinstance(i.type, CoopMatrixType)
-    return i.type
 
 
 RULES: Final = {ArithBinary: arith_binary, ArithUnary: arith_unary, Constant: constant, Cast: cast}

@@ -14,8 +14,9 @@ from tlx.frontends.tensor_language.emit import atomics, matrix_memory
 from tlx.frontends.tensor_language.emit.addresses import address_of
 from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, filled, new_buffer, read_entry, spilled, write
-from tlx.frontends.tensor_language.emit.matrix_memory import Window, matrix_type, window
+from tlx.frontends.tensor_language.emit.matrices import matrix_type
+from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, new_buffer, read, reloaded, spilled, write
+from tlx.frontends.tensor_language.emit.matrix_memory import Window, window
 from tlx.ir.values import Value
 
 Entry = Callable[[Value, Value], None]  # given the address in the memref and the offset in the buffer
@@ -34,7 +35,7 @@ def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
         write(e, buffer, offset, atomics.load(e, address, component, i.semantics))
 
     _each_entry(e, where, buffer, entry)
-    e.bind(i.result, filled(e, buffer))
+    e.bind(i.result, reloaded(e, buffer))
 
 
 def store(e: Emitter, i: CooperativeMatrixStore) -> None:
@@ -47,7 +48,7 @@ def store(e: Emitter, i: CooperativeMatrixStore) -> None:
     buffer = spilled(e, e.matrix(i.matrix), by_rows=where.by_rows)
 
     def entry(address: Value, offset: Value) -> None:
-        atomics.store(e, address, component, read_entry(e, buffer, offset), i.semantics)
+        atomics.store(e, address, component, read(e, buffer, offset), i.semantics)
 
     _each_entry(e, where, buffer, entry)
 
@@ -60,11 +61,11 @@ def update(e: Emitter, i: CooperativeMatrixAtomicUpdate) -> None:
     target = _zeros(e, new_buffer(e, matrix_type(i), by_rows=where.by_rows), where)
 
     def entry(address: Value, offset: Value) -> None:
-        parts = read_entry(e, source, offset)
+        parts = read(e, source, offset)
         write(e, target, offset, atomics.update(e, i.op, address, component, parts, i.semantics))
 
     _each_entry(e, where, source, entry)
-    e.bind(i.result, filled(e, target))
+    e.bind(i.result, reloaded(e, target))
 
 
 def _each_entry(e: Emitter, where: Window, buffer: Buffer, entry: Entry) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.matrices import tensor_type
+from tlx.frontends.tensor_language.emit.matrices import as_tensor, from_tensor, tensor_type
 from tlx.frontends.tensor_language.emit.numbers import to_memory, widened
-from tlx.frontends.tensor_language.emit.values import Matrix, memory_type, tensor_element
+from tlx.frontends.tensor_language.emit.values import Matrix, Parts, memory_type
 from tlx.frontends.tensor_language.types import CoopMatrixType
 from tlx.ir.types import I64, ArrayType, VectorType
 from tlx.ir.values import Value, const_int
@@ -46,9 +46,7 @@ class Buffer:
     @property
     def tensor(self) -> TensorType:
         """A part as a tensor."""
-        if not self.by_rows:
-            return tensor_type(self.type)
-        return TensorType.dense(tensor_element(self.type.component), self.type.shape)
+        return tensor_type(self.type, by_rows=self.by_rows)
 
 
 def new_buffer(e: Emitter, type_: CoopMatrixType, *, by_rows: bool = False) -> Buffer:
@@ -64,43 +62,31 @@ def spilled(e: Emitter, matrix: Matrix, *, by_rows: bool = False) -> Buffer:
     """A buffer that holds a matrix."""
     buffer = new_buffer(e, matrix.type, by_rows=by_rows)
     for part, pointer in zip(matrix.parts, buffer.pointers, strict=True):
-        token = e.b.typeinfo(part, tensor_type(matrix.type))
-        if by_rows:
-            token = e.b.typeinfo(e.b.transpose(token, (0, 1)), buffer.tensor)
-        e.b.tensor_store(pointer, token)
+        e.b.tensor_store(pointer, as_tensor(e, matrix.type, part, by_rows=by_rows))
     return buffer
 
 
-def filled(e: Emitter, buffer: Buffer) -> Matrix:
+def reloaded(e: Emitter, buffer: Buffer) -> Matrix:
     """The matrix that a buffer holds."""
-    parts: list[Value] = []
-    for pointer in buffer.pointers:
-        token = e.b.tensor_load(pointer, buffer.tensor)
-        parts.append(e.b.transpose(token, (1, 0)) if buffer.by_rows else e.b.tovector(token))
+    tensor, by_rows = buffer.tensor, buffer.by_rows
+    parts = (from_tensor(e, e.b.tensor_load(pointer, tensor), by_rows=by_rows) for pointer in buffer.pointers)
     return Matrix(buffer.type, tuple(parts))
 
 
-def read(e: Emitter, buffer: Buffer, offset: Value | int, count: int) -> tuple[Value, ...]:
-    """Some entries from an offset on, each part a vector in the register type."""
+def read(e: Emitter, buffer: Buffer, offset: Value | int, count: int | None = None) -> Parts:
+    """Entries from an offset on, in the register type: a vector of some, or without a count the scalar that one is."""
     component = buffer.type.component
-    vector = VectorType(count, memory_type(component))
+    element = memory_type(component)
+    type_ = element if count is None else VectorType(count, element)
     places = (_place(e, buffer, pointer, offset) for pointer in buffer.pointers)
-    return tuple(widened(e, e.b.load(vector, place, component.part.size), component) for place in places)
+    return tuple(widened(e, e.b.load(type_, place, component.part.size), component) for place in places)
 
 
-def write(e: Emitter, buffer: Buffer, offset: Value | int, parts: tuple[Value, ...]) -> None:
+def write(e: Emitter, buffer: Buffer, offset: Value | int, parts: Parts) -> None:
     """Put one entry (scalars) or several (vectors), in the register type, to an offset."""
     component = buffer.type.component
     for part, pointer in zip(parts, buffer.pointers, strict=True):
         e.b.store(to_memory(e, part, component), _place(e, buffer, pointer, offset), component.part.size)
-
-
-def read_entry(e: Emitter, buffer: Buffer, offset: Value) -> tuple[Value, ...]:
-    """The parts of one entry, in the register type."""
-    component = buffer.type.component
-    element, align = memory_type(component), component.part.size
-    places = (_place(e, buffer, pointer, offset) for pointer in buffer.pointers)
-    return tuple(widened(e, e.b.load(element, place, align), component) for place in places)
 
 
 def _place(e: Emitter, buffer: Buffer, pointer: Value, offset: Value | int) -> Value:

@@ -21,13 +21,13 @@ from tlx.frontends.tensor_language.ast.spmd import (
     CooperativeMatrixInsert,
 )
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, filled, new_buffer, read, spilled, write
-from tlx.frontends.tensor_language.emit.numbers import vary
+from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, new_buffer, read, reloaded, spilled, write
+from tlx.frontends.tensor_language.emit.numbers import lane_ids, vary
 from tlx.frontends.tensor_language.emit.values import Number
 from tlx.frontends.tensor_language.types import I32 as LANGUAGE_I32
 from tlx.frontends.tensor_language.types import CoopMatrixType
 from tlx.ir.types import I32, I64
-from tlx.ir.values import Value, const_int, const_vector
+from tlx.ir.values import Value, const_int, const_ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def insert(e: Emitter, i: CooperativeMatrixInsert) -> None:
     layout = WorkItemLayout(matrix.type, e.lanes)
     buffer = spilled(e, matrix)
     write(e, buffer, layout.offset(i.index), vary(e, e.number(i.value)).parts)
-    e.bind(i.result, filled(e, buffer))
+    e.bind(i.result, reloaded(e, buffer))
 
 
 def apply(e: Emitter, i: CooperativeMatrixApply) -> None:
@@ -103,7 +103,7 @@ def apply(e: Emitter, i: CooperativeMatrixApply) -> None:
     source, target = spilled(e, matrix), new_buffer(e, matrix.type)
     with e.b.loop(0, layout.components, name="component") as component:
         _chunk(e, i, layout, (source, target), component.index)
-    e.bind(i.result, filled(e, target))
+    e.bind(i.result, reloaded(e, target))
 
 
 def _chunk(
@@ -124,11 +124,11 @@ def _chunk(
 def _positions(e: Emitter, layout: WorkItemLayout, component: Value) -> tuple[Value, Value, Value, Value | None]:
     """Row and column of each lane's entry (i32), the chunk's offset (i64), and which lanes have an entry."""
     b, rows, lanes = e.b, layout.type.rows, e.lanes
-    ids = const_vector([const_int(I32, lane) for lane in range(lanes)])
+    ids = lane_ids(e)
     if layout.is_linear:
         offset = b.mul(component, lanes)
         entries = b.add(b.splat(b.cast("trunc", offset, I32), lanes), ids)
-        height = const_vector([const_int(I32, rows)] * lanes)
+        height = const_ints(I32, [rows] * lanes)
         full = layout.is_full
         mask = None if full else b.icmp("ult", entries, rows * layout.type.columns)
         return b.binary("urem", entries, height), b.binary("udiv", entries, height), offset, mask

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.frontends.tensor_language.ast.base import Instruction, Name
+from tlx.frontends.tensor_language.ast.base import Name
 from tlx.frontends.tensor_language.ast.spmd import (
     CooperativeMatrixLoad,
     CooperativeMatrixPrefetch,
@@ -26,15 +26,15 @@ from tlx.frontends.tensor_language.ast.spmd import (
 )
 from tlx.frontends.tensor_language.emit.addresses import address_of, anywhere, offset_of
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.masked_stores import masked_store
+from tlx.frontends.tensor_language.emit.masked_access import gather, masked_load, masked_store, scatter
 from tlx.frontends.tensor_language.emit.masks import first_active, uniform_memref
-from tlx.frontends.tensor_language.emit.matrices import tensor_type
-from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, filled, new_buffer, spilled
-from tlx.frontends.tensor_language.emit.values import Matrix, Memref, memory_type, tensor_element
+from tlx.frontends.tensor_language.emit.matrices import as_tensor, from_tensor, matrix_type, tensor_type
+from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, new_buffer, reloaded, spilled
+from tlx.frontends.tensor_language.emit.numbers import is_int
+from tlx.frontends.tensor_language.emit.values import Matrix, Memref, memory_type
 from tlx.frontends.tensor_language.types import CoopMatrixType
-from tlx.ir.types import I1, I32, I64, VOID, VectorType
-from tlx.ir.values import ConstInt, Keyword, Value, const_int, const_vector
-from tlx.types import TensorType
+from tlx.ir.types import I32, I64, VOID, VectorType
+from tlx.ir.values import ConstInt, Value, const_int, const_ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,8 @@ class Window:
     def is_tensor(self) -> bool:
         """Whether a tensor operation can reach all of it."""
         first, second = self.memref.stride
-        one = isinstance(first, ConstInt) and first.value == 1
-        real = self.memref.type.element.kind != "complex"
-        return one and isinstance(second, ConstInt) and real and not self.is_checked
+        is_real = self.memref.type.element.kind != "complex"
+        return is_int(first, 1) and isinstance(second, ConstInt) and is_real and not self.is_checked
 
 
 def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
@@ -81,7 +80,7 @@ def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
     buffer = new_buffer(e, type_, by_rows=where.by_rows)
     with e.b.loop(0, buffer.lines, name="line") as line:
         _copy_line(e, where, buffer, line.index, load=True)
-    e.bind(i.result, filled(e, buffer))
+    e.bind(i.result, reloaded(e, buffer))
 
 
 def store(e: Emitter, i: CooperativeMatrixStore) -> None:
@@ -118,36 +117,20 @@ def window(e: Emitter, i: MatrixAccess, memref: Name) -> Window:
     return Window(uniform_memref(e, e.memref(memref)), x, y, by_rows, along, across)
 
 
-def matrix_type(i: Instruction) -> CoopMatrixType:
-    """The type of the matrix that an instruction gives."""
-    assert isinstance(i.type, CoopMatrixType)
-    return i.type
-
-
 def _first_address(e: Emitter, where: Window) -> Value:
     """Address of the entry at row 0, column 0."""
     return address_of(e, where.memref, [where.x, where.y])
 
 
 def _load_tensor(e: Emitter, where: Window, type_: CoopMatrixType) -> Matrix:
-    tensor = _in_memory(where, type_)
+    tensor = tensor_type(type_, by_rows=where.by_rows)
     token = e.b.tensor_load(_first_address(e, where), tensor, _pitches(where))
-    value = e.b.transpose(token, (1, 0)) if where.by_rows else e.b.tovector(token)
-    return Matrix(type_, (value,))
+    return Matrix(type_, (from_tensor(e, token, by_rows=where.by_rows),))
 
 
 def _store_tensor(e: Emitter, where: Window, matrix: Matrix) -> None:
-    token = e.b.typeinfo(matrix.value, tensor_type(matrix.type))
-    if where.by_rows:
-        token = e.b.typeinfo(e.b.transpose(token, (0, 1)), _in_memory(where, matrix.type))
+    token = as_tensor(e, matrix.type, matrix.value, by_rows=where.by_rows)
     e.b.tensor_store(_first_address(e, where), token, _pitches(where))
-
-
-def _in_memory(where: Window, type_: CoopMatrixType) -> TensorType:
-    """The matrix as it lies in the memref."""
-    if not where.by_rows:
-        return tensor_type(type_)
-    return TensorType.dense(tensor_element(type_.component), type_.shape)
 
 
 def _pitches(where: Window) -> tuple[int, int]:
@@ -166,7 +149,7 @@ def _copy_line(e: Emitter, where: Window, buffer: Buffer, line: Value, *, load: 
     for part, own in enumerate(buffer.pointers):
         inside = e.b.gep(element, own, e.b.mul(line, buffer.length))
         base = _outside(e, memref, offset, part)
-        if isinstance(step, ConstInt) and step.value == 1 and not complex_:
+        if is_int(step, 1) and not complex_:
             outside = base
         else:
             outside = _addresses(e, memref, base, buffer.length, step, 2 if complex_ else 1)
@@ -188,7 +171,7 @@ def _outside(e: Emitter, memref: Memref, offset: Value, part: int) -> Value:
 def _addresses(e: Emitter, memref: Memref, base: Value, count: int, step: Value, width: int) -> Value:
     """Addresses of the entries of a line whose stride is not 1."""
     element = memory_type(memref.type.element)
-    numbers = const_vector([const_int(I64, k * width) for k in range(count)])
+    numbers = const_ints(I64, [k * width for k in range(count)])
     offsets = e.b.mul(numbers, e.b.splat(step, count))
     return anywhere(e, element, base, offsets)
 
@@ -199,7 +182,7 @@ def _mask(e: Emitter, where: Window, buffer: Buffer, line: Value) -> Value | Non
     extents = where.memref.shape
     mask: Value | None = None
     if where.checks_line:
-        numbers = const_vector([const_int(I64, k) for k in range(count)])
+        numbers = const_ints(I64, range(count))
         positions = e.b.add(e.b.splat(where.x, count), numbers)
         mask = e.b.icmp("ult", positions, e.b.splat(extents[0], count))
     if where.checks_lines:
@@ -211,27 +194,16 @@ def _mask(e: Emitter, where: Window, buffer: Buffer, line: Value) -> Value | Non
 def _read(e: Emitter, outside: Value, vector: VectorType, mask: Value | None, align: int) -> Value:
     """A line from its address, or from an address each entry; zeros where the mask is off."""
     if isinstance(outside.type, VectorType):
-        args = [outside, const_int(I32, align), _all(mask, vector), Keyword(vector, "zeroinitializer")]
-        return e.b.call_intrinsic("llvm.masked.gather", [vector, outside.type], vector, args)
-    if mask is None:
-        return e.b.load(vector, outside, align)
-    return e.b.masked_load(vector, outside, align, mask)
+        return gather(e, vector.element, outside, align, mask)
+    return masked_load(e, vector, outside, align, mask)
 
 
 def _write(e: Emitter, line: Value, outside: Value, mask: Value | None, align: int) -> None:
     """Write a line where the mask is on."""
     if isinstance(outside.type, VectorType):
-        assert isinstance(line.type, VectorType)
-        args = [line, outside, const_int(I32, align), _all(mask, line.type)]
-        e.b.call_intrinsic("llvm.masked.scatter", [line.type, outside.type], VOID, args)
-    elif mask is None:
-        e.b.store(line, outside, align)
+        scatter(e, line, outside, align, mask)
     else:
         masked_store(e, line, outside, align, mask)
-
-
-def _all(mask: Value | None, vector: VectorType) -> Value:
-    return mask if mask is not None else const_vector([const_int(I1, 1)] * vector.count)
 
 
 RULES: Final = {CooperativeMatrixPrefetch: prefetch}

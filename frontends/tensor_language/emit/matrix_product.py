@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.frontends.tensor_language.ast.base import Instruction
 from tlx.frontends.tensor_language.ast.spmd import (
     CooperativeMatrixConstruct,
     CooperativeMatrixMulAdd,
@@ -19,7 +18,7 @@ from tlx.frontends.tensor_language.ast.spmd import (
 from tlx.frontends.tensor_language.emit import arithmetic, numbers
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import uniform
-from tlx.frontends.tensor_language.emit.matrices import converted, filled, mapped, splat
+from tlx.frontends.tensor_language.emit.matrices import converted, mapped, matrix_type, splat_matrix
 from tlx.frontends.tensor_language.emit.values import Matrix, Parts, tensor_element
 from tlx.frontends.tensor_language.types import F32, CoopMatrixType, ScalarType, promote
 from tlx.ir.values import Local, Value
@@ -35,24 +34,24 @@ def mul_add(e: Emitter, i: CooperativeMatrixMulAdd) -> None:
     wide = _as(e, c, accumulated)
     product = _complex(e, a, b, wide) if accumulated.kind == "complex" else (_real(e, a, b, wide),)
     result = converted(e, Matrix(wide.type, product), c.type)
-    e.bind(i.result, converted(e, result, _type(i)))
+    e.bind(i.result, converted(e, result, matrix_type(i)))
 
 
 def scale(e: Emitter, i: CooperativeMatrixScale) -> None:
     """`%r = cooperative_matrix_scale %scalar, %matrix : type`."""
     scalar, matrix = uniform(e, e.number(i.scalar)), e.matrix(i.matrix)
     count = matrix.type.rows * matrix.type.columns
-    factor = tuple(filled(e, part, count) for part in scalar.parts)
+    factor = tuple(numbers.splat(e, part, count) for part in scalar.parts)
 
     def entries(type_: ScalarType, parts: tuple[Parts, ...]) -> Parts:
         return arithmetic.binary(e, "mul", type_, factor, *parts)
 
-    e.bind(i.result, mapped(e, _type(i), entries, matrix))
+    e.bind(i.result, mapped(e, matrix_type(i), entries, matrix))
 
 
 def construct(e: Emitter, i: CooperativeMatrixConstruct) -> None:
     """`%r = cooperative_matrix_construct %value : type`."""
-    e.bind(i.result, splat(e, _type(i), uniform(e, e.number(i.value)).parts))
+    e.bind(i.result, splat_matrix(e, matrix_type(i), uniform(e, e.number(i.value)).parts))
 
 
 def _operand_type(a: ScalarType, b: ScalarType, accumulated: ScalarType) -> ScalarType:
@@ -88,11 +87,6 @@ def _transposed(e: Emitter, matrix: Matrix, part: Value) -> Local:
 def _transposed_type(type_: CoopMatrixType) -> TensorType:
     """The transposed matrix as a row-major tensor: the same memory."""
     return TensorType.dense(tensor_element(type_.component), [type_.columns, type_.rows])
-
-
-def _type(i: Instruction) -> CoopMatrixType:
-    assert isinstance(i.type, CoopMatrixType)
-    return i.type
 
 
 RULES: Final = {

@@ -13,9 +13,8 @@ from typing import Final
 from tlx.frontends.tensor_language.ast.spmd import CooperativeMatrixReduce
 from tlx.frontends.tensor_language.emit import arithmetic
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.matrices import narrowed
+from tlx.frontends.tensor_language.emit.matrices import matrix_type, rounded
 from tlx.frontends.tensor_language.emit.matrix_buffer import read, spilled
-from tlx.frontends.tensor_language.emit.matrix_memory import matrix_type
 from tlx.frontends.tensor_language.types import F32
 
 
@@ -31,7 +30,7 @@ def reduce(e: Emitter, i: CooperativeMatrixReduce) -> None:
             line = read(e, buffer, e.b.mul(loop.index, buffer.length), buffer.length)
             loop.next(*arithmetic.binary(e, i.op, computed, tuple(loop.carried), line))
         total = loop.results
-    e.bind(i.result, narrowed(e, matrix_type(i), tuple(total)))
+    e.bind(i.result, rounded(e, matrix_type(i), tuple(total)))
 
 
 RULES: Final = {CooperativeMatrixReduce: reduce}

@@ -12,7 +12,7 @@ from tlx.frontends.tensor_language.emit.values import Linear, Number, register_t
 from tlx.frontends.tensor_language.types import BF16, INDEX, ScalarType
 from tlx.ir.types import FLOAT, HALF, I16, I32, I64, FloatType, IntType, VectorType
 from tlx.ir.types import Type as LLVMType
-from tlx.ir.values import Constant, ConstInt, Keyword, Value, const_float, const_int, const_vector
+from tlx.ir.values import Constant, ConstInt, Keyword, Value, const_float, const_int, const_ints, const_vector
 
 
 def constant(type_: ScalarType, value: complex) -> Number:
@@ -29,13 +29,12 @@ def index(value: Value) -> Number:
     return Number(INDEX, (value,))
 
 
-def splat(e: Emitter, value: Value) -> Value:
-    """A scalar in every lane; a vector stays."""
+def splat(e: Emitter, value: Value, count: int | None = None) -> Value:
+    """A scalar in every lane, of a subgroup or of another number of lanes; a vector stays."""
     if isinstance(value.type, VectorType):
         return value
-    if isinstance(value, Constant):
-        return const_vector([value] * e.lanes)
-    return e.b.splat(value, e.lanes)
+    count = e.lanes if count is None else count
+    return const_vector([value] * count) if isinstance(value, Constant) else e.b.splat(value, count)
 
 
 def vary(e: Emitter, number: Number) -> Number:
@@ -90,14 +89,9 @@ def select(e: Emitter, condition: Value, then: Number, otherwise: Number) -> Num
     return Number(then.type, tuple(e.b.select(condition, a, b) for a, b in pairs))
 
 
-def lane_ids(e: Emitter, type_: IntType = I32) -> Value:
-    """`<0, 1, ..., S-1>`."""
-    return const_vector([const_int(type_, lane) for lane in range(e.lanes)])
-
-
-def active(e: Emitter, mask: Value | None) -> Value:
-    """A mask as a vector: all ones where there is none."""
-    return mask if mask is not None else const_vector([const_int(IntType(1), 1)] * e.lanes)
+def lane_ids(e: Emitter) -> Value:
+    """`<i32 0, i32 1, ..., i32 S-1>`."""
+    return const_ints(I32, range(e.lanes))
 
 
 def narrowed(e: Emitter, value: Value, type_: ScalarType) -> Value:
@@ -118,10 +112,10 @@ def to_memory(e: Emitter, value: Value, type_: ScalarType) -> Value:
         return e.b.cast("fptrunc", value, typed_like(value, HALF))
     bits_type = typed_like(value, I32)
     bits = e.b.cast("bitcast", value, bits_type)
-    lowest = e.b.binary("and", _shifted(e, bits, 16), _filled(bits_type, 1))
-    rounded = e.b.binary("add", e.b.binary("add", bits, _filled(bits_type, 0x7FFF)), lowest)
+    lowest = e.b.binary("and", _shifted(e, bits, 16), _full(bits_type, 1))
+    rounded = e.b.binary("add", e.b.binary("add", bits, _full(bits_type, 0x7FFF)), lowest)
     is_nan = _fcmp(e, "uno", value, value)
-    quiet = e.b.binary("or", bits, _filled(bits_type, 0x400000))
+    quiet = e.b.binary("or", bits, _full(bits_type, 0x400000))
     chosen = e.b.select(is_nan, quiet, rounded)
     return e.b.cast("trunc", _shifted(e, chosen, 16), typed_like(value, I16))
 
@@ -134,7 +128,7 @@ def widened(e: Emitter, value: Value, type_: ScalarType) -> Value:
         return e.b.cast("fpext", value, typed_like(value, FLOAT))
     bits_type = typed_like(value, I32)
     bits = e.b.cast("zext", value, bits_type)
-    return e.b.cast("bitcast", e.b.binary("shl", bits, _filled(bits_type, 16)), typed_like(value, FLOAT))
+    return e.b.cast("bitcast", e.b.binary("shl", bits, _full(bits_type, 16)), typed_like(value, FLOAT))
 
 
 def compare(e: Emitter, opcode: str, predicate: str, lhs: Value, rhs: Value) -> Value:
@@ -155,9 +149,9 @@ def undefined(type_: LLVMType) -> Value:
     return Keyword(type_, "undef")
 
 
-def filled(like: Value, number: float) -> Value:
-    """A constant of the type of `like`, in every lane where that is a vector."""
-    return _filled(like.type, number)
+def full_like(like: Value, number: float) -> Value:
+    """A constant of the type of another value, in every lane where that is a vector."""
+    return _full(like.type, number)
 
 
 def negated(e: Emitter, x: Value) -> Value:
@@ -170,14 +164,14 @@ def to_i64(e: Emitter, number: Number) -> Value:
     return e.b.cast("sext", number.value, typed_like(number.value, I64))
 
 
-def _filled(type_: LLVMType, number: float) -> Value:
+def _full(type_: LLVMType, number: float) -> Value:
     scalar = type_.element if isinstance(type_, VectorType) else type_
     value = const_float(scalar, number) if isinstance(scalar, FloatType) else const_int(scalar, int(number))
     return const_vector([value] * type_.count) if isinstance(type_, VectorType) else value
 
 
 def _shifted(e: Emitter, bits: Value, distance: int) -> Value:
-    return e.b.binary("lshr", bits, _filled(bits.type, distance))
+    return e.b.binary("lshr", bits, _full(bits.type, distance))
 
 
 def _fcmp(e: Emitter, predicate: str, lhs: Value, rhs: Value) -> Value:

@@ -25,7 +25,7 @@ from tlx.ir.module import Block
 from tlx.ir.module import Instruction as LLVMInstruction
 from tlx.ir.rewriter import add_incoming
 from tlx.ir.types import IntType
-from tlx.ir.values import Value, const_int, const_vector
+from tlx.ir.values import Value, const_int, const_ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def linear_number(e: Emitter, type_: ScalarType, linear: Linear, known: tuple[in
     assert isinstance(integer, IntType)
     half = 1 << (integer.bits - 1)
     offsets = [(lane * linear.step + half) % (2 * half) - half for lane in range(e.lanes)]
-    steps = const_vector([const_int(integer, offset) for offset in offsets])
+    steps = const_ints(integer, offsets)
     return Number(type_, (e.b.binary("add", splat(e, linear.base), steps),), linear, known)
 
 

@@ -19,7 +19,7 @@ from tlx.frontends.tensor_language.ast.spmd import ScanKind, SubgroupBroadcast, 
 from tlx.frontends.tensor_language.emit.arithmetic import binary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import extracted, first_active
-from tlx.frontends.tensor_language.emit.numbers import filled, narrowed, vary
+from tlx.frontends.tensor_language.emit.numbers import full_like, narrowed, vary
 from tlx.frontends.tensor_language.emit.values import Number
 from tlx.frontends.tensor_language.types import F32, ScalarType
 from tlx.ir.types import VectorType
@@ -63,7 +63,7 @@ def scanned(e: Emitter, kind: ScanKind, op: UpdateOp, number: Number) -> Number:
     for part in number.parts:
         found = _steps(e, op, type_, _only_active(e, part, neutral))
         if is_exclusive:
-            found = _moved_up(e, found, filled(found, _identity(op, type_)))
+            found = _moved_up(e, found, full_like(found, _identity(op, type_)))
         parts.append(narrowed(e, found, type_))
     return Number(number.type, tuple(parts))
 
@@ -86,7 +86,7 @@ def _neutral(op: UpdateOp, type_: ScalarType) -> float:
 
 def _only_active(e: Emitter, lanes: Value, neutral: float) -> Value:
     """The lanes, with something neutral in those that are not active."""
-    return lanes if e.mask is None else e.b.select(e.mask, lanes, filled(lanes, neutral))
+    return lanes if e.mask is None else e.b.select(e.mask, lanes, full_like(lanes, neutral))
 
 
 def _tree(e: Emitter, op: UpdateOp, type_: ScalarType, lanes: Value) -> Value:
