@@ -5,9 +5,6 @@
         axpby %alpha, %A, %zero, %A
     }
 
-Two versions of the language have a parser each and one syntax tree (`ast`) behind them; `check` finds what breaks a
-rule; `emit` writes TLX IR.
-
     from tlx import tensor_language as tl
 
     tl.parse(text)          text -> syntax tree
@@ -15,6 +12,37 @@ rule; `emit` writes TLX IR.
     tl.translate(text)      text -> TLX IR
     tl.compile(text)        text -> functions that take numpy arrays
     tl.kernel("scale", alpha="f32", A="memref<f32x?x?>")     a kernel written in Python
+
+There are two versions of the language, and kernels written in Python; one syntax tree stands behind all of them:
+
+    version 2 -- parser ------------+                       +-- emit --> TLX IR --> functions that take arrays
+    version 1 -- v1 ----------------+--> ast -- check --> --+-- header --> C
+    Python ----- builder -----------+                       +-- printer --> version 2
+
+The files, in that order:
+
+    lexer                   text to tokens, of both versions
+    cursor                  a place in the tokens, and the steps that every production takes from it
+    parser                  version 2: its whole grammar; programs and functions
+    parser_types, parser_attributes, parser_operands      what instructions are made of
+    parser_collective, parser_mixed, parser_spmd          the instructions, by where they may stand
+    parser_regions          regions, and how to go on behind an error
+    parser_hints            what a text that does not parse may have meant
+    v1                      version 1: grammar, tree, and what becomes of it in version 2
+    builder                 kernels written in Python; `builder_*` have the methods, sorted as the instructions are
+    types, view_types       the types, and the rules about them
+    attributes              which attributes there are
+    ast                     the syntax tree
+    printer                 the tree as text; `printer_*` have instructions and attributes
+    check                   the rules of the language
+    errors, wording         many errors in one run, and the words in them
+    rules                   how `check`, `emit` and `v1` find what to do with an instruction
+    work_groups, uses       sizes of work-groups; what a kernel does with its parameters
+    signature               the C parameters that a kernel's parameters become
+    emit                    TLX IR
+    header                  a header for C and C++
+    runtime                 compiling into this process; `arguments` and `scalars` check what kernels are called with
+    outputs                 what `tlx translate` writes
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import click
 
-FORMS: Final = ("ll", "ast", "signature", "header", "v2")
+OUTPUTS: Final = ("ll", "ast", "signature", "header", "v2")
 _EMIT_HELP: Final = (
     "What to write: TLX IR; the syntax tree as version 2 spells it; what C functions the kernels become; a C header; "
     "a version 1 program in version 2."
@@ -17,14 +17,14 @@ _EMIT_HELP: Final = (
 @click.argument("file", default="-")
 @click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
 @click.option("--std", type=click.Choice(("v1", "v2")), help="Version of the language; v2, but v1 for --emit=v2.")
-@click.option("--emit", "form", type=click.Choice(FORMS), default="ll", help=_EMIT_HELP)
+@click.option("--emit", "emit", type=click.Choice(OUTPUTS), default="ll", help=_EMIT_HELP)
 @click.option("--threads", type=click.Choice(("none", "openmp")), default="none", help="What runs work-groups at once.")
 @click.option("--typed-pointers", is_flag=True, help="Write 'float*' in place of 'ptr', for LLVM 14.")
 def translate(
     file: str,
     output: str,
     std: Literal["v1", "v2"] | None,
-    form: str,
+    emit: str,
     threads: Literal["none", "openmp"],
     typed_pointers: bool,
 ) -> None:
@@ -36,15 +36,15 @@ def translate(
 
     name = files.display_name(file)
     text = files.decode(files.read_bytes(file), name, hint="")
-    std = std or ("v1" if form == "v2" else "v2")
-    written = _forms().written(text, name, form, std=std, typed_pointers=typed_pointers, threads=threads)
+    std = std or ("v1" if emit == "v2" else "v2")
+    written = _outputs().written(text, name, emit, std=std, typed_pointers=typed_pointers, threads=threads)
     files.write(output, written)
 
 
-def _forms() -> Any:
-    """The part of the front end that writes, by its name, as the pipeline finds front ends."""
+def _outputs() -> Any:
+    """The module that writes them, by its name: nothing in `tlx` imports a front end."""
     from importlib import import_module
 
     from tlx.pipeline import FRONT_ENDS
 
-    return import_module(f"{FRONT_ENDS}.tensor_language.forms")
+    return import_module(f"{FRONT_ENDS}.tensor_language.outputs")

@@ -3,6 +3,12 @@
 A text is read by its own grammar into the instructions of `tree`, which stand in the functions and regions of the
 common tree; `convert` then makes them instructions of the second version, one function an instruction.
 
+    parser, parser_*                the grammar
+    tree                            what it gives, and why that is not the common tree
+    convert                         functions; `blas`, `control`, `scalars` and `views` have the instructions
+    builder                         writes instructions of version 2, and compares types
+    scope, names, spelling          which names are bound, new names, types as version 1 spells them
+
     version 1                                       version 2
 
     %t = alloca -> memref<f32x16x8>                 %t = alloca : memref<f32x16x8,local>

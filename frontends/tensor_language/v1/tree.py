@@ -1,8 +1,15 @@
 """The syntax tree of the first version: a class each production, types already those of the second.
 
-It holds what a text says before anything is known of its names: an operand may be a constant, and the types of an
-instruction are those it is written with, mostly those of what it reads. Functions and regions are the nodes of the
-second version, with these instructions inside, and so is `lifetime_stop`.
+Version 1 cannot be read into the tree of version 2 at once, as the two say different things of an instruction:
+
+    %y = arith.add %x, 1 : f32          an operand may be a constant, in version 2 it is a name
+    %v = load %A[%i] : memref<f32x?>    the type is that of what is read, in version 2 that of the result
+    %s = subview %A[%i:?] : ...         a size may be left out, in version 2 it is written
+
+What is missing follows from the types of names, of which a grammar knows nothing: `convert` makes one tree of the
+other when the text has been read. A class here has the fields that its production has, and `types` as they are written. Functions
+and regions are the nodes of the second version, with these instructions inside, and so is `lifetime_stop`, which has no
+types.
 """
 
 from __future__ import annotations

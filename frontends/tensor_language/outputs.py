@@ -1,4 +1,4 @@
-"""What `tlx translate` writes of a text: one function a form."""
+"""What `tlx translate --emit=` writes of a text: one function an output."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from tlx.frontends.tensor_language.printer import print_program
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.ast.base import Program
 
-Form = Literal["ll", "ast", "signature", "header", "v2"]
+Output = Literal["ll", "ast", "signature", "header", "v2"]
 
 
 def written(
     text: str,
     filename: str,
-    form: Form,
+    output: Output,
     *,
     std: tensor_language.Standard,
     typed_pointers: bool = False,
     threads: tensor_language.Threads = "none",
 ) -> str:
-    """A text in another form.
+    """What becomes of a text.
 
     Args:
         text: The text.
         filename: What errors and a header call it.
-        form: `ll` for TLX IR; `ast` for the syntax tree as version 2 spells it, unchecked; `v2` for the same of a
+        output: `ll` for TLX IR; `ast` for the syntax tree as version 2 spells it, unchecked; `v2` for the same of a
             program that is right; `signature` and `header` for what C needs to know.
         std: Version of the language that the text is written in.
         typed_pointers: See `translate`.
@@ -40,12 +40,12 @@ def written(
         ProgramError: The text is wrong; it has every error that was found.
     """
     program = tensor_language.parse(text, filename, std=std)
-    if form == "ll":
+    if output == "ll":
         module = tensor_language.emitted(program, typed_pointers=typed_pointers, threads=threads, name=filename)
         return str(module).strip("\n") + "\n"
-    if form != "ast":
+    if output != "ast":
         tensor_language.check_program(program)
-    return _FORMS[form](program, filename)
+    return _OUTPUTS[output](program, filename)
 
 
 def _text(program: Program, _filename: str) -> str:
@@ -60,7 +60,7 @@ def _header(program: Program, filename: str) -> str:
     return header(program, PurePath(filename).name)
 
 
-_FORMS: Final[dict[str, Callable[[Program, str], str]]] = {
+_OUTPUTS: Final[dict[str, Callable[[Program, str], str]]] = {
     "ast": _text,
     "v2": _text,
     "signature": _signatures,
