@@ -11,6 +11,8 @@ end:    %x = phi float [ %a, %then ], [ %b, %else ]
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from tlx.frontends.tensor_language.ast.base import Region
 from tlx.frontends.tensor_language.ast.mixed import For, If
@@ -22,6 +24,8 @@ from tlx.frontends.tensor_language.emit.values import Emitted, Matrix, Number
 from tlx.ir.module import Block, Instruction
 from tlx.ir.rewriter import add_incoming
 from tlx.ir.values import Value
+
+_T = TypeVar("_T", bound=Emitted)
 
 
 def uniform_if(e: Emitter, i: If, condition: Value) -> None:
@@ -45,7 +49,7 @@ def uniform_if(e: Emitter, i: If, condition: Value) -> None:
         b.branch(end)
     b.at_end(end)
     for k, name in enumerate(i.results):
-        e.bind(name, _merged(e, [(block, values[k]) for block, values in finished]))
+        e.bind(name, merged(e, [(block, values[k]) for block, values in finished]))
 
 
 def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -> None:
@@ -70,11 +74,10 @@ def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -
     branch_back(e, i, goes_on(e, variable.value, following, stop.value, step.value), body, end)
     add_incoming(variable, following, latch.name)
     for (_, phis), value in zip(opened, yields, strict=True):
-        for phi, part in zip(phis, parts_of(value), strict=True):
-            add_incoming(phi, part, latch.name)
+        close_value(phis, value, latch)
     b.at_end(end)
     for name, first, last in zip(i.results, initial, yields, strict=True):
-        e.bind(name, _merged(e, [(before, first), (latch, last)]))
+        e.bind(name, merged(e, [(before, first), (latch, last)]))
 
 
 def goes_on(e: Emitter, variable: Value, following: Value, stop: Value, step: Value) -> Value:
@@ -90,10 +93,16 @@ def open_phi(e: Emitter, value: Value, block: Block) -> Instruction:
     return e.b.emit("phi", value.type, [value, block.value], f"phi {value.type} [ {value}, %{block.name} ]")
 
 
-def open_value(e: Emitter, value: Emitted, block: Block) -> tuple[Emitted, list[Instruction]]:
-    """A value carried by a loop, and its phis, which have their first incoming value."""
+def open_value(e: Emitter, value: _T, block: Block) -> tuple[_T, list[Instruction]]:
+    """A value carried by a loop, and its phis, which have their first incoming values."""
     phis = [open_phi(e, part, block) for part in parts_of(value)]
     return with_parts(value, [phi.value for phi in phis]), phis
+
+
+def close_value(phis: Sequence[Instruction], value: Emitted, block: Block) -> None:
+    """Give the phis of a carried value what comes from the end of the loop."""
+    for phi, part in zip(phis, parts_of(value), strict=True):
+        add_incoming(phi, part, block.name)
 
 
 def _arm(e: Emitter, block: Block, region: Region) -> tuple[Block, Sequence[Emitted]]:
@@ -103,12 +112,12 @@ def _arm(e: Emitter, block: Block, region: Region) -> tuple[Block, Sequence[Emit
     return e.b.block, yields
 
 
-def _merged(e: Emitter, incoming: list[tuple[Block, Emitted]]) -> Emitted:
+def merged(e: Emitter, incoming: Sequence[tuple[Block, _T]]) -> _T:
     """One value of the values that blocks bring along."""
     columns = zip(*(parts_of(value) for _, value in incoming), strict=True)
     blocks = [block for block, _ in incoming]
     phis = [e.b.phi(parts[0].type, list(zip(parts, blocks, strict=True))) for parts in columns]
-    return with_parts(incoming[0][1], list(phis))
+    return with_parts(incoming[0][1], phis)
 
 
 def parts_of(value: Emitted) -> tuple[Value, ...]:
@@ -117,12 +126,12 @@ def parts_of(value: Emitted) -> tuple[Value, ...]:
     return value.parts
 
 
-def with_parts(like: Emitted, parts: Sequence[Value]) -> Emitted:
-    """A number or matrix of the same type with other LLVM values."""
+def with_parts(like: _T, parts: Sequence[Value]) -> _T:
+    """A number or matrix of the same type with other LLVM values, of which nothing is known."""
     if isinstance(like, Matrix):
-        return Matrix(like.type, tuple(parts))
+        return replace(like, parts=tuple(parts))
     assert isinstance(like, Number)
-    return Number(like.type, tuple(parts))
+    return replace(like, parts=tuple(parts), linear=None, interval=None)
 
 
 def varies(value: Emitted) -> bool:

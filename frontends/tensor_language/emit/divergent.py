@@ -36,8 +36,11 @@ from tlx.frontends.tensor_language.ast.mixed import (
 )
 from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.control import (
+    close_value,
     goes_on,
+    merged,
     open_phi,
+    open_value,
     parts_of,
     uniform_for,
     uniform_if,
@@ -51,9 +54,7 @@ from tlx.frontends.tensor_language.emit.rounds import (
     Counter,
     Entry,
     can_run_full,
-    close_values,
     full_rounds,
-    open_number,
     run_round,
 )
 from tlx.frontends.tensor_language.emit.unroll import branch_back
@@ -125,7 +126,7 @@ def _masked_rounds(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None:
     b.at_end(body)
     counter.open(before)
     active = open_phi(e, entry.mask, before)
-    opened = [open_number(e, value, before) for value in entry.values]
+    opened = [open_value(e, value, before) for value in entry.values]
     variable = counter.number()
     with e.masked(active.value):
         yields = run_round(e, i, variable, [value for value, _ in opened])
@@ -134,13 +135,13 @@ def _masked_rounds(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None:
     again = any_lane(e, going)
     counter.close()
     add_incoming(active, going, b.block.name)
-    close_values(e, [phis for _, phis in opened], kept)
     latch = b.block
+    for (_, phis), value in zip(opened, kept, strict=True):
+        close_value(phis, value, latch)
     branch_back(e, i, again, body, end)
     b.at_end(end)
     for name, first, last in zip(i.results, entry.values, kept, strict=True):
-        pairs = zip(first.parts, last.parts, strict=True)
-        e.bind(name, Number(first.type, tuple(b.phi(x.type, [(x, before), (y, latch)]) for x, y in pairs)))
+        e.bind(name, merged(e, [(before, first), (latch, last)]))
 
 
 def _masked_arm(e: Emitter, mask: Value, region: Region) -> Sequence[Emitted]:

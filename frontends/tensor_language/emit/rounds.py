@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from tlx.frontends.tensor_language.ast.base import Instruction
 from tlx.frontends.tensor_language.ast.mixed import For
-from tlx.frontends.tensor_language.emit.control import goes_on, open_phi
+from tlx.frontends.tensor_language.emit.control import close_value, goes_on, merged, open_phi, open_value
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import of_loop
 from tlx.frontends.tensor_language.emit.numbers import compare, splat, vary
@@ -22,7 +22,6 @@ from tlx.frontends.tensor_language.emit.unroll import branch_back
 from tlx.frontends.tensor_language.emit.values import Linear, Number
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.module import Block
-from tlx.ir.module import Instruction as LLVMInstruction
 from tlx.ir.rewriter import add_incoming
 from tlx.ir.types import IntType
 from tlx.ir.values import Value, const_int, const_ints
@@ -104,19 +103,6 @@ def run_round(e: Emitter, i: For, variable: Number, carried: Sequence[Number]) -
         return [vary(e, value) for value in yields if isinstance(value, Number)]
 
 
-def open_number(e: Emitter, number: Number, before: Block) -> tuple[Number, list[LLVMInstruction]]:
-    """A number carried by a loop, and its phis, which have their first incoming values."""
-    phis = [open_phi(e, part, before) for part in number.parts]
-    return Number(number.type, tuple(phi.value for phi in phis)), phis
-
-
-def close_values(e: Emitter, phis: Sequence[Sequence[LLVMInstruction]], values: Sequence[Number]) -> None:
-    """Give the phis of carried values what comes from the current block."""
-    for own, value in zip(phis, values, strict=True):
-        for phi, part in zip(own, value.parts, strict=True):
-            add_incoming(phi, part, e.b.block.name)
-
-
 def can_run_full(e: Emitter, i: For, bounds: Bounds) -> bool:
     """Whether rounds that all work-items run are easily told, and the body is no loop that would be written twice."""
     linear = bounds.start.linear
@@ -144,7 +130,7 @@ def full_rounds(e: Emitter, i: For, bounds: Bounds) -> Entry:
     b.branch_if(runs, body, skipped)
     b.at_end(body)
     counter.open(before)
-    opened = [open_number(e, value, before) for value in initial]
+    opened = [open_value(e, value, before) for value in initial]
     variable = counter.number()
     yields = run_round(e, i, variable, [value for value, _ in opened])
     assert variable.linear is not None
@@ -153,7 +139,8 @@ def full_rounds(e: Emitter, i: For, bounds: Bounds) -> Entry:
     left = b.sub(stop, base)
     more = b.binary("and", b.icmp("ugt", left, step), b.icmp("ugt", b.sub(left, step), span))
     counter.close()
-    close_values(e, [phis for _, phis in opened], yields)
+    for (_, phis), value in zip(opened, yields, strict=True):
+        close_value(phis, value, b.block)
     after = b.new_block("endfull")
     branch_back(e, i, more, body, after)
     b.at_end(after)
@@ -187,16 +174,10 @@ class _Way:
 
 def _joined(e: Emitter, start: Number, *ways: _Way) -> Entry:
     """How the rest begins: as the whole loop would where no round was full, else behind the last one."""
-
-    def phi(values: Sequence[Value]) -> Value:
-        return e.b.phi(values[0].type, [(value, way.block) for value, way in zip(values, ways, strict=True)])
-
-    base, mask = phi([way.base for way in ways]), phi([way.mask for way in ways])
-    numbers = zip(*(way.values for way in ways), strict=True)
-    values = [
-        Number(same[0].type, tuple(phi(parts) for parts in zip(*(n.parts for n in same), strict=True)))
-        for same in numbers
-    ]
+    base = e.b.phi(ways[0].base.type, [(way.base, way.block) for way in ways])
+    mask = e.b.phi(ways[0].mask.type, [(way.mask, way.block) for way in ways])
+    columns = zip(*(way.values for way in ways), strict=True)
+    values = [merged(e, [(way.block, value) for way, value in zip(ways, same, strict=True)]) for same in columns]
     assert start.linear is not None
     return Entry(linear_number(e, start.type, replace(start.linear, base=base)), mask, values)
 
