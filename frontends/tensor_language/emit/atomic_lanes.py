@@ -18,7 +18,7 @@ from tlx.frontends.tensor_language.emit.arithmetic import binary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import each_active
 from tlx.frontends.tensor_language.emit.numbers import splat, vary
-from tlx.frontends.tensor_language.emit.subgroup import reduced, scanned
+from tlx.frontends.tensor_language.emit.subgroup_operations import reduced, scanned
 from tlx.frontends.tensor_language.emit.values import Number, Parts, register_type
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import Type, VectorType

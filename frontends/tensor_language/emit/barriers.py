@@ -23,13 +23,13 @@ from dataclasses import replace
 
 from tlx.frontends.tensor_language.ast.base import Instruction, Name, Region
 from tlx.frontends.tensor_language.ast.mixed import Barrier, For, If, Yield
-from tlx.frontends.tensor_language.emit.control import as_varying, goes_on, open_phi
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import of_loop
 from tlx.frontends.tensor_language.emit.masks import uniform
 from tlx.frontends.tensor_language.emit.numbers import constant
 from tlx.frontends.tensor_language.emit.slots import Slot
-from tlx.frontends.tensor_language.emit.subgroups import each_subgroup
+from tlx.frontends.tensor_language.emit.subgroup_loop import each_subgroup
+from tlx.frontends.tensor_language.emit.uniform_control import as_varying, goes_on, open_phi
 from tlx.frontends.tensor_language.emit.values import Number
 from tlx.ir.rewriter import add_incoming
 from tlx.ir.types import I64

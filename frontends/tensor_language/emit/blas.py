@@ -17,27 +17,27 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.collective import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
 from tlx.frontends.tensor_language.emit.blas_dynamic import emit_dynamic
+from tlx.frontends.tensor_language.emit.blas_epilogue import epilogue_of
 from tlx.frontends.tensor_language.emit.blas_loops import emit_loops
 from tlx.frontends.tensor_language.emit.blas_scan import emit_scan
 from tlx.frontends.tensor_language.emit.blas_tensors import emit_tensors, fits_tensors
 from tlx.frontends.tensor_language.emit.blas_terms import terms_of
-from tlx.frontends.tensor_language.emit.blas_unit import with_unit_strides
-from tlx.frontends.tensor_language.emit.blas_update import update_of
+from tlx.frontends.tensor_language.emit.blas_unit_strides import with_unit_strides
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 
 
 def blas(e: Emitter, i: Blas) -> None:
     """`output := alpha * sum of products + beta * output`."""
-    update, terms = update_of(e, i), terms_of(e, i)
-    if fits_tensors(update, terms):
-        emit_tensors(e, update, terms)
+    epilogue, terms = epilogue_of(e, i), terms_of(e, i)
+    if fits_tensors(epilogue, terms):
+        emit_tensors(e, epilogue, terms)
     else:
-        with_unit_strides(e, update, terms, emit_dynamic if isinstance(i, Gemm) else emit_loops)
+        with_unit_strides(e, epilogue, terms, emit_dynamic if isinstance(i, Gemm) else emit_loops)
 
 
 def cumsum(e: Emitter, i: Cumsum) -> None:
     """`cumsum[.atomic] %alpha, %A, mode, %beta, %B`."""
-    emit_scan(e, update_of(e, i), e.memref(i.a), i)
+    emit_scan(e, epilogue_of(e, i), e.memref(i.a), i)
 
 
 RULES: Final = {Axpby: blas, Cumsum: cumsum, Gemm: blas, Gemv: blas, Ger: blas, Hadamard: blas, Sum: blas}

@@ -12,19 +12,19 @@ from collections.abc import Sequence
 
 from tlx.frontends.tensor_language.emit import atomics
 from tlx.frontends.tensor_language.emit.addresses import address_of
-from tlx.frontends.tensor_language.emit.blas_update import Update
+from tlx.frontends.tensor_language.emit.blas_epilogue import Epilogue
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.values import Parts
 from tlx.ir.values import Value
 
 
-def write_atomically(e: Emitter, update: Update, value: Parts, indices: Sequence[Value]) -> None:
-    """Add a value in the update's type to an element, or store it."""
-    element = update.out.type.element
-    address = address_of(e, update.out, indices)
-    if update.beta is not None:
-        atomics.store(e, address, element, convert(e, value, update.type, element))
+def write_atomically(e: Emitter, epilogue: Epilogue, value: Parts, indices: Sequence[Value]) -> None:
+    """Add a value in the epilogue's type to an element, or store it."""
+    element = epilogue.out.type.element
+    address = address_of(e, epilogue.out, indices)
+    if epilogue.beta is not None:
+        atomics.store(e, address, element, convert(e, value, epilogue.type, element))
         return
-    parts = value if element.is_narrow_float else convert(e, value, update.type, element)
+    parts = value if element.is_narrow_float else convert(e, value, epilogue.type, element)
     atomics.update(e, "add", address, element, parts)

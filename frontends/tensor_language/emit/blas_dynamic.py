@@ -18,11 +18,11 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Final
 
+from tlx.frontends.tensor_language.emit.blas_epilogue import Epilogue, summed_in
 from tlx.frontends.tensor_language.emit.blas_loops import emit_loops
 from tlx.frontends.tensor_language.emit.blas_packed import emit_packed, finish_product, fits_packed
 from tlx.frontends.tensor_language.emit.blas_tensors import LARGEST, cast_elements
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
-from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
 from tlx.frontends.tensor_language.emit.branches import if_else, trap_if_null
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import is_int
@@ -35,22 +35,22 @@ _SMALL: Final = 1 << 14
 _MOST: Final = 1 << 20  # what a factor counts for in the comparison with `_SMALL`, lest the product overflows
 
 
-def emit_dynamic(e: Emitter, update: Update, terms: Terms) -> None:
+def emit_dynamic(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
     """Compute a product of matrices; by loops where tensors do not fit."""
-    factors = (*terms.factors, Factor(update.out, (0, 1)))
+    factors = (*terms.factors, Factor(epilogue.out, (0, 1)))
     unit = all(is_int(f.memref.stride[0], 1) for f in factors)
-    if not unit or update.atomic or update.type.kind == "complex":
-        emit_loops(e, update, terms)
+    if not unit or epilogue.atomic or epilogue.type.kind == "complex":
+        emit_loops(e, epilogue, terms)
         return
-    if fits_packed(update, terms):
-        emit_packed(e, update, terms)
+    if fits_packed(epilogue, terms):
+        emit_packed(e, epilogue, terms)
         return
-    products = _multiplications(e, update.out, terms)
+    products = _multiplications(e, epilogue.out, terms)
     if isinstance(products, ConstInt) and products.value < _SMALL:
-        emit_loops(e, update, terms)
+        emit_loops(e, epilogue, terms)
         return
-    condition = _is_fit(e, update.out, terms, products)
-    if_else(e, condition, lambda: _emit(e, update, terms), lambda: emit_loops(e, update, terms))
+    condition = _is_fit(e, epilogue.out, terms, products)
+    if_else(e, condition, lambda: _emit(e, epilogue, terms), lambda: emit_loops(e, epilogue, terms))
 
 
 def _multiplications(e: Emitter, out: Memref, terms: Terms) -> Value:
@@ -71,22 +71,22 @@ def _is_fit(e: Emitter, out: Memref, terms: Terms, products: Value) -> Value:
     return reduce(lambda a, b: e.b.binary("and", a, b), conditions)
 
 
-def _emit(e: Emitter, update: Update, terms: Terms) -> None:
+def _emit(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
     a, b = terms.factors
-    out = update.out
-    type_ = summed_in(update.type, [a.memref.type.element, b.memref.type.element])
+    out = epilogue.out
+    type_ = summed_in(epilogue.type, [a.memref.type.element, b.memref.type.element])
     sums = register_type(type_)
     lhs, rhs = _operand(e, b, (1, K), sums), _operand(e, a, (K, 0), sums)
-    is_plain = update.alpha is None and tensor_element(out.type.element) == sums
-    if is_plain and update.reads and update.beta is None:
+    is_plain = epilogue.alpha is None and tensor_element(out.type.element) == sums
+    if is_plain and epilogue.reads and epilogue.beta is None:
         acc = e.b.dynamic_load(out.pointer, sums, _numbers(e, out.shape[::-1]), (0, 1), _pitches(e, out))
         _store(e, e.b.mma("smma", acc, lhs, rhs, _handle(sums)), out)
-    elif is_plain and not update.reads:
+    elif is_plain and not epilogue.reads:
         _store(e, e.b.matmul(lhs, rhs, _handle(sums)), out)
     else:
         with _temporary(e, type_, out.shape) as product:
             _store(e, e.b.matmul(lhs, rhs, _handle(sums)), product)
-            finish_product(e, update, product)
+            finish_product(e, epilogue, product)
 
 
 def _store(e: Emitter, product: Value, to: Memref) -> None:

@@ -17,8 +17,8 @@ from typing import Final
 from tlx.frontends.tensor_language.emit.arithmetic import binary
 from tlx.frontends.tensor_language.emit.blas_atomic import write_atomically
 from tlx.frontends.tensor_language.emit.blas_elements import ONE, Lanes, first_lanes, read, repeated, write
+from tlx.frontends.tensor_language.emit.blas_epilogue import Epilogue, summed_in
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
-from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
 from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
@@ -33,17 +33,17 @@ _VECTOR_BYTES: Final = 64
 Body = Callable[[tuple[Value, ...], Lanes], None]
 
 
-def emit_loops(e: Emitter, update: Update, terms: Terms) -> None:
+def emit_loops(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
     """Compute the output element by element."""
-    along = _vector_index(update, terms)
-    lanes = lanes_of(update.type) if along == 0 else 1
-    depth_lanes = lanes_of(update.type) if along == K else 1
+    along = _vector_index(epilogue, terms)
+    lanes = lanes_of(epilogue.type) if along == 0 else 1
+    depth_lanes = lanes_of(epilogue.type) if along == K else 1
 
     def body(indices: tuple[Value, ...], some: Lanes) -> None:
-        value = _value(e, update, terms, indices, some, depth_lanes)
-        finish(e, update, value, indices, some)
+        value = _value(e, epilogue, terms, indices, some, depth_lanes)
+        finish(e, epilogue, value, indices, some)
 
-    each(e, update.out.shape, lanes, body)
+    each(e, epilogue.out.shape, lanes, body)
 
 
 def lanes_of(type_: ScalarType) -> int:
@@ -51,12 +51,12 @@ def lanes_of(type_: ScalarType) -> int:
     return _VECTOR_BYTES * 8 // type_.bits
 
 
-def _vector_index(update: Update, terms: Terms) -> int | None:
+def _vector_index(epilogue: Epilogue, terms: Terms) -> int | None:
     """The index along which vectors are computed: 0, `K`, or None."""
-    if update.type.kind == "complex":
+    if epilogue.type.kind == "complex":
         return None
-    out = Factor(update.out, tuple(range(update.out.type.order)))
-    if out.modes and not update.atomic and out.is_contiguous(0) and terms.is_contiguous(0):
+    out = Factor(epilogue.out, tuple(range(epilogue.out.type.order)))
+    if out.modes and not epilogue.atomic and out.is_contiguous(0) and terms.is_contiguous(0):
         return 0
     return K if terms.depth is not None and terms.is_contiguous(K) else None
 
@@ -104,26 +104,26 @@ def _steps(e: Emitter, extent: Value, lanes: int, body: Callable[[Value, Lanes],
             body(whole, first_lanes(e, lanes, rest))
 
 
-def finish(e: Emitter, update: Update, value: Parts, indices: tuple[Value, ...], lanes: Lanes) -> None:
+def finish(e: Emitter, epilogue: Epilogue, value: Parts, indices: tuple[Value, ...], lanes: Lanes) -> None:
     """Write `alpha * value + beta * output`."""
 
     def spread(number: Value) -> Value:
         return repeated(e, number, lanes)
 
-    if update.atomic:
-        write_atomically(e, update, update.scaled(e, value, spread), indices)
+    if epilogue.atomic:
+        write_atomically(e, epilogue, epilogue.scaled(e, value, spread), indices)
         return
-    result = update.apply(e, value, lambda: read(e, update.out, indices, update.type, lanes), spread)
-    write(e, result, update.type, update.out, indices, lanes)
+    result = epilogue.apply(e, value, lambda: read(e, epilogue.out, indices, epilogue.type, lanes), spread)
+    write(e, result, epilogue.type, epilogue.out, indices, lanes)
 
 
 def _value(
-    e: Emitter, update: Update, terms: Terms, indices: tuple[Value, ...], lanes: Lanes, depth_lanes: int
+    e: Emitter, epilogue: Epilogue, terms: Terms, indices: tuple[Value, ...], lanes: Lanes, depth_lanes: int
 ) -> Parts:
-    """The sum of products at some indices of the output, in the update's type."""
+    """The sum of products at some indices of the output, in the epilogue's type."""
     if terms.depth is None:
-        return _product(e, terms, indices, None, update.type, lanes, 0)
-    type_ = summed_in(update.type, [factor.memref.type.element for factor in terms.factors])
+        return _product(e, terms, indices, None, epilogue.type, lanes, 0)
+    type_ = summed_in(epilogue.type, [factor.memref.type.element for factor in terms.factors])
     if depth_lanes > 1:
         sums = _dot(e, terms, indices, type_, depth_lanes)
     else:
@@ -131,7 +131,7 @@ def _value(
             product = _product(e, terms, indices, loop.index, type_, lanes, 0)
             loop.next(*binary(e, "add", type_, tuple(loop.carried), product))
         sums = tuple(loop.results)
-    return convert(e, sums, type_, update.type)
+    return convert(e, sums, type_, epilogue.type)
 
 
 def _dot(e: Emitter, terms: Terms, indices: tuple[Value, ...], type_: ScalarType, lanes: int) -> Parts:

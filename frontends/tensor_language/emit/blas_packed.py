@@ -15,10 +15,10 @@ from typing import Final
 
 from tlx.frontends.tensor_language.emit.addresses import address_of
 from tlx.frontends.tensor_language.emit.blas_elements import Lanes, read
+from tlx.frontends.tensor_language.emit.blas_epilogue import Epilogue, summed_in
 from tlx.frontends.tensor_language.emit.blas_loops import each, finish, lanes_of
 from tlx.frontends.tensor_language.emit.blas_tensors import emit_tensors
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, Terms
-from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.values import Memref, memory_type
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT, MemrefType, ScalarType
@@ -29,37 +29,37 @@ _MOST_BYTES: Final = 32 << 10  # of all copies: they lie on the stack
 _SMALL: Final = 1 << 12  # multiplications that are sooner done than operands are copied
 
 
-def fits_packed(update: Update, terms: Terms) -> bool:
+def fits_packed(epilogue: Epilogue, terms: Terms) -> bool:
     """Whether all extents of a product are known, first strides are 1, and copies are small and worth it."""
-    memrefs = [update.out, *(factor.memref for factor in terms.factors)]
+    memrefs = [epilogue.out, *(factor.memref for factor in terms.factors)]
     if not all(isinstance(v, ConstInt) for m in memrefs for v in (*m.shape, m.stride[0])):
         return False
-    if any(_number(m.stride[0]) != 1 for m in memrefs) or update.atomic or update.type.kind == "complex":
+    if any(_number(m.stride[0]) != 1 for m in memrefs) or epilogue.atomic or epilogue.type.kind == "complex":
         return False
     copied = sum(_count(m) * max(m.type.element.size, 4) for m in memrefs)
     assert terms.depth is not None
-    return copied <= _MOST_BYTES and _count(update.out) * _number(terms.depth) >= _SMALL
+    return copied <= _MOST_BYTES and _count(epilogue.out) * _number(terms.depth) >= _SMALL
 
 
-def emit_packed(e: Emitter, update: Update, terms: Terms) -> None:
+def emit_packed(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
     """Compute a product of packed copies."""
     packed = Terms(tuple(Factor(_packed(e, f.memref), f.modes) for f in terms.factors))
-    if isinstance(update.out.stride[1], ConstInt):
-        emit_tensors(e, update, packed)
+    if isinstance(epilogue.out.stride[1], ConstInt):
+        emit_tensors(e, epilogue, packed)
         return
-    type_ = summed_in(update.type, [factor.memref.type.element for factor in terms.factors])
-    product = _local(e, type_, update.out.shape, "product")
-    emit_tensors(e, Update(product, type_, alpha=None, beta=None, reads=False, atomic=False), packed)
-    finish_product(e, update, product)
+    type_ = summed_in(epilogue.type, [factor.memref.type.element for factor in terms.factors])
+    product = _local(e, type_, epilogue.out.shape, "product")
+    emit_tensors(e, Epilogue(product, type_, alpha=None, beta=None, reads=False, atomic=False), packed)
+    finish_product(e, epilogue, product)
 
 
-def finish_product(e: Emitter, update: Update, product: Memref) -> None:
+def finish_product(e: Emitter, epilogue: Epilogue, product: Memref) -> None:
     """`C := alpha * product + beta * C`, in one pass."""
 
     def body(indices: tuple[Value, ...], lanes: Lanes) -> None:
-        finish(e, update, read(e, product, indices, update.type, lanes), indices, lanes)
+        finish(e, epilogue, read(e, product, indices, epilogue.type, lanes), indices, lanes)
 
-    each(e, update.out.shape, lanes_of(update.type), body)
+    each(e, epilogue.out.shape, lanes_of(epilogue.type), body)
 
 
 def _packed(e: Emitter, memref: Memref) -> Memref:

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from tlx.frontends.tensor_language.emit.arithmetic import binary
+from tlx.frontends.tensor_language.emit.blas_epilogue import Epilogue, summed_in
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
-from tlx.frontends.tensor_language.emit.blas_update import Update, summed_in
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import undefined
 from tlx.frontends.tensor_language.emit.values import Memref, Parts, register_type, tensor_element
@@ -29,23 +29,23 @@ LARGEST: Final = (1 << 31) - 1  # of extents and pitches, which are i32, and of 
 Label = int | None  # a mode of a memref, or None for a dimension of extent 1 that it lacks
 
 
-def fits_tensors(update: Update, terms: Terms) -> bool:
+def fits_tensors(epilogue: Epilogue, terms: Terms) -> bool:
     """Whether the instruction can be one of tensors of known shape."""
-    memrefs = [update.out, *(factor.memref for factor in terms.factors)]
-    return update.type.kind != "complex" and not update.atomic and all(map(_is_tensor, memrefs))
+    memrefs = [epilogue.out, *(factor.memref for factor in terms.factors)]
+    return epilogue.type.kind != "complex" and not epilogue.atomic and all(map(_is_tensor, memrefs))
 
 
-def emit_tensors(e: Emitter, update: Update, terms: Terms) -> None:
+def emit_tensors(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
     """Compute the output as a tensor."""
-    type_, pitches = _tensor_of(update.out, (1, 0))
-    value = _value(e, update, terms)
+    type_, pitches = _tensor_of(epilogue.out, (1, 0))
+    value = _value(e, epilogue, terms)
 
     def old() -> Parts:
-        return (_vector(e, update.out, update.type),)
+        return (_vector(e, epilogue.out, epilogue.type),)
 
-    (result,) = update.apply(e, (value,), old, lambda number: _spread(e, number, type_.shape))
+    (result,) = epilogue.apply(e, (value,), old, lambda number: _spread(e, number, type_.shape))
     result = cast_elements(e, result, type_.element)
-    e.b.tensor_store(update.out.pointer, e.b.typeinfo(result, type_), pitches)
+    e.b.tensor_store(epilogue.out.pointer, e.b.typeinfo(result, type_), pitches)
 
 
 def _spread(e: Emitter, number: Value, shape: tuple[int, ...]) -> Value:
@@ -98,31 +98,31 @@ def cast_elements(e: Emitter, value: Value, to: Type) -> Value:
     return e.b.cast(opcode, value, VectorType(type_.count, to, type_.scalable))
 
 
-def _value(e: Emitter, update: Update, terms: Terms) -> Value:
-    """What the instruction computes, in the update's type, in the output's memory order."""
+def _value(e: Emitter, epilogue: Epilogue, terms: Terms) -> Value:
+    """What the instruction computes, in the epilogue's type, in the output's memory order."""
     first, *rest = terms.factors
     is_product = any(set(factor.modes) != set(first.modes) for factor in rest)
     if is_product or (rest and terms.depth is not None):
-        value = _matmul(e, update, first, rest[0])
+        value = _matmul(e, epilogue, first, rest[0])
     elif terms.depth is not None:
-        value = _sum(e, update, first)
+        value = _sum(e, epilogue, first)
     else:
-        values = [(_elements(e, factor, update.type),) for factor in terms.factors]
-        (value,) = values[0] if len(values) == 1 else binary(e, "mul", update.type, *values)
-    return cast_elements(e, value, register_type(update.type))
+        values = [(_elements(e, factor, epilogue.type),) for factor in terms.factors]
+        (value,) = values[0] if len(values) == 1 else binary(e, "mul", epilogue.type, *values)
+    return cast_elements(e, value, register_type(epilogue.type))
 
 
-def _matmul(e: Emitter, update: Update, a: Factor, b: Factor) -> Value:
+def _matmul(e: Emitter, epilogue: Epilogue, a: Factor, b: Factor) -> Value:
     """`NxK KxM -> NxM`."""
-    sums = register_type(summed_in(update.type, [a.memref.type.element, b.memref.type.element]))
+    sums = register_type(summed_in(epilogue.type, [a.memref.type.element, b.memref.type.element]))
     lhs = _operand(e, b.memref, (_label(b, 1), _label(b, K)), sums)
     rhs = _operand(e, a.memref, (_label(a, K), _label(a, 0)), sums)
     return e.b.matmul(lhs, rhs, sums)
 
 
-def _sum(e: Emitter, update: Update, a: Factor) -> Value:
+def _sum(e: Emitter, epilogue: Epilogue, a: Factor) -> Value:
     """The sums of the rows of an M x K matrix."""
-    sums = register_type(summed_in(update.type, [a.memref.type.element]))
+    sums = register_type(summed_in(epilogue.type, [a.memref.type.element]))
     type_, pitches = _tensor_of(a.memref, (_label(a, 0), _label(a, K)))
     token = e.b.tensor_load(a.memref.pointer, type_, pitches)
     if type_.element != sums:

@@ -33,10 +33,10 @@ def constant_rule(e: Emitter, i: Constant) -> None:
 def cast(e: Emitter, i: Cast) -> None:
     """`%r = cast %a : type` of a scalar."""
     assert isinstance(i.type, ScalarType)
-    e.bind(i.result, converted(e, e.number(i.operand), i.type))
+    e.bind(i.result, _converted(e, e.number(i.operand), i.type))
 
 
-def converted(e: Emitter, number: Number, type_: ScalarType) -> Number:
+def _converted(e: Emitter, number: Number, type_: ScalarType) -> Number:
     """A number cast to a type."""
     if number.type == type_:
         return number

@@ -80,7 +80,7 @@ class _Analysis:
         self._bind(i.results, [(condition or a or b) and not m for a, b, m in triples])
 
     def _for(self, i: For) -> None:
-        """Once a carried value varies in one round, it may vary in all: look again until nothing changes."""
+        """Once a carried value varies in one iteration, it may vary in all: look again until nothing changes."""
         bounds = any(self._varies(name) for name in (i.start, i.stop, i.step) if name is not None)
         matrices = [isinstance(t.type, CoopMatrixType) for t in i.types]
         carried = [(bounds or self._varies(name)) and not m for name, m in zip(i.initial, matrices, strict=False)]

@@ -24,10 +24,10 @@ from typing import Final
 from tlx.frontends.tensor_language.ast.base import Name, Region
 from tlx.frontends.tensor_language.ast.collective import Foreach, ForeachTile
 from tlx.frontends.tensor_language.emit.branches import run_if
+from tlx.frontends.tensor_language.emit.divergent_loops import linear_number
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import lane_ids, splat, to_i64
-from tlx.frontends.tensor_language.emit.rounds import linear_number
-from tlx.frontends.tensor_language.emit.subgroups import as_subgroup, subgroup_count
+from tlx.frontends.tensor_language.emit.subgroup_loop import as_subgroup, subgroup_count
 from tlx.frontends.tensor_language.emit.values import Linear, Number, register_type
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import I1, I32, I64
@@ -82,7 +82,7 @@ def _ranges(e: Emitter, i: Foreach | ForeachTile) -> list[_Range]:
 
 
 def _range(e: Emitter, name: Name, start: Number, stop: Number) -> _Range:
-    first, last = _wide(e, start), _wide(e, stop)
+    first, last = to_i64(e, start), to_i64(e, stop)
     if isinstance(first, ConstInt) and isinstance(last, ConstInt):
         return _Range(name, start.type, first, const_int(I64, max(0, last.value - first.value)))
     distance = e.b.sub(last, first)
@@ -171,12 +171,6 @@ def _turn(e: Emitter, tiles: Sequence[Value], positions: Sequence[Value]) -> Val
     for count, position in zip(reversed(tiles), reversed(positions), strict=True):
         number = e.b.add(e.b.mul(number, count), position)
     return e.b.cast("trunc", e.b.binary("urem", number, const_int(I64, subgroups)), I32)
-
-
-def _wide(e: Emitter, number: Number) -> Value:
-    """An integer as i64."""
-    value = number.value
-    return const_int(I64, value.value) if isinstance(value, ConstInt) else to_i64(e, number)
 
 
 def _as_type(e: Emitter, value: Value, type_: ScalarType) -> Value:

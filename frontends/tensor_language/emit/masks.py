@@ -18,7 +18,7 @@ from tlx.ir.types import I1, I32, I64, ArrayType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_int
 
 
-def where(e: Emitter, mask: Value | None, condition: Value) -> Value:
+def active_where(e: Emitter, mask: Value | None, condition: Value) -> Value:
     """The active lanes in which a condition holds."""
     condition = splat(e, condition)
     return condition if mask is None else e.b.select(mask, condition, full_like(mask, 0))

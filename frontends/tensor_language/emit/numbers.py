@@ -161,7 +161,10 @@ def negated(e: Emitter, x: Value) -> Value:
 
 def to_i64(e: Emitter, number: Number) -> Value:
     """An integer as i64 (sign-extended)."""
-    return e.b.cast("sext", number.value, typed_like(number.value, I64))
+    value = number.value
+    return (
+        const_int(I64, value.value) if isinstance(value, ConstInt) else e.b.cast("sext", value, typed_like(value, I64))
+    )
 
 
 def _full(type_: LLVMType, number: float) -> Value:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.subgroups import subgroup_count
+from tlx.frontends.tensor_language.emit.subgroup_loop import subgroup_count
 from tlx.frontends.tensor_language.emit.values import Emitted, Matrix, Memref, Number
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT
 from tlx.ir.types import I1, I8, ArrayType, Type, VectorType

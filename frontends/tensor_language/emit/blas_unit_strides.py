@@ -6,36 +6,36 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 
+from tlx.frontends.tensor_language.emit.blas_epilogue import Epilogue
 from tlx.frontends.tensor_language.emit.blas_terms import Terms
-from tlx.frontends.tensor_language.emit.blas_update import Update
 from tlx.frontends.tensor_language.emit.branches import if_else
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.values import Memref
 from tlx.ir.types import I64
 from tlx.ir.values import ConstInt, Value, const_int
 
-Way = Callable[[Emitter, Update, Terms], None]
+Way = Callable[[Emitter, Epilogue, Terms], None]
 
 
-def with_unit_strides(e: Emitter, update: Update, terms: Terms, way: Way) -> None:
+def with_unit_strides(e: Emitter, epilogue: Epilogue, terms: Terms, way: Way) -> None:
     """Write code that may rely on first strides of 1 where they are, if there are any to ask about.
 
     if S1(A) == 1 and S1(B) == 1: the way with strides 1
     else:                         the way with strides as they are
     """
-    asked = [m.stride[0] for m in _memrefs(update, terms) if _is_asked(m)]
-    if not asked or update.type.kind == "complex":
-        way(e, update, terms)
+    asked = [m.stride[0] for m in _memrefs(epilogue, terms) if _is_asked(m)]
+    if not asked or epilogue.type.kind == "complex":
+        way(e, epilogue, terms)
         return
     conditions: list[Value] = [e.b.icmp("eq", stride, 1) for stride in asked]
     condition = reduce(lambda a, b: e.b.binary("and", a, b), conditions)
     factors = tuple(replace(f, memref=_unit(f.memref)) for f in terms.factors)
-    unit = replace(update, out=_unit(update.out)), Terms(factors)
-    if_else(e, condition, lambda: way(e, *unit), lambda: way(e, update, terms))
+    unit = replace(epilogue, out=_unit(epilogue.out)), Terms(factors)
+    if_else(e, condition, lambda: way(e, *unit), lambda: way(e, epilogue, terms))
 
 
-def _memrefs(update: Update, terms: Terms) -> list[Memref]:
-    return [update.out, *(factor.memref for factor in terms.factors)]
+def _memrefs(epilogue: Epilogue, terms: Terms) -> list[Memref]:
+    return [epilogue.out, *(factor.memref for factor in terms.factors)]
 
 
 def _is_asked(memref: Memref) -> bool:

@@ -13,8 +13,8 @@ Both arms of an `if` run one after the other, each with its own mask; an arm tha
     endif: %b' = phi [ %b, %else ], [ undef, ... ]
       %x = select %c, %a', %b'
 
-Arms of a little arithmetic run without any mask or branch. A `for` runs while any work-item has rounds left; the others
-keep the values that they left with.
+Arms of a little arithmetic run without any mask or branch. A `for` runs while any work-item has iterations left; the
+others keep the values that they left with.
 """
 
 from __future__ import annotations
@@ -35,7 +35,18 @@ from tlx.frontends.tensor_language.ast.mixed import (
     Yield,
 )
 from tlx.frontends.tensor_language.emit.branches import run_if
-from tlx.frontends.tensor_language.emit.control import (
+from tlx.frontends.tensor_language.emit.divergent_loops import (
+    Bounds,
+    Counter,
+    Entry,
+    can_run_full_iterations,
+    full_iterations,
+    run_iteration,
+)
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.masks import active_where, any_lane, inverted, uniform
+from tlx.frontends.tensor_language.emit.numbers import compare, constant, select, splat, undefined, vary
+from tlx.frontends.tensor_language.emit.uniform_control import (
     close_value,
     goes_on,
     merged,
@@ -45,17 +56,6 @@ from tlx.frontends.tensor_language.emit.control import (
     uniform_for,
     uniform_if,
     with_parts,
-)
-from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.masks import any_lane, inverted, uniform, where
-from tlx.frontends.tensor_language.emit.numbers import compare, constant, select, splat, undefined, vary
-from tlx.frontends.tensor_language.emit.rounds import (
-    Bounds,
-    Counter,
-    Entry,
-    can_run_full,
-    full_rounds,
-    run_round,
 )
 from tlx.frontends.tensor_language.emit.unroll import branch_back
 from tlx.frontends.tensor_language.emit.values import Emitted, Number
@@ -73,7 +73,7 @@ def if_rule(e: Emitter, i: If) -> None:
     if not condition.is_varying:
         uniform_if(e, i, condition.value)
     elif _gives_matrices(i):  # of which there is one for all work-items, so that they all go the same way
-        uniform_if(e, i, any_lane(e, where(e, e.mask, condition.value)))
+        uniform_if(e, i, any_lane(e, active_where(e, e.mask, condition.value)))
     elif i.otherwise is not None and _is_cheap(i.then) and _is_cheap(i.otherwise):
         _bind_chosen(e, i.results, condition.value, e.run(i.then), e.run(i.otherwise))
     else:
@@ -95,7 +95,7 @@ def for_rule(e: Emitter, i: For) -> None:
 
 def _varying_if(e: Emitter, i: If, condition: Value) -> None:
     """An `if` whose arms run under masks."""
-    masks = [where(e, e.mask, condition), where(e, e.mask, inverted(e, condition))]
+    masks = [active_where(e, e.mask, condition), active_where(e, e.mask, inverted(e, condition))]
     regions = [i.then, i.otherwise] if i.otherwise is not None else [i.then]
     arms = [_masked_arm(e, mask, region) for mask, region in zip(masks, regions, strict=False)]
     if i.results:
@@ -103,17 +103,17 @@ def _varying_if(e: Emitter, i: If, condition: Value) -> None:
 
 
 def _varying_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -> None:
-    """A `for` that runs while any work-item has rounds left."""
+    """A `for` that runs while any work-item has iterations left."""
     bounds = Bounds(start, stop, step)
-    if can_run_full(e, i, bounds):
-        entry = full_rounds(e, i, bounds)
+    if can_run_full_iterations(e, i, bounds):
+        entry = full_iterations(e, i, bounds)
     else:
-        entering = where(e, e.mask, compare(e, "icmp", "slt", splat(e, start.value), splat(e, stop.value)))
+        entering = active_where(e, e.mask, compare(e, "icmp", "slt", splat(e, start.value), splat(e, stop.value)))
         entry = Entry(start, entering, [vary(e, e.number(name)) for name in i.initial])
-    _masked_rounds(e, i, bounds, entry)
+    _masked_iterations(e, i, bounds, entry)
 
 
-def _masked_rounds(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None:
+def _masked_iterations(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None:
     """Rounds that some work-items run, until there are none left."""
     b = e.b
     limit, stride = splat(e, bounds.stop.value), splat(e, bounds.step.value)
@@ -129,9 +129,9 @@ def _masked_rounds(e: Emitter, i: For, bounds: Bounds, entry: Entry) -> None:
     opened = [open_value(e, value, before) for value in entry.values]
     variable = counter.number()
     with e.masked(active.value):
-        yields = run_round(e, i, variable, [value for value, _ in opened])
+        yields = run_iteration(e, i, variable, [value for value, _ in opened])
     kept = [select(e, active.value, new, old) for new, (old, _) in zip(yields, opened, strict=True)]
-    going = where(e, active.value, goes_on(e, variable.value, b.add(variable.value, stride), limit, stride))
+    going = active_where(e, active.value, goes_on(e, variable.value, b.add(variable.value, stride), limit, stride))
     again = any_lane(e, going)
     counter.close()
     add_incoming(active, going, b.block.name)

@@ -13,7 +13,7 @@ from tlx.frontends.tensor_language.ast.collective import Parallel
 from tlx.frontends.tensor_language.ast.mixed import Barrier
 from tlx.frontends.tensor_language.emit.barriers import Fission, has_barrier
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.subgroups import each_subgroup, subgroup_count
+from tlx.frontends.tensor_language.emit.subgroup_loop import each_subgroup, subgroup_count
 
 
 def parallel(e: Emitter, i: Parallel) -> None:

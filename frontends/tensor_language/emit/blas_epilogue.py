@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from tlx.frontends.tensor_language.ast.collective import Blas
 from tlx.frontends.tensor_language.emit.arithmetic import binary
-from tlx.frontends.tensor_language.emit.blas_fresh import first_writes, output
+from tlx.frontends.tensor_language.emit.blas_first_writes import first_writes, output
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.values import Memref, Number, Parts
@@ -29,8 +29,8 @@ FAST_BETA = "fast_beta"
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
-    """What becomes of what a BLAS instruction computes.
+class Epilogue:
+    """`output := alpha * value + beta * output`, of what a BLAS instruction computes.
 
     Attributes:
         out: The output.
@@ -72,13 +72,13 @@ class Update:
         return binary(e, "mul", self.type, tuple(map(spread, self.alpha)), value)
 
 
-def update_of(e: Emitter, i: Blas) -> Update:
+def epilogue_of(e: Emitter, i: Blas) -> Epilogue:
     """The epilogue of an instruction."""
     out = e.memref(output(i))
     type_ = _computed_in(out.type.element)
     alpha, beta = e.number(i.alpha), e.number(i.beta)
     unread = _is_constant(beta, 0) and (type_.kind == "int" or _may_forget(e, i))
-    return Update(out, type_, _factor(e, alpha, type_), _factor(e, beta, type_), not unread, i.atomic)
+    return Epilogue(out, type_, _factor(e, alpha, type_), _factor(e, beta, type_), not unread, i.atomic)
 
 
 def _computed_in(type_: ScalarType) -> ScalarType:

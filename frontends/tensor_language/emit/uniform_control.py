@@ -53,7 +53,7 @@ def uniform_if(e: Emitter, i: If, condition: Value) -> None:
 
 
 def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -> None:
-    """A `for` in which all active work-items make the same rounds."""
+    """A `for` whose bounds are the same for all active work-items."""
     b = e.b
     initial = [as_varying(e, e.scope[n.text], e.is_varying(c)) for n, c in zip(i.initial, i.carried, strict=True)]
     before = b.block
@@ -81,7 +81,7 @@ def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -
 
 
 def goes_on(e: Emitter, variable: Value, following: Value, stop: Value, step: Value) -> Value:
-    """Whether there is another round after one with `variable < stop`; the sum `following` may have wrapped."""
+    """Whether there is another iteration after one with `variable < stop`; the sum `following` may have wrapped."""
     if is_int(step, 1):
         return e.b.icmp("slt", following, stop)
     remaining = e.b.sub(stop, variable)  # positive, exact as an unsigned number

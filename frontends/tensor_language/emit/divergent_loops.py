@@ -1,10 +1,11 @@
-"""Rounds of a `for` whose bounds differ between work-items.
+"""Iterations of a `for` whose bounds differ between work-items.
 
-The loop of a subgroup over neighbouring elements, `for %k=%local_id,%n,%size`, mostly has rounds that all work-items
-run. They come first, without masks and with one number as the counter, as long as the last lane is below the bound:
+The loop of a subgroup over neighbouring elements, `for %k=%local_id,%n,%size`, mostly has *full* iterations, which all
+work-items run. They come first, without masks and with one number as the counter, as long as the last lane is below the
+bound:
 
     while base + (S-1)*d < stop: the body for %k = base + <0, d, ..., (S-1)*d>; base += step
-    then the rounds that some work-items run, under masks
+    then the iterations that some work-items run, under masks
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from dataclasses import dataclass, replace
 
 from tlx.frontends.tensor_language.ast.base import Instruction
 from tlx.frontends.tensor_language.ast.mixed import For
-from tlx.frontends.tensor_language.emit.control import close_value, goes_on, merged, open_phi, open_value
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import of_loop
 from tlx.frontends.tensor_language.emit.numbers import compare, splat, vary
+from tlx.frontends.tensor_language.emit.uniform_control import close_value, goes_on, merged, open_phi, open_value
 from tlx.frontends.tensor_language.emit.unroll import branch_back
 from tlx.frontends.tensor_language.emit.values import Linear, Number
 from tlx.frontends.tensor_language.types import ScalarType
@@ -38,7 +39,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How the rounds that some work-items run begin.
+    """How the iterations that some work-items run begin.
 
     Attributes:
         start: The variable in the first of them.
@@ -79,7 +80,7 @@ class Counter:
         return linear_number(self._e, type_, Linear(value, step, self._linear.exact and step >= 0), known)
 
     def close(self) -> None:
-        """Make the step to the next round, at the end of the body."""
+        """Make the step to the next iteration, at the end of the body."""
         add_incoming(self._phi, self._e.b.add(self._phi.value, self._step), self._e.b.block.name)
 
 
@@ -93,7 +94,7 @@ def linear_number(e: Emitter, type_: ScalarType, linear: Linear, known: tuple[in
     return Number(type_, (e.b.binary("add", splat(e, linear.base), steps),), linear, known)
 
 
-def run_round(e: Emitter, i: For, variable: Number, carried: Sequence[Number]) -> Sequence[Number]:
+def run_iteration(e: Emitter, i: For, variable: Number, carried: Sequence[Number]) -> Sequence[Number]:
     """Write the body; gives what it yields, a lane each work-item."""
     with e.region():
         e.bind(i.variable, variable)
@@ -103,8 +104,8 @@ def run_round(e: Emitter, i: For, variable: Number, carried: Sequence[Number]) -
         return [vary(e, value) for value in yields if isinstance(value, Number)]
 
 
-def can_run_full(e: Emitter, i: For, bounds: Bounds) -> bool:
-    """Whether rounds that all work-items run are easily told, and the body is no loop that would be written twice."""
+def can_run_full_iterations(e: Emitter, i: For, bounds: Bounds) -> bool:
+    """Whether full iterations are easily told, and the body is no loop that would be written twice."""
     linear = bounds.start.linear
     if e.mask is not None or linear is None or bounds.stop.is_varying or bounds.step.is_varying:
         return False
@@ -112,8 +113,8 @@ def can_run_full(e: Emitter, i: For, bounds: Bounds) -> bool:
     return 0 < span < 1 << (bounds.start.type.bits - 1) and not any(_has_loop(inner) for inner in i.body.instructions)
 
 
-def full_rounds(e: Emitter, i: For, bounds: Bounds) -> Entry:
-    """The rounds that all work-items run; gives how the others begin."""
+def full_iterations(e: Emitter, i: For, bounds: Bounds) -> Entry:
+    """The full iterations; gives how the others begin."""
     b, linear = e.b, bounds.start.linear
     assert linear is not None
     stop, step = bounds.stop.value, bounds.step.value
@@ -132,7 +133,7 @@ def full_rounds(e: Emitter, i: For, bounds: Bounds) -> Entry:
     counter.open(before)
     opened = [open_value(e, value, before) for value in initial]
     variable = counter.number()
-    yields = run_round(e, i, variable, [value for value, _ in opened])
+    yields = run_iteration(e, i, variable, [value for value, _ in opened])
     assert variable.linear is not None
     base = variable.linear.base
     following = b.add(base, step)
@@ -157,7 +158,7 @@ def full_rounds(e: Emitter, i: For, bounds: Bounds) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A way to the rounds that some work-items run.
+    """A way to the iterations that some work-items run.
 
     Attributes:
         block: The last block on it.
@@ -173,7 +174,7 @@ class _Way:
 
 
 def _joined(e: Emitter, start: Number, *ways: _Way) -> Entry:
-    """How the rest begins: as the whole loop would where no round was full, else behind the last one."""
+    """How the rest begins: as the whole loop would where no iteration was full, else behind the last one."""
     base = e.b.phi(ways[0].base.type, [(way.base, way.block) for way in ways])
     mask = e.b.phi(ways[0].mask.type, [(way.mask, way.block) for way in ways])
     columns = zip(*(way.values for way in ways), strict=True)
