@@ -7,9 +7,9 @@ Version 1 cannot be read into the tree of version 2 at once, as the two say diff
     %s = subview %A[%i:?] : ...         a size may be left out, in version 2 it is written
 
 What is missing follows from the types of names, of which a grammar knows nothing: `convert` makes one tree of the
-other when the text has been read. A class here has the fields that its production has, and `types` as they are written. Functions
-and regions are the nodes of the second version, with these instructions inside, and so is `lifetime_stop`, which has no
-types.
+other when the text has been read. A class here has the fields that its production has, and `types` as they are
+written. Functions and regions are the nodes of the second version, with these instructions inside, and so is
+`lifetime_stop`, which has no types.
 """
 
 from __future__ import annotations
