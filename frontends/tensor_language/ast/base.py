@@ -1,7 +1,7 @@
 """What every node of the syntax tree has: names, types and attributes with the place they were written at.
 
-Spans never take part in comparisons: two texts with equal meaning have equal trees. A node that a program built has no
-spans.
+Spans never take part in comparisons: two texts with equal meaning have equal trees. What the builder made has spans in
+the Python file that called it, where that can be read; a node made by hand may have none.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tlx.frontends.tensor_language.ast.collective import Blas
 from tlx.frontends.tensor_language.emit.arithmetic import binary
@@ -25,7 +26,7 @@ from tlx.frontends.tensor_language.emit.values import Memref, Number, Parts
 from tlx.frontends.tensor_language.types import F32, I8, I32, ScalarType
 from tlx.ir.values import ConstFloat, ConstInt, Value
 
-FAST_BETA = "fast_beta"
+_FAST_BETA: Final = "fast_beta"  # a string in the list of attributes, as all that the language does not define
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,5 +113,5 @@ def _factor(e: Emitter, number: Number, type_: ScalarType) -> Parts | None:
 def _may_forget(e: Emitter, i: Blas) -> bool:
     """Whether what the output holds does not matter if it is multiplied by zero."""
     entries = e.source.attributes.entries
-    fast = any(a.quoted and a.name == FAST_BETA and a.value.value is True for a in entries)
+    fast = any(a.quoted and a.name == _FAST_BETA and a.value.value is True for a in entries)
     return fast or id(i) in first_writes(e.source)

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tlx.frontends.tensor_language.ast.base import Function, Instruction, Name, Region
-from tlx.frontends.tensor_language.ast.collective import Alloca, Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
+from tlx.frontends.tensor_language.ast.collective import Alloca, Blas, Gemm, Gemv, Ger, Hadamard
 from tlx.frontends.tensor_language.ast.mixed import Associated, Expand, Fuse, Size, Subview
+from tlx.frontends.tensor_language.uses import written_operand
 
 
 def first_writes(function: Function) -> frozenset[int]:
@@ -25,10 +26,9 @@ def first_writes(function: Function) -> frozenset[int]:
 
 def output(i: Blas) -> Name:
     """The operand that a BLAS instruction writes."""
-    if isinstance(i, (Gemm, Gemv, Ger, Hadamard)):
-        return i.c
-    assert isinstance(i, (Axpby, Cumsum, Sum))
-    return i.b
+    name = written_operand(i)
+    assert name is not None
+    return name
 
 
 def _inputs(i: Blas) -> tuple[Name, ...]:

@@ -56,7 +56,8 @@ class Emitter:
         rules: Rule of each class of instruction.
         scope: What each visible name is.
         mask: `<S x i1>`, the work-items that run the current region; None for all of them.
-        subgroup: In an SPMD region the linear subgroup id, i32.
+        subgroup: In an SPMD region the linear subgroup id, i32; None in a collective region.
+        at_region_end: Write what is done where the current region ends, such as freeing memory.
     """
 
     b: TensorBuilder

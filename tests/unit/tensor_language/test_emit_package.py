@@ -1,0 +1,34 @@
+"""The files of the emitter: the head of the package lists them, and each class of instruction has one rule."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections import Counter
+from importlib import import_module
+from typing import Any
+
+from tlx.frontends.tensor_language import emit
+from tlx.frontends.tensor_language.ast import collective, mixed, spmd
+from tlx.frontends.tensor_language.ast.base import Instruction
+
+_FILES = sorted(info.name for info in pkgutil.iter_modules(emit.__path__))
+
+
+def test_package_lists_its_files() -> None:
+    listed = re.findall(r"(?m)^ {4,}([a-z_]+) {2,}\S", emit.__doc__ or "")
+    assert sorted(listed) == _FILES
+
+
+def test_every_instruction_has_one_rule() -> None:
+    rules: Counter[type[Any]] = Counter()
+    for name in _FILES:
+        rules.update(getattr(import_module(f"{emit.__name__}.{name}"), "RULES", {}).keys())
+    classes = {c for module in (collective, mixed, spmd) for c in vars(module).values() if _is_instruction(c)}
+    bases = {base for c in classes for base in c.__mro__[1:]}
+    written = classes - bases - {mixed.Yield}  # which ends a region, and is read by what has the region
+    assert rules == Counter(written)
+
+
+def _is_instruction(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Instruction)
