@@ -93,7 +93,7 @@ def _int(value: Any, type_: ScalarType) -> int:
     if isinstance(value, bool):
         raise TypeError
     number = operator.index(value)
-    if not -(1 << (type_.bits - 1)) <= number < 1 << (type_.bits - 1):
+    if number not in type_.integers:
         raise OverflowError
     return number
 

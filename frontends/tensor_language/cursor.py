@@ -81,7 +81,7 @@ class Cursor:
     @property
     def previous_end(self) -> int:
         """Offset behind the token before the next one."""
-        return self.starts[self.at - 1] + len(self.texts[self.at - 1]) if self.at else 0
+        return self._end_before(self.at)
 
     def span(self, first: int, last: int | None = None) -> Span:
         """The span from one token to another, both included."""
@@ -113,12 +113,15 @@ class Cursor:
 
     def begins_line(self, at: int) -> bool:
         """Whether a token is the first of its line."""
-        end = self.starts[at - 1] + len(self.texts[at - 1]) if at else 0
-        return at == 0 or self.source.text.find("\n", end, self.starts[at]) >= 0
+        return at == 0 or self.source.text.find("\n", self._end_before(at), self.starts[at]) >= 0
 
     def begins_assignment(self, at: int) -> bool:
         """Whether `%name = word` stands at a token."""
         return self.kinds[at : at + 3] == ["local", "=", "word"]
+
+    def _end_before(self, at: int) -> int:
+        """Offset behind the token before another."""
+        return self.starts[at - 1] + len(self.texts[at - 1]) if at else 0
 
     def _follows_unfinished(self) -> bool:
         """Whether the next token seems to begin, or end, something else than what stands before it."""

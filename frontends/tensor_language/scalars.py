@@ -54,7 +54,7 @@ def _int(type_: ScalarType, value: Any) -> int:
     if isinstance(value, (bool, np.bool_, np.ndarray)):
         raise TypeError
     number = operator.index(value)
-    if not -(1 << (type_.bits - 1)) <= number < 1 << (type_.bits - 1):
+    if number not in type_.integers:
         raise OverflowError
     return number
 

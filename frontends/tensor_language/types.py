@@ -55,6 +55,11 @@ class ScalarType:
         return self.kind == "float" and self.bits == 16
 
     @property
+    def integers(self) -> range:
+        """The values of an integer type."""
+        return range(-(1 << (self.bits - 1)), 1 << (self.bits - 1))
+
+    @property
     def part(self) -> ScalarType:
         """The floating type of the parts of a complex type; any other type itself."""
         if self.kind != "complex":

@@ -18,7 +18,15 @@ from typing import Final
 from tlx.frontends.tensor_language.ast.base import Name
 from tlx.frontends.tensor_language.ast.collective import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
-from tlx.frontends.tensor_language.check.operands import complain, constant, memref, note_of, number
+from tlx.frontends.tensor_language.check.operands import (
+    Side,
+    complain,
+    constant,
+    equal_extents,
+    memref,
+    note_of,
+    number,
+)
 from tlx.frontends.tensor_language.printer_attributes import constant_text
 from tlx.frontends.tensor_language.types import Extent, MemrefType, ScalarType, extent_text, promotable, promote
 from tlx.frontends.tensor_language.wording import listed, mnemonic
@@ -58,8 +66,8 @@ def check_sum(context: Context, node: Sum) -> None:
         )
         complain(context, node, node.a, message, node.a, node.b)
     elif b.order == 1:
-        rows = _transposed(a, node.transpose)[0]
-        _check_extents(context, node, f"rows(op({node.a}))", rows, node.b, f"rows({node.b})", b.shape[0], node.a)
+        rows = Side(node.a, f"rows(op({node.a}))", _transposed(a, node.transpose)[0])
+        equal_extents(context, node, rows, Side(node.b, f"rows({node.b})", b.shape[0]))
 
 
 def check_gemm(context: Context, node: Gemm) -> None:
@@ -70,16 +78,14 @@ def check_gemm(context: Context, node: Gemm) -> None:
     left = _transposed(a, node.transpose_a) if a and orders[0] else None
     right = _transposed(b, node.transpose_b) if b and orders[1] else None
     if left and right:
-        inner = f"columns(op1({node.a}))"
-        _check_extents(
-            context, node, inner, left[1], node.b, f"rows(op2({node.b}))", right[0], node.a, "the inner extents"
-        )
+        columns, rows = Side(node.a, f"columns(op1({node.a}))", left[1]), Side(node.b, f"rows(op2({node.b}))", right[0])
+        equal_extents(context, node, columns, rows, "the inner extents")
     if left and c and orders[2]:
-        rows = f"rows(op1({node.a}))"
-        _check_extents(context, node, rows, left[0], node.c, f"rows({node.c})", c.shape[0], node.a)
+        rows = Side(node.a, f"rows(op1({node.a}))", left[0])
+        equal_extents(context, node, rows, Side(node.c, f"rows({node.c})", c.shape[0]))
     if right and c and orders[2]:
-        columns = f"columns(op2({node.b}))"
-        _check_extents(context, node, columns, right[1], node.c, f"columns({node.c})", c.shape[1], node.b)
+        columns = Side(node.b, f"columns(op2({node.b}))", right[1])
+        equal_extents(context, node, columns, Side(node.c, f"columns({node.c})", c.shape[1]))
 
 
 def check_gemv(context: Context, node: Gemv) -> None:
@@ -90,13 +96,11 @@ def check_gemv(context: Context, node: Gemv) -> None:
     order_c = _has_order(context, node, node.c, c, 1)
     left = _transposed(a, node.transpose) if a and order_a else None
     if left and b and order_b:
-        inner = f"columns(op1({node.a}))"
-        _check_extents(
-            context, node, inner, left[1], node.b, f"rows({node.b})", b.shape[0], node.a, "the inner extents"
-        )
+        columns, rows = Side(node.a, f"columns(op1({node.a}))", left[1]), Side(node.b, f"rows({node.b})", b.shape[0])
+        equal_extents(context, node, columns, rows, "the inner extents")
     if left and c and order_c:
-        rows = f"rows(op1({node.a}))"
-        _check_extents(context, node, rows, left[0], node.c, f"rows({node.c})", c.shape[0], node.a)
+        rows = Side(node.a, f"rows(op1({node.a}))", left[0])
+        equal_extents(context, node, rows, Side(node.c, f"rows({node.c})", c.shape[0]))
 
 
 def check_ger(context: Context, node: Ger) -> None:
@@ -107,11 +111,11 @@ def check_ger(context: Context, node: Ger) -> None:
     if not _has_order(context, node, node.c, c, 2) or not c:
         return
     if a and order_a:
-        rows = f"rows({node.a})"
-        _check_extents(context, node, rows, a.shape[0], node.c, f"rows({node.c})", c.shape[0], node.a)
+        rows = Side(node.a, f"rows({node.a})", a.shape[0])
+        equal_extents(context, node, rows, Side(node.c, f"rows({node.c})", c.shape[0]))
     if b and order_b:
-        rows = f"rows({node.b})"
-        _check_extents(context, node, rows, b.shape[0], node.c, f"columns({node.c})", c.shape[1], node.b)
+        rows = Side(node.b, f"rows({node.b})", b.shape[0])
+        equal_extents(context, node, rows, Side(node.c, f"columns({node.c})", c.shape[1]))
 
 
 def check_hadamard(context: Context, node: Hadamard) -> None:
@@ -189,25 +193,6 @@ def _has_order(context: Context, node: Blas, name: Name, type_: MemrefType | Non
 
 def _transposed(type_: MemrefType, transpose: str) -> tuple[Extent, ...]:
     return type_.shape[::-1] if transpose == "t" and type_.order == 2 else type_.shape
-
-
-def _check_extents(
-    context: Context,
-    node: Blas,
-    left: str,
-    extent: Extent,
-    at: Name,
-    right: str,
-    other: Extent,
-    against: Name,
-    what: str = "the extents",
-) -> None:
-    if extent == other:
-        return
-    message = f"{left} = {extent_text(extent)} but {right} = {extent_text(other)}; {what} must be equal"
-    if None in {extent, other}:
-        message += ", or both ? (subview or an argument's type can change one)"
-    complain(context, node, at, message, against, at)
 
 
 def _check_shapes(

@@ -22,7 +22,9 @@ from tlx.frontends.tensor_language.ast.spmd import (
 from tlx.frontends.tensor_language.check.atomics import check_order, check_update
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
 from tlx.frontends.tensor_language.check.operands import (
+    Side,
     complain,
+    equal_extents,
     indices,
     matrix,
     memref,
@@ -182,14 +184,14 @@ def check_mul_add(context: Context, node: CooperativeMatrixMulAdd) -> None:
     b = matrix(context, node, node.b, "matrix_b")
     c = matrix(context, node, node.c, "matrix_acc")
     if a and _has_full_rows(context, node, node.a, a) and c:
-        _check_equal(context, node, "rows", node.a, a.rows, "rows", node.c, c.rows)
+        equal_extents(context, node, _rows(node.a, a), _rows(node.c, c))
     if c:
         _has_full_rows(context, node, node.c, c)
         _check_sum(context, node, c)
     if a and b:
-        _check_equal(context, node, "columns", node.a, a.columns, "rows", node.b, b.rows)
+        equal_extents(context, node, _columns(node.a, a), _rows(node.b, b), "the inner extents")
     if b and c:
-        _check_equal(context, node, "columns", node.b, b.columns, "columns", node.c, c.columns)
+        equal_extents(context, node, _columns(node.b, b), _columns(node.c, c))
     if a and b:
         _check_product(context, node, a, b, c)
 
@@ -220,12 +222,12 @@ def _check_product(
         complain(context, node, node.c, message, node.a, node.b, node.c)
 
 
-def _check_equal(
-    context: Context, node: Instruction, what: str, a: Name, extent: int, other_what: str, b: Name, other: int
-) -> None:
-    if extent != other:
-        message = f"{what}({a}) = {extent} but {other_what}({b}) = {other}; both must be equal"
-        complain(context, node, b, message, a, b)
+def _rows(name: Name, type_: CoopMatrixType) -> Side:
+    return Side(name, f"rows({name})", type_.rows)
+
+
+def _columns(name: Name, type_: CoopMatrixType) -> Side:
+    return Side(name, f"columns({name})", type_.columns)
 
 
 def _has_full_rows(context: Context, node: Instruction, name: Name, type_: CoopMatrixType) -> bool:

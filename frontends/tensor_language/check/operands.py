@@ -6,6 +6,7 @@ An operand whose type an earlier error left unknown gives None as well, without 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.ast.base import Instruction, Name, TypeRef
@@ -15,11 +16,13 @@ from tlx.frontends.tensor_language.types import (
     BOOL,
     INDEX,
     CoopMatrixType,
+    Extent,
     GroupType,
     MatrixUse,
     MemrefType,
     ScalarType,
     Type,
+    extent_text,
 )
 from tlx.frontends.tensor_language.wording import mnemonic
 
@@ -128,6 +131,32 @@ def uniform(context: Context, node: Instruction, *names: Name) -> None:
                 name.span,
                 declared(value),
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An extent that must be equal to another.
+
+    Attributes:
+        name: The operand that has it.
+        text: What messages call it, such as `rows(%A)`.
+        extent: The extent.
+    """
+
+    name: Name
+    text: str
+    extent: Extent
+
+
+def equal_extents(context: Context, node: Instruction, left: Side, right: Side, what: str = "the extents") -> None:
+    """Two extents that must be equal, or both `?`; the second one is at fault."""
+    if left.extent == right.extent:
+        return
+    sides = f"{left.text} = {extent_text(left.extent)} but {right.text} = {extent_text(right.extent)}"
+    message = f"{sides}; {what} must be equal"
+    if None in {left.extent, right.extent}:
+        message += ", or both ? (subview or an argument's type can change one)"
+    complain(context, node, right.name, message, left.name, right.name)
 
 
 def result_is(context: Context, node: Instruction, wanted: Type, reason: str) -> None:

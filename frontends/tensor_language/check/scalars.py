@@ -16,7 +16,7 @@ from tlx.frontends.tensor_language.check.operands import (
 )
 from tlx.frontends.tensor_language.check.spread import UNIFORM, Spread, known, of_binary, of_cast, of_function
 from tlx.frontends.tensor_language.printer_attributes import constant_text
-from tlx.frontends.tensor_language.types import BOOL, CoopMatrixType, ScalarType, Type
+from tlx.frontends.tensor_language.types import BOOL, MAX_INTEGER, CoopMatrixType, ScalarType, Type
 from tlx.frontends.tensor_language.wording import listed
 
 _ANY: Final = frozenset({"int", "float", "complex"})
@@ -121,8 +121,7 @@ def check_constant(context: Context, node: Constant) -> None:
         message = f"constant: {scalar} takes {_EXAMPLES[scalar.kind]}, but {constant_text(value)} is {_CONSTANTS[kind]}"
         context.error(message, node.span)
     elif kind == "int" and isinstance(value, int):
-        low = max(-(1 << (scalar.bits - 1)), 1 - (1 << 63))
-        high = (1 << (scalar.bits - 1)) - 1
+        low, high = max(scalar.integers.start, -MAX_INTEGER), scalar.integers.stop - 1
         if not low <= value <= high:
             context.error(f"constant: {value} does not fit {scalar}, which holds {low} to {high}", node.span)
 
