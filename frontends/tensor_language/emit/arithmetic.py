@@ -1,6 +1,7 @@
 """Arithmetic and comparisons: on scalars, uniform or varying, and on the flattened vectors of matrices.
 
-The functions work on parts (LLVM values in register types) of any length, so that one table serves all of them.
+The functions work on parts (LLVM values in register types) of any length, so that one table serves all of them. The
+rules of operators, which choose between scalars and matrices, are in `matrix_arithmetic`.
 """
 
 from __future__ import annotations

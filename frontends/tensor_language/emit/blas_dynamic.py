@@ -23,9 +23,9 @@ from tlx.frontends.tensor_language.emit.blas_loops import emit_loops
 from tlx.frontends.tensor_language.emit.blas_packed import emit_packed, finish_product, fits_packed
 from tlx.frontends.tensor_language.emit.blas_tensors import LARGEST, cast_elements
 from tlx.frontends.tensor_language.emit.blas_terms import Factor, K, Terms
-from tlx.frontends.tensor_language.emit.branches import if_else, trap_if_null
+from tlx.frontends.tensor_language.emit.branches import all_of, if_else, trap_if_null
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import is_int
+from tlx.frontends.tensor_language.emit.numbers import from_i64, is_int
 from tlx.frontends.tensor_language.emit.values import Memref, memory_type, register_type, tensor_element
 from tlx.frontends.tensor_language.types import MemrefType, ScalarType
 from tlx.ir.types import I8, I32, I64, VOID, FloatType, IntType, Type, VectorType
@@ -68,7 +68,7 @@ def _is_fit(e: Emitter, out: Memref, terms: Terms, products: Value) -> Value:
     conditions += [e.b.icmp("ule", number, LARGEST) for number in (*sizes, *pitches)]
     conditions.append(e.b.icmp("uge", out.stride[1], out.shape[0]))
     conditions.append(e.b.icmp("uge", products, _SMALL))
-    return reduce(lambda a, b: e.b.binary("and", a, b), conditions)
+    return all_of(e, conditions)
 
 
 def _emit(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
@@ -126,7 +126,7 @@ def _pitches(e: Emitter, memref: Memref) -> list[Value]:
 
 def _numbers(e: Emitter, values: Sequence[Value]) -> list[Value]:
     """Extents as i32."""
-    return [const_int(I32, v.value) if isinstance(v, ConstInt) else e.b.cast("trunc", v, I32) for v in values]
+    return [from_i64(e, value, I32) for value in values]
 
 
 def _handle(element: Type) -> VectorType:

@@ -53,7 +53,7 @@ class Epilogue:
         """`alpha * value + beta * old`, of any number of elements.
 
         Args:
-            e: Where.
+            e: The emitter.
             value: What was computed, in `type`.
             old: Reads the output, in `type`.
             spread: Repeats a number for as many elements.

@@ -65,7 +65,7 @@ def each(e: Emitter, shape: Sequence[Value], lanes: int, body: Body) -> None:
     """Loops over all indices of a shape, the first one innermost and by several lanes at a time.
 
     Args:
-        e: Where.
+        e: The emitter.
         shape: Extent of each mode.
         lanes: How many neighbours along mode 0 are done at a time.
         body: Writes what is done for indices and lanes.

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
 
 from tlx.frontends.tensor_language.emit.blas_epilogue import Epilogue
 from tlx.frontends.tensor_language.emit.blas_terms import Terms
-from tlx.frontends.tensor_language.emit.branches import if_else
+from tlx.frontends.tensor_language.emit.branches import all_of, if_else
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.values import Memref
 from tlx.ir.types import I64
-from tlx.ir.values import ConstInt, Value, const_int
+from tlx.ir.values import ConstInt, const_int
 
 Way = Callable[[Emitter, Epilogue, Terms], None]
 
@@ -27,8 +26,7 @@ def with_unit_strides(e: Emitter, epilogue: Epilogue, terms: Terms, way: Way) ->
     if not asked or epilogue.type.kind == "complex":
         way(e, epilogue, terms)
         return
-    conditions: list[Value] = [e.b.icmp("eq", stride, 1) for stride in asked]
-    condition = reduce(lambda a, b: e.b.binary("and", a, b), conditions)
+    condition = all_of(e, [e.b.icmp("eq", stride, 1) for stride in asked])
     factors = tuple(replace(f, memref=_unit(f.memref)) for f in terms.factors)
     unit = replace(epilogue, out=_unit(epilogue.out)), Terms(factors)
     if_else(e, condition, lambda: way(e, *unit), lambda: way(e, epilogue, terms))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.ir.types import VOID
@@ -30,6 +31,11 @@ def run_if(e: Emitter, condition: Value | None, name: str, end_name: str) -> Gen
     yield
     e.b.branch(end)
     e.b.at_end(end)
+
+
+def all_of(e: Emitter, conditions: Sequence[Value]) -> Value:
+    """Whether all of at least one condition hold."""
+    return reduce(lambda a, b: e.b.binary("and", a, b), conditions)
 
 
 def if_else(e: Emitter, condition: Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:

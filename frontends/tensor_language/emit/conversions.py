@@ -1,4 +1,4 @@
-"""Constants and casts.
+"""Constants and casts; the rules, which choose between scalars and matrices, are in `matrix_arithmetic`.
 
 Integers to floats round to nearest, ties to even, once: where a narrow float is reached by way of a wider one, the way
 rounds to odd (an inexact value gets an odd last bit), after which the second rounding gives what one would have given.

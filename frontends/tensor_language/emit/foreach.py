@@ -26,11 +26,11 @@ from tlx.frontends.tensor_language.ast.collective import Foreach, ForeachTile
 from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.divergent_loops import linear_number
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import lane_ids, splat, to_i64
+from tlx.frontends.tensor_language.emit.numbers import from_i64, lane_ids, splat, to_i64
 from tlx.frontends.tensor_language.emit.subgroup_loop import as_subgroup, subgroup_count
 from tlx.frontends.tensor_language.emit.values import Linear, Number, register_type
 from tlx.frontends.tensor_language.types import ScalarType
-from tlx.ir.types import I1, I32, I64
+from tlx.ir.types import I1, I32, I64, IntType
 from tlx.ir.values import ConstInt, Value, const_int, const_ints
 
 
@@ -67,8 +67,8 @@ def foreach_tile(e: Emitter, i: ForeachTile) -> None:
     def one_tile(positions: Sequence[Value]) -> None:
         for (r, size, extent), position in zip(modes, positions, strict=True):
             offset = e.b.mul(position, extent)
-            e.bind(r.name, Number(r.type, (_as_type(e, e.b.add(r.start, offset), r.type),)))
-            e.bind(size, Number(r.type, (_as_type(e, _size(e, r.count, offset, extent), r.type),)))
+            e.bind(r.name, _variable(e, r.type, e.b.add(r.start, offset)))
+            e.bind(size, _variable(e, r.type, _size(e, r.count, offset, extent)))
         with as_subgroup(e, _turn(e, tiles, positions)):
             e.run(i.body)
 
@@ -99,7 +99,7 @@ def _in_lanes(e: Emitter, body: Region, r: _Range) -> None:
         if rest.value > 0:
             _run_lanes(e, body, r, full, const_ints(I1, [lane < rest.value for lane in range(e.lanes)]))
         return
-    if e.lanes == 1:
+    if e.lanes == 1:  # every value had its own iteration
         return
     with run_if(e, e.b.icmp("ne", rest, 0), "remainder", "endforeach"):
         mask = e.b.icmp("ult", lane_ids(e), splat(e, e.b.cast("trunc", rest, I32)))
@@ -108,7 +108,7 @@ def _in_lanes(e: Emitter, body: Region, r: _Range) -> None:
 
 def _run_lanes(e: Emitter, body: Region, r: _Range, k: Value, mask: Value | None) -> None:
     """The body for the values from the k-th on."""
-    base = _as_type(e, e.b.add(r.start, k), r.type)
+    base = _variable(e, r.type, e.b.add(r.start, k)).value
     with e.region(), e.masked(mask):
         e.bind(r.name, linear_number(e, r.type, Linear(base, 1, exact=True)))
         e.instructions(body.instructions)
@@ -119,7 +119,7 @@ def _nest(e: Emitter, ranges: Sequence[_Range], body: Callable[[], None]) -> Non
 
     def bound(positions: Sequence[Value]) -> None:
         for r, position in zip(ranges, positions, strict=True):
-            e.bind(r.name, Number(r.type, (_as_type(e, e.b.add(r.start, position), r.type),)))
+            e.bind(r.name, _variable(e, r.type, e.b.add(r.start, position)))
         body()
 
     _nest_counts(e, [r.count for r in ranges], bound)
@@ -173,10 +173,11 @@ def _turn(e: Emitter, tiles: Sequence[Value], positions: Sequence[Value]) -> Val
     return e.b.cast("trunc", e.b.binary("urem", number, const_int(I64, subgroups)), I32)
 
 
-def _as_type(e: Emitter, value: Value, type_: ScalarType) -> Value:
-    """An i64 in an integer type that holds it."""
+def _variable(e: Emitter, type_: ScalarType, value: Value) -> Number:
+    """An i64 as a number of a variable's type, which holds it."""
     integer = register_type(type_)
-    return const_int(integer, value.value) if isinstance(value, ConstInt) else e.b.cast("trunc", value, integer)
+    assert isinstance(integer, IntType)
+    return Number(type_, (from_i64(e, value, integer),))
 
 
 RULES: Final = {Foreach: foreach, ForeachTile: foreach_tile}

@@ -12,7 +12,7 @@ from tlx.frontends.tensor_language.ast.spmd import (
 )
 from tlx.frontends.tensor_language.emit import atomics, matrix_memory
 from tlx.frontends.tensor_language.emit.addresses import address_of
-from tlx.frontends.tensor_language.emit.branches import run_if
+from tlx.frontends.tensor_language.emit.branches import all_of, run_if
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.matrices import matrix_type
 from tlx.frontends.tensor_language.emit.matrix_buffer import Buffer, new_buffer, read, reloaded, spilled, write
@@ -85,9 +85,7 @@ def _inside(e: Emitter, where: Window, x: Value, y: Value) -> Value | None:
         conditions.append(e.b.icmp("ult", x, where.memref.shape[0]))
     if where.checks_lines:
         conditions.append(e.b.icmp("ult", y, where.memref.shape[1]))
-    if len(conditions) == 2:
-        return e.b.binary("and", conditions[0], conditions[1])
-    return conditions[0] if conditions else None
+    return all_of(e, conditions) if conditions else None
 
 
 def _zeros(e: Emitter, buffer: Buffer, where: Window) -> Buffer:

@@ -159,6 +159,11 @@ def negated(e: Emitter, x: Value) -> Value:
     return e.b.value("fneg", x.type, [x], f"fneg {x.typed}")
 
 
+def from_i64(e: Emitter, value: Value, type_: IntType) -> Value:
+    """An i64 in an integer type that holds it."""
+    return const_int(type_, value.value) if isinstance(value, ConstInt) else e.b.cast("trunc", value, type_)
+
+
 def to_i64(e: Emitter, number: Number) -> Value:
     """An integer as i64 (sign-extended)."""
     value = number.value

@@ -69,7 +69,7 @@ def scanned(e: Emitter, kind: ScanKind, op: UpdateOp, number: Number) -> Number:
 
 
 def _identity(op: UpdateOp, type_: ScalarType) -> float:
-    """What changes nothing: 0, the smallest and the largest value."""
+    """What an exclusive scan gives the first work-item: 0, the smallest or the largest value."""
     if op == "add":
         return 0
     if type_.kind == "float":
@@ -78,7 +78,10 @@ def _identity(op: UpdateOp, type_: ScalarType) -> float:
 
 
 def _neutral(op: UpdateOp, type_: ScalarType) -> float:
-    """What really changes nothing: `-0.0 + 0.0` is no `-0.0`, and the maximum of NaN and minus infinity no NaN."""
+    """What changes nothing in any other value, for lanes that are not active.
+
+    An identity does: `-0.0 + 0.0` is no `-0.0`, and the maximum of NaN and minus infinity no NaN.
+    """
     if type_.kind == "float":
         return -0.0 if op == "add" else _NAN
     return _identity(op, type_)

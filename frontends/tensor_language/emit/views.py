@@ -1,4 +1,4 @@
-"""Memrefs as pointer, shape and stride: parameters' members, sizes, and the views subview, expand and fuse.
+"""Sizes of memrefs and groups, whether they are there, and the views `subview`, `expand` and `fuse`.
 
 subview %A[%i:4, %j]     pointer + i*S1 + j*S2,  shape (4),       stride (S1)
 expand  %A[0->2 x 8]     pointer,                shape (2, 8, …), stride (S1, 2*S1, …)
