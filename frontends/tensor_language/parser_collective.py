@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tlx.frontends.tensor_language.ast.base import Dictionary
+from tlx.frontends.tensor_language.ast.base import Dictionary, Name
 from tlx.frontends.tensor_language.ast.collective import (
     Alloca,
     Axpby,
@@ -110,27 +110,28 @@ def parallel(c: Cursor) -> Parallel:
 
 
 def foreach(c: Cursor) -> Foreach:
-    """`"foreach" identifier-list "=" identifier-list "," identifier-list region`."""
-    variables = identifier_list(c, "the loop variables")
-    c.expect("=", "behind the loop variables")
-    starts = identifier_list(c, "the lower bounds")
-    separator(c, "the upper bounds")
-    stops = identifier_list(c, "the upper bounds")
+    """`"foreach" range region`."""
+    variables, starts, stops = range_(c, "the loop variables")
     return Foreach(variables=variables, starts=starts, stops=stops, body=region(c))
 
 
 def foreach_tile(c: Cursor) -> ForeachTile:
-    """`"foreach_tile" ... "as" identifier-list "<=" "(" integer-list ")" region`, the rest as of `foreach`."""
-    variables = identifier_list(c, "the tile offsets")
-    c.expect("=", "behind the tile offsets")
-    starts = identifier_list(c, "the lower bounds")
-    separator(c, "the upper bounds")
-    stops = identifier_list(c, "the upper bounds")
+    """`"foreach_tile" range "as" identifier-list "<=" integer-list region`."""
+    variables, starts, stops = range_(c, "the tile offsets")
     c.expect_word("as", "and the sizes of the tile")
     sizes = identifier_list(c, "the sizes of the tile")
     c.expect("<=", "behind the sizes of the tile")
     shape = integer_list(c)
     return ForeachTile(variables=variables, starts=starts, stops=stops, sizes=sizes, tile_shape=shape, body=region(c))
+
+
+def range_(c: Cursor, variables: str) -> tuple[tuple[Name, ...], tuple[Name, ...], tuple[Name, ...]]:
+    """`range = identifier-list "=" identifier-list "," identifier-list`: variables, lower and upper bounds."""
+    names = identifier_list(c, variables)
+    c.expect("=", f"behind {variables}")
+    starts = identifier_list(c, "the lower bounds")
+    separator(c, "the upper bounds")
+    return names, starts, identifier_list(c, "the upper bounds")
 
 
 def integer_list(c: Cursor) -> tuple[int, ...]:
