@@ -204,7 +204,8 @@ class Collective(Core):
             computed = promote(computed, element) if computed else None
         if computed is None:
             types = " and ".join(map(str, elements))
-            raise UsageError(f"{types} have no common type", self.here())
+            message = f"elements {types} cannot be promoted to a common type: neither holds all values of the other"
+            raise UsageError(message, self.here())
         return self._operand(alpha, computed), self._operand(beta, self._memref(output, "the output").element)
 
     def _transpose(self, transpose: Transpose) -> Transpose:
@@ -219,7 +220,8 @@ class Collective(Core):
         starts = list(start) if isinstance(start, Sequence) else [start]
         stops = list(stop) if isinstance(stop, Sequence) else [stop]
         if len(starts) != len(stops):
-            raise UsageError(f"got {len(starts)} first and {len(stops)} last indices", self.here())
+            message = f"expected as many lower bounds as upper ones, got {len(starts)} and {len(stops)}"
+            raise UsageError(message, self.here())
         types = [self._common_type(pair, INDEX) or INDEX for pair in zip(starts, stops, strict=True)]
         first = tuple(self._operand(v, t) for v, t in zip(starts, types, strict=True))
         last = tuple(self._operand(v, t) for v, t in zip(stops, types, strict=True))

@@ -12,6 +12,7 @@ from tlx.frontends.tensor_language.builder_core import Core
 from tlx.frontends.tensor_language.builder_types import TypeLike, dictionary_of
 from tlx.frontends.tensor_language.builder_values import Operand, Value
 from tlx.frontends.tensor_language.types import INDEX, Type
+from tlx.frontends.tensor_language.wording import counted
 
 
 @dataclass(eq=False, slots=True)
@@ -33,7 +34,8 @@ class Results:
             UsageError: It gives none or several.
         """
         if len(self.values) != 1:
-            raise UsageError(f"there are {len(self.values)} results, not one (and none before the region has ended)")
+            got = counted(len(self.values), "result")
+            raise UsageError(f"expected one result, got {got}: .results has all, once the block has ended")
         return self.values[0]
 
 
@@ -135,7 +137,9 @@ class Control(Core):
         """`yield`: give values to the `if`, `for` or `cooperative_matrix_apply` around; the region ends with it."""
         expected = self._frame.expected
         if expected is not None and len(expected) != len(values):
-            raise UsageError(f"expected {_listed(expected)} to be yielded, got {len(values)} values", self.here())
+            raise UsageError(
+                f"expected {_listed(expected)} to be yielded, got {counted(len(values), 'value')}", self.here()
+            )
         types: Sequence[Type | None] = expected if expected is not None else [None] * len(values)
         given = [self._given(value, type_) for value, type_ in zip(values, types, strict=True)]
         self._write(Yield(values=tuple(self._name(value) for value in given)))

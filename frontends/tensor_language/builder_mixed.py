@@ -176,7 +176,8 @@ class Mixed(Core):
         """
         type_ = self._memref(operand, "the operand")
         if len(parts) != type_.order:
-            raise UsageError(f"{operand!r} has {type_.order} modes, got {len(parts)} slices", self.here())
+            message = f"subview of {operand!r}: expected a slice each mode, {type_.order}, got {len(parts)}"
+            raise UsageError(message, self.here())
         slices = tuple(self._slice(operand, type_.shape[mode], mode, part) for mode, part in enumerate(parts))
         return self._write_one(Subview(operand=self._name(operand), slices=slices), sliced(type_, slices))
 

@@ -26,6 +26,7 @@ from tlx.frontends.tensor_language.header import signatures
 from tlx.frontends.tensor_language.signature import c_parameters
 from tlx.frontends.tensor_language.types import GroupType
 from tlx.frontends.tensor_language.uses import uses
+from tlx.frontends.tensor_language.wording import counted
 
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.builder import Kernel
@@ -93,7 +94,7 @@ class CompiledKernel:
         """The arguments in the order of the parameters."""
         names = [p.name.text for p in self.function.parameters]
         listed = ", ".join(f"%{name}" for name in names)
-        kernel = f"@{self.function.name.text} takes {len(names)} arguments ({listed})"
+        kernel = f"@{self.function.name.text} takes {counted(len(names), 'argument')} ({listed})"
         if unknown := [name for name in named if name not in names]:
             raise ArgumentError(f"{kernel}, none of them called {unknown[0]}")
         if twice := [name for name in names[: len(arguments)] if name in named]:
@@ -126,7 +127,7 @@ class CompiledKernels:
         """
         if name not in self._kernels:
             known = ", ".join(f"@{known}" for known in self._kernels) or "none"
-            raise UsageError(f"there is no kernel @{name}; there are {known}")
+            raise UsageError(f"there is no kernel @{name}; the program has {known}")
         return self._kernels[name]
 
     def __getattr__(self, name: str) -> CompiledKernel:

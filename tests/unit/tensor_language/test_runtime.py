@@ -217,8 +217,8 @@ REFUSED: Final[list[tuple[str, list[Any], str]]] = [
     ),
     ("dynamic", [UNALIGNED], "expected an array aligned as float64 is, got one that is not"),
     ("dynamic", [None], "expected a numpy array, got None, though the kernel does not ask by 'associated'"),
-    ("dynamic", [], "@dynamic takes 1 arguments (%A), got 0"),
-    ("dynamic", [F64, F64], "@dynamic takes 1 arguments (%A), got 2"),
+    ("dynamic", [], "@dynamic takes 1 argument (%A), got 0"),
+    ("dynamic", [F64, F64], "@dynamic takes 1 argument (%A), got 2"),
     (
         "copy",
         [F32, F32],
@@ -295,8 +295,8 @@ def test_scalars_that_fit(kernels: CompiledKernels) -> None:
         ({"groups": (1, 2, 3, 4)}, "groups: expected up to three numbers of work-groups, got tuple (1, 2, 3, 4)"),
         ({"groups": -1}, "got int -1"),
         ({"groups": 1.5}, "groups: expected up to three integers, got float 1.5"),
-        ({"group": 1}, "@dynamic takes 1 arguments (%A), none of them called group"),
-        ({"A": F64}, "@dynamic takes 1 arguments (%A), got %A twice"),
+        ({"group": 1}, "@dynamic takes 1 argument (%A), none of them called group"),
+        ({"A": F64}, "@dynamic takes 1 argument (%A), got %A twice"),
     ],
 )
 def test_named_arguments_that_do_not_fit(kernels: CompiledKernels, named: dict[str, Any], message: str) -> None:
@@ -320,7 +320,7 @@ def test_kernels_are_found_by_name(kernels: CompiledKernels) -> None:
     assert isinstance(kernels["read"], CompiledKernel)
     assert str(kernels.launch.__doc__).startswith("void launch(int64_t *A,")
     assert "define" in kernels.lowered
-    with pytest.raises(AttributeError, match="there is no kernel @gemm; there are @dynamic, @copy"):
+    with pytest.raises(AttributeError, match="there is no kernel @gemm; the program has @dynamic, @copy"):
         _ = kernels.gemm
     with pytest.raises(UsageError, match="there is no kernel @gemm"):
         _ = kernels["gemm"]
