@@ -133,6 +133,7 @@ def _entry(e: Emitter, memory: Value | None, value: Value, lane: Value) -> Value
 
 
 def _bit(e: Emitter, bits: Value, lane: Value) -> Value:
-    """The bit of a lane."""
-    wide = e.b.cast("zext", bits, I64) if bits.type != I64 else bits
-    return e.b.cast("trunc", e.b.binary("lshr", wide, lane), I1)
+    """The bit of a lane (i64)."""
+    assert isinstance(bits.type, IntType)
+    wide = IntType(max(I64.bits, bits.type.bits))
+    return e.b.cast("trunc", e.b.binary("lshr", e.b.cast("zext", bits, wide), e.b.cast("zext", lane, wide)), I1)

@@ -175,3 +175,21 @@ func @run(%X: memref<i32x?>, %H: memref<i32x8>, %F: memref<f32x8>, %D: memref<f6
     assert m == 1023
     assert n == 1024
     assert c == 1024 - 2048j
+
+
+@pytest.mark.parametrize("size", [1, 16, 64, 128])
+def test_updates_by_some_work_items_of_subgroups_of_any_size(size: int) -> None:
+    text = f"""
+func @run(%V: memref<f32x{size}>, %A: memref<f32x1>) attributes {{subgroup_size={size}, work_group_size=[{size},1]}} {{
+  %zero = constant 0 : index
+  %half = constant 0.5 : f32
+  parallel {{ {LANES}
+    %v = load %V[%i] : f32
+    %some = less_than %v, %half : bool
+    if %some {{ %old = atomic_add %v, %A[%zero] : f32 }}
+  }}
+}}"""
+    v = np.random.default_rng(size).integers(-4, 5, size).astype(np.float32)
+    a = np.zeros(1, np.float32)
+    tl.compile(text).run(v, a)
+    np.testing.assert_array_equal(a, [v[v < 0.5].sum()])
