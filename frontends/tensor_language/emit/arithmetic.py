@@ -120,6 +120,18 @@ def unary(e: Emitter, op: str, type_: ScalarType, operand: Parts) -> Parts:
             return (negated(e, x),)
 
 
+def across(e: Emitter, op: str, type_: ScalarType, lanes: Value) -> Value:
+    """`op` of all lanes, of which there are a power of two: of the upper and the lower half, until one is left."""
+    assert isinstance(lanes.type, VectorType)
+    count = lanes.type.count
+    while count > 1:
+        count //= 2
+        low = e.b.shuffle(lanes, None, range(count))
+        high = e.b.shuffle(lanes, None, range(count, 2 * count))
+        (lanes,) = binary(e, op, type_, (low,), (high,))
+    return e.b.extract_element(lanes, 0)
+
+
 def unary_type(op: str, type_: ScalarType) -> ScalarType:
     """Type of `op` of a scalar of a type."""
     return type_.part if op in ("abs", "re", "im") else type_

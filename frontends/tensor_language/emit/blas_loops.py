@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tlx.frontends.tensor_language.emit.arithmetic import binary
+from tlx.frontends.tensor_language.emit.arithmetic import across, binary
 from tlx.frontends.tensor_language.emit.blas_atomic import write_atomically
 from tlx.frontends.tensor_language.emit.blas_elements import ONE, Lanes, first_lanes, read, repeated, write
 from tlx.frontends.tensor_language.emit.blas_epilogue import Epilogue, summed_in
@@ -147,7 +147,7 @@ def _dot(e: Emitter, terms: Terms, indices: tuple[Value, ...], type_: ScalarType
     if not is_int(rest, 0):
         product = _product(e, terms, indices, whole, type_, first_lanes(e, lanes, rest), K)
         sums = binary(e, "add", type_, sums, product)
-    return _horizontal(e, type_, sums)
+    return (across(e, "add", type_, *sums),)
 
 
 def _product(
@@ -170,19 +170,6 @@ def zeros(type_: ScalarType, lanes: int) -> Parts:
     register = register_type(type_)
     zero = full_like(undefined(VectorType(lanes, register) if lanes > 1 else register), 0)
     return (zero, zero) if type_.kind == "complex" else (zero,)
-
-
-def _horizontal(e: Emitter, type_: ScalarType, vectors: Parts) -> Parts:
-    """The sum of the lanes of a vector, halves first."""
-    (vector,) = vectors
-    assert isinstance(vector.type, VectorType)
-    count = vector.type.count
-    while count > 1:
-        count //= 2
-        low = e.b.shuffle(vector, None, range(count))
-        high = e.b.shuffle(vector, None, range(count, 2 * count))
-        (vector,) = binary(e, "add", type_, (low,), (high,))
-    return (e.b.extract_element(vector, 0),)
 
 
 def _split(e: Emitter, extent: Value, lanes: int) -> tuple[Value, Value]:

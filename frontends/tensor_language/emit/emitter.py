@@ -28,7 +28,7 @@ class Launch:
     Attributes:
         group_id: i64 for x, y and z.
         num_groups: i64 for x, y and z.
-        subgroup_size: Work-items of a subgroup, which is the number of lanes of varying values.
+        subgroup_size: Work-items of a subgroup, which is the number of lanes of varying values: a power of two.
         work_group_size: Work-items along the two modes; the first is a multiple of the subgroup size.
     """
 

@@ -142,11 +142,10 @@ def _loop(e: Emitter, count: Value, step: int, body: Callable[[Value], None]) ->
 
 
 def _rounded_down(e: Emitter, count: Value, multiple: int) -> Value:
+    """The largest multiple of a power of two that is not greater than a count."""
     if isinstance(count, ConstInt):
         return const_int(I64, count.value // multiple * multiple)
-    if multiple & (multiple - 1) == 0:
-        return e.b.binary("and", count, const_int(I64, -multiple))
-    return e.b.sub(count, e.b.binary("urem", count, const_int(I64, multiple)))
+    return e.b.binary("and", count, const_int(I64, -multiple))
 
 
 def _tile_count(e: Emitter, count: Value, extent: int) -> Value:

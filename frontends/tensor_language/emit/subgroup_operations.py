@@ -16,7 +16,7 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.mixed import UpdateOp
 from tlx.frontends.tensor_language.ast.spmd import ScanKind, SubgroupBroadcast, SubgroupOperation
-from tlx.frontends.tensor_language.emit.arithmetic import binary
+from tlx.frontends.tensor_language.emit.arithmetic import across, binary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import extracted, first_active
 from tlx.frontends.tensor_language.emit.numbers import full_like, narrowed, vary
@@ -50,8 +50,8 @@ def reduced(e: Emitter, op: UpdateOp, number: Number) -> Number:
     """`op` of what all active work-items hold."""
     type_ = number.type.part
     neutral = _neutral(op, type_)
-    found = (_tree(e, op, type_, _only_active(e, part, neutral)) for part in number.parts)
-    return Number(number.type, tuple(narrowed(e, e.b.extract_element(x, 0), type_) for x in found))
+    found = (across(e, op, _wide(type_), _only_active(e, part, neutral)) for part in number.parts)
+    return Number(number.type, tuple(narrowed(e, part, type_) for part in found))
 
 
 def scanned(e: Emitter, kind: ScanKind, op: UpdateOp, number: Number) -> Number:
@@ -92,24 +92,12 @@ def _only_active(e: Emitter, lanes: Value, neutral: float) -> Value:
     return lanes if e.mask is None else e.b.select(e.mask, lanes, full_like(lanes, neutral))
 
 
-def _tree(e: Emitter, op: UpdateOp, type_: ScalarType, lanes: Value) -> Value:
-    """A vector with the result in lane 0."""
-    left = _count(lanes)
-    while left > 1:
-        half = (left + 1) // 2
-        low = e.b.shuffle(lanes, None, range(half))
-        high = e.b.shuffle(lanes, None, [half + k if half + k < left else -1 for k in range(half)])
-        joined = _joined(e, op, type_, low, high)
-        lanes = joined if left % 2 == 0 else e.b.shuffle(joined, low, [*range(half - 1), half + half - 1])
-        left = half
-    return lanes
-
-
 def _steps(e: Emitter, op: UpdateOp, type_: ScalarType, lanes: Value) -> Value:
+    """An inclusive scan."""
     count, distance = _count(lanes), 1
     while distance < count:
         before = e.b.shuffle(lanes, None, [k - distance if k >= distance else -1 for k in range(count)])
-        joined = _joined(e, op, type_, before, lanes)
+        (joined,) = binary(e, op, _wide(type_), (before,), (lanes,))
         lanes = e.b.shuffle(lanes, joined, [k if k < distance else count + k for k in range(count)])
         distance *= 2
     return lanes
@@ -121,10 +109,9 @@ def _moved_up(e: Emitter, lanes: Value, first: Value) -> Value:
     return e.b.shuffle(lanes, first, [count, *range(count - 1)])
 
 
-def _joined(e: Emitter, op: UpdateOp, type_: ScalarType, lhs: Value, rhs: Value) -> Value:
-    """`lhs op rhs`, in the register type: not rounded to a narrow one."""
-    wide = F32 if type_.is_narrow_float else type_
-    return binary(e, op, wide, (lhs,), (rhs,))[0]
+def _wide(type_: ScalarType) -> ScalarType:
+    """The type that is computed in, which is not rounded to narrow floats."""
+    return F32 if type_.is_narrow_float else type_
 
 
 def _lane(e: Emitter, lanes: Value, lane: Value) -> Value:
