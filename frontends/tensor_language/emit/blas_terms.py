@@ -1,7 +1,7 @@
 """BLAS instructions as sums of products: which index of the output, or of the sum, each mode of a factor has.
 
-axpby      B[i,j] := a A[i,j]             A(0, 1), with .t A(1, 0)
-sum        b[i]   := a sum_k A[i,k]       A(0, K), with .t A(K, 0), of a vector A(K)
+axpby      B[i,j] := a A[i,j]                  A(0, 1), with .t A(1, 0)
+sum        b[i]   := a sum_k A[i,k]            A(0, K), with .t A(K, 0), of a vector A(K)
 gemm       C[i,j] := a sum_k A[i,k] B[k,j]     A(0, K) B(K, 1)
 gemv       c[i]   := a sum_k A[i,k] b[k]       A(0, K) b(K)
 ger        C[i,j] := a a[i] b[j]               a(0) b(1)

@@ -1,7 +1,7 @@
 """Functions of one number, as tensor operations on a vector with a lane each work-item: the lowering has code for them.
 
-exp(a + bi)  = exp(a) (cos b + i sin b)
-exp2(a + bi) = exp2(a) (cos(b ln 2) + i sin(b ln 2))
+    exp(a + bi)  = exp(a) (cos b + i sin b)
+    exp2(a + bi) = exp2(a) (cos(b ln 2) + i sin(b ln 2))
 
 Numbers with b = 0 stay real where exp(a) is infinite.
 """
