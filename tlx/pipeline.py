@@ -107,15 +107,17 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
         LoweringError: A function cannot be lowered.
         UsageError: There is no such target.
     """
+    from tlx.ir.parts import repeated
     from tlx.ir.reader import parse
 
     context = _context(target, options)
     source = module.source
+    has_parts = any(repeated(function) for function in module.functions)
     try:
         with without_collection():
             return _run_steps(module, context, options)
     except Exception as error:
-        if options.verify_each is False and _blames_tlx(error):
+        if has_parts or (options.verify_each is False and _blames_tlx(error)):
             verify(raised(parse(source.text, source.name)))
         raise
 
@@ -153,8 +155,9 @@ def lower_text(
         return text
     from tlx.ir.reader import parse
 
-    module = parse(text, filename, twins=not any(_concerns(raiser, text) for raiser in raisers()))
-    _remark_twins(module, options.remarks)
+    shares = not any(_concerns(raiser, text) for raiser in raisers())  # a front end wants to see all that there is
+    module = parse(text, filename, twins=shares, parts=shares)
+    _remark_equals(module, options.remarks)
     return str(lower(module, target, options=options))
 
 
@@ -261,12 +264,17 @@ def _judge_untouched(text: str, filename: str, options: Options) -> None:
         options.remarks.add("analysis", "verify", message, first_line.span(0))
 
 
-def _remark_twins(module: Module, remarks: Remarks) -> None:
-    from tlx.ir.module import Twin
+def _remark_equals(module: Module, remarks: Remarks) -> None:
+    from tlx.ir.module import Function, Twin
+    from tlx.ir.parts import repeated
 
     for item in module.items:
         if isinstance(item, Twin):
             message = f"@{item.name} is @{item.of.name} under another name: what is said of that one holds for both"
+            remarks.add("analysis", "read", message, item.span)
+        known = repeated(item)
+        if isinstance(item, Function) and known is not None and known.more:
+            message = f"{known.more} more parts equal to this one are lowered as it is, as calls of @{item.name}"
             remarks.add("analysis", "read", message, item.span)
 
 

@@ -28,6 +28,7 @@ TERMINATORS: Final = frozenset(
     "ret br switch indirectbr invoke callbr resume unreachable cleanupret catchret catchswitch".split()
 )
 _CALLS: Final = frozenset({"call", "invoke", "callbr"})
+_ATTRIBUTE_GROUP: Final = re.compile(r"(?m)^[ \t]*attributes\s+(#\d+)\s*=\s*\{((?:[^\"}]++|\"[^\"]*\")*+)\}")
 _UNQUOTED: Final = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*")
 
 
@@ -249,6 +250,11 @@ def _plain(stem: str) -> str:
     return stem if _UNQUOTED.fullmatch(stem) else "v" + re.sub(r"[^-a-zA-Z$._0-9]", ".", stem)
 
 
+def attribute_groups(text: str) -> dict[str, str]:
+    """Text between the braces of each `attributes #N = { ... }`, by `#N`."""
+    return {name: body.strip() for name, body in _ATTRIBUTE_GROUP.findall(text)}
+
+
 @dataclass(eq=False)
 class Function:
     """A `define`, parsed to instructions.
@@ -447,8 +453,7 @@ class Module:
     @cached_property
     def attribute_groups(self) -> dict[str, str]:
         """Text between the braces of each `attributes #N = { ... }`, by `#N`."""
-        pattern = r"(?m)^[ \t]*attributes\s+(#\d+)\s*=\s*\{((?:[^\"}]++|\"[^\"]*\")*+)\}"
-        return {name: body.strip() for name, body in re.findall(pattern, self.raw_text())}
+        return attribute_groups(self.raw_text())
 
     def function_attributes(self, signature: Signature) -> dict[str, str]:
         """String attributes of a function, its groups included: `"target-features"` -> its value."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Final
 
 from tlx.collection import without_collection
@@ -17,6 +18,7 @@ from tlx.ir.instructions import parse_instruction
 from tlx.ir.large import has_large_vectors
 from tlx.ir.lexer import LazyTokens, tokenize
 from tlx.ir.module import Argument, Block, Declaration, Function, Instruction, Module, NameScope, Raw, Signature, Twin
+from tlx.ir.parts import Part, PartFinder, Repeated, carried
 from tlx.ir.twins import nameless
 from tlx.ir.types import LABEL, VOID, Type
 from tlx.ir.values import Local
@@ -38,7 +40,12 @@ _MOST_DIGITS: Final = 10
 
 
 def parse(
-    text: str, filename: str = "<string>", wanted: Callable[[str], bool] | None = None, *, twins: bool = False
+    text: str,
+    filename: str = "<string>",
+    wanted: Callable[[str], bool] | None = None,
+    *,
+    twins: bool = False,
+    parts: bool = False,
 ) -> Module:
     """Read a module.
 
@@ -48,11 +55,12 @@ def parse(
         wanted: Tells from the text of a function whether its body is parsed to instructions; by default those
             that `needs_lowering` names. The text of the others is kept.
         twins: Whether the body of a function is left out that differs from another one by its name only.
+        parts: Whether equal parts of a function become calls of one function (`tlx.ir.parts`).
 
     Raises:
         ParseError: The text is not LLVM assembly; only what is parsed is looked at closely.
     """
-    reader = _Reader(Source(filename, text), wanted or needs_lowering, twins=twins)
+    reader = _Reader(Source(filename, text), wanted or needs_lowering, twins=twins, parts=parts)
     with without_collection():
         return reader.module()
 
@@ -80,13 +88,16 @@ def uses_typed_pointers(text: str) -> bool:
 class _Reader:
     """Reads one source, from top to bottom."""
 
-    def __init__(self, source: Source, wanted: Callable[[str], bool], *, twins: bool) -> None:
+    def __init__(self, source: Source, wanted: Callable[[str], bool], *, twins: bool, parts: bool) -> None:
         self._source = source
         self._text = source.text
         self._wanted = wanted
         self._module = Module(source, [], uses_typed_pointers(source.text))
         self._first: dict[str, Function] | None = {} if twins else None
         """The first function of each text without its name."""
+        self._finder = PartFinder() if parts else None
+        self._parts: dict[object, tuple[Function, Repeated]] = {}
+        """The functions that parts became, by what the parts have in common."""
         self._types: dict[str, Type] | None = None
         self._done = 0
         """Where the text begins that is in no item yet."""
@@ -134,7 +145,7 @@ class _Reader:
         opening = _body_start(self._source, start)
         end = self._body_end(start, opening)
         text = self._text[start:end]
-        if self._wanted(text):
+        if self._wanted(text) and not (self._finder and self._with_parts(self._finder, start, opening, end)):
             self._keep(self._line_lead(start))
             self._module.items.append(self._function_or_twin(text, start, opening))
             self._done = end
@@ -148,6 +159,81 @@ class _Reader:
         if rest in self._first:
             return Twin(self._first[rest], name, self._text[self._done : start], Span(self._source, start, opening))
         return self._first.setdefault(rest, self._function(start, opening, start + len(text)))
+
+    def _with_parts(self, finder: PartFinder, start: int, opening: int, end: int) -> bool:
+        """Add a function whose equal parts are calls, and the functions that are called; False if it has none."""
+        text = self._text[start:end]
+        if not finder.may_pay(text):
+            return False
+        header = Cursor(self._source, tokenize(self._source, start, opening))
+        signature = _signature(header)
+        attributes = carried(self._text[header.previous_end : opening], self._text)
+        lines = self._text[opening + 1 : end].split("\n")
+        parts = finder.find(lines, signature.arguments) if attributes is not None else []
+        if not parts or attributes is None or self._mistakes_types_for(parts):
+            return False
+        remaining = lines.copy()
+        for part in parts:
+            remaining[part.first : part.last + 1] = [""] * (part.last + 1 - part.first)
+        if self._wanted(self._text[start : opening + 1] + "\n".join(remaining)):
+            return False
+        self._write_parts(parts, signature.name.strip('"'), attributes, lines, opening)
+        self._done = end
+        return True
+
+    def _write_parts(self, parts: list[Part], name: str, attributes: str, lines: list[str], opening: int) -> None:
+        """Add the function with calls for its parts, and the functions of those parts that are new."""
+        offsets = list(accumulate((len(line) + 1 for line in lines), initial=opening + 1))
+        added: list[Function] = []
+        pieces = [self._text[self._done : opening + 1]]
+        copied = 0
+        for part in parts:
+            found = self._parts.get((attributes, part.key))
+            if found is None:
+                span = Span(self._source, offsets[part.first] + len(part.indent), offsets[part.last + 1] - 1)
+                found = self._part(part, f"{name}.part", attributes, span), Repeated()
+                found[0].facts[Repeated] = found[1]
+                self._parts[attributes, part.key] = found
+                added.append(found[0])
+            else:
+                found[1].more += 1
+            pieces += [f"{line}\n" for line in lines[copied : part.first]]
+            pieces.append(f"{part.indent}{part.call(found[0].name)}\n")
+            copied = part.last + 1
+        pieces.append("\n".join(lines[copied:]))
+        self._module.items += [Raw("".join(pieces)), *added]
+
+    def _part(self, part: Part, stem: str, attributes: str, span: Span) -> Function:
+        """The function that a part becomes; its instructions are read where they stand."""
+        header = part.header(self._module.global_names.fresh(stem), attributes)
+        made_up = Source(self._source.name, header)
+        signature = _signature(Cursor(made_up, tokenize(made_up)))
+        signature.attributes = attributes
+        function = Function(signature, header, [], span=span)
+        cursor = Cursor(self._source, tokenize(self._source, span.start, span.end))
+        block = Block("entry")
+        position = span.start - len(part.indent) - 1  # the end of the line in front of it
+        while cursor.token.kind != "end":
+            position = _read_instruction(
+                cursor, block, position, self._named_types(), typed_pointers=self._module.typed_pointers
+            )
+        function.names.taken.update(argument.name for argument in signature.arguments)
+        function.names.taken.update(i.result for i in block.instructions if i.result is not None)
+        block.instructions.append(Instruction("ret", VOID, [], "ret void"))
+        block.name = function.names.fresh(block.name)
+        block.label = f"\n{block.name}:"
+        function.blocks.append(block)
+        return function
+
+    def _mistakes_types_for(self, parts: list[Part]) -> bool:
+        """Whether numbers that name values, which count anew in each function, may be names of types as well."""
+        numbers = any(given.name[1:].isdecimal() for part in parts for given in part.inputs)
+        return numbers and any(name[1:].isdecimal() for name in self._named_types())
+
+    def _named_types(self) -> dict[str, Type]:
+        if self._types is None:
+            self._types = _named_types(self._source)
+        return self._types
 
     def _line_lead(self, start: int) -> int:
         """Where the blanks in front of `start` begin."""
@@ -171,16 +257,15 @@ class _Reader:
 
     def _function(self, start: int, opening: int, end: int) -> Function:
         source = self._source
-        if self._types is None:
-            self._types = _named_types(source)
+        types = self._named_types()
         header = Cursor(source, tokenize(source, start, opening))
         signature = _signature(header)
         signature.attributes = self._text[header.previous_end : opening].strip()
         span = Span(source, start, opening)
         function = Function(signature, self._text[self._done : opening + 1], [], span=span, names=NameScope())
-        function.numbered_types = any(name[1:].isdecimal() for name in self._types)
+        function.numbered_types = any(name[1:].isdecimal() for name in types)
         cursor = Cursor(source, tokenize(source, opening + 1, end - 1))
-        _read_body(cursor, function, opening + 1, self._types, typed_pointers=self._module.typed_pointers)
+        _read_body(cursor, function, opening + 1, types, typed_pointers=self._module.typed_pointers)
         function.footer = self._text[cursor.previous_end if cursor.index else opening + 1 : end]
         _name_values(function)
         _check_labels(function)
@@ -327,15 +412,31 @@ def _read_body(
         if block is None:  # LLVM numbers it
             block = Block("")
             function.blocks.append(block)
-        instruction = parse_instruction(cursor, types, typed_pointers=typed_pointers)
-        instruction.lead = text[position : token.start]
-        position = cursor.previous_end
-        block.instructions.append(instruction)
-        if instruction.is_terminator:
+        position = _read_instruction(cursor, block, position, types, typed_pointers=typed_pointers)
+        if block.terminator.is_terminator:
             block = None
     _check_terminated(cursor, block)
     if not function.blocks:
         raise ParseError("function body has no instructions", cursor.source.span(position - 1))
+
+
+def _read_instruction(
+    cursor: Cursor, block: Block, position: int, types: dict[str, Type], *, typed_pointers: bool
+) -> int:
+    """Read one instruction to the end of a block; gives where it ends.
+
+    Args:
+        cursor: On its first token.
+        block: What gets it.
+        position: Where the white space and comments in front of it begin.
+        types: The module's named types.
+        typed_pointers: Whether the module spells pointers as `T*`.
+    """
+    start = cursor.token.start
+    instruction = parse_instruction(cursor, types, typed_pointers=typed_pointers)
+    instruction.lead = cursor.source.text[position:start]
+    block.instructions.append(instruction)
+    return cursor.previous_end
 
 
 def _check_terminated(cursor: Cursor, block: Block | None) -> None:
