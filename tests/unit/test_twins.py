@@ -9,8 +9,10 @@ import pytest
 from tests.bench.programs import equal_functions
 from tlx import pipeline
 from tlx.diagnostics import TlxError
+from tlx.ir.canonical import canonicalise
 from tlx.ir.module import Module, Twin
 from tlx.ir.reader import parse
+from tlx.judge import judge
 from tlx.pipeline import Options, Step, lower, lower_text
 
 _PROGRAM = equal_functions(3)
@@ -96,3 +98,20 @@ def test_remarks_name_the_twins() -> None:
     pipeline.lower_text(_PROGRAM, target="avx2", options=options)
     said = [remark.message for remark in options.remarks if "another name" in remark.message]
     assert [message.split()[0] for message in said] == ["@product1", "@product2"]
+
+
+def test_llvm_judges_declarations_of_twins() -> None:
+    module = parse(_PROGRAM, twins=True)
+    canonicalise(module)
+    text = module.without_twins()
+    assert (text.count("define "), text.count("declare void @product")) == (1, 2)
+    assert judge(text) is None
+
+
+@pytest.mark.parametrize("verify", [None, True])
+def test_what_needs_the_definition_of_a_twin_is_judged_as_well(verify: bool | None) -> None:
+    alias = "@other = alias void (ptr, ptr, ptr), ptr @product2\n"
+    lowered = lower_text(alias + _PROGRAM, target="avx2", options=Options(verify_each=verify))
+    assert alias in lowered
+    with pytest.raises(TlxError, match="invalid redefinition"):
+        lower_text(_PROGRAM + "\ndeclare void @product2(ptr, ptr, ptr)\n", target="avx2")

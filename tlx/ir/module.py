@@ -382,6 +382,13 @@ class Twin:
         at = text.index(f"@{self.of.name}", start) + 1
         return f"{self.lead}{text[start:at]}{self.name}{text[at + len(self.of.name) :]}"
 
+    @property
+    def declaration(self) -> str:
+        """A `declare` of it: all that other functions know of it."""
+        type_ = self.of.signature.type
+        parameters = [*map(str, type_.params), *(["..."] if type_.vararg else [])]
+        return f"\ndeclare {type_.result} @{self.name}({', '.join(parameters)})"
+
 
 Item = Raw | Declaration | Function | Twin
 
@@ -406,6 +413,10 @@ class Module:
         if "\nuselistorder" in text and text != self.source.text:
             return without_module_use_lists(text)
         return text
+
+    def without_twins(self) -> str:
+        """Its text with declarations in place of twins, which are as right or wrong as what they are twins of."""
+        return "".join([item.declaration if isinstance(item, Twin) else str(item) for item in self.items])
 
     def _texts(self) -> list[str]:
         """The text of each item."""
