@@ -24,7 +24,7 @@ added to the module:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tlx.calls import Call, by_value, unsupported
@@ -36,6 +36,7 @@ from tlx.ir.reader import parse
 from tlx.ir.types import I1, VOID, Type, VectorType
 from tlx.llvm.loader import Library, symbols
 from tlx.lower.to_2d.by_pointer import is_too_large
+from tlx.named import Named
 from tlx.pipeline import Options, lower, raised
 from tlx.signatures import Prototype, plain_name, prototypes
 
@@ -47,7 +48,7 @@ _START: Final = "tlx.start"
 _INHERITED: Final = ("target-cpu", "target-features")
 
 
-class Compiled:
+class Compiled(Named[Call]):
     """A compiled module: its functions are attributes, or items where the name is no Python name.
 
     Called directly, it is its entry: the function named at compilation, or the only one.
@@ -59,7 +60,7 @@ class Compiled:
     def __init__(
         self, functions: dict[str, Call], refused: dict[str, UsageError], entry: str | None, lowered: str
     ) -> None:
-        self._functions = functions
+        super().__init__(functions)
         self._refused = refused
         self._entry = entry
         self.lowered = lowered
@@ -82,9 +83,9 @@ class Compiled:
         """
         if self._entry is not None:
             return self[self._entry]
-        if len(self._functions) != 1:
-            raise UsageError(f"name the function to call, of {_listed(self._functions)}")
-        return next(iter(self._functions.values()))
+        if len(self._named) != 1:
+            raise UsageError(f"name the function to call, of {_listed(self._named)}")
+        return next(iter(self._named.values()))
 
     def __getitem__(self, name: str) -> Call:
         """The function of that name.
@@ -94,28 +95,9 @@ class Compiled:
         """
         if name in self._refused:
             raise self._refused[name]
-        if name not in self._functions:
-            raise UsageError(f"the module defines no function @{name}; it defines {_listed(self._functions)}")
-        return self._functions[name]
-
-    def __getattr__(self, name: str) -> Call:
-        """The function of that name.
-
-        Raises:
-            AttributeError: There is none.
-        """
-        if name.startswith("_"):
-            raise AttributeError(name)
-        try:
-            return self[name]
-        except UsageError as error:
-            raise AttributeError(error.message) from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._functions)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._functions})
+        if name not in self._named:
+            raise UsageError(f"the module defines no function @{name}; it defines {_listed(self._named)}")
+        return self._named[name]
 
 
 def compile(  # noqa: A001 (tlx.compile is the name)
@@ -244,5 +226,5 @@ def _quoted(name: str) -> str:
     return f'@"{escaped}"'
 
 
-def _listed(names: Sequence[str] | dict[str, Any]) -> str:
+def _listed(names: Collection[str]) -> str:
     return ", ".join(f"@{name}" for name in names) or "nothing"

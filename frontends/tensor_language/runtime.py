@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 import numpy as np
@@ -27,6 +27,7 @@ from tlx.frontends.tensor_language.signature import c_parameters
 from tlx.frontends.tensor_language.types import GroupType
 from tlx.frontends.tensor_language.uses import uses
 from tlx.frontends.tensor_language.wording import counted
+from tlx.named import Named
 
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.builder import Kernel
@@ -106,7 +107,7 @@ class CompiledKernel:
         return [*arguments, *(named[name] for name in names[len(arguments) :])]
 
 
-class CompiledKernels:
+class CompiledKernels(Named[CompiledKernel]):
     """Compiled kernels: attributes, or items where the name is no Python name.
 
     Attributes:
@@ -117,7 +118,7 @@ class CompiledKernels:
     def __init__(self, program: Program, compiled: jit.Compiled) -> None:
         self.program = program
         self.lowered = compiled.lowered
-        self._kernels = {f.name.text: CompiledKernel(f, compiled[f.name.text]) for f in program.functions}
+        super().__init__({f.name.text: CompiledKernel(f, compiled[f.name.text]) for f in program.functions})
 
     def __getitem__(self, name: str) -> CompiledKernel:
         """The kernel of that name.
@@ -125,29 +126,10 @@ class CompiledKernels:
         Raises:
             UsageError: There is none.
         """
-        if name not in self._kernels:
-            known = ", ".join(f"@{known}" for known in self._kernels) or "none"
+        if name not in self._named:
+            known = ", ".join(f"@{known}" for known in self._named) or "none"
             raise UsageError(f"there is no kernel @{name}; the program has {known}")
-        return self._kernels[name]
-
-    def __getattr__(self, name: str) -> CompiledKernel:
-        """The kernel of that name.
-
-        Raises:
-            AttributeError: There is none.
-        """
-        if name.startswith("_"):
-            raise AttributeError(name)
-        try:
-            return self[name]
-        except UsageError as error:
-            raise AttributeError(error.message) from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._kernels)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._kernels})
+        return self._named[name]
 
 
 def compile_source(
