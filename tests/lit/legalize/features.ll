@@ -23,8 +23,16 @@ define void @other(ptr %p) #1 {
   ret void
 }
 
+declare void @may_throw()
+
+define void @throws() #2 {
+  call void @may_throw()
+  ret void
+}
+
 attributes #0 = { "tlx-features"="target" nounwind }
 attributes #1 = { nounwind }
+attributes #2 = { "tlx-features"="target" }
 
 ; AVX2: define void @tensors(ptr %p) {{.*}}"target-features"="{{.*}}+avx2{{.*}}"
 ; AVX2-NOT: tlx-features
@@ -33,3 +41,4 @@ attributes #1 = { nounwind }
 
 ; GENERIC-NOT: target-features
 ; GENERIC-NOT: tlx-features
+; GENERIC: attributes #2 = { "tlx-lowered" }

@@ -62,7 +62,7 @@ def _give_features(module: Module, target: Target) -> None:
         ->
         attributes #0 = { nounwind "target-features"="+avx2,..." "min-legal-vector-width"="256" ... }
     """
-    features = " ".join(feature_attributes(target)) or "nounwind"
+    features = " ".join(feature_attributes(target)) or '"tlx-lowered"'  # an attribute group must hold something
     for item in module.items:
         if isinstance(item, Raw):
             item.text = _ASKING.sub(lambda line: line.group().replace(TARGET_FEATURES, features), item.text)

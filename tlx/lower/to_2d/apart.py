@@ -67,7 +67,7 @@ def write_apart(plan: Plan, b: TensorBuilder, sink: Sink, emit: Callable[[View],
 
     if not sink.stays:
         emit(replace(target, place=Place(b.select(overlap, own, theirs, "place"))))
-        with _only_if(b, overlap) as _:
+        with _only_if(b, overlap):
             copied()
         return
     with _only_if(b, overlap) as otherwise:
