@@ -10,8 +10,10 @@ import pytest
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, Type
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles.blocks import Range, column_ranges, k_passes, row_ranges
+from tlx.lower.to_tiles.choose import choose
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.recipe import Recipe, choose, register_tile
+from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.vector_recipe import register_tile
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign, Target, targets
 

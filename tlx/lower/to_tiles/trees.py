@@ -12,13 +12,14 @@ from tlx.ir.types import I16, VOID, FloatType, FunctionType, VectorType, scalar_
 from tlx.ir.values import Global, Keyword, Local, Value
 from tlx.lower.signs import PRODUCT_SIGNS
 from tlx.lower.stage import Context, is_kernel
+from tlx.lower.to_tiles.choose import choose
 from tlx.lower.to_tiles.copy import copy_kernel
 from tlx.lower.to_tiles.evaluate import passed_as
 from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction
 from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
-from tlx.lower.to_tiles.recipe import Recipe, choose
+from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.reduce import reduce_kernel
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target

@@ -1,0 +1,66 @@
+"""How a target computes a product: types, instruction, register tile, cache blocks.
+
+kind of product                     operands become        instruction
+matrix unit knows the types         as they are            tile product, 2x2 accumulators
+vector dot product knows them       as they are, VNNI      u8*s8, bf16*bf16
+s8*s8 with only u8*s8 at hand       A xor 128              (A + 128) @ B - 128 * colsum(B)
+u8*u8 with only u8*s8 at hand       B xor 128              A @ (B - 128) + 128 * rowsum(A)
+anything else                       accumulator's type     fused multiply-add
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tlx.ir.types import DOUBLE, FLOAT, I32, I64, IntType, Type, bits_of
+from tlx.lower.to_tiles.matrix_recipe import matrix_recipe
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.vector_recipe import vector_recipe
+from tlx.target import Dot, Sign, Target
+
+
+def choose(gemm: Gemm, target: Target) -> Recipe:
+    """The recipe for a product."""
+    accumulator = accumulator_type(gemm)
+    narrow = _narrow_accumulator(gemm, accumulator)
+    if target.matrix is not None:
+        dot = _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign)
+        if dot is not None:
+            return matrix_recipe(gemm, target.matrix, narrow, dot)
+    for lhs, rhs, correction in _dot_signs(gemm):
+        dot = _find_dot(gemm, narrow, target.usable_dots, lhs, rhs)
+        if dot is not None:
+            return vector_recipe(gemm, target, narrow, dot, (lhs, rhs), correction)
+    return vector_recipe(gemm, target, accumulator, None, (gemm.lhs_sign, gemm.rhs_sign), "none")
+
+
+def accumulator_type(gemm: Gemm) -> Type:
+    """The type products are added up in: at least as precise as the result's."""
+    widest = max(bits_of(element) for element in (gemm.a.element, gemm.b.element, gemm.result))
+    if gemm.is_float:
+        return DOUBLE if widest > 32 else FLOAT
+    return I64 if widest > 32 else I32
+
+
+def _narrow_accumulator(gemm: Gemm, accumulator: Type) -> Type:
+    """i32 in place of i64 where 8-bit products cannot overflow it and nothing wider is added."""
+    if accumulator != I64 or gemm.acc is not None or gemm.a.element.__class__ is not IntType:
+        return accumulator
+    bytes_only = bits_of(gemm.a.element) == 8 and bits_of(gemm.b.element) == 8
+    return I32 if bytes_only and gemm.k * 255 * 255 < 1 << 31 else accumulator
+
+
+def _dot_signs(gemm: Gemm) -> list[tuple[Sign, Sign, Literal["none", "columns", "rows"]]]:
+    """Signs a dot product may have for this product, best first, with the correction each needs."""
+    direct = (gemm.lhs_sign, gemm.rhs_sign, "none")
+    if direct[:2] == ("s", "s"):
+        return [direct, ("u", "s", "columns")]
+    if direct[:2] == ("u", "u"):
+        return [direct, ("u", "s", "rows")]
+    return [direct]
+
+
+def _find_dot(gemm: Gemm, accumulator: Type, dots: tuple[Dot, ...], lhs: Sign, rhs: Sign) -> Dot | None:
+    wanted = ((str(gemm.a.element), lhs), (str(gemm.b.element), rhs), str(accumulator))
+    return next((d for d in dots if (d.lhs, d.rhs, d.accumulator) == wanted), None)

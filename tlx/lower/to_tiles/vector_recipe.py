@@ -1,0 +1,96 @@
+"""Register tile and cache blocks of a product on vector registers."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from tlx.ir.types import Type, bits_of
+from tlx.lower.signs import MMA_NAMES
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.recipe import Recipe, up
+from tlx.target import Dot, Sign, Target
+
+_MAX_KC: Final = 2048
+_MAX_PACKED: Final = 4 << 20
+_MIN_CHAINS: Final = 10
+
+
+def vector_recipe(
+    gemm: Gemm,
+    target: Target,
+    accumulator: Type,
+    dot: Dot | None,
+    signs: tuple[Sign, Sign],
+    correction: Literal["none", "columns", "rows"],
+) -> Recipe:
+    """The recipe for a product by multiply-adds, or by a dot product with these signs and that correction."""
+    lanes = target.vector_bytes * 8 // bits_of(accumulator)
+    width = dot.width if dot else 1
+    mr, nv = register_tile(gemm.m, gemm.n, lanes, target.registers, spare=correction == "columns")
+    nr = nv * lanes
+    operand_a = gemm.a.element if dot else accumulator
+    operand_b = gemm.b.element if dot else accumulator
+    size = bits_of(operand_b) // 8
+    pack_a = gemm.a.element != operand_a or _dot_needs_packed_a(gemm, width, correction)
+    pack_b = dot is not None or gemm.b.element != operand_b or not _b_fits_unpacked(gemm, target, size)
+    kc = _k_block(gemm, accumulator, width)
+    mc = max(mr, target.caches.l2 // 2 // (kc * bits_of(operand_a) // 8) // mr * mr)
+    nc = max(nr, min(_MAX_PACKED, target.caches.l3 // 4) // (up(kc, width) * size) // nr * nr)
+    return Recipe(
+        operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
+        mr, nr, width, lanes, pack_a, pack_b, kc, min(mc, gemm.m), min(nc, gemm.n),
+    )  # fmt: skip
+
+
+def _dot_needs_packed_a(gemm: Gemm, width: int, correction: str) -> bool:
+    """A dot product reads `width` neighbours along K at once, and nothing behind the end of a row."""
+    return width > 1 and (correction != "none" or gemm.k % width != 0 or not gemm.a.is_row_major)
+
+
+def _b_fits_unpacked(gemm: Gemm, target: Target, size: int) -> bool:
+    """Reading B as it lies is best where it stays in the caches and its rows do not share cache sets."""
+    if not gemm.b.is_row_major:
+        return False
+    if gemm.m < 2 * _MIN_CHAINS:
+        return True
+    aliasing = gemm.b.row_stride * size % 4096 == 0 and gemm.k > 64
+    return gemm.b.size * size <= 2 * target.caches.l2 and not aliasing
+
+
+def _k_block(gemm: Gemm, accumulator: Type, width: int) -> int:
+    """All of K, or equal parts of at most 2048 where C holds the sums between passes exactly."""
+    if gemm.k <= _MAX_KC or gemm.c.element != accumulator or gemm.epilogue is not None:
+        return gemm.k
+    passes = -(-gemm.k // _MAX_KC)
+    return up(-(-gemm.k // passes), width)
+
+
+def register_tile(m: int, n: int, lanes: int, registers: int, *, spare: bool = False) -> tuple[int, int]:
+    """Rows and vectors of the register tile that needs the fewest cycles for an MxN result.
+
+    Rule (measured): `mr * nv + min(mr, nv) + 1 <= registers`; the smaller operand set is held, the other streamed.
+    """
+    best: tuple[float, int, int, int] | None = None
+    for mr in range(1, registers):
+        for nv in range(1, registers):
+            if mr * nv + min(mr, nv) + 1 + spare > registers or (mr > m and mr > 1):
+                break
+            cost = _tile_cost(m, n, lanes, mr, nv)
+            key = (cost, -(mr * nv), abs(mr - 8), nv)
+            if best is None or key < best:
+                best = key[0], key[1], key[2], key[3]
+                chosen = mr, nv
+    return chosen  # pyright: ignore[reportPossiblyUnboundVariable]  (mr = nv = 1 always fits)
+
+
+def _tile_cost(m: int, n: int, lanes: int, mr: int, nv: int) -> float:
+    """Cycles per K step over all tiles: two multiply-adds or two loads a cycle, four cycles of latency."""
+    row_tiles = -(-m // mr)
+    vectors = -(-n // lanes)
+    full, rest = divmod(vectors, nv)
+    height = m / row_tiles
+
+    def tile(columns: int) -> float:
+        return max(height * columns / 2, (height + columns) / 2, 4.0) + 0.05 * (height + columns)
+
+    return row_tiles * (full * tile(nv) + (tile(rest) if rest else 0))
