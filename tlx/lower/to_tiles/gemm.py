@@ -36,7 +36,7 @@ from tlx.target import Sign, Target
 
 
 @dataclass(frozen=True, slots=True)
-class _Pass:
+class Pass:
     """A part of K: from `start` on, `size` positions; the first pass starts the sums, others go on with C."""
 
     start: Value
@@ -45,10 +45,10 @@ class _Pass:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class Block:
     """What the inner loops work on: a part of K, some panels from column `column` on, some row tiles from `row` on."""
 
-    part: _Pass
+    part: Pass
     columns: Range
     column: Value
     panels: Value
@@ -71,12 +71,20 @@ def gemm_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target) -> F
         parameters.append(("acc", gemm.acc.element, ""))
     leaves, scalars = expression_parameters(gemm.epilogue) if gemm.epilogue else ([], [])
     function = new_kernel(module, target, gemm.kernel_name, [*parameters, *leaves], scalars)
-    _Kernel(TensorBuilder(module, function), gemm, recipe, target).emit()
+    GemmKernel(TensorBuilder(module, function), gemm, recipe, target).emit()
     return function
 
 
-class _Kernel:
-    """Emits one kernel."""
+class GemmKernel:
+    """Emits one kernel. What multiplies otherwise (a matrix unit) overrides loops, packing and tiles.
+
+    Attributes:
+        b: Where code is emitted.
+        c, a, b_in, acc: Addresses of the matrices.
+        packing_a, packing_b: How the operands are packed.
+        rows, columns: Tiles along M, panels along N.
+        panel_a, panel_b, sums: Packed operands, and sums for corrections, where they are needed.
+    """
 
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
         self.b = b
@@ -125,22 +133,23 @@ class _Kernel:
     def emit(self) -> None:
         """The whole function body."""
         scratch = Scratch()
-        self._make_buffers(scratch)
+        self.make_buffers(scratch)
         if self.partial:
             self.partial.start()
         for columns in self.columns:
             for parts in k_passes(self.gemm, self.recipe):
-                self._passes(columns, parts)
+                self.passes(columns, parts)
         if self.partial:
             self.partial.finish()
         scratch.release(self.b)
         self.b.ret()
 
-    def _make_buffers(self, scratch: Scratch) -> None:
+    def make_buffers(self, scratch: Scratch) -> None:
+        """Reserve and make the panels, sums and tiles that the kernel needs."""
         recipe = self.recipe
         depth = self.packing_b.depth(min(recipe.kc, self.gemm.k))
-        width = max(min(self._panels(c), c.count) * c.size for c in self.columns)
-        height = max(min(self._tiles(r), r.count) * r.size for r in self.rows)
+        width = max(min(self.panels(c), c.count) * c.size for c in self.columns)
+        height = max(min(self.tiles(r), r.count) * r.size for r in self.rows)
         names: list[str] = []
         if recipe.pack_b:
             scratch.reserve(recipe.operand_b, depth * width)
@@ -162,61 +171,66 @@ class _Kernel:
         for name, pointer in zip(names, scratch.allocate(self.b), strict=True):
             setattr(holders.get(name, self), name, pointer)
 
-    def _panels(self, columns: Range) -> int:
+    def panels(self, columns: Range) -> int:
         """Panels of a range that are packed at a time."""
         return max(1, self.recipe.nc // columns.size)
 
-    def _tiles(self, rows: Range) -> int:
+    def tiles(self, rows: Range) -> int:
         """Row tiles of a range that are worked on at a time."""
         return max(1, self.recipe.mc // rows.size)
 
     # Loops around the tiles ------------------------------------------------------------------------------------
 
-    def _passes(self, columns: Range, parts: Range) -> None:
+    def passes(self, columns: Range, parts: Range) -> None:
+        """The passes over K of one range of panels."""
         b = self.b
         first = parts.start == 0
         if first:
-            self._column_blocks(columns, _Pass(const_int(I64, 0), parts.size, True))
+            self.column_blocks(columns, Pass(const_int(I64, 0), parts.size, True))
         count = parts.count - first
         if count:
             with b.loop(int(first), parts.count, name="pc") as loop:
                 start = b.add(b.mul(loop.index, parts.size), parts.start)
-                self._column_blocks(columns, _Pass(start, parts.data, False))
+                self.column_blocks(columns, Pass(start, parts.data, False))
 
-    def _column_blocks(self, columns: Range, part: _Pass) -> None:
+    def column_blocks(self, columns: Range, part: Pass) -> None:
+        """`nc` columns at a time: pack them, then go over the rows."""
         b = self.b
-        step = self._panels(columns)
+        step = self.panels(columns)
         with b.loop(0, columns.count, step, name="jc") as loop:
             panels = b.umin(b.sub(const_int(I64, columns.count), loop.index), step) if step > 1 else const_int(I64, 1)
             column = b.add(b.mul(loop.index, columns.size), columns.start)
             if self.recipe.pack_b:
-                self._pack_b(columns, part, column, panels)
+                self.pack_b(columns, part, column, panels)
             for rows in self.rows:
-                self._row_blocks(rows, part, columns, column, panels)
+                self.row_blocks(rows, part, columns, column, panels)
 
-    def _row_blocks(self, rows: Range, part: _Pass, columns: Range, column: Value, panels: Value) -> None:
+    def row_blocks(self, rows: Range, part: Pass, columns: Range, column: Value, panels: Value) -> None:
+        """`mc` rows at a time: pack them, then go over the tiles."""
         b = self.b
-        step = self._tiles(rows)
+        step = self.tiles(rows)
         with b.loop(0, rows.count, step, name="ic") as loop:
             tiles = b.umin(b.sub(const_int(I64, rows.count), loop.index), step) if step > 1 else const_int(I64, 1)
             row = b.add(b.mul(loop.index, rows.size), rows.start)
-            block = _Block(part, columns, column, panels, rows, row, tiles)
+            block = Block(part, columns, column, panels, rows, row, tiles)
             if self.recipe.pack_a:
-                self._pack_a(block)
-            self._tile_loops(block)
+                self.pack_a(block)
+            self.tile_loops(block)
 
-    def _tile_loops(self, block: _Block) -> None:
+    def tile_loops(self, block: Block) -> None:
+        """The tiles of a block."""
         b = self.b
         if self.recipe.unit == "matrix":
             with b.loop(0, block.tiles, name="ir", runs=True) as i, b.loop(0, block.panels, name="jr", runs=True) as j:
-                self._tile(block, i.index, j.index)
+                self.tile(block, i.index, j.index)
             return
         with b.loop(0, block.panels, name="jr", runs=True) as j, b.loop(0, block.tiles, name="ir", runs=True) as i:
-            self._tile(block, i.index, j.index)
+            self.tile(block, i.index, j.index)
 
     # Packing ---------------------------------------------------------------------------------------------------
 
-    def _pack_b(self, columns: Range, part: _Pass, column: Value, panels: Value) -> None:
+    def pack_b(self, columns: Range, part: Pass, column: Value, panels: Value) -> None:
+        """Pack a block's panels of B."""
         b, recipe, view = self.b, self.recipe, self.gemm.b
         depth = self.packing_b.depth(part.size)
         with b.loop(0, panels, name="jp", runs=True) as loop:
@@ -231,7 +245,8 @@ class _Kernel:
                 groups = depth // recipe.width
                 column_sums(b, panel, out, columns.size, groups, recipe.width, recipe.accumulator)
 
-    def _pack_a(self, block: _Block) -> None:
+    def pack_a(self, block: Block) -> None:
+        """Pack a block's row tiles of A."""
         b, recipe, view = self.b, self.recipe, self.gemm.a
         depth = self.packing_a.depth(block.part.size)
         assert self.panel_a is not None
@@ -248,21 +263,22 @@ class _Kernel:
 
     # One register tile -----------------------------------------------------------------------------------------
 
-    def _tile(self, block: _Block, i: Value, j: Value) -> None:
+    def tile(self, block: Block, i: Value, j: Value) -> None:
+        """One register tile: start, sum over K, finish."""
         b, recipe, gemm = self.b, self.recipe, self.gemm
         row = b.add(block.row, b.mul(i, block.rows.size), "row")
         column = b.add(block.column, b.mul(j, block.columns.size), "col")
-        a = self._a_address(block, i, row)
-        rhs = self._b_address(block, j, column)
-        start = self._start(block, (i, j), (row, column))
+        a = self.a_address(block, i, row)
+        rhs = self.b_address(block, j, column)
+        start = self.start(block, (i, j), (row, column))
         steps = -(-block.part.size // recipe.kstep)
         with b.loop(0, steps, carry=[start], name="k") as loop:
             k = b.mul(loop.index, recipe.kstep)
             missing = 0 if recipe.pack_b else block.columns.padding
             acc_type = tile(recipe.accumulator, block.rows.size, block.columns.size, (0, missing))
             acc = b.typeinfo(loop.carried[0], acc_type, "acc")
-            lhs_tile = self._load_a(block, a, k)
-            rhs_tile = self._load_b(block, rhs, k)
+            lhs_tile = self.load_a(block, a, k)
+            rhs_tile = self.load_b(block, rhs, k)
             loop.next(b.mma(recipe.mma, acc, lhs_tile, rhs_tile, acc_type))
         if self.epilogue is not None:
             self.epilogue.finish(loop.results[0], block.rows, block.columns, (row, column))
@@ -270,27 +286,31 @@ class _Kernel:
         padding = (block.rows.padding, block.columns.padding)
         out = convert(b, loop.results[0], gemm.c.element, self._sign)
         token = b.typeinfo(out, tile(gemm.c.element, block.rows.size, block.columns.size, padding), "c")
-        b.tensor_store(self._at(gemm.c, self.c, row, column), token, (0, gemm.c.row_stride))
+        b.tensor_store(self.at(gemm.c, self.c, row, column), token, (0, gemm.c.row_stride))
 
-    def _at(self, view: View, base: Value, row: Value, column: Value) -> Value:
+    def at(self, view: View, base: Value, row: Value, column: Value) -> Value:
+        """Address of an element of a matrix."""
         b = self.b
         return b.gep(view.element, base, b.add(b.mul(row, view.row_stride), b.mul(column, view.col_stride)))
 
-    def _a_address(self, block: _Block, i: Value, row: Value) -> Value:
+    def a_address(self, block: Block, i: Value, row: Value) -> Value:
+        """Where row tile `i` of the block begins, packed or not."""
         if not self.recipe.pack_a:
-            return self._at(self.gemm.a, self.a, row, block.part.start)
+            return self.at(self.gemm.a, self.a, row, block.part.start)
         assert self.panel_a is not None
         depth = self.packing_a.depth(block.part.size)
         return self.b.gep(self.recipe.operand_a, self.panel_a, self.b.mul(i, block.rows.size * depth))
 
-    def _b_address(self, block: _Block, j: Value, column: Value) -> Value:
+    def b_address(self, block: Block, j: Value, column: Value) -> Value:
+        """Where panel `j` of the block begins, packed or not."""
         if not self.recipe.pack_b:
-            return self._at(self.gemm.b, self.b_in, block.part.start, column)
+            return self.at(self.gemm.b, self.b_in, block.part.start, column)
         assert self.panel_b is not None
         depth = self.packing_b.depth(block.part.size)
         return self.b.gep(self.recipe.operand_b, self.panel_b, self.b.mul(j, depth * block.columns.size))
 
-    def _load_a(self, block: _Block, base: Value, k: Value) -> Value:
+    def load_a(self, block: Block, base: Value, k: Value) -> Value:
+        """The tile's rows of A at position `k`."""
         b, recipe, view = self.b, self.recipe, self.gemm.a
         type_ = tile(recipe.operand_a, block.rows.size, recipe.kstep)
         if recipe.pack_a:
@@ -299,7 +319,8 @@ class _Kernel:
         address = b.gep(recipe.operand_a, base, b.mul(k, view.col_stride))
         return b.tensor_load(address, type_, (0, view.row_stride), "a")
 
-    def _load_b(self, block: _Block, base: Value, k: Value) -> Value:
+    def load_b(self, block: Block, base: Value, k: Value) -> Value:
+        """The panel's columns of B at position `k`."""
         b, recipe, size = self.b, self.recipe, block.columns.size
         if not recipe.pack_b:
             address = b.gep(recipe.operand_b, base, b.mul(k, self.gemm.b.row_stride))
@@ -311,21 +332,23 @@ class _Kernel:
 
     # How the sums start ----------------------------------------------------------------------------------------
 
-    def _start(self, block: _Block, ij: tuple[Value, Value], place: tuple[Value, Value]) -> Value:
+    def start(self, block: Block, ij: tuple[Value, Value], place: tuple[Value, Value]) -> Value:
+        """What the sums start from: zero, Acc or C, and a correction."""
         b, recipe, gemm = self.b, self.recipe, self.gemm
         rows, columns = block.rows, block.columns
         start: Value = zero(VectorType(rows.size * columns.size, recipe.accumulator))
         view, base = (gemm.acc, self.acc) if block.part.first else (gemm.c, self.c)
         if view is not None and base is not None:
             type_ = tile(view.element, rows.size, columns.size, (rows.padding, columns.padding))
-            token = b.tensor_load(self._at(view, base, *place), type_, (0, view.row_stride), "c")
+            token = b.tensor_load(self.at(view, base, *place), type_, (0, view.row_stride), "c")
             start = convert(b, b.tovector(token, type_, "c.old"), recipe.accumulator, "s")
-        correction = self._correction(block, ij)
+        correction = self.correction(block, ij)
         if correction is None:
             return start
         return correction if view is None else b.binary("add", start, correction)
 
-    def _correction(self, block: _Block, ij: tuple[Value, Value]) -> Value | None:
+    def correction(self, block: Block, ij: tuple[Value, Value]) -> Value | None:
+        """What the xor trick added too much, as a tile; None where it is not used."""
         b, recipe = self.b, self.recipe
         if self.sums is None:
             return None
