@@ -45,6 +45,7 @@ TOOLS: dict[str, list[str]] = {
     "clang-14": ["clang-14", "/usr/lib/llvm-14/bin/clang"],
     "clang-19": ["clang-19", "/usr/lib/llvm-19/bin/clang"],
     "llc-19": ["llc-19", "/usr/lib/llvm-19/bin/llc"],
+    "llvm-mca-19": ["llvm-mca-19", "/usr/lib/llvm-19/bin/llvm-mca"],
     "opt-14": ["opt-14", "/usr/lib/llvm-14/bin/opt"],
     "opt-19": ["opt-19", "/usr/lib/llvm-19/bin/opt"],
 }
@@ -87,6 +88,7 @@ config.excludes = ["Inputs"]
 config.test_source_root = str(HERE)
 config.test_exec_root = str(HERE)
 config.substitutions.append(("%python", sys.executable))
+config.substitutions.append(("%assembly", f"{sys.executable} {HERE.parent / 'assembly.py'}"))
 config.environment["PATH"] = os.pathsep.join([str(BIN), config.environment["PATH"]])
 config.available_features.update(found, _host_cpu_features(), {f"host-{platform.machine()}"})
 if {"opt-19", "llc-19"} <= found.keys():

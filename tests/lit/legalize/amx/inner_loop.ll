@@ -4,7 +4,7 @@
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=amx
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
-; RUN: %python %S/../Inputs/loops.py %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
+; RUN: %assembly %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
 ;
 ; CHECK: tlx.matmul.1024x1024x1024.bf16.bf16.f32: calls free malloc, ldtilecfg 1
 ; CHECK-NEXT: loop

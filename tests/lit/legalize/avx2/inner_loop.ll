@@ -1,9 +1,12 @@
 ; In the assembly, a step of K keeps its accumulators in the 16 registers of AVX2, with one left for what is streamed.
 ;
-; REQUIRES: clang-19, host-x86_64
+; llvm-mca has it within 3 % of what the ports of FMA allow, on Intel and on AMD.
+; REQUIRES: clang-19, llvm-mca-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx2
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
-; RUN: %python %S/../Inputs/loops.py %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
+; RUN: %assembly %t.s --mcpu=haswell --bound=1.03
+; RUN: %assembly %t.s --mcpu=znver3 --bound=1.03
+; RUN: %assembly %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
 ;
 ; CHECK: tlx.matmul.1024x1024x1024.f32.f32.f32: calls free malloc,
 ; CHECK-NEXT: loop
