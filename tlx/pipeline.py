@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final, cast
 from tlx.collection import without_collection
 from tlx.diagnostics import LoweringError, Source, TlxError, UsageError
 from tlx.ir.large import has_large_vectors
+from tlx.knobs import Answers, no_answers
 from tlx.remarks import Remarks
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Options:
         attrs: Features added to (`+avx512bf16`) or taken from (`-amx-tile`) the target's.
         amx_permission: Whether a module with AMX code asks the kernel for tile permission in a constructor.
         emulate_matrix: Emit matrix-unit code in the form that LLVM's scalarisation can run on any machine.
+        knobs: What is asked of products, in place of what the target's model would choose; see `tlx.knobs`.
     """
 
     stop_after: str | None = None
@@ -79,6 +81,7 @@ class Options:
     attrs: tuple[str, ...] = ()
     amx_permission: bool = True
     emulate_matrix: bool = False
+    knobs: Answers = no_answers
 
     def __post_init__(self) -> None:
         if self.stop_after is not None and self.stop_after not in STAGE_NAMES:
@@ -237,7 +240,7 @@ def _context(target: Target | str, options: Options) -> Context:
 
     follow = not options.cpu and not options.attrs
     found = _target(target, options)
-    return Context(found, options.remarks, follow, options.amx_permission, options.emulate_matrix)
+    return Context(found, options.remarks, follow, options.amx_permission, options.emulate_matrix, options.knobs)
 
 
 def _target(target: Target | str, options: Options) -> Target:

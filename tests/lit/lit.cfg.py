@@ -90,6 +90,7 @@ config.test_exec_root = str(HERE)
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%assembly", f"{sys.executable} {HERE.parent / 'assembly.py'}"))
 config.environment["PATH"] = os.pathsep.join([str(BIN), config.environment["PATH"]])
+config.environment["PYTHONPATH"] = str(HERE.parents[1])  # the tree that the tests are part of
 config.available_features.update(found, _host_cpu_features(), {f"host-{platform.machine()}"})
 if {"opt-19", "llc-19"} <= found.keys():
     config.available_features.add("llvm-19")

@@ -15,6 +15,7 @@ from tlx.pipeline import STAGE_NAMES
 
 if TYPE_CHECKING:
     from tlx.ir.module import Module
+    from tlx.knobs import Answers
     from tlx.pipeline import Options, Step
     from tlx.remarks import Remarks
 
@@ -23,6 +24,8 @@ KINDS: Final = ("ll", "bc", "asm", "obj")
 _VERIFY_HELP: Final = "Have LLVM verify the input and every stage; by default all but large input that stays as it is."
 
 _CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random data (3), and compare."
+
+_KNOBS_HELP: Final = "Tiles, cache blocks and packing of products, for all by name (kc=512) or in a file by pattern."
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -40,6 +43,8 @@ _CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random dat
 @click.option("--verify-each/--no-verify-each", default=None, help=_VERIFY_HELP)
 @click.option("--check", "runs", type=click.IntRange(1), metavar="[=N]", help=_CHECK_HELP)
 @click.option("--remarks", metavar="[=FILE]", help="Write what was decided and why, to stderr or a file.")
+@click.option("--tile", metavar="RxC", help="Register tile of every product: rows and columns, such as 8x48.")
+@click.option("--knobs", metavar="NAME=VALUE,...|FILE", multiple=True, help=_KNOBS_HELP)
 @click.option("--amx-permission/--no-amx-permission", default=True, help="Ask Linux for AMX tiles in a constructor.")
 @click.option("--emulate-matrix", is_flag=True, help="Make AMX code that runs without AMX (slowly).")
 @click.option("-f", "force", is_flag=True, help="Write binary output to a terminal.")
@@ -59,6 +64,8 @@ def lower(
     verify_each: bool | None,
     runs: int | None,
     remarks: str | None,
+    tile: str | None,
+    knobs: tuple[str, ...],
     amx_permission: bool,
     emulate_matrix: bool,
     force: bool,
@@ -85,6 +92,7 @@ def lower(
         attrs=_features(mattr),
         amx_permission=amx_permission,
         emulate_matrix=emulate_matrix,
+        knobs=_answers(tile, knobs),
     )
     try:
         emits = kind != "ll" or level is not None
@@ -139,6 +147,24 @@ def _emitted(text: str, kind: Kind, level: int | None, options: Options, triple:
 
 def _features(mattr: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(feature for attrs in mattr for feature in attrs.split(",") if feature)
+
+
+def _answers(tile: str | None, knobs: tuple[str, ...]) -> Answers:
+    """What is asked of products: on the command line for all of them, else by the files, the first one first."""
+    from tlx.knobs import Origin, always, first_of, parse_knobs
+
+    given = [text for text in knobs if "=" in text.partition(",")[0]]
+    sources: list[Answers] = []
+    if given or tile is not None:
+        settings = [f"tile={tile}"] * (tile is not None) + given
+        by = " and ".join(["--tile"] * (tile is not None) + ["--knobs"] * bool(given))
+        sources.append(always(parse_knobs(",".join(settings), Origin(f"from {by}"))))
+    for path in knobs:
+        if path not in given:
+            from tlx.knobs_file import read_knobs_file
+
+            sources.append(read_knobs_file(path))
+    return first_of(*sources)
 
 
 def _printer(names: tuple[str, ...]) -> _Printer | None:

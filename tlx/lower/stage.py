@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.ir.module import Function, Module
+from tlx.knobs import Answers, no_answers
 from tlx.remarks import Remarks
 from tlx.target import Target
 
@@ -21,6 +22,7 @@ class Context:
         follow_functions: Whether optional features follow the function they are for (else: the target's).
         amx_permission: Whether a module with AMX code asks the kernel for tile permission in a constructor.
         emulate_matrix: Emit matrix-unit code in the form that LLVM's scalarisation can run on any machine.
+        knobs: What is asked of products, in place of what the target's model would choose.
     """
 
     target: Target
@@ -28,6 +30,7 @@ class Context:
     follow_functions: bool = True
     amx_permission: bool = True
     emulate_matrix: bool = False
+    knobs: Answers = no_answers
 
     def target_of(self, module: Module, function: Function) -> Target:
         """The target with the optional features that a function's `"target-features"` tell."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tlx.ir.types import DOUBLE, FLOAT, I32, I64, IntType, Type, bits_of
+from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.to_tiles.matrix_recipe import matrix_recipe
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
@@ -20,19 +21,23 @@ from tlx.lower.to_tiles.vector_recipe import vector_recipe
 from tlx.target import Dot, Sign, Target
 
 
-def choose(gemm: Gemm, target: Target) -> Recipe:
-    """The recipe for a product."""
+def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
+    """The recipe for a product: what the knobs say, else what the target's model does.
+
+    Raises:
+        UsageError: The knobs do not fit.
+    """
     accumulator = accumulator_type(gemm)
     narrow = _narrow_accumulator(gemm, accumulator)
     if target.matrix is not None:
         dot = _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign)
         if dot is not None:
-            return matrix_recipe(gemm, target.matrix, narrow, dot)
+            return matrix_recipe(gemm, target.matrix, narrow, dot, knobs)
     for lhs, rhs, correction in _dot_signs(gemm):
         dot = _find_dot(gemm, narrow, target.usable_dots, lhs, rhs)
         if dot is not None:
-            return vector_recipe(gemm, target, narrow, dot, (lhs, rhs), correction)
-    return vector_recipe(gemm, target, accumulator, None, (gemm.lhs_sign, gemm.rhs_sign), "none")
+            return vector_recipe(gemm, target, narrow, dot, (lhs, rhs), correction, knobs)
+    return vector_recipe(gemm, target, accumulator, None, (gemm.lhs_sign, gemm.rhs_sign), "none", knobs)
 
 
 def accumulator_type(gemm: Gemm) -> Type:

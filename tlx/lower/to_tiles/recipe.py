@@ -24,6 +24,7 @@ class Recipe:
         lanes: Accumulator elements per register.
         pack_a, pack_b: Whether the operand is copied into panels first.
         kc, mc, nc: Cache blocks along K, M (in rows) and N (in columns).
+        share: Predicted part of the unit's peak, 0 to 1.
     """
 
     operand_a: Type
@@ -42,6 +43,7 @@ class Recipe:
     kc: int
     mc: int
     nc: int
+    share: float = 1.0
 
 
 def up(number: int, step: int) -> int:

@@ -12,15 +12,15 @@ from tlx.ir.types import I16, VOID, FloatType, FunctionType, VectorType, scalar_
 from tlx.ir.values import Global, Keyword, Local, Value
 from tlx.lower.signs import PRODUCT_SIGNS
 from tlx.lower.stage import Context, is_kernel
-from tlx.lower.to_tiles.choose import choose
+from tlx.lower.to_tiles.asked import chosen
 from tlx.lower.to_tiles.copy import copy_kernel
 from tlx.lower.to_tiles.evaluate import passed_as
 from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction
 from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
-from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.reduce import reduce_kernel
+from tlx.lower.to_tiles.remarks import describe_map, describe_reduction, remark_product
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
@@ -58,13 +58,13 @@ class _Kernels:
         if isinstance(problem, Copy):
             return copy_kernel(self.module, problem, target)
         if isinstance(problem, Map):
-            _remark_map(self.context, problem, at)
+            self.context.remarks.add("applied", "to-tiles", describe_map(problem), at.span)
             return map_kernel(self.module, problem, target)
         if isinstance(problem, Reduction):
-            _remark_reduction(self.context, problem, at)
+            self.context.remarks.add("applied", "to-tiles", describe_reduction(problem), at.span)
             return reduce_kernel(self.module, problem, target)
-        recipe = choose(problem, target)
-        _remark(self.context, problem, recipe, at)
+        recipe, knobs = chosen(self.context, problem, target, at)
+        remark_product(self.context, problem, recipe, knobs, target, at)
         return gemm_kernel(self.module, problem, recipe, target)
 
 
@@ -194,34 +194,3 @@ def _remove_dead(function: Function, candidates: list[Instruction]) -> None:
                     pending.append(operand.name)
     for block in function.blocks:
         block.instructions = [i for i in block.instructions if i.result not in dead]
-
-
-def _remark_reduction(context: Context, problem: Reduction, at: Instruction) -> None:
-    value = problem.value
-    text = f"reduce.{problem.operation} {value.rows}x{value.cols} {value.element}"
-    text += f" of {value.summary}" if value.summary else ""
-    context.remarks.add("applied", "to-tiles", f"{text} in one pass", at.span)
-
-
-def _remark_map(context: Context, problem: Map, at: Instruction) -> None:
-    value = problem.value
-    text = f"map {value.rows}x{value.cols} {problem.destination.element}: {value.summary or 'copy'} in one pass"
-    context.remarks.add("applied", "to-tiles", text, at.span)
-
-
-def _remark(context: Context, gemm: Gemm, recipe: Recipe, at: Instruction) -> None:
-    packed = [name for name, on in (("A", recipe.pack_a), ("B", recipe.pack_b)) if on]
-    unit = {"fma": "multiply-add", "dot": "dot product", "matrix": "matrix unit"}[recipe.unit]
-    text = (
-        f"{gemm.title}: {unit} {recipe.operand_a} x {recipe.operand_b} -> {recipe.accumulator}, "
-        f"register tile {recipe.mr}x{recipe.nr}, "
-        f"{'packed ' + ' and '.join(packed) if packed else 'nothing packed'}, "
-        f"blocks M {recipe.mc}, N {recipe.nc}, K {recipe.kc}"
-    )
-    if gemm.epilogue is not None:
-        done = [gemm.epilogue.summary, f"reduce.{gemm.reduction[0]}" if gemm.reduction else ""]
-        text += f"; epilogue: {', '.join(filter(None, done))}"
-    context.remarks.add("applied", "to-tiles", text, at.span)
-    if context.target.matrix is not None and recipe.unit != "matrix":
-        missed = f"{gemm.title}: no {context.target.name} instruction multiplies these types; vector code is used"
-        context.remarks.add("missed", "to-tiles", missed, at.span)

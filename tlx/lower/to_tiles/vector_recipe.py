@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, Literal
 
 from tlx.ir.types import Type, bits_of
+from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.signs import MMA_NAMES
+from tlx.lower.to_tiles import given
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.target import Dot, Sign, Target
@@ -22,24 +25,53 @@ def vector_recipe(
     dot: Dot | None,
     signs: tuple[Sign, Sign],
     correction: Literal["none", "columns", "rows"],
+    knobs: Knobs = NO_KNOBS,
 ) -> Recipe:
-    """The recipe for a product by multiply-adds, or by a dot product with these signs and that correction."""
+    """The recipe for a product by multiply-adds, or by a dot product with these signs and that correction.
+
+    Raises:
+        UsageError: The knobs do not fit.
+    """
     lanes = target.vector_bytes * 8 // bits_of(accumulator)
     width = dot.width if dot else 1
-    mr, nv = register_tile(gemm.m, gemm.n, lanes, target.registers, spare=correction == "columns")
+    spare = correction == "columns"
+    tile = given.vector_tile(knobs, target, lanes, spare=spare)
+    mr, nv = tile or register_tile(gemm.m, gemm.n, lanes, target.registers, spare=spare)
     nr = nv * lanes
     operand_a = gemm.a.element if dot else accumulator
     operand_b = gemm.b.element if dot else accumulator
     size = bits_of(operand_b) // 8
-    pack_a = gemm.a.element != operand_a or _dot_needs_packed_a(gemm, width, correction)
-    pack_b = dot is not None or gemm.b.element != operand_b or not _b_fits_unpacked(gemm, target, size)
-    kc = _k_block(gemm, accumulator, width)
+    pack_a = given.packing("A", knobs.pack_a, _why_pack_a(gemm, operand_a, width, correction), False)
+    pack_b = given.packing(
+        "B", knobs.pack_b, _why_pack_b(gemm, operand_b, dot), not _b_fits_unpacked(gemm, target, size)
+    )
+    exact = gemm.c.element == accumulator and gemm.epilogue is None
+    kc = given.k_block(gemm, knobs, width, exact=exact, model=_k_block(gemm, accumulator, width))
     mc = max(mr, target.caches.l2 // 2 // (kc * bits_of(operand_a) // 8) // mr * mr)
     nc = max(nr, min(_MAX_PACKED, target.caches.l3 // 4) // (up(kc, width) * size) // nr * nr)
-    return Recipe(
+    share = gemm.m * gemm.n / lanes / 2 / _tile_cost(gemm.m, gemm.n, lanes, mr, nv)
+    recipe = Recipe(
         operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
-        mr, nr, width, lanes, pack_a, pack_b, kc, min(mc, gemm.m), min(nc, gemm.n),
+        mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, share,
     )  # fmt: skip
+    mc, nc = given.blocks(gemm, knobs, recipe)
+    return replace(recipe, mc=mc, nc=nc)
+
+
+def _why_pack_a(gemm: Gemm, operand: Type, width: int, correction: str) -> str:
+    """Why A has to be packed; empty where it need not."""
+    if gemm.a.element != operand:
+        return f"{gemm.a.element} becomes {operand}"
+    return "a dot product reads neighbours along K" if _dot_needs_packed_a(gemm, width, correction) else ""
+
+
+def _why_pack_b(gemm: Gemm, operand: Type, dot: Dot | None) -> str:
+    """Why B has to be packed; empty where it need not."""
+    if dot is not None:
+        return "a dot product reads neighbours along K"
+    if gemm.b.element != operand:
+        return f"{gemm.b.element} becomes {operand}"
+    return "" if gemm.b.is_row_major else "it is column-major"
 
 
 def _dot_needs_packed_a(gemm: Gemm, width: int, correction: str) -> bool:
@@ -73,7 +105,7 @@ def register_tile(m: int, n: int, lanes: int, registers: int, *, spare: bool = F
     best: tuple[float, int, int, int] | None = None
     for mr in range(1, registers):
         for nv in range(1, registers):
-            if mr * nv + min(mr, nv) + 1 + spare > registers or (mr > m and mr > 1):
+            if given.needed_registers(mr, nv, spare=spare) > registers or (mr > m and mr > 1):
                 break
             cost = _tile_cost(m, n, lanes, mr, nv)
             key = (cost, -(mr * nv), abs(mr - 8), nv)

@@ -45,6 +45,17 @@ class View:
         return self.is_row_major and (self.rows == 1 or self.row_stride == self.cols)
 
     @property
+    def pitch(self) -> int:
+        """Elements from a row, or a column of a column-major matrix, to the next."""
+        return self.row_stride if self.is_row_major else self.col_stride
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there is something between the rows, or between the columns of a column-major matrix."""
+        lines, length = (self.rows, self.cols) if self.is_row_major else (self.cols, self.rows)
+        return lines > 1 and self.pitch != length
+
+    @property
     def size(self) -> int:
         """Elements from the first to behind the last."""
         return (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride + 1

@@ -1,0 +1,158 @@
+"""Knobs: what is asked for is taken where it fits, and refused with what would where it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tlx.diagnostics import UsageError
+from tlx.ir.types import BFLOAT, FLOAT, I8, I32, Type
+from tlx.knobs import NO_KNOBS, Knobs, Origin, Question, always, first_of, knobs_of, no_answers, parse_knobs
+from tlx.knobs_file import parse_knobs_file
+from tlx.lower.to_tiles.choose import choose
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.remarks import describe_product
+from tlx.lower.to_tiles.view import View
+from tlx.pipeline import Options, lower_text
+from tlx.remarks import Remarks
+from tlx.target import find
+
+AVX512 = find("avx512")
+SQUARE = Question("matmul 64x64x64 float", "avx512", ())
+PROGRAM = """
+define void @square(ptr noalias %x, ptr noalias %y) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 32, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %v = call <1024 x float> @llvm.tensor.matmul(token %t, token %t)
+  store <1024 x float> %v, ptr %y
+  ret void
+}
+"""  # noqa: E501
+
+
+def _gemm(m: int, n: int, k: int, element: Type = FLOAT, result: Type = FLOAT, *, columns: bool = False) -> Gemm:
+    b = View(element, k, n, 1, k) if columns else View(element, k, n, n, 1)
+    sign = "s" if element == I8 else "f"
+    return Gemm(View(element, m, k, k, 1), b, View(result, m, n, n, 1), None, sign, sign)
+
+
+def test_what_is_asked_for_is_taken() -> None:
+    recipe = choose(_gemm(96, 96, 512), AVX512, Knobs((4, 32), 128, 8, 64, pack_a=True, pack_b=True))
+    assert (recipe.mr, recipe.nr, recipe.kc, recipe.mc, recipe.nc) == (4, 32, 128, 8, 64)
+    assert recipe.pack_a
+    assert recipe.pack_b
+
+
+def test_nothing_asked_for_is_the_model() -> None:
+    gemm = _gemm(100, 100, 100)
+    assert choose(gemm, AVX512, NO_KNOBS) == choose(gemm, AVX512)
+
+
+def test_blocks_end_with_the_product() -> None:
+    recipe = choose(_gemm(4, 16, 8), AVX512, Knobs((8, 48), kc=1000, mc=1000, nc=1000))
+    assert (recipe.kc, recipe.mc, recipe.nc) == (8, 4, 16)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "gemm", "message"),
+    [
+        (Knobs((12, 48)), _gemm(64, 64, 64), "tile 12x48 needs 40 registers, avx512 has 32; 12x32, 9x48 fit"),
+        (Knobs((3, 8)), _gemm(64, 64, 64), "columns are whole registers of 16 elements; 3x16 are"),
+        (Knobs(pack_b=False), _gemm(8, 8, 8, columns=True), "B has to be packed, as it is column-major"),
+        (Knobs(pack_b=False), _gemm(8, 8, 8, BFLOAT), "B has to be packed, as a dot product reads neighbours along K"),
+        (Knobs(pack_a=False), _gemm(8, 8, 7, BFLOAT), "A has to be packed"),
+        (Knobs(kc=5), _gemm(8, 8, 16, BFLOAT), "goes in steps of 2; 6 fits"),
+        (Knobs(kc=4), _gemm(8, 8, 16, BFLOAT, BFLOAT), "all 16 of K are added up in registers"),
+        (Knobs((8, 48), nc=16), _gemm(8, 96, 16), "nc=16: a block holds at least one register tile of 8x48"),
+    ],
+)
+def test_what_does_not_fit_is_refused(knobs: Knobs, gemm: Gemm, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        choose(gemm, AVX512, knobs)
+    assert message in caught.value.message
+
+
+def test_the_matrix_unit_has_its_own_tile() -> None:
+    gemm = _gemm(64, 64, 64, I8, I32)
+    assert choose(gemm, find("amx"), Knobs((32, 32))).mr == 32
+    with pytest.raises(UsageError, match="the matrix unit's tile is 32x32"):
+        choose(gemm, find("amx"), Knobs((16, 32)))
+
+
+def test_knobs_are_spelled_as_they_are_read() -> None:
+    text = "tile=8x48,kc=512,pack_b=false"
+    assert str(parse_knobs(text)) == text
+    assert parse_knobs(text) == knobs_of({"tile": "8x48", "kc": 512, "pack_b": False})
+    assert not NO_KNOBS
+
+
+@pytest.mark.parametrize(
+    "text", ["", "tile", "tile=", "tile=0x16", "tile=8x48x2", "kc=", "kc=1.5", "kc=-1", "mc=0", "pack_a=maybe", "x=1"]
+)
+def test_knobs_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_knobs(text)
+
+
+def test_the_first_source_with_an_answer_decides() -> None:
+    answers = first_of(no_answers, always(Knobs(kc=1)), always(Knobs(kc=2)))
+    assert answers(SQUARE).kc == 1
+    assert first_of()(SQUARE) == NO_KNOBS
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("matmul 64x64x64 float", True),
+        ("matmul *", True),
+        ("*", True),
+        ("matmul", True),
+        ("matmul 64x??x64 float", True),
+        ("avx512: matmul 64x64x64", True),
+        ("avx*: matmul *", True),
+        ("avx2: matmul *", False),
+        ("matmul 64x64x64 fl", False),
+        ("matmul 64x64x6", False),
+        ("MATMUL *", False),
+    ],
+)
+def test_patterns(pattern: str, matches: bool) -> None:
+    answers = parse_knobs_file(f'["{pattern}"]\nkc = 7\n', "k.toml")
+    assert bool(answers(SQUARE)) == matches
+
+
+def test_words_of_a_product() -> None:
+    assert _gemm(3, 4, 5).words == "matmul 3x4x5 float"
+    assert _gemm(3, 4, 5, I8, I32, columns=True).words == "matmul 3x4x5 i8 -> i32 ss nt"
+    wide = Gemm(View(FLOAT, 3, 5, 8, 1), View(FLOAT, 5, 4, 6, 1), View(FLOAT, 3, 4, 4, 1), None, "f", "f")
+    assert wide.words == "matmul 3x4x5 float lda=8 ldb=6"
+
+
+def test_knobs_that_do_not_bind_are_left_out_with_a_remark() -> None:
+    remarks = Remarks()
+    origin = Origin("from long ago", binding=False)
+    options = Options(knobs=always(Knobs((99, 16), origin=origin)), remarks=remarks)
+    assert lower_text(PROGRAM, target="avx512", options=options) == lower_text(PROGRAM, target="avx512")
+    messages = [r.message for r in remarks if r.kind == "missed"]
+    left_out = "matmul 32x32x32 float: tile=99x16 from long ago left out: "
+    assert messages == [f"{left_out}tile 99x16 needs 101 registers, avx512 has 32; 30x16, 14x32 fit"]
+
+
+def test_options_change_the_tile() -> None:
+    options = Options(knobs=always(Knobs((2, 16))), stop_after="to-tiles")
+    assert "phi <32 x float>" in lower_text(PROGRAM, target="avx512", options=options)
+
+
+@pytest.mark.parametrize(
+    ("gemm", "knobs", "part"),
+    [
+        (_gemm(512, 1000, 1000), NO_KNOBS, "; B packed: 3.81 MB exceed L2's 1 MB"),
+        (_gemm(512, 1024, 512), NO_KNOBS, "; B packed: rows 4 KB apart share cache sets"),
+        (_gemm(64, 64, 64, columns=True), NO_KNOBS, "; B packed: it is column-major"),
+        (_gemm(64, 64, 64), Knobs(pack_b=True, origin=Origin("from --knobs")), " of peak; pack_b=true from --knobs"),
+        (_gemm(64, 64, 7, BFLOAT, FLOAT), NO_KNOBS, "; A packed: K 7 is filled up to a multiple of 2; B packed: the"),
+    ],
+)
+def test_remarks_give_reasons(gemm: Gemm, knobs: Knobs, part: str) -> None:
+    recipe = choose(gemm, AVX512, knobs)
+    text = describe_product(gemm, recipe, knobs, AVX512)
+    assert f"; about {100 * recipe.share:.0f} % of peak" in text
+    assert part in text

@@ -1,0 +1,187 @@
+"""Knobs: what a user or the tuner asks of a product's kernel, in place of what the target's model would choose.
+
+    matmul 512x512x512 float        what is asked about: a `Question`
+    tile=8x48,kc=512                what is answered: `Knobs`
+
+Whoever answers is an `Answers`: a function of a question. A question has a text whose words patterns may match:
+
+    question = "matmul" extents types ["us"|"ss"|...] ["nt"|"tn"|"tt"] [lda] [ldb] ["fused"]
+    extents  = M "x" N "x" K
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from tlx.diagnostics import Span, UsageError
+
+_TILE: Final = re.compile(r"([1-9]\d{0,5})x([1-9]\d{0,5})")
+_WORDS: Final = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+_MAX_BLOCK: Final = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where knobs come from.
+
+    Attributes:
+        text: As remarks say it: "from --tile".
+        span: The entry of a file.
+        binding: Whether it is an error if they do not fit; else they are ignored with a remark.
+    """
+
+    text: str
+    span: Span | None = None
+    binding: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What is asked for; None leaves it to the model.
+
+    Attributes:
+        tile: Rows and columns of the register tile, in elements.
+        kc, mc, nc: Cache blocks along K, M (in rows) and N (in columns).
+        pack_a, pack_b: Whether the operand is copied into panels first.
+        origin: Who asks, None for nobody.
+    """
+
+    tile: tuple[int, int] | None = None
+    kc: int | None = None
+    mc: int | None = None
+    nc: int | None = None
+    pack_a: bool | None = None
+    pack_b: bool | None = None
+    origin: Origin | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.tile is not None and min(self.tile) < 1:
+            raise UsageError(f"tile {self.tile[0]}x{self.tile[1]}: rows and columns are positive")
+        for name in ("kc", "mc", "nc"):
+            block = getattr(self, name)
+            if block is not None and not 1 <= block <= _MAX_BLOCK:
+                raise UsageError(f"{name}={block}: a block has 1 to {_MAX_BLOCK} rows or columns")
+
+    def __bool__(self) -> bool:
+        """Whether anything is asked for."""
+        return bool(self.settings)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What is asked for, by name."""
+        return {name: value for name in NAMES if (value := getattr(self, name)) is not None}
+
+    def __str__(self) -> str:
+        """As `--knobs` takes them: `tile=8x48,kc=512,pack_b=false`."""
+        return ",".join(f"{name}={spelled(value)}" for name, value in self.settings.items())
+
+
+NAMES: Final = tuple(f.name for f in fields(Knobs) if f.name != "origin")
+NO_KNOBS: Final = Knobs()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A product that knobs are wanted for.
+
+    Attributes:
+        text: The product in words; see the grammar above.
+        target: Name of the target.
+        features: The target's features.
+    """
+
+    text: str
+    target: str
+    features: tuple[str, ...]
+
+
+Answers = Callable[[Question], Knobs]
+
+
+def no_answers(_question: Question) -> Knobs:
+    """All is left to the model."""
+    return NO_KNOBS
+
+
+def always(knobs: Knobs) -> Answers:
+    """The same knobs for every product."""
+    return lambda _question: knobs
+
+
+def first_of(*sources: Answers) -> Answers:
+    """The answer of the first source that has one."""
+
+    def answer(question: Question) -> Knobs:
+        return next((knobs for source in sources if (knobs := source(question))), NO_KNOBS)
+
+    return answer
+
+
+def knobs_of(settings: dict[str, Any], origin: Origin | None = None) -> Knobs:
+    """Knobs from names and values, which may be texts.
+
+    Raises:
+        UsageError: There is no such knob, or the value is none for it.
+    """
+    return Knobs(**{name: value_of(name, value) for name, value in settings.items()}, origin=origin)
+
+
+def parse_knobs(text: str, origin: Origin | None = None) -> Knobs:
+    """Knobs as the command line spells them: `tile=8x48,kc=512,pack_b=false`.
+
+    Raises:
+        UsageError: The text is not of that form.
+    """
+    settings: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise UsageError(f"'{part}' is no knob; write NAME=VALUE, NAME being one of {', '.join(NAMES)}")
+        settings[name.strip()] = value.strip()
+    return knobs_of(settings, origin)
+
+
+def value_of(name: str, value: object) -> Any:
+    """The value of a knob.
+
+    Raises:
+        UsageError: There is no such knob, or the value is none for it.
+    """
+    if name not in NAMES:
+        raise UsageError(f"unknown knob '{name}'; knobs are {', '.join(NAMES)}")
+    if name == "tile":
+        return _tile(value)
+    return _switch(name, value) if name.startswith("pack_") else _block(name, value)
+
+
+def spelled(value: object) -> str:
+    """A knob's value as it is written."""
+    if isinstance(value, tuple):
+        return "x".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return str(value).lower()
+
+
+def _tile(value: object) -> tuple[int, int]:
+    found = _TILE.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise UsageError(f"tile '{value}' is not of the form ROWSxCOLUMNS, such as 8x48")
+    return int(found[1]), int(found[2])
+
+
+def _switch(name: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in _WORDS:
+        raise UsageError(f"{name} is true or false, not '{value}'")
+    return _WORDS[str(value).lower()]
+
+
+def _block(name: str, value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or not value.isdecimal() or len(value) > 10:
+        raise UsageError(f"{name} is a number of rows or columns, not '{value}'")
+    return int(value)

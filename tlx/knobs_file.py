@@ -1,0 +1,139 @@
+"""Knobs files: TOML or JSON, what is asked for by patterns of products.
+
+    ["matmul 1024x1024x1024 float"]            {"matmul 1024x1024x1024 float":
+    tile = "8x48"                                 {"tile": "8x48", "kc": 1024},
+    kc = 1024                                   "avx2: matmul * bfloat -> float":
+    ["avx2: matmul * bfloat -> float"]            {"tile": "3x24"}}
+    tile = "3x24"
+
+    file    = { pattern table }
+    pattern = [ target ":" ] words, in which `*` stands for anything, `?` for a character, `[a-z]` for one of these
+    table   = { knob value }
+
+The first pattern that matches a product decides. A pattern that names fewer words than the product matches, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Final, cast
+
+from tlx.diagnostics import Source, Span, UsageError
+from tlx.knobs import NO_KNOBS, Knobs, Origin, Question, value_of
+
+_TOML_PLACE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A pattern and what is asked for the products that it matches."""
+
+    pattern: str
+    knobs: Knobs
+
+    def matches(self, question: Question) -> bool:
+        """Whether a product is meant."""
+        target, colon, words = self.pattern.partition(": ")
+        if not colon:
+            target, words = "*", self.pattern
+        if not fnmatchcase(question.target, target):
+            return False
+        return fnmatchcase(question.text, words) or fnmatchcase(question.text, f"{words} *")
+
+
+@dataclass(frozen=True, slots=True)
+class KnobsFile:
+    """The entries of a file; it answers questions."""
+
+    entries: tuple[Entry, ...]
+
+    def __call__(self, question: Question) -> Knobs:
+        """The knobs of the first entry that matches."""
+        return next((entry.knobs for entry in self.entries if entry.matches(question)), NO_KNOBS)
+
+
+def read_knobs_file(path: str) -> KnobsFile:
+    """Read a file.
+
+    Raises:
+        UsageError: It cannot be read, or is wrong; with file, line and column.
+    """
+    from tlx import files
+
+    return parse_knobs_file(files.decode(files.read_bytes(path), path, hint=""), path)
+
+
+def parse_knobs_file(text: str, name: str) -> KnobsFile:
+    """Entries from a text; JSON where it begins with a brace.
+
+    Raises:
+        UsageError: The text is wrong; with file, line and column.
+    """
+    source = Source(name, text)
+    table = _json(source) if text.lstrip().startswith("{") else _toml(source)
+    return KnobsFile(tuple(_entry(source, pattern, settings) for pattern, settings in table.items()))
+
+
+def _entry(source: Source, pattern: str, settings: object) -> Entry:
+    span = _place(source, pattern)
+    if not isinstance(settings, dict):
+        raise UsageError(f'\'{pattern}\' has no table of knobs, such as ["{pattern}"] with tile = "8x48" below', span)
+    if not pattern.strip():
+        raise UsageError("a pattern names products, such as 'matmul 64x64x64 float'", span)
+    known: dict[str, Any] = {}
+    for key, value in cast("dict[str, object]", settings).items():
+        try:
+            known[key] = value_of(key, value)
+        except UsageError as error:
+            raise UsageError(error.message, _place(source, key, span.end)) from None
+    line = source.location(span.start)[0]
+    origin = Origin(f"from {source.name}, line {line}", span)
+    try:
+        return Entry(pattern, Knobs(**known, origin=origin))
+    except UsageError as error:
+        raise UsageError(error.message, span) from None
+
+
+def _place(source: Source, name: str, start: int = 0) -> Span:
+    """Where a key stands, as a string or a bare word; the first character where it is spelled in another way."""
+    spellings = (json.dumps(name), json.dumps(name, ensure_ascii=False), f"'{name}'")
+    for spelling in (*spellings, name):
+        pattern = rf"(?m)(?<![\w-]){re.escape(spelling)}(?=\s*[\]=:])"
+        found = re.compile(pattern).search(source.text, start)
+        if found:
+            return source.span(found.start(), found.end())
+    return source.span(start)
+
+
+def _toml(source: Source) -> dict[str, object]:
+    try:
+        return tomllib.loads(source.text)
+    except tomllib.TOMLDecodeError as error:
+        found = _TOML_PLACE.match(str(error))
+        message = found[1] if found else str(error)
+        offset = source.offset(int(found[2]), int(found[3])) if found and found[2] else len(source.text.rstrip())
+        raise UsageError(message[:1].lower() + message[1:], source.span(offset)) from None
+    except RecursionError:
+        raise UsageError("tables are nested too deeply", source.span(0)) from None
+
+
+def _json(source: Source) -> dict[str, object]:
+    def table(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        made: dict[str, object] = {}
+        for key, value in pairs:
+            if key in made:
+                first = _place(source, key)
+                raise UsageError(f"'{key}' stands here twice", _place(source, key, first.end))
+            made[key] = value
+        return made
+
+    try:
+        return json.loads(source.text, object_pairs_hook=table)
+    except json.JSONDecodeError as error:
+        raise UsageError(error.msg[:1].lower() + error.msg[1:], source.span(error.pos)) from None
+    except RecursionError:
+        raise UsageError("tables are nested too deeply", source.span(0)) from None

@@ -1,0 +1,125 @@
+"""Knobs made part of a recipe: what is given is taken if it fits, and an error says what would.
+
+A register tile of MxN elements takes `rows * vectors + min(rows, vectors) + 1` registers: the accumulators, the operand
+that is held, and the one that streams by.
+"""
+
+from __future__ import annotations
+
+from tlx.diagnostics import UsageError
+from tlx.knobs import Knobs
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.recipe import Recipe
+from tlx.target import Matrix, Target
+
+
+def needed_registers(mr: int, nv: int, *, spare: bool = False) -> int:
+    """Registers of a tile of `mr` rows of `nv` vectors; `spare`: one holds a constant."""
+    return mr * nv + min(mr, nv) + 1 + spare
+
+
+def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: bool = False) -> tuple[int, int] | None:
+    """The tile that is asked for as rows and vectors; None if none is.
+
+    Raises:
+        UsageError: It does not fit the registers.
+    """
+    if knobs.tile is None:
+        return None
+    mr, nr = knobs.tile
+    if nr % lanes:
+        raise UsageError(
+            f"tile {mr}x{nr}: columns are whole registers of {lanes} elements; {_listed(_near(mr, nr, lanes))} are"
+        )
+    needed = needed_registers(mr, nr // lanes, spare=spare)
+    if needed > target.registers:
+        fit = _fitting(mr, nr // lanes, lanes, target.registers, spare=spare)
+        raise UsageError(
+            f"tile {mr}x{nr} needs {needed} registers, {target.name} has {target.registers}; {_listed(fit)} fit"
+        )
+    return mr, nr // lanes
+
+
+def matrix_tile(knobs: Knobs, matrix: Matrix, lanes: int) -> None:
+    """A matrix unit's tile is what it is.
+
+    Raises:
+        UsageError: Another is asked for.
+    """
+    mr, nr = matrix.rows * matrix.grid[0], lanes * matrix.grid[1]
+    if knobs.tile not in (None, (mr, nr)):
+        assert knobs.tile is not None
+        raise UsageError(f"tile {knobs.tile[0]}x{knobs.tile[1]}: the matrix unit's tile is {mr}x{nr}")
+
+
+def packing(name: str, given: bool | None, needed: str, model: bool) -> bool:
+    """Whether an operand is packed.
+
+    Args:
+        name: The operand.
+        given: What is asked for, None for nothing.
+        needed: Why it has to be packed; empty where it need not.
+        model: What is done where nothing is asked for.
+
+    Raises:
+        UsageError: It has to be packed and must not.
+    """
+    if given is False and needed:
+        raise UsageError(f"pack_{name.lower()}=false: {name} has to be packed, as {needed}")
+    return bool(needed) or (model if given is None else given)
+
+
+def k_block(gemm: Gemm, knobs: Knobs, step: int, *, exact: bool, model: int) -> int:
+    """The part of K in one pass.
+
+    Args:
+        gemm: The product.
+        knobs: What is asked for.
+        step: Positions of the inner loop's step.
+        exact: Whether C can hold the sums between passes.
+        model: What is done where nothing is asked for.
+
+    Raises:
+        UsageError: What is asked for cannot be.
+    """
+    if knobs.kc is None or knobs.kc >= gemm.k:
+        return model if knobs.kc is None else gemm.k
+    if not exact:
+        raise UsageError(f"kc={knobs.kc}: all {gemm.k} of K are added up in registers, as C cannot hold the sums")
+    if knobs.kc % step:
+        raise UsageError(f"kc={knobs.kc}: the inner loop goes in steps of {step}; {-(-knobs.kc // step) * step} fits")
+    return knobs.kc
+
+
+def blocks(gemm: Gemm, knobs: Knobs, recipe: Recipe) -> tuple[int, int]:
+    """Rows and columns of a cache block.
+
+    Raises:
+        UsageError: A block is smaller than a register tile.
+    """
+    mc, nc = knobs.mc or recipe.mc, knobs.nc or recipe.nc
+    for name, block, tile, extent in (("mc", mc, recipe.mr, gemm.m), ("nc", nc, recipe.nr, gemm.n)):
+        if block < min(tile, extent):
+            raise UsageError(f"{name}={block}: a block holds at least one register tile of {recipe.mr}x{recipe.nr}")
+    return min(mc, gemm.m), min(nc, gemm.n)
+
+
+def _fitting(mr: int, nv: int, lanes: int, registers: int, *, spare: bool) -> list[tuple[int, int]]:
+    """The tallest tile of as many columns, and the one of one vector more or less that is as large as may be."""
+    found: list[tuple[int, int]] = []
+    for vectors in dict.fromkeys((nv, max(1, nv - 1), nv + 1, max(1, nv // 2), 2, 1)):
+        rows = next((r for r in range(registers, 0, -1) if needed_registers(r, vectors, spare=spare) <= registers), 0)
+        rows = min(rows, mr) if vectors < nv else rows
+        if rows:
+            found.append((rows, vectors * lanes))
+    best = sorted(found, key=lambda t: -t[0] * t[1])[:2]
+    return sorted(best, reverse=True)
+
+
+def _near(mr: int, nr: int, lanes: int) -> list[tuple[int, int]]:
+    below = max(lanes, nr // lanes * lanes)
+    return [(mr, columns) for columns in dict.fromkeys((below, nr // lanes * lanes + lanes))]
+
+
+def _listed(tiles: list[tuple[int, int]]) -> str:
+    return ", ".join(f"{rows}x{columns}" for rows, columns in tiles)

@@ -1,0 +1,107 @@
+"""What is said of each kernel: how it multiplies, with which tile and blocks, how fast that should be, and why."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tlx.ir.module import Instruction
+from tlx.ir.types import bits_of
+from tlx.knobs import Knobs
+from tlx.lower.stage import Context
+from tlx.lower.to_tiles.problem import Gemm, Map, Reduction
+from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.view import View
+from tlx.target import Target
+
+_UNITS: Final = {"fma": "multiply-add", "dot": "dot product", "matrix": "matrix unit"}
+_PAGE: Final = 4096
+
+
+def describe_map(problem: Map) -> str:
+    """What an elementwise kernel does."""
+    value = problem.value
+    return f"map {value.rows}x{value.cols} {problem.destination.element}: {value.summary or 'copy'} in one pass"
+
+
+def describe_reduction(problem: Reduction) -> str:
+    """What a reducing kernel does."""
+    value = problem.value
+    text = f"reduce.{problem.operation} {value.rows}x{value.cols} {value.element}"
+    return f"{text}{f' of {value.summary}' if value.summary else ''} in one pass"
+
+
+def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> str:
+    """How a product is computed, why, by whose choice, and the share of the peak that it should reach."""
+    packed = [name for name, on in (("A", recipe.pack_a), ("B", recipe.pack_b)) if on]
+    head = (
+        f"{gemm.title}: {_UNITS[recipe.unit]} {recipe.operand_a} x {recipe.operand_b} -> {recipe.accumulator}, "
+        f"register tile {recipe.mr}x{recipe.nr}, "
+        f"{'packed ' + ' and '.join(packed) if packed else 'nothing packed'}, "
+        f"blocks M {recipe.mc}, N {recipe.nc}, K {recipe.kc}"
+    )
+    parts = [head]
+    if gemm.epilogue is not None:
+        done = [gemm.epilogue.summary, f"reduce.{gemm.reduction[0]}" if gemm.reduction else ""]
+        parts.append(f"epilogue: {', '.join(filter(None, done))}")
+    parts.append(f"about {100 * recipe.share:.0f} % of peak")
+    parts += _reasons(gemm, recipe, knobs, target)
+    if knobs.origin is not None:
+        parts.append(f"{knobs} {knobs.origin.text}")
+    return "; ".join(parts)
+
+
+def remark_product(context: Context, gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target, at: Instruction) -> None:
+    """Note how a product is computed, and that the matrix unit could not."""
+    text = describe_product(gemm, recipe, knobs, target)
+    context.remarks.add("applied", "to-tiles", text, at.span)
+    if target.matrix is not None and recipe.unit != "matrix":
+        missed = f"{gemm.title}: no {target.name} instruction multiplies these types; vector code is used"
+        context.remarks.add("missed", "to-tiles", missed, at.span)
+
+
+def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[str]:
+    reasons: list[str] = []
+    if recipe.pack_a and knobs.pack_a is None:
+        reasons.append(f"A packed: {_why_pack_a(gemm, recipe)}")
+    if recipe.pack_b and knobs.pack_b is None:
+        reasons.append(f"B packed: {_why_pack_b(gemm.b, recipe, target)}")
+    return reasons
+
+
+def _why_pack_a(gemm: Gemm, recipe: Recipe) -> str:
+    """The first fact about A that speaks against reading it as it lies."""
+    if recipe.operand_a != gemm.a.element:
+        return f"{gemm.a.element} becomes {recipe.operand_a}"
+    if not gemm.a.is_row_major:
+        return "it is column-major"
+    if recipe.correction != "none":
+        return "its bytes change sign" if recipe.correction == "columns" else "its rows are summed up"
+    if gemm.k % recipe.kstep:
+        return f"K {gemm.k} is filled up to a multiple of {recipe.kstep}"
+    if recipe.unit == "matrix" and gemm.m % recipe.mr:
+        return f"M {gemm.m} is filled up to a multiple of {recipe.mr}"
+    return "its panels are read again by every panel of B"
+
+
+def _why_pack_b(view: View, recipe: Recipe, target: Target) -> str:
+    """The first fact about B that speaks against reading it as it lies."""
+    if recipe.operand_b != view.element:
+        return f"{view.element} becomes {recipe.operand_b}"
+    if recipe.width > 1:
+        return f"the {_UNITS[recipe.unit]} reads groups of {recipe.width} along K"
+    if not view.is_row_major:
+        return "it is column-major"
+    size = bits_of(view.element) // 8
+    if view.row_stride * size % _PAGE == 0:
+        return f"rows {_bytes(view.row_stride * size)} apart share cache sets"
+    if view.size * size > target.caches.l2:
+        return f"{_bytes(view.size * size)} exceed L2's {_bytes(target.caches.l2)}"
+    return "its panels are read again by every row of tiles"
+
+
+def _bytes(count: int) -> str:
+    """`4 MB`, `48 KB`."""
+    for unit, size in (("MB", 1 << 20), ("KB", 1 << 10)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} bytes"
