@@ -45,7 +45,7 @@ coverage: $(STAMP) ## run pytest and show the lines it misses
 	$(BIN)/python -m pytest -q -n $(JOBS) --cov --cov-report=term
 
 bench: $(STAMP) ## measure the speed of the generated code, and of TLX itself
-	$(BIN)/python -m tests.bench
+	$(BIN)/tlx bench
 	$(BIN)/python -m tests.bench tensor_language
 	$(BIN)/python -m tests.bench parse
 	$(BIN)/python -m tests.bench compile

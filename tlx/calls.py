@@ -112,6 +112,11 @@ class Call:
             return result if isinstance(self.prototype.result, VectorType) else result[0]
         return bool(returned & 1) if str(self.prototype.result) == "i1" else returned
 
+    @property
+    def code(self) -> Any:
+        """What ctypes calls: the machine code."""
+        return self._code
+
     def unchecked(self, *passed: Any) -> Any:
         """Call the function with what its code takes: numbers and addresses. Nothing is checked."""
         return self._code(*passed)

@@ -1,4 +1,4 @@
-"""The command line: `python -m tests.bench [COMMAND]`; without a command, matrix products."""
+"""The command line: `python -m tests.bench COMMAND`."""
 
 from __future__ import annotations
 
@@ -7,40 +7,16 @@ from pathlib import Path
 
 import click
 
-from tests.bench import machine
+from tlx.bench import machine
 from tlx.diagnostics import TlxError
 from tlx.native import cpu_flags
 
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "tlx-bench"
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--target", default="native", help="Machine to aim at; it must be one that this machine is.")
-@click.option("--kinds", default="f32,bf16,s8,u8s8", help="Element types, of f32, bf16, s8 and u8s8.")
-@click.option("--sizes", default="64,256,1024", help="Sides of the square matrices.")
-@click.option("--rounds", default=15, help="Samples of each figure.")
-@click.option("--cpu", type=int, help="Processor to stay on; the last one by default.")
-@click.option("--json", "report", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures to a file.")
-@click.pass_context
-def main(
-    context: click.Context, target: str, kinds: str, sizes: str, rounds: int, cpu: int | None, report: Path | None
-) -> None:
-    """Measure the speed of the generated code, or of TLX itself."""
-    if context.invoked_subcommand is not None:
-        return
-    machine.prepare_blas(cpu_flags())  # before anything imports numpy
-    from tests.bench import products
-
-    try:
-        numbers = [int(size) for size in sizes.split(",")]
-    except ValueError:
-        raise click.BadParameter(f"'{sizes}' is no list of numbers", param_hint="--sizes") from None
-    try:
-        products.run(target, kinds.split(","), numbers, rounds, machine.pin(cpu), report)
-    except TlxError as error:
-        raise click.ClickException(error.message) from None
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Measure the speed of TLX itself; `tlx bench` measures the code that it generates."""
 
 
 @main.command()
@@ -71,7 +47,7 @@ def compile_(target: str, counts: str, only: str) -> None:
 @click.option("--cpu", type=int, help="Processor to stay on; the last one by default.")
 def tensor_language_(target: str, rounds: int, cpu: int | None) -> None:
     """Time kernels of the tensor language on small matrices, against numpy and the machine's peak."""
-    machine.prepare_blas(cpu_flags())  # before anything imports numpy
+    machine.prepare_libraries(cpu_flags())  # before anything imports numpy
     from tests.bench import tensor_language
 
     try:

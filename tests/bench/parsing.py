@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from tests.bench import machine
+from tlx.bench import machine
 from tlx.collection import without_collection
 from tlx.frontends import tensor_language as tl
 

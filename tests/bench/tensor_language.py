@@ -16,11 +16,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.bench import machine
-from tests.bench.kinds import KINDS, Array
-from tests.bench.peaks import peak
-from tests.bench.products import peak_contestant, runnable
-from tests.bench.timing import Contestant, Rates, interleaved
+from tlx.bench import machine, peaks
+from tlx.bench.elements import F32, Array
+from tlx.bench.measure import runnable
+from tlx.bench.timing import Contestant, Rates, interleaved
 from tlx.frontends import tensor_language as tl
 from tlx.target import Target
 
@@ -109,7 +108,7 @@ def _measured(program: Program, target: Target, rounds: int) -> dict[str, Rates]
     every, hot = program.arguments(GROUPS), program.arguments(_HOT)
     again = GROUPS // _HOT
     contestants = {
-        "peak": peak_contestant(peak(KINDS["f32"], target), KINDS["f32"], target),
+        "peak": peaks.contestant(peaks.peak((F32, F32, F32), target), target),
         "ours": _contestant(program, lambda: kernel(*every, groups=GROUPS), GROUPS),
         "hot": _contestant(program, lambda: [kernel(*hot, groups=(_HOT, again))], _HOT * again),
         "matmul": _contestant(program, lambda: program.matmul(every), GROUPS),

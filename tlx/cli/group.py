@@ -11,6 +11,7 @@ from tlx import __version__
 from tlx.cli.spelling import respell
 
 _COMMANDS: Final = {
+    "bench": ("measure generated code beside the machine's peak and other libraries", "tlx.cli.bench:bench"),
     "completion": ("print a script that completes the commands of TLX in a shell", "tlx.cli.completion:completion"),
     "convert": ("turn tensor operations into LLVM's matrix intrinsics, or back", "tlx.cli.convert:convert"),
     "fuzz": ("check random programs, in search of mistakes of TLX", "tlx.cli.fuzz:fuzz"),

@@ -19,20 +19,32 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-from tests.bench.kinds import Kind
+import numpy as np
+
+from tlx.bench.elements import F32, Element
+from tlx.bench.timing import Contestant
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
-from tlx.ir.types import FLOAT, I16, I32, I64, PTR, VOID, X86_AMX, Type, VectorType
+from tlx.ir.types import DOUBLE, FLOAT, I16, I32, I64, PTR, VOID, X86_AMX, FloatType, Type, VectorType
 from tlx.ir.values import Value, const_int, zero
+from tlx.jit import compile as compile_module
 from tlx.lower.stage import Context
 from tlx.target import Dot, Target
 
 STEPS: Final = 2000
 _ROWS: Final = 16
 _ROW_BYTES: Final = 64
+_TILE_PRODUCTS: Final = {
+    ("bf16", "bf16"): "tdpbf16ps",
+    ("s8", "s8"): "tdpbssd",
+    ("u8", "s8"): "tdpbusd",
+    ("s8", "u8"): "tdpbsud",
+    ("u8", "u8"): "tdpbuud",
+}
 _MADD: Final = {16: "llvm.x86.sse2.pmadd.wd", 32: "llvm.x86.avx2.pmadd.wd", 64: "llvm.x86.avx512.pmaddw.d.512"}
 
+Types = tuple[Element, Element, Element]
 Step = Callable[[Builder, Value, list[Value]], Value]
 
 
@@ -51,33 +63,47 @@ class Peak:
     operations: int
 
 
-def peak(kind: Kind, target: Target) -> Peak:
-    """The peak loop of a target for a kind of product."""
-    unit = target.matrix
-    if unit is not None and _first(unit.dots, kind) is not None:
-        return _tiles(kind, target)
+def peak(types: Types, target: Target) -> Peak:
+    """The peak loop of a target for products of (lhs, rhs) summed up in (accumulator)."""
+    unit = _first(target.usable_matrix_dots, types)
+    if unit is not None:
+        return _tiles(types, _TILE_PRODUCTS[types[0].name, types[1].name], target)
     accumulators = 20 if target.registers >= 32 else 12
-    lanes = target.vector_bytes // 4
-    dot = _first(target.usable_dots, kind)
+    accumulator = types[2]
+    lanes = target.vector_bytes // accumulator.bytes
+    dot = _first(target.usable_dots, types)
     if dot is not None:
         words, width = VectorType(lanes, I32), dot.width
         type_: Type = VectorType(lanes, FLOAT if dot.accumulator == "float" else I32)
         text = _loop(target, type_, words, accumulators, lambda b, acc, xy: dot.emit(b, acc, *xy))
         return Peak(text, f"dot product ({dot.feature})", accumulators * lanes * width * 2)
-    if kind.accumulator == "float":
-        floats = VectorType(lanes, FLOAT)
+    if accumulator.is_float:
+        floats = VectorType(lanes, DOUBLE if accumulator.llvm == "double" else FLOAT)
         text = _loop(target, floats, floats, accumulators, _fma(target))
-        return Peak(text, "multiply-add of float", accumulators * lanes * 2)
+        return Peak(text, f"multiply-add of {accumulator.llvm}", accumulators * lanes * 2)
     words = VectorType(lanes, I32)
     text = _loop(target, words, words, accumulators, _madd(target))
     return Peak(text, "pmaddwd and add", accumulators * lanes * 2 * 2)
 
 
-def _first(dots: tuple[Dot, ...], kind: Kind) -> Dot | None:
-    """A dot product of the kind's element types; signs can be converted while packing."""
-    return next(
-        (d for d in dots if (d.lhs[0], d.rhs[0], d.accumulator) == (kind.lhs, kind.rhs, kind.accumulator)), None
-    )
+def contestant(ceiling: Peak, target: Target) -> Contestant:
+    """The loop on random operands, to be timed."""
+    compiled = compile_module(ceiling.text, target, entry="peak")
+    call = compiled.entry.unchecked
+    source, out = F32.random((512,), 1), np.zeros(4096, np.float32)
+    pointers = (out.ctypes.data, source.ctypes.data)
+    keep = (compiled, source, out)
+
+    def repeat(count: int, _keep: object = keep) -> object:
+        return call(count * STEPS, *pointers)
+
+    return Contestant(repeat, ceiling.operations * STEPS)
+
+
+def _first(dots: tuple[Dot, ...], types: Types) -> Dot | None:
+    """A dot product of these element types; signs can be converted while packing."""
+    wanted = tuple(element.llvm for element in types)
+    return next((d for d in dots if (d.lhs[0], d.rhs[0], d.accumulator) == wanted), None)
 
 
 def _fma(target: Target) -> Step:
@@ -103,14 +129,14 @@ def _loop(target: Target, type_: Type, operand: Type, accumulators: int, step: S
     xy: list[Value] = [b.load(operand, b.gep(operand, source, i), 4) for i in range(2)]
     with b.loop(0, b.function.arguments[0].value, carry=[zero(type_)] * accumulators, runs=True) as state:
         state.next(*[step(b, acc, xy) for acc in state.carried])
-    opcode = "fadd" if type_ == VectorType(target.vector_bytes // 4, FLOAT) else "add"
+    opcode = "fadd" if isinstance(type_, VectorType) and isinstance(type_.element, FloatType) else "add"
     total = reduce(lambda a, c: b.binary(opcode, a, c), state.results)
     b.store(total, b.function.arguments[1].value, 4)
     b.ret()
     return str(module)
 
 
-def _tiles(kind: Kind, target: Target) -> Peak:
+def _tiles(types: Types, product: str, target: Target) -> Peak:
     """Four accumulators, two tiles of either operand: as many as the tile registers hold."""
     module, b = _start(target)
     source = b.function.arguments[2].value
@@ -125,7 +151,7 @@ def _tiles(kind: Kind, target: Target) -> Peak:
     body = [const_int(I16, _ROWS), const_int(I16, _ROW_BYTES), const_int(I16, _ROW_BYTES)]
     with b.loop(0, b.function.arguments[0].value, carry=starts, runs=True) as state:
         pairs = [(x, y) for x in operands[:2] for y in operands[2:]]
-        sums = [tile(kind.tile_product, [*body, c, x, y]) for c, (x, y) in zip(state.carried, pairs, strict=True)]
+        sums = [tile(product, [*body, c, x, y]) for c, (x, y) in zip(state.carried, pairs, strict=True)]
         state.next(*sums)
     for index, total in enumerate(state.results):
         place = b.gep(I32, b.function.arguments[1].value, index * _ROWS * _ROW_BYTES // 4)
@@ -133,7 +159,8 @@ def _tiles(kind: Kind, target: Target) -> Peak:
     b.ret()
     if target.finish is not None:
         target.finish(module, Context(target))  # asks the kernel for tiles
-    return Peak(str(module), kind.tile_product, 4 * _ROWS * (_ROW_BYTES // 4) * _ROW_BYTES // kind.lhs_bytes * 2)
+    operations = 4 * _ROWS * (_ROW_BYTES // 4) * _ROW_BYTES // types[0].bytes * 2
+    return Peak(str(module), product, operations)
 
 
 def _start(target: Target) -> tuple[Module, Builder]:

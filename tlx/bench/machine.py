@@ -9,17 +9,18 @@ import re
 from pathlib import Path
 
 
-def prepare_blas(flags: frozenset[str]) -> None:
-    """Have OpenBLAS use its best kernels for this machine, on one thread.
+def prepare_libraries(flags: frozenset[str]) -> None:
+    """Have libraries use one thread, and OpenBLAS its best kernels for this machine.
 
-    It takes AVX2 kernels on AMD's AVX-512 machines by itself, and a shell may preset something worse. It reads these
-    variables when numpy is imported.
+    OpenBLAS takes AVX2 kernels on AMD's AVX-512 machines by itself, and a shell may preset something worse. It
+    reads these variables when it is loaded, which numpy's import may do.
     """
     os.environ.pop("OPENBLAS_L2_SIZE", None)
     os.environ.pop("OPENBLAS_CORETYPE", None)
     if "avx512vl" in flags:
         os.environ["OPENBLAS_CORETYPE"] = "SkylakeX"
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ[name] = "1"
 
 
 def pin(cpu: int | None) -> int:

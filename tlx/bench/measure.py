@@ -1,0 +1,162 @@
+"""Measuring a workload: compile it, check it, and time it beside the peak and the peers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tlx.bench import peaks
+from tlx.bench.elements import Array
+from tlx.bench.native_calls import Repeat, Step, repeated
+from tlx.bench.peers.base import Attempt, Peer, address_of
+from tlx.bench.timing import Contestant, Rates, fastest, interleaved
+from tlx.bench.workload import Expected, Workload, WrongResultError
+from tlx.diagnostics import TlxError, UsageError
+from tlx.jit import compile as compile_module
+from tlx.native import cpu_flags, missing
+from tlx.target import Target, find
+
+PEAK = "peak"
+OURS = "tlx"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What was measured of a workload.
+
+    Attributes:
+        rates: By contestant: `peak`, `tlx`, then the peers.
+        instruction: What the peak loop repeats; empty without one.
+        notes: What is special about a contestant, by its name.
+        error: Why there is nothing of ours; empty where there is.
+    """
+
+    work: Workload
+    target: str
+    rates: dict[str, Rates]
+    instruction: str = ""
+    notes: dict[str, str] = field(default_factory=dict[str, str])
+    error: str = ""
+
+    @property
+    def best_peer(self) -> str | None:
+        """The fastest peer; None where no peer does the work."""
+        peers = [name for name in self.rates if name not in {PEAK, OURS}]
+        return max(peers, key=lambda name: self.rates[name].median, default=None)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """How to measure.
+
+    Attributes:
+        target: Machine that our code is for.
+        peers: Whom to compare with.
+        rounds: Samples of each figure.
+    """
+
+    target: Target
+    peers: Sequence[Peer]
+    rounds: int
+    _peaks: dict[peaks.Types, tuple[Contestant, str]] = field(default_factory=dict[Any, Any], init=False, repr=False)
+
+    def measure(self, work: Workload) -> Cell:
+        """Check and time a workload."""
+        arrays = work.arrays()
+        expected = work.expected(arrays)
+        contestants: dict[str, Contestant] = {}
+        notes: dict[str, str] = {}
+        instruction = ""
+        if work.peak is not None:
+            contestants[PEAK], instruction = self._peak(work.peak)
+        error = ""
+        try:
+            contestants[OURS] = self._ours(work, arrays, expected)
+        except TlxError as problem:
+            error = problem.message
+        for peer in self.peers:
+            attempts = list(_right(peer, work, arrays, expected, notes))
+            if attempts:
+                best = fastest([Contestant(attempt.repeat, work.operations) for attempt in attempts])
+                contestants[peer.name] = Contestant(attempts[best].repeat, work.operations)
+                notes[peer.name] = attempts[best].note
+        rates = interleaved(contestants, self.rounds)
+        return Cell(work, self.target.name, rates, instruction, {k: v for k, v in notes.items() if v}, error)
+
+    def _peak(self, types: peaks.Types) -> tuple[Contestant, str]:
+        """The peak loop for products of these types, made once, and what it repeats."""
+        if types not in self._peaks:
+            loop = peaks.peak(types, self.target)
+            self._peaks[types] = peaks.contestant(loop, self.target), loop.instruction
+        return self._peaks[types]
+
+    def _ours(self, work: Workload, arrays: dict[str, Array], expected: Expected) -> Contestant:
+        compiled = compile_module(work.text(), self.target, entry="work")
+        address = address_of(compiled.entry.code)
+        pointers = tuple(("ptr", arrays[buffer.name].ctypes.data) for buffer in work.buffers)
+        repeat = repeated([Step(address, pointers)], (compiled, arrays))
+        _checked(work, repeat, arrays, expected, OURS)
+        return Contestant(repeat, work.operations)
+
+
+def runnable(name: str) -> Target:
+    """The target of that name.
+
+    Raises:
+        UsageError: There is none, or this machine cannot run its code.
+    """
+    target = find(name)
+    lacking = missing(target, cpu_flags())
+    if lacking:
+        raise UsageError(f"this machine cannot run the code of {target.name}: it lacks {', '.join(lacking)}")
+    return target
+
+
+def _right(
+    peer: Peer, work: Workload, arrays: dict[str, Array], expected: Expected, notes: dict[str, str]
+) -> list[Attempt]:
+    """The ways of a peer that give the right result; where one does not, the notes say so."""
+    found: list[Attempt] = []
+    for attempt in peer.attempts(work, arrays):
+        try:
+            _checked(work, attempt.repeat, arrays, expected, peer.name)
+        except WrongResultError as error:
+            notes[peer.name] = error.message
+        else:
+            found.append(attempt)
+    return found
+
+
+def _checked(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: Expected, who: str) -> None:
+    out = arrays[work.output.name]
+    out.view("u1")[...] = 0xA5  # what is not written is wrong
+    repeat(1)
+    work.check(out, expected, who)
+
+
+def record(cell: Cell) -> dict[str, Any]:
+    """A cell for JSON; rates in 10^9 operations a second."""
+    top = cell.rates.get(PEAK)
+    rates = {
+        name: {
+            "best": one.best,
+            "median": one.median,
+            "spread": one.spread,
+            **({"of_peak": one.share(top)} if top else {}),
+        }
+        for name, one in cell.rates.items()
+    }
+    work = cell.work
+    return {
+        "row": work.row,
+        "types": work.types,
+        "size": work.size,
+        "variant": work.variant,
+        "operations": work.operations,
+        "traffic": work.traffic,
+        "peak_loop": cell.instruction,
+        "rates": rates,
+        "notes": cell.notes,
+        "error": cell.error,
+    }

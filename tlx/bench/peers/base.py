@@ -1,0 +1,97 @@
+"""What a peer is, and where its libraries are looked for."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tlx.bench.elements import Array
+from tlx.bench.native_calls import Repeat
+from tlx.bench.workload import Workload
+
+
+class MissingError(Exception):
+    """A peer is not installed; the message says what was looked for."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A way in which a peer does a workload.
+
+    Attributes:
+        repeat: Does it the given number of times, with the output in the arrays it was made for.
+        note: What is special about it, such as that operands were packed before.
+    """
+
+    repeat: Repeat
+    note: str = ""
+
+
+class Peer(Protocol):
+    """A library that does some of the workloads."""
+
+    @property
+    def name(self) -> str:
+        """In the table and `--peers`."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """As the library says."""
+        ...
+
+    def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        """The ways in which it does a workload: the fastest counts. None where it does not do it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Places:
+    """Folders in which libraries are looked for, before the dynamic linker's own."""
+
+    folders: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, given: str | None) -> Places:
+        """From `--peers-path`, else from TLX_PEERS: folders between colons; theirs that hold libraries count, too."""
+        text = given if given is not None else os.environ.get("TLX_PEERS", "")
+        return cls(tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part))
+
+    def libraries(self, pattern: str) -> list[Path]:
+        """Files of a name, in these folders and those below."""
+        return [path for folder in self.folders for path in sorted(folder.rglob(pattern)) if path.is_file()]
+
+    def load(self, patterns: Sequence[str], names: Sequence[str] = (), mode: int = os.RTLD_LAZY) -> ctypes.CDLL:
+        """The first library that can be loaded: files of these patterns, then what the linker has by these names.
+
+        Raises:
+            MissingError: There is none.
+        """
+        for path in [path for pattern in patterns for path in self.libraries(pattern)]:
+            if found := _loaded(str(path), mode):
+                return found
+        for name in names:
+            path = ctypes.util.find_library(name)
+            if path and (found := _loaded(path, mode)):
+                return found
+        raise MissingError(f"no {' or '.join(patterns)}")
+
+
+def address_of(function: Any) -> int:
+    """Where a function of a library is."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _loaded(path: str, mode: int) -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(path, mode=mode)
+    except OSError:
+        return None
+
+
+Loader = Callable[[Places], Peer]

@@ -1,0 +1,164 @@
+"""OpenBLAS and MKL: `cblas_?gemm`, and MKL's products of narrow types.
+
+    void cblas_sgemm(layout, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+    void cblas_gemm_s8u8s32(layout, transa, transb, offsetc, m, n, k, alpha, a, lda, ao, b, ldb, bo, beta, c, ldc, co)
+
+The second wants signed times unsigned, so that u8 @ s8 is asked for as the transposed product.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from tlx.bench.elements import Array
+from tlx.bench.native_calls import Step, repeated
+from tlx.bench.peers.base import Attempt, MissingError, Places, address_of
+from tlx.bench.problems import Gemm
+from tlx.bench.workload import Workload
+
+_ROW_MAJOR: Final = 101
+_COLUMN_MAJOR: Final = 102
+_PLAIN: Final = 111
+_TRANSPOSED: Final = 112
+_FIX_OFFSET: Final = 173
+_SEQUENTIAL: Final = 1
+_SCALAR: Final = {"double": "double", "float": "float"}
+
+Arguments = tuple[tuple[str, int | float], ...]
+
+
+class Blas:
+    """A library with the interface of CBLAS.
+
+    Attributes:
+        functions: Symbol for each (lhs, rhs, out).
+    """
+
+    def __init__(self, name: str, version: str, library: Any, functions: dict[tuple[str, str, str], str]) -> None:
+        self.name = name
+        self.version = version
+        self._library = library
+        self._functions = functions
+
+    def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        """One call."""
+        gemm = work.problem
+        if not isinstance(gemm, Gemm) or gemm.vnni:
+            return
+        symbol = self._functions.get((gemm.lhs.name, gemm.rhs.name, gemm.out.name))
+        if symbol is None or not hasattr(self._library, symbol):
+            return
+        pointers = {name: array.ctypes.data for name, array in arrays.items()}
+        address = address_of(getattr(self._library, symbol))
+        if gemm.lhs.is_float:
+            yield Attempt(repeated([Step(address, _float_arguments(gemm, pointers))], (self._library, arrays)))
+            return
+        zeros = np.zeros(1, np.int32)
+        arguments = _integer_arguments(gemm, pointers, zeros.ctypes.data)
+        yield Attempt(repeated([Step(address, arguments)], (self._library, arrays, zeros)))
+
+
+def load_openblas(places: Places) -> Blas:
+    """OpenBLAS of the system, or as PyPI's scipy-openblas32 ships it.
+
+    Raises:
+        MissingError: It is not installed.
+    """
+    library = places.load(["libscipy_openblas.so*", "libscipy_openblas-*.so*", "libopenblas.so*"], ["openblas"])
+    prefix = "scipy_" if hasattr(library, "scipy_cblas_sgemm") else ""
+    getattr(library, f"{prefix}openblas_set_num_threads")(1)
+    config = getattr(library, f"{prefix}openblas_get_config")
+    config.restype = ctypes.c_char_p
+    core = getattr(library, f"{prefix}openblas_get_corename")
+    core.restype = ctypes.c_char_p
+    version = f"{config().decode().split()[1]} ({core().decode()})"
+    functions = {
+        ("f32", "f32", "f32"): f"{prefix}cblas_sgemm",
+        ("f64", "f64", "f64"): f"{prefix}cblas_dgemm",
+    }
+    return Blas("openblas", version, library, functions)
+
+
+def load_mkl(places: Places) -> Blas:
+    """MKL, as PyPI's mkl ships it.
+
+    Raises:
+        MissingError: It is not installed.
+    """
+    library = places.load(["libmkl_rt.so*"], ["mkl_rt"], os.RTLD_LAZY | os.RTLD_GLOBAL)
+    library.MKL_Set_Threading_Layer(_SEQUENTIAL)
+    library.MKL_Set_Num_Threads(1)
+    text = ctypes.create_string_buffer(200)
+    library.MKL_Get_Version_String(text, 200)
+    words = text.value.decode().split()
+    if "Version" not in words:
+        raise MissingError("libmkl_rt.so does not find MKL's other libraries")
+    functions = {
+        ("f32", "f32", "f32"): "cblas_sgemm",
+        ("f64", "f64", "f64"): "cblas_dgemm",
+        ("bf16", "bf16", "f32"): "cblas_gemm_bf16bf16f32",
+        ("f16", "f16", "f32"): "cblas_gemm_f16f16f32",
+        ("u8", "s8", "s32"): "cblas_gemm_s8u8s32",
+    }
+    return Blas("mkl", words[words.index("Version") + 1], library, functions)
+
+
+def _float_arguments(gemm: Gemm, pointers: dict[str, int]) -> Arguments:
+    scalar = "double" if gemm.out.llvm == "double" else "float"
+    if "c" in gemm.columns:  # c^T = b^T a^T
+        order, first, second, m, n = _ROW_MAJOR, "b", "a", gemm.n, gemm.m
+        plain = "columns"
+    else:
+        order, first, second, m, n = _ROW_MAJOR, "a", "b", gemm.m, gemm.n
+        plain = "rows"
+    transposed = {name: (name in gemm.columns) == (plain == "rows") for name in "ab"}
+    leading = {"a": gemm.a_shape[1], "b": gemm.b_shape[1], "c": gemm.c_shape[1]}
+    return (
+        ("i32", order),
+        *(("i32", _TRANSPOSED if transposed[name] else _PLAIN) for name in (first, second)),
+        ("i32", m),
+        ("i32", n),
+        ("i32", gemm.k),
+        (scalar, 1.0),
+        ("ptr", pointers[first]),
+        ("i32", leading[first]),
+        ("ptr", pointers[second]),
+        ("i32", leading[second]),
+        (scalar, 0.0),
+        ("ptr", pointers["c"]),
+        ("i32", leading["c"]),
+    )
+
+
+def _integer_arguments(gemm: Gemm, pointers: dict[str, int], zero: int) -> Arguments:
+    """Column by column, c^T = b^T a^T: the first operand is signed, the second unsigned."""
+    flip = "c" in gemm.columns
+    transposed = {name: (name in gemm.columns) for name in "ab"}
+    order = _ROW_MAJOR if flip else _COLUMN_MAJOR
+    if flip:
+        transposed = {name: not there for name, there in transposed.items()}
+    return (
+        ("i32", order),
+        ("i32", _TRANSPOSED if transposed["b"] else _PLAIN),
+        ("i32", _TRANSPOSED if transposed["a"] else _PLAIN),
+        ("i32", _FIX_OFFSET),
+        ("i32", gemm.n),
+        ("i32", gemm.m),
+        ("i32", gemm.k),
+        ("float", 1.0),
+        ("ptr", pointers["b"]),
+        ("i32", gemm.b_shape[1]),
+        ("i8", 0),
+        ("ptr", pointers["a"]),
+        ("i32", gemm.a_shape[1]),
+        ("i8", 0),
+        ("float", 0.0),
+        ("ptr", pointers["c"]),
+        ("i32", gemm.c_shape[1]),
+        ("ptr", zero),
+    )

@@ -1,0 +1,1 @@
+"""The rows of the table: each module gives its workloads by `workloads()`."""

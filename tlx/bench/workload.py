@@ -1,0 +1,134 @@
+"""What is measured: a function in LLVM IR on tensors in memory, its result in numpy, and how much work it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tlx.bench.elements import Array, Element
+from tlx.diagnostics import TlxError
+
+
+class WrongResultError(TlxError):
+    """What was computed is not what numpy computes."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory that a workload's function takes a pointer to.
+
+    Attributes:
+        name: Of the parameter.
+        element: Element type.
+        shape: In memory order.
+        output: Whether it is what the function computes; then it starts as zeros, else it is random.
+    """
+
+    name: str
+    element: Element
+    shape: tuple[int, ...]
+    output: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the whole."""
+        return prod(self.shape) * self.element.bytes
+
+    def filled(self, seed: int) -> Array:
+        """An array for it that begins at a multiple of 64 bytes."""
+        memory = np.zeros(self.bytes + 128, np.uint8)
+        start = -memory.ctypes.data % 64
+        array = memory[start : start + self.bytes].view(self.element.dtype).reshape(self.shape)
+        if not self.output:
+            array[...] = self.element.random(self.shape, seed)
+        return array
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the output should be.
+
+    Attributes:
+        values: In float64 or int64.
+        magnitude: Sums of absolute values, which rounding errors are relative to; None for exact results.
+        terms: Roundings that a result goes through at most.
+    """
+
+    values: Array
+    magnitude: Array | None = None
+    terms: int = 1
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One cell of the table.
+
+    Attributes:
+        row: The work's name, `gemm`.
+        types: Element types, `bf16->f32`.
+        size: `1024`, or `16x1024x1024`.
+        variant: How it differs from others of that size, `vnni B`; empty for the plain one.
+        buffers: The function's pointers, in order.
+        text: Gives the module; its function is `@work`.
+        expected: Computes the output from the buffers' arrays.
+        operations: Additions and multiplications, or elements where it computes no sums of products.
+        traffic: Bytes that go to or come from memory at least.
+        peak: Element types of the multiplication whose peak bounds it, (lhs, rhs, accumulator); None where only
+            memory bounds it.
+        problem: What peers need to know.
+    """
+
+    row: str
+    types: str
+    size: str
+    buffers: tuple[Buffer, ...]
+    text: Callable[[], str]
+    expected: Callable[[dict[str, Array]], Expected]
+    operations: int
+    traffic: int
+    peak: tuple[Element, Element, Element] | None
+    problem: Any
+    variant: str = ""
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def name(self) -> str:
+        """`gemm bf16->f32 1024 vnni B`."""
+        return " ".join(part for part in (self.row, self.types, self.size, self.variant) if part)
+
+    @cached_property
+    def output(self) -> Buffer:
+        """The buffer that is computed."""
+        return next(buffer for buffer in self.buffers if buffer.output)
+
+    def arrays(self) -> dict[str, Array]:
+        """Random operands and room for the output, by the buffers' names."""
+        return {buffer.name: buffer.filled(seed) for seed, buffer in enumerate(self.buffers)}
+
+    def check(self, got: Array, expected: Expected, who: str) -> None:
+        """Compare an output.
+
+        Raises:
+            WrongResultError: It is wrong.
+        """
+        element = self.output.element
+        values = element.widened(got).reshape(expected.values.shape)
+        if expected.magnitude is None:
+            wrong = values != expected.values
+        else:
+            unit = 2.0**-24 if element.precision != 53 else 2.0**-53
+            bound = expected.terms * 2 * unit * expected.magnitude
+            bound = bound + 2.0 ** (1 - element.precision) * np.abs(expected.values)
+            wrong = ~(np.abs(values - expected.values) <= bound)
+        if not wrong.any():
+            return
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise WrongResultError(
+            f"{self.name} by {who}: element {place} is {values[place]}, expected {expected.values[place]}; "
+            f"{int(wrong.sum())} of {wrong.size} elements are wrong"
+        )
