@@ -111,7 +111,7 @@ def inner_loops(function: str, body: list[str]) -> Iterator[Loop]:
         if found := _LABEL.match(line):
             label, block = found[1], []
             continue
-        if not (code := line.split("#")[0].strip()) or code.startswith("."):
+        if not (code := line.split("#")[0].replace("{vex}", "").strip()) or code.startswith("."):
             continue
         block.append(code)
         words = code.split()

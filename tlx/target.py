@@ -38,6 +38,7 @@ class Dot:
         feature: Subtarget feature that gives it.
         emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
             accumulator's lanes whose elements hold `width` operands each.
+        temporaries: Registers that it needs besides those of its operands and the accumulator.
     """
 
     lhs: tuple[str, Sign]
@@ -46,6 +47,7 @@ class Dot:
     width: int
     feature: str
     emit: DotEmitter
+    temporaries: int = 0
 
     def __post_init__(self) -> None:
         if self.width not in (2, 4, 8):
@@ -104,7 +106,7 @@ class Target:
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
-        cpus: Which of the optional features (those of `dots`) a processor has, by LLVM's name for it.
+        cpus: Which features a processor has, by LLVM's name for it.
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
         legalize_kernel: The target's own legalisation of a kernel, in place of the vector one.
         finish: Called once at the end, for module-wide parts such as constructors.
@@ -158,7 +160,7 @@ class Target:
         return self._with_optional(tuple(have))
 
     def _with_optional(self, have: tuple[str, ...]) -> Target:
-        optional = dict.fromkeys(d.feature for d in self.dots)
+        optional = dict.fromkeys(d.feature for d in self.dots if d.feature not in self.requires)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
 
     @property

@@ -88,6 +88,8 @@ def _check(gemm: Gemm, recipe: Recipe, target: Target) -> None:
     assert recipe.pack_a or recipe.operand_a == gemm.a.element
     if recipe.correction != "none":
         assert recipe.mma == "usmma"
+    elif str(recipe.operand_a) == "i16" != str(gemm.a.element):
+        assert recipe.mma == "smma"  # bytes of any sign, widened
     else:
         assert recipe.mma == MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign]
 
@@ -144,7 +146,9 @@ def test_k_is_whole_where_the_result_cannot_hold_the_sums() -> None:
         ("avx512", BFLOAT, FLOAT, "dot", BFLOAT, FLOAT, 2),
         ("avx512", BFLOAT, BFLOAT, "dot", BFLOAT, FLOAT, 2),
         ("avx512", I8, I32, "dot", I8, I32, 4),
-        ("avx512", I16, I32, "fma", I32, I32, 1),
+        ("avx512", I16, I32, "dot", I16, I32, 2),
+        ("avx2", I8, I32, "dot", I16, I32, 2),
+        ("generic", I16, I32, "fma", I32, I32, 1),
         ("avx512", DOUBLE, DOUBLE, "fma", DOUBLE, DOUBLE, 1),
         ("amx", BFLOAT, FLOAT, "matrix", BFLOAT, FLOAT, 2),
         ("amx", I8, I32, "matrix", I8, I32, 4),

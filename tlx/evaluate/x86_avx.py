@@ -1,4 +1,4 @@
-"""AVX2, AVX-512 and AVX-VNNI: dot products and conversions (Intel SDM volume 2).
+"""AVX2, AVX-512, AVX-VNNI and AVX-NE-CONVERT: dot products and conversions (Intel SDM volume 2).
 
 Operands come as the element type of today's LLVM (`<64 x i8>`) or as older ones have them (`<16 x i32>`): only their
 bytes count.
@@ -116,6 +116,29 @@ def _to_half(site: CallSite) -> Run:
     return run
 
 
+def _widening_load(start: int, step: int, *, kind: _Kind = BFLOAT16) -> Factory:
+    """`vcvtnee*`, `vcvtneo*` (every second element from `start` on), `vbcstne*` (`step` 0): from memory to floats.
+
+    The manual, VCVTNEEBF162PS: "does not generate floating-point exceptions and does not consult or update MXCSR":
+    bfloat becomes the float with its bits on top, so subnormals and signalling NaNs stay what they are.
+    """
+
+    def factory(site: CallSite) -> Run:
+        count, memory = _count(site), site.context.memory
+
+        def run(address: int) -> Array:
+            data = memory.read(address, 4 * count if step else 2, site.name)
+            words = np.frombuffer(data, np.uint16)
+            picked = np.resize(words, count) if not step else words[start::step]
+            if kind is BFLOAT16:
+                return (picked.astype(np.uint32) << 16).view(np.float32)
+            return picked.view(np.float16).astype(np.float32)
+
+        return run
+
+    return factory
+
+
 _I8: Final = {"s": np.int8, "u": np.uint8}
 _I16: Final = {"s": np.int16, "u": np.uint16}
 _SIGNS: Final = [(a, b) for a in "su" for b in "su"]
@@ -142,6 +165,12 @@ AVX: Final[Table] = {
     "x86.avx512bf16.mask.cvtneps2bf16": _masked_to_bf16,
     "x86.vcvtneps2bf16128": _to_bf16,
     "x86.vcvtneps2bf16256": _to_bf16,
+    **{f"x86.vcvtneebf162ps{bits}": _widening_load(0, 2) for bits in (128, 256)},
+    **{f"x86.vcvtneobf162ps{bits}": _widening_load(1, 2) for bits in (128, 256)},
+    **{f"x86.vbcstnebf162ps{bits}": _widening_load(0, 0) for bits in (128, 256)},
+    **{f"x86.vcvtneeph2ps{bits}": _widening_load(0, 2, kind=np.float16) for bits in (128, 256)},
+    **{f"x86.vcvtneoph2ps{bits}": _widening_load(1, 2, kind=np.float16) for bits in (128, 256)},
+    **{f"x86.vbcstnesh2ps{bits}": _widening_load(0, 0, kind=np.float16) for bits in (128, 256)},
     "x86.vcvtph2ps": _from_half,
     "x86.vcvtps2ph": _to_half,
 }

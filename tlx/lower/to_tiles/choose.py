@@ -5,6 +5,7 @@ matrix unit knows the types         as they are            tile product, 2x2 acc
 vector dot product knows them       as they are, VNNI      u8*s8, bf16*bf16
 s8*s8 with only u8*s8 at hand       A xor 128              (A + 128) @ B - 128 * colsum(B)
 u8*u8 with only u8*s8 at hand       B xor 128              A @ (B - 128) + 128 * rowsum(A)
+bytes with only i16*i16 at hand     i16, VNNI              pairs of i16
 anything else                       accumulator's type     fused multiply-add
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tlx.ir.types import DOUBLE, FLOAT, I32, I64, IntType, Type, bits_of
+from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, I64, IntType, Type, bits_of
 from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.to_tiles.matrix_recipe import matrix_recipe
 from tlx.lower.to_tiles.problem import Gemm
@@ -37,6 +38,9 @@ def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
         dot = _find_dot(gemm, narrow, target.usable_dots, lhs, rhs)
         if dot is not None:
             return vector_recipe(gemm, target, narrow, dot, (lhs, rhs), correction, knobs)
+    dot = _find_wider_dot(gemm, narrow, target.usable_dots)
+    if dot is not None:
+        return vector_recipe(gemm, target, narrow, dot, ("s", "s"), "none", knobs)
     return vector_recipe(gemm, target, accumulator, None, (gemm.lhs_sign, gemm.rhs_sign), "none", knobs)
 
 
@@ -68,4 +72,13 @@ def _dot_signs(gemm: Gemm) -> list[tuple[Sign, Sign, Literal["none", "columns", 
 
 def _find_dot(gemm: Gemm, accumulator: Type, dots: tuple[Dot, ...], lhs: Sign, rhs: Sign) -> Dot | None:
     wanted = ((str(gemm.a.element), lhs), (str(gemm.b.element), rhs), str(accumulator))
+    return next((d for d in dots if (d.lhs, d.rhs, d.accumulator) == wanted), None)
+
+
+def _find_wider_dot(gemm: Gemm, accumulator: Type, dots: tuple[Dot, ...]) -> Dot | None:
+    """A dot product of i16, which hold bytes of any sign exactly."""
+    operands = ((gemm.a.element, gemm.lhs_sign), (gemm.b.element, gemm.rhs_sign))
+    if not all(element == I8 or (element, sign) == (I16, "s") for element, sign in operands):
+        return None
+    wanted = (("i16", "s"), ("i16", "s"), str(accumulator))
     return next((d for d in dots if (d.lhs, d.rhs, d.accumulator) == wanted), None)

@@ -13,12 +13,12 @@ from tlx.lower.to_tiles.recipe import Recipe
 from tlx.target import Matrix, Target
 
 
-def needed_registers(mr: int, nv: int, *, spare: bool = False) -> int:
-    """Registers of a tile of `mr` rows of `nv` vectors; `spare`: one holds a constant."""
+def needed_registers(mr: int, nv: int, *, spare: int = 0) -> int:
+    """Registers of a tile of `mr` rows of `nv` vectors; `spare`: so many hold something else."""
     return mr * nv + min(mr, nv) + 1 + spare
 
 
-def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: bool = False) -> tuple[int, int] | None:
+def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: int = 0) -> tuple[int, int] | None:
     """The tile that is asked for as rows and vectors; None if none is.
 
     Raises:
@@ -104,7 +104,7 @@ def blocks(gemm: Gemm, knobs: Knobs, recipe: Recipe) -> tuple[int, int]:
     return min(mc, gemm.m), min(nc, gemm.n)
 
 
-def _fitting(mr: int, nv: int, lanes: int, registers: int, *, spare: bool) -> list[tuple[int, int]]:
+def _fitting(mr: int, nv: int, lanes: int, registers: int, *, spare: int) -> list[tuple[int, int]]:
     """The tallest tile of as many columns, and the one of one vector more or less that is as large as may be."""
     found: list[tuple[int, int]] = []
     for vectors in dict.fromkeys((nv, max(1, nv - 1), nv + 1, max(1, nv // 2), 2, 1)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, Literal
 
-from tlx.ir.types import Type, bits_of
+from tlx.ir.types import BFLOAT, HALF, I8, I16, Type, bits_of
 from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles import given
@@ -16,6 +16,7 @@ from tlx.target import Dot, Sign, Target
 _MAX_KC: Final = 2048
 _MAX_PACKED: Final = 4 << 20
 _MIN_CHAINS: Final = 10
+_ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
 
 
 def vector_recipe(
@@ -34,12 +35,12 @@ def vector_recipe(
     """
     lanes = target.vector_bytes * 8 // bits_of(accumulator)
     width = dot.width if dot else 1
-    spare = correction == "columns"
+    spare = int(correction == "columns") + (dot.temporaries if dot else 0)
     tile = given.vector_tile(knobs, target, lanes, spare=spare)
     mr, nv = tile or register_tile(gemm.m, gemm.n, lanes, target.registers, spare=spare)
     nr = nv * lanes
-    operand_a = gemm.a.element if dot else accumulator
-    operand_b = gemm.b.element if dot else accumulator
+    operand_a = _ELEMENTS[dot.lhs[0]] if dot else accumulator
+    operand_b = _ELEMENTS[dot.rhs[0]] if dot else accumulator
     size = bits_of(operand_b) // 8
     pack_a = given.packing("A", knobs.pack_a, _why_pack_a(gemm, operand_a, width, correction), False)
     pack_b = given.packing(
@@ -97,10 +98,11 @@ def _k_block(gemm: Gemm, accumulator: Type, width: int) -> int:
     return up(-(-gemm.k // passes), width)
 
 
-def register_tile(m: int, n: int, lanes: int, registers: int, *, spare: bool = False) -> tuple[int, int]:
+def register_tile(m: int, n: int, lanes: int, registers: int, *, spare: int = 0) -> tuple[int, int]:
     """Rows and vectors of the register tile that needs the fewest cycles for an MxN result.
 
-    Rule (measured): `mr * nv + min(mr, nv) + 1 <= registers`; the smaller operand set is held, the other streamed.
+    Rule (measured): `mr * nv + min(mr, nv) + 1 + spare <= registers`; the smaller operand set is held, the other
+    streamed.
     """
     best: tuple[float, int, int, int] | None = None
     for mr in range(1, registers):

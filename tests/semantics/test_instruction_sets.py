@@ -1,0 +1,83 @@
+"""Products by the instructions of each extension: each stage is evaluated and compared with the input.
+
+That holds on any machine: the evaluator knows what the instructions do.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tlx.check import check
+from tlx.ir.reader import parse
+from tlx.pipeline import Options, lower
+
+_LOAD = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)"
+_SIZES = [(1, 8, 4), (9, 21, 13), (5, 33, 8), (3, 3, 3), (7, 16, 1)]
+
+
+def _product(operation: str, lhs: str, rhs: str, result: str, m: int, n: int, k: int) -> str:
+    """`c += a @ b` by an mma of MxK and KxN, or `c = a @ b` by a matmul."""
+    acc = f"ptr elementtype({result}) %c, <2 x i32> <i32 {m}, i32 {n}>, {_LOAD}"
+    first = "" if operation == "matmul" else "token %acc, "
+    return f"""define void @f(ptr %c, ptr noalias %a, ptr noalias %b) {{
+  %acc = call token @llvm.tensor.load({acc}
+  %lhs = call token @llvm.tensor.load(ptr elementtype({lhs}) %a, <2 x i32> <i32 {m}, i32 {k}>, {_LOAD}
+  %rhs = call token @llvm.tensor.load(ptr elementtype({rhs}) %b, <2 x i32> <i32 {k}, i32 {n}>, {_LOAD}
+  %m = call <{m * n} x {result}> @llvm.tensor.{operation}({first}token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<{m * n} x {result}> %m, <2 x i32> <i32 {m}, i32 {n}>, <2 x i32> <i32 0, i32 1>,
+                                        <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}}
+"""
+
+
+_BYTES = [
+    ("avx2", "haswell", {"smma": "pmadd.wd", "umma": "pmadd.wd", "usmma": "pmadd.wd", "summa": "pmadd.wd"}),
+    ("avx2", "alderlake", {"smma": "vpdpbusd", "umma": "vpdpbusd", "usmma": "vpdpbusd", "summa": "vpdpbusd"}),
+    ("avx2", "sierraforest", {"smma": "vpdpbssd", "umma": "vpdpbuud", "usmma": "vpdpbusd", "summa": "vpdpbusd"}),
+    ("avx512", "skylake-avx512", {"smma": "pmaddw.d", "umma": "pmaddw.d", "usmma": "pmaddw.d", "summa": "pmaddw.d"}),
+    ("avx512", "cascadelake", {"smma": "vpdpbusd", "umma": "vpdpbusd", "usmma": "vpdpbusd", "summa": "vpdpbusd"}),
+]
+
+
+@pytest.mark.parametrize(("target", "cpu", "names"), _BYTES, ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize("operation", ["smma", "umma", "usmma", "summa"])
+@pytest.mark.parametrize("size", _SIZES, ids=str)
+def test_bytes(target: str, cpu: str, names: dict[str, str], operation: str, size: tuple[int, int, int]) -> None:
+    text, options = _product(operation, "i8", "i8", "i32", *size), Options(cpu=cpu)
+    assert check(text, target, options=options) == []
+    assert names[operation] in str(lower(parse(text), target, options=options))
+
+
+def test_signed_times_unsigned_bytes_with_vnni_int8_alone() -> None:
+    """The machine could have AVX-VNNI-INT8 without AVX-VNNI."""
+    for operation in ("usmma", "summa"):
+        text, options = _product(operation, "i8", "i8", "i32", 9, 21, 13), Options(attrs=("+avxvnniint8",))
+        assert check(text, "avx2", options=options) == []
+        assert "@llvm.x86.avx2.vpdpbsud.256(" in str(lower(parse(text), "avx2", options=options))
+
+
+@pytest.mark.parametrize(
+    ("target", "cpu", "name"),
+    [
+        ("avx2", "haswell", "avx2.pmadd.wd"),
+        ("avx2", "alderlake", "avx512.vpdpwssd.256"),
+        ("avx512", "skylake-avx512", "avx512.pmaddw.d.512"),
+        ("avx512", "cascadelake", "avx512.vpdpwssd.512"),
+    ],
+)
+@pytest.mark.parametrize("size", _SIZES, ids=str)
+@pytest.mark.parametrize("result", ["i16", "i32"])
+def test_words(target: str, cpu: str, name: str, size: tuple[int, int, int], result: str) -> None:
+    """Sums wrap as those of i32 do: -32768 * -32768, twice, too. The smallest products need no instruction."""
+    text, options = _product("matmul", "i16", "i16", result, *size), Options(cpu=cpu)
+    assert check(text, target, options=options) == []
+    if size[0] > 3:
+        assert f"@llvm.x86.{name}(" in str(lower(parse(text), target, options=options))
+
+
+def test_unsigned_words_are_no_signed_ones() -> None:
+    text = _product("umma", "i16", "i16", "i32", 9, 21, 13)
+    assert check(text, "avx2") == []
+    assert "pmadd" not in str(lower(parse(text), "avx2"))

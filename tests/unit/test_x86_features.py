@@ -1,0 +1,77 @@
+"""The tables of x86 features: where CPUID tells of them, which processor has which, what targets make of them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tlx.legalize._x86 import BITS, CPUS, TILES, YMM, ZMM
+from tlx.native import _plain  # pyright: ignore[reportPrivateUsage]
+from tlx.target import Target, find
+
+_X86 = [find(name) for name in ("avx2", "avx512", "amx")]
+_CLANG = shutil.which("clang-19") or shutil.which("clang-19", path="/usr/lib/llvm-19/bin")
+_NEWER = {"avx512fp16", "avxvnniint16", "amx-fp16"}  # features that no target uses
+
+
+@pytest.mark.parametrize("target", _X86, ids=lambda t: t.name)
+def test_cpuid_tells_of_all_features_of_a_target(target: Target) -> None:
+    matrix = target.matrix.dots if target.matrix else ()
+    assert {f[1:] for f in target.features} | {d.feature for d in (*target.dots, *matrix)} <= set(BITS)
+
+
+@pytest.mark.parametrize("target", _X86, ids=lambda t: t.name)
+def test_what_a_target_requires_are_features_of_its_kernels(target: Target) -> None:
+    features = {_plain(feature[1:]) for feature in target.features}
+    assert {_plain(flag) for flag in target.requires} <= features
+
+
+def test_the_system_saves_what_a_feature_needs() -> None:
+    """512-bit registers include the 256-bit ones; tiles are apart from both."""
+    assert ZMM & YMM == YMM
+    assert not TILES & ZMM
+    for name, bit in BITS.items():
+        wanted = TILES if name.startswith("amx") else ZMM if name.startswith("avx512") else YMM
+        assert bit.state == wanted, name
+
+
+def test_no_two_features_share_a_bit() -> None:
+    places = [(b.leaf, b.subleaf, b.register, b.bit) for b in BITS.values()]
+    assert len(set(places)) == len(places)
+
+
+@pytest.mark.skipif(_CLANG is None, reason="clang-19 is missing")
+@pytest.mark.parametrize("cpu", CPUS)
+def test_processors_have_the_features_that_clang_says(cpu: str) -> None:
+    assert _CLANG is not None
+    command = [_CLANG, "--target=x86_64-linux-gnu", f"-march={cpu}", "-dM", "-E", "-x", "c", "/dev/null"]
+    macros = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    defined = {_plain(name.lower()) for name in re.findall(r"__(\w+)__ 1", macros)}
+    assert {f for f in BITS if _plain(f) in defined} - _NEWER == set(CPUS[cpu]) - _NEWER
+
+
+@pytest.mark.parametrize(
+    ("name", "cpu", "has", "lacks"),
+    [
+        ("avx2", "haswell", {"+avx2"}, {"+avxvnni", "+avxvnniint8"}),
+        ("avx2", "alderlake", {"+avx2", "+avxvnni"}, {"+avxvnniint8"}),
+        ("avx2", "sierraforest", {"+avxvnni", "+avxvnniint8"}, {"+avx512f"}),
+        ("avx2", "lunarlake", {"+avxvnni", "+avxvnniint8"}, {"+avx512f"}),
+        ("avx512", "skylake-avx512", {"+avx512f", "+avx512bw"}, {"+avx512vnni", "+avx512bf16"}),
+        ("avx512", "icelake-server", {"+avx512vnni"}, {"+avx512bf16"}),
+        ("amx", "graniterapids", {"+amx-tile", "+avx512bf16"}, {"+avxvnni"}),
+    ],
+)
+def test_targets_follow_processors(name: str, cpu: str, has: set[str], lacks: set[str]) -> None:
+    features = set(find(name).on_cpu(cpu).features)
+    assert has <= features
+    assert not lacks & features
+
+
+def test_what_a_target_is_made_of_is_not_optional() -> None:
+    """A function that names some of the features of its machine does not take away the others."""
+    assert "+avx512bw" in find("avx512").for_features("+avx512f,+avx512vnni").features
+    assert "+avx2" in find("avx2").for_features("+avx2").features
