@@ -12,9 +12,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.types import I16, I32, VectorType
+from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
 from tlx.legalize._x86 import CPUS
-from tlx.target import Caches, Dot, Target
+from tlx.target import Caches, Dot, Reads, Target
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -41,6 +41,21 @@ def _vpmaddwd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
     return b.binary("add", acc, products)
 
 
+def _fma(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    return b.call_intrinsic("llvm.fma", [acc.type], acc.type, [lhs, rhs, acc], "acc")
+
+
+def _widened(name: str, b: Builder, address: Value, lanes: int) -> Value:
+    """A load that makes floats of bfloats; LLVM knows it since version 16."""
+    return b.call_named(f"llvm.x86.{name}{32 * lanes}", VectorType(lanes, FLOAT), [b.retype(address, I8)], "w").value
+
+
+_NE_CONVERT: Final = Reads(
+    lhs=partial(_widened, "vbcstnebf162ps"),
+    rhs=(partial(_widened, "vcvtneebf162ps"), partial(_widened, "vcvtneobf162ps")),
+    lanes=(4, 8),
+)
+
 TARGET: Final = Target(
     name="avx2",
     title="x86-64 with AVX2, FMA, F16C",
@@ -54,6 +69,7 @@ TARGET: Final = Target(
         Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbsud")),
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnniint8", partial(_swapped, "avx2.vpdpbsud")),
         Dot(("i8", "u"), ("i8", "u"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbuud")),
+        Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avxneconvert", _fma, reads=_NE_CONVERT),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avxvnni", partial(_dot, "avx512.vpdpwssd")),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx2", _vpmaddwd, temporaries=1),
     ),

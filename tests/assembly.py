@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Final
 
 _LABEL: Final = re.compile(r'^"?([^\s#:"]+)"?:')
-_PRODUCT: Final = re.compile(r"vfn?madd|vdpbf16ps|vpdp|vpmaddwd|vpmulld|tdp")
+_PRODUCT: Final = re.compile(r"vfn?madd|vdpbf16ps|vpdp|vpmaddwd|vpmulld|tdp|vcvtne[eo]bf|vbcstne")
 _STACK: Final = re.compile(r"\(%rsp.*%[xyzt]mm|%[xyzt]mm.*\(%rsp")
 _REGISTER: Final = re.compile(r"%([xyzt]mm)")
 _CALL: Final = re.compile(r"\s+(?:callq?|jmp)\s+(?!\.L|\*)(\S+?)(?:@PLT)?(?:\s|$)")
@@ -56,7 +56,7 @@ class Loop:
 
     @property
     def products(self) -> list[str]:
-        """The instructions that multiply."""
+        """The instructions that multiply, and those that widen operands for them."""
         return [line for line in self.lines if _PRODUCT.match(line)]
 
     @property

@@ -22,9 +22,25 @@ if TYPE_CHECKING:
     from tlx.lower.stage import Context
 
     DotEmitter = Callable[[Builder, Value, Value, Value], Value]
+    Reader = Callable[[Builder, Value, int], Value]
 
 Sign = Literal["s", "u", "f"]
 GROUP: Final = "tlx.legalize"
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Instructions that widen narrow operands as they load them: (builder, address, lanes) -> a register.
+
+    Attributes:
+        lhs: The element at the address, in all lanes.
+        rhs: Of a register of VNNI groups at the address, those at each position of their group: even ones, odd ones.
+        lanes: How many lanes they come with.
+    """
+
+    lhs: Reader
+    rhs: tuple[Reader, ...]
+    lanes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +55,8 @@ class Dot:
         emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
             accumulator's lanes whose elements hold `width` operands each.
         temporaries: Registers that it needs besides those of its operands and the accumulator.
+        reads: Where operands are widened as they are loaded; `emit` then multiplies and adds once for each of the
+            `width` positions, lanes of the accumulator's type.
     """
 
     lhs: tuple[str, Sign]
@@ -48,6 +66,7 @@ class Dot:
     feature: str
     emit: DotEmitter
     temporaries: int = 0
+    reads: Reads | None = None
 
     def __post_init__(self) -> None:
         if self.width not in (2, 4, 8):

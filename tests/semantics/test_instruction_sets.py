@@ -81,3 +81,13 @@ def test_unsigned_words_are_no_signed_ones() -> None:
     text = _product("umma", "i16", "i16", "i32", 9, 21, 13)
     assert check(text, "avx2") == []
     assert "pmadd" not in str(lower(parse(text), "avx2"))
+
+
+@pytest.mark.parametrize("size", [(9, 21, 14), (5, 33, 8), (1, 8, 4), (3, 3, 3), (4, 10, 6), (7, 12, 1)], ids=str)
+@pytest.mark.parametrize("result", ["bfloat", "float"])
+def test_bfloats_that_loads_widen(size: tuple[int, int, int], result: str) -> None:
+    """A single row is no product."""
+    text, options = _product("matmul", "bfloat", "bfloat", result, *size), Options(cpu="sierraforest")
+    assert check(text, "avx2", options=options) == []
+    if size[0] > 1:
+        assert "@llvm.x86.vcvtneobf162ps" in str(lower(parse(text), "avx2", options=options))

@@ -299,3 +299,58 @@ def test_half_conversion() -> None:
     case = Case("half", ("<8 x i16>",), "<4 x float>", body, (16,))
     numbers = np.array([1.5, -2, 65504, 6e-8, 0, 0, 0, 0], np.float16)
     np.testing.assert_array_equal(evaluated(case, numbers).view(np.float32), numbers[:4].astype(np.float32))
+
+
+_WIDENED = {0x3F80: 0x3F800000, 0x0001: 0x00010000, 0x8040: 0x80400000, 0x7F81: 0x7F810000, 0xFF80: 0xFF800000}
+
+
+@pytest.mark.parametrize("lanes", [4, 8])
+@pytest.mark.parametrize(("name", "picked"), [("vcvtneebf162ps", 0), ("vcvtneobf162ps", 1), ("vbcstnebf162ps", None)])
+def test_bfloats_are_widened_as_they_are_loaded(name: str, picked: int | None, lanes: int) -> None:
+    """The bits move up: subnormals stay, and so do NaNs that signal, as nothing consults MXCSR."""
+    words = np.resize(np.array([*_WIDENED], np.uint16), 2 * lanes)
+    expected = [_WIDENED[int(w)] for w in (words[:1].repeat(lanes) if picked is None else words[picked::2])]
+    result = f"<{lanes} x float>"
+    text = f"""
+declare {result} @llvm.x86.{name}{32 * lanes}(ptr)
+define void @f(ptr %from, ptr %to) {{
+  %r = call {result} @llvm.x86.{name}{32 * lanes}(ptr %from)
+  store {result} %r, ptr %to, align 4
+  ret void
+}}
+"""
+    out = np.zeros(lanes, np.uint32)
+    evaluate(parse(text), "f", words if picked is not None else words[:1].copy(), out)
+    assert out.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "picked"), [("vcvtneeph2ps256", 0), ("vcvtneoph2ps256", 1), ("vbcstnesh2ps256", None)]
+)
+def test_halves_are_widened_as_they_are_loaded(name: str, picked: int | None) -> None:
+    numbers = np.resize(np.array([1.5, -6e-8, 65504, np.inf, 3, -0.0, 7], np.float16), 16)
+    text = f"""
+declare <8 x float> @llvm.x86.{name}(ptr)
+define void @f(ptr %from, ptr %to) {{
+  %r = call <8 x float> @llvm.x86.{name}(ptr %from)
+  store <8 x float> %r, ptr %to, align 4
+  ret void
+}}
+"""
+    out = np.zeros(8, np.float32)
+    evaluate(parse(text), "f", numbers, out)
+    expected = numbers[:1].repeat(8) if picked is None else numbers[picked::2]
+    np.testing.assert_array_equal(out, expected.astype(np.float32))
+
+
+def test_a_widening_load_reads_no_more_than_it_says() -> None:
+    text = """
+declare <8 x float> @llvm.x86.vcvtneebf162ps256(ptr)
+define void @f(ptr %from, ptr %to) {
+  %r = call <8 x float> @llvm.x86.vcvtneebf162ps256(ptr %from)
+  store <8 x float> %r, ptr %to, align 4
+  ret void
+}
+"""
+    with pytest.raises(EvaluationError, match="of 32 bytes"):
+        evaluate(parse(text), "f", np.zeros(15, np.uint16), np.zeros(8, np.float32))

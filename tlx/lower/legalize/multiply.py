@@ -18,8 +18,8 @@ from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, FLOAT, I32, FloatType, Type, VectorType, bits_of
 from tlx.ir.values import Keyword, Value
 from tlx.lower.legalize.conversions import convert_register
-from tlx.lower.legalize.operands import Left, LoadedLeft, Right
-from tlx.lower.legalize.registers import Registers
+from tlx.lower.legalize.operands import Left, LoadedLeft, Right, VnniRight
+from tlx.lower.legalize.registers import Registers, widths
 from tlx.lower.legalize.shuffles import resized
 from tlx.lower.signs import MMA_SIGNS
 from tlx.target import Dot, Sign, Target
@@ -41,8 +41,10 @@ def multiply(b: Builder, target: Target, name: str, acc: Registers, left: Left, 
     """
     signs: tuple[Sign, Sign] = ("f", "f") if isinstance(acc.element, FloatType) else MMA_SIGNS[name]
     dot = _dot(target, acc, left, right, signs, k)
-    if dot is not None:
+    if dot is not None and dot.reads is None:
         return _by_dot(b, acc, left, right, k, dot)
+    if dot is not None and isinstance(left, LoadedLeft) and isinstance(right, VnniRight):
+        return _by_reads(b, acc, left, right, k, dot)
     return _by_fma(b, target, acc, left, right, k, signs)
 
 
@@ -51,9 +53,17 @@ def _dot(target: Target, acc: Registers, left: Left, right: Right, signs: tuple[
         return None
     wanted = ((str(left.element), signs[0]), (str(right.element), signs[1]), str(acc.element))
     for dot in target.usable_dots:
-        if (dot.lhs, dot.rhs, dot.accumulator) == wanted and k % dot.width == 0:
+        if (dot.lhs, dot.rhs, dot.accumulator) == wanted and k % dot.width == 0 and _can_read(dot, acc, left, right):
             return dot
     return None
+
+
+def _can_read(dot: Dot, acc: Registers, left: Left, right: Right) -> bool:
+    """Whether the operands lie in memory as a dot product's own loads want them, if it has such."""
+    if dot.reads is None:
+        return True
+    in_memory = isinstance(left, LoadedLeft) and isinstance(right, VnniRight) and right.factor == dot.width
+    return in_memory and set(widths(acc.cols, acc.lanes)) <= set(dot.reads.lanes)
 
 
 def _by_dot(b: Builder, acc: Registers, left: Left, right: Right, k: int, dot: Dot) -> Registers:
@@ -71,6 +81,29 @@ def _by_dot(b: Builder, acc: Registers, left: Left, right: Right, k: int, dot: D
             return right.words(b, g, chunk, dot.width)
 
         acc = _step(b, acc, word, words, accumulate)
+    return acc
+
+
+def _by_reads(b: Builder, acc: Registers, left: LoadedLeft, right: VnniRight, k: int, dot: Dot) -> Registers:
+    """Multiply-adds of operands that are widened as they are loaded.
+
+    Equation:
+        acc += A[:, 0::2] @ B[0::2, :] + A[:, 1::2] @ B[1::2, :]
+        MxN    MxK/2        K/2xN        MxK/2        K/2xN
+    """
+    reads = dot.reads
+    assert reads is not None
+    sizes = widths(acc.cols, acc.lanes)
+    for at in range(k):
+        group, position = divmod(at, dot.width)
+
+        def element(row: int, p: int = at) -> Value:
+            return reads.lhs(b, left.address(b, row, p), max(sizes))
+
+        def vector(chunk: int, g: int = group, p: int = position) -> Value:
+            return reads.rhs[p](b, right.address(b, g, chunk), sizes[chunk])
+
+        acc = _step(b, acc, element, vector, lambda c, x, y: dot.emit(b, c, x, y))
     return acc
 
 
@@ -154,11 +187,13 @@ def _step(
 
 
 def _splat(b: Builder, scalar: Value, type_: VectorType) -> Value:
-    """A register with every lane `scalar`, for a product added to a register of `type_`.
+    """A register with every lane `scalar` (or a lane of it, if it is one), for a product added to one of `type_`.
 
     LLVM 16 crashes over a splat of pairs of bfloat as operand of vdpbf16ps, unless it comes from a shorter vector; the
     machine code is the same.
     """
+    if isinstance(scalar.type, VectorType):
+        return resized(b, scalar, type_.count)
     if type_.element != FLOAT or scalar.type != I32:
         return b.splat(scalar, type_.count)
     short = b.insert_element(Keyword(VectorType(_SHORT, I32), "undef"), scalar, 0)

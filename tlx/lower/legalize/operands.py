@@ -66,19 +66,20 @@ class LoadedLeft:
         """Element type."""
         return self.type.element
 
-    def _address(self, b: Builder, row: int, k: int) -> Value:
+    def address(self, b: Builder, row: int, k: int) -> Value:
+        """Where element (row, k) is."""
         row_stride, k_stride = self.type.logical_strides(self.pitches)
         return b.gep(storage(self.element), self.pointer, row * row_stride + k * k_stride)
 
     def scalar(self, b: Builder, row: int, k: int) -> Value:
         """Element (row, k)."""
         kept = storage(self.element)
-        return b.load(kept, self._address(b, row, k), bits_of(kept) // 8)
+        return b.load(kept, self.address(b, row, k), bits_of(kept) // 8)
 
     def word(self, b: Builder, row: int, group: int, width: int) -> Value:
         """`width` neighbours, loaded as one integer."""
         size = bits_of(self.element)
-        return b.load(IntType(size * width), self._address(b, row, group * width), size // 8)
+        return b.load(IntType(size * width), self.address(b, row, group * width), size // 8)
 
     @property
     def has_words(self) -> bool:
@@ -162,11 +163,14 @@ class VnniRight:
     factor: int
     lanes: int
 
+    def address(self, b: Builder, group: int, chunk: int) -> Value:
+        """Where a group of a register's columns is."""
+        return b.gep(storage(self.element), self.pointer, (group * self.columns + chunk * self.lanes) * self.factor)
+
     def _group(self, b: Builder, group: int, chunk: int) -> Value:
         kept = storage(self.element)
         width = widths(self.columns, self.lanes)[chunk]
-        offset = (group * self.columns + chunk * self.lanes) * self.factor
-        return b.load(VectorType(width * self.factor, kept), b.gep(kept, self.pointer, offset), bits_of(kept) // 8)
+        return b.load(VectorType(width * self.factor, kept), self.address(b, group, chunk), bits_of(kept) // 8)
 
     def vector(self, b: Builder, k: int, chunk: int) -> Value:
         """Every `factor`-th element of a group."""
