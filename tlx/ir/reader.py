@@ -71,8 +71,8 @@ def has_tensors(text: str) -> bool:
 
 
 def needs_lowering(text: str) -> bool:
-    """Whether a function is for the lowering: it calls a tensor intrinsic, or works on huge vectors."""
-    return has_tensors(text) or has_large_vectors(text)
+    """Whether a function is for the lowering: it calls a tensor intrinsic or kernels, or works on huge vectors."""
+    return has_tensors(text) or '"tlx-stage"=' in text or has_large_vectors(text)
 
 
 def uses_typed_pointers(text: str) -> bool:

@@ -41,12 +41,23 @@ class Context:
 
 
 KERNEL: Final = "tlx-stage"
+NEST: Final = "nest"
 TARGET_FEATURES: Final = '"tlx-features"="target"'  # a function that has it wants the target's features
 
 
 def is_kernel(module: Module, function: Function) -> bool:
     """Whether a function is a kernel made of tiles: what stage 2 made and stage 3 has not legalised."""
     return module.function_attributes(function.signature).get(KERNEL) == "tiles"
+
+
+def is_nest(module: Module, function: Function) -> bool:
+    """Whether a function is a loop nest around kernels, which stage 3 may inline there."""
+    return module.function_attributes(function.signature).get(KERNEL) == NEST
+
+
+def wants_target(module: Module, function: Function) -> bool:
+    """Whether a function has asked for the target's features."""
+    return module.function_attributes(function.signature).get("tlx-features") == "target"
 
 
 @dataclass(frozen=True, slots=True)

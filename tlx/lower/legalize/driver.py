@@ -10,6 +10,7 @@ from tlx.ir.module import Function, Module, Raw
 from tlx.ir.reader import has_tensors
 from tlx.ir.types import X86_AMX
 from tlx.lower.legalize.vector import legalize_vector
+from tlx.lower.nests import inline_kernels
 from tlx.lower.stage import TARGET_FEATURES, Context, is_kernel
 from tlx.target import Target
 
@@ -17,14 +18,17 @@ _ASKING: Final = re.compile(rf"(?m)^(?:attributes|define)\b.*{re.escape(TARGET_F
 
 
 def legalize(module: Module, context: Context) -> None:
-    """Legalise every kernel, give kernels their features, drop the tensor declarations."""
+    """Legalise every kernel, inline kernels into the loops around them, give kernels their features, drop the tensor declarations."""
     step = context.target.legalize_kernel or legalize_vector
+    kernels: dict[str, Function] = {}
     for function in module.functions:
         if is_kernel(module, function):
             own = replace(context, target=context.target_of(module, function))
             step(module, function, own)
             scalarised = context.emulate_matrix and _has_tiles(function)
             function.replace_attributes(kernel_attributes(own, scalarised=scalarised))
+            kernels[function.name] = function
+    inline_kernels(module, kernels)
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
     _give_features(module, context.target)
     if context.target.finish is not None:

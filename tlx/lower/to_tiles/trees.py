@@ -10,6 +10,7 @@ from tlx.ir.rewriter import uses
 from tlx.ir.tensors import Tensor, TensorOp, analyse
 from tlx.ir.types import I16, VOID, FloatType, FunctionType, VectorType, scalar_of
 from tlx.ir.values import Global, Keyword, Local, Value
+from tlx.lower.nests import outline_nests
 from tlx.lower.signs import PRODUCT_SIGNS
 from tlx.lower.stage import Context, is_kernel
 from tlx.lower.to_tiles.asked import chosen
@@ -78,6 +79,7 @@ def to_tiles(module: Module, context: Context) -> None:
     for function in module.functions:
         if not is_kernel(module, function):
             _lower_function(module, function, kernels)
+    outline_nests(module)
 
 
 def _lower_function(module: Module, function: Function, kernels: _Kernels) -> None:

@@ -1,0 +1,131 @@
+"""Loops around kernels: functions of their own, for the target, in which kernels need not be called.
+
+A call of a kernel costs little, but what it brings about costs more: registers are cleared for code of older machines,
+and a matrix unit is configured and released. Small kernels in loops suffer. So loops around kernels move out of the
+user's functions, which may be compiled for any machine, into functions that are compiled for the target. There kernels
+are inlined once they are made of target instructions.
+
+Rewrite (`outline_nests`, at the end of stage 2; `inline_kernels`, at the end of stage 3):
+    define void @f(...) {                         define void @f(...) {
+      for (i)                                       call void @tlx.nest.f(...)
+        call void @tlx.matmul.8x8x8(...)          }
+    }                                       ->    define internal void @tlx.nest.f(...) "target-features"="..." {
+    define internal void @tlx.matmul.8x8x8(...)     for (i)
+                                                      ... the product ...
+                                                  }
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tlx.ir.dominance import ControlFlow, natural_loops
+from tlx.ir.inline import can_inline, inline_call
+from tlx.ir.instructions import BINARY, CASTS
+from tlx.ir.module import Function, Instruction, Module
+from tlx.ir.outline import outline, region_of
+from tlx.lower.stage import KERNEL, NEST, is_kernel, is_nest, wants_target
+
+_MOVABLE: Final = BINARY | CASTS | frozenset({"phi", "br", "switch", "getelementptr", "icmp", "fcmp", "select", "fneg"})
+_MEMORY: Final = frozenset({"load", "store"})
+_ORDERED: Final = frozenset({"volatile", "atomic"})
+_INTRINSICS: Final = ("llvm.memcpy.", "llvm.memset.", "llvm.memmove.")
+MOST_INLINED: Final = 600
+"""Instructions up to which a kernel is inlined in more than one place."""
+
+
+def outline_nests(module: Module) -> None:
+    """Move the outermost loops around calls of kernels into functions that have the kernels' features."""
+    kernels = {function.name: function for function in module.functions if is_kernel(module, function)}
+    for function in module.functions:
+        if function.name not in kernels and not is_nest(module, function) and not wants_target(module, function):
+            _outline(module, function, kernels)
+
+
+def _outline(module: Module, function: Function, kernels: dict[str, Function]) -> None:
+    if not any(instruction.callee in kernels for instruction in function.instructions()):
+        return
+    done: set[str] = set()
+    while _outline_one(module, function, kernels, done):
+        pass
+
+
+def _outline_one(module: Module, function: Function, kernels: dict[str, Function], done: set[str]) -> bool:
+    """Move the first of the loops that can be moved; loops in `done` cannot."""
+    flow = ControlFlow(function)
+    for loop in natural_loops(flow):
+        called = [i.callee for name in loop.blocks for i in flow.blocks[name].instructions if i.callee in kernels]
+        if not called or loop.header in done:
+            continue
+        region = region_of(flow, loop, lambda i: _is_movable(i, kernels))
+        features = {module.function_attributes(kernels[str(name)].signature).get("target-features") for name in called}
+        if region is None or len(features) > 1:
+            done.add(loop.header)
+            continue
+        name = module.global_names.fresh(f"tlx.nest.{function.name}")
+        outline(module, function, region, name, _attributes(module, kernels[str(called[0])]))
+        return True
+    return False
+
+
+def _attributes(module: Module, kernel: Function) -> str:
+    features = module.function_attributes(kernel.signature).get("target-features")
+    return f'nounwind noinline "{KERNEL}"="{NEST}"' + (f' "target-features"="{features}"' if features else "")
+
+
+def _is_movable(instruction: Instruction, kernels: dict[str, Function]) -> bool:
+    if instruction.is_call:
+        callee = str(instruction.callee)
+        return instruction.opcode == "call" and (callee in kernels or callee.startswith(_INTRINSICS))
+    if instruction.opcode in _MEMORY:
+        return not _ORDERED & set(instruction.flags)
+    return instruction.opcode in _MOVABLE
+
+
+def inline_kernels(module: Module, legalized: dict[str, Function]) -> None:
+    """Inline kernels into nests, and into functions that have asked for the target's features.
+
+    Args:
+        module: The module; kernels that nobody calls any more are taken out.
+        legalized: The kernels by name, made of target instructions.
+    """
+    calls: dict[str, int] = dict.fromkeys(legalized, 0)
+    for function in module.functions:
+        for instruction in function.instructions():
+            if instruction.callee in calls:
+                calls[instruction.callee] += 1
+    for function in module.functions:
+        nest = is_nest(module, function)
+        if nest or wants_target(module, function):
+            _inline(function, legalized, calls, keeps_attributes=not nest)
+    module.remove(*(kernel for name, kernel in legalized.items() if not calls[name]))
+
+
+def _inline(
+    function: Function, legalized: dict[str, Function], calls: dict[str, int], *, keeps_attributes: bool
+) -> None:
+    """Inline the kernels of one function; a nest gets the attributes of its kernels."""
+    attributes = ""
+    pending = list(function.blocks)
+    while pending:
+        block = pending.pop(0)
+        for call in block.instructions:
+            kernel = legalized.get(str(call.callee))
+            if kernel is None:
+                continue
+            if not keeps_attributes:
+                attributes = max(attributes, kernel.signature.attributes, key=len)
+            if not _pays(kernel, calls[kernel.name], keeps_attributes=keeps_attributes):
+                continue
+            calls[kernel.name] -= 1
+            pending.insert(0, inline_call(function, block, call, kernel))
+            break
+    if attributes:
+        function.replace_attributes(attributes)
+
+
+def _pays(kernel: Function, calls: int, *, keeps_attributes: bool) -> bool:
+    """Whether a kernel is inlined; one that needs attributes that its caller lacks is not."""
+    if not can_inline(kernel) or (keeps_attributes and "optnone" in kernel.signature.attributes):
+        return False
+    return calls == 1 or sum(1 for _ in kernel.instructions()) <= MOST_INLINED
