@@ -17,6 +17,7 @@ Rewrite (`outline_nests`, at the end of stage 2; `inline_kernels`, at the end of
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from tlx.ir.dominance import ControlFlow, natural_loops
@@ -24,12 +25,15 @@ from tlx.ir.inline import can_inline, inline_call
 from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.outline import outline, region_of
+from tlx.ir.values import Global
 from tlx.lower.stage import KERNEL, NEST, is_kernel, is_nest, wants_target
 
 _MOVABLE: Final = BINARY | CASTS | frozenset({"phi", "br", "switch", "getelementptr", "icmp", "fcmp", "select", "fneg"})
 _MEMORY: Final = frozenset({"load", "store"})
 _ORDERED: Final = frozenset({"volatile", "atomic"})
 _INTRINSICS: Final = ("llvm.memcpy.", "llvm.memset.", "llvm.memmove.")
+_GLOBAL: Final = re.compile(r"@([-a-zA-Z$._0-9]+)")
+_MANY: Final = 1 << 20
 MOST_INLINED: Final = 600
 """Instructions up to which a kernel is inlined in more than one place."""
 
@@ -89,16 +93,31 @@ def inline_kernels(module: Module, legalized: dict[str, Function]) -> None:
         module: The module; kernels that nobody calls any more are taken out.
         legalized: The kernels by name, made of target instructions.
     """
-    calls: dict[str, int] = dict.fromkeys(legalized, 0)
-    for function in module.functions:
-        for instruction in function.instructions():
-            if instruction.callee in calls:
-                calls[instruction.callee] += 1
+    calls = _calls(module, legalized)
+    before = dict(calls)
     for function in module.functions:
         nest = is_nest(module, function)
-        if nest or wants_target(module, function):
+        if (nest or wants_target(module, function)) and not _has_bfloat_memory(module, function):
             _inline(function, legalized, calls, keeps_attributes=not nest)
-    module.remove(*(kernel for name, kernel in legalized.items() if not calls[name]))
+    module.remove(*(kernel for name, kernel in legalized.items() if before[name] and not calls[name]))
+
+
+def _has_bfloat_memory(module: Module, function: Function) -> bool:
+    """Whether a function for LLVM 14 has buffers of bfloat: it makes of what kernels store as i16 bfloat, and fails."""
+    return module.typed_pointers and any(i.opcode == "alloca" and "bfloat" in i.text for i in function.instructions())
+
+
+def _calls(module: Module, legalized: dict[str, Function]) -> dict[str, int]:
+    """How often each kernel is called; functions that were not parsed count as many times."""
+    calls = dict.fromkeys(legalized, 0)
+    for function in module.functions:
+        for instruction in function.instructions():
+            for operand in instruction.operands:
+                if isinstance(operand, Global) and operand.name in calls:
+                    calls[operand.name] += 1
+    for name in _GLOBAL.findall(module.raw_text()):
+        calls[name] = calls.get(name, 0) + _MANY
+    return calls
 
 
 def _inline(
@@ -126,6 +145,8 @@ def _inline(
 
 def _pays(kernel: Function, calls: int, *, keeps_attributes: bool) -> bool:
     """Whether a kernel is inlined; one that needs attributes that its caller lacks is not."""
-    if not can_inline(kernel) or (keeps_attributes and "optnone" in kernel.signature.attributes):
+    if not can_inline(kernel):
+        return False
+    if keeps_attributes and "optnone" in kernel.signature.attributes:
         return False
     return calls == 1 or sum(1 for _ in kernel.instructions()) <= MOST_INLINED

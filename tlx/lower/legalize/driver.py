@@ -18,7 +18,7 @@ _ASKING: Final = re.compile(rf"(?m)^(?:attributes|define)\b.*{re.escape(TARGET_F
 
 
 def legalize(module: Module, context: Context) -> None:
-    """Legalise every kernel, inline kernels into the loops around them, give kernels their features, drop the tensor declarations."""
+    """Legalise every kernel, give it its features, inline kernels into nests, drop the tensor declarations."""
     step = context.target.legalize_kernel or legalize_vector
     kernels: dict[str, Function] = {}
     for function in module.functions:
