@@ -28,6 +28,7 @@ import numpy as np
 from tlx.diagnostics import EvaluationError, Note, TlxError
 from tlx.evaluate import Machine
 from tlx.evaluate.memory import Memory, Region
+from tlx.evaluate.team import Team
 from tlx.ir.large import has_large_vectors
 from tlx.ir.module import Function, Module
 from tlx.ir.reader import parse
@@ -46,6 +47,7 @@ _ROOM: Final = 1 << 30
 _GROWTHS: Final = 4
 _MAX_STEPS: Final = 1_000_000
 _ULPS: Final = 16
+_TEAMS: Final = (3, 1, 7)  # threads that parallel regions are evaluated with
 _EPSILON: Final[dict[Type, float]] = {HALF: 2.0**-10, BFLOAT: 2.0**-7, FLOAT: 2.0**-23, DOUBLE: 2.0**-52}
 _EXACT: Final[dict[Type, float]] = {HALF: 2.0**8, BFLOAT: 2.0**6, FLOAT: 2.0**21, DOUBLE: 2.0**50}
 _INEXACT: Final = re.compile(
@@ -140,7 +142,7 @@ def _compare_function(
             if step.name in skipped or all(f.name != function.name for f in output.functions):
                 continue
             try:
-                got = sample.evaluated(output)
+                got = sample.evaluated(output, Team(_TEAMS[run % len(_TEAMS)], backwards=run % 2 == 1))
             except EvaluationError as error:
                 if "instructions were executed" not in error.message:
                     raise _wrong(function, step, f"evaluating it fails: {error.message}", error) from None
@@ -186,10 +188,10 @@ class _Sample:
     pointed: dict[int, _Pointed]
     numbers: dict[int, Any]
 
-    def evaluated(self, module: Module) -> tuple[list[Array], Any]:
+    def evaluated(self, module: Module, team: Team | None = None) -> tuple[list[Array], Any]:
         """Memory after a call, and what it returns."""
         memory = Memory()
-        machine = Machine(module, max_steps=_MAX_STEPS, memory=memory)
+        machine = Machine(module, max_steps=_MAX_STEPS, memory=memory, team=team)
         arguments: list[Any] = []
         after: list[Array] = []
         for index, parameter in enumerate(self.prototype.parameters):

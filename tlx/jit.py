@@ -25,14 +25,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from tlx import openmp
 from tlx.calls import Call, by_value, unsupported
 from tlx.codegen import emit
 from tlx.diagnostics import UsageError
 from tlx.ir.constructors import called_by
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
+from tlx.ir.threads import FORK
 from tlx.ir.types import I1, VOID, Type, VectorType
 from tlx.llvm.loader import Library, symbols
 from tlx.lower.to_2d.by_pointer import is_too_large
@@ -107,6 +110,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     entry: str | None = None,
     opt_level: int = 2,
     options: Options | None = None,
+    threads: openmp.Threads | None = None,
     libraries: Sequence[str] = (),
 ) -> Compiled:
     """Lower and compile a module.
@@ -117,12 +121,15 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         entry: Name of the function that calling the result calls; needed only where there are several.
         opt_level: LLVM's optimisation level, 0 to 3.
         options: How to lower.
+        threads: What runs large kernels on several threads, in place of what `options` says.
         libraries: Shared libraries to load first, for functions that the module calls.
 
     Raises:
         TlxError: The module is wrong, cannot be lowered, or calls functions that do not exist.
     """
     options = options or Options()
+    if threads is not None:
+        options = replace(options, threads=threads)
     text, name = _text(source)
     text = str(raised(parse(text, name)))
     found = prototypes(parse(text, name, wanted=lambda _text: True))
@@ -138,6 +145,8 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     code_of = {p.name: _PREFIX + p.name if p in wrapped else p.name for p in found.values() if p.name not in refused}
     code_of = {name: symbol for name, symbol in code_of.items() if symbol in exported}
     start = _START if _START in exported else None
+    if FORK in code:
+        libraries = (*libraries, openmp.library())
     library = Library(image, list(code_of.values()), libraries, start)
     functions = {
         name: Call(found[name], library.address(symbol), through_memory=symbol != name, keep=library)

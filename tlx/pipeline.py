@@ -29,6 +29,7 @@ from tlx.collection import without_collection
 from tlx.diagnostics import LoweringError, Source, TlxError, UsageError
 from tlx.ir.large import has_large_vectors
 from tlx.knobs import Answers, no_answers
+from tlx.openmp import THREAD_CYCLES, THREADS, Threads
 from tlx.remarks import Remarks
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class Options:
         amx_permission: Whether a module with AMX code asks the kernel for tile permission in a constructor.
         emulate_matrix: Emit matrix-unit code in the form that LLVM's scalarisation can run on any machine.
         knobs: What is asked of products, in place of what the target's model would choose; see `tlx.knobs`.
+        threads: What runs large kernels on several threads.
+        thread_cycles: Cycles of work that are worth a thread; 0 has everything on several threads, for tests.
     """
 
     stop_after: str | None = None
@@ -82,8 +85,12 @@ class Options:
     amx_permission: bool = True
     emulate_matrix: bool = False
     knobs: Answers = no_answers
+    threads: Threads = "none"
+    thread_cycles: int = THREAD_CYCLES
 
     def __post_init__(self) -> None:
+        if self.threads not in THREADS:
+            raise UsageError(f"unknown threads '{self.threads}'; known are {', '.join(THREADS)}")
         if self.stop_after is not None and self.stop_after not in STAGE_NAMES:
             raise UsageError(f"unknown stage '{self.stop_after}'; stages are {', '.join(STAGE_NAMES)}")
         for feature in self.attrs:
@@ -240,7 +247,16 @@ def _context(target: Target | str, options: Options) -> Context:
 
     follow = not options.cpu and not options.attrs
     found = _target(target, options)
-    return Context(found, options.remarks, follow, options.amx_permission, options.emulate_matrix, options.knobs)
+    return Context(
+        found,
+        options.remarks,
+        follow,
+        options.amx_permission,
+        options.emulate_matrix,
+        options.knobs,
+        options.threads,
+        options.thread_cycles,
+    )
 
 
 def _target(target: Target | str, options: Options) -> Target:

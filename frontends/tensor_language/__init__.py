@@ -51,6 +51,9 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from tlx.openmp import THREADS
+from tlx.openmp import Threads as Threads
+
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.ast.base import Program
     from tlx.frontends.tensor_language.builder import Kernel as Kernel
@@ -64,7 +67,6 @@ if TYPE_CHECKING:
     from tlx.target import Target
 
 Standard = Literal["v1", "v2"]
-Threads = Literal["none", "openmp"]
 
 SUFFIXES: Final = (".tl",)  # of files that TRANSLATE reads
 _LAZY: Final = {
@@ -137,8 +139,8 @@ def emitted(
     from tlx.diagnostics import UsageError
     from tlx.frontends.tensor_language.emit import EmitOptions, emit_program
 
-    if threads not in ("none", "openmp"):
-        raise UsageError(f"unknown threads '{threads}'; known are none, openmp")
+    if threads not in THREADS:
+        raise UsageError(f"unknown threads '{threads}'; known are {', '.join(THREADS)}")
     check_program(program)
     return emit_program(program, EmitOptions(typed_pointers=typed_pointers, threads=threads), f"{name} (translated)")
 

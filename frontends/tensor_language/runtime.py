@@ -144,8 +144,7 @@ def compile_source(
     """Compile kernels; see `tlx.frontends.tensor_language.compile`."""
     program, name = _program(source, std)
     module = tensor_language.emitted(program, threads=threads, name=name)
-    libraries = ("libgomp.so.1",) if threads == "openmp" else ()
-    compiled = jit.compile(module, target, opt_level=opt_level, options=options, libraries=libraries)
+    compiled = jit.compile(module, target, opt_level=opt_level, options=options)
     return CompiledKernels(program, compiled)
 
 

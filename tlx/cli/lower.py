@@ -11,6 +11,7 @@ import click
 from tlx import __version__
 from tlx.cli.spelling import STDERR
 from tlx.diagnostics import UsageError
+from tlx.openmp import THREAD_CYCLES, THREADS, Threads
 from tlx.pipeline import STAGE_NAMES
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Kind = Literal["ll", "bc", "asm", "obj"]
 KINDS: Final = ("ll", "bc", "asm", "obj")
 _VERIFY_HELP: Final = "Have LLVM verify the input and every stage; by default all but large input that stays as it is."
-
+_CYCLES_HELP: Final = f"Work that is worth a thread, in cycles; {THREAD_CYCLES}."
 _CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random data (3), and compare."
 
 _KNOBS_HELP: Final = "Tiles, cache blocks and packing of products, for all by name (kc=512) or in a file by pattern."
@@ -47,6 +48,8 @@ _KNOBS_HELP: Final = "Tiles, cache blocks and packing of products, for all by na
 @click.option("--knobs", metavar="NAME=VALUE,...|FILE", multiple=True, help=_KNOBS_HELP)
 @click.option("--amx-permission/--no-amx-permission", default=True, help="Ask Linux for AMX tiles in a constructor.")
 @click.option("--emulate-matrix", is_flag=True, help="Make AMX code that runs without AMX (slowly).")
+@click.option("--threads", type=click.Choice(THREADS), default="none", help="What runs large kernels on all cores.")
+@click.option("--thread-cycles", type=click.IntRange(0), metavar="N", default=THREAD_CYCLES, help=_CYCLES_HELP)
 @click.option("-f", "force", is_flag=True, help="Write binary output to a terminal.")
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def lower(
@@ -68,6 +71,8 @@ def lower(
     knobs: tuple[str, ...],
     amx_permission: bool,
     emulate_matrix: bool,
+    threads: Threads,
+    thread_cycles: int,
     force: bool,
 ) -> None:
     """Lower the tensor operations of FILE (LLVM assembly or bitcode; '-' is standard input) to plain LLVM IR.
@@ -93,6 +98,8 @@ def lower(
         amx_permission=amx_permission,
         emulate_matrix=emulate_matrix,
         knobs=_answers(tile, knobs),
+        threads=threads,
+        thread_cycles=thread_cycles,
     )
     try:
         emits = kind != "ll" or level is not None

@@ -6,6 +6,8 @@ from typing import Any, Final, Literal
 
 import click
 
+from tlx.openmp import THREADS, Threads
+
 OUTPUTS: Final = ("ll", "ast", "signature", "header", "v2")
 _EMIT_HELP: Final = (
     "What to write: TLX IR; the syntax tree as version 2 spells it; what C functions the kernels become; a C header; "
@@ -18,14 +20,14 @@ _EMIT_HELP: Final = (
 @click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
 @click.option("--std", type=click.Choice(("v1", "v2")), help="Version of the language; v2, but v1 for --emit=v2.")
 @click.option("--emit", "emit", type=click.Choice(OUTPUTS), default="ll", help=_EMIT_HELP)
-@click.option("--threads", type=click.Choice(("none", "openmp")), default="none", help="What runs work-groups at once.")
+@click.option("--threads", type=click.Choice(THREADS), default="none", help="What runs work-groups at once.")
 @click.option("--typed-pointers", is_flag=True, help="Write 'float*' in place of 'ptr', for LLVM 14.")
 def translate(
     file: str,
     output: str,
     std: Literal["v1", "v2"] | None,
     emit: str,
-    threads: Literal["none", "openmp"],
+    threads: Threads,
     typed_pointers: bool,
 ) -> None:
     """Translate the kernels of FILE, written in the tensor language, to TLX IR.

@@ -10,6 +10,7 @@ from tlx.evaluate.libc_functions import LIBRARY
 from tlx.evaluate.matrix_functions import MATRICES
 from tlx.evaluate.memory_functions import MEMORY
 from tlx.evaluate.site import Factory, Table
+from tlx.evaluate.team_functions import TEAMS
 from tlx.evaluate.vector_functions import VECTORS
 from tlx.evaluate.x86_amx import AMX
 from tlx.evaluate.x86_avx import AVX
@@ -24,7 +25,7 @@ def find(name: str) -> Factory | None:
     `llvm.vector.reduce.fadd.v4f32` is looked up as itself, then without `.v4f32`, and so on.
     """
     if not name.startswith("llvm."):
-        return LIBRARY.get(name)
+        return LIBRARY.get(name) or TEAMS.get(name)
     base = name.removeprefix("llvm.").replace("experimental.vector.reduce.v2.", "vector.reduce.")
     base = base.replace("experimental.vector.reduce.", "vector.reduce.")
     while base:

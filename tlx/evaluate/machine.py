@@ -20,6 +20,7 @@ from tlx.evaluate.memory import Memory
 from tlx.evaluate.scope import RESULT, STACK, Context, Frame, Step
 from tlx.evaluate.site import CallSite
 from tlx.evaluate.symbols import Symbols, named_types
+from tlx.evaluate.team import Team
 from tlx.evaluate.values import Value
 from tlx.ir.module import Function, Module
 from tlx.ir.reader import parse
@@ -42,6 +43,7 @@ class Machine:
         foreign: Python functions, by name, for functions the module only declares. They take and return values as
             `tlx.evaluate.values` describes them.
         memory: Where globals, stack and arguments lie; a new one by default. A pointer in it may be an argument.
+        team: How many threads parallel regions have, and in which order they are run; one by default.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Machine:
         max_steps: int = MAX_STEPS,
         foreign: Mapping[str, Callable[..., Any]] | None = None,
         memory: Memory | None = None,
+        team: Team | None = None,
     ) -> None:
         self.module = _fully_parsed(module)
         self.memory = memory or Memory()
@@ -72,6 +75,7 @@ class Machine:
             frozenset(self._functions),
             self._call,
             dict(foreign or {}),
+            team or Team(),
         )
 
     def call(self, name: str, *args: Any) -> Any:

@@ -16,6 +16,7 @@ from tlx.evaluate.codec import Codecs
 from tlx.evaluate.layout import Layout
 from tlx.evaluate.memory import Memory
 from tlx.evaluate.symbols import Symbols
+from tlx.evaluate.team import Team
 from tlx.evaluate.values import Value
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.tensors import FunctionTensors, analyse
@@ -37,6 +38,7 @@ class Context:
         defined: Names of the functions with a body.
         call: Runs a function of the module, or a foreign one, by name.
         foreign: Python functions that stand for functions the module only declares.
+        team: The threads that parallel regions run on.
     """
 
     module: Module
@@ -47,6 +49,7 @@ class Context:
     defined: frozenset[str]
     call: Callable[[str, list[Value]], Value]
     foreign: dict[str, Callable[..., Value]]
+    team: Team
 
 
 class Scope:

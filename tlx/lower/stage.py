@@ -8,6 +8,7 @@ from typing import Final
 
 from tlx.ir.module import Function, Module
 from tlx.knobs import Answers, no_answers
+from tlx.openmp import THREAD_CYCLES, Threads
 from tlx.remarks import Remarks
 from tlx.target import Target
 
@@ -23,6 +24,8 @@ class Context:
         amx_permission: Whether a module with AMX code asks the kernel for tile permission in a constructor.
         emulate_matrix: Emit matrix-unit code in the form that LLVM's scalarisation can run on any machine.
         knobs: What is asked of products, in place of what the target's model would choose.
+        threads: What runs large kernels on several threads.
+        thread_cycles: Cycles of work that are worth a thread.
     """
 
     target: Target
@@ -31,6 +34,8 @@ class Context:
     amx_permission: bool = True
     emulate_matrix: bool = False
     knobs: Answers = no_answers
+    threads: Threads = "none"
+    thread_cycles: int = THREAD_CYCLES
 
     def target_of(self, module: Module, function: Function) -> Target:
         """The target with the optional features that a function's `"target-features"` tell."""

@@ -71,9 +71,10 @@ the order in which a program passes through them:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tlx.diagnostics import Source
+from tlx.openmp import Threads
 
 if TYPE_CHECKING:
     from tlx.frontends.tensor_language.ast.base import Program
@@ -91,7 +92,7 @@ class EmitOptions:
     """
 
     typed_pointers: bool = False
-    threads: Literal["none", "openmp"] = "none"
+    threads: Threads = "none"
     triple: str = ""
 
 

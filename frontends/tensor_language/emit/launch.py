@@ -19,8 +19,9 @@ from tlx.frontends.tensor_language.emit.parameters import llvm_parameters
 from tlx.frontends.tensor_language.signature import GROUP_SUFFIX
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.module import Module
-from tlx.ir.types import I8, I32, I64, VOID, FunctionType, StructType
-from tlx.ir.values import Global, Value, const_int
+from tlx.ir.threads import Thread, in_threads
+from tlx.ir.types import VOID, FunctionType
+from tlx.ir.values import Global, Value
 
 ATTRIBUTES: Final = "#0"
 
@@ -52,43 +53,14 @@ def _call_group(b: Builder, kernel: Kernel, values: Sequence[Value], ids: Sequen
 
 
 def _in_threads(b: Builder, kernel: Kernel, values: Sequence[Value]) -> None:
-    """Put the arguments into a structure and have every thread of a team run its share."""
-    shared = StructType(tuple(v.type for v in values))
-    memory = b.alloca(shared, "shared", 16)
-    for k, value in enumerate(values):
-        b.store(value, _field(b, shared, memory, k), 8)
-    data = b.retype(memory, I8)
-    body = _thread_body(b.module, kernel, shared, values)
-    type_ = FunctionType(VOID, (data.type,))
-    team = Global(b.module.pointer_to(type_), body)
-    args = [team, data, const_int(I32, 0), const_int(I32, 0)]
-    b.call_named("GOMP_parallel", VOID, args)
+    """Have every thread of a team run its share of the groups."""
 
+    def share(b: Builder, own: list[Value], thread: Thread) -> None:
+        nx, ny, nz = own[-3:]
+        first, last = thread.share(b, b.mul(b.mul(nx, ny), nz))
+        with b.loop(first, last, name="group") as group:
+            row = b.binary("sdiv", group.index, nx)
+            ids = [b.binary("srem", group.index, nx), b.binary("srem", row, ny), b.binary("sdiv", row, ny)]
+            _call_group(b, kernel, own, ids)
 
-def _thread_body(module: Module, kernel: Kernel, shared: StructType, values: Sequence[Value]) -> str:
-    """The function that a thread runs: its share of the groups."""
-    name = f"{kernel.name.text}.thread"
-    pointer = module.pointer_to(I8)
-    function = new_function(module, name, [(pointer, "", "data")], ATTRIBUTES)
-    b = Builder(module, function)
-    memory = b.retype(function.arguments[0].value, shared)
-    own = [b.load(v.type, _field(b, shared, memory, k), 8) for k, v in enumerate(values)]
-    nx, ny, nz = own[-3:]
-    total = b.mul(b.mul(nx, ny), nz)
-    thread = b.cast("sext", b.call_named("omp_get_thread_num", I32, []).value, I64)
-    team = b.cast("sext", b.call_named("omp_get_num_threads", I32, []).value, I64)
-    first = b.binary("sdiv", b.mul(thread, total), team)
-    last = b.binary("sdiv", b.mul(b.add(thread, 1), total), team)
-    with b.loop(first, last, name="group") as group:
-        row = b.binary("sdiv", group.index, nx)
-        ids = [b.binary("srem", group.index, nx), b.binary("srem", row, ny), b.binary("sdiv", row, ny)]
-        _call_group(b, kernel, own, ids)
-    b.ret()
-    return name
-
-
-def _field(b: Builder, shared: StructType, memory: Value, k: int) -> Value:
-    type_ = b.pointer(shared.elements[k]) if b.module.typed_pointers else memory.type
-    body = f"getelementptr inbounds {shared}, {memory.typed}, i32 0, i32 {k}"
-    operands = [memory, const_int(I32, 0), const_int(I32, k)]
-    return b.emit("getelementptr", type_, operands, body, source_type=shared).value
+    in_threads(b, f"{kernel.name.text}.thread", values, share, ATTRIBUTES)

@@ -30,6 +30,7 @@ from tlx.lower.to_tiles.partial import Partial
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
+from tlx.lower.to_tiles.threads import arguments_of, as_index
 from tlx.lower.to_tiles.tiles import convert, new_kernel, tile
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign, Target
@@ -57,10 +58,11 @@ class Block:
     tiles: Value
 
 
-def gemm_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target) -> Function:
+def gemm_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *, parts: bool = False) -> Function:
     """Add the kernel for a product to the module.
 
-    It is a function of pointers to C, A, B and, if it has one, Acc, then of the epilogue's leaves and scalars.
+    It is a function of pointers to C, A, B and, if it has one, Acc, then of the epilogue's leaves and scalars, and,
+    where it works on `parts`, of the first and last row tile and panel.
     """
     parameters: list[tuple[str, Type, str]] = [
         ("c", gemm.c.element, "" if gemm.acc or (gemm.epilogue and may_be_leaf(gemm.epilogue, gemm.c)) else "noalias"),
@@ -70,7 +72,7 @@ def gemm_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target) -> F
     if gemm.acc:
         parameters.append(("acc", gemm.acc.element, ""))
     leaves, scalars = expression_parameters(gemm.epilogue) if gemm.epilogue else ([], [])
-    function = new_kernel(module, target, gemm.kernel_name, [*parameters, *leaves], scalars)
+    function = new_kernel(module, target, gemm.kernel_name, [*parameters, *leaves], scalars, parts=parts)
     GemmKernel(TensorBuilder(module, function), gemm, recipe, target).emit()
     return function
 
@@ -81,6 +83,7 @@ class GemmKernel:
     Attributes:
         b: Where code is emitted.
         c, a, b_in, acc: Addresses of the matrices.
+        share: The row tiles and panels that a call works on.
         packing_a, packing_b: How the operands are packed.
         rows, columns: Tiles along M, panels along N.
         panel_a, panel_b, sums: Packed operands, and sums for corrections, where they are needed.
@@ -90,7 +93,7 @@ class GemmKernel:
         self.b = b
         self.gemm = gemm
         self.recipe = recipe
-        pointers = [argument.value for argument in b.function.arguments]
+        pointers, self.share = arguments_of(b.function)
         self.c, self.a, self.b_in = pointers[:3]
         self.acc = pointers[3] if gemm.acc else None
         self.partial = self._partial(target)
@@ -197,8 +200,9 @@ class GemmKernel:
         """`nc` columns at a time: pack them, then go over the rows."""
         b = self.b
         step = self.panels(columns)
-        with b.loop(0, columns.count, step, name="jc") as loop:
-            panels = b.umin(b.sub(const_int(I64, columns.count), loop.index), step) if step > 1 else const_int(I64, 1)
+        first, last = self.share.columns.of(b, self.columns, columns)
+        with b.loop(first, last, step, name="jc") as loop:
+            panels = b.umin(b.sub(as_index(last), loop.index), step) if step > 1 else const_int(I64, 1)
             column = b.add(b.mul(loop.index, columns.size), columns.start)
             if self.recipe.pack_b:
                 self.pack_b(columns, part, column, panels)
@@ -209,8 +213,9 @@ class GemmKernel:
         """`mc` rows at a time: pack them, then go over the tiles."""
         b = self.b
         step = self.tiles(rows)
-        with b.loop(0, rows.count, step, name="ic") as loop:
-            tiles = b.umin(b.sub(const_int(I64, rows.count), loop.index), step) if step > 1 else const_int(I64, 1)
+        first, last = self.share.rows.of(b, self.rows, rows)
+        with b.loop(first, last, step, name="ic") as loop:
+            tiles = b.umin(b.sub(as_index(last), loop.index), step) if step > 1 else const_int(I64, 1)
             row = b.add(b.mul(loop.index, rows.size), rows.start)
             block = Block(part, columns, column, panels, rows, row, tiles)
             if self.recipe.pack_a:

@@ -10,6 +10,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_ints
 from tlx.lower.stage import KERNEL
+from tlx.lower.to_tiles.threads import BOUNDS, PART
 from tlx.target import Sign, Target
 from tlx.types import TensorType
 
@@ -56,6 +57,8 @@ def new_kernel(
     stem: str,
     parameters: Sequence[tuple[str, Type, str]],
     scalars: Sequence[tuple[str, Type]] = (),
+    *,
+    parts: bool = False,
 ) -> Function:
     """An internal function on pointers, to hold tile code.
 
@@ -65,9 +68,10 @@ def new_kernel(
         stem: Its name, made unique.
         parameters: Name, element type and attributes of each pointer parameter.
         scalars: Name and type of each parameter behind them that is a number.
+        parts: Whether it works on a part of its tiles, whose bounds are its last parameters.
     """
-    name = module.global_names.fresh(stem)
+    name = module.global_names.fresh(stem + PART if parts else stem)
     spelled = [(module.pointer_to(element), attributes, parameter) for parameter, element, attributes in parameters]
-    spelled += [(type_, "", parameter) for parameter, type_ in scalars]
+    spelled += [(type_, "", parameter) for parameter, type_ in (*scalars, *(BOUNDS if parts else ()))]
     features = f' "target-features"="{",".join(target.features)}"' if target.features else ""
     return new_function(module, name, spelled, f'nounwind noinline "{KERNEL}"="tiles"{features}')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tlx.ir.builder import Builder
@@ -22,7 +23,9 @@ from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction
 from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
 from tlx.lower.to_tiles.reduce import reduce_kernel
 from tlx.lower.to_tiles.remarks import describe_map, describe_reduction, remark_product
+from tlx.lower.to_tiles.threads import Work, in_team
 from tlx.lower.to_tiles.view import View
+from tlx.lower.to_tiles.work import gemm_work
 from tlx.target import Target
 
 Problem = Gemm | Copy | Map | Reduction
@@ -66,7 +69,18 @@ class _Kernels:
             return reduce_kernel(self.module, problem, target)
         recipe, knobs = chosen(self.context, problem, target, at)
         remark_product(self.context, problem, recipe, knobs, target, at)
-        return gemm_kernel(self.module, problem, recipe, target)
+
+        def kernel(*, parts: bool) -> Function:
+            return gemm_kernel(self.module, problem, recipe, target, parts=parts)
+
+        return self._threaded(gemm_work(problem, recipe), kernel)
+
+    def _threaded(self, work: Work | None, kernel: Callable[..., Function]) -> Function:
+        """A kernel, on several threads where that pays."""
+        most = work.team(self.context.thread_cycles) if work and self.context.threads != "none" else 1
+        if work is None or most < 2:
+            return kernel(parts=False)
+        return in_team(self.module, kernel(parts=True), work, most)
 
 
 def to_tiles(module: Module, context: Context) -> None:
