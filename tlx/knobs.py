@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tlx.diagnostics import Span, UsageError
 
@@ -160,7 +160,7 @@ def value_of(name: str, value: object) -> Any:
 def spelled(value: object) -> str:
     """A knob's value as it is written."""
     if isinstance(value, tuple):
-        return "x".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return "x".join(map(str, cast("tuple[int, ...]", value)))
     return str(value).lower()
 
 

@@ -20,6 +20,7 @@ _COMMANDS: Final = {
     "run": ("call a function on numpy arrays", "tlx.cli.running:run"),
     "targets": ("list the targets", "tlx.cli.targets:targets"),
     "translate": ("turn kernels in the tensor language into TLX IR", "tlx.cli.translate:translate"),
+    "tune": ("find the fastest tiles, cache blocks and packing for products", "tlx.cli.tune:tune"),
     "verify": ("check files, and say nothing where they are right", "tlx.cli.verify:verify"),
 }
 

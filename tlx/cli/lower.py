@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from tlx import __version__
-from tlx.cli.spelling import STDERR
+from tlx.cli.spelling import CACHE, STDERR
 from tlx.diagnostics import UsageError
 from tlx.openmp import THREAD_CYCLES, THREADS, Threads
 from tlx.pipeline import STAGE_NAMES
@@ -46,6 +46,7 @@ _KNOBS_HELP: Final = "Tiles, cache blocks and packing of products, for all by na
 @click.option("--remarks", metavar="[=FILE]", help="Write what was decided and why, to stderr or a file.")
 @click.option("--tile", metavar="RxC", help="Register tile of every product: rows and columns, such as 8x48.")
 @click.option("--knobs", metavar="NAME=VALUE,...|FILE", multiple=True, help=_KNOBS_HELP)
+@click.option("--tuned", metavar="[=FILE]", help="Use what 'tlx tune' found for this machine, or another database.")
 @click.option("--amx-permission/--no-amx-permission", default=True, help="Ask Linux for AMX tiles in a constructor.")
 @click.option("--emulate-matrix", is_flag=True, help="Make AMX code that runs without AMX (slowly).")
 @click.option("--threads", type=click.Choice(THREADS), default="none", help="What runs large kernels on all cores.")
@@ -69,6 +70,7 @@ def lower(
     remarks: str | None,
     tile: str | None,
     knobs: tuple[str, ...],
+    tuned: str | None,
     amx_permission: bool,
     emulate_matrix: bool,
     threads: Threads,
@@ -97,7 +99,7 @@ def lower(
         attrs=_features(mattr),
         amx_permission=amx_permission,
         emulate_matrix=emulate_matrix,
-        knobs=_answers(tile, knobs),
+        knobs=_answers(tile, knobs, tuned),
         threads=threads,
         thread_cycles=thread_cycles,
     )
@@ -156,8 +158,8 @@ def _features(mattr: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(feature for attrs in mattr for feature in attrs.split(",") if feature)
 
 
-def _answers(tile: str | None, knobs: tuple[str, ...]) -> Answers:
-    """What is asked of products: on the command line for all of them, else by the files, the first one first."""
+def _answers(tile: str | None, knobs: tuple[str, ...], tuned: str | None) -> Answers:
+    """What is asked of products: on the command line for all of them, else by the files, else by the database."""
     from tlx.knobs import Origin, always, first_of, parse_knobs
 
     given = [text for text in knobs if "=" in text.partition(",")[0]]
@@ -171,7 +173,18 @@ def _answers(tile: str | None, knobs: tuple[str, ...]) -> Answers:
             from tlx.knobs_file import read_knobs_file
 
             sources.append(read_knobs_file(path))
+    if tuned is not None:
+        sources.append(_tuned(tuned))
     return first_of(*sources)
+
+
+def _tuned(place: str) -> Answers:
+    from pathlib import Path
+
+    from tlx.bench.machine import processor
+    from tlx.tune.database import Database, Tuned
+
+    return Tuned(Database(None if place == CACHE else Path(place)), processor())
 
 
 def _printer(names: tuple[str, ...]) -> _Printer | None:

@@ -14,7 +14,8 @@ from typing import Final
 import click
 
 STDERR: Final = "<stderr>"
-_OPTIONAL_VALUE: Final = {"--remarks": STDERR, "--check": "3"}
+CACHE: Final = "<cache>"
+_OPTIONAL_VALUE: Final = {"--remarks": STDERR, "--check": "3", "--tuned": CACHE}
 _NUMBER: Final = re.compile(r"-(?:\.?\d|inf$|nan$)")
 
 

@@ -1,0 +1,381 @@
+"""Tuning: which candidates are tried, what is kept, and that nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tlx.diagnostics import UsageError
+from tlx.knobs import NO_KNOBS, Question, parse_knobs
+from tlx.knobs_file import parse_knobs_file
+from tlx.lower.to_tiles.choose import choose
+from tlx.pipeline import Options, lower_text
+from tlx.remarks import Remarks
+from tlx.target import find
+from tlx.tune.candidates import Candidates
+from tlx.tune.collect import products_of_file, products_of_shapes
+from tlx.tune.database import Best, Database, Key, Tuned, default_path
+from tlx.tune.pools import LocalPool
+from tlx.tune.product import parse_product
+from tlx.tune.report import knobs_file, table
+from tlx.tune.session import Budget, Session
+from tlx.tune.trial import Outcome, Trial, run
+
+AVX512 = find("avx512")
+CPU = "Some Processor"
+SQUARE = Question("matmul 64x64x64 float", "avx512", AVX512.features)
+KEY = Key(SQUARE.text, SQUARE.target, SQUARE.features, CPU)
+PROGRAM = """
+define void @f(ptr noalias %x, ptr noalias %y) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %v = call <4096 x float> @llvm.tensor.matmul(token %t, token %t)
+  OPERATION
+  store <4096 x float> %w, ptr %y
+  ret void
+}
+"""  # noqa: E501
+PLAIN = PROGRAM.replace("  OPERATION\n", "").replace("%w", "%v")
+FUSED = PROGRAM.replace("OPERATION", "%w = fmul <4096 x float> %v, %v")
+
+
+@dataclass
+class FakePool:
+    """Says of some knobs how much faster they are; remembers what it was asked."""
+
+    speeds: dict[str, float]
+    kinds: Sequence[str] = (CPU,)
+    asked: list[Trial] = field(default_factory=list[Trial])
+    error: str = ""
+    dies_after: int = 1 << 30
+
+    def run(self, kind: str, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Outcome]]:
+        for trial in trials:
+            if len(self.asked) >= self.dies_after:
+                raise KeyboardInterrupt
+            self.asked.append(trial)
+            ratio = max((v for k, v in self.speeds.items() if k in trial.knobs), default=0.9)
+            yield trial, Outcome((ratio,) * trial.rounds, 100 * ratio, 100.0, kind, self.error)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return Database(tmp_path / "cache" / "tuned.json")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "matmul 3x4x5 float",
+        "matmul 3x4x5 double tt",
+        "matmul 3x4x5 half -> float nt",
+        "matmul 3x4x5 bfloat",
+        "matmul 3x4x5 i8 -> i32 us tn",
+        "matmul 3x4x5 i8 -> i32 su",
+        "matmul 3x4x5 i8 -> i32 ss lda=8 ldb=9",
+        "matmul 3x4x5 float tt lda=8 ldb=9",
+    ],
+)
+def test_a_product_is_lowered_to_what_its_words_say(words: str) -> None:
+    product = parse_product(words)
+    assert product.gemm.words == words
+    asked: list[str] = []
+    options = Options(stop_after="to-tiles", knobs=lambda question: (asked.append(question.text), NO_KNOBS)[1])
+    lower_text(product.workload.text(), target="avx512", options=options)
+    assert asked == [words]
+
+
+@pytest.mark.parametrize(
+    "words", ["", "matmul", "matmul 3x4 float", "matmul 0x4x4 float", "matmul 4x4x4 i64", "matmul 4x4x4 i8 ss",
+              "matmul 4x4x4 float nope", "conv 3x3x3 float", "matmul 4x4x4 i8 -> float ss"]
+)  # fmt: skip
+def test_words_that_name_no_product(words: str) -> None:
+    with pytest.raises(UsageError):
+        parse_product(words)
+
+
+@pytest.mark.parametrize("words", ["matmul 7x9x5 float nt", "matmul 7x9x5 i8 -> i32 us ldb=12", "matmul 7x9x5 bfloat"])
+def test_a_trial_checks_and_measures(words: str) -> None:
+    outcome = run(Trial(words, "generic", (), "", 2))
+    assert not outcome.error
+    assert len(outcome.ratios) == 2
+    assert outcome.rate > 0
+    assert outcome.cpu
+
+
+def test_a_trial_that_cannot_be_says_why() -> None:
+    assert "whole registers" in run(Trial("matmul 8x8x8 float", "generic", (), "tile=1x3", 1)).error
+
+
+def test_candidates_fit_and_differ() -> None:
+    candidates = Candidates(parse_product("matmul 100x100x300 float"), AVX512)
+    tiles = candidates.tiles(12)
+    found = [*tiles, *candidates.blocks(tiles[0])]
+    gemm = parse_product("matmul 100x100x300 float").gemm
+    recipes = [choose(gemm, AVX512, knobs) for knobs in found]
+    assert len(tiles) == 12
+    assert len(set(recipes)) == len(recipes)
+    assert candidates.default not in recipes
+    shares = [recipe.share for recipe in recipes[:12]]
+    assert shares == sorted(shares, reverse=True)
+    assert any(recipe.kc < 300 for recipe in recipes)
+
+
+def test_a_fused_product_keeps_k_whole() -> None:
+    product = parse_product("matmul 64x64x4096 float fused")
+    candidates = Candidates(product, AVX512)
+    assert all(knobs.kc is None for knobs in candidates.blocks(NO_KNOBS))
+
+
+def test_the_fastest_is_kept(database: Database) -> None:
+    pool = FakePool({"tile=8x32": 1.05, "tile=8x32,mc=16": 1.2})
+    (report,) = Session(database, pool).run([SQUARE])
+    assert report.best is not None
+    assert report.best.knobs.startswith("tile=8x32,mc=16")
+    assert report.best.ratio == 1.2
+    assert report.complete
+    knobs = Tuned(database, CPU)(SQUARE)
+    assert (knobs.tile, knobs.mc) == ((8, 32), 16)
+
+
+def test_what_is_hardly_faster_is_not_kept(database: Database) -> None:
+    (report,) = Session(database, FakePool({"tile=8x32": 1.005})).run([SQUARE])
+    assert report.best is None
+    assert report.complete
+    assert not Tuned(database, CPU)(SQUARE)
+
+
+def test_what_is_known_is_not_measured_again(database: Database) -> None:
+    first = FakePool({"tile=8x32": 1.1})
+    (one,) = Session(database, first).run([SQUARE])
+    again = FakePool({})
+    (two,) = Session(database, again).run([SQUARE])
+    assert first.asked
+    assert not again.asked
+    assert two.known
+    assert one.best == two.best
+    anew = FakePool({})
+    (three,) = Session(database, anew, again=True).run([SQUARE])
+    assert three.best is None
+    assert anew.asked
+
+
+def test_a_run_that_was_interrupted_goes_on(database: Database) -> None:
+    whole = FakePool({"tile=8x32": 1.1})
+    list(Session(Database(database.path.with_name("other.json")), whole).run([SQUARE]))
+    killed = FakePool({"tile=8x32": 1.1}, dies_after=7)
+    with pytest.raises(KeyboardInterrupt):
+        list(Session(database, killed).run([SQUARE]))
+    rest = FakePool({"tile=8x32": 1.1})
+    (report,) = Session(database, rest).run([SQUARE])
+    assert killed.asked + rest.asked == whole.asked
+    assert report.best is not None
+
+
+def test_a_budget_of_trials(database: Database) -> None:
+    pool = FakePool({"tile=8x32": 1.1})
+    (report,) = Session(database, pool, Budget(trials=9)).run([SQUARE])
+    assert len(pool.asked) == 9
+    assert not report.complete
+    pool = FakePool({"tile=8x32": 1.1})
+    (report,) = Session(database, pool).run([SQUARE])
+    assert report.complete
+
+
+def test_a_budget_of_time(database: Database) -> None:
+    (report,) = Session(database, FakePool({}), Budget(seconds=0)).run([SQUARE])
+    assert not report.complete
+
+
+def test_a_machine_that_cannot_measure_leaves_no_result(database: Database) -> None:
+    (report,) = Session(database, FakePool({}, error="no such instruction")).run([SQUARE])
+    assert report.error == "no such instruction"
+    assert not database.entry(KEY)["complete"]
+
+
+def test_kinds_of_machines_do_not_mix(database: Database) -> None:
+    pool = FakePool({"tile=8x32": 1.1}, kinds=("one", "two"))
+    reports = list(Session(database, pool).run([SQUARE]))
+    assert {report.key.cpu for report in reports} == {"one", "two"}
+    assert len(database.entries()) == 2
+    assert not Tuned(database, "three")(SQUARE)
+
+
+def test_tuned_knobs_are_used_and_remarked(database: Database) -> None:
+    database.finish(KEY, Best("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    remarks = Remarks()
+    options = Options(stop_after="to-tiles", knobs=Tuned(database, CPU), remarks=remarks)
+    assert "phi <256 x float>" in lower_text(PLAIN, target="avx512", options=options)
+    said = "tile=8x32 tuned on 2026-11-22 at 110.0 GFLOP/s, 1.10 times the model's choice"
+    assert any(remark.message.endswith(said) for remark in remarks)
+
+
+def test_a_fused_product_takes_the_plain_one_s_knobs_but_for_k(database: Database) -> None:
+    database.finish(KEY, Best("tile=8x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    knobs = Tuned(database, CPU)(Question(f"{SQUARE.text} fused", SQUARE.target, SQUARE.features))
+    assert knobs == parse_knobs("tile=8x32")
+    options = Options(stop_after="to-tiles", knobs=Tuned(database, CPU))
+    assert "phi <256 x float>" in lower_text(FUSED, target="avx512", options=options)
+
+
+def test_tuned_knobs_that_do_not_fit_any_more_are_left_out(database: Database) -> None:
+    database.finish(KEY, Best("tile=30x48", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    remarks = Remarks()
+    options = Options(knobs=Tuned(database, CPU), remarks=remarks)
+    assert lower_text(PLAIN, target="avx512", options=options) == lower_text(PLAIN, target="avx512")
+    assert any("tile=30x48 tuned on" in r.message and "left out: tile 30x48 needs" in r.message for r in remarks)
+
+
+def _write(path: Path, number: int) -> None:
+    database = Database(path)
+    key = Key(f"matmul {number}x8x8 float", "avx512", (), CPU)
+    for rounds in range(1, 16):
+        database.record(key, Trial(key.problem, key.target, (), "", rounds), Outcome((1.0,)))
+
+
+def test_writers_at_the_same_time_lose_nothing(database: Database) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write, args=(database.path, number)) for number in (1, 2, 3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(120)
+        assert writer.exitcode == 0
+    assert [len(entry["trials"]) for entry in database.entries().values()] == [15, 15, 15]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", ":1:1: error: the tuning database is damaged: expecting value"),
+        ('{"schema" 1}', ":1:11: error: the tuning database is damaged: expecting ':' delimiter"),
+        ("[]", "there is no schema"),
+        ('{"schema": 1}', "there are no entries"),
+        ('{"schema": 1, "entries": {"x": {}}}', ":1:27: error: the tuning database is damaged: the entry 'x' is none"),
+        ('{"schema": 99, "entries": {}}', "has schema 99, this TLX knows 1: update TLX"),
+    ],
+)
+def test_a_damaged_database_is_an_error_and_stays(database: Database, text: str, message: str) -> None:
+    database.path.parent.mkdir()
+    database.path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        database.record(KEY, Trial(SQUARE.text, "avx512", (), "", 1), Outcome())
+    assert message in caught.value.render()
+    assert database.path.read_text() == text
+    assert not database.clear()
+    assert [path.read_text() for path in database.path.parent.glob("*damaged*")] == [text]
+    assert database.entries() == {}
+
+
+def test_a_best_that_is_none_is_damage(database: Database) -> None:
+    database.finish(KEY, Best("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    database.path.write_text(database.path.read_text().replace("tile=8x32", "tile=8"))
+    with pytest.raises(UsageError, match="is none"):
+        database.entries()
+
+
+def test_the_database_lies_in_the_user_s_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert default_path() == Path("/somewhere/tlx/tuned.json")
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert default_path() == Path.home() / ".cache" / "tlx" / "tuned.json"
+
+
+def test_a_database_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="could not write the tuning database"):
+        Database(tmp_path / "file" / "tuned.json").finish(KEY, None, complete=True)
+
+
+def test_clear_counts(database: Database) -> None:
+    database.finish(KEY, None, complete=True)
+    assert database.clear() == 1
+    assert database.clear() == 0
+
+
+def test_exported_knobs_are_read_again(database: Database) -> None:
+    other = Key("matmul 64x64x64 float nt", "avx512", SQUARE.features, CPU)
+    database.finish(KEY, Best("tile=8x32,pack_b=false", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    database.finish(other, Best("tile=4x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    answers = parse_knobs_file(knobs_file(database.entries(), CPU), "tuned.toml")
+    assert answers(SQUARE) == parse_knobs("tile=8x32,pack_b=false")
+    assert answers(Question(other.problem, "avx512", ())) == parse_knobs("tile=4x32")
+    assert "avx512: matmul 64x64x64 float: tile=8x32,pack_b=false, tuned on" in table(database.entries(), database.path)
+    assert "tile" not in knobs_file(database.entries(), "another")
+
+
+def test_products_of_a_file_once_each(tmp_path: Path) -> None:
+    path = tmp_path / "a.ll"
+    path.write_text(PLAIN + FUSED.replace("@f", "@g") + PLAIN.replace("@f", "@h"))
+    found = products_of_file(str(path), AVX512)
+    assert [question.text for question in found] == [SQUARE.text, f"{SQUARE.text} fused"]
+
+
+def test_products_of_shapes() -> None:
+    found = products_of_shapes(["3x4x5"], ["f32", "u8s8"], "nt", AVX512)
+    assert [question.text for question in found] == ["matmul 3x4x5 float nt", "matmul 3x4x5 i8 -> i32 us nt"]
+    with pytest.raises(UsageError, match="unknown types 'f33'"):
+        products_of_shapes(["3x4x5"], ["f33"], "nn", AVX512)
+
+
+def test_a_local_process_measures_and_survives_a_crash() -> None:
+    pool = LocalPool()
+    trials = [Trial("matmul 8x8x8 float", "generic", (), "", rounds) for rounds in (1, 2)]
+    try:
+        ((_, outcome),) = pool.run(pool.kinds[0], trials[:1])
+        assert not outcome.error
+        assert pool._process is not None
+        pool._process.kill()
+        pool._process.wait()
+        ((_, outcome),) = pool.run(pool.kinds[0], trials[:1])
+        assert "ended with status -9" in outcome.error
+        ((_, outcome),) = pool.run(pool.kinds[0], trials[1:])
+        assert len(outcome.ratios) == 2
+        process = pool._process
+    finally:
+        pool.close()
+    assert process.poll() is not None
+
+
+def test_there_is_no_such_processor() -> None:
+    with pytest.raises(UsageError, match="there is no processor 4096"):
+        LocalPool(4096)
+
+
+def _tlx(*arguments: str, cache: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    command = [sys.executable, "-c", "from tlx.cli import main; main()", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_the_command_tunes_and_the_lowering_uses_it(tmp_path: Path) -> None:
+    source = tmp_path / "a.ll"
+    source.write_text(PLAIN)
+    done = _tlx("tune", str(source), "--target=generic", "--budget=3", cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "generic: matmul 64x64x64 float: " in done.stdout
+    path = tmp_path / "tlx" / "tuned.json"
+    content = json.loads(path.read_text())
+    (entry,) = content["entries"].values()
+    assert len(entry["trials"]) == 3
+    entry["best"] = {"knobs": "tile=2x8", "ratio": 1.5, "rate": 9.0, "default_rate": 6.0, "date": "2026-11-22"}
+    path.write_text(json.dumps(content))
+    lowered = _tlx("lower", str(source), "--target=generic", "--tuned", "--remarks", "-o", "/dev/null", cache=tmp_path)
+    assert "register tile 2x8" in lowered.stderr
+    assert "tile=2x8 tuned on 2026-11-22 at 9.0 GFLOP/s" in lowered.stderr
+    assert "tile=2x8, tuned on" in _tlx("tune", "--show", cache=tmp_path).stdout
+    exported = tmp_path / "k.toml"
+    assert _tlx("tune", "--export", str(exported), cache=tmp_path).returncode == 0
+    assert 'tile = "2x8"' in exported.read_text()
+    assert _tlx("tune", "--clear", cache=tmp_path).stderr == "forgot 1 product\n"
+    assert not path.exists()

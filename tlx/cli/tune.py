@@ -1,0 +1,215 @@
+"""`tlx tune`: find the fastest tile, cache blocks and packing for products on this machine or on a cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tlx.diagnostics import UsageError
+
+if TYPE_CHECKING:
+    from tlx.knobs import Question
+    from tlx.target import Target
+    from tlx.tune.database import Database
+    from tlx.tune.pools import Pool
+    from tlx.tune.session import Budget, Report
+
+_BUDGET: Final = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)|(\d+)")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
+_GUESS: Final = 80
+_SHAPE: Final = re.compile(r"\d+x\d+x\d+")
+
+
+@click.command(
+    "tune",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: tlx tune matmul 64x64x64 1024x1024x1024 --types=f32,bf16 --budget=60s",
+)
+@click.argument("inputs", nargs=-1, metavar="FILE...|matmul MxNxK...")
+@click.option("--types", default="f32", metavar="A,B", help="Types of shapes: f64, f32, f16, bf16, s8, u8s8; f32.")
+@click.option(
+    "--layout", default="nn", type=click.Choice(["nn", "nt", "tn", "tt"]), help="Shapes' A and B: t is by columns."
+)
+@click.option("--target", default="native", metavar="NAME", help="Machine to aim at; those that measure must run it.")
+@click.option("--budget", metavar="N|TIME", help="Most trials (40) or most time (30s, 5m) for each product.")
+@click.option("--cpu", type=click.IntRange(0), metavar="N", help="Processor that measures; the last one.")
+@click.option("--scheduler", metavar="ADDRESS", help="Measure on a Dask cluster: tcp://host:8786.")
+@click.option("--database", metavar="FILE", help="Where results are kept; tlx/tuned.json in the user's cache.")
+@click.option("--again", is_flag=True, help="Measure anew what is known.")
+@click.option("--show", is_flag=True, help="Print what is known, and measure nothing.")
+@click.option("--export", metavar="FILE", help="Write what is known of this machine as a knobs file.")
+@click.option("--clear", is_flag=True, help="Forget everything.")
+def tune(
+    inputs: tuple[str, ...],
+    types: str,
+    layout: str,
+    target: str,
+    budget: str | None,
+    cpu: int | None,
+    scheduler: str | None,
+    database: str | None,
+    again: bool,
+    show: bool,
+    export: str | None,
+    clear: bool,
+) -> None:
+    """Search for knobs that make products faster than the model's choice, and keep them for tlx-lower --tuned.
+
+    Products are those of files (LLVM assembly or bitcode), or shapes. Every trial is kept at once: a run that was
+    interrupted goes on where it was.
+    """
+    from tlx.tune.database import Database
+
+    kept = Database(Path(database) if database else None)
+    if show or export is not None or clear:
+        _manage(kept, inputs, show=show, export=export, clear=clear)
+        return
+    if not inputs:
+        raise UsageError("name files, or shapes such as 'matmul 1024x1024x1024'")
+    limit = _budget(budget)
+    questions = _questions(inputs, [name for name in types.split(",") if name], layout, target)
+    if not questions:
+        click.echo("no products to tune")
+        return
+    with _pool(scheduler, cpu) as pool:
+        _search(kept, pool, limit, questions, again=again)
+
+
+def _manage(kept: Database, inputs: Sequence[str], *, show: bool, export: str | None, clear: bool) -> None:
+    if inputs:
+        raise UsageError("--show, --export and --clear are about all that is known; they take no files or shapes")
+    if show:
+        from tlx.tune.report import table
+
+        click.echo(table(kept.entries(), kept.path), nl=False)
+    if export is not None:
+        from tlx import files
+        from tlx.bench.machine import processor
+        from tlx.tune.report import knobs_file
+
+        files.write(export, knobs_file(kept.entries(), processor()))
+    if clear:
+        count = kept.clear()
+        click.echo(f"forgot {count} product{'' if count == 1 else 's'}", err=True)
+
+
+def _questions(inputs: Sequence[str], types: Sequence[str], layout: str, name: str) -> list[Question]:
+    from tlx.tune.collect import products_of_file, products_of_shapes
+
+    target = _target(name)
+    if inputs[0] == "matmul":
+        wrong = next((shape for shape in inputs[1:] if not _SHAPE.fullmatch(shape)), None)
+        if wrong is not None or len(inputs) == 1:
+            raise UsageError(f"'matmul {wrong or ''}': write shapes as MxNxK, such as 'matmul 1024x1024x1024'")
+        return products_of_shapes(inputs[1:], types, layout, target)
+    found = [question for path in inputs for question in products_of_file(path, target)]
+    return list(dict.fromkeys(found))
+
+
+def _target(name: str) -> Target:
+    from tlx.target import find
+
+    return find(name)
+
+
+@contextmanager
+def _pool(scheduler: str | None, cpu: int | None) -> Generator[Pool]:
+    from tlx.tune.pools import DaskPool, LocalPool
+
+    if scheduler is not None and cpu is not None:
+        raise UsageError("--cpu is about this machine, not about those of --scheduler")
+    pool = DaskPool(scheduler) if scheduler is not None else LocalPool(cpu)
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+def _search(kept: Database, pool: Pool, budget: Budget, questions: Sequence[Question], *, again: bool) -> None:
+    from tlx.tune.report import line
+    from tlx.tune.session import Session
+
+    wanted, refused = _tunable(questions)
+    for message in refused:
+        click.echo(f"tlx: {message}", err=True)
+    total = len(wanted) * len(pool.kinds)
+    with _progress(total) as progress:
+        done = list(map(progress.ended, Session(kept, pool, budget, again, progress.step).run(wanted)))
+    for report in done:
+        click.echo(line(report, several=len(pool.kinds) > 1))
+    if failed := next((report.error for report in done if report.error), None):
+        raise UsageError(failed)
+
+
+@dataclass
+class _Progress:
+    """A bar of trials; how many a product takes is a guess."""
+
+    bar: Any
+    total: int
+    trials: int = 0
+    products: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    def step(self) -> None:
+        """A trial is done."""
+        with self.lock:
+            self.trials += 1
+            self._move(min(self.bar.pos + 1, self.bar.length - 1))
+
+    def ended(self, report: Report) -> Report:
+        """A product is done."""
+        with self.lock:
+            self.products += 1
+            self._move(self.products * _GUESS)
+        return report
+
+    def _move(self, position: int) -> None:
+        self.bar.update(max(0, position - self.bar.pos), f"{self.trials} trials, {self.products}/{self.total} products")
+
+
+def _shown(item: str | None) -> str | None:
+    return item
+
+
+@contextmanager
+def _progress(total: int) -> Generator[_Progress]:
+    import sys
+
+    make: Any = click.progressbar
+    with make(length=total * _GUESS, label="tuning", file=sys.stderr, item_show_func=_shown) as bar:
+        yield _Progress(bar, total)
+
+
+def _tunable(questions: Sequence[Question]) -> tuple[list[Question], list[str]]:
+    """The products that can be tuned, and why the others cannot."""
+    from tlx.tune.product import parse_product
+
+    wanted: list[Question] = []
+    refused: list[str] = []
+    for question in questions:
+        try:
+            parse_product(question.text)
+        except UsageError as error:
+            refused.append(error.message)
+        else:
+            wanted.append(question)
+    return wanted, refused
+
+
+def _budget(text: str | None) -> Budget:
+    from tlx.tune.session import Budget
+
+    if text is None:
+        return Budget()
+    found = _BUDGET.fullmatch(text)
+    if found is None or (found[3] and not 1 <= int(found[3]) <= 1 << 20):
+        raise UsageError(f"--budget={text}: write a number of trials (40), or a time (30s, 5m, 1h)")
+    return Budget(trials=int(found[3])) if found[3] else Budget(seconds=float(found[1]) * _SECONDS[found[2]])

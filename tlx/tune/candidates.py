@@ -1,0 +1,92 @@
+"""Knobs worth a measurement: they fit, no two make the same kernel, and the model expects much of the first.
+
+tiles     every register tile that fits, with B packed and as it lies, by predicted share of the peak
+blocks    one knob changed: K cut into passes, blocks of M and N halved and doubled, A packed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from tlx.diagnostics import UsageError
+from tlx.knobs import NO_KNOBS, Knobs
+from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
+from tlx.lower.to_tiles.choose import choose
+from tlx.lower.to_tiles.recipe import Recipe
+from tlx.target import Target
+from tlx.tune.product import Product
+
+_WORST: Final = 0.7
+"""Share of the best tile's prediction below which a tile is not tried."""
+
+
+class Candidates:
+    """The candidates for a product on a target; none is given out twice."""
+
+    def __init__(self, product: Product, target: Target) -> None:
+        self._product = product
+        self._gemm = product.gemm
+        self._target = target
+        self._seen: set[Any] = set()
+        self.default = choose(self._gemm, target)
+        self._new(NO_KNOBS)
+
+    def tiles(self, count: int) -> list[Knobs]:
+        """The most promising register tiles, each with B packed and not where both can be."""
+        found: list[tuple[float, Knobs]] = []
+        for tile in self._tiles():
+            for knobs in (Knobs(tile), Knobs(tile, pack_b=True), Knobs(tile, pack_b=False)):
+                recipe = self._new(knobs)
+                if recipe is not None:
+                    found.append((recipe.share, knobs))
+        found += [(self.default.share, knobs) for knobs in self._fitting([Knobs(pack_b=p) for p in (True, False)])]
+        found.sort(key=lambda pair: -pair[0])
+        best = max(found[0][0] if found else 0.0, self.default.share)
+        return [knobs for share, knobs in found[:count] if share >= _WORST * best]
+
+    def blocks(self, around: Knobs) -> list[Knobs]:
+        """Knobs that differ from others in one cache block or in A's packing."""
+        recipe = choose(self._gemm, self._target, around)
+        k = self._gemm.k
+        wanted: list[Knobs] = []
+        if not self._product.fused:
+            cuts = {_up(-(-k // passes), recipe.kstep) for passes in (1, 2, 3, 4, 8)}
+            wanted += [replace(around, kc=kc) for kc in sorted(cuts, reverse=True) if kc >= min(128, k)]
+        wanted += [replace(around, mc=_up(int(recipe.mc * f), recipe.mr)) for f in (0.25, 0.5, 2, 4)]
+        wanted += [replace(around, nc=_up(int(recipe.nc * f), recipe.nr)) for f in (0.25, 0.5, 2, 4)]
+        wanted += [replace(around, pack_a=not recipe.pack_a), replace(around, pack_b=not recipe.pack_b)]
+        return list(self._fitting(wanted))
+
+    def _tiles(self) -> Iterator[tuple[int, int]]:
+        lanes = self.default.lanes
+        for rows in range(1, min(self._target.registers, self._gemm.m) + 1):
+            for vectors in range(1, self._target.registers):
+                yield rows, vectors * lanes
+
+    def _fitting(self, wanted: Iterable[Knobs]) -> Iterator[Knobs]:
+        return (knobs for knobs in wanted if self._new(knobs) is not None)
+
+    def _new(self, knobs: Knobs) -> Recipe | None:
+        """The recipe by some knobs; None if they do not fit or the kernel was given out before."""
+        try:
+            recipe = choose(self._gemm, self._target, knobs)
+        except UsageError:
+            return None
+        kernel = self._kernel(recipe)
+        if kernel in self._seen:
+            return None
+        self._seen.add(kernel)
+        return recipe
+
+    def _kernel(self, recipe: Recipe) -> Any:
+        """What the kernel depends on: tiles of one size, and how many of them are worked on at a time."""
+        rows, columns = row_ranges(self._gemm, recipe), column_ranges(self._gemm, recipe)
+        tiles = [min(r.count, max(1, recipe.mc // r.size)) for r in rows]
+        panels = [min(c.count, max(1, recipe.nc // c.size)) for c in columns]
+        return (*rows, *columns, *tiles, *panels, recipe.kc, recipe.pack_a, recipe.pack_b)
+
+
+def _up(number: int, step: int) -> int:
+    return -(-max(1, number) // step) * step

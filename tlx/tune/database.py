@@ -1,0 +1,276 @@
+"""What tuning found: a JSON file in the user's cache that any number of processes may write at the same time.
+
+    {"schema": 1,
+     "entries": {"<problem> | <target> <features> | <cpu>": {
+        "problem": "matmul 64x64x64 float", "cpu": "...", "target": "avx512", "features": ["+avx512f", ...],
+        "trials": {"tile=8x48@3": {"ratios": [1.02, ...], "rate": 98.1, "default_rate": 95.9, "error": ""}, ...},
+        "complete": true,
+        "best": {"knobs": "tile=8x48", "ratio": 1.04, "rate": 98.1, "default_rate": 94.3, "date": "2026-11-22"}}}}
+
+Every change reads the file, changes it and replaces it as a whole, under a lock on a file beside it. A file that is
+damaged, or of a later schema, is never written over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Callable, Generator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from tlx.diagnostics import Source, TlxError, UsageError
+from tlx.knobs import NO_KNOBS, Knobs, Origin, Question, parse_knobs
+
+if TYPE_CHECKING:
+    from tlx.tune.trial import Outcome, Trial
+
+SCHEMA: Final = 1
+_FIELDS: Final = {"problem": str, "cpu": str, "target": str, "features": list, "trials": dict, "complete": bool}
+_BEST: Final = {"knobs": str, "ratio": float, "rate": float, "default_rate": float, "date": str}
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What an entry is about: a product, the target and features it is lowered for, and the processor it runs on."""
+
+    problem: str
+    target: str
+    features: tuple[str, ...]
+    cpu: str
+
+    def __str__(self) -> str:
+        """The entry's name in the file."""
+        return f"{self.problem} | {self.target} {','.join(sorted(set(self.features)))} | {self.cpu}"
+
+    @property
+    def new(self) -> Entry:
+        """An entry without trials."""
+        entry = {"problem": self.problem, "cpu": self.cpu, "target": self.target}
+        return entry | {"features": sorted(set(self.features)), "trials": {}, "complete": False, "best": None}
+
+
+def default_path() -> Path:
+    """`tlx/tuned.json` in the user's cache."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache") / "tlx" / "tuned.json"
+
+
+class Database:
+    """The file."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or default_path()
+
+    def entries(self) -> dict[str, Entry]:
+        """All entries by name; none where there is no file.
+
+        Raises:
+            UsageError: The file cannot be read, is damaged, or of a later schema.
+        """
+        from tlx import files
+
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise UsageError(f"could not read the tuning database '{self.path}': {files.reason(error)}") from None
+        return _entries(Source(str(self.path), files.decode(data, str(self.path), hint="")))
+
+    def entry(self, key: Key) -> Entry:
+        """The entry of that name, a new one where there is none."""
+        return self.entries().get(str(key)) or key.new
+
+    def record(self, key: Key, trial: Trial, outcome: Outcome) -> None:
+        """Add a trial's outcome to an entry.
+
+        Raises:
+            UsageError: The file cannot be read or written.
+        """
+
+        def change(entry: Entry) -> None:
+            entry["trials"][trial.key] = {
+                "ratios": [round(ratio, 4) for ratio in outcome.ratios],
+                "rate": round(outcome.rate, 3),
+                "default_rate": round(outcome.default_rate, 3),
+                "error": outcome.error,
+            }
+
+        self._change(key, change)
+
+    def finish(self, key: Key, best: Best | None, *, complete: bool) -> None:
+        """Say what was the best of an entry's trials, None for the model's choice.
+
+        Raises:
+            UsageError: The file cannot be read or written.
+        """
+        found = asdict(best) if best else None
+        self._change(key, lambda entry: entry.update(best=found, complete=complete))
+
+    def forget(self, key: Key) -> None:
+        """Make an entry anew, without trials.
+
+        Raises:
+            UsageError: The file cannot be read or written.
+        """
+        self._change(key, lambda entry: entry.update(key.new))
+
+    def clear(self) -> int:
+        """Remove all entries; gives how many there were. A damaged file is kept under another name.
+
+        Raises:
+            UsageError: The file cannot be written.
+        """
+        with self._locked():
+            try:
+                count = len(self.entries())
+            except TlxError:
+                with self._naming_errors():
+                    self.path.replace(self.path.with_suffix(".damaged.json"))
+                return 0
+            with self._naming_errors():
+                self.path.unlink(missing_ok=True)
+        return count
+
+    def _change(self, key: Key, change: Callable[[Entry], object]) -> None:
+        with self._locked():
+            entries = self.entries()
+            change(entries.setdefault(str(key), key.new))
+            self._write(entries)
+
+    def _write(self, entries: dict[str, Entry]) -> None:
+        from tlx import files
+
+        text = json.dumps({"schema": SCHEMA, "entries": entries}, indent=1)
+        with self._naming_errors(), files.opened_whole(self.path) as file:
+            file.write(text.encode())
+
+    @contextlib.contextmanager
+    def _locked(self) -> Generator[None]:
+        with self._naming_errors():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    @contextlib.contextmanager
+    def _naming_errors(self) -> Generator[None]:
+        from tlx import files
+
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(f"could not write the tuning database '{self.path}': {files.reason(error)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best knobs of an entry, their speed beside the model's choice in 10^9 operations a second, and the day."""
+
+    knobs: str
+    ratio: float
+    rate: float
+    default_rate: float
+    date: str
+
+    @property
+    def text(self) -> str:
+        """As remarks say it."""
+        return f"tuned on {self.date} at {self.rate:.1f} GFLOP/s, {self.ratio:.2f} times the model's choice"
+
+
+class Tuned:
+    """The database as a source of knobs, for products that run on one processor."""
+
+    def __init__(self, database: Database, cpu: str) -> None:
+        self._database = database
+        self._cpu = cpu
+        self._entries: dict[str, Entry] | None = None
+
+    def __call__(self, question: Question) -> Knobs:
+        """The best knobs that are known; for a fused product those of the plain one, where it was not tuned itself.
+
+        Raises:
+            UsageError: The database is damaged.
+        """
+        if self._entries is None:
+            self._entries = self._database.entries()
+        knobs = self._of(question, question.text)
+        plain = question.text.removesuffix(" fused")
+        if knobs or plain == question.text:
+            return knobs
+        found = self._of(question, plain)
+        settings = {name: value for name, value in found.settings.items() if name != "kc"}
+        return Knobs(**settings, origin=found.origin)
+
+    def _of(self, question: Question, problem: str) -> Knobs:
+        assert self._entries is not None
+        key = Key(problem, question.target, question.features, self._cpu)
+        best = best_of(self._entries.get(str(key), {}))
+        return parse_knobs(best.knobs, Origin(best.text, binding=False)) if best else NO_KNOBS
+
+
+def best_of(entry: Entry) -> Best | None:
+    """The best knobs of an entry; None where the model's choice is the best, as far as is known."""
+    best = entry.get("best")
+    return Best(**best) if best else None
+
+
+def key_of(entry: Entry) -> Key:
+    """What an entry is about."""
+    return Key(entry["problem"], entry["target"], tuple(entry["features"]), entry["cpu"])
+
+
+def _entries(source: Source) -> dict[str, Entry]:
+    try:
+        content: Any = json.loads(source.text)
+    except json.JSONDecodeError as error:
+        raise _damaged(source, error.msg[:1].lower() + error.msg[1:], error.pos) from None
+    except RecursionError:
+        raise _damaged(source, "objects are nested too deeply") from None
+    if not isinstance(content, dict) or not isinstance(cast("Any", content).get("schema"), int):
+        raise _damaged(source, "there is no schema")
+    found = cast("dict[str, Any]", content)
+    if found["schema"] > SCHEMA:
+        message = f"the tuning database has schema {found['schema']}, this TLX knows {SCHEMA}: update TLX"
+        raise UsageError(message, source.span(0))
+    entries = found.get("entries")
+    if not isinstance(entries, dict):
+        raise _damaged(source, "there are no entries")
+    for name, entry in cast("dict[str, Any]", entries).items():
+        if not _is_entry(entry):
+            raise _damaged(source, f"the entry '{name}' is none", max(source.text.find(json.dumps(name)), 0))
+    return cast("dict[str, Entry]", entries)
+
+
+def _is_entry(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not _has(cast("Entry", entry), _FIELDS):
+        return False
+    best = cast("Entry", entry).get("best")
+    if best is None:
+        return True
+    if not isinstance(best, dict) or not _has(cast("Entry", best), _BEST) or len(cast("Entry", best)) != len(_BEST):
+        return False
+    try:
+        parse_knobs(str(best["knobs"]))  # pyright: ignore[reportUnknownArgumentType]
+    except UsageError:
+        return False
+    return True
+
+
+def _has(values: Entry, wanted: dict[str, type]) -> bool:
+    return all(isinstance(values.get(name), type_) for name, type_ in wanted.items())
+
+
+def _damaged(source: Source, what: str, offset: int = 0) -> UsageError:
+    message = f"the tuning database is damaged: {what}; mend it, or 'tlx tune --clear' begins a new one and keeps this"
+    return UsageError(message, source.span(min(offset, max(len(source.text) - 1, 0))))

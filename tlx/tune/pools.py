@@ -1,0 +1,197 @@
+"""Where trials run. A pool has kinds of machines, by their processors; a trial runs on a machine of one kind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, Final, Protocol
+
+from tlx.bench.machine import processor
+from tlx.diagnostics import UsageError
+from tlx.tune.trial import Outcome, Trial
+
+TRIAL_SECONDS: Final = 180.0
+"""A trial that takes longer hangs."""
+
+
+class Pool(Protocol):
+    """Machines."""
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """Their processors, each kind once."""
+        ...
+
+    def run(self, kind: str, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Outcome]]:
+        """Run trials on machines of a kind; gives outcomes as they come."""
+        ...
+
+    def close(self) -> None:
+        """End what was started."""
+        ...
+
+
+class LocalPool:
+    """A process of this machine that stays on one processor; it is made anew after a crash."""
+
+    def __init__(self, cpu: int | None = None) -> None:
+        allowed = sorted(os.sched_getaffinity(0))
+        if cpu is not None and cpu not in allowed:
+            raise UsageError(f"there is no processor {cpu}; there are {', '.join(map(str, allowed))}")
+        self._cpu = allowed[-1] if cpu is None else cpu
+        self._process: subprocess.Popen[bytes] | None = None
+        self.kinds: Sequence[str] = [processor()]
+
+    def run(self, kind: str, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Outcome]]:
+        """Run trials one after the other."""
+        for trial in trials:
+            try:
+                yield trial, self._outcome(trial)
+            except TimeoutError:
+                self._end()
+                yield trial, Outcome(cpu=kind, error=f"no result after {TRIAL_SECONDS:.0f} seconds")
+            except (OSError, ValueError, TypeError):
+                yield trial, Outcome(cpu=kind, error=f"the process that measured ended with status {self._end()}")
+
+    def close(self) -> None:
+        """End the process."""
+        self._end()
+
+    def _outcome(self, trial: Trial) -> Outcome:
+        process = self._process or self._start()
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(asdict(trial)).encode() + b"\n")
+        process.stdin.flush()
+        answer: dict[str, Any] = json.loads(_line(process, TRIAL_SECONDS))
+        answer["ratios"] = tuple(answer["ratios"])
+        return Outcome(**answer)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tlx.tune.worker", str(self._cpu)]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True)
+        return self._process
+
+    def _end(self) -> int | None:
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        for stream in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(0.2)
+        process.kill()
+        return process.wait()
+
+
+def _line(process: subprocess.Popen[bytes], seconds: float) -> bytes:
+    """The next line that a process writes.
+
+    Raises:
+        TimeoutError: There was none in time.
+        OSError: The process has ended.
+    """
+    assert process.stdout is not None
+    end = time.monotonic() + seconds
+    found = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while not found.endswith(b"\n"):
+            if not selector.select(max(0.0, end - time.monotonic())):
+                raise TimeoutError
+            part = os.read(process.stdout.fileno(), 1 << 16)
+            if not part:
+                raise OSError
+            found += part
+    return found
+
+
+class DaskPool:
+    """The workers of a Dask cluster, one trial at a time on each."""
+
+    _CONNECT_SECONDS: Final = 10
+
+    def __init__(self, address: str) -> None:
+        try:
+            import distributed
+        except ImportError:
+            message = "--scheduler needs the package distributed: pip install 'tlx[tune]'"
+            raise UsageError(message) from None
+        self._distributed: Any = distributed
+        try:
+            self._client: Any = distributed.Client(address, timeout=self._CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise UsageError(f"could not reach a Dask scheduler at '{address}': {said}") from None
+        try:
+            self._workers = self._by_kind()
+        except BaseException:
+            self.close()
+            raise
+        self.kinds: Sequence[str] = sorted(self._workers)
+
+    def run(self, kind: str, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Outcome]]:
+        """Run trials on the workers of a kind, as many at a time as there are."""
+        futures = {
+            self._client.submit(
+                _run, trial, workers=self._workers[kind], allow_other_workers=False, pure=False, retries=0,
+                resources=self._resources,
+            ): trial
+            for trial in trials
+        }  # fmt: skip
+        for future in self._distributed.as_completed(list(futures)):
+            trial = futures[future]
+            error = future.exception()
+            if error is None:
+                yield trial, future.result()
+            else:
+                said = " ".join(str(error).split())
+                yield trial, Outcome(cpu=kind, error=f"the worker failed: {type(error).__name__}: {said}"[:300])
+
+    def close(self) -> None:
+        """Leave the cluster, which goes on without us."""
+        self._client.close(timeout=5)
+
+    def _by_kind(self) -> dict[str, list[str]]:
+        """Addresses of the workers by processor.
+
+        Raises:
+            UsageError: There are none, they lack TLX, or may run several trials at once.
+        """
+        known: dict[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+        if not known:
+            raise UsageError("the Dask cluster has no workers; start some: dask worker ADDRESS --nthreads 1")
+        self._resources = {"tlx": 1} if all("tlx" in w.get("resources", {}) for w in known.values()) else None
+        busy = [name for name, worker in known.items() if worker["nthreads"] > 1]
+        if busy and self._resources is None:
+            message = f"worker {busy[0]} may run several trials at once, which disturb each other; start workers by"
+            raise UsageError(f"{message} 'dask worker ADDRESS --nthreads 1', or with --resources tlx=1")
+        try:
+            kinds: dict[str, str] = self._client.run(_kind)
+        except ImportError as error:
+            raise UsageError(f"the workers of the Dask cluster cannot import TLX: {error}") from None
+        found: dict[str, list[str]] = {}
+        for worker, kind in kinds.items():
+            found.setdefault(kind, []).append(worker)
+        return found
+
+
+def _kind() -> str:
+    """The processor of the worker that this runs on."""
+    return processor()
+
+
+def _run(trial: Trial) -> Outcome:
+    """A trial, on a worker."""
+    from tlx.tune.trial import run
+
+    return run(trial)

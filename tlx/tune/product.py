@@ -1,0 +1,181 @@
+"""A product from its words (see `tlx.knobs`), as a problem for the model and as a workload to be timed.
+
+What is fused with a product is not part of the workload: it costs the same with any knobs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tlx.bench.elements import BF16, F16, F32, F64, S8, S32, U8, Array, Element
+from tlx.bench.texts import Writer, type_of
+from tlx.bench.workload import Buffer, Expected, Workload
+from tlx.diagnostics import UsageError
+from tlx.ir.values import Value, zero
+from tlx.lower.signs import MMA_NAMES
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.view import View
+from tlx.target import Sign
+from tlx.types import TensorType
+
+_TYPE: Final = r"(half|bfloat|float|double|i\d+)"
+_WORDS: Final = re.compile(
+    rf"matmul (\d+)x(\d+)x(\d+) {_TYPE}(?: {_TYPE})?(?: -> {_TYPE})?"
+    r"(?: ([us])([us]))?(?: ([nt])([nt]))?(?: lda=(\d+))?(?: ldb=(\d+))?( fused)?"
+)
+_FLOATS: Final = {"half": F16, "bfloat": BF16, "float": F32, "double": F64}
+_BYTES: Final = {"s": S8, "u": U8}
+
+TYPES: Final[dict[str, str]] = {
+    "f64": "double",
+    "f32": "float",
+    "f16": "half -> float",
+    "bf16": "bfloat -> float",
+    "s8": "i8 -> i32 ss",
+    "u8s8": "i8 -> i32 us",
+}
+"""What the command line calls the types of a product, and its words for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A matrix in memory: its elements, extents, order, and the elements from a line to the next."""
+
+    element: Element
+    rows: int
+    cols: int
+    by_rows: bool
+    pitch: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Lines, and elements of a line."""
+        return (self.rows, self.cols) if self.by_rows else (self.cols, self.rows)
+
+    @property
+    def view(self) -> View:
+        """The matrix as the lowering sees it."""
+        strides = (self.pitch, 1) if self.by_rows else (1, self.pitch)
+        return View(type_of(self.element), self.rows, self.cols, *strides)
+
+    def buffer(self, name: str) -> Buffer:
+        """The memory."""
+        return Buffer(name, self.element, (self.shape[0], self.pitch))
+
+    def loaded(self, b: Writer, name: str) -> Value:
+        """A token for the matrix."""
+        layout = (0, 1) if self.by_rows else (1, 0)
+        type_ = TensorType(type_of(self.element), self.shape, layout, (0, 0))
+        return b.tensor_load(b.buffer(name), type_, (0, self.pitch))
+
+    def values(self, array: Array) -> Array:
+        """The matrix that an array holds, in float64."""
+        lines = self.element.widened(array)[:, : self.shape[1]].astype(np.float64)
+        return lines if self.by_rows else lines.T
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`C = A @ B`; C is dense and row-major."""
+
+    words: str
+    a: Operand
+    b: Operand
+    result: Element
+    fused: bool
+
+    @property
+    def gemm(self) -> Gemm:
+        """The problem that the target's model decides on."""
+        c = Operand(self.result, self.a.rows, self.b.cols, True, self.b.cols)
+        return Gemm(self.a.view, self.b.view, c.view, None, *self._signs)
+
+    @property
+    def _signs(self) -> tuple[Sign, Sign]:
+        return _sign(self.a.element), _sign(self.b.element)
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.a.rows * self.b.cols * self.a.cols
+
+    @property
+    def workload(self) -> Workload:
+        """What is compiled, checked and timed."""
+        buffers = (Buffer("c", self.result, (self.a.rows, self.b.cols), output=True), *self._inputs)
+        return Workload(
+            row="gemm",
+            types=self.words,
+            size="",
+            buffers=buffers,
+            text=lambda: self._text(buffers),
+            expected=self._expected,
+            operations=self.operations,
+            traffic=sum(buffer.bytes for buffer in buffers),
+            peak=None,
+            problem=None,
+        )
+
+    @property
+    def _inputs(self) -> tuple[Buffer, Buffer]:
+        return self.a.buffer("a"), self.b.buffer("b")
+
+    def _text(self, buffers: tuple[Buffer, ...]) -> str:
+        b = Writer(buffers)
+        type_ = TensorType.dense(type_of(self.result), (self.a.rows, self.b.cols))
+        lhs, rhs = self.a.loaded(b, "a"), self.b.loaded(b, "b")
+        if self._signs in (("f", "f"), ("s", "s")):
+            product = b.matmul(lhs, rhs, type_)
+        else:
+            start = b.typeinfo(zero(type_.vector), type_)
+            product = b.mma(MMA_NAMES[self._signs], start, lhs, rhs, type_)
+        return b.stored("c", b.typeinfo(product, type_))
+
+    def _expected(self, arrays: dict[str, Array]) -> Expected:
+        lhs, rhs = self.a.values(arrays["a"]), self.b.values(arrays["b"])
+        magnitude = np.abs(lhs) @ np.abs(rhs) if self.result.is_float else None
+        return Expected(lhs @ rhs, magnitude, self.a.cols)
+
+
+def parse_product(words: str) -> Product:
+    """The product that words name.
+
+    Raises:
+        UsageError: They name none, or one of types that are not tuned.
+    """
+    found = _WORDS.fullmatch(words)
+    if found is None:
+        raise UsageError(f"'{words}' names no product; write it as 'matmul 64x64x64 float'")
+    m, n, k = (int(found[i]) for i in (1, 2, 3))
+    if min(m, n, k) < 1 or max(m, n, k) > 1 << 20:
+        raise UsageError(f"'{words}': extents are 1 to {1 << 20}")
+    lhs, rhs = found[4], found[5] or found[4]
+    a = Operand(_element(lhs, found[7], words), m, k, found[9] != "t", int(found[11] or (m if found[9] == "t" else k)))
+    b = Operand(
+        _element(rhs, found[8], words), k, n, found[10] != "t", int(found[12] or (k if found[10] == "t" else n))
+    )
+    return Product(words, a, b, _result(found[6] or lhs, a.element, b.element, words), found[13] is not None)
+
+
+def _element(name: str, sign: str | None, words: str) -> Element:
+    element = _BYTES.get(sign or "") if name == "i8" else _FLOATS.get(name)
+    if element is None:
+        raise UsageError(f"'{words}': products of {name} are not tuned; those of {', '.join(TYPES)} are")
+    return element
+
+
+def _result(name: str, lhs: Element, rhs: Element, words: str) -> Element:
+    result = S32 if name == "i32" else _FLOATS.get(name)
+    if result is None or not (lhs.is_float == rhs.is_float == result.is_float):
+        raise UsageError(f"'{words}': products with a result of {name} are not tuned")
+    return result
+
+
+def _sign(element: Element) -> Sign:
+    if element.is_float:
+        return "f"
+    return "u" if element is U8 else "s"

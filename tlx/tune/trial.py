@@ -1,0 +1,132 @@
+"""One measurement: a candidate beside the model's choice, on the machine that this runs on.
+
+The result of the candidate is compared with numpy's before its time counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import median
+from typing import Any
+
+from tlx.bench.elements import Array
+from tlx.bench.machine import processor
+from tlx.bench.native_calls import Repeat, Step, repeated
+from tlx.bench.peers.base import address_of
+from tlx.bench.timing import Contestant, interleaved
+from tlx.bench.workload import Expected, Workload
+from tlx.diagnostics import TlxError, UsageError
+from tlx.jit import compile as compile_module
+from tlx.knobs import NO_KNOBS, Origin, always, parse_knobs
+from tlx.native import cpu_flags, missing
+from tlx.pipeline import Options
+from tlx.target import Target, find
+from tlx.tune.product import parse_product
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is measured.
+
+    Attributes:
+        words: The product.
+        target, features: The machine that code is made for.
+        knobs: The candidate, as `--knobs` takes it; empty for the model's choice.
+        rounds: Samples.
+    """
+
+    words: str
+    target: str
+    features: tuple[str, ...]
+    knobs: str
+    rounds: int
+
+    @property
+    def key(self) -> str:
+        """Its name among the trials of one product."""
+        return f"{self.knobs}@{self.rounds}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came out.
+
+    Attributes:
+        ratios: Speed of the candidate divided by that of the model's choice, round by round.
+        rate, default_rate: Median speeds in 10^9 operations a second.
+        cpu: The processor.
+        error: Why there is nothing; empty where there is.
+    """
+
+    ratios: tuple[float, ...] = ()
+    rate: float = 0.0
+    default_rate: float = 0.0
+    cpu: str = ""
+    error: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """The median of the ratios; 0 where there is nothing."""
+        return median(self.ratios) if self.ratios else 0.0
+
+
+def target_of(name: str, features: tuple[str, ...]) -> Target:
+    """The target with exactly these features, and this machine's caches where it is this machine's own."""
+    from tlx.native import native_target
+
+    native = native_target()
+    return replace(native if native.name == name else find(name), features=features)
+
+
+def run(trial: Trial) -> Outcome:
+    """Measure; a mistake in the trial is an outcome, too."""
+    cpu = processor()
+    try:
+        return replace(_measured(trial), cpu=cpu)
+    except TlxError as error:
+        return Outcome(cpu=cpu, error=error.message)
+    except Exception as error:  # noqa: BLE001 (one candidate's mistake must not end the search)
+        return Outcome(cpu=cpu, error=f"internal error: {type(error).__name__}: {' '.join(str(error).split())}")
+
+
+def _measured(trial: Trial) -> Outcome:
+    contestants = {
+        "default": _contestant(trial.words, trial.target, trial.features, ""),
+        "candidate": _contestant(trial.words, trial.target, trial.features, trial.knobs),
+    }
+    rates = interleaved(contestants, trial.rounds)
+    ours, default = rates["candidate"], rates["default"]
+    ratios = tuple(a / b for a, b in zip(ours.rounds, default.rounds, strict=True))
+    return Outcome(ratios, ours.median, default.median)
+
+
+@lru_cache(maxsize=32)
+def _contestant(words: str, target_name: str, features: tuple[str, ...], knobs: str) -> Contestant:
+    """The kernel by some knobs, checked."""
+    target = target_of(target_name, features)
+    lacking = missing(target, cpu_flags())
+    if lacking:
+        raise UsageError(f"this machine cannot run the code of {target.name}: it lacks {', '.join(lacking)}")
+    work, arrays, expected = _problem(words)
+    asked = parse_knobs(knobs, Origin("from the tuner")) if knobs else NO_KNOBS
+    options = Options(knobs=always(asked), verify_each=False)
+    compiled = compile_module(work.text(), target, entry="work", options=options)
+    pointers = tuple(("ptr", arrays[buffer.name].ctypes.data) for buffer in work.buffers)
+    repeat = repeated([Step(address_of(compiled.entry.code), pointers)], (compiled, arrays))
+    _check(work, repeat, arrays, expected)
+    return Contestant(repeat, work.operations)
+
+
+@lru_cache(maxsize=1)
+def _problem(words: str) -> tuple[Workload, dict[str, Array], Expected]:
+    work = parse_product(words).workload
+    arrays = work.arrays()
+    return work, arrays, work.expected(arrays)
+
+
+def _check(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: Expected) -> None:
+    out: Any = arrays[work.output.name]
+    out.view("u1")[...] = 0xA5  # what is not written is wrong
+    repeat(1)
+    work.check(out, expected, "the candidate")

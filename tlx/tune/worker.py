@@ -1,0 +1,38 @@
+"""A process that runs trials: one JSON object a line on standard input, one outcome a line on standard output.
+
+    python -m tlx.tune.worker 3        stays on processor 3
+    {"words": "matmul 64x64x64 float", ...}   ->   {"ratios": [...], ...}
+
+It ends when its input ends, so that it does not outlive who started it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from typing import Any
+
+
+def main() -> None:
+    """Run trials until there are no more."""
+    from tlx.bench import machine
+    from tlx.native import cpu_flags
+
+    machine.pin(int(sys.argv[1]) if sys.argv[1:] else None)
+    machine.prepare_libraries(cpu_flags())
+    with os.fdopen(os.dup(1), "w") as answers:
+        os.dup2(2, 1)  # whatever prints something is not to be taken for an outcome
+        from tlx.tune.trial import Trial, run
+
+        for line in sys.stdin:
+            asked: dict[str, Any] = json.loads(line)
+            asked["features"] = tuple(asked["features"])
+            outcome = run(Trial(**asked))
+            answers.write(json.dumps(asdict(outcome)) + "\n")
+            answers.flush()
+
+
+if __name__ == "__main__":
+    main()
