@@ -1,4 +1,11 @@
-"""How a reduction combines values: the operation on flattened tiles, its identity, and folding a row to one number."""
+"""How a reduction combines values: the operation on flattened tiles, its identity, and folding a row to one number.
+
+The largest of floats is NaN where one of them is. A loop keeps the largest number and, beside it, a mask of where there
+was a NaN, so that each takes an instruction of its own, two lines of a tile are tested at once, and neither waits:
+
+    best = best > x ? best : x         NaN of x, or what comes behind it: no matter
+    seen = seen | (x0 unordered x1)    x0, x1: two lines of x
+"""
 
 from __future__ import annotations
 
@@ -6,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, FloatType, IntType, Type, VectorType
-from tlx.ir.values import Constant, ConstInt, Value, const_float, const_vector
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I32, I64, FloatType, IntType, Type, VectorType
+from tlx.ir.values import Constant, ConstInt, Value, const_float, const_ints, const_vector, zero
 from tlx.lower.ordinary import Operation
 from tlx.lower.to_tiles.evaluate import Place, data_mask
 
@@ -47,20 +54,30 @@ class Combine:
         """A tile with the identity where it holds no data."""
         return b.select(data_mask(place), value, self.identity(place.count)) if place.padding else value
 
+    @property
+    def compares_floats(self) -> bool:
+        """Whether NaN has to be looked after."""
+        return self.operation not in _OPCODES and isinstance(self.held, FloatType)
+
     def apply(self, b: Builder, x: Value, y: Value) -> Value:
         """Both combined, element by element. NaN wins in max and min."""
+        better = self.better(b, x, y)
+        return b.select(_compare(b, "uno", x, x), x, better, "acc") if self.compares_floats else better
+
+    def better(self, b: Builder, x: Value, y: Value) -> Value:
+        """Both combined, where none of them is NaN."""
         floats = isinstance(self.held, FloatType)
         if self.operation in _OPCODES:
             return b.binary(f"f{self.operation}" if floats else self.operation, x, y, "acc")
         if not floats:
             return b.select(b.icmp("sgt" if self.operation == "max" else "slt", x, y), x, y, "acc")
-        better = b.select(_compare(b, "ogt" if self.operation == "max" else "olt", x, y), x, y)
-        return b.select(_compare(b, "uno", x, x), x, better, "acc")
+        return b.select(_compare(b, "ogt" if self.operation == "max" else "olt", x, y), x, y, "acc")
 
-    def all_of(self, b: Builder, values: list[Value]) -> Value:
-        """All values combined, in a tree."""
+    def all_of(self, b: Builder, values: list[Value], *, checked: bool = True) -> Value:
+        """All values combined, in a tree; NaN among them is lost if it is not checked for."""
+        apply = self.apply if checked else self.better
         while len(values) > 1:
-            pairs = [self.apply(b, x, y) for x, y in zip(values[::2], values[1::2], strict=False)]
+            pairs = [apply(b, x, y) for x, y in zip(values[::2], values[1::2], strict=False)]
             values = [*pairs, *([values[-1]] if len(values) % 2 else [])]
         return values[0]
 
@@ -71,6 +88,88 @@ class Combine:
             width //= 2
             value = self.all_of(b, slices(b, value, width))
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a loop carries while it reduces tiles of one size: what is combined so far, and where there was a NaN.
+
+    Attributes:
+        combine: The operation.
+        rows, cols: The tile.
+        width: Elements of a line of the mask: of a register where rows are reduced, `cols` where columns are.
+        by_row: Whether each row of the tile has a mask of its own.
+    """
+
+    combine: Combine
+    rows: int
+    cols: int
+    width: int
+    by_row: bool
+
+    @classmethod
+    def along_columns(cls, combine: Combine, place: Place, lanes: int) -> Running:
+        """Each row is reduced."""
+        return cls(combine, place.rows, place.cols, min(lanes, place.cols), True)
+
+    @classmethod
+    def along_rows(cls, combine: Combine, place: Place) -> Running:
+        """Each column is reduced."""
+        return cls(combine, place.rows, place.cols, place.cols, False)
+
+    def start(self) -> list[Value]:
+        """Nothing so far."""
+        best = self.combine.identity(self.rows * self.cols)
+        return [best, *self._masks()]
+
+    def _masks(self) -> list[Value]:
+        if not self.combine.compares_floats:
+            return []
+        return [zero(VectorType(self.width, self._word)) for _ in range(self.rows if self.by_row else 1)]
+
+    @property
+    def _word(self) -> IntType:
+        return I64 if self.combine.held == DOUBLE else I32
+
+    def first(self, b: Builder, value: Value) -> list[Value]:
+        """What there is after the first tile."""
+        return [value, *self._all_marked(b, self._masks(), value)]
+
+    def add(self, b: Builder, carried: list[Value], value: Value) -> list[Value]:
+        """A tile combined with what there is."""
+        best, *seen = carried
+        return [self.combine.better(b, best, value), *self._all_marked(b, seen, value)]
+
+    def _all_marked(self, b: Builder, seen: list[Value], value: Value) -> list[Value]:
+        if not seen:
+            return []
+        lines = slices(b, value, self.width)
+        share = len(lines) // len(seen)
+        return [self._marked(b, mask, lines[i * share : (i + 1) * share]) for i, mask in enumerate(seen)]
+
+    def _marked(self, b: Builder, mask: Value, lines: list[Value]) -> Value:
+        """The mask with all its bits set where one of the lines is NaN."""
+        ones = const_ints(self._word, [-1] * self.width)
+        for i in range(0, len(lines), 2):
+            mask = b.select(_compare(b, "uno", lines[i], lines[min(i + 1, len(lines) - 1)]), ones, mask, "seen")
+        return mask
+
+    def lines(self, b: Builder, carried: list[Value]) -> list[Value]:
+        """The result of each row, a register wide, or of the tile's columns in a list of one, NaN where there was one."""
+        best, *seen = carried
+        if not self.by_row:
+            rows = [slices(b, best, self.width)]
+        else:
+            rows = [slices(b, row, self.width) for row in slices(b, best, self.cols)]
+        found = [self.combine.all_of(b, row, checked=False) for row in rows]
+        return [self._with_nan(b, row, seen[i : i + 1]) for i, row in enumerate(found)]
+
+    def _with_nan(self, b: Builder, value: Value, seen: list[Value]) -> Value:
+        if not seen:
+            return value
+        assert isinstance(self.combine.held, FloatType)
+        nan = const_vector([const_float(self.combine.held, float("nan"))] * self.width)
+        return b.select(b.icmp("ne", seen[0], zero(seen[0].type)), nan, value, "acc")
 
 
 def slices(b: Builder, value: Value, width: int) -> list[Value]:

@@ -20,7 +20,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, bits_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
-from tlx.lower.to_tiles.combine import Combine, slices
+from tlx.lower.to_tiles.combine import Combine, Running
 from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, store_vector
 from tlx.lower.to_tiles.expression import Expression, Leaf
 from tlx.lower.to_tiles.map import COSTLY, Shape, as_row, expression_parameters, is_mergeable, is_turned, square
@@ -30,7 +30,6 @@ from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
 _MOST_REGISTERS: Final = 8
-_MOST_MASKED: Final = 4  # of operations that compare: there are few mask registers
 
 
 def reduce_kernel(module: Module, problem: Reduction, target: Target) -> Function:
@@ -66,34 +65,39 @@ class _Kernel:
     def rows_to_column(self) -> None:
         value, shape = self.evaluator.expression, self.shape
         for rows in padded(value.rows, shape.rows, 1):
-            parts = [Place(rows.size, c.size, c.padding) for c in padded(value.cols, shape.cols, shape.cols)]
+            ranges = padded(value.cols, shape.cols, shape.cols)
+            parts = [Place(rows.size, c.size, c.padding) for c in ranges]
             known = [self.evaluator.compute(part, 0) for part in parts]
+            running = Running.along_columns(self.combine, parts[0], shape.lanes)
             with self.b.loop(0, rows.count, name="i") as i:
                 row = self._index(rows, i.index)
-                acc: Value | None = None
-                for columns, part, shared in zip(padded(value.cols, shape.cols, shape.cols), parts, known, strict=True):
+                state: list[Value] = []
+                for columns, part, shared in zip(ranges, parts, known, strict=True):
                     place = replace(part, row=row)
-                    acc = self._along_columns(columns, place, self.evaluator.compute(place, 1, shared), acc)
-                assert acc is not None
-                self._store_folded(acc, row)
+                    state = self._along_columns(
+                        running, columns, place, self.evaluator.compute(place, 1, shared), state
+                    )
+                self._store_folded(running.lines(self.b, state), row)
 
-    def _along_columns(self, columns: Range, place: Place, known: dict[int, Value], acc: Value | None) -> Value:
+    def _along_columns(
+        self, running: Running, columns: Range, place: Place, known: dict[int, Value], state: list[Value]
+    ) -> list[Value]:
         b = self.b
-        if acc is None and columns.count == 1:
-            return self._tile(replace(place, column=const_int(I64, columns.start)), known)
-        start = acc if acc is not None else self.combine.identity(place.count)
-        with b.loop(0, columns.count, carry=[start], name="j") as j:
+        if columns.count == 1:
+            tile = self._tile(replace(place, column=const_int(I64, columns.start)), known)
+            return running.add(b, state, tile) if state else running.first(b, tile)
+        with b.loop(0, columns.count, carry=state or running.start(), name="j") as j:
             at = replace(place, column=self._index(columns, j.index))
-            j.next(self.combine.apply(b, j.carried[0], self._tile(at, known)))
-        return j.results[0]
+            j.next(*running.add(b, j.carried, self._tile(at, known)))
+        return j.results
 
     def _tile(self, place: Place, known: dict[int, Value]) -> Value:
         value = self.combine.widened(self.b, self.evaluator.result(place, known))
         return self.combine.masked(self.b, value, place)
 
-    def _store_folded(self, acc: Value, row: Value) -> None:
+    def _store_folded(self, lines: list[Value], row: Value) -> None:
         b = self.b
-        for number, line in enumerate(slices(b, acc, self.shape.cols)):
+        for number, line in enumerate(lines):
             at = Place(1, 1, 0, b.add(row, number))
             one = self.combine.narrowed(b, self.combine.folded(b, line, self.shape.lanes))
             store_vector(b, self.to, address_of(b, self.to, self.base, at), at, one)
@@ -105,23 +109,25 @@ class _Kernel:
                 column = self._index(columns, j.index)
                 lines: list[Value] = []
                 for rows in padded(value.rows, shape.rows, 1):
-                    place = Place(rows.size, columns.size, columns.padding, None, column)
-                    lines += slices(self.b, self._along_rows(rows, place), columns.size)
+                    lines.append(self._along_rows(rows, Place(rows.size, columns.size, columns.padding, None, column)))
                 place = Place(1, columns.size, columns.padding, None, column)
                 result = self.combine.narrowed(self.b, self.combine.all_of(self.b, lines))
                 store_vector(self.b, self.to, address_of(self.b, self.to, self.base, place), place, result)
 
     def _along_rows(self, rows: Range, place: Place) -> Value:
+        """The row that rows of one tile height become."""
         b = self.b
         known = self.evaluator.compute(place, 0)
+        running = Running.along_rows(self.combine, place)
         if rows.count == 1:
             place = replace(place, row=const_int(I64, rows.start))
-            return self.combine.widened(b, self.evaluator.result(place, known))
-        with b.loop(0, rows.count, carry=[self.combine.identity(place.count)], name="i") as i:
+            tile = self.combine.widened(b, self.evaluator.result(place, known))
+            return running.lines(b, running.first(b, tile))[0]
+        with b.loop(0, rows.count, carry=running.start(), name="i") as i:
             at = replace(place, row=self._index(rows, i.index))
             value = self.combine.widened(b, self.evaluator.result(at, known))
-            i.next(self.combine.apply(b, i.carried[0], value))
-        return i.results[0]
+            i.next(*running.add(b, i.carried, value))
+        return running.lines(b, i.results)[0]
 
     def _index(self, range_: Range, index: Value) -> Value:
         return self.b.add(self.b.mul(index, range_.size), range_.start)
@@ -162,8 +168,7 @@ def _tile_shape(value: Expression, combine: Combine, target: Target) -> Shape:
     lanes = max(1, target.vector_bytes * 8 // max(value.bits, bits_of(combine.held)))
     if is_turned(value):
         return square(value, lanes, target)
-    most = _MOST_MASKED if combine.operation in ("max", "min") else _MOST_REGISTERS
-    registers = max(1, min(most, target.registers // (2 * value.live + 2)))
+    registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 2)))
     if value.cost >= COSTLY:
         registers = 1
     across = min(registers, -(-value.cols // lanes))
