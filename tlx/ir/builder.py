@@ -187,10 +187,14 @@ class Builder:
         pointer = self.retype(pointer, type_)
         return self.value("load", type_, [pointer], f"load {type_}, {pointer.typed}, align {align}", name)
 
-    def store(self, value: Value, pointer: Value, align: int) -> None:
-        """An ordinary store."""
+    def store(self, value: Value, pointer: Value, align: int, metadata: str = "") -> None:
+        """An ordinary store, with metadata such as `, !nontemporal !0`."""
         pointer = self.retype(pointer, value.type)
-        self.emit("store", VOID, [value, pointer], f"store {value.typed}, {pointer.typed}, align {align}")
+        self.emit("store", VOID, [value, pointer], f"store {value.typed}, {pointer.typed}, align {align}{metadata}")
+
+    def fence(self) -> None:
+        """Stores before it, those past the caches too, are seen before what follows."""
+        self.emit("fence", VOID, [], "fence seq_cst")
 
     def gep(self, element: Type, pointer: Value, index: Number, name: str = "") -> Value:
         """The address `index` elements behind `pointer`."""

@@ -74,6 +74,7 @@ class TensorBuilder(Builder):
         token: Value,
         pitches: Sequence[int] | None = None,
         type_: TensorType | None = None,
+        metadata: str = "",
     ) -> Instruction:
         """Write a tensor to memory.
 
@@ -82,11 +83,14 @@ class TensorBuilder(Builder):
             token: The tensor.
             pitches: Positions of each dimension in the enclosing array; None and 0 mean dense.
             type_: The token's type; may be left out for a token that this builder made.
+            metadata: Such as `, !nontemporal !0`.
         """
         type_ = type_ or self._type_of(token)
         pointer = self.retype(pointer, type_.element)
         strides = _pitches(type_, pitches)
-        return self._tensor_call("store", VOID, [pointer, token, strides], "")
+        call = self._tensor_call("store", VOID, [pointer, token, strides], "")
+        call.text += metadata
+        return call
 
     def tovector(self, token: Value, type_: TensorType | VectorType | None = None, name: str = "") -> Local:
         """The flattened vector of a token."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tlx.ir.builder import Builder
-from tlx.ir.types import I1, I8, Type, VectorType, bits_of
+from tlx.ir.metadata import nontemporal
+from tlx.ir.types import I1, I8, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import ConstInt, Value, const_vector, zero
 from tlx.lower.legalize.registers import Registers, storage, widths
 from tlx.lower.legalize.shuffles import filled
@@ -34,16 +35,26 @@ def load_tile(
 
 
 def store_tile(
-    b: Builder, target: Target, pointer: Value, tile: Registers, type_: TensorType, pitches: tuple[int, ...] | None
+    b: Builder,
+    target: Target,
+    pointer: Value,
+    tile: Registers,
+    type_: TensorType,
+    pitches: tuple[int, ...] | None,
+    *,
+    past_caches: bool = False,
 ) -> None:
-    """Store a tile; padding is not written."""
+    """Store a tile; padding is not written. Past the caches only where all registers are aligned to their size."""
     data_rows, data_cols = _data(type_)
     stride = type_.strides(pitches)[0]
     kept = in_memory(type_.element)
     for row in range(data_rows):
         for j, register in enumerate(_to_memory(b, r, type_.element) for r in tile.regs[row]):
             present = min(_lanes_of(register), data_cols - j * tile.lanes)
-            if present > 0:
+            if past_caches:
+                place = b.gep(kept, pointer, row * stride + j * tile.lanes)
+                b.store(register, place, present * bytes_of(kept), nontemporal(b.module))
+            elif present > 0:
                 store_part(b, target, b.gep(kept, pointer, row * stride + j * tile.lanes), register, present)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.builder import Builder
+from tlx.ir.metadata import is_nontemporal
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import add_incoming, rename_incoming
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
@@ -209,7 +210,11 @@ class TileLegalizer:
         """A tile to memory."""
         assert op.pointer is not None
         tensor = op.tensors[0]
-        store_tile(self.b, self.target, op.pointer, self.registers(tensor), tensor.type, op.pitches)
+        past = is_nontemporal(op.instruction)
+        tile = self.registers(tensor)
+        if past:
+            tile = relaned(self.b, tile, self.lanes(tile.element))
+        store_tile(self.b, self.target, op.pointer, tile, tensor.type, op.pitches, past_caches=past)
 
     def mma(self, op: TensorOp) -> Registers:
         """A tile product."""

@@ -155,7 +155,7 @@ class Running:
         return mask
 
     def lines(self, b: Builder, carried: list[Value]) -> list[Value]:
-        """The result of each row, a register wide, or of the tile's columns in a list of one, NaN where there was one."""
+        """Each row's result, a register wide; of columns that of all rows. NaN where there was one."""
         best, *seen = carried
         if not self.by_row:
             rows = [slices(b, best, self.width)]

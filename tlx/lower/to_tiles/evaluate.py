@@ -169,10 +169,10 @@ def _is_turned(view: View, place: Place) -> bool:
     return view.col_stride != 1 and place.cols > 1
 
 
-def store_vector(b: TensorBuilder, view: View, address: Value, place: Place, value: Value) -> None:
+def store_vector(b: TensorBuilder, view: View, address: Value, place: Place, value: Value, metadata: str = "") -> None:
     """Write a row-major flattened tile to a row-major matrix."""
     pitch = max(view.row_stride, 1) if place.rows > 1 else 0
-    b.tensor_store(address, b.typeinfo(value, place.type(view.element), "out"), (0, pitch))
+    b.tensor_store(address, b.typeinfo(value, place.type(view.element), "out"), (0, pitch), metadata=metadata)
 
 
 def data_mask(place: Place) -> Value:

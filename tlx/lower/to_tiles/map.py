@@ -10,17 +10,21 @@ Where every leaf is dense, the matrix is one long row. A column-major leaf makes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final
 
+from tlx.ir.metadata import nontemporal
 from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import Type, bits_of
-from tlx.ir.values import Value
+from tlx.ir.types import I64, Type, bits_of, bytes_of
+from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, passed_as, store_vector
 from tlx.lower.to_tiles.expression import Expression, Leaf
 from tlx.lower.to_tiles.problem import Map
+from tlx.lower.to_tiles.stream import Span, aligned_spans, plain_spans, streams, to_boundary
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
@@ -49,9 +53,36 @@ def map_kernel(module: Module, problem: Map, target: Target) -> Function:
     pointers = arguments[1 : 1 + len(parameters)]
     problem = merged(problem)
     evaluator = Evaluator(b, problem.value, pointers, arguments[1 + len(parameters) :])
-    emit_map(b, evaluator, problem.destination, arguments[0], tile_shape(problem.value, target))
+    shape, boundary = tile_shape(problem.value, target), past_caches(problem, target)
+    if boundary:
+        _leave_if_in_place(b, evaluator, problem, arguments[0], shape)
+    emit_map(b, evaluator, problem.destination, arguments[0], shape, boundary)
     b.ret()
     return function
+
+
+def past_caches(problem: Map, target: Target) -> int:
+    """Elements that stores past the caches are aligned to: those of a register; 0 where there are to be none."""
+    value, to = problem.value, problem.destination
+    if is_turned(value) or not streams(value, to, target):
+        return 0
+    return target.vector_bytes // bytes_of(to.element)
+
+
+def _leave_if_in_place(b: TensorBuilder, evaluator: Evaluator, problem: Map, base: Value, shape: Shape) -> None:
+    """Compute in place, and return, where a leaf is the destination: its memory is in the caches then."""
+    numbers = dict.fromkeys(leaf.pointer for leaf in same_places(problem.value, problem.destination))
+    if not numbers:
+        return
+    leaves = [b.retype(evaluator.pointers[number], problem.destination.element) for number in numbers]
+    same = reduce(lambda x, y: b.binary("or", x, y), [b.icmp("eq", base, leaf) for leaf in leaves])
+    within = b.new_block("in.place", b.block)
+    apart = b.new_block("apart", within)
+    b.branch_if(same, within, apart)
+    b.at_end(within)
+    emit_map(b, evaluator, problem.destination, base, shape)
+    b.ret()
+    b.at_end(apart)
 
 
 def expression_parameters(value: Expression) -> tuple[list[tuple[str, Type, str]], list[tuple[str, Type]]]:
@@ -62,25 +93,60 @@ def expression_parameters(value: Expression) -> tuple[list[tuple[str, Type, str]
     return pointers, [(f"s{number}", passed_as(kinds[number])) for number in sorted(kinds)]
 
 
-def emit_map(b: TensorBuilder, evaluator: Evaluator, to: View, base: Value, shape: Shape) -> None:
-    """Emit the loops over all tiles of the destination."""
+def emit_map(b: TensorBuilder, evaluator: Evaluator, to: View, base: Value, shape: Shape, boundary: int = 0) -> None:
+    """Emit the loops over all tiles of the destination.
+
+    Args:
+        b: Where to emit.
+        evaluator: What to compute.
+        to: Where the result goes.
+        base: Its first element.
+        shape: The tile.
+        boundary: Elements that stores past the caches are aligned to; 0 where there are to be none.
+    """
     value = evaluator.expression
+    if boundary:
+        spans = aligned_spans(value.cols, shape.cols, shape.lanes, boundary)
+    else:
+        spans = plain_spans(value.cols, shape.cols, shape.lanes)
     for rows in padded(value.rows, shape.rows, 1):
-        for columns in padded(value.cols, shape.cols, shape.lanes):
-            _emit_part(b, evaluator, to, base, rows, columns)
+        _Rows(b, evaluator, to, base, rows, boundary).emit(spans)
+    if any(span.past_caches for span in spans):
+        b.fence()
 
 
-def _emit_part(b: TensorBuilder, evaluator: Evaluator, to: View, base: Value, rows: Range, columns: Range) -> None:
-    """The tiles of one size."""
-    place = Place(rows.size, columns.size, columns.padding)
-    shared = evaluator.compute(place, 0)
-    with b.loop(0, rows.count, name="i") as i:
-        place = replace(place, row=b.add(b.mul(i.index, rows.size), rows.start))
-        known = evaluator.compute(place, 1, shared)
+@dataclass(eq=False)
+class _Rows:
+    """Emits tiles of as many rows."""
+
+    b: TensorBuilder
+    evaluator: Evaluator
+    to: View
+    base: Value
+    rows: Range
+    boundary: int
+
+    def emit(self, spans: Sequence[Span]) -> None:
+        """Emit the loop over the rows, and those over spans of columns in it."""
+        b = self.b
+        places = [Place(self.rows.size, span.columns.size, span.columns.padding) for span in spans]
+        shared = [self.evaluator.compute(place, 0) for place in places]
+        with b.loop(0, self.rows.count, name="i") as i:
+            row = b.add(b.mul(i.index, self.rows.size), self.rows.start)
+            for span, place, known in zip(spans, places, shared, strict=True):
+                self._span(span, replace(place, row=row), known)
+
+    def _span(self, span: Span, place: Place, shared: dict[int, Value]) -> None:
+        b, columns = self.b, span.columns
+        known = self.evaluator.compute(place, 1, shared)
+        start: Value = const_int(I64, columns.start)
+        if span.past_caches:
+            start = to_boundary(b, address_of(b, self.to, self.base, place), bytes_of(self.to.element), self.boundary)
+        mark = nontemporal(b.module) if span.past_caches else ""
         with b.loop(0, columns.count, name="j") as j:
-            place = replace(place, column=b.add(b.mul(j.index, columns.size), columns.start))
-            result = evaluator.result(place, known)
-            store_vector(b, to, address_of(b, to, base, place), place, result)
+            at = replace(place, column=b.add(b.mul(j.index, columns.size), start))
+            result = self.evaluator.result(at, known)
+            store_vector(b, self.to, address_of(b, self.to, self.base, at), at, result, mark)
 
 
 def merged(problem: Map) -> Map:
@@ -129,9 +195,16 @@ def square(value: Expression, lanes: int, target: Target) -> Shape:
 
 
 def may_be_leaf(value: Expression, destination: View) -> bool:
-    """Whether a leaf may lie where the destination does: it has the same elements at the same places."""
+    """Whether a leaf may lie where the destination does."""
+    return bool(same_places(value, destination))
+
+
+def same_places(value: Expression, destination: View) -> list[Leaf]:
+    """The leaves that may lie where the destination does: they have the same elements at the same places."""
     to = destination.repeated()
-    views = [leaf.view for leaf in value.leaves() if bits_of(leaf.element) == bits_of(to.element)]
-    return any(
-        (v.rows, v.cols, v.row_stride, v.col_stride) == (to.rows, to.cols, to.row_stride, to.col_stride) for v in views
-    )
+    leaves = [leaf for leaf in value.leaves() if bits_of(leaf.element) == bits_of(to.element)]
+    return [leaf for leaf in leaves if _place(leaf.view) == _place(to)]
+
+
+def _place(view: View) -> tuple[int, int, int, int]:
+    return view.rows, view.cols, view.row_stride, view.col_stride

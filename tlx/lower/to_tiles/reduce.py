@@ -107,10 +107,9 @@ class _Kernel:
         for columns in padded(value.cols, shape.cols, shape.lanes):
             with self.b.loop(0, columns.count, name="j") as j:
                 column = self._index(columns, j.index)
-                lines: list[Value] = []
-                for rows in padded(value.rows, shape.rows, 1):
-                    lines.append(self._along_rows(rows, Place(rows.size, columns.size, columns.padding, None, column)))
                 place = Place(1, columns.size, columns.padding, None, column)
+                parts = padded(value.rows, shape.rows, 1)
+                lines = [self._along_rows(rows, replace(place, rows=rows.size)) for rows in parts]
                 result = self.combine.narrowed(self.b, self.combine.all_of(self.b, lines))
                 store_vector(self.b, self.to, address_of(self.b, self.to, self.base, place), place, result)
 

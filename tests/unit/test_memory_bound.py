@@ -1,0 +1,109 @@
+"""Maps and reductions of much data: stores past the caches wherever the result starts, NaN in any lane of a maximum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tlx.evaluate import Machine
+from tlx.ir.module import Module
+from tlx.ir.reader import parse
+from tlx.pipeline import Options, lower
+from tlx.target import Caches, Target, find
+
+Array = NDArray[Any]
+TARGETS = ["generic", "avx2", "avx512"]
+DTYPES: dict[str, Any] = {"float": np.float32, "double": np.float64, "bfloat": ml_dtypes.bfloat16}
+DIMS = "<2 x i32> <i32 {}, i32 {}>"
+
+
+def _small(name: str) -> Target:
+    """A target for which everything is larger than the caches."""
+    return replace(find(name), caches=Caches(l1=64, l2=64, l3=64))
+
+
+def _lowered(text: str, target: Target, stage: str = "legalize") -> Module:
+    module = lower(parse(text), target, options=Options(stop_after=stage))
+    return parse(str(module), wanted=lambda _text: True)
+
+
+def _sum(element: str, rows: int, cols: int, attribute: str = "noalias") -> str:
+    vector = f"<{rows * cols} x {element}>"
+    shape = f"{DIMS.format(rows, cols)}, {DIMS.format(0, 1)}, {DIMS.format(0, 0)}, {DIMS.format(0, 0)}"
+    bias = shape.replace(f"i32 {rows},", "i32 1,", 1)
+    return (
+        f"define void @f(ptr {attribute} %y, ptr {attribute} %x, ptr noalias %b) {{\n"
+        f"  %v = load {vector}, ptr %x\n"
+        f"  %t = call token @llvm.tensor.load(ptr elementtype({element}) %b, {bias})\n"
+        f"  %w = call {vector} @llvm.tensor.broadcast(token %t, {DIMS.format(rows, cols)}, {DIMS.format(0, 1)})\n"
+        f"  %s = fadd {vector} %v, %w\n  store {vector} %s, ptr %y\n  ret void\n}}\n"
+    )
+
+
+@pytest.mark.parametrize("stage", ["to-tiles", "legalize"])
+@pytest.mark.parametrize("element", DTYPES)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("offset", [0, 1, 7])
+def test_results_past_the_caches_are_whole(target: str, element: str, stage: str, offset: int) -> None:
+    rows, cols = 2, 1500
+    module = _lowered(_sum(element, rows, cols), _small(target), stage)
+    assert "!nontemporal" in str(module)
+    rng = np.random.default_rng(offset)
+    x = rng.integers(-9, 9, (rows, cols)).astype(DTYPES[element])
+    bias = rng.integers(-9, 9, cols).astype(DTYPES[element])
+    room = np.zeros(rows * cols + 64, x.dtype)
+    y = room[offset : offset + rows * cols]
+    Machine(module).call("f", y, x, bias)
+    expected = x.astype(np.float32) + bias.astype(np.float32)
+    assert np.array_equal(y.astype(np.float32).reshape(rows, cols), expected)
+    assert not room[:offset].any()
+    assert not room[offset + rows * cols :].any()
+
+
+def test_in_place_nothing_is_computed_twice() -> None:
+    rows, cols = 2, 1500
+    module = _lowered(_sum("float", rows, cols, ""), _small("avx512"))
+    assert "!nontemporal" in str(module)
+    x = np.arange(rows * cols, dtype=np.float32)
+    bias = np.ones(cols, np.float32)
+    Machine(module).call("f", x, x, bias)
+    assert np.array_equal(x, np.arange(rows * cols, dtype=np.float32) + 1)
+
+
+def test_what_fits_the_caches_is_stored_there() -> None:
+    assert "!nontemporal" not in str(_lowered(_sum("float", 2, 1500), find("avx512")))
+
+
+def _extreme(kind: str, element: str, rows: int, cols: int, axis: int) -> str:
+    out = rows if axis == 1 else cols
+    window = DIMS.format(1, cols) if axis == 1 else DIMS.format(rows, 1)
+    shape = f"{DIMS.format(rows, cols)}, {DIMS.format(0, 1)}, {DIMS.format(0, 0)}, {DIMS.format(0, 0)}"
+    return (
+        "define void @f(ptr noalias %y, ptr noalias %x) {\n"
+        f"  %t = call token @llvm.tensor.load(ptr elementtype({element}) %x, {shape})\n"
+        f"  %r = call <{out} x {element}> @llvm.tensor.reduce.{kind}(token %t, {window}, {DIMS.format(1, 1)})\n"
+        f"  store <{out} x {element}> %r, ptr %y\n  ret void\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(3, 300), (40, 5), (17, 64)])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("kind", ["max", "min"])
+@pytest.mark.parametrize("element", DTYPES)
+@pytest.mark.parametrize("target", TARGETS)
+def test_one_nan_is_enough(target: str, element: str, kind: str, axis: int, rows: int, cols: int) -> None:
+    machine = Machine(_lowered(_extreme(kind, element, rows, cols, axis), find(target)))
+    rng = np.random.default_rng(rows * cols)
+    for place in [None, (0, 0), (rows - 1, cols - 1), *((rng.integers(rows), rng.integers(cols)) for _ in range(6))]:
+        x = rng.normal(size=(rows, cols)).astype(DTYPES[element])
+        if place is not None:
+            x[place] = np.nan
+        y = np.zeros(rows if axis == 1 else cols, x.dtype)
+        machine.call("f", y, x)
+        expected = getattr(x.astype(np.float64), kind)(axis=axis)
+        assert np.array_equal(y.astype(np.float64), expected, equal_nan=True)

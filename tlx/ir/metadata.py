@@ -1,0 +1,26 @@
+"""Metadata that instructions are given."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tlx.ir.module import Instruction, Module, Raw
+
+_NODES: Final = re.compile(r"(?m)^!(\d+) = (.*?)\s*$")
+_ONE: Final = "!{i32 1}"
+_NONTEMPORAL: Final = ", !nontemporal "
+
+
+def nontemporal(module: Module) -> str:
+    """What marks a store past the caches: `, !nontemporal !7`. The node is added where the module has none."""
+    nodes = {text: number for number, text in reversed(_NODES.findall(module.raw_text()))}
+    if _ONE not in nodes:
+        nodes[_ONE] = str(1 + max((int(number) for number in nodes.values()), default=-1))
+        module.items.append(Raw(f"\n\n!{nodes[_ONE]} = {_ONE}\n"))
+    return f"{_NONTEMPORAL}!{nodes[_ONE]}"
+
+
+def is_nontemporal(instruction: Instruction) -> bool:
+    """Whether a store goes past the caches."""
+    return _NONTEMPORAL in instruction.text
