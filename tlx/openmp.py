@@ -42,6 +42,11 @@ def library() -> str:
     return chosen
 
 
+def set_threads(count: int) -> None:
+    """Have teams that this thread starts use that many threads, whatever OMP_NUM_THREADS says."""
+    ctypes.CDLL(library()).omp_set_num_threads(count)
+
+
 def loaded(maps: str) -> str | None:
     """Path of an OpenMP library in the text of a process's memory maps."""
     found = _LOADED.search(maps)

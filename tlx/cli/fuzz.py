@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tlx.diagnostics import UsageError
+from tlx.openmp import THREADS, Threads
 
 
 @click.command(
@@ -22,6 +23,9 @@ from tlx.diagnostics import UsageError
 @click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Processes; 1.")
 @click.option("--shrink", type=click.IntRange(0), default=300, metavar="N", help="Tries to simplify a failure; 300.")
 @click.option("--emulate-matrix", is_flag=True, help="Run AMX code without AMX, even where there is AMX.")
+@click.option(
+    "--threads", type=click.Choice(THREADS), default="none", help="What runs every kernel on several threads."
+)
 @click.option("--replay", metavar="FILE", help="Check the program of a failure's file again, and nothing else.")
 @click.option("--malformed", is_flag=True, help="Damage texts and bitcode: errors must be clean, and quick.")
 @click.pass_context
@@ -37,6 +41,7 @@ def fuzz(
     jobs: int,
     shrink: int,
     emulate_matrix: bool,
+    threads: Threads,
     replay: str | None,
     malformed: bool,
 ) -> None:
@@ -70,6 +75,7 @@ def fuzz(
             seconds,
             shrink,
             emulate_matrix,
+            threads == "openmp",
         )
         right = command.fuzz(plan, click.echo)
     if not right:

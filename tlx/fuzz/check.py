@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import tlx
+from tlx import openmp
 from tlx.diagnostics import EvaluationError, LoweringError
 from tlx.evaluate import Machine
+from tlx.evaluate.team import Team
 from tlx.fuzz.arrays import difference
 from tlx.fuzz.guarded import GuardedArray
 from tlx.fuzz.programs import Function, Program, canonical
@@ -26,6 +28,7 @@ from tlx.target import Caches, Target, find
 
 _DEFAULT: Final = Caches()
 _TINY: Final = Caches(l1=4 << 10, l2=16 << 10, l3=64 << 10)
+_TEAMS: Final = (3, 1, 2, 7)
 _LEVELS: Final = (2, 2, 2, 3, 1, 0)
 _BUG: Final = "bug of TLX"
 MAX_STEPS: Final = 20_000_000
@@ -60,6 +63,7 @@ class Check:
         run: Run machine code.
         variant: Chooses among equal ways: features, cache sizes, LLVM's optimisation level.
         optimise: Let LLVM's own `opt` optimise the input before it is lowered: the program to call.
+        threads: Run every kernel on several threads, however small it is.
     """
 
     target: str = ""
@@ -68,6 +72,19 @@ class Check:
     run: bool = True
     variant: int = 0
     optimise: str | None = None
+    threads: bool = False
+
+    @property
+    def options(self) -> Options:
+        """How to lower."""
+        if not self.threads:
+            return Options(emulate_matrix=self.emulate)
+        return Options(emulate_matrix=self.emulate, threads="openmp", thread_cycles=0)
+
+    @property
+    def team(self) -> Team:
+        """The threads of parallel regions: one, a few, or more than there is work for; in either order."""
+        return Team(_TEAMS[self.variant % len(_TEAMS)], backwards=self.variant % 2 == 1)
 
     @property
     def lowering_target(self) -> Target:
@@ -113,10 +130,10 @@ def check_program(made: Program, check: Check, doing: Callable[[str], None]) -> 
     if check.evaluate:
         for title, module in _stages(check, made, target, doing):
             doing(f"evaluating {title}")
-            _evaluate(title, module, made, arguments, runs_later=check.run)
+            _evaluate(title, module, made, arguments, check)
     if not check.run:
         if not check.evaluate:
-            _lowered(made.text, target, Options(emulate_matrix=check.emulate))
+            _lowered(made.text, target, check.options)
         return Counts(len(made.functions))
     return _run(made, check, target, arguments, doing)
 
@@ -161,7 +178,7 @@ def _stages(check: Check, made: Program, target: Target, doing: Callable[[str], 
         stages.append("legalize")
     for stage in stages:
         doing(f"lowering to {stage}")
-        module = _lowered(text, target, Options(stop_after=stage))
+        module = _lowered(text, target, replace(check.options, emulate_matrix=False, stop_after=stage))
         yield stage, module
         if check.variant % 4 == 0:
             text = str(module)
@@ -176,15 +193,15 @@ def _lowered(text: str, target: Target, options: Options) -> Module:
         raise RefusedError(error.message) from None
 
 
-def _evaluate(title: str, module: Module, made: Program, arguments: list[Arguments], *, runs_later: bool) -> None:
+def _evaluate(title: str, module: Module, made: Program, arguments: list[Arguments], check: Check) -> None:
     """Compare what a stage left with the input; what takes too long to evaluate is left to machine code, if it runs."""
-    machine = Machine(module, max_steps=_STAGE_STEPS if runs_later else MAX_STEPS)
+    machine = Machine(module, max_steps=_STAGE_STEPS if check.run else MAX_STEPS, team=check.team)
     for function, (before, after) in zip(made.functions, arguments, strict=True):
         mine = [array.copy() for array in before]
         try:
             machine.call(function.name, *mine)
         except EvaluationError as error:
-            if runs_later and "instructions were executed" in error.message:
+            if check.run and "instructions were executed" in error.message:
                 return
             raise
         _compare(f"evaluating {title}", function, mine, after)
@@ -196,15 +213,16 @@ def _evaluate(title: str, module: Module, made: Program, arguments: list[Argumen
 def _run(
     made: Program, check: Check, target: Target, arguments: list[Arguments], doing: Callable[[str], None]
 ) -> Counts:
-    options = Options(emulate_matrix=check.emulate)
     level = 0 if check.emulate else _LEVELS[check.variant % len(_LEVELS)]
     doing("compiling")
     try:
-        compiled = tlx.compile(made.text, target, opt_level=level, options=options)
+        compiled = tlx.compile(made.text, target, opt_level=level, options=check.options)
     except LoweringError as error:
         if _BUG in error.message:
             raise
         raise RefusedError(error.message) from None
+    if check.threads:
+        openmp.set_threads(check.team.most)
     for function, (before, after) in zip(made.functions, arguments, strict=True):
         for at_end in (True, False):
             place = "in front of a guard page" if at_end else "behind a guard page"

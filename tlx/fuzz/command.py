@@ -36,6 +36,7 @@ class Plan:
         trials: Programs that may be tried to make a failing one smaller.
         keep: Where failing programs are written to.
         emulate_matrix: Whether code for matrix units runs in an emulated form where this machine has them, too.
+        threads: Whether every kernel runs on several threads.
     """
 
     seed: int
@@ -48,12 +49,13 @@ class Plan:
     seconds: float | None = None
     trials: int = 300
     emulate_matrix: bool = False
+    threads: bool = False
 
     def requests(self) -> Iterator[Request]:
         """The programs on the targets."""
         for seed in range(self.seed, self.seed + self.count):
             for target in self.targets or ("",):
-                check = check_on(target, seed, emulate_matrix=self.emulate_matrix)
+                check = replace(check_on(target, seed, emulate_matrix=self.emulate_matrix), threads=self.threads)
                 mixture: Sequence[str] = _EMULATED if check.emulate else MIXED
                 yield Request(self.profile or mixture[seed % len(mixture)], seed, check, self.operations)
 

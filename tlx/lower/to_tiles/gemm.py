@@ -30,7 +30,7 @@ from tlx.lower.to_tiles.partial import Partial
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
-from tlx.lower.to_tiles.threads import arguments_of, as_index
+from tlx.lower.to_tiles.share import arguments_of, as_index
 from tlx.lower.to_tiles.tiles import convert, new_kernel, tile
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign, Target

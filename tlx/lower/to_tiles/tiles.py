@@ -10,7 +10,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_ints
 from tlx.lower.stage import KERNEL
-from tlx.lower.to_tiles.threads import BOUNDS, PART
+from tlx.lower.to_tiles.share import BOUNDS, PART
 from tlx.target import Sign, Target
 from tlx.types import TensorType
 

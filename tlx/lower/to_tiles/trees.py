@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tlx.ir.builder import Builder
@@ -23,7 +22,8 @@ from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction
 from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
 from tlx.lower.to_tiles.reduce import reduce_kernel
 from tlx.lower.to_tiles.remarks import describe_map, describe_reduction, remark_product
-from tlx.lower.to_tiles.threads import Work, in_team
+from tlx.lower.to_tiles.slabs import slabs_of
+from tlx.lower.to_tiles.team import grid_kernel, slabs_kernel
 from tlx.lower.to_tiles.view import View
 from tlx.lower.to_tiles.work import gemm_work
 from tlx.target import Target
@@ -59,28 +59,37 @@ class _Kernels:
         return self.made[key]
 
     def _make(self, problem: Problem, target: Target, at: Instruction) -> Function:
+        if isinstance(problem, Gemm):
+            return self._product(problem, target, at)
+        if isinstance(problem, Map):
+            self.context.remarks.add("applied", "to-tiles", describe_map(problem), at.span)
+        if isinstance(problem, Reduction):
+            self.context.remarks.add("applied", "to-tiles", describe_reduction(problem), at.span)
+        least = self.context.thread_cycles
+        slabs = slabs_of(problem, target, least) if self.context.threads != "none" else None
+        most = min(slabs.total, int(slabs.cycles / max(least, 1))) if slabs else 1
+        if slabs is None or most < 2:
+            return self._kernel(problem, target)
+        kernels = [self._kernel(piece, target) for piece in (slabs.slab, slabs.rest) if piece is not None]
+        return slabs_kernel(self.module, problem.kernel_name, slabs, kernels, most)
+
+    def _kernel(self, problem: Copy | Map | Reduction, target: Target) -> Function:
+        """The kernel of one thread."""
         if isinstance(problem, Copy):
             return copy_kernel(self.module, problem, target)
         if isinstance(problem, Map):
-            self.context.remarks.add("applied", "to-tiles", describe_map(problem), at.span)
             return map_kernel(self.module, problem, target)
-        if isinstance(problem, Reduction):
-            self.context.remarks.add("applied", "to-tiles", describe_reduction(problem), at.span)
-            return reduce_kernel(self.module, problem, target)
+        return reduce_kernel(self.module, problem, target)
+
+    def _product(self, problem: Gemm, target: Target, at: Instruction) -> Function:
         recipe, knobs = chosen(self.context, problem, target, at)
         remark_product(self.context, problem, recipe, knobs, target, at)
-
-        def kernel(*, parts: bool) -> Function:
-            return gemm_kernel(self.module, problem, recipe, target, parts=parts)
-
-        return self._threaded(gemm_work(problem, recipe), kernel)
-
-    def _threaded(self, work: Work | None, kernel: Callable[..., Function]) -> Function:
-        """A kernel, on several threads where that pays."""
+        work = gemm_work(problem, recipe)
         most = work.team(self.context.thread_cycles) if work and self.context.threads != "none" else 1
         if work is None or most < 2:
-            return kernel(parts=False)
-        return in_team(self.module, kernel(parts=True), work, most)
+            return gemm_kernel(self.module, problem, recipe, target)
+        part = gemm_kernel(self.module, problem, recipe, target, parts=True)
+        return grid_kernel(self.module, part, work, most)
 
 
 def to_tiles(module: Module, context: Context) -> None:

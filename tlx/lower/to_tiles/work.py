@@ -6,19 +6,35 @@ that move between a core and a cache beyond its second one.
 
 from __future__ import annotations
 
-from math import prod
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.types import bytes_of
-from tlx.lower.to_tiles.blocks import column_ranges, padded, row_ranges
-from tlx.lower.to_tiles.expression import Expression
-from tlx.lower.to_tiles.map import Shape
+from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
-from tlx.lower.to_tiles.threads import Work
-from tlx.lower.to_tiles.view import View
 
 _BYTES: Final = 8  # a cycle
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a kernel does: `rows` x `columns` tiles; the cycles of a tile, and those that a row or column costs once."""
+
+    rows: int
+    columns: int
+    tile: float
+    row: float = 0.0
+    column: float = 0.0
+
+    @property
+    def cycles(self) -> float:
+        """All of it."""
+        return self.rows * self.columns * self.tile + self.rows * self.row + self.columns * self.column
+
+    def team(self, least: int) -> int:
+        """How many threads are worth having, where each should work for `least` cycles."""
+        return min(self.rows * self.columns, int(self.cycles / max(least, 1)))
 
 
 def gemm_work(gemm: Gemm, recipe: Recipe) -> Work | None:
@@ -37,20 +53,3 @@ def _macs(recipe: Recipe) -> int:
     if recipe.unit == "matrix":
         return recipe.lanes * recipe.kstep
     return 2 * recipe.lanes * recipe.width
-
-
-def expression_work(value: Expression, written: View, shape: Shape, axes: tuple[bool, bool]) -> Work:
-    """The work of going over an expression once.
-
-    Args:
-        value: The expression.
-        written: What is written meanwhile.
-        shape: The tiles.
-        axes: Whether rows, and columns, may be cut.
-    """
-    tiles = [sum(r.count for r in padded(*cut, 1)) for cut in ((value.rows, shape.rows), (value.cols, shape.cols))]
-    moved = sum(bytes_of(leaf.element) * leaf.view.rows * leaf.view.cols for leaf in value.leaves())
-    moved += bytes_of(written.element) * written.rows * written.cols
-    cycles = max(moved / _BYTES, value.cost * value.rows * value.cols / shape.lanes)
-    rows, columns = (count if may else 1 for count, may in zip(tiles, axes, strict=True))
-    return Work(rows, columns, cycles / prod((rows, columns)))

@@ -17,101 +17,90 @@ Inside a parallel region of the program a kernel runs on the thread that calls i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tlx.ir.builder import Builder, new_function
-from tlx.ir.module import Block, Function, Module
+from tlx.ir.module import Argument, Block, Function, Module
 from tlx.ir.threads import Thread, cut, in_threads, team_size
-from tlx.ir.types import I64, VOID, FunctionType, Type
+from tlx.ir.types import I64, VOID, FunctionType
 from tlx.ir.values import Global, Value, const_int
-from tlx.lower.to_tiles.blocks import Range
+from tlx.lower.to_tiles.share import BOUNDS, PART
+from tlx.lower.to_tiles.slabs import Slabs
+from tlx.lower.to_tiles.work import Work
 
-PART: Final = ".part"
-BOUNDS: Final[list[tuple[str, Type]]] = [(name, I64) for name in ("row", "row.end", "column", "column.end")]
-"""Parameters of a kernel that works on a part of the tiles."""
 _ATTRIBUTES: Final = "nounwind noinline"
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a kernel does: `rows` x `columns` tiles; the cycles of a tile, and those that a row or column costs once."""
-
-    rows: int
-    columns: int
-    tile: float
-    row: float = 0.0
-    column: float = 0.0
-
-    @property
-    def cycles(self) -> float:
-        """All of it."""
-        return self.rows * self.columns * self.tile + self.rows * self.row + self.columns * self.column
-
-    def team(self, least: int) -> int:
-        """How many threads are worth having, where each should work for `least` cycles."""
-        return min(self.rows * self.columns, int(self.cycles / max(least, 1)))
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Which tiles of an axis a call works on: all, or those from `first` to in front of `last`."""
-
-    first: Value | None = None
-    last: Value | None = None
-
-    def of(self, b: Builder, ranges: Sequence[Range], range_: Range) -> tuple[int | Value, int | Value]:
-        """Bounds of a loop over the tiles of one of the ranges that an axis is cut into."""
-        if self.first is None or self.last is None:
-            return 0, range_.count
-        if len(ranges) == 1:
-            return self.first, self.last
-        before = sum(r.count for r in ranges if r.start < range_.start)
-        first, last = (_clamped(b, b.sub(place, before), range_.count) for place in (self.first, self.last))
-        return first, last
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Which tiles a call of a kernel works on."""
-
-    rows: Part = Part()
-    columns: Part = Part()
-
-
-WHOLE: Final = Share()
-
-
-def arguments_of(function: Function) -> tuple[list[Value], Share]:
-    """A kernel's arguments without the bounds of its share, and the share."""
-    values: list[Value] = [argument.value for argument in function.arguments]
-    if [a.name for a in function.arguments[-len(BOUNDS) :]] != [name for name, _ in BOUNDS]:
-        return values, WHOLE
-    *values, row, row_end, column, column_end = values
-    return values, Share(Part(row, row_end), Part(column, column_end))
-
-
-def in_team(module: Module, part: Function, work: Work, most: int) -> Function:
+def grid_kernel(module: Module, part: Function, work: Work, most: int) -> Function:
     """Add the function that runs a kernel with bounds on a team of at most `most` threads."""
     stem = part.name.strip('"').removesuffix(PART)
-    taken = part.arguments[: -len(BOUNDS)]
-    parameters = [(a.type, a.attributes, a.name) for a in taken]
+
+    def share(b: Builder, own: list[Value], thread: Thread) -> None:
+        _share(b, part, own, work, thread)
+
+    def alone(b: Builder, values: list[Value]) -> None:
+        _call(b, part, [*values, *(const_int(I64, n) for n in (0, work.rows, 0, work.columns))])
+
+    return _team_kernel(module, stem, part.arguments[: -len(BOUNDS)], most, share, alone)
+
+
+def slabs_kernel(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Function], most: int) -> Function:
+    """Add the function that runs the kernels of slabs and, if there is one, of what is left behind them.
+
+    Thread t runs neighbouring slabs; where the rest is, the last one runs it as well.
+    """
+
+    def run(b: Builder, values: list[Value], first: Value, last: Value) -> None:
+        behind = b.umin(last, slabs.count) if slabs.rest else last
+        with b.loop(first, behind, name="slab") as loop:
+            _call(b, kernels[0], _moved(b, slabs, values, loop.index))
+        if slabs.rest:
+            rest, done = _branches(b, b.icmp("eq", last, slabs.total), ("rest", "done"))
+            b.at_end(rest)
+            _call(b, kernels[1], _moved(b, slabs, values, const_int(I64, slabs.count)))
+            b.branch(done)
+            b.at_end(done)
+
+    def share(b: Builder, own: list[Value], thread: Thread) -> None:
+        run(b, own, *thread.share(b, const_int(I64, slabs.total)))
+
+    def alone(b: Builder, values: list[Value]) -> None:
+        run(b, values, const_int(I64, 0), const_int(I64, slabs.total))
+
+    return _team_kernel(module, stem, kernels[0].arguments, most, share, alone)
+
+
+def _moved(b: Builder, slabs: Slabs, values: list[Value], number: Value) -> list[Value]:
+    """A kernel's arguments for a slab."""
+    pointers = [
+        b.gep(pointer.element, value, b.mul(number, pointer.step))
+        for pointer, value in zip(slabs.pointers, values, strict=False)
+    ]
+    return [*pointers, *values[len(pointers) :]]
+
+
+def _team_kernel(
+    module: Module,
+    stem: str,
+    arguments: Sequence[Argument],
+    most: int,
+    share: Callable[[Builder, list[Value], Thread], None],
+    alone: Callable[[Builder, list[Value]], None],
+) -> Function:
+    """A function of these arguments that a team of at most `most` threads runs, or one thread alone."""
+    parameters = [(a.type, a.attributes, a.name) for a in arguments]
     function = new_function(module, module.global_names.fresh(stem), parameters, _ATTRIBUTES)
     thread = module.global_names.fresh(f"{stem}.thread")
     b = Builder(module, function)
     values: list[Value] = [argument.value for argument in function.arguments]
     size = team_size(b, most)
-    several, alone = _branches(b, b.icmp("ugt", size, 1), ("several", "alone"))
-
-    def share(inner: Builder, own: list[Value], thread: Thread) -> None:
-        _share(inner, part, own, work, thread)
-
+    several, one = _branches(b, b.icmp("ugt", size, 1), ("several", "one"))
     b.at_end(several)
     in_threads(b, thread, values, share, _ATTRIBUTES, size)
     b.ret()
-    b.at_end(alone)
-    _call(b, part, [*values, *(const_int(I64, n) for n in (0, work.rows, 0, work.columns))])
+    b.at_end(one)
+    alone(b, values)
     b.ret()
     return function
 
@@ -168,18 +157,6 @@ def _grid(b: Builder, work: Work, team: Value) -> Value:
 def _divided_up(b: Builder, total: int, parts: Value) -> Value:
     """`ceil(total / parts)`."""
     return b.binary("udiv", b.add(b.sub(parts, 1), total), parts)
-
-
-def as_index(number: int | Value) -> Value:
-    """A bound of a loop as a value."""
-    return const_int(I64, number) if isinstance(number, int) else number
-
-
-def _clamped(b: Builder, value: Value, most: int) -> Value:
-    """A number (signed) moved to between 0 and `most`."""
-    limit, zero = const_int(I64, most), const_int(I64, 0)
-    below = b.select(b.icmp("slt", value, limit), value, limit)
-    return b.select(b.icmp("sgt", below, zero), below, zero)
 
 
 def _call(b: Builder, callee: Function, args: Sequence[Value]) -> None:
