@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tlx.bench import peaks
+from tlx.bench import peaks, streams
 from tlx.bench.elements import Array
 from tlx.bench.native_calls import Repeat, Step, repeated
 from tlx.bench.peers.base import Attempt, Peer, address_of
-from tlx.bench.timing import Contestant, Rates, fastest, interleaved
-from tlx.bench.workload import Expected, Workload, WrongResultError
+from tlx.bench.timing import Contestant, Rates, fastest, interleaved, seconds
+from tlx.bench.workload import Expected, Stream, Workload, WrongResultError
 from tlx.diagnostics import TlxError, UsageError
 from tlx.jit import compile as compile_module
 from tlx.native import cpu_flags, missing
@@ -19,6 +19,7 @@ from tlx.target import Target, find
 
 PEAK = "peak"
 OURS = "tlx"
+_HOPELESS = 0.05
 
 
 @dataclass(frozen=True)
@@ -68,15 +69,15 @@ class Bench:
         contestants: dict[str, Contestant] = {}
         notes: dict[str, str] = {}
         instruction = ""
-        if work.peak is not None:
-            contestants[PEAK], instruction = self._peak(work.peak)
+        contestants[PEAK], instruction = self._peak(work.peak)
         error = ""
         try:
             contestants[OURS] = self._ours(work, arrays, expected)
         except TlxError as problem:
             error = problem.message
+        pace = work.operations / seconds(contestants[OURS].repeat) / 1e9 if OURS in contestants else 0.0
         for peer in self.peers:
-            attempts = list(_right(peer, work, arrays, expected, notes))
+            attempts = _right(peer, work, arrays, expected, pace, notes)
             if attempts:
                 best = fastest([Contestant(attempt.repeat, work.operations) for attempt in attempts])
                 contestants[peer.name] = Contestant(attempts[best].repeat, work.operations)
@@ -84,18 +85,19 @@ class Bench:
         rates = interleaved(contestants, self.rounds)
         return Cell(work, self.target.name, rates, instruction, {k: v for k, v in notes.items() if v}, error)
 
-    def _peak(self, types: peaks.Types) -> tuple[Contestant, str]:
-        """The peak loop for products of these types, made once, and what it repeats."""
-        if types not in self._peaks:
-            loop = peaks.peak(types, self.target)
-            self._peaks[types] = peaks.contestant(loop, self.target), loop.instruction
-        return self._peaks[types]
+    def _peak(self, bound: peaks.Types | Stream) -> tuple[Contestant, str]:
+        """The peak loop for products of these types, or for memory, made once, and what it repeats."""
+        if isinstance(bound, Stream):
+            return streams.contestant(bound, self.target)
+        if bound not in self._peaks:
+            loop = peaks.peak(bound, self.target)
+            self._peaks[bound] = peaks.contestant(loop, self.target), loop.instruction
+        return self._peaks[bound]
 
     def _ours(self, work: Workload, arrays: dict[str, Array], expected: Expected) -> Contestant:
-        compiled = compile_module(work.text(), self.target, entry="work")
-        address = address_of(compiled.entry.code)
-        pointers = tuple(("ptr", arrays[buffer.name].ctypes.data) for buffer in work.buffers)
-        repeat = repeated([Step(address, pointers)], (compiled, arrays))
+        compiled = compile_module(work.text(), self.target, entry=work.function)
+        step = Step(address_of(compiled.entry.code), work.arguments(arrays))
+        repeat = repeated([step], (compiled, arrays))
         _checked(work, repeat, arrays, expected, OURS)
         return Contestant(repeat, work.operations)
 
@@ -114,7 +116,7 @@ def runnable(name: str) -> Target:
 
 
 def _right(
-    peer: Peer, work: Workload, arrays: dict[str, Array], expected: Expected, notes: dict[str, str]
+    peer: Peer, work: Workload, arrays: dict[str, Array], expected: Expected, pace: float, notes: dict[str, str]
 ) -> list[Attempt]:
     """The ways of a peer that give the right result; where one does not, the notes say so."""
     found: list[Attempt] = []
@@ -123,6 +125,10 @@ def _right(
             _checked(work, attempt.repeat, arrays, expected, peer.name)
         except WrongResultError as error:
             notes[peer.name] = error.message
+            continue
+        rate = work.operations / seconds(attempt.repeat) / 1e9
+        if rate < _HOPELESS * pace:
+            notes[peer.name] = f"left out: no faster than {rate:.3g} G/s"
         else:
             found.append(attempt)
     return found

@@ -48,3 +48,60 @@ class Gemm:
     def c_shape(self) -> tuple[int, int]:
         """In memory order."""
         return (self.n, self.m) if "c" in self.columns else (self.m, self.n)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """`y = relu(x @ w + bias)`: a product whose `c` is y, its a and b being x and w."""
+
+    gemm: Gemm
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`count` products of one shape, one after the other in memory; all on the same c where `reduced`."""
+
+    count: int
+    gemm: Gemm
+    reduced: bool = False
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """Images of `channels` x `rows` x `columns` (padded before) and filters: all steps alike, no holes.
+
+    Attributes:
+        groups: Groups of channels that are convolved by themselves.
+    """
+
+    images: int
+    channels: int
+    rows: int
+    columns: int
+    filters: int
+    window: int
+    stride: int
+    groups: int
+    lhs: Element
+    rhs: Element
+    out: Element
+
+    @property
+    def out_rows(self) -> int:
+        """Rows of the result."""
+        return (self.rows - self.window) // self.stride + 1
+
+    @property
+    def out_columns(self) -> int:
+        """Columns of the result."""
+        return (self.columns - self.window) // self.stride + 1
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """`y = function(x...)`, element by element; softmax and the sums are of rows of `columns` elements."""
+
+    function: str
+    count: int
+    element: Element
+    columns: int = 0

@@ -81,6 +81,11 @@ def fastest(contestants: Sequence[Contestant]) -> int:
     return max(range(len(contestants)), key=lambda index: rates[str(index)].best)
 
 
+def seconds(repeat: Callable[[int], object]) -> float:
+    """How long once takes, roughly."""
+    return min(_elapsed(Contestant(repeat, 1), 1) for _ in range(2)) / 1e9
+
+
 def _calibrated(contestant: Contestant) -> int:
     """How often to repeat for one sample."""
     count = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -50,6 +50,20 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class Stream:
+    """Memory that goes through a processor: what bounds work on every element.
+
+    Attributes:
+        reads: Arrays of `bytes` that are read.
+        writes: Arrays of `bytes` that are written.
+    """
+
+    bytes: int
+    reads: int
+    writes: int
+
+
+@dataclass(frozen=True)
 class Expected:
     """What the output should be.
 
@@ -72,15 +86,16 @@ class Workload:
         row: The work's name, `gemm`.
         types: Element types, `bf16->f32`.
         size: `1024`, or `16x1024x1024`.
-        variant: How it differs from others of that size, `vnni B`; empty for the plain one.
         buffers: The function's pointers, in order.
         text: Gives the module; its function is `@work`.
         expected: Computes the output from the buffers' arrays.
-        operations: Additions and multiplications, or elements where it computes no sums of products.
+        operations: Additions and multiplications; bytes where memory bounds it.
         traffic: Bytes that go to or come from memory at least.
-        peak: Element types of the multiplication whose peak bounds it, (lhs, rhs, accumulator); None where only
-            memory bounds it.
+        peak: What bounds it: the multiplication of these element types, (lhs, rhs, accumulator), or memory.
         problem: What peers need to know.
+        variant: How it differs from others of that size, `vnni B`; empty for the plain one.
+        function: The function's name.
+        order: What the function takes: names of buffers, and numbers with their LLVM types; the buffers if empty.
     """
 
     row: str
@@ -91,10 +106,11 @@ class Workload:
     expected: Callable[[dict[str, Array]], Expected]
     operations: int
     traffic: int
-    peak: tuple[Element, Element, Element] | None
+    peak: tuple[Element, Element, Element] | Stream
     problem: Any
     variant: str = ""
-    labels: dict[str, str] = field(default_factory=dict[str, str])
+    function: str = "work"
+    order: tuple[str | tuple[str, float], ...] = ()
 
     @property
     def name(self) -> str:
@@ -105,6 +121,18 @@ class Workload:
     def output(self) -> Buffer:
         """The buffer that is computed."""
         return next(buffer for buffer in self.buffers if buffer.output)
+
+    @property
+    def unit(self) -> str:
+        """What rates are in."""
+        if isinstance(self.peak, Stream):
+            return "GB/s"
+        return "GFLOP/s" if self.peak[2].is_float else "GOP/s"
+
+    def arguments(self, arrays: dict[str, Array]) -> tuple[tuple[str, int | float], ...]:
+        """What the function takes, as (LLVM type, value)."""
+        order = self.order or tuple(buffer.name for buffer in self.buffers)
+        return tuple(("ptr", arrays[one].ctypes.data) if isinstance(one, str) else one for one in order)
 
     def arrays(self) -> dict[str, Array]:
         """Random operands and room for the output, by the buffers' names."""

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.bench.elements import Array
+from tlx.bench.elements import U8, Array
 from tlx.bench.native_calls import Step, repeated
 from tlx.bench.peers.base import Attempt, MissingError, Places, address_of
 from tlx.bench.problems import Gemm
@@ -48,7 +48,7 @@ class Blas:
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """One call."""
         gemm = work.problem
-        if not isinstance(gemm, Gemm) or gemm.vnni:
+        if not isinstance(gemm, Gemm) or gemm.vnni or (gemm.lhs is U8 and "c" in gemm.columns):
             return
         symbol = self._functions.get((gemm.lhs.name, gemm.rhs.name, gemm.out.name))
         if symbol is None or not hasattr(self._library, symbol):
@@ -137,15 +137,11 @@ def _float_arguments(gemm: Gemm, pointers: dict[str, int]) -> Arguments:
 
 def _integer_arguments(gemm: Gemm, pointers: dict[str, int], zero: int) -> Arguments:
     """Column by column, c^T = b^T a^T: the first operand is signed, the second unsigned."""
-    flip = "c" in gemm.columns
-    transposed = {name: (name in gemm.columns) for name in "ab"}
-    order = _ROW_MAJOR if flip else _COLUMN_MAJOR
-    if flip:
-        transposed = {name: not there for name, there in transposed.items()}
+    transposed = {name: _TRANSPOSED if name in gemm.columns else _PLAIN for name in "ab"}
     return (
-        ("i32", order),
-        ("i32", _TRANSPOSED if transposed["b"] else _PLAIN),
-        ("i32", _TRANSPOSED if transposed["a"] else _PLAIN),
+        ("i32", _COLUMN_MAJOR),
+        ("i32", transposed["b"]),
+        ("i32", transposed["a"]),
         ("i32", _FIX_OFFSET),
         ("i32", gemm.n),
         ("i32", gemm.m),

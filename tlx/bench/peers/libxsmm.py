@@ -85,6 +85,8 @@ class Libxsmm:
         gemm = work.problem
         if not isinstance(gemm, Gemm) or self._dispatch is None or "c" in gemm.columns:
             return
+        if gemm.rhs.bytes == 1 and not gemm.vnni:
+            return
         flags = _flags(gemm)
         if max(gemm.m, gemm.n, gemm.k) <= 2 * _WHOLE:
             kernel = self.kernel(gemm, gemm.m, gemm.n, gemm.k, flags)

@@ -16,7 +16,8 @@ from tlx.bench.elements import BF16, F16, F32, F64, S8, S32, U8, Array, Element
 from tlx.bench.problems import Gemm
 from tlx.bench.texts import Writer, tensor
 from tlx.bench.workload import Buffer, Expected, Workload
-from tlx.ir.values import zero
+from tlx.ir.values import Local, Value, zero
+from tlx.types import TensorType
 
 Types = tuple[Element, Element, Element, Element]
 
@@ -75,23 +76,30 @@ def product(name: str, m: int, n: int, k: int, columns: str = "", *, vnni: bool 
     )
 
 
-def _text(gemm: Gemm, buffers: tuple[Buffer, ...]) -> str:
-    b = Writer(buffers)
-    result = tensor(gemm.accumulator, (gemm.m, gemm.n))
+def loaded_operands(b: Writer, gemm: Gemm, result: TensorType) -> Local:
+    """The product of the buffers `a` and `b`, as the sums' tensor type has it."""
     a = b.loaded("a", (1, 0) if "a" in gemm.columns else None)
     rhs = b.loaded("b", (1, 0) if "b" in gemm.columns else None)
-    if gemm.vnni and gemm.lhs is not U8:  # MxK is M x K/v x v; the sum is over both of the last dimensions
-        a = b.tensor_load(b.buffer("a"), tensor(gemm.lhs, (gemm.m, gemm.k // gemm.factor, gemm.factor)))
     if gemm.lhs is U8:
-        start = b.typeinfo(zero(result.vector), result)
         if gemm.vnni:
             flat = tensor(gemm.rhs, (gemm.k, gemm.n))
             rhs = b.typeinfo(b.reshape_permute(rhs, (0, 2, 1), flat.shape, flat), flat)
-        value = b.mma("usmma", start, a, rhs, result)
-    elif gemm.vnni:
-        value = b.contract(a, rhs, (1, 2), (0, 2), result=result)
-    else:
-        value = b.matmul(a, rhs, result)
+        return b.mma("usmma", b.typeinfo(zero(result.vector), result), a, rhs, result)
+    if gemm.vnni:  # MxK is M x K/v x v; the sum is over both of the last dimensions
+        a = b.tensor_load(b.buffer("a"), tensor(gemm.lhs, (gemm.m, gemm.k // gemm.factor, gemm.factor)))
+        return b.contract(a, rhs, (1, 2), (0, 2), result=result)
+    return b.matmul(a, rhs, result)
+
+
+def vnni_flat(gemm: Gemm, b: Array) -> Array:
+    """The K x N matrix that lies in memory as [K/v][N][v], or as it is."""
+    return b.transpose(0, 2, 1).reshape(gemm.k, gemm.n) if gemm.vnni else b
+
+
+def _text(gemm: Gemm, buffers: tuple[Buffer, ...]) -> str:
+    b = Writer(buffers)
+    result = tensor(gemm.accumulator, (gemm.m, gemm.n))
+    value: Value = loaded_operands(b, gemm, result)
     if gemm.out is BF16:
         result = tensor(gemm.out, (gemm.m, gemm.n))
         value = b.cast("fptrunc", value, result.vector)
@@ -106,10 +114,7 @@ def _expected(gemm: Gemm, arrays: dict[str, Array]) -> Expected:
     a, b = gemm.lhs.widened(arrays["a"]), gemm.rhs.widened(arrays["b"])
     if "a" in gemm.columns:
         a = a.T
-    if gemm.vnni:
-        b = b.transpose(0, 2, 1).reshape(gemm.k, gemm.n)
-    elif "b" in gemm.columns:
-        b = b.T
+    b = b.T if "b" in gemm.columns else vnni_flat(gemm, b)
     values = a.astype(np.float64) @ b.astype(np.float64)  # exact for bytes up to K = 2^37
     magnitude = np.abs(a) @ np.abs(b) if gemm.accumulator.is_float else None
     if "c" in gemm.columns:
