@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from queue import Empty, Queue
 from typing import Any, Final, Protocol
 
 from tlx.bench.machine import processor
@@ -119,6 +120,7 @@ class DaskPool:
     """The workers of a Dask cluster, one trial at a time on each."""
 
     _CONNECT_SECONDS: Final = 10
+    _LOOK_SECONDS: Final = 2
 
     def __init__(self, address: str) -> None:
         try:
@@ -133,29 +135,46 @@ class DaskPool:
             said = " ".join(str(error).split()) or type(error).__name__
             raise UsageError(f"could not reach a Dask scheduler at '{address}': {said}") from None
         try:
-            self._workers = self._by_kind()
+            self.kinds: Sequence[str] = sorted(self._by_kind())
         except BaseException:
             self.close()
             raise
-        self.kinds: Sequence[str] = sorted(self._workers)
+        if not self.kinds:
+            self.close()
+            raise UsageError("the Dask cluster has no workers; start some: dask worker ADDRESS --nthreads 1")
 
     def run(self, kind: str, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Outcome]]:
         """Run trials on the workers of a kind, as many at a time as there are."""
-        futures = {
-            self._client.submit(
-                _run, trial, workers=self._workers[kind], allow_other_workers=False, pure=False, retries=0,
-                resources=self._resources,
-            ): trial
-            for trial in trials
-        }  # fmt: skip
-        for future in self._distributed.as_completed(list(futures)):
-            trial = futures[future]
-            error = future.exception()
-            if error is None:
-                yield trial, future.result()
-            else:
-                said = " ".join(str(error).split())
-                yield trial, Outcome(cpu=kind, error=f"the worker failed: {type(error).__name__}: {said}"[:300])
+        workers = self._by_kind().get(kind, [])
+        how: dict[str, Any] = {"workers": workers, "allow_other_workers": False, "resources": self._resources}
+        ended: Queue[Any] = Queue()
+        pending: dict[str, tuple[Trial, Any]] = {}
+        for trial in trials[: len(trials) if workers else 0]:
+            future = self._client.submit(_run, trial, pure=False, retries=0, **how)
+            pending[future.key] = trial, future
+            future.add_done_callback(ended.put)
+        for _ in range(len(pending)):
+            future = self._next(ended, workers)
+            if future is None:
+                break
+            yield pending.pop(future.key)[0], _result(future, kind)
+        lost = trials if not workers else [trial for trial, _ in pending.values()]
+        for _, future in pending.values():
+            future.cancel()
+        for trial in lost:
+            yield trial, Outcome(cpu=kind, error="no worker that could run it is left, or it hangs")
+
+    def _next(self, ended: Queue[Any], workers: Sequence[str]) -> Any:
+        """The next future that is done; None where no worker is left, or a trial takes too long."""
+        end = time.monotonic() + TRIAL_SECONDS
+        while time.monotonic() < end:
+            try:
+                return ended.get(timeout=self._LOOK_SECONDS)
+            except Empty:
+                known: dict[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+                if not any(worker in known for worker in workers):
+                    return None
+        return None
 
     def close(self) -> None:
         """Leave the cluster, which goes on without us."""
@@ -165,11 +184,9 @@ class DaskPool:
         """Addresses of the workers by processor.
 
         Raises:
-            UsageError: There are none, they lack TLX, or may run several trials at once.
+            UsageError: They lack TLX, or may run several trials at once.
         """
         known: dict[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
-        if not known:
-            raise UsageError("the Dask cluster has no workers; start some: dask worker ADDRESS --nthreads 1")
         self._resources = {"tlx": 1} if all("tlx" in w.get("resources", {}) for w in known.values()) else None
         busy = [name for name, worker in known.items() if worker["nthreads"] > 1]
         if busy and self._resources is None:
@@ -183,6 +200,15 @@ class DaskPool:
         for worker, kind in kinds.items():
             found.setdefault(kind, []).append(worker)
         return found
+
+
+def _result(future: Any, kind: str) -> Outcome:
+    """What a future came to."""
+    error: BaseException | None = future.exception()
+    if error is None:
+        return future.result()
+    said = " ".join(str(error).split())
+    return Outcome(cpu=kind, error=f"the worker failed: {type(error).__name__}: {said}"[:300])
 
 
 def _kind() -> str:
