@@ -10,7 +10,7 @@ from tlx.bench import peaks, streams
 from tlx.bench.elements import Array
 from tlx.bench.native_calls import Repeat, Step, repeated
 from tlx.bench.peers.base import Attempt, Peer, address_of
-from tlx.bench.timing import Contestant, Rates, fastest, interleaved, seconds
+from tlx.bench.timing import Contestant, Rates, fastest, interleaved, rate, seconds
 from tlx.bench.workload import Expected, Stream, Workload, WrongResultError
 from tlx.diagnostics import TlxError, UsageError
 from tlx.jit import compile as compile_module
@@ -20,6 +20,7 @@ from tlx.target import Target, find
 PEAK = "peak"
 OURS = "tlx"
 _HOPELESS = 0.05
+_INTENSE = 16  # operations for each byte, from which on memory does not matter
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Bench:
         contestants: dict[str, Contestant] = {}
         notes: dict[str, str] = {}
         instruction = ""
-        contestants[PEAK], instruction = self._peak(work.peak)
+        contestants[PEAK], instruction = self._limit(work)
         error = ""
         try:
             contestants[OURS] = self._ours(work, arrays, expected)
@@ -84,6 +85,18 @@ class Bench:
                 notes[peer.name] = attempts[best].note
         rates = interleaved(contestants, self.rounds)
         return Cell(work, self.target.name, rates, instruction, {k: v for k, v in notes.items() if v}, error)
+
+    def _limit(self, work: Workload) -> tuple[Contestant, str]:
+        """What bounds a workload, and what that loop does: multiplications, or memory where that takes longer."""
+        loop, instruction = self._peak(work.peak)
+        if isinstance(work.peak, Stream) or work.operations > _INTENSE * work.traffic:
+            return loop, instruction
+        reads = len(work.buffers) - 1
+        mostly_read = work.output.bytes * _INTENSE < work.traffic
+        bound = Stream(work.traffic, 1, 0) if mostly_read else Stream(work.traffic // (reads + 1), reads, 1)
+        memory, what = streams.contestant(bound, self.target)
+        memory = Contestant(memory.repeat, work.operations)
+        return (memory, what) if rate(memory) < rate(loop) else (loop, instruction)
 
     def _peak(self, bound: peaks.Types | Stream) -> tuple[Contestant, str]:
         """The peak loop for products of these types, or for memory, made once, and what it repeats."""

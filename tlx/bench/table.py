@@ -22,13 +22,14 @@ def line(cell: Cell, peers: Sequence[str]) -> str:
     top, ours = rates.get(PEAK), rates.get(OURS)
     best = cell.best_peer
     shares = [f"{rates[name].share(top):8.1%}" if top and name in rates else f"{'-':>8}" for name in peers]
+    best_name = best or ""
     cells = [
         f"{work.row:8} {work.types:11} {work.size:14} {work.variant:12}",
         f"{top.median:7.1f}" if top else f"{'-':>7}",
         f"{ours.median:7.1f} {ours.spread:6.0%}" if ours else f"{'-':>7} {'-':>6}",
         f"{ours.share(top):7.1%}" if ours and top else f"{'-':>7}",
         f"{ours.share(rates[best]):7.2f}" if ours and best else f"{'-':>7}",
-        f"{best or '':10}",
+        f"{best_name:9}",
         *shares,
     ]
     return " ".join(cells)

@@ -86,6 +86,11 @@ def seconds(repeat: Callable[[int], object]) -> float:
     return min(_elapsed(Contestant(repeat, 1), 1) for _ in range(2)) / 1e9
 
 
+def rate(contestant: Contestant) -> float:
+    """The best speed of a few samples."""
+    return interleaved({"": contestant}, _FEWEST)[""].best
+
+
 def _calibrated(contestant: Contestant) -> int:
     """How often to repeat for one sample."""
     count = 1

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.bench.elements import U8, Array
+from tlx.bench.elements import F32, S32, U8, Array
 from tlx.bench.native_calls import Step, repeated
 from tlx.bench.peers.base import Attempt, MissingError, Places, address_of
-from tlx.bench.problems import Gemm
+from tlx.bench.problems import Batch, Gemm, Pointwise
 from tlx.bench.workload import Workload
 
 _ROW_MAJOR: Final = 101
@@ -27,7 +27,7 @@ _PLAIN: Final = 111
 _TRANSPOSED: Final = 112
 _FIX_OFFSET: Final = 173
 _SEQUENTIAL: Final = 1
-_SCALAR: Final = {"double": "double", "float": "float"}
+_LOW: Final = 1
 
 Arguments = tuple[tuple[str, int | float], ...]
 
@@ -48,6 +48,10 @@ class Blas:
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """One call."""
         gemm = work.problem
+        if isinstance(gemm, Batch):
+            yield from self._batch(gemm, arrays)
+        if isinstance(gemm, Pointwise):
+            yield from self._function(gemm, arrays)
         if not isinstance(gemm, Gemm) or gemm.vnni or (gemm.lhs is U8 and "c" in gemm.columns):
             return
         symbol = self._functions.get((gemm.lhs.name, gemm.rhs.name, gemm.out.name))
@@ -61,6 +65,27 @@ class Blas:
         zeros = np.zeros(1, np.int32)
         arguments = _integer_arguments(gemm, pointers, zeros.ctypes.data)
         yield Attempt(repeated([Step(address, arguments)], (self._library, arrays, zeros)))
+
+    def _batch(self, batch: Batch, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        """`cblas_?gemm_batch_strided`, which takes a stride behind each leading dimension."""
+        gemm = batch.gemm
+        symbol = self._functions.get((gemm.lhs.name, gemm.rhs.name, gemm.out.name), "") + "_batch_strided"
+        if batch.reduced or gemm.out is S32 or not hasattr(self._library, symbol):
+            return
+        plain = list(_float_arguments(gemm, {name: array.ctypes.data for name, array in arrays.items()}))
+        strides = [("i32", n) for n in (gemm.m * gemm.k, gemm.k * gemm.n, gemm.m * gemm.n)]
+        given = [*plain[:9], strides[0], *plain[9:11], strides[1], *plain[11:], strides[2], ("i32", batch.count)]
+        step = Step(address_of(getattr(self._library, symbol)), tuple(given))
+        yield Attempt(repeated([step], (self._library, arrays)))
+
+    def _function(self, problem: Pointwise, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        """MKL's functions of vectors, in low accuracy (4 ulp at most)."""
+        symbol = {"tanh": "vmsTanh", "exp": "vmsExp", "add": "vmsAdd"}.get(problem.function, "")
+        if problem.element is not F32 or not hasattr(self._library, symbol):
+            return
+        pointers = [("ptr", arrays[name].ctypes.data) for name in (*sorted(set(arrays) - {"y"}), "y")]
+        step = Step(address_of(getattr(self._library, symbol)), (("i32", problem.count), *pointers, ("i64", _LOW)))
+        yield Attempt(repeated([step], (self._library, arrays)))
 
 
 def load_openblas(places: Places) -> Blas:

@@ -14,6 +14,9 @@ _LOADERS: Final = {
     "openblas": "tlx.bench.peers.blas:load_openblas",
     "mkl": "tlx.bench.peers.blas:load_mkl",
     "onednn": "tlx.bench.peers.onednn:load",
+    "torch": "tlx.bench.peers.torch:load",
+    "clang": "tlx.bench.peers.clang:load_loops",
+    "matrix": "tlx.bench.peers.clang:load_matrix",
 }
 NAMES: Final = tuple(_LOADERS)
 

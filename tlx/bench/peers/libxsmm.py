@@ -19,8 +19,9 @@ from typing import Any, Final
 
 from tlx.bench.elements import Array
 from tlx.bench.native_calls import Step, loop, repeated
+from tlx.bench.peers import libxsmm_loops
 from tlx.bench.peers.base import Attempt, Places
-from tlx.bench.problems import Gemm
+from tlx.bench.problems import Batch, Gemm
 from tlx.bench.workload import Workload
 
 _DATATYPES: Final = {"f64": 0, "f32": 1, "bf16": 2, "f16": 3, "s32": 8, "s8": 12, "u8": 13}
@@ -53,14 +54,6 @@ class Reduction(ctypes.Structure):
     ]
 
 
-# libxsmm_gemm_param: four words each for the operation, A, B, C.
-PARAMETER_WORDS: Final = 16
-COUNT_WORD: Final = 2
-A_WORD: Final = 4
-B_WORD: Final = 8
-C_WORD: Final = 12
-
-
 class Libxsmm:
     """The library."""
 
@@ -83,6 +76,8 @@ class Libxsmm:
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """One kernel for all, then blocks of several sizes."""
         gemm = work.problem
+        if isinstance(gemm, Batch) and self._dispatch is not None:
+            yield from self._batch(gemm, arrays)
         if not isinstance(gemm, Gemm) or self._dispatch is None or "c" in gemm.columns:
             return
         if gemm.rhs.bytes == 1 and not gemm.vnni:
@@ -91,8 +86,8 @@ class Libxsmm:
         if max(gemm.m, gemm.n, gemm.k) <= 2 * _WHOLE:
             kernel = self.kernel(gemm, gemm.m, gemm.n, gemm.k, flags)
             if kernel:
-                block = (ctypes.c_uint64 * PARAMETER_WORDS)()
-                block[A_WORD], block[B_WORD], block[C_WORD] = (arrays[n].ctypes.data for n in "bac")
+                block = (ctypes.c_uint64 * libxsmm_loops.PARAMETER_WORDS)()
+                block[4], block[8], block[12] = (arrays[n].ctypes.data for n in "bac")
                 step = Step(kernel, (("ptr", ctypes.addressof(block)),))
                 yield Attempt(repeated([step], (self._library, block, arrays)), "one kernel")
         if gemm.columns or min(gemm.m, gemm.n) < _BLOCKS[0][0]:
@@ -101,6 +96,23 @@ class Libxsmm:
             if gemm.m % mb or gemm.n % nb or gemm.k % kb:
                 continue
             yield from self._blocked(gemm, arrays, (mb, nb, kb), flags)
+
+    def _batch(self, batch: Batch, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        """A call of a kernel for each product, or one that sums up all of them."""
+        gemm = batch.gemm
+        if gemm.rhs.bytes == 1:
+            return
+        sizes = [gemm.m * gemm.k * gemm.lhs.bytes, gemm.k * gemm.n * gemm.rhs.bytes, gemm.m * gemm.n * gemm.out.bytes]
+        pointers = {name: array.ctypes.data for name, array in arrays.items()}
+        if batch.reduced:
+            shape = _shape(gemm, gemm.m, gemm.n, gemm.k)
+            kernel = self._reduce(shape, _flags(gemm), 0, Reduction(_STRIDED, sizes[1], sizes[0], 0))
+        else:
+            kernel = self.kernel(gemm, gemm.m, gemm.n, gemm.k, _flags(gemm))
+        if kernel:
+            calls, summed = (1, batch.count) if batch.reduced else (batch.count, 1)
+            text = libxsmm_loops.batch(kernel, calls, summed, sizes, pointers)
+            yield Attempt(loop(text, (self._library, arrays)))
 
     def kernel(self, gemm: Gemm, m: int, n: int, k: int, flags: int) -> int | None:
         """The address of a kernel for an `m` x `n` x `k` part of a product; None where there is none."""
@@ -114,7 +126,8 @@ class Libxsmm:
         kernel = self._reduce(_shape(gemm, mb, nb, kb), flags, 0, Reduction(_STRIDED, *strides, 0))
         if not kernel:
             return
-        text = _loops(gemm, kernel, blocks, {name: array.ctypes.data for name, array in arrays.items()})
+        pointers = {name: array.ctypes.data for name, array in arrays.items()}
+        text = libxsmm_loops.product(gemm, kernel, blocks, pointers)
         yield Attempt(loop(text, (self._library, arrays)), f"blocks of {mb}x{nb}x{kb}")
 
 
@@ -147,59 +160,3 @@ def _shape(gemm: Gemm, m: int, n: int, k: int) -> Shape:
     leading_a = gemm.n if gemm.vnni else gemm.b_shape[1]
     types = [_DATATYPES[e.name] for e in (gemm.rhs, gemm.lhs, gemm.out, gemm.accumulator)]
     return Shape(n, m, k, leading_a, gemm.a_shape[1], gemm.c_shape[1], *types)
-
-
-def _loops(gemm: Gemm, kernel: int, blocks: tuple[int, int, int], pointers: dict[str, int]) -> str:
-    """The loops over blocks of rows and of columns; K is summed up by the kernel."""
-    mb, nb, kb = blocks
-    out, lhs = gemm.out.bytes, gemm.lhs.bytes
-    wide = gemm.rhs.bytes * gemm.factor  # b's columns lie that far apart
-    return f"""
-define void @repeat(i64 %n) {{
-entry:
-  %p = alloca [{PARAMETER_WORDS} x i64], align 64
-  %count = alloca i64, align 8
-  store i64 {gemm.k // kb}, ptr %count
-  call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 {8 * PARAMETER_WORDS}, i1 false)
-  %pn = getelementptr i64, ptr %p, i64 {COUNT_WORD}
-  store ptr %count, ptr %pn
-  %pa = getelementptr i64, ptr %p, i64 {A_WORD}
-  %pb = getelementptr i64, ptr %p, i64 {B_WORD}
-  %pc = getelementptr i64, ptr %p, i64 {C_WORD}
-  br label %again
-again:
-  %t = phi i64 [ 0, %entry ], [ %t1, %outer.end ]
-  br label %outer
-outer:
-  %j = phi i64 [ 0, %again ], [ %j1, %inner.end ]
-  %jb = mul i64 %j, {wide}
-  %b = add i64 %jb, {pointers["b"]}
-  br label %inner
-inner:
-  %i = phi i64 [ 0, %outer ], [ %i1, %inner ]
-  %ia = mul i64 %i, {gemm.k * lhs}
-  %a = add i64 %ia, {pointers["a"]}
-  %ic = mul i64 %i, {gemm.n * out}
-  %jc = mul i64 %j, {out}
-  %ijc = add i64 %ic, %jc
-  %c = add i64 %ijc, {pointers["c"]}
-  store i64 %b, ptr %pa
-  store i64 %a, ptr %pb
-  store i64 %c, ptr %pc
-  call void inttoptr (i64 {kernel} to ptr)(ptr %p)
-  %i1 = add i64 %i, {mb}
-  %more.i = icmp ult i64 %i1, {gemm.m}
-  br i1 %more.i, label %inner, label %inner.end
-inner.end:
-  %j1 = add i64 %j, {nb}
-  %more.j = icmp ult i64 %j1, {gemm.n}
-  br i1 %more.j, label %outer, label %outer.end
-outer.end:
-  %t1 = add i64 %t, 1
-  %more = icmp ult i64 %t1, %n
-  br i1 %more, label %again, label %end
-end:
-  ret void
-}}
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-"""

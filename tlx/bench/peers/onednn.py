@@ -1,154 +1,136 @@
 """oneDNN by its C interface: primitives made once for a shape, then executed.
 
-Where a workload's operands are packed beforehand (`vnni B`), oneDNN packs the weights its own way, untimed as well.
+Weights of layers, convolutions and products whose B is packed beforehand are packed in oneDNN's own way, untimed.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
-from tlx.bench.elements import Array, Element
-from tlx.bench.native_calls import Step, repeated
-from tlx.bench.peers.base import Attempt, MissingError, Places, address_of
-from tlx.bench.problems import Gemm
+from tlx.bench.elements import F32, Array
+from tlx.bench.peers.base import Attempt, MissingError, Places
+from tlx.bench.peers.onednn_api import Library, Memory, RefusedError
+from tlx.bench.problems import Batch, Convolution, Gemm, Layer, Pointwise
+from tlx.bench.rows.gemm import vnni_flat
 from tlx.bench.workload import Workload
 
-_DATATYPES: Final = {"f16": 1, "bf16": 2, "f32": 3, "s32": 4, "s8": 5, "u8": 6, "f64": 7}
-_CPU: Final = 1
-_IN_ORDER: Final = 1
-_ANY: Final = 1
-_WEIGHTS_DESCRIPTION: Final = 131
-_ALLOCATE: Final = ctypes.c_void_p(-1)
-_SOURCE: Final = 1
-_DESTINATION: Final = 17
-_WEIGHTS: Final = 33
-
-Handle = ctypes.c_void_p
-
-
-class _Version(ctypes.Structure):
-    _fields_ = [("major", ctypes.c_int), ("minor", ctypes.c_int), ("patch", ctypes.c_int)]
-
-
-class _Argument(ctypes.Structure):
-    _fields_ = [("index", ctypes.c_int), ("memory", ctypes.c_void_p)]
-
-
-class RefusedError(Exception):
-    """oneDNN does not do that."""
+_INFERENCE: Final = 96
+_DIRECT: Final = 1
+_ACCURATE: Final = 0x30000
+_RELU: Final = 0x20
+_FUNCTIONS: Final = {"tanh": 0x21, "sigmoid": 0x29, "exp": 0x2A}
+_ADD: Final = 0x1FFF0
+_SOURCE, _SECOND, _WEIGHTS, _BIAS, _DESTINATION = 1, 2, 33, 41, 17
 
 
 class Onednn:
-    """The library, with an engine and a stream."""
+    """The library, as a peer."""
 
     name = "onednn"
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: Library) -> None:
         self._library = library
-        library.dnnl_version.restype = ctypes.POINTER(_Version)
-        version = library.dnnl_version().contents
-        self.version = f"{version.major}.{version.minor}.{version.patch}"
-        self.number = (version.major, version.minor, version.patch)
-        self._engine = self._made("engine_create", _CPU, ctypes.c_size_t(0))
-        self._stream = self._made("stream_create", self._engine, _IN_ORDER)
+        self.version = ".".join(map(str, library.number))
 
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """A matmul primitive."""
-        gemm = work.problem
-        if not isinstance(gemm, Gemm):
-            return
+        """One primitive, or none."""
+        problem = work.problem
         try:
-            yield self._product(gemm, arrays)
+            match problem:
+                case Gemm():
+                    yield self._product(problem, arrays, packed=problem.vnni)
+                case Layer(gemm):
+                    yield self._product(gemm, arrays, packed=gemm.vnni, bias=arrays["bias"])
+                case Batch(count, gemm, False):
+                    yield self._batch(count, gemm, arrays)
+                case Convolution():
+                    yield self._convolution(problem, arrays)
+                case Pointwise():
+                    yield from self._pointwise(problem, arrays)
+                case _:
+                    return
         except RefusedError:
             return
 
-    def _product(self, gemm: Gemm, arrays: dict[str, Array]) -> Attempt:
-        a = self._described((gemm.m, gemm.k), gemm.lhs, transposed="a" in gemm.columns)
-        c = self._described((gemm.m, gemm.n), gemm.out, transposed="c" in gemm.columns)
-        b = self._described((gemm.k, gemm.n), gemm.rhs, transposed="b" in gemm.columns)
-        memories = [self._memory(a, arrays["a"]), self._memory(c, arrays["c"])]
-        if gemm.vnni:
-            wanted = self._made("memory_desc_create_with_tag", 2, _dims((gemm.k, gemm.n)), _type(gemm.rhs), _ANY)
+    def _product(self, gemm: Gemm, arrays: dict[str, Array], *, packed: bool, bias: Array | None = None) -> Attempt:
+        make = self._library
+        a = make.dense((gemm.m, gemm.k), gemm.lhs, transposed="a" in gemm.columns)
+        b = make.dense((gemm.k, gemm.n), gemm.rhs, transposed="b" in gemm.columns)
+        c = make.dense((gemm.m, gemm.n), gemm.out, transposed="c" in gemm.columns)
+        wanted = make.any((gemm.k, gemm.n), gemm.rhs) if packed else b
+        added = make.dense((1, gemm.n), F32) if bias is not None else None
+        extra = make.followed_by(_RELU) if bias is not None else None
+        pd = make.made("matmul_primitive_desc_create", make.engine, a, wanted, added, c, extra)
+        given = {_SOURCE: make.memory(a, arrays["a"]), _DESTINATION: make.memory(c, arrays["c"])}
+        flat = vnni_flat(gemm, arrays["b"])
+        given[_WEIGHTS] = make.packed(pd, b, flat.copy()) if packed else make.memory(b, flat)
+        if bias is not None:
+            given[_BIAS] = make.memory(added, bias)
+        return self._attempt(pd, given, arrays, "weights packed before" if packed else "")
+
+    def _batch(self, count: int, gemm: Gemm, arrays: dict[str, Array]) -> Attempt:
+        make = self._library
+        shapes = {"a": (gemm.m, gemm.k), "b": (gemm.k, gemm.n), "c": (gemm.m, gemm.n)}
+        elements = {"a": gemm.lhs, "b": gemm.rhs, "c": gemm.out}
+        d = {name: make.dense((count, *shapes[name]), elements[name]) for name in "abc"}
+        pd = make.made("matmul_primitive_desc_create", make.engine, d["a"], d["b"], None, d["c"], None)
+        places = {"a": _SOURCE, "b": _WEIGHTS, "c": _DESTINATION}
+        return self._attempt(pd, {places[n]: make.memory(d[n], arrays[n]) for n in "abc"}, arrays)
+
+    def _convolution(self, conv: Convolution, arrays: dict[str, Array]) -> Attempt:
+        make = self._library
+        x = make.dense((conv.images, conv.channels, conv.rows, conv.columns), conv.lhs)
+        y = make.dense((conv.images, conv.filters, conv.out_rows, conv.out_columns), conv.out)
+        each = (conv.channels // conv.groups, conv.window, conv.window)
+        groups = (conv.groups, conv.filters // conv.groups) if conv.groups > 1 else (conv.filters,)
+        wanted = make.any((*groups, *each), conv.rhs)
+        steps, none = make.dims((conv.stride,) * 2), make.dims((0, 0))
+        arguments = (make.engine, _INFERENCE, _DIRECT, x, wanted, None, y, steps, none, none, none, None)
+        pd = make.made("convolution_forward_primitive_desc_create", *arguments)
+        given = {_SOURCE: make.memory(x, arrays["x"]), _DESTINATION: make.memory(y, arrays["y"])}
+        given[_WEIGHTS] = make.packed(pd, make.dense((*groups, *each), conv.rhs), arrays["w"])
+        return self._attempt(pd, given, arrays, "weights packed before")
+
+    def _pointwise(self, problem: Pointwise, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        make = self._library
+        shape = (problem.count // problem.columns, problem.columns) if problem.columns else (problem.count,)
+        d = make.dense(shape, problem.element)
+        zero = ctypes.c_float(0)
+        inputs = {name: make.memory(d, array) for name, array in arrays.items() if name != "y"}
+        if problem.function in _FUNCTIONS:
+            kinds = (_INFERENCE, _FUNCTIONS[problem.function])
+            pd = make.made("eltwise_forward_primitive_desc_create", make.engine, *kinds, d, d, zero, zero, None)
+        elif problem.function == "softmax":
+            kinds = (_INFERENCE, _ACCURATE)
+            pd = make.made("softmax_forward_primitive_desc_create", make.engine, *kinds, d, d, 1, None)
+        elif problem.function == "add":
+            pd = make.made("binary_primitive_desc_create", make.engine, _ADD, d, d, d, None)
         else:
-            wanted = b
-        pd = self._made("matmul_primitive_desc_create", self._engine, a, wanted, None, c, None)
-        if gemm.vnni:
-            flat = arrays["b"].transpose(0, 2, 1).reshape(gemm.k, gemm.n).copy()
-            memories.append(self._packed(pd, b, flat))
-        else:
-            memories.append(self._memory(b, arrays["b"]))
-        primitive = self._made("primitive_create", pd)
-        return self._executed(primitive, dict(zip((_SOURCE, _DESTINATION, _WEIGHTS), memories, strict=True)), arrays)
+            return
+        given = dict(zip((_SOURCE, _SECOND), inputs.values(), strict=False))
+        yield self._attempt(pd, {**given, _DESTINATION: make.memory(d, arrays["y"])}, arrays)
 
-    def _executed(self, primitive: Handle, memories: dict[int, Handle], arrays: dict[str, Array]) -> Attempt:
-        arguments = (_Argument * len(memories))(*((i, m.value) for i, m in memories.items()))
-        execute = address_of(self._library.dnnl_primitive_execute)
-        given = (
-            ("ptr", primitive.value or 0),
-            ("ptr", self._stream.value or 0),
-            ("i32", len(memories)),
-            ("ptr", ctypes.addressof(arguments)),
-        )
-        return Attempt(repeated([Step(execute, given)], (self, arguments, arrays)))
-
-    def _packed(self, pd: Handle, description: Handle, array: Array) -> Handle:
-        """A copy of the weights, laid out as a primitive likes it."""
-        query = self._library.dnnl_primitive_desc_query_md
-        query.restype = ctypes.c_void_p
-        wanted = Handle(query(pd, _WEIGHTS_DESCRIPTION, 0))
-        source = self._memory(description, array)
-        target = self._made("memory_create", wanted, self._engine, _ALLOCATE)
-        reorder = self._made("reorder_primitive_desc_create", description, self._engine, wanted, self._engine, None)
-        primitive = self._made("primitive_create", reorder)
-        arguments = (_Argument * 2)((_SOURCE, source.value), (_DESTINATION, target.value))
-        self._library.dnnl_primitive_execute(primitive, self._stream, 2, arguments)
-        self._library.dnnl_stream_wait(self._stream)
-        return target
-
-    def _described(self, extents: tuple[int, int], element: Element, *, transposed: bool) -> Handle:
-        strides = (1, extents[0]) if transposed else (extents[1], 1)
-        return self._made("memory_desc_create_with_strides", 2, _dims(extents), _type(element), _dims(strides))
-
-    def _memory(self, description: Handle, array: Array) -> Handle:
-        return self._made("memory_create", description, self._engine, Handle(array.ctypes.data))
-
-    def _made(self, what: str, *arguments: Any) -> Handle:
-        """An object that a function of the library makes.
-
-        Raises:
-            RefusedError: It does not.
-        """
-        made = Handle()
-        if getattr(self._library, f"dnnl_{what}")(ctypes.byref(made), *arguments):
-            raise RefusedError(what)
-        return made
+    def _attempt(self, pd: Any, memories: dict[int, Memory], arrays: dict[str, Array], note: str = "") -> Attempt:
+        return Attempt(self._library.execution(pd, memories, arrays), note)
 
 
 def load(places: Places) -> Onednn:
-    """oneDNN, the newest of those that are found and have an engine for processors.
+    """The newest oneDNN of those that are found and have an engine for processors.
 
     Raises:
         MissingError: It is not installed.
     """
-    found: list[Onednn] = []
-    for path in [*dict.fromkeys(path.resolve() for path in places.libraries("libdnnl*.so*"))]:
+    found: list[Library] = []
+    for path in dict.fromkeys(path.resolve() for path in places.libraries("libdnnl*.so*")):
         try:
-            found.append(Onednn(ctypes.CDLL(str(path))))
+            found.append(Library(ctypes.CDLL(str(path))))
         except (OSError, RefusedError):
             continue
     if found:
-        return max(found, key=lambda one: one.number)
+        return Onednn(max(found, key=lambda one: one.number))
     try:
-        return Onednn(places.load([], ["dnnl"]))
+        return Onednn(Library(places.load([], ["dnnl"])))
     except (MissingError, RefusedError):
         raise MissingError("no libdnnl.so with an engine for processors") from None
-
-
-def _dims(numbers: Sequence[int]) -> Any:
-    return (ctypes.c_int64 * 12)(*numbers)
-
-
-def _type(element: Element) -> int:
-    return _DATATYPES[element.name]

@@ -1,0 +1,115 @@
+"""Loops around libxsmm's kernels, as LLVM IR: a kernel takes a pointer to its parameters."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tlx.bench.problems import Gemm
+
+# libxsmm_gemm_param: four words each for the operation, A, B, C.
+PARAMETER_WORDS: Final = 16
+COUNT_WORD: Final = 2
+A_WORD: Final = 4
+B_WORD: Final = 8
+C_WORD: Final = 12
+
+
+def product(gemm: Gemm, kernel: int, blocks: tuple[int, int, int], pointers: dict[str, int]) -> str:
+    """The loops over blocks of rows and of columns; K is summed up by the kernel."""
+    mb, nb, kb = blocks
+    out, lhs = gemm.out.bytes, gemm.lhs.bytes
+    wide = gemm.rhs.bytes * gemm.factor  # b's columns lie that far apart
+    return f"""
+define void @repeat(i64 %n) {{
+entry:
+  %p = alloca [{PARAMETER_WORDS} x i64], align 64
+  %count = alloca i64, align 8
+  store i64 {gemm.k // kb}, ptr %count
+  call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 {8 * PARAMETER_WORDS}, i1 false)
+  %pn = getelementptr i64, ptr %p, i64 {COUNT_WORD}
+  store ptr %count, ptr %pn
+  %pa = getelementptr i64, ptr %p, i64 {A_WORD}
+  %pb = getelementptr i64, ptr %p, i64 {B_WORD}
+  %pc = getelementptr i64, ptr %p, i64 {C_WORD}
+  br label %again
+again:
+  %t = phi i64 [ 0, %entry ], [ %t1, %outer.end ]
+  br label %outer
+outer:
+  %j = phi i64 [ 0, %again ], [ %j1, %inner.end ]
+  %jb = mul i64 %j, {wide}
+  %b = add i64 %jb, {pointers["b"]}
+  br label %inner
+inner:
+  %i = phi i64 [ 0, %outer ], [ %i1, %inner ]
+  %ia = mul i64 %i, {gemm.k * lhs}
+  %a = add i64 %ia, {pointers["a"]}
+  %ic = mul i64 %i, {gemm.n * out}
+  %jc = mul i64 %j, {out}
+  %ijc = add i64 %ic, %jc
+  %c = add i64 %ijc, {pointers["c"]}
+  store i64 %b, ptr %pa
+  store i64 %a, ptr %pb
+  store i64 %c, ptr %pc
+  call void inttoptr (i64 {kernel} to ptr)(ptr %p)
+  %i1 = add i64 %i, {mb}
+  %more.i = icmp ult i64 %i1, {gemm.m}
+  br i1 %more.i, label %inner, label %inner.end
+inner.end:
+  %j1 = add i64 %j, {nb}
+  %more.j = icmp ult i64 %j1, {gemm.n}
+  br i1 %more.j, label %outer, label %outer.end
+outer.end:
+  %t1 = add i64 %t, 1
+  %more = icmp ult i64 %t1, %n
+  br i1 %more, label %again, label %end
+end:
+  ret void
+}}
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+"""
+
+
+def batch(kernel: int, calls: int, summed: int, sizes: list[int], pointers: dict[str, int]) -> str:
+    """Calls, each on the next operands; a call sums up `summed` products. `sizes` are the bytes of a, b and c."""
+    a, b, c = sizes
+    return f"""
+define void @repeat(i64 %n) {{
+entry:
+  %p = alloca [{PARAMETER_WORDS} x i64], align 64
+  %count = alloca i64, align 8
+  store i64 {summed}, ptr %count
+  call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 {8 * PARAMETER_WORDS}, i1 false)
+  %pn = getelementptr i64, ptr %p, i64 {COUNT_WORD}
+  store ptr %count, ptr %pn
+  %pa = getelementptr i64, ptr %p, i64 {A_WORD}
+  %pb = getelementptr i64, ptr %p, i64 {B_WORD}
+  %pc = getelementptr i64, ptr %p, i64 {C_WORD}
+  br label %again
+again:
+  %t = phi i64 [ 0, %entry ], [ %t1, %done ]
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %again ], [ %i1, %loop ]
+  %ia = mul i64 %i, {a}
+  %ib = mul i64 %i, {b}
+  %ic = mul i64 %i, {c}
+  %va = add i64 %ia, {pointers["a"]}
+  %vb = add i64 %ib, {pointers["b"]}
+  %vc = add i64 %ic, {pointers["c"]}
+  store i64 %vb, ptr %pa
+  store i64 %va, ptr %pb
+  store i64 %vc, ptr %pc
+  call void inttoptr (i64 {kernel} to ptr)(ptr %p)
+  %i1 = add i64 %i, 1
+  %more.i = icmp ult i64 %i1, {calls}
+  br i1 %more.i, label %loop, label %done
+done:
+  %t1 = add i64 %t, 1
+  %more = icmp ult i64 %t1, %n
+  br i1 %more, label %again, label %end
+end:
+  ret void
+}}
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+"""
