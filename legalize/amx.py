@@ -302,6 +302,7 @@ TARGET: Final = replace(
     matrix=Matrix(rows=_ROWS, row_bytes=_ROW_BYTES, tiles=8, grid=(_GRID, _GRID), dots=_DOTS),
     caches=Caches(l1=48 << 10, l2=2 << 20, l3=32 << 20),
     requires=(*AVX512.requires, "amx_tile", "amx_bf16", "amx_int8"),
+    tiers=(),
     legalize_kernel=_legalize_kernel,
     finish=_finish,
 )

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
+from tlx.legalize._cpuid import level
 from tlx.legalize._x86 import CPUS
 from tlx.target import Caches, Dot, Reads, Target
 
@@ -80,4 +81,6 @@ TARGET: Final = Target(
     caches=Caches(l1=32 << 10, l2=512 << 10, l3=8 << 20),
     cpus=CPUS,
     requires=("avx2", "fma", "f16c"),
+    tiers=((), ("avxvnni",)),
+    detect=level,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I16, I32, VectorType
+from tlx.legalize._cpuid import level
 from tlx.legalize._x86 import CPUS
 from tlx.target import Caches, Dot, Target
 
@@ -68,4 +69,6 @@ TARGET: Final = Target(
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
     cpus=CPUS,
     requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),
+    tiers=((), ("avx512vnni",), ("avx512vnni", "avx512bf16")),
+    detect=level,
 )

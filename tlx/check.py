@@ -35,6 +35,7 @@ from tlx.ir.reader import parse
 from tlx.ir.tensors import analyse
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FloatType, IntType, PointerType, Type, VectorType
 from tlx.lower.to_2d.by_pointer import is_too_large
+from tlx.lower.to_tiles.dispatch import at_level, levels
 from tlx.numpy_types import Array, dtype_of
 from tlx.pipeline import STAGE_NAMES, Options, Step, lower, raised
 from tlx.signatures import Prototype, prototype_of
@@ -107,7 +108,7 @@ def check(
 def compare(text: str, name: str, stages: Stages, runs: int = DEFAULT_RUNS) -> list[Note]:
     """Compare a text with what the stages made of it; see `check`."""
     module = _whole(str(raised(parse(text, name))), name)
-    outputs = [(step, _whole(output, f"{name} after {step.name}")) for step, output in stages.texts]
+    outputs = [part for step, output in stages.texts for part in _versions(step, output, name)]
     notes: list[Note] = []
     for function in module.functions:
         if not analyse(module, function).ops and not has_large_vectors(str(function)):
@@ -117,6 +118,13 @@ def compare(text: str, name: str, stages: Stages, runs: int = DEFAULT_RUNS) -> l
         except _UncheckedError as reason:
             notes.append(Note(f"@{function.name} was not checked: {reason}", function.span))
     return notes
+
+
+def _versions(step: Step, text: str, name: str) -> Iterator[tuple[Step, Module]]:
+    """What a stage left, on each kind of machine that it has kernels for."""
+    for level in levels(text) or [0]:
+        told = replace(step, name=f"{step.name} on a machine of level {level}") if level else step
+        yield told, _whole(at_level(text, level), f"{name} after {step.name}")
 
 
 def _whole(text: str, name: str) -> Module:

@@ -42,7 +42,7 @@ def best_target(known: Iterable[Target], flags: frozenset[str], sizes: Caches) -
     fitting = [target for target in known if not missing(target, flags)]
     if not fitting:
         raise UsageError("this machine runs the code of no target; name one by --target= ('tlx targets' lists them)")
-    best = max(fitting, key=lambda t: (t.matrix is not None, t.vector_bytes, len(t.requires), t.registers))
+    best = max(fitting, key=lambda target: target.rank)
     return replace(best.with_features(_corrections(best, flags)), caches=sizes)
 
 

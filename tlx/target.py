@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from tlx.diagnostics import UsageError
 
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
     DotEmitter = Callable[[Builder, Value, Value, Value], Value]
     Reader = Callable[[Builder, Value, int], Value]
+
+    class Detector(Protocol):
+        """See `Target.detect`."""
+
+        def __call__(self, b: Builder, versions: Sequence[Target], *, asks: bool) -> Value:  # noqa: D102
+            ...
+
 
 Sign = Literal["s", "u", "f"]
 GROUP: Final = "tlx.legalize"
@@ -129,6 +136,12 @@ class Target:
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
         legalize_kernel: The target's own legalisation of a kernel, in place of the vector one.
         finish: Called once at the end, for module-wide parts such as constructors.
+        tiers: Sets of optional features that came together, smallest first: the versions for it where several targets
+            are asked for.
+        detect: Emits what finds out which of some targets, counted from 1, the machine is: (builder, targets, asks) ->
+            number. It is that of the strongest; `asks`: whether the system may be asked to permit it.
+        level: As one of several, the number of its version.
+        versions: The targets in one, weakest first, of which a program takes what its machine runs; see `tlx.versions`.
     """
 
     name: str
@@ -147,6 +160,10 @@ class Target:
     requires: tuple[str, ...] = ()
     legalize_kernel: Callable[[Module, Function, Context], None] | None = None
     finish: Callable[[Module, Context], None] | None = None
+    tiers: tuple[tuple[str, ...], ...] = ()
+    detect: Detector | None = None
+    level: int = 0
+    versions: tuple[Target, ...] = ()
 
     def __post_init__(self) -> None:
         if self.vector_bytes not in (16, 32, 64):
@@ -158,29 +175,52 @@ class Target:
                 raise ValueError(msg)
 
     def with_features(self, extra: tuple[str, ...]) -> Target:
-        """The target with more (or, by `-`, fewer) features; dot products follow the features."""
+        """The target with more (or, by `-`, fewer) features; dot products follow the features.
+
+        Of several versions, those get more features that know them as optional, if any does.
+        """
+        if self.versions:
+            versions = tuple(v.with_features(_concerning(v, self.versions, extra)) for v in self.versions)
+            return replace(self, features=versions[0].features, versions=versions)
         off = {f[1:] for f in extra if f.startswith("-")}
         kept = tuple(f for f in self.features if f[1:] not in off)
         return replace(self, features=kept + tuple(f for f in extra if f[0] == "+" and f not in kept))
 
     def on_cpu(self, cpu: str) -> Target:
-        """The target with the optional features that a processor has; unchanged where the processor is not known."""
+        """The target with the optional features that a processor has; unchanged where the processor is not known.
+
+        Versions find out about the processor themselves.
+        """
+        if self.versions:
+            return self
         return self._with_optional(self.cpus[cpu]) if cpu in self.cpus else self
 
     def for_features(self, features: str) -> Target:
         """The target for a function with these `"target-features"`.
 
         Where the function is compiled for the target's kind of machine (it has the target's first feature), its
-        optional features are the function's; else it says nothing about the machine, and they stay.
+        optional features are the function's; else it says nothing about the machine, and they stay. Versions find out
+        about the machine themselves.
         """
         have = {f[1:] for f in features.split(",") if f.startswith("+")}
-        if not self.features or self.features[0][1:] not in have:
+        if self.versions or not self.features or self.features[0][1:] not in have:
             return self
         return self._with_optional(tuple(have))
 
     def _with_optional(self, have: tuple[str, ...]) -> Target:
-        optional = dict.fromkeys(d.feature for d in self.dots if d.feature not in self.requires)
+        optional = dict.fromkeys(d.feature for d in self.dots if d.feature in self.optional)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
+
+    @property
+    def rank(self) -> tuple[bool, int, int, int]:
+        """How much it can do, for comparison with others: matrix units come first, then vectors, then requirements."""
+        return self.matrix is not None, self.vector_bytes, len(self.requires), self.registers
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """Features that it makes use of and may lack."""
+        dots = (*self.dots, *(self.matrix.dots if self.matrix else ()))
+        return frozenset(d.feature for d in dots if d.feature not in self.requires)
 
     @property
     def usable_dots(self) -> tuple[Dot, ...]:
@@ -195,6 +235,12 @@ class Target:
     def _usable(self, dots: tuple[Dot, ...]) -> tuple[Dot, ...]:
         have = {f[1:] for f in self.features}
         return tuple(d for d in dots if d.feature in have)
+
+
+def _concerning(version: Target, versions: Sequence[Target], extra: Sequence[str]) -> tuple[str, ...]:
+    """The features to add to and take from one of several versions."""
+    known = frozenset[str]().union(*(v.optional for v in versions))
+    return tuple(f for f in extra if f[0] == "-" or f[1:] not in known or f[1:] in version.optional)
 
 
 @cache
@@ -220,9 +266,19 @@ def targets() -> dict[str, Target]:
 def find(name: str) -> Target:
     """The target of that name; `native` is the best one this machine runs.
 
+    `a,b` is one with versions for both, `a+x+y` is `a` with the features `x` and `y`.
+
     Raises:
         UsageError: There is no such target; the message lists those that exist.
     """
+    if "," in name:
+        from tlx.versions import several
+
+        return several([find(part.strip()) for part in name.split(",")])
+    if "+" in name:
+        base, *features = name.split("+")
+        found = find(base).with_features(tuple(f"+{feature}" for feature in features))
+        return replace(found, name=".".join((found.name, *features)), tiers=())
     if name == "native":
         from tlx.native import native_target
 

@@ -15,7 +15,7 @@ from tlx.openmp import THREADS, Threads
 )
 @click.option("--seed", type=click.IntRange(0), default=0, metavar="N", help="Seed of the first program; 0.")
 @click.option("--count", type=click.IntRange(1), default=100, metavar="N", help="Programs to make; 100.")
-@click.option("--targets", default="native", metavar="A,B", help="Targets to lower for, or none; native.")
+@click.option("--targets", default="native", metavar="A,B", help="Targets to lower for, A/B for both in one; native.")
 @click.option("--ops", default="", metavar="A,B", help="Operations that programs are made of: names, -names, groups.")
 @click.option("--profile", default="", metavar="NAME", help="Kind of programs; a mixture.")
 @click.option("--keep", default="tlx-fuzz", metavar="DIR", help="Where failing programs are written to; tlx-fuzz.")
@@ -86,7 +86,7 @@ def _targets(text: str) -> tuple[str, ...]:
     from tlx.native import native_target
     from tlx.target import find
 
-    names = [name for name in text.split(",") if name and name != "none"]
+    names = [name.replace("/", ",") for name in text.split(",") if name and name != "none"]
     found = [native_target().name if name == "native" else find(name).name for name in names]
     return tuple(dict.fromkeys(found))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tlx.diagnostics import EvaluationError, Source
+from tlx.diagnostics import Source
+from tlx.evaluate.assembly import assembly
 from tlx.evaluate.intrinsics import find
 from tlx.evaluate.scope import STACK, Frame, Scope, Step
 from tlx.evaluate.site import CallSite, Run
@@ -31,7 +32,7 @@ def call(scope: Scope, instruction: Instruction) -> Step | None:
     """`call` and the call of an `invoke`; None where there is nothing to do."""
     callee = instruction.operands[0]
     if isinstance(callee, Text):
-        raise EvaluationError("the evaluator does not run inline assembly")
+        return assembly(scope, instruction, callee)
     if not isinstance(callee, Global):
         return _indirect(scope, instruction)
     name = callee.name.strip('"')

@@ -21,6 +21,7 @@ from tlx.fuzz.guarded import GuardedArray
 from tlx.fuzz.programs import Function, Program, canonical
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
+from tlx.lower.to_tiles.dispatch import at_level, levels
 from tlx.native import best_target, cpu_flags
 from tlx.numpy_types import Array
 from tlx.pipeline import Options, lower, verify
@@ -194,7 +195,13 @@ def _lowered(text: str, target: Target, options: Options) -> Module:
 
 
 def _evaluate(title: str, module: Module, made: Program, arguments: list[Arguments], check: Check) -> None:
-    """Compare what a stage left with the input; what takes too long to evaluate is left to machine code, if it runs."""
+    """Compare what a stage left with the input; what takes too long to evaluate is left to machine code, if it runs.
+
+    Of several versions, each variant evaluates another.
+    """
+    kinds = levels(text := str(module))
+    if kinds:
+        module = parse(at_level(text, kinds[check.variant % len(kinds)]))
     machine = Machine(module, max_steps=_STAGE_STEPS if check.run else MAX_STEPS, team=check.team)
     for function, (before, after) in zip(made.functions, arguments, strict=True):
         mine = [array.copy() for array in before]

@@ -38,15 +38,22 @@ class Context:
     thread_cycles: int = THREAD_CYCLES
 
     def target_of(self, module: Module, function: Function) -> Target:
-        """The target with the optional features that a function's `"target-features"` tell."""
-        features = module.function_attributes(function.signature).get("target-features", "")
-        return (
-            self.target.for_features(features) if self.follow_functions or is_kernel(module, function) else self.target
-        )
+        """The target with the optional features that a function's `"target-features"` tell; a kernel's version."""
+        attributes = module.function_attributes(function.signature)
+        target = self._version(attributes.get(VERSION))
+        if self.follow_functions or is_kernel(module, function):
+            return target.for_features(attributes.get("target-features", ""))
+        return target
+
+    def _version(self, name: str | None) -> Target:
+        """The version of the target that a kernel is, or the target."""
+        found = [version for version in self.target.versions if version.name == name]
+        return found[0] if found else self.target
 
 
 KERNEL: Final = "tlx-stage"
 NEST: Final = "nest"
+VERSION: Final = "tlx-target"  # the version of the target that a kernel is made for
 TARGET_FEATURES: Final = '"tlx-features"="target"'  # a function that has it wants the target's features
 
 

@@ -19,11 +19,11 @@ _ASKING: Final = re.compile(rf"(?m)^(?:attributes|define)\b.*{re.escape(TARGET_F
 
 def legalize(module: Module, context: Context) -> None:
     """Legalise every kernel, give it its features, inline kernels into nests, drop the tensor declarations."""
-    step = context.target.legalize_kernel or legalize_vector
     kernels: dict[str, Function] = {}
     for function in module.functions:
         if is_kernel(module, function):
             own = replace(context, target=context.target_of(module, function))
+            step = own.target.legalize_kernel or legalize_vector
             step(module, function, own)
             scalarised = context.emulate_matrix and _has_tiles(function)
             function.replace_attributes(kernel_attributes(own, scalarised=scalarised))
@@ -31,8 +31,16 @@ def legalize(module: Module, context: Context) -> None:
     inline_kernels(module, kernels)
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
     _give_features(module, context.target)
-    if context.target.finish is not None:
-        context.target.finish(module, context)
+    _finish(module, context)
+
+
+def _finish(module: Module, context: Context) -> None:
+    """The target's own end; versions ask for permissions themselves, when the first kernel runs."""
+    target = context.target
+    for version in target.versions or (target,):
+        if version.finish is not None:
+            asks = context.amx_permission and not target.versions
+            version.finish(module, replace(context, target=version, amx_permission=asks))
 
 
 def kernel_attributes(context: Context, *, scalarised: bool = False) -> str:

@@ -9,7 +9,7 @@ from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_ints
-from tlx.lower.stage import KERNEL
+from tlx.lower.stage import KERNEL, VERSION
 from tlx.lower.to_tiles.share import BOUNDS, PART
 from tlx.target import Sign, Target
 from tlx.types import TensorType
@@ -70,8 +70,10 @@ def new_kernel(
         scalars: Name and type of each parameter behind them that is a number.
         parts: Whether it works on a part of its tiles, whose bounds are its last parameters.
     """
-    name = module.global_names.fresh(stem + PART if parts else stem)
+    version = f".{target.name}" if target.level else ""
+    name = module.global_names.fresh(f"{stem}{version}{PART if parts else ''}")
     spelled = [(module.pointer_to(element), attributes, parameter) for parameter, element, attributes in parameters]
     spelled += [(type_, "", parameter) for parameter, type_ in (*scalars, *(BOUNDS if parts else ()))]
     features = f' "target-features"="{",".join(target.features)}"' if target.features else ""
+    features += f' "{VERSION}"="{target.name}"' if target.level else ""
     return new_function(module, name, spelled, f'nounwind noinline "{KERNEL}"="tiles"{features}')

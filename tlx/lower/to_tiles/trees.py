@@ -15,6 +15,7 @@ from tlx.lower.signs import PRODUCT_SIGNS
 from tlx.lower.stage import Context, is_kernel
 from tlx.lower.to_tiles.asked import chosen
 from tlx.lower.to_tiles.copy import copy_kernel
+from tlx.lower.to_tiles.dispatch import Dispatch, likeness
 from tlx.lower.to_tiles.evaluate import passed_as
 from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
@@ -50,13 +51,43 @@ class _Kernels:
     made: dict[tuple[Problem, tuple[str, ...]], Function] = field(
         default_factory=dict[tuple[Problem, tuple[str, ...]], Function]
     )
+    dispatch: Dispatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.dispatch = Dispatch(self.module, self.context.amx_permission)
 
     def of(self, problem: Problem, target: Target, at: Instruction) -> Function:
         """The kernel for a problem on a target."""
         key = problem, target.features
         if key not in self.made:
-            self.made[key] = self._make(problem, target, at)
+            make = self._versions if target.versions else self._make
+            self.made[key] = make(problem, target, at)
         return self.made[key]
+
+    def _versions(self, problem: Problem, target: Target, at: Instruction) -> Function:
+        """Kernels for all versions of a target, and what chooses one when the program runs."""
+        kernels: list[Function] = []
+        for version in target.versions:
+            weaker = (
+                k for v, k in zip(target.versions, kernels, strict=False) if self._is_like(problem, v, version, at)
+            )
+            kernels.append(next(weaker, None) or self._make(problem, version, at))
+        names = {k.name: v.name for v, k in zip(reversed(target.versions), reversed(kernels), strict=True)}
+        text = f"versions for {', '.join(reversed(names.values()))}: the program takes the last that its machine runs"
+        self.context.remarks.add("applied", "to-tiles", text, at.span)
+        stem = kernels[0].name.removesuffix(f".{target.versions[0].name}")
+        return self.dispatch.dispatcher(stem, target.versions, kernels)
+
+    def _is_like(self, problem: Problem, weaker: Target, version: Target, at: Instruction) -> bool:
+        """Whether the kernel for a machine that can do less, and nothing else, is the one for a version."""
+        return set(weaker.features) <= set(version.features) and self._likeness(problem, weaker, at) == self._likeness(
+            problem, version, at
+        )
+
+    def _likeness(self, problem: Problem, version: Target, at: Instruction) -> tuple[object, ...]:
+        if isinstance(problem, Gemm):
+            return likeness(version, problem, chosen(self.context, problem, version, at)[0])
+        return likeness(version, None, None)
 
     def _make(self, problem: Problem, target: Target, at: Instruction) -> Function:
         if isinstance(problem, Gemm):

@@ -1,0 +1,46 @@
+"""Inline assembly that asks the machine what it is: the evaluator's machine has no feature at all.
+
+A program that chooses kernels by what its processor has takes those for the weakest, then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from tlx.diagnostics import EvaluationError
+from tlx.evaluate.scope import Frame, Scope, Step
+from tlx.ir.module import Instruction
+from tlx.ir.types import StructType
+from tlx.ir.values import Text
+
+_QUESTION: Final = re.compile(r'"(cpuid|xgetbv|syscall)"')
+Answer = Callable[[str, Sequence[int]], Sequence[int]]
+
+
+def _nothing(_instruction: str, _numbers: Sequence[int]) -> Sequence[int]:
+    return (0, 0, 0, 0)
+
+
+answer: Answer = _nothing
+"""Registers after an instruction, by its name and the numbers that it is given; tests speak for other machines."""
+
+
+def assembly(scope: Scope, instruction: Instruction, callee: Text) -> Step:
+    """A call of assembly.
+
+    Raises:
+        EvaluationError: It does not ask what the machine is.
+    """
+    asked = _QUESTION.search(str(callee))
+    if asked is None:
+        raise EvaluationError("the evaluator does not run inline assembly")
+    out, type_ = scope.result(instruction), instruction.type
+    slots = [scope.slot(a) for a in instruction.args]
+
+    def step(frame: Frame) -> None:
+        registers: list[Any] = list(answer(asked[1], [frame[s] for s in slots]))
+        frame[out] = registers[: len(type_.elements)] if isinstance(type_, StructType) else registers[0]
+
+    return step
