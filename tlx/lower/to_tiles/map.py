@@ -57,6 +57,8 @@ def map_kernel(module: Module, problem: Map, target: Target) -> Function:
     if boundary:
         _leave_if_in_place(b, evaluator, problem, arguments[0], shape)
     emit_map(b, evaluator, problem.destination, arguments[0], shape, boundary)
+    if boundary:
+        b.fence()
     b.ret()
     return function
 
@@ -102,7 +104,8 @@ def emit_map(b: TensorBuilder, evaluator: Evaluator, to: View, base: Value, shap
         to: Where the result goes.
         base: Its first element.
         shape: The tile.
-        boundary: Elements that stores past the caches are aligned to; 0 where there are to be none.
+        boundary: Elements that stores past the caches are aligned to; 0 where there are to be none. A fence has to
+            come behind them.
     """
     value = evaluator.expression
     if boundary:
@@ -111,8 +114,6 @@ def emit_map(b: TensorBuilder, evaluator: Evaluator, to: View, base: Value, shap
         spans = plain_spans(value.cols, shape.cols, shape.lanes)
     for rows in padded(value.rows, shape.rows, 1):
         _Rows(b, evaluator, to, base, rows, boundary).emit(spans)
-    if any(span.past_caches for span in spans):
-        b.fence()
 
 
 @dataclass(eq=False)

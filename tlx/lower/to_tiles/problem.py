@@ -121,6 +121,48 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One of several problems that are computed row by row.
+
+    Attributes:
+        problem: A map of as many rows as the others have, or a reduction of such rows.
+        pointers: Numbers of the kernel's pointers that its result and its leaves have.
+        scalars: Numbers of the kernel's scalars that its scalars have.
+        is_apart: Whether the result is no operand, and nothing behind reads it.
+    """
+
+    problem: Map | Reduction
+    pointers: tuple[int, ...]
+    scalars: tuple[int, ...]
+    is_apart: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Problems in a row, computed for some rows, then for the next ones, so that what is between stays in the caches.
+
+    Attributes:
+        rows: How many there are.
+        parts: The problems.
+        pointers: Element type of each pointer.
+        scalars: Type of each scalar.
+        private: Pointers to memory that nothing else uses; the same rows of it serve all rows.
+    """
+
+    rows: int
+    parts: tuple[Part, ...]
+    pointers: tuple[Type, ...]
+    scalars: tuple[Type, ...]
+    private: frozenset[int]
+
+    @property
+    def kernel_name(self) -> str:
+        """Stem of the kernel's name."""
+        last = self.parts[-1].problem
+        return f"tlx.rows.{self.rows}x{last.value.cols}.{mangle(last.destination.element)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Reduction:
     """`destination = value`, reduced along an axis: 0 leaves one row, 1 one column."""
 

@@ -12,6 +12,7 @@ sums at a time. Elements of an edge that hold no data become the identity.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -39,18 +40,30 @@ def reduce_kernel(module: Module, problem: Reduction, target: Target) -> Functio
     function = new_kernel(module, target, problem.kernel_name, [to, *parameters], scalars)
     b = TensorBuilder(module, function)
     arguments = [argument.value for argument in function.arguments]
-    problem = simplified(problem)
     count = 1 + len(parameters)
-    evaluator = Evaluator(b, problem.value, arguments[1:count], arguments[count:])
+    emit_reduction(b, problem, arguments[0], arguments[1:count], arguments[count:], target)
+    b.ret()
+    return function
+
+
+def emit_reduction(
+    b: TensorBuilder,
+    problem: Reduction,
+    base: Value,
+    pointers: Sequence[Value],
+    scalars: Sequence[Value],
+    target: Target,
+) -> None:
+    """Emit the loops of a reduction to `base`."""
+    problem = simplified(problem)
+    evaluator = Evaluator(b, problem.value, pointers, scalars)
     combine = Combine(problem.operation, problem.value.element)
     shape = _tile_shape(problem.value, combine, target)
-    kernel = _Kernel(b, evaluator, combine, problem.destination, arguments[0], shape)
+    kernel = _Kernel(b, evaluator, combine, problem.destination, base, shape)
     if problem.axis == 1:
         kernel.rows_to_column()
     else:
         kernel.columns_to_row()
-    b.ret()
-    return function
 
 
 @dataclass(eq=False)

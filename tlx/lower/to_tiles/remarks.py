@@ -8,8 +8,9 @@ from tlx.ir.module import Instruction
 from tlx.ir.types import bits_of
 from tlx.knobs import Knobs
 from tlx.lower.stage import Context
-from tlx.lower.to_tiles.problem import Gemm, Map, Reduction
+from tlx.lower.to_tiles.problem import Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.rows import block_rows
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
@@ -28,6 +29,22 @@ def describe_reduction(problem: Reduction) -> str:
     value = problem.value
     text = f"reduce.{problem.operation} {value.rows}x{value.cols} {value.element}"
     return f"{text}{f' of {value.summary}' if value.summary else ''} in one pass"
+
+
+def describe_rows(problem: Rows, target: Target) -> str:
+    """What a kernel of several problems on the same rows does."""
+    steps = "; ".join(_step(part.problem) for part in problem.parts)
+    last = problem.parts[-1].problem
+    count = block_rows(problem, target)
+    blocks = f"{count} rows" if count > 1 else "one row"
+    return f"rows {problem.rows}x{last.value.cols} {last.destination.element}: {steps}: one pass, {blocks} at a time"
+
+
+def _step(problem: Map | Reduction) -> str:
+    summary = problem.value.summary
+    if isinstance(problem, Map):
+        return summary or "copy"
+    return f"reduce.{problem.operation}{f' of {summary}' if summary else ''}"
 
 
 def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> str:

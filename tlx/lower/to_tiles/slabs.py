@@ -14,11 +14,12 @@ from typing import Final
 from tlx.ir.types import Type, bytes_of
 from tlx.lower.to_tiles.expression import Expression, Leaf
 from tlx.lower.to_tiles.map import merged
-from tlx.lower.to_tiles.problem import Copy, Map, Reduction
+from tlx.lower.to_tiles.problem import Copy, Map, Reduction, Rows
+from tlx.lower.to_tiles.rows import cut_rows, views_of
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
-Cut = Copy | Map | Reduction
+Cut = Copy | Map | Reduction | Rows
 _MOST: Final = 128
 _PER_THREAD: Final = 4  # slabs that the least work of a thread is cut into
 _GRANULE: Final = 16  # rows or columns
@@ -85,6 +86,8 @@ def slabs_of(problem: Cut, target: Target, least: int) -> Slabs | None:
 def _extents(problem: Cut) -> tuple[int, int]:
     if isinstance(problem, Copy):
         return problem.source.rows, problem.source.cols
+    if isinstance(problem, Rows):
+        return problem.rows, problem.parts[-1].problem.value.cols
     return problem.value.rows, problem.value.cols
 
 
@@ -92,6 +95,8 @@ def _cycles(problem: Cut, target: Target) -> float:
     """The work of a problem, roughly: what it moves, or what it computes."""
     if isinstance(problem, Copy):
         return sum(map(_bytes, (problem.source, problem.destination))) / _BYTES
+    if isinstance(problem, Rows):
+        return sum(_cycles(part.problem, target) for part in problem.parts)
     value = problem.value
     moved = _bytes(problem.destination) + sum(_bytes(leaf.view) for leaf in value.leaves())
     lanes = max(1, target.vector_bytes * 8 // value.bits)
@@ -106,6 +111,12 @@ def _pointers(problem: Cut, *, by_rows: bool) -> tuple[Pointer, ...] | None:
     """The kernel's pointers, with their steps from a row or column to the next; None if one has two."""
     if isinstance(problem, Copy):
         return tuple(_pointer(view, by_rows=by_rows) for view in (problem.destination, problem.source))
+    if isinstance(problem, Rows):
+        found: dict[int, Pointer] = {}
+        for part in problem.parts:
+            for number, view in zip(part.pointers, views_of(part.problem), strict=True):
+                found.setdefault(number, _pointer(view, by_rows=True))
+        return tuple(found[number] for number in sorted(found))
     leaves: dict[int, Pointer] = {}
     for leaf in problem.value.leaves():
         pointer = _pointer(leaf.view, by_rows=by_rows)
@@ -123,6 +134,9 @@ def _piece(problem: Cut, size: int, *, by_rows: bool) -> Cut:
     """The problem on `size` rows or columns."""
     if isinstance(problem, Copy):
         return Copy(*(_shorter(view, size, by_rows=by_rows) for view in (problem.source, problem.destination)))
+    if isinstance(problem, Rows):
+        parts = tuple(replace(part, problem=cut_rows(part.problem, size)) for part in problem.parts)
+        return replace(problem, rows=size, parts=parts)
     value = _shorter_value(problem.value, size, by_rows=by_rows)
     return replace(problem, value=value, destination=_shorter(problem.destination, size, by_rows=by_rows))
 

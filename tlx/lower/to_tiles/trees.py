@@ -19,17 +19,19 @@ from tlx.lower.to_tiles.dispatch import Dispatch, likeness
 from tlx.lower.to_tiles.evaluate import passed_as
 from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
-from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction
+from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
 from tlx.lower.to_tiles.reduce import reduce_kernel
-from tlx.lower.to_tiles.remarks import describe_map, describe_reduction, remark_product
+from tlx.lower.to_tiles.remarks import describe_map, describe_reduction, describe_rows, remark_product
+from tlx.lower.to_tiles.row_groups import Candidate, row_groups
+from tlx.lower.to_tiles.rows import rows_kernel
 from tlx.lower.to_tiles.slabs import slabs_of
 from tlx.lower.to_tiles.team import grid_kernel, slabs_kernel
 from tlx.lower.to_tiles.view import View
 from tlx.lower.to_tiles.work import gemm_work
 from tlx.target import Target
 
-Problem = Gemm | Copy | Map | Reduction
+Problem = Gemm | Copy | Map | Reduction | Rows
 
 
 @dataclass(eq=False)
@@ -96,6 +98,8 @@ class _Kernels:
             self.context.remarks.add("applied", "to-tiles", describe_map(problem), at.span)
         if isinstance(problem, Reduction):
             self.context.remarks.add("applied", "to-tiles", describe_reduction(problem), at.span)
+        if isinstance(problem, Rows):
+            self.context.remarks.add("applied", "to-tiles", describe_rows(problem, target), at.span)
         least = self.context.thread_cycles
         slabs = slabs_of(problem, target, least) if self.context.threads != "none" else None
         most = min(slabs.total, int(slabs.cycles / max(least, 1))) if slabs else 1
@@ -104,12 +108,14 @@ class _Kernels:
         kernels = [self._kernel(piece, target) for piece in (slabs.slab, slabs.rest) if piece is not None]
         return slabs_kernel(self.module, problem.kernel_name, slabs, kernels, most)
 
-    def _kernel(self, problem: Copy | Map | Reduction, target: Target) -> Function:
+    def _kernel(self, problem: Copy | Map | Reduction | Rows, target: Target) -> Function:
         """The kernel of one thread."""
         if isinstance(problem, Copy):
             return copy_kernel(self.module, problem, target)
         if isinstance(problem, Map):
             return map_kernel(self.module, problem, target)
+        if isinstance(problem, Rows):
+            return rows_kernel(self.module, problem, target)
         return reduce_kernel(self.module, problem, target)
 
     def _product(self, problem: Gemm, target: Target, at: Instruction) -> Function:
@@ -142,15 +148,25 @@ def _lower_function(module: Module, function: Function, kernels: _Kernels) -> No
     target = kernels.context.target_of(module, function)
     done: list[Instruction] = []
     calls: dict[int, list[Instruction]] = {}
-    for op in tensors.ops:
-        if op.intrinsic.name == "store":
-            found = _problem(listing, op)
-            done += found.instructions
+    trees = {id(op.instruction): (op, _problem(listing, op)) for op in tensors.ops if op.intrinsic.name == "store"}
+    for group in row_groups(module, tensors, [_candidate(op, found) for op, found in trees.values()], target):
+        *others, last = (member.store for member in group.members)
+        calls |= {id(store): [] for store in others}
+        found = _Found(group.problem, group.pointers, group.scalars, [])
+        calls[id(last)] = _kernel_call(kernels, target, function, last, found)
+    for op, found in trees.values():
+        done += found.instructions
+        if id(op.instruction) not in calls:
             calls[id(op.instruction)] = _kernel_call(kernels, target, function, op.instruction, found)
     for block in function.blocks:
         block.instructions = [new for old in block.instructions for new in calls.get(id(old), (old,))]
     done += [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
     _remove_dead(function, done)
+
+
+def _candidate(op: TensorOp, found: _Found) -> Candidate:
+    problem = found.problem if isinstance(found.problem, (Map, Reduction)) else None
+    return Candidate(op.instruction, problem, found.pointers, found.scalars)
 
 
 def _kernel_call(

@@ -1,0 +1,116 @@
+"""The kernel of several problems on the same rows: softmax, and what else goes over its rows more than once.
+
+    for blocks of rows that fit in half of the L1 cache, or one row
+      max = reduce.max of the block's rows
+      e = exp(x - max)                           e is one block, used again for the next one
+      sum = reduce.add of e
+      y = e / sum
+
+Each line is what the kernel of the problem alone would do, for as many rows as the block has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tlx.ir.module import Function, Module
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import bytes_of
+from tlx.ir.values import Value
+from tlx.lower.to_tiles.blocks import padded
+from tlx.lower.to_tiles.evaluate import Evaluator
+from tlx.lower.to_tiles.expression import Expression, Leaf
+from tlx.lower.to_tiles.map import emit_map, merged, past_caches, tile_shape
+from tlx.lower.to_tiles.problem import Map, Part, Reduction, Rows
+from tlx.lower.to_tiles.reduce import emit_reduction
+from tlx.lower.to_tiles.tiles import new_kernel
+from tlx.lower.to_tiles.view import View
+from tlx.target import Target
+
+_GRANULE = 8
+"""Rows that the tiles of short rows have at most."""
+
+
+def rows_kernel(module: Module, problem: Rows, target: Target) -> Function:
+    """Add the kernel to the module: a function of all pointers, then all scalars."""
+    pointers = [(f"x{number}", element, "") for number, element in enumerate(problem.pointers)]
+    scalars = [(f"s{number}", type_) for number, type_ in enumerate(problem.scalars)]
+    function = new_kernel(module, target, problem.kernel_name, pointers, scalars)
+    b = TensorBuilder(module, function)
+    arguments = [argument.value for argument in function.arguments]
+    given, numbers = arguments[: len(pointers)], arguments[len(pointers) :]
+    boundaries = [_boundary(part, target) for part in problem.parts]
+    for block in padded(problem.rows, block_rows(problem, target), 1):
+        with b.loop(0, block.count, name="r") as loop:
+            row = b.add(b.mul(loop.index, block.size), block.start)
+            for part, boundary in zip(problem.parts, boundaries, strict=True):
+                kept = [given[number] for number in part.pointers]
+                moved = [
+                    base if number in problem.private else _at_row(b, base, view, row, problem.rows)
+                    for base, number, view in zip(kept, part.pointers, views_of(part.problem), strict=True)
+                ]
+                _emit(
+                    b, cut_rows(part.problem, block.size), moved, [numbers[n] for n in part.scalars], boundary, target
+                )
+    if any(boundaries):
+        b.fence()
+    b.ret()
+    return function
+
+
+def block_rows(problem: Rows, target: Target) -> int:
+    """Rows of a block: what is read and written of them fills half of the L1 cache."""
+    widths: dict[int, int] = {}
+    for part in problem.parts:
+        for number, view in zip(part.pointers, views_of(part.problem), strict=True):
+            if view.rows > 1:
+                widths[number] = max(widths.get(number, 0), view.cols * bytes_of(view.element))
+    rows = max(1, target.caches.l1 // 2 // sum(widths.values()))
+    return min(problem.rows, rows - rows % _GRANULE if rows > _GRANULE else rows)
+
+
+def views_of(problem: Map | Reduction) -> list[View]:
+    """What the pointers of a problem point to: the result, then the leaves, each pointer's first one."""
+    views = {leaf.pointer: leaf.view for leaf in reversed(list(problem.value.leaves()))}
+    return [problem.destination, *(views[number] for number in sorted(views))]
+
+
+def _boundary(part: Part, target: Target) -> int:
+    """Elements that stores past the caches are aligned to, as of the problem with all its rows; or 0."""
+    return past_caches(part.problem, target) if part.is_apart and isinstance(part.problem, Map) else 0
+
+
+def _at_row(b: TensorBuilder, base: Value, view: View, row: Value, rows: int) -> Value:
+    return b.gep(view.element, base, b.mul(row, view.row_stride)) if view.rows == rows else base
+
+
+def cut_rows(problem: Map | Reduction, rows: int) -> Map | Reduction:
+    """The problem with so many of its rows."""
+    all_rows = problem.value.rows
+
+    def cut(view: View) -> View:
+        return replace(view, rows=rows).repeated() if view.rows == all_rows else view
+
+    nodes = tuple(replace(n, view=cut(n.view)) if isinstance(n, Leaf) else n for n in problem.value.nodes)
+    value = Expression(rows, problem.value.cols, nodes)
+    to = replace(problem.destination, rows=rows)
+    if isinstance(problem, Map):
+        return Map(to, value)
+    return Reduction(to, value, problem.operation, 1)
+
+
+def _emit(
+    b: TensorBuilder,
+    problem: Map | Reduction,
+    pointers: Sequence[Value],
+    scalars: Sequence[Value],
+    boundary: int,
+    target: Target,
+) -> None:
+    if isinstance(problem, Reduction):
+        emit_reduction(b, problem, pointers[0], pointers[1:], scalars, target)
+        return
+    problem = merged(problem)
+    evaluator = Evaluator(b, problem.value, pointers[1:], scalars)
+    emit_map(b, evaluator, problem.destination, pointers[0], tile_shape(problem.value, target), boundary)
