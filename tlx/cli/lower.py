@@ -174,17 +174,10 @@ def _answers(tile: str | None, knobs: tuple[str, ...], tuned: str | None) -> Ans
 
             sources.append(read_knobs_file(path))
     if tuned is not None:
-        sources.append(_tuned(tuned))
+        from tlx.tune import database
+
+        sources.append(database.tuned(None if tuned == CACHE else tuned))
     return first_of(*sources)
-
-
-def _tuned(place: str) -> Answers:
-    from pathlib import Path
-
-    from tlx.bench.machine import processor
-    from tlx.tune.database import Database, Tuned
-
-    return Tuned(Database(None if place == CACHE else Path(place)), processor())
 
 
 def _printer(names: tuple[str, ...]) -> _Printer | None:

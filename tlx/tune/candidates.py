@@ -34,17 +34,14 @@ class Candidates:
         self._new(NO_KNOBS)
 
     def tiles(self, count: int) -> list[Knobs]:
-        """The most promising register tiles, each with B packed and not where both can be."""
-        found: list[tuple[float, Knobs]] = []
-        for tile in self._tiles():
-            for knobs in (Knobs(tile), Knobs(tile, pack_b=True), Knobs(tile, pack_b=False)):
-                recipe = self._new(knobs)
-                if recipe is not None:
-                    found.append((recipe.share, knobs))
-        found += [(self.default.share, knobs) for knobs in self._fitting([Knobs(pack_b=p) for p in (True, False)])]
+        """The most promising register tiles; the first few of them, and the model's choice, packed otherwise, too."""
+        found = [(recipe.share, Knobs(tile)) for tile in self._tiles() if (recipe := self._new(Knobs(tile)))]
         found.sort(key=lambda pair: -pair[0])
-        best = max(found[0][0] if found else 0.0, self.default.share)
-        return [knobs for share, knobs in found[:count] if share >= _WORST * best]
+        least = _WORST * max([self.default.share, *(share for share, _ in found[:1])])
+        tiles = [knobs for share, knobs in found if share >= least]
+        packed = (replace(k, pack_b=on) for k in (NO_KNOBS, *tiles[: count // 5]) for on in (True, False))
+        others = list(self._fitting(packed))
+        return [*tiles[: max(count - len(others), 0)], *others][:count]
 
     def blocks(self, around: Knobs) -> list[Knobs]:
         """Knobs that differ from others in one cache block or in A's packing."""

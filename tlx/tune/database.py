@@ -219,6 +219,13 @@ class Tuned:
         return parse_knobs(best.knobs, Origin(best.text, binding=False)) if best else NO_KNOBS
 
 
+def tuned(path: str | None = None) -> Tuned:
+    """What is known of this machine, from a file or the user's cache: `Options(knobs=tuned())`."""
+    from tlx.bench.machine import processor
+
+    return Tuned(Database(Path(path) if path else None), processor())
+
+
 def best_of(entry: Entry) -> Best | None:
     """The best knobs of an entry; None where the model's choice is the best, as far as is known."""
     best = entry.get("best")

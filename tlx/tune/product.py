@@ -116,7 +116,7 @@ class Product:
             expected=self._expected,
             operations=self.operations,
             traffic=sum(buffer.bytes for buffer in buffers),
-            peak=None,
+            peak=(self.a.element, self.b.element, self.result),
             problem=None,
         )
 
