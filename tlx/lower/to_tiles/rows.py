@@ -64,7 +64,7 @@ def block_rows(problem: Rows, target: Target) -> int:
     widths: dict[int, int] = {}
     for part in problem.parts:
         for number, view in zip(part.pointers, views_of(part.problem), strict=True):
-            if view.rows > 1:
+            if view.rows == problem.rows:
                 widths[number] = max(widths.get(number, 0), view.cols * bytes_of(view.element))
     rows = max(1, target.caches.l1 // 2 // sum(widths.values()))
     return min(problem.rows, rows - rows % _GRANULE if rows > _GRANULE else rows)
