@@ -59,6 +59,7 @@ class Dot:
         accumulator: Element type of the accumulator by LLVM name.
         width: Products added to one accumulator element (VNNI factor).
         feature: Subtarget feature that gives it.
+        cycles: Cycles from one on a full register to the next.
         emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
             accumulator's lanes whose elements hold `width` operands each.
         temporaries: Registers that it needs besides those of its operands and the accumulator.
@@ -74,6 +75,7 @@ class Dot:
     emit: DotEmitter
     temporaries: int = 0
     reads: Reads | None = None
+    cycles: float = 0.5
 
     def __post_init__(self) -> None:
         if self.width not in (2, 4, 8):
@@ -116,6 +118,24 @@ class Caches:
 
 
 @dataclass(frozen=True, slots=True)
+class Core:
+    """What a core does in a cycle, on full vector registers.
+
+    Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter 2: two multiply-adds (ports 0 and 1, or 0
+    and 5 on 512 bits), two loads, latency 4; Zen has the same (Software Optimization Guide for Family 1Ah, 2.11).
+
+    Attributes:
+        products: Multiply-adds.
+        loads: Loads, broadcasts of one element included.
+        latency: Cycles until a sum can be added to again.
+    """
+
+    products: float = 2.0
+    loads: float = 2.0
+    latency: float = 4.0
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A machine the lowering can aim at.
 
@@ -128,6 +148,7 @@ class Target:
         dots: Dot-product instructions of the vector unit.
         matrix: Matrix unit, if there is one.
         caches: Cache sizes for blocking.
+        core: Ports and latency, for the choice of register tiles.
         masked_bits: Element widths that masked loads and stores have instructions for.
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
@@ -152,6 +173,7 @@ class Target:
     dots: tuple[Dot, ...] = ()
     matrix: Matrix | None = None
     caches: Caches = Caches()
+    core: Core = Core()
     masked_bits: tuple[int, ...] = ()
     fused: bool = False
     converts_half: bool = False

@@ -11,11 +11,11 @@ from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, Type
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles.blocks import Range, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.choose import choose
+from tlx.lower.to_tiles.cost import Shape, register_tile
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
-from tlx.lower.to_tiles.vector_recipe import register_tile
 from tlx.lower.to_tiles.view import View
-from tlx.target import Sign, Target, targets
+from tlx.target import Core, Sign, Target, targets
 
 TARGETS = targets()
 TYPES: list[tuple[Type, Type]] = [
@@ -108,7 +108,7 @@ def test_random_products_fit_and_are_covered_once(name: str, seed: int) -> None:
 def test_register_tiles_leave_room_for_operands(registers: int, spare: bool) -> None:
     for m in (1, 2, 3, 5, 8, 13, 100):
         for n in (1, 4, 15, 16, 17, 48, 1000):
-            mr, nv = register_tile(m, n, 16, registers, spare=spare)
+            mr, nv = register_tile(Shape(m, n, 16), registers, Core(), spare=spare)
             assert 1 <= mr <= max(m, 1)
             assert nv >= 1
             assert mr * nv + min(mr, nv) + 1 + spare <= registers

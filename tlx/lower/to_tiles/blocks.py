@@ -48,8 +48,36 @@ def row_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
 
 
 def column_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
-    """Panels along N: full ones, and one as narrow as whole registers allow, padded."""
-    return padded(gemm.n, recipe.nr, recipe.nr if recipe.unit == "matrix" else recipe.lanes)
+    """Panels along N.
+
+    A matrix unit has one tile shape: the last panel is padded. Vector code splits the registers of a row evenly, so
+    that two widths occur that differ by one register, and a last panel of its own where N ends inside a register:
+
+        N = 100, 16 lanes, up to 4 registers      64 | 36 + 12 of padding
+    """
+    if recipe.unit == "matrix":
+        return padded(gemm.n, recipe.nr, recipe.nr)
+    lanes = recipe.lanes
+    vectors = -(-gemm.n // lanes)
+    panels = -(-vectors // (recipe.nr // lanes))
+    narrow, wider = divmod(vectors, panels)
+    sizes = [(wider, (narrow + 1) * lanes), (panels - wider, narrow * lanes)]
+    return _last_padded([(count, size) for count, size in sizes if count], vectors * lanes - gemm.n)
+
+
+def _last_padded(sizes: list[tuple[int, int]], padding: int) -> list[Range]:
+    """Ranges of (count, size) one behind the other, the last tile of all with padding."""
+    ranges: list[Range] = []
+    start = 0
+    for count, size in sizes:
+        ranges.append(Range(start, count, size))
+        start += count * size
+    if not padding:
+        return ranges
+    last = ranges.pop()
+    if last.count > 1:
+        ranges.append(Range(last.start, last.count - 1, last.size))
+    return [*ranges, Range(start - last.size, 1, last.size, padding)]
 
 
 def k_passes(gemm: Gemm, recipe: Recipe) -> list[Range]:

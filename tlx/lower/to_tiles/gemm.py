@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I64, Type, VectorType
+from tlx.ir.types import I64, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_tiles.blocks import Range, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.combine import Combine
@@ -34,6 +35,8 @@ from tlx.lower.to_tiles.share import arguments_of, as_index
 from tlx.lower.to_tiles.tiles import convert, new_kernel, tile
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign, Target
+
+_LINE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +288,8 @@ class GemmKernel:
             lhs_tile = self.load_a(block, a, k)
             rhs_tile = self.load_b(block, rhs, k)
             loop.next(b.mma(recipe.mma, acc, lhs_tile, rhs_tile, acc_type))
+            if recipe.ahead:
+                self.prefetch_b(block, rhs, k)
         if self.epilogue is not None:
             self.epilogue.finish(loop.results[0], block.rows, block.columns, (row, column))
             return
@@ -323,6 +328,15 @@ class GemmKernel:
             return b.tensor_load(b.gep(recipe.operand_a, base, k), type_, (0, depth), "a")
         address = b.gep(recipe.operand_a, base, b.mul(k, view.col_stride))
         return b.tensor_load(address, type_, (0, view.row_stride), "a")
+
+    def prefetch_b(self, block: Block, base: Value, k: Value) -> None:
+        """Ask for the columns of B that are multiplied some steps later."""
+        b, recipe, size = self.b, self.recipe, block.columns.size
+        stride = size if recipe.pack_b else self.gemm.b.row_stride
+        element = bits_of(recipe.operand_b) // 8
+        start = b.gep(recipe.operand_b, base, b.mul(k, stride))
+        for line in range(0, size * recipe.kstep * element, _LINE):
+            b.prefetch(start, recipe.ahead * recipe.kstep * stride * element + line)
 
     def load_b(self, block: Block, base: Value, k: Value) -> Value:
         """The panel's columns of B at position `k`."""

@@ -25,6 +25,7 @@ class Recipe:
         pack_a, pack_b: Whether the operand is copied into panels first.
         kc, mc, nc: Cache blocks along K, M (in rows) and N (in columns).
         share: Predicted part of the unit's peak, 0 to 1.
+        ahead: Steps by which B is prefetched into the first cache; 0 where it is not.
     """
 
     operand_a: Type
@@ -44,6 +45,7 @@ class Recipe:
     mc: int
     nc: int
     share: float = 1.0
+    ahead: int = 0
 
 
 def up(number: int, step: int) -> int:

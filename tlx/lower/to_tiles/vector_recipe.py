@@ -9,6 +9,7 @@ from tlx.ir.types import BFLOAT, HALF, I8, I16, Type, bits_of
 from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles import given
+from tlx.lower.to_tiles.cost import Shape, predicted_share, register_tile
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.target import Dot, Sign, Target
@@ -17,6 +18,7 @@ _MAX_KC: Final = 2048
 _MAX_PACKED: Final = 4 << 20
 _MIN_CHAINS: Final = 10
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
+_AHEAD: Final = 8
 
 
 def vector_recipe(
@@ -37,8 +39,6 @@ def vector_recipe(
     width = dot.width if dot else 1
     spare = int(correction == "columns") + (dot.temporaries if dot else 0)
     tile = given.vector_tile(knobs, target, lanes, spare=spare)
-    mr, nv = tile or register_tile(gemm.m, gemm.n, lanes, target.registers, spare=spare)
-    nr = nv * lanes
     operand_a = _ELEMENTS[dot.lhs[0]] if dot else accumulator
     operand_b = _ELEMENTS[dot.rhs[0]] if dot else accumulator
     size = bits_of(operand_b) // 8
@@ -48,12 +48,17 @@ def vector_recipe(
     )
     exact = gemm.c.element == accumulator and gemm.epilogue is None
     kc = given.k_block(gemm, knobs, width, exact=exact, model=_k_block(gemm, accumulator, width))
+    shape = Shape(gemm.m, gemm.n, lanes, target.caches.l1 // 2 // (kc * lanes * size))
+    mr, nv = tile or register_tile(shape, target.registers, target.core, spare=spare)
+    nr = nv * lanes
     mc = max(mr, target.caches.l2 // 2 // (kc * bits_of(operand_a) // 8) // mr * mr)
     nc = max(nr, min(_MAX_PACKED, target.caches.l3 // 4) // (up(kc, width) * size) // nr * nr)
-    share = gemm.m * gemm.n / lanes / 2 / _tile_cost(gemm.m, gemm.n, lanes, mr, nv)
+    share = predicted_share(shape, target.core, (mr, nv))
+    roomy = given.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
+    ahead = _AHEAD if roomy and 2 * kc * nr * size > target.caches.l1 else 0
     recipe = Recipe(
         operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
-        mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, share,
+        mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, share, ahead,
     )  # fmt: skip
     mc, nc = given.blocks(gemm, knobs, recipe)
     return replace(recipe, mc=mc, nc=nc)
@@ -96,35 +101,3 @@ def _k_block(gemm: Gemm, accumulator: Type, width: int) -> int:
         return gemm.k
     passes = -(-gemm.k // _MAX_KC)
     return up(-(-gemm.k // passes), width)
-
-
-def register_tile(m: int, n: int, lanes: int, registers: int, *, spare: int = 0) -> tuple[int, int]:
-    """Rows and vectors of the register tile that needs the fewest cycles for an MxN result.
-
-    Rule (measured): `mr * nv + min(mr, nv) + 1 + spare <= registers`; the smaller operand set is held, the other
-    streamed.
-    """
-    best: tuple[float, int, int, int] | None = None
-    for mr in range(1, registers):
-        for nv in range(1, registers):
-            if given.needed_registers(mr, nv, spare=spare) > registers or (mr > m and mr > 1):
-                break
-            cost = _tile_cost(m, n, lanes, mr, nv)
-            key = (cost, -(mr * nv), abs(mr - 8), nv)
-            if best is None or key < best:
-                best = key[0], key[1], key[2], key[3]
-                chosen = mr, nv
-    return chosen  # pyright: ignore[reportPossiblyUnboundVariable]  (mr = nv = 1 always fits)
-
-
-def _tile_cost(m: int, n: int, lanes: int, mr: int, nv: int) -> float:
-    """Cycles per K step over all tiles: two multiply-adds or two loads a cycle, four cycles of latency."""
-    row_tiles = -(-m // mr)
-    vectors = -(-n // lanes)
-    full, rest = divmod(vectors, nv)
-    height = m / row_tiles
-
-    def tile(columns: int) -> float:
-        return max(height * columns / 2, (height + columns) / 2, 4.0) + 0.05 * (height + columns)
-
-    return row_tiles * (full * tile(nv) + (tile(rest) if rest else 0))

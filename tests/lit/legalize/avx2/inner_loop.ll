@@ -8,7 +8,7 @@
 ; RUN: %assembly %t.s --mcpu=znver3 --bound=1.03
 ; RUN: %assembly %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
 ;
-; CHECK: tlx.matmul.1024x1024x1024.f32.f32.f32: calls free malloc,
+; CHECK: tlx.matmul.1020x1008x1024.f32.f32.f32: calls free malloc,
 ; CHECK-NEXT: loop
 ; CHECK-NEXT: vbroadcastss ymm [[#MR:]]
 ; CHECK-NEXT: vmovups ymm [[#NV:]]
@@ -16,12 +16,12 @@
 ; CHECK-NEXT: stack 0
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
-  %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 1024, i32 1024>, <2 x i32> <i32 0, i32 1>,
+  %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 1020, i32 1024>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 1024, i32 1024>, <2 x i32> <i32 0, i32 1>,
+  %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 1024, i32 1008>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %m = call <1048576 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
-  %t = call token @llvm.tensor.typeinfo(<1048576 x float> %m, <2 x i32> <i32 1024, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %m = call <1028160 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<1028160 x float> %m, <2 x i32> <i32 1020, i32 1008>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
   ret void
 }

@@ -1,4 +1,4 @@
-; A large B whose rows share cache sets is copied into panels [panel][k][80], and the product reads the panels. 4 MB of
+; A large B whose rows share cache sets is copied into panels [panel][k][48], and the product reads the panels. 4 MB of
 ; panels come from the heap, 64-byte aligned; without memory the program stops.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
@@ -15,19 +15,19 @@
 ; CHECK-NEXT: %[[T_4:.*]] = getelementptr inbounds i8, ptr %[[SCRATCH_HEAP]], i64 %[[T_3]]
 ; CHECK: jp.loop:
 ; CHECK-NEXT: %[[JP:.*]] = phi i64 [ 0, %scratch.ready ], [ %{{.*}}, %k.end ]
-; CHECK-NEXT: %[[T_5:.*]] = mul i64 %[[JP]], 80
+; CHECK-NEXT: %[[T_5:.*]] = mul i64 %[[JP]], 48
 ; CHECK-NEXT: %[[T_6:.*]] = getelementptr inbounds float, ptr %b, i64 %[[T_5]]
-; CHECK-NEXT: %[[T_7:.*]] = mul i64 %[[JP]], 81920
+; CHECK-NEXT: %[[T_7:.*]] = mul i64 %[[JP]], 49152
 ; CHECK-NEXT: %[[T_8:.*]] = getelementptr inbounds float, ptr %[[T_4]], i64 %[[T_7]]
 ; CHECK-NEXT: br label %k.loop
 ; CHECK: k.loop:
 ; CHECK-NEXT: %[[K:.*]] = phi i64 [ 0, %jp.loop ], [ %{{.*}}, %k.loop ]
 ; CHECK-NEXT: %[[T_9:.*]] = mul i64 %[[K]], 1024
 ; CHECK-NEXT: %[[T_10:.*]] = getelementptr inbounds float, ptr %[[T_6]], i64 %[[T_9]]
-; CHECK-NEXT: %[[B_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T_10]], <2 x i32> <i32 1, i32 80>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1024>)
-; CHECK-NEXT: %[[B_ROWS:.*]] = call <80 x float> @llvm.tensor.tovector.v80f32(token %[[B_1]])
-; CHECK-NEXT: %[[B_PACKED:.*]] = call token @llvm.tensor.typeinfo.v80f32.v2i32(<80 x float> %[[B_ROWS]], <2 x i32> <i32 1, i32 80>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT: %[[T_11:.*]] = mul i64 %[[K]], 80
+; CHECK-NEXT: %[[B_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T_10]], <2 x i32> <i32 1, i32 48>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1024>)
+; CHECK-NEXT: %[[B_ROWS:.*]] = call <48 x float> @llvm.tensor.tovector.v48f32(token %[[B_1]])
+; CHECK-NEXT: %[[B_PACKED:.*]] = call token @llvm.tensor.typeinfo.v48f32.v2i32(<48 x float> %[[B_ROWS]], <2 x i32> <i32 1, i32 48>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT: %[[T_11:.*]] = mul i64 %[[K]], 48
 ; CHECK-NEXT: %[[T_12:.*]] = getelementptr inbounds float, ptr %[[T_8]], i64 %[[T_11]]
 ; CHECK-NEXT: call void @llvm.tensor.store.p0.v2i32(ptr %[[T_12]], token %[[B_PACKED]], <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: %[[K_NEXT:.*]] = add i64 %[[K]], 1
@@ -36,7 +36,7 @@
 ; CHECK: k.end:
 ; CHECK: k.loop.1:
 ; CHECK-NEXT: %{{.*}} = phi i64 [ 0, %ir.loop ], [ %{{.*}}, %k.loop.1 ]
-; CHECK-NEXT: %{{.*}} = phi <400 x float> [ zeroinitializer, %ir.loop ], [ %{{.*}}, %k.loop.1 ]
+; CHECK-NEXT: %{{.*}} = phi <384 x float> [ zeroinitializer, %ir.loop ], [ %{{.*}}, %k.loop.1 ]
 ; CHECK: call void @free(ptr %[[SCRATCH_HEAP]])
 ; CHECK-NEXT: ret void
 ; CHECK: scratch.failed:

@@ -2,9 +2,9 @@
 ; once.
 ;
 ; RUN: tlx-lower %s -o /dev/null --target=avx512 --remarks 2>&1 | FileCheck %s --implicit-check-not=remark:
-; CHECK: remarks.ll:{{[0-9]+}}:3: remark: matmul 8x32x16 float: multiply-add float x float -> float, register tile 8x48, nothing packed, blocks M 8, N {{[0-9]+}}, K 16; about {{[0-9]+}} % of peak [to-tiles]
+; CHECK: remarks.ll:{{[0-9]+}}:3: remark: matmul 8x32x16 float: multiply-add float x float -> float, register tile 8x32, nothing packed, blocks M 8, N {{[0-9]+}}, K 16; about {{[0-9]+}} % of peak [to-tiles]
 ; CHECK-NEXT: %m = call <256 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
-; CHECK: remark: matmul 8x32x5 bfloat -> float: dot product bfloat x bfloat -> float, register tile 8x48, packed A and B, {{.*}} % of peak; A packed: {{.*}}; B packed: the dot product reads groups of {{[24]}} along K [to-tiles]
+; CHECK: remark: matmul 8x32x5 bfloat -> float: dot product bfloat x bfloat -> float, register tile 8x32, packed A and B, {{.*}} % of peak; A packed: {{.*}}; B packed: the dot product reads groups of {{[24]}} along K [to-tiles]
 ; CHECK: remark: matmul 8x32x16 i8 -> i32: dot product i8 x i8 -> i32, register tile {{.*}}, packed A and B, {{.*}} % of peak; A packed: {{.*}}; B packed: the dot product reads groups of {{[24]}} along K [to-tiles]
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {

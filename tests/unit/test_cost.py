@@ -1,0 +1,42 @@
+"""The cost model of register tiles: what it was fitted to, and what must follow from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tlx.lower.to_tiles.cost import Shape, predicted_share, product_cycles, register_tile, step_cycles
+from tlx.target import Core
+
+CORE = Core()
+
+
+@pytest.mark.parametrize(("tile", "share"), [((8, 3), 0.97), ((6, 4), 0.96), ((12, 2), 0.92), ((28, 1), 0.72)])
+def test_tiles_are_as_fast_as_they_were_measured(tile: tuple[int, int], share: float) -> None:
+    mr, nv = tile
+    assert mr * nv / 2 / step_cycles(CORE, mr, nv) == pytest.approx(share, abs=0.05)
+
+
+def test_few_sums_wait_for_each_other() -> None:
+    assert step_cycles(CORE, 1, 2) >= 4
+    assert step_cycles(Core(latency=5), 1, 2) >= 5
+
+
+def test_a_large_product_has_a_large_tile_with_a_register_to_spare() -> None:
+    mr, nv = register_tile(Shape(4096, 4096, 16, 0), 32, CORE)
+    assert mr * nv >= 24
+    assert mr * nv + min(mr, nv) + 1 < 32
+    assert register_tile(Shape(4096, 4096, 8, 0), 16, CORE) == (6, 2)
+
+
+def test_panels_that_stream_cost_more() -> None:
+    assert product_cycles(CORE, 64, 8, 8, 2, resident=1) > product_cycles(CORE, 64, 8, 8, 2)
+
+
+def test_widths_and_heights_are_even() -> None:
+    even = step_cycles(CORE, 5, 2)
+    assert product_cycles(CORE, 10, 4, 8, 3) == pytest.approx(2 * 2 * even)
+
+
+def test_lanes_without_data_are_no_share() -> None:
+    assert predicted_share(Shape(64, 8, 16), CORE, (8, 1)) < 0.5
+    assert predicted_share(Shape(64, 64, 16), CORE, (6, 4)) > 0.9
