@@ -24,12 +24,12 @@
 ; PACKED-NEXT: stack 0
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
-  %lhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>,
+  %lhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 252, i32 256>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %rhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %b, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %m = call <65536 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
-  %t = call token @llvm.tensor.typeinfo(<65536 x float> %m, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %m = call <64512 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<64512 x float> %m, <2 x i32> <i32 252, i32 256>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
   ret void
 }
