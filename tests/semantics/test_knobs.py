@@ -1,0 +1,82 @@
+"""Whatever knobs a product takes, it computes the same: random products by random knobs that fit, evaluated."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tlx.bench.elements import Array
+from tlx.evaluate import Machine
+from tlx.ir.reader import parse
+from tlx.knobs import NO_KNOBS, Knobs, always
+from tlx.pipeline import Options, lower
+from tlx.target import find
+from tlx.tune.candidates import Candidates
+from tlx.tune.product import Product, parse_product
+
+TARGETS = ("generic", "avx2", "avx512", "amx")
+_TYPES = (
+    "float",
+    "double",
+    "half -> float",
+    "bfloat -> float",
+    "bfloat",
+    "i8 -> i32 ss",
+    "i8 -> i32 us",
+    "i8 -> i32 uu",
+)
+_LAYOUTS = ("", "", " nt", " tn", " tt")
+
+
+def _random_product(rng: random.Random) -> Product:
+    m, n, k = (rng.choice((1, 3, 16, 17, 33, rng.randint(1, 70))) for _ in range(3))
+    return parse_product(f"matmul {m}x{n}x{k} {rng.choice(_TYPES)}{rng.choice(_LAYOUTS)}")
+
+
+def _random_knobs(rng: random.Random, product: Product, target: str) -> Knobs:
+    candidates = Candidates(product, find(target))
+    tiles = [NO_KNOBS, *candidates.tiles(100)]
+    around = rng.choice(tiles)
+    return rng.choice([around, *candidates.blocks(around)])
+
+
+def _as_memory(array: Array) -> Any:
+    """The array with the element type that the evaluator knows."""
+    types: dict[Any, Any] = {np.dtype(np.uint16): ml_dtypes.bfloat16, np.dtype(np.uint8): np.int8}
+    return array.view(types.get(array.dtype, array.dtype)).reshape(-1)
+
+
+def _check(product: Product, knobs: Knobs, target: str, stage: str) -> None:
+    work = product.workload
+    arrays = work.arrays()
+    options = Options(stop_after=stage, knobs=always(knobs))
+    machine = Machine(lower(parse(work.text()), target, options=options))
+    machine.call("work", *(_as_memory(arrays[buffer.name]) for buffer in work.buffers))
+    work.check(arrays["c"], work.expected(arrays), f"{target} with {knobs or 'no knobs'}")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(6))
+def test_knobs_do_not_change_what_tiles_compute(target: str, seed: int) -> None:
+    rng = random.Random(seed)
+    product = _random_product(rng)
+    _check(product, _random_knobs(rng, product, target), target, "to-tiles")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(6, 10))
+def test_knobs_do_not_change_what_instructions_compute(target: str, seed: int) -> None:
+    rng = random.Random(seed)
+    product = _random_product(rng)
+    _check(product, _random_knobs(rng, product, target), target, "legalize")
+
+
+@pytest.mark.parametrize("knobs", ["kc", "mc", "nc", "pack_a", "pack_b"])
+def test_each_knob_on_its_own(knobs: str) -> None:
+    product = parse_product("matmul 40x70x33 float")
+    values: dict[str, Any] = {"kc": 8, "mc": 10, "nc": 32, "pack_a": True, "pack_b": True}
+    _check(product, Knobs((5, 32), **{knobs: values[knobs]}), "avx512", "legalize")
