@@ -12,7 +12,9 @@ shape.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.builder import Builder, new_function
@@ -39,6 +41,10 @@ _ROW_BYTES: Final = 64
 _WORD_BYTES: Final = 4
 _SIDE: Final = 16
 _GRID: Final = 2
+_MOST_SUMS: Final = 4
+_BESIDE: Final = (0, 2, 1)  # <K/v, N, v>: tiles side by side
+_BEHIND: Final = (1, 3, 0, 2)  # <tiles, 16, 16, v>: tile behind tile
+_TILES_APART: Final = 4
 _WORDS: Final = VectorType(256, I32)
 _ROW_WORDS: Final = VectorType(_SIDE, I32)
 _PRODUCTS: Final = {
@@ -67,6 +73,7 @@ class _AmxLegalizer(TileLegalizer):
         grids: The four tiles of each accumulator value, by name, row by row.
         scratch: 32 rows x 32 words for partial and converted tiles.
         copy: 16 rows x 64 bytes for tiles that LLVM's scalarisation cannot load from where they lie.
+        waiting: Tiles to store, with their addresses and stride, while the next product is awaited.
     """
 
     def __init__(self, module: Module, function: Function, context: Context) -> None:
@@ -75,27 +82,33 @@ class _AmxLegalizer(TileLegalizer):
         self.grid_phis: list[tuple[Instruction, list[Instruction]]] = []
         self.raw: dict[str, Value] = {}
         self.accumulators = self._find_accumulators()
+        self.waiting: list[tuple[Value, Value, int]] = []
         self.scratch: Value | None = None
         self.copy: Value | None = None
         self.made = {i.result: i for i in function.instructions() if i.result is not None}
 
-    def _find_accumulators(self) -> set[str]:
-        """Names of the flattened vectors that live in tiles: sums of tile products, and phis of them."""
-        names: set[str] = set()
+    def _find_accumulators(self) -> dict[str, tuple[int, int]]:
+        """Grids of the flattened vectors that live in tiles, by name: sums of tile products, and phis of them."""
+        found: dict[str, tuple[int, int]] = {}
         for op in self.tensors.ops:
             if op.intrinsic.name in MMA_SIGNS and self._is_tile_product(op):
-                names.add(op.instruction.result or "")
+                grid = _grid(op.tensors[0].type)
+                found[op.instruction.result or ""] = grid
                 source = op.tensors[0].source
-                names |= {source.name} if isinstance(source, Local) else set()
-        return names
+                if isinstance(source, Local):
+                    found[source.name] = grid
+        phis = [i for i in self.function.instructions() if i.opcode == "phi" and isinstance(i.type, VectorType)]
+        return _spread(found, {phi.result or "": phi for phi in phis})
 
     def _is_tile_product(self, op: TensorOp) -> bool:
         acc, lhs, rhs = (t.type for t in op.tensors)
         size = bits_of(lhs.element) // 8
-        shapes = acc.shape == (_GRID * _ROWS, _GRID * _SIDE) and lhs.shape == (_GRID * _ROWS, _ROW_BYTES // size)
+        rows, columns = _grid(acc)
+        whole = acc.shape == (rows * _ROWS, columns * _SIDE) and lhs.shape == (rows * _ROWS, _ROW_BYTES // size)
         key = (str(lhs.element), *MMA_SIGNS[op.intrinsic.name])
         same = lhs.element == rhs.element and bits_of(acc.element) == 32
-        return shapes and same and key in _PRODUCTS and self._vnni(op.tensors[2]) is not None
+        fits = rows * columns <= _MOST_SUMS
+        return whole and fits and same and key in _PRODUCTS and self._packed(op.tensors[2]) is not None
 
     # Overridden steps ------------------------------------------------------------------------------------------
 
@@ -104,11 +117,18 @@ class _AmxLegalizer(TileLegalizer):
         if instruction.opcode == "phi" and instruction.result in self.accumulators:
             type_: Type = _WORDS if self.context.emulate_matrix else X86_AMX
             name = instruction.result
-            made = [self.b.emit("phi", type_, [], f"phi {type_} ", name) for _ in range(_GRID * _GRID)]
+            rows, columns = self.accumulators[name]
+            made = [self.b.emit("phi", type_, [], f"phi {type_} ", name) for _ in range(rows * columns)]
             self.grid_phis.append((instruction, made))
             self.grids[name] = [m.value for m in made]
             return
         super().plain(instruction)
+
+    def legalise(self, instruction: Instruction) -> bool:
+        """Stores wait no longer than to the end of their block."""
+        if instruction.is_terminator:
+            self._store_waiting(len(self.waiting))
+        return super().legalise(instruction)
 
     def operation(self, op: TensorOp) -> None:
         """Products of tiles become tile products."""
@@ -116,24 +136,32 @@ class _AmxLegalizer(TileLegalizer):
             self._unpack_phis()
             self.grids[op.instruction.result] = self._product(op)
             return
+        if op.intrinsic.name not in ("tovector", "typeinfo", "reshape.permute"):
+            self._store_waiting(len(self.waiting))
         super().operation(op)
 
     def flat(self, value: Value, element: Type, rows: int, cols: int, lanes: int | None = None) -> Registers:
         """Accumulators are read through scratch memory."""
         if isinstance(value, Local) and value.name in self.grids:
-            tile = TensorType.dense(element, (_GRID * _ROWS, _GRID * _SIDE))
-            self._store_grid(self.grids[value.name], self._scratch(), _GRID * _SIDE * 4)
+            grid = self.accumulators[value.name]
+            tile = TensorType.dense(element, (grid[0] * _ROWS, grid[1] * _SIDE))
+            self._store_grid(value.name, self._scratch(), grid[1] * _ROW_BYTES)
             return load_tile(self.b, self.target, self._scratch(), tile, None, self.lanes(element))
         return super().flat(value, element, rows, cols, lanes)
 
     def store(self, op: TensorOp) -> None:
-        """A whole accumulator goes to memory directly."""
+        """A whole accumulator goes to memory directly, behind the first tile loads of the next product.
+
+        A tile store waits for the sums, and later tile loads wait for the store: between the first products of the
+        next sums, none of them waits.
+        """
         tensor = op.tensors[0]
         source = tensor.source
         if isinstance(source, Local) and source.name in self.grids and not tensor.type.is_padded:
             assert op.pointer is not None
             stride = tensor.type.strides(op.pitches)[0] * 4
-            self._store_grid(self.grids[source.name], op.pointer, stride)
+            self._unpack_phis()
+            self.waiting += [(t, at, stride) for t, at in self._places(source.name, op.pointer, stride)]
             return
         super().store(op)
 
@@ -143,7 +171,7 @@ class _AmxLegalizer(TileLegalizer):
                 name = self.ends.get(name, name)
                 block = self.function.block(name)
                 self.b.block, self.b.index = block, len(block.instructions) - 1
-                grid = self._grid_of(value)
+                grid = [start() for start in self._starts(value, self.accumulators[phi.result or ""])]
                 tiles = [self.raw.get(str(t), t) for t in grid] if self.context.emulate_matrix else grid
                 for instruction, tile in zip(made, tiles, strict=True):
                     add_incoming(instruction, tile, name)
@@ -151,30 +179,31 @@ class _AmxLegalizer(TileLegalizer):
 
     # Tiles -----------------------------------------------------------------------------------------------------
 
-    def _grid_of(self, value: Value) -> list[Value]:
-        """The four tiles of an accumulator value: each its own `tilezero` or load where it starts."""
+    def _starts(self, value: Value, grid: tuple[int, int]) -> list[Callable[[], Value]]:
+        """What gives the tiles of an accumulator value: each its own `tilezero` or load where it starts."""
         if isinstance(value, Local) and value.name in self.grids:
-            return self.grids[value.name]
+            return [partial(_itself, tile) for tile in self.grids[value.name]]
         if isinstance(value, Keyword):
-            return [self._tile("tilezero", [_short(_ROWS), _short(_ROW_BYTES)]) for _ in range(_GRID * _GRID)]
-        return self._loaded_start(value)
+            return [partial(self._tile, "tilezero", [_short(_ROWS), _short(_ROW_BYTES)])] * (grid[0] * grid[1])
+        return self._loaded_starts(value, grid)
 
-    def _loaded_start(self, value: Value) -> list[Value]:
+    def _loaded_starts(self, value: Value, grid: tuple[int, int]) -> list[Callable[[], Value]]:
         """Tiles of a start value that lies in memory, or passes through scratch memory."""
         made = self.made.get(value.name) if isinstance(value, Local) else None
         maker = self.tensors.op_of(made) if made is not None else None
         tensor = maker.tensors[0] if maker is not None and maker.intrinsic.name == "tovector" else None
         if tensor is not None and tensor.kind == "load" and not tensor.type.is_padded:
-            return self._load_grid(tensor.source, tensor.type.strides(tensor.pitches)[0] * 4)
+            return self._loads(tensor.source, tensor.type.strides(tensor.pitches)[0] * 4, grid)
         assert isinstance(value.type, VectorType)
-        tile = TensorType.dense(value.type.element, (_GRID * _ROWS, _GRID * _SIDE))
+        self._store_waiting(len(self.waiting))
+        tile = TensorType.dense(value.type.element, (grid[0] * _ROWS, grid[1] * _SIDE))
         registers = super().flat(value, value.type.element, *tile.shape)
         store_tile(self.b, self.target, self._scratch(), registers, tile, None)
-        return self._load_grid(self._scratch(), _GRID * _SIDE * 4)
+        return self._loads(self._scratch(), grid[1] * _ROW_BYTES, grid)
 
     def _scratch(self) -> Value:
         if self.scratch is None:
-            self.scratch = self.b.alloca(ArrayType(_GRID * _ROWS * _GRID * _ROW_BYTES, I8), "tiles")
+            self.scratch = self.b.alloca(ArrayType(_MOST_SUMS * _ROWS * _ROW_BYTES, I8), "tiles")
         return self.scratch
 
     def _tile(self, name: str, args: list[Value]) -> Value:
@@ -227,43 +256,99 @@ class _AmxLegalizer(TileLegalizer):
             b.store(words, b.gep(I8, self.copy, row * _ROW_BYTES), _ROW_BYTES)
         return b.retype(self.copy, I8)
 
-    def _load_grid(self, pointer: Value, stride: int) -> list[Value]:
-        places = [(r, c) for r in range(_GRID) for c in range(_GRID)]
-        return [self._load(pointer, r * _ROWS * stride + c * _ROW_BYTES, stride) for r, c in places]
+    def _loads(self, pointer: Value, stride: int, grid: tuple[int, int]) -> list[Callable[[], Value]]:
+        places = [(r, c) for r in range(grid[0]) for c in range(grid[1])]
+        return [partial(self._load, pointer, r * _ROWS * stride + c * _ROW_BYTES, stride) for r, c in places]
 
-    def _store_grid(self, grid: list[Value], pointer: Value, stride: int) -> None:
-        b = self.b
-        for index, tile in enumerate(grid):
-            row, column = divmod(index, _GRID)
-            address = b.retype(b.gep(I8, pointer, row * _ROWS * stride + column * _ROW_BYTES), I8)
-            args = [_short(_ROWS), _short(_ROW_BYTES), address, const_int(I64, stride), tile]
-            b.call_named("llvm.x86.tilestored64.internal", VOID, args)
+    def _store_grid(self, name: str, pointer: Value, stride: int) -> None:
+        for tile, address in self._places(name, pointer, stride):
+            self._store_tile(tile, address, stride)
+
+    def _places(self, name: str, pointer: Value, stride: int) -> list[tuple[Value, Value]]:
+        """The tiles of an accumulator, each with its address."""
+        places: list[tuple[Value, Value]] = []
+        for index, tile in enumerate(self.grids[name]):
+            row, column = divmod(index, self.accumulators[name][1])
+            offset = row * _ROWS * stride + column * _ROW_BYTES
+            places.append((tile, self.b.retype(self.b.gep(I8, pointer, offset), I8)))
+        return places
+
+    def _store_tile(self, tile: Value, address: Value, stride: int) -> None:
+        args = [_short(_ROWS), _short(_ROW_BYTES), address, const_int(I64, stride), tile]
+        self.b.call_named("llvm.x86.tilestored64.internal", VOID, args)
+
+    def _store_waiting(self, count: int) -> None:
+        """The next `count` tiles that wait."""
+        for tile, address, stride in self.waiting[:count]:
+            self._store_tile(tile, address, stride)
+        del self.waiting[:count]
 
     def _product(self, op: TensorOp) -> list[Value]:
-        """B0, A0, C00; B1, C01; A1, C10, C11: each tile is loaded right before its first use."""
+        """B0, A0, C00; B1, C01; A1, C10, C11: each tile is loaded right before its first use.
+
+        Tiles that wait to be stored are stored one by one, each right before the sum that takes its register starts.
+        """
         acc, lhs, rhs = op.tensors
-        grid = list(self._grid_of(acc.source))
+        rows, columns = _grid(acc.type)
+        starts = self._starts(acc.source, (rows, columns))
         product = _PRODUCTS[str(lhs.type.element), *MMA_SIGNS[op.intrinsic.name]]
         a: dict[int, Value] = {}
         b: dict[int, Value] = {}
-        for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        made: list[Value] = []
+        for index, start in enumerate(starts):
+            row, column = divmod(index, columns)
             if column not in b:
                 b[column] = self._load_b(rhs, column)
             if row not in a:
                 a[row] = self._load_a(lhs, row)
-            index = row * _GRID + column
+            self._store_waiting(1)
             sizes = [_short(_ROWS), _short(_ROW_BYTES), _short(_ROW_BYTES)]
-            grid[index] = self._tile(product, [*sizes, grid[index], a[row], b[column]])
-        return grid
+            made.append(self._tile(product, [*sizes, start(), a[row], b[column]]))
+        self._store_waiting(len(self.waiting))
+        return made
 
     def _load_a(self, tensor: Tensor, row: int) -> Value:
         stride = tensor.type.strides(tensor.pitches)[0] * (bits_of(tensor.type.element) // 8)
         return self._load(tensor.source, row * _ROWS * stride, stride)
 
     def _load_b(self, tensor: Tensor, column: int) -> Value:
-        vnni = self._vnni(tensor)
-        assert vnni is not None
-        return self._load(vnni[0].source, column * _ROW_BYTES, _GRID * _ROW_BYTES)
+        """A tile of B: behind the one before it (4-D), or beside it in longer rows (3-D)."""
+        packed = self._packed(tensor)
+        assert packed is not None
+        if packed.type.rank == _TILES_APART:
+            return self._load(packed.source, column * _ROWS * _ROW_BYTES, _ROW_BYTES)
+        return self._load(packed.source, column * _ROW_BYTES, tensor.type.shape[1] // _SIDE * _ROW_BYTES)
+
+    def _packed(self, tensor: Tensor) -> Tensor | None:
+        """The packed load behind a token, if the token is tiles of B in VNNI order."""
+        op = self.tensors.maker(tensor)
+        if op is None or op.intrinsic.name != "reshape.permute" or op.dims[0] not in (_BESIDE, _BEHIND):
+            return None
+        source = op.tensors[0]
+        return source if source.kind != "value" else None
+
+
+def _spread(found: dict[str, tuple[int, int]], phis: dict[str, Instruction]) -> dict[str, tuple[int, int]]:
+    """Carry grids from sums through phis, both ways."""
+    changed = True
+    while changed:
+        before = len(found)
+        for name, phi in phis.items():
+            sources = [value.name for value, _ in phi.incoming if isinstance(value, Local)]
+            grid = next((found[n] for n in (name, *sources) if n in found), None)
+            if grid is not None:
+                found |= {n: grid for n in (name, *sources) if n == name or n in phis}
+        changed = len(found) > before
+    return found
+
+
+def _grid(acc: TensorType) -> tuple[int, int]:
+    """Tiles of an accumulator: (along M, along N)."""
+    return acc.shape[0] // _ROWS, acc.shape[1] // _SIDE
+
+
+def _itself(tile: Value) -> Value:
+    return tile
 
 
 def _short(number: int) -> ConstInt:

@@ -33,14 +33,28 @@ def padded(extent: int, size: int, granule: int) -> list[Range]:
     return ranges
 
 
+def ending(extent: int, size: int, granule: int) -> list[Range]:
+    """Full tiles, and one with the rest, of as many granules as it needs, that ends at the edge.
+
+    |--------|--------|
+                   |----|      overlaps the tile before it: some positions are computed twice
+    """
+    full, rest = divmod(extent, size)
+    rounded = -(-rest // granule) * granule
+    if not rest or rounded > extent:
+        return padded(extent, size, granule)
+    ranges = [Range(0, full, size)] if full else []
+    return [*ranges, Range(extent - rounded, 1, rounded)]
+
+
 def row_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
     """Tiles along M.
 
-    A matrix unit has one tile shape: the last tile is padded. Vector code splits M evenly, so that two tile heights
-    occur that differ by one: 100 rows by 8 are 9 tiles of 8 and 4 of 7.
+    A matrix unit works on whole tiles of its own: the last ones overlap or are padded. Vector code splits M evenly, so
+    that two tile heights occur that differ by one: 100 rows by 8 are 9 tiles of 8 and 4 of 7.
     """
     if recipe.unit == "matrix":
-        return padded(gemm.m, recipe.mr, recipe.mr)
+        return (ending if gemm.is_repeatable else padded)(gemm.m, recipe.mr, recipe.lanes)
     tiles = -(-gemm.m // recipe.mr)
     height, taller = divmod(gemm.m, tiles)
     ranges = [Range(0, taller, height + 1)] if taller else []
@@ -50,13 +64,13 @@ def row_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
 def column_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
     """Panels along N.
 
-    A matrix unit has one tile shape: the last panel is padded. Vector code splits the registers of a row evenly, so
+    A matrix unit's last panel overlaps or is padded, as rows are. Vector code splits the registers of a row evenly, so
     that two widths occur that differ by one register, and a last panel of its own where N ends inside a register:
 
         N = 100, 16 lanes, up to 4 registers      64 | 36 + 12 of padding
     """
     if recipe.unit == "matrix":
-        return padded(gemm.n, recipe.nr, recipe.nr)
+        return (ending if gemm.is_repeatable else padded)(gemm.n, recipe.nr, recipe.lanes)
     lanes = recipe.lanes
     vectors = -(-gemm.n // lanes)
     panels = -(-vectors // (recipe.nr // lanes))

@@ -33,7 +33,7 @@ def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     if target.matrix is not None:
         dot = _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign)
         if dot is not None:
-            return matrix_recipe(gemm, target.matrix, narrow, dot, knobs)
+            return matrix_recipe(gemm, target, narrow, dot, knobs)
     for lhs, rhs, correction in _dot_signs(gemm):
         dot = _find_dot(gemm, narrow, target.usable_dots, lhs, rhs)
         if dot is not None:

@@ -5,7 +5,7 @@ for columns in panels of B, nc at a time          jc
     pack B's panels
     for rows of A, mc at a time                   ic
       pack A's rows, where they need it
-      for each panel, for each row tile           jr, ir   (matrix unit: ir, jr)
+      for each panel, for each row tile           jr, ir
         acc = 0 | Acc | C                         (+ correction of the xor trick)
         for k: acc += A[tile, k] @ B[k, panel]
         C[tile, panel] = f(acc)
@@ -61,8 +61,16 @@ class Block:
     tiles: Value
 
 
-def gemm_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *, parts: bool = False) -> Function:
-    """Add the kernel for a product to the module.
+def gemm_kernel(
+    module: Module,
+    gemm: Gemm,
+    recipe: Recipe,
+    target: Target,
+    *,
+    parts: bool = False,
+    emitter: type[GemmKernel] | None = None,
+) -> Function:
+    """Add the kernel for a product to the module, by an emitter of its own or `GemmKernel`.
 
     It is a function of pointers to C, A, B and, if it has one, Acc, then of the epilogue's leaves and scalars, and,
     where it works on `parts`, of the first and last row tile and panel.
@@ -76,7 +84,7 @@ def gemm_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *, p
         parameters.append(("acc", gemm.acc.element, ""))
     leaves, scalars = expression_parameters(gemm.epilogue) if gemm.epilogue else ([], [])
     function = new_kernel(module, target, gemm.kernel_name, [*parameters, *leaves], scalars, parts=parts)
-    GemmKernel(TensorBuilder(module, function), gemm, recipe, target).emit()
+    (emitter or GemmKernel)(TensorBuilder(module, function), gemm, recipe, target).emit()
     return function
 
 
@@ -228,10 +236,6 @@ class GemmKernel:
     def tile_loops(self, block: Block) -> None:
         """The tiles of a block."""
         b = self.b
-        if self.recipe.unit == "matrix":
-            with b.loop(0, block.tiles, name="ir", runs=True) as i, b.loop(0, block.panels, name="jr", runs=True) as j:
-                self.tile(block, i.index, j.index)
-            return
         with b.loop(0, block.panels, name="jr", runs=True) as j, b.loop(0, block.tiles, name="ir", runs=True) as i:
             self.tile(block, i.index, j.index)
 

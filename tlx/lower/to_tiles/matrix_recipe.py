@@ -1,4 +1,14 @@
-"""Register tile and cache blocks of a product on a matrix unit."""
+"""Register grid, panels and cache blocks of a product on a matrix unit.
+
+A step of K multiplies p tiles of A by q tiles of B: p + q tile loads for p * q tile products. Four accumulators hide a
+product's latency, and 2x2 of them need the fewest loads; a flat result takes 1x4 or 4x1 rather than multiply padding.
+
+    M > 16 and N > 16     M <= 16           N <= 16
+    A0  C00 C01           A0  C0 C1 C2 C3   A0  C0
+    A1  C10 C11               B0 B1 B2 B3   A1  C1
+        B0  B1                              A2  C2
+                                            A3  C3  B0
+"""
 
 from __future__ import annotations
 
@@ -9,34 +19,84 @@ from tlx.ir.types import Type, bits_of
 from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles import given
+from tlx.lower.to_tiles.blocks import row_ranges
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
-from tlx.target import Dot, Matrix
+from tlx.target import Dot, Matrix, Target
 
-_PACKED: Final = 1 << 20
-"""Bytes of B that are packed at a time."""
+_LINE: Final = 64
+_REUSES: Final = 4
+"""Panels that read A before copying it to aligned rows pays."""
+_CONFIGURATION: Final = 200  # cycles a call
+_STORE: Final = 20  # cycles of a tile of C
+_LOAD: Final = 8  # cycles of a tile from the first-level cache, 20 from the second
+_FAR_LOAD: Final = 20
+_PACKED_ROW: Final = 2  # cycles of a row of a packed tile
 
 
-def matrix_recipe(gemm: Gemm, matrix: Matrix, accumulator: Type, dot: Dot, knobs: Knobs = NO_KNOBS) -> Recipe:
-    """The recipe for a product whose types a tile product knows.
+def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs: Knobs = NO_KNOBS) -> Recipe:
+    """The recipe for a product whose types a tile product of the target's matrix unit knows.
 
     Raises:
         UsageError: The knobs do not fit.
     """
+    matrix = target.matrix
+    assert matrix is not None
     size = bits_of(gemm.a.element) // 8
     kstep = matrix.row_bytes // size
     lanes = matrix.row_bytes * 8 // bits_of(accumulator)
-    mr, nr = matrix.rows * matrix.grid[0], lanes * matrix.grid[1]
     given.matrix_tile(knobs, matrix, lanes)
-    whole = gemm.a.is_row_major and gemm.k % kstep == 0 and gemm.m % mr == 0
-    nc = max(4 * nr, _PACKED // (up(gemm.k, kstep) * size) // nr * nr)
-    pack_a = given.packing("A", knobs.pack_a, "" if whole else "the unit reads whole tiles of it", False)
-    pack_b = given.packing("B", knobs.pack_b, "the unit reads it in groups", True)
+    grid = _grid(gemm, matrix, lanes)
+    mr, nr = matrix.rows * grid[0], lanes * grid[1]
+    depth = up(gemm.k, kstep) * size
     kc = given.k_block(gemm, knobs, kstep, exact=False, model=gemm.k)
-    share = gemm.m * gemm.n * gemm.k / (up(gemm.m, mr) * up(gemm.n, nr) * up(gemm.k, kstep))
+    pack_b = given.packing("B", knobs.pack_b, "the unit reads it in groups", True)
     recipe = Recipe(
         gemm.a.element, gemm.b.element, accumulator, MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign], dot.width, "matrix",
-        "none", mr, nr, kstep, lanes, pack_a, pack_b, kc, mr, nc, share,
+        "none", mr, nr, kstep, lanes, False, pack_b, kc, mr, max(nr, target.caches.l2 // 4 // depth // nr * nr), 0.0,
     )  # fmt: skip
+    pack_a = given.packing("A", knobs.pack_a, _needs_packed_a(gemm, recipe), _gains_by_packed_a(gemm, recipe))
+    whole = pack_a and up(gemm.m, mr) * depth <= target.caches.l3 // 4
+    recipe = replace(recipe, pack_a=pack_a, mc=up(gemm.m, mr) if whole else mr, share=_share(gemm, recipe, target))
     mc, nc = given.blocks(gemm, knobs, recipe)
     return replace(recipe, mc=mc, nc=nc)
+
+
+def _grid(gemm: Gemm, matrix: Matrix, lanes: int) -> tuple[int, int]:
+    """Accumulators along M and N."""
+    rows, columns = matrix.grid
+    if gemm.m <= matrix.rows:
+        return 1, min(rows * columns, -(-gemm.n // lanes))
+    if gemm.n <= lanes:
+        return min(rows * columns, -(-gemm.m // matrix.rows)), 1
+    return rows, columns
+
+
+def _needs_packed_a(gemm: Gemm, recipe: Recipe) -> str:
+    """Why tiles of A cannot be read where it lies; empty if they can."""
+    if not gemm.a.is_row_major:
+        return "the unit reads it by rows"
+    if gemm.k % recipe.kstep or any(r.padding for r in row_ranges(gemm, recipe)):
+        return "the unit reads whole tiles of it"
+    return ""
+
+
+def _gains_by_packed_a(gemm: Gemm, recipe: Recipe) -> bool:
+    """Whether rows that cross cache lines are read so often that copying them pays."""
+    aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % _LINE == 0
+    return not aligned and gemm.n >= _REUSES * recipe.nr
+
+
+def _share(gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """The part of the unit's peak that the kernel should reach: cycles of its products by cycles of all it does."""
+    matrix, size = target.matrix, bits_of(gemm.a.element) // 8
+    assert matrix is not None
+    rows, columns, steps = -(-gemm.m // matrix.rows), -(-gemm.n // recipe.lanes), -(-gemm.k // recipe.kstep)
+    tiles = rows * columns
+    p, q = recipe.mr // matrix.rows, recipe.nr // recipe.lanes
+    near = recipe.mr * up(gemm.k, recipe.kstep) * size <= target.caches.l1 // 2
+    loads = tiles * steps * ((_LOAD if near else _FAR_LOAD) / q + _FAR_LOAD / p)
+    products = tiles * steps * matrix.rows
+    packing = steps * matrix.rows * _PACKED_ROW * (columns + (rows if recipe.pack_a else 0))
+    cycles = max(products, loads) + tiles * _STORE + packing + _CONFIGURATION
+    return gemm.m * gemm.n * gemm.k / (recipe.lanes * recipe.kstep) / cycles

@@ -62,6 +62,11 @@ class Gemm:
         return isinstance(self.result, FloatType)
 
     @property
+    def is_repeatable(self) -> bool:
+        """Whether elements of C may be computed twice: nothing that is read is written, and nothing is added up."""
+        return self.acc is None and self.reduction is None and self.epilogue is None
+
+    @property
     def title(self) -> str:
         """`matmul 64x64x64 float` for names and remarks."""
         types = [str(self.a.element)]

@@ -19,6 +19,7 @@ from tlx.lower.to_tiles.dispatch import Dispatch, likeness
 from tlx.lower.to_tiles.evaluate import passed_as
 from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
+from tlx.lower.to_tiles.matrix_gemm import MatrixKernel
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
 from tlx.lower.to_tiles.reduce import reduce_kernel
@@ -122,10 +123,11 @@ class _Kernels:
         recipe, knobs = chosen(self.context, problem, target, at)
         remark_product(self.context, problem, recipe, knobs, target, at)
         work = gemm_work(problem, recipe)
+        emitter = MatrixKernel if recipe.unit == "matrix" else None
         most = work.team(self.context.thread_cycles) if work and self.context.threads != "none" else 1
         if work is None or most < 2:
-            return gemm_kernel(self.module, problem, recipe, target)
-        part = gemm_kernel(self.module, problem, recipe, target, parts=True)
+            return gemm_kernel(self.module, problem, recipe, target, emitter=emitter)
+        part = gemm_kernel(self.module, problem, recipe, target, parts=True, emitter=emitter)
         return grid_kernel(self.module, part, work, most)
 
 

@@ -1,0 +1,269 @@
+"""The kernel of a matrix product on a matrix unit.
+
+pack A, where its tiles cannot be read where they lie
+for columns in panels of B, nc at a time          jc    what stays in the second-level cache
+  for each panel                                  jr
+    pack it, multiply the first row tile          packing fills the pipeline's gaps between tile products
+  for each further row tile, for each panel       ir, jr
+    acc = 0 | Acc
+    for k: acc += A[tile, k] @ B[k, panel]        two loads of A, two of B, four products
+    C[tile, panel] = f(acc)
+
+All tiles have one shape. The function configures the unit once and calls nothing in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I64
+from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.blocks import Range
+from tlx.lower.to_tiles.epilogue import needs_scratch
+from tlx.lower.to_tiles.gemm import Block, GemmKernel, Pass
+from tlx.lower.to_tiles.matrix_pack import TilePacking
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.recipe import Recipe, up
+from tlx.lower.to_tiles.scratch import Scratch
+from tlx.lower.to_tiles.threads import as_index
+from tlx.lower.to_tiles.tiles import tile
+from tlx.target import Target
+
+
+class MatrixKernel(GemmKernel):
+    """Emits one kernel for a matrix unit.
+
+    Attributes:
+        packing: How operands become tiles.
+        depth: Positions of K in a panel: whole steps.
+    """
+
+    def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
+        super().__init__(b, gemm, recipe, target)
+        assert target.matrix is not None
+        self.depth = up(gemm.k, recipe.kstep)
+        self.packing = TilePacking(b, recipe.operand_a, target.matrix.rows, recipe.kstep, recipe.width)
+        self.whole = Pass(const_int(I64, 0), gemm.k, first=True)
+
+    def make_buffers(self, scratch: Scratch) -> None:
+        """Reserve and make the panels and the tile that the kernel needs."""
+        recipe = self.recipe
+        width = max(self._at_a_time(c) * c.size for c in self.columns)
+        scratch.reserve(recipe.operand_b, self.depth * width)
+        if recipe.pack_a:
+            scratch.reserve(recipe.operand_a, self.depth * self._height_of_a())
+        if self.epilogue is not None and needs_scratch(self.epilogue.expression, recipe):
+            scratch.reserve(recipe.accumulator, recipe.mr * recipe.nr)
+        if self.partial:
+            self.partial.reserve(scratch)
+        made = iter(scratch.allocate(self.b))
+        self.panel_b = next(made)
+        if recipe.pack_a:
+            self.panel_a = next(made)
+        if self.epilogue is not None and needs_scratch(self.epilogue.expression, recipe):
+            self.epilogue.tile = next(made)
+        if self.partial:
+            self.partial.memory = next(made)
+
+    @property
+    def _packs_all_of_a(self) -> bool:
+        return self.recipe.mc >= self.gemm.m
+
+    def _height_of_a(self) -> int:
+        return sum(r.count * r.size for r in self.rows) if self._packs_all_of_a else self.recipe.mr
+
+    def _at_a_time(self, columns: Range) -> int:
+        """Panels of a range that are held packed; one where each is used by one row tile only."""
+        if sum(rows.count for rows in self.rows) == 1:
+            return 1
+        return min(columns.count, self.panels(columns))
+
+    # Loops -----------------------------------------------------------------------------------------------------
+
+    def passes(self, columns: Range, parts: Range) -> None:
+        """All of K at once."""
+        del parts
+        if self.recipe.pack_a and self._packs_all_of_a and columns is self.columns[0]:
+            self._pack_all_of_a()
+        self.column_blocks(columns, self.whole)
+
+    def column_blocks(self, columns: Range, part: Pass) -> None:
+        """Some panels at a time: pack them while the first row tile is multiplied, then the other row tiles."""
+        b, step = self.b, self._at_a_time(columns)
+        first, last = self.share.columns.of(b, self.columns, columns)
+        with b.loop(first, last, step, name="jc") as loop:
+            panels = b.umin(b.sub(as_index(last), loop.index), step) if step > 1 else const_int(I64, 1)
+            column = b.add(b.mul(loop.index, columns.size), columns.start)
+            if self._is_shared:
+                with b.loop(0, panels, name="jp", runs=True) as j:
+                    self._pack_panel(columns, column, j.index)
+            for number, rows in enumerate(self.rows):
+                block = Block(part, columns, column, panels, rows, const_int(I64, rows.start), const_int(I64, 1))
+                self._rows(block, packs=number == 0 and not self._is_shared)
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether a call works on some of the row tiles."""
+        return self.share.rows.first is not None
+
+    def _rows(self, block: Block, *, packs: bool) -> None:
+        """All row tiles of one height; the first packs the panels, if they are not packed yet."""
+        b, none = self.b, const_int(I64, 0)
+        first, last = self.share.rows.of(b, self.rows, block.rows)
+        waiting = self._first_sums(block, none) if self._defers(block) and not self._is_shared else []
+        if packs:
+            waiting = self._row(block, none, waiting, packs=True)
+            first = 1
+        if isinstance(last, Value) or last > int(packs):
+            with b.loop(first, last, name="ir", carry=waiting) as i:
+                i.next(*self._row(block, i.index, i.carried, packs=False))
+            waiting = i.results
+        if waiting:
+            self._store_sums(block, waiting)
+
+    def _row(self, block: Block, i: Value, waiting: list[Value], *, packs: bool) -> list[Value]:
+        """One row tile by all panels of the block; gives the sums that are not stored yet."""
+        if self.recipe.pack_a and not self._packs_all_of_a:
+            self._pack_row_of_a(block.rows, i, const_int(I64, 0))
+        alone = self._defers(block) and not waiting
+        if alone:
+            waiting = self._first_sums(block, i)
+        with self.b.loop(0, block.panels, name="jr", runs=True, carry=waiting) as j:
+            if packs:
+                self._pack_panel(block.columns, block.column, j.index)
+            if waiting:
+                j.next(*self._deferred_tile(block, i, j.index, j.carried))
+            else:
+                self.tile(block, i, j.index)
+        if alone:
+            self._store_sums(block, j.results)
+        return [] if alone else j.results
+
+    # Sums that are stored while the next ones start ------------------------------------------------------------
+
+    def _defers(self, block: Block) -> bool:
+        """Whether sums go to C as they are, and several tiles follow each other."""
+        several = block.rows.count > 1 or block.columns.count > 1
+        direct = self.epilogue is None and self.gemm.c.element == self.recipe.accumulator
+        return several and direct and not block.rows.padding and not block.columns.padding
+
+    def _first_sums(self, block: Block, i: Value) -> list[Value]:
+        """What is stored while the first sums of row tile `i` start: at their place, what they start from."""
+        row = self.b.add(block.row, self.b.mul(i, block.rows.size))
+        return [self.start(block, (i, i), (row, block.column)), self._offset(row, block.column)]
+
+    def _offset(self, row: Value, column: Value) -> Value:
+        return self.b.add(self.b.mul(row, self.gemm.c.row_stride), self.b.mul(column, self.gemm.c.col_stride))
+
+    def _store_sums(self, block: Block, waiting: list[Value]) -> None:
+        b, c = self.b, self.gemm.c
+        token = b.typeinfo(waiting[0], tile(c.element, block.rows.size, block.columns.size), "c")
+        b.tensor_store(b.gep(c.element, self.c, waiting[1]), token, (0, c.row_stride))
+
+    def _deferred_tile(self, block: Block, i: Value, j: Value, waiting: list[Value]) -> list[Value]:
+        """One register tile; its sums are stored by the next one."""
+        b, recipe = self.b, self.recipe
+        row = b.add(block.row, b.mul(i, block.rows.size), "row")
+        column = b.add(block.column, b.mul(j, block.columns.size), "col")
+        a, rhs = self.a_address(block, i, row), self.b_address(block, j, column)
+        self._store_sums(block, waiting)
+        first = self._step(block, self.start(block, (i, j), (row, column)), (a, rhs), const_int(I64, 0))
+        steps = self.depth // recipe.kstep
+        if steps == 1:
+            return [first, self._offset(row, column)]
+        with b.loop(1, steps, carry=[first], name="k") as loop:
+            loop.next(self._step(block, loop.carried[0], (a, rhs), loop.index))
+        return [loop.results[0], self._offset(row, column)]
+
+    def _step(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value) -> Value:
+        """The sums after one more step of K."""
+        b, k = self.b, self.b.mul(number, self.recipe.kstep)
+        type_ = tile(self.recipe.accumulator, block.rows.size, block.columns.size)
+        lhs, rhs = self.load_a(block, operands[0], k), self.load_b(block, operands[1], k)
+        return b.mma(self.recipe.mma, b.typeinfo(sums, type_, "acc"), lhs, rhs, type_)
+
+    # Packing ---------------------------------------------------------------------------------------------------
+
+    def _pack_panel(self, columns: Range, start: Value, j: Value) -> None:
+        """Panel `j` of those from column `start` on."""
+        b, view = self.b, self.gemm.b
+        column = b.add(start, b.mul(j, columns.size))
+        source = b.gep(view.element, self.b_in, b.mul(column, view.col_stride))
+        panel = self._panel(columns, j)
+
+        def step(number: Value, depth: int) -> None:
+            at = b.gep(view.element, source, b.mul(number, self.recipe.kstep * view.row_stride))
+            to = b.gep(self.recipe.operand_b, panel, b.mul(number, self.recipe.kstep * columns.size))
+            self.packing.pack_b_step(view, at, to, columns, depth)
+
+        self._over_k(step, "kp")
+
+    def _pack_all_of_a(self) -> None:
+        """All row tiles, behind each other."""
+        for rows in self.rows:
+            with self.b.loop(*self.share.rows.of(self.b, self.rows, rows), name="ip") as i:
+                self._pack_row_of_a(rows, i.index, self._panel_number(rows, i.index))
+
+    def _pack_row_of_a(self, rows: Range, i: Value, number: Value) -> None:
+        """One row tile, to the place of row tile `number`."""
+        b, view = self.b, self.gemm.a
+        row = b.add(b.mul(i, rows.size), rows.start)
+        source = b.gep(view.element, self.a, b.mul(row, view.row_stride))
+        assert self.panel_a is not None
+        panel = b.gep(self.recipe.operand_a, self.panel_a, b.mul(number, self.recipe.mr * self.depth))
+
+        def step(k: Value, depth: int) -> None:
+            at = b.gep(view.element, source, b.mul(k, self.recipe.kstep * view.col_stride))
+            to = b.gep(self.recipe.operand_a, panel, b.mul(k, self.recipe.kstep * rows.size))
+            self.packing.pack_a_step(view, at, to, rows, depth)
+
+        self._over_k(step, "kp")
+
+    def _panel_number(self, rows: Range, i: Value) -> Value:
+        """How many whole row tiles lie before a row tile in the packed A."""
+        if not self._packs_all_of_a:
+            return const_int(I64, 0)
+        return i if rows is self.rows[0] else const_int(I64, self.rows[0].count)
+
+    def _over_k(self, step: Callable[[Value, int], None], name: str) -> None:
+        """Whole steps of K, and one for the rest."""
+        full, rest = divmod(self.gemm.k, self.recipe.kstep)
+        if full:
+            with self.b.loop(0, full, name=name) as loop:
+                step(loop.index, self.recipe.kstep)
+        if rest:
+            step(const_int(I64, full), rest)
+
+    # One register tile -----------------------------------------------------------------------------------------
+
+    def a_address(self, block: Block, i: Value, row: Value) -> Value:
+        """Where row tile `i` begins, packed or not."""
+        if not self.recipe.pack_a:
+            return self.at(self.gemm.a, self.a, row, block.part.start)
+        assert self.panel_a is not None
+        offset = self.b.mul(self._panel_number(block.rows, i), self.recipe.mr * self.depth)
+        return self.b.gep(self.recipe.operand_a, self.panel_a, offset)
+
+    def b_address(self, block: Block, j: Value, column: Value) -> Value:
+        """Where the packed panel `j` of the block begins."""
+        del column
+        return self._panel(block.columns, j)
+
+    def _panel(self, columns: Range, j: Value) -> Value:
+        assert self.panel_b is not None
+        return self.b.gep(self.recipe.operand_b, self.panel_b, self.b.mul(j, self.depth * columns.size))
+
+    def load_a(self, block: Block, base: Value, k: Value) -> Value:
+        """The tile's rows of A at position `k`."""
+        b, size = self.b, block.rows.size
+        if self.recipe.pack_a:
+            return self.packing.load_a(b.gep(self.recipe.operand_a, base, b.mul(k, size)), size)
+        address = b.gep(self.recipe.operand_a, base, k)
+        type_ = tile(self.recipe.operand_a, size, self.recipe.kstep)
+        return b.tensor_load(address, type_, (0, self.gemm.a.row_stride), "a")
+
+    def load_b(self, block: Block, base: Value, k: Value) -> Value:
+        """The panel's columns of B at position `k`."""
+        size = block.columns.size
+        return self.packing.load_b(self.b.gep(self.recipe.operand_b, base, self.b.mul(k, size)), size)

@@ -1,0 +1,169 @@
+"""Packing for a matrix unit: panels whose tiles lie in one piece, row behind row.
+
+A, 2 tiles high, bytes of one step of K          B, 2 tiles wide, bfloat: pairs of rows interleaved (VNNI)
+
+    a00 a01 .. a0,31    tile 0, row 0                b00 b10 b01 b11 .. b0,15 b1,15      tile 0, row 0
+    ...                                              ...
+    a15,0 ..            tile 0, row 15               b30,0 b31,0 ..                      tile 0, row 15
+    a16,0 ..            tile 1, row 0                b0,16 b1,16 ..                      tile 1, row 0
+    ...                                              ...
+
+Rows and columns that are not there are zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I64, Type, VectorType
+from tlx.ir.values import Value, const_int, zero
+from tlx.lower.to_tiles.blocks import Range
+from tlx.lower.to_tiles.tiles import column_tile, tile
+from tlx.lower.to_tiles.view import View
+from tlx.types import TensorType
+
+_ROWS_AT_ONCE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TilePacking:
+    """How operands become tiles.
+
+    Attributes:
+        b: Where to emit.
+        element: Element type.
+        rows: Rows of a tile.
+        kstep: Positions of K in a tile.
+        width: VNNI factor: positions of K side by side in a row of B.
+    """
+
+    b: TensorBuilder
+    element: Type
+    rows: int
+    kstep: int
+    width: int
+
+    @property
+    def tile_size(self) -> int:
+        """Elements of a tile."""
+        return self.rows * self.kstep
+
+    @property
+    def columns(self) -> int:
+        """Columns of a tile of B."""
+        return self.kstep // self.width
+
+    def pack_b_step(self, view: View, source: Value, panel: Value, columns: Range, depth: int) -> None:
+        """One step of K: `depth` rows of B of `columns.data` columns, as tiles behind each other."""
+        count = -(-columns.size // self.columns)
+        for number in range(count):
+            start = number * self.columns
+            missing = max(0, start + self.columns - columns.data)
+            at = self.b.gep(view.element, source, start * view.col_stride)
+            to = self.b.gep(self.element, panel, number * self.tile_size)
+            if missing >= self.columns:
+                self._clear(to, self.tile_size)
+            elif view.is_row_major:
+                self._pack_b_rows(view, at, to, missing, depth)
+            else:
+                self._pack_b_columns(view, at, to, missing, depth)
+
+    def _pack_b_rows(self, view: View, source: Value, to: Value, missing: int, depth: int) -> None:
+        """A tile of row-major B: `width` rows at a time are interleaved."""
+        full, rest = divmod(depth, _ROWS_AT_ONCE * self.width)
+        if full:
+            with self.b.loop(0, full, name="r") as loop:
+                at = self.b.mul(loop.index, _ROWS_AT_ONCE)
+                self._interleave(view, source, to, at, (_ROWS_AT_ONCE * self.width, missing))
+        if rest:
+            self._interleave(view, source, to, const_int(I64, full * _ROWS_AT_ONCE), (rest, missing))
+        done = -(-depth // self.width)
+        if done < self.rows:
+            self._clear(self.b.gep(self.element, to, done * self.kstep), (self.rows - done) * self.kstep)
+
+    def _interleave(self, view: View, source: Value, to: Value, row: Value, part: tuple[int, int]) -> None:
+        """A few rows of a tile, of `part[0]` rows of B, `part[1]` of whose columns are not there."""
+        b, line = self.b, self.kstep
+        count = -(-part[0] // self.width)
+        type_ = tile(view.element, count * self.width, self.columns, (count * self.width - part[0], part[1]))
+        address = b.gep(view.element, source, b.mul(row, self.width * view.row_stride))
+        token = b.tensor_load(address, type_, (0, max(view.row_stride, 1)), "b")
+        vector = b.reshape_block(token, (0,), (self.width,), VectorType(count * line, self.element), "b.vnni")
+        self._write(vector, b.gep(self.element, to, b.mul(row, line)), count, line)
+
+    def _pack_b_columns(self, view: View, source: Value, to: Value, missing: int, depth: int) -> None:
+        """A tile of column-major B: `width` neighbours along K move as one word."""
+        b = self.b
+        type_ = column_tile(view.element, self.kstep, self.columns, (self.kstep - depth, missing))
+        token = b.tensor_load(source, type_, (0, view.col_stride), "b")
+        vector = b.reshape_block(token, (0,), (self.width,), VectorType(self.tile_size, self.element), "b.vnni")
+        self._write(vector, to, self.rows, self.columns * self.width)
+
+    def pack_a_step(self, view: View, source: Value, panel: Value, rows: Range, depth: int) -> None:
+        """One step of K: `depth` columns of A of `rows.data` rows, as tiles behind each other."""
+        if view.is_row_major:
+            self._pack_a_rows(view, source, panel, rows, depth)
+        else:
+            self._pack_a_columns(view, source, panel, rows, depth)
+
+    def _pack_a_rows(self, view: View, source: Value, panel: Value, rows: Range, depth: int) -> None:
+        full, rest = divmod(rows.data, _ROWS_AT_ONCE)
+        if full:
+            with self.b.loop(0, full, name="r") as loop:
+                self._copy_rows(view, source, panel, self.b.mul(loop.index, _ROWS_AT_ONCE), (_ROWS_AT_ONCE, depth))
+        if rest:
+            self._copy_rows(view, source, panel, const_int(I64, full * _ROWS_AT_ONCE), (rest, depth))
+        if rows.padding:
+            self._clear(self.b.gep(self.element, panel, rows.data * self.kstep), rows.padding * self.kstep)
+
+    def _copy_rows(self, view: View, source: Value, panel: Value, row: Value, extents: tuple[int, int]) -> None:
+        """Some rows of A, filled up with zeros along K."""
+        b = self.b
+        count, depth = extents
+        type_ = tile(view.element, count, self.kstep, (0, self.kstep - depth))
+        address = b.gep(view.element, source, b.mul(row, view.row_stride))
+        vector = b.tovector(b.tensor_load(address, type_, (0, max(view.row_stride, 1)), "a"), type_, "a.rows")
+        self._write(vector, b.gep(self.element, panel, b.mul(row, self.kstep)), count, self.kstep)
+
+    def _pack_a_columns(self, view: View, source: Value, panel: Value, rows: Range, depth: int) -> None:
+        """Tiles of column-major A are transposed."""
+        b = self.b
+        for start in range(0, rows.size, self.rows):
+            to = b.gep(self.element, panel, start * self.kstep)
+            missing = max(0, start + self.rows - rows.data)
+            if missing >= self.rows:
+                self._clear(to, self.tile_size)
+                continue
+            type_ = column_tile(view.element, self.rows, self.kstep, (missing, self.kstep - depth))
+            token = b.tensor_load(b.gep(view.element, source, start), type_, (0, view.col_stride), "a")
+            vector = b.transpose(token, (0, 1), VectorType(self.tile_size, self.element), "a.rows")
+            self._write(vector, to, self.rows, self.kstep)
+
+    def load_a(self, panel: Value, size: int) -> Value:
+        """A token of `size` rows and one step of K of a panel of A."""
+        return self.b.tensor_load(panel, tile(self.element, size, self.kstep), None, "a")
+
+    def load_b(self, panel: Value, size: int) -> Value:
+        """A token of one step of K and `size` columns of a panel of B.
+
+        Rewrite:
+            load <tiles, rows, columns, width>  ->  reshape.permute <1, 3, 0, 2> to <kstep, size>  ->  typeinfo
+        """
+        b, element = self.b, self.element
+        shape = (size // self.columns, self.rows, self.columns, self.width)
+        packed = b.tensor_load(panel, TensorType.dense(element, shape), None, "b.vnni")
+        vector = VectorType(self.kstep * size, element)
+        flat = b.reshape_permute(packed, (1, 3, 0, 2), (self.kstep, size), vector, "b.flat")
+        return b.typeinfo(flat, tile(element, self.kstep, size), "b")
+
+    def _clear(self, to: Value, count: int) -> None:
+        """Write zeros, a row of a tile at a time."""
+        b = self.b
+        with b.loop(0, count // self.kstep, name="z") as loop:
+            row = zero(VectorType(self.kstep, self.element))
+            self._write(row, b.gep(self.element, to, b.mul(loop.index, self.kstep)), 1, self.kstep)
+
+    def _write(self, vector: Value, to: Value, rows: int, cols: int) -> None:
+        self.b.tensor_store(to, self.b.typeinfo(vector, tile(self.element, rows, cols), "packed"))
