@@ -13,7 +13,7 @@ shape.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +42,8 @@ _WORD_BYTES: Final = 4
 _SIDE: Final = 16
 _GRID: Final = 2
 _MOST_SUMS: Final = 4
+_ON_MEMORY: Final = ("load", "store", "call")
+_MOST_USES: Final = 2  # of a loaded tile in a block: LLVM 14 to 22 crash at -O0 over tiles with more
 _BESIDE: Final = (0, 2, 1)  # <K/v, N, v>: tiles side by side
 _BEHIND: Final = (1, 3, 0, 2)  # <tiles, 16, 16, v>: tile behind tile
 _TILES_APART: Final = 4
@@ -66,6 +68,16 @@ def _no_register_form(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
     return acc
 
 
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A tile, and where in memory it goes: `offset` bytes behind `pointer`, its rows `stride` bytes apart."""
+
+    tile: Value
+    pointer: Value
+    offset: int
+    stride: int
+
+
 class _AmxLegalizer(TileLegalizer):
     """Legalises a kernel's matrix tiles to AMX, the rest to AVX-512.
 
@@ -73,7 +85,7 @@ class _AmxLegalizer(TileLegalizer):
         grids: The four tiles of each accumulator value, by name, row by row.
         scratch: 32 rows x 32 words for partial and converted tiles.
         copy: 16 rows x 64 bytes for tiles that LLVM's scalarisation cannot load from where they lie.
-        waiting: Tiles to store, with their addresses and stride, while the next product is awaited.
+        waiting: Tiles that are stored when the next product starts.
     """
 
     def __init__(self, module: Module, function: Function, context: Context) -> None:
@@ -82,7 +94,7 @@ class _AmxLegalizer(TileLegalizer):
         self.grid_phis: list[tuple[Instruction, list[Instruction]]] = []
         self.raw: dict[str, Value] = {}
         self.accumulators = self._find_accumulators()
-        self.waiting: list[tuple[Value, Value, int]] = []
+        self.waiting: list[_Placed] = []
         self.scratch: Value | None = None
         self.copy: Value | None = None
         self.made = {i.result: i for i in function.instructions() if i.result is not None}
@@ -125,8 +137,9 @@ class _AmxLegalizer(TileLegalizer):
         super().plain(instruction)
 
     def legalise(self, instruction: Instruction) -> bool:
-        """Stores wait no longer than to the end of their block."""
-        if instruction.is_terminator:
+        """Stores wait no longer than to the next instruction on memory, or the end of their block."""
+        plain = self.tensors.op_of(instruction) is None and instruction.result not in self.tensors.tokens
+        if instruction.is_terminator or (plain and instruction.opcode in _ON_MEMORY):
             self._store_waiting(len(self.waiting))
         return super().legalise(instruction)
 
@@ -161,7 +174,7 @@ class _AmxLegalizer(TileLegalizer):
             assert op.pointer is not None
             stride = tensor.type.strides(op.pitches)[0] * 4
             self._unpack_phis()
-            self.waiting += [(t, at, stride) for t, at in self._places(source.name, op.pointer, stride)]
+            self.waiting += self._places(source.name, op.pointer, stride)
             return
         super().store(op)
 
@@ -261,26 +274,27 @@ class _AmxLegalizer(TileLegalizer):
         return [partial(self._load, pointer, r * _ROWS * stride + c * _ROW_BYTES, stride) for r, c in places]
 
     def _store_grid(self, name: str, pointer: Value, stride: int) -> None:
-        for tile, address in self._places(name, pointer, stride):
-            self._store_tile(tile, address, stride)
+        for placed in self._places(name, pointer, stride):
+            self._store_tile(placed)
 
-    def _places(self, name: str, pointer: Value, stride: int) -> list[tuple[Value, Value]]:
-        """The tiles of an accumulator, each with its address."""
-        places: list[tuple[Value, Value]] = []
-        for index, tile in enumerate(self.grids[name]):
-            row, column = divmod(index, self.accumulators[name][1])
-            offset = row * _ROWS * stride + column * _ROW_BYTES
-            places.append((tile, self.b.retype(self.b.gep(I8, pointer, offset), I8)))
-        return places
+    def _places(self, name: str, pointer: Value, stride: int) -> list[_Placed]:
+        """The tiles of an accumulator, and where each goes."""
+        columns = self.accumulators[name][1]
+        places = [divmod(index, columns) for index in range(len(self.grids[name]))]
+        return [
+            _Placed(tile, pointer, row * _ROWS * stride + column * _ROW_BYTES, stride)
+            for tile, (row, column) in zip(self.grids[name], places, strict=True)
+        ]
 
-    def _store_tile(self, tile: Value, address: Value, stride: int) -> None:
-        args = [_short(_ROWS), _short(_ROW_BYTES), address, const_int(I64, stride), tile]
+    def _store_tile(self, placed: _Placed) -> None:
+        address = self.b.retype(self.b.gep(I8, placed.pointer, placed.offset), I8)
+        args = [_short(_ROWS), _short(_ROW_BYTES), address, const_int(I64, placed.stride), placed.tile]
         self.b.call_named("llvm.x86.tilestored64.internal", VOID, args)
 
     def _store_waiting(self, count: int) -> None:
         """The next `count` tiles that wait."""
-        for tile, address, stride in self.waiting[:count]:
-            self._store_tile(tile, address, stride)
+        for placed in self.waiting[:count]:
+            self._store_tile(placed)
         del self.waiting[:count]
 
     def _product(self, op: TensorOp) -> list[Value]:
@@ -297,9 +311,9 @@ class _AmxLegalizer(TileLegalizer):
         made: list[Value] = []
         for index, start in enumerate(starts):
             row, column = divmod(index, columns)
-            if column not in b:
+            if column not in b or row == _MOST_USES:
                 b[column] = self._load_b(rhs, column)
-            if row not in a:
+            if row not in a or column == _MOST_USES:
                 a[row] = self._load_a(lhs, row)
             self._store_waiting(1)
             sizes = [_short(_ROWS), _short(_ROW_BYTES), _short(_ROW_BYTES)]

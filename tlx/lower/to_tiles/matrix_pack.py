@@ -79,9 +79,7 @@ class TilePacking:
                 self._interleave(view, source, to, at, (_ROWS_AT_ONCE * self.width, missing))
         if rest:
             self._interleave(view, source, to, const_int(I64, full * _ROWS_AT_ONCE), (rest, missing))
-        done = -(-depth // self.width)
-        if done < self.rows:
-            self._clear(self.b.gep(self.element, to, done * self.kstep), (self.rows - done) * self.kstep)
+        self._clear_behind(to, -(-depth // self.width))
 
     def _interleave(self, view: View, source: Value, to: Value, row: Value, part: tuple[int, int]) -> None:
         """A few rows of a tile, of `part[0]` rows of B, `part[1]` of whose columns are not there."""
@@ -96,10 +94,12 @@ class TilePacking:
     def _pack_b_columns(self, view: View, source: Value, to: Value, missing: int, depth: int) -> None:
         """A tile of column-major B: `width` neighbours along K move as one word."""
         b = self.b
-        type_ = column_tile(view.element, self.kstep, self.columns, (self.kstep - depth, missing))
+        count = -(-depth // self.width)
+        type_ = column_tile(view.element, count * self.width, self.columns, (count * self.width - depth, missing))
         token = b.tensor_load(source, type_, (0, view.col_stride), "b")
-        vector = b.reshape_block(token, (0,), (self.width,), VectorType(self.tile_size, self.element), "b.vnni")
-        self._write(vector, to, self.rows, self.columns * self.width)
+        flat = VectorType(count * self.kstep, self.element)
+        self._write(b.reshape_block(token, (0,), (self.width,), flat, "b.vnni"), to, count, self.kstep)
+        self._clear_behind(to, count)
 
     def pack_a_step(self, view: View, source: Value, panel: Value, rows: Range, depth: int) -> None:
         """One step of K: `depth` columns of A of `rows.data` rows, as tiles behind each other."""
@@ -157,6 +157,11 @@ class TilePacking:
         vector = VectorType(self.kstep * size, element)
         flat = b.reshape_permute(packed, (1, 3, 0, 2), (self.kstep, size), vector, "b.flat")
         return b.typeinfo(flat, tile(element, self.kstep, size), "b")
+
+    def _clear_behind(self, to: Value, done: int) -> None:
+        """Write zeros to the rows of a tile from row `done` on."""
+        if done < self.rows:
+            self._clear(self.b.gep(self.element, to, done * self.kstep), (self.rows - done) * self.kstep)
 
     def _clear(self, to: Value, count: int) -> None:
         """Write zeros, a row of a tile at a time."""

@@ -15,7 +15,7 @@ void f16_f32(float *c, const uint16_t *a, const uint16_t *b);
 void heap(float *c, const uint16_t *a, const uint16_t *b);
 void i64(int64_t *c, const int64_t *a, const int64_t *b);
 
-static int a[7 * 64], b[64 * 500];
+static int a[40 * 64], b[64 * 500];
 
 static long expected(int i, int j, int n, int k) {
   long sum = 0;
@@ -38,7 +38,7 @@ static uint16_t half(int number) {
 
 static void fill(int low, int range) {
   uint32_t state = 1;
-  for (int i = 0; i < 7 * 64; i++)
+  for (int i = 0; i < 40 * 64; i++)
     a[i] = low + (int)((state = state * 1664525 + 1013904223) >> 16) % range;
   for (int i = 0; i < 64 * 500; i++)
     b[i] = low + (int)((state = state * 1664525 + 1013904223) >> 16) % range;
@@ -68,7 +68,7 @@ int main(void) {
   CHECK(f32, float, float, a[i], b[i], 0, M, N, K);
   CHECK(f64, double, double, a[i], b[i], 0, M, N, K);
   CHECK(i64, int64_t, int64_t, a[i], b[i], 0, 4, 4, 4);
-  CHECK(heap, uint16_t, float, bfloat(a[i]), bfloat(b[i]), 0, 7, 500, 64);
+  CHECK(heap, uint16_t, float, bfloat(a[i]), bfloat(b[i]), 0, 40, 500, 64);
   // B of bf16_f32 and A of f16_f32 are column-major.
   CHECK(bf16_f32, uint16_t, float, bfloat(a[i]), bfloat(b[i % K * N + i / K]), 0, M, N, K);
   CHECK(f16_f32, uint16_t, float, half(a[i % M * K + i / M]), half(b[i]), 0, M, N, K);

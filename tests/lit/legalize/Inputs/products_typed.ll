@@ -92,12 +92,12 @@ define void @f64(double* noalias %c, double* %a, double* %b) {
 }
 
 define void @heap(float* noalias %c, bfloat* %a, bfloat* %b) {
-  %lhs = call token @llvm.tensor.load(bfloat* %a, <2 x i32> <i32 7, i32 64>, <2 x i32> <i32 0, i32 1>,
+  %lhs = call token @llvm.tensor.load(bfloat* %a, <2 x i32> <i32 40, i32 64>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %rhs = call token @llvm.tensor.load(bfloat* %b, <2 x i32> <i32 64, i32 500>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %m = call <3500 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
-  %t = call token @llvm.tensor.typeinfo(<3500 x float> %m, <2 x i32> <i32 7, i32 500>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %m = call <20000 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<20000 x float> %m, <2 x i32> <i32 40, i32 500>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   call void @llvm.tensor.store(float* %c, token %t, <2 x i32> zeroinitializer)
   ret void
 }
