@@ -66,8 +66,10 @@ def _covered(ranges: list[Range]) -> list[int]:
 
 
 def _check(gemm: Gemm, recipe: Recipe, target: Target) -> None:
-    assert _covered(row_ranges(gemm, recipe)) == list(range(gemm.m))
-    assert _covered(column_ranges(gemm, recipe)) == list(range(gemm.n))
+    for ranges, extent in ((row_ranges(gemm, recipe), gemm.m), (column_ranges(gemm, recipe), gemm.n)):
+        covered = _covered(ranges)
+        once = recipe.unit != "matrix" or not gemm.is_repeatable
+        assert (covered if once else sorted(set(covered))) == list(range(extent))
     assert _covered(k_passes(gemm, recipe)) == list(range(gemm.k))
     assert all(r.size <= recipe.mr for r in row_ranges(gemm, recipe))
     assert all(r.size <= recipe.nr for r in column_ranges(gemm, recipe))
@@ -77,7 +79,9 @@ def _check(gemm: Gemm, recipe: Recipe, target: Target) -> None:
     assert recipe.nc >= 1
     if recipe.unit == "matrix":
         assert target.matrix is not None
-        assert recipe.mr == target.matrix.rows * target.matrix.grid[0]
+        rows, columns = recipe.mr // target.matrix.rows, recipe.nr // recipe.lanes
+        assert rows * columns + min(rows, 2) + min(columns, 2) <= target.matrix.tiles
+        assert 0 < recipe.share <= 1
         assert recipe.pack_b
         return
     vectors = recipe.nr // recipe.lanes

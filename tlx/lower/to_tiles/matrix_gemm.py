@@ -26,7 +26,7 @@ from tlx.lower.to_tiles.matrix_pack import TilePacking
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.scratch import Scratch
-from tlx.lower.to_tiles.threads import as_index
+from tlx.lower.to_tiles.share import as_index
 from tlx.lower.to_tiles.tiles import tile
 from tlx.target import Target
 
