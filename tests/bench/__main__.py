@@ -51,7 +51,7 @@ def tensor_language_(target: str, rounds: int, cpu: int | None) -> None:
     from tests.bench import tensor_language
 
     try:
-        tensor_language.run(target, rounds, machine.pin(cpu))
+        tensor_language.run(target, rounds, machine.pin(cpu)[0])
     except (TlxError, ValueError) as error:
         raise click.ClickException(str(error)) from None
 

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tlx.bench import machine
 from tlx.diagnostics import UsageError
 from tlx.files import reason
 from tlx.native import cpu_flags
 
+if TYPE_CHECKING:
+    from tlx.bench.workload import Workload
+
 Echo = Callable[[str], object]
+_NOISY: Final = 0.15
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which workloads; empty means all."""
+    """Which workloads; empty means all.
+
+    Attributes:
+        rows: Rows of the table, or one file with a function of the user's own.
+        function: The function of that file.
+        arguments: What it takes, NAME=VALUE, where the file does not say.
+    """
 
     rows: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
+    function: str | None = None
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,12 @@ class Setting:
     Attributes:
         peers: Names of the peers; None means all that are found.
         peers_path: Where they are; None means where TLX_PEERS says.
+        cpu: Processor to stay on; None means the last one.
         report: File that everything is written to.
+        plot: File that it is drawn in.
+        compare: Earlier report to compare with.
+        source: Report to take in place of measuring.
+        folder: Where the workloads' texts are written to.
     """
 
     target: str = "native"
@@ -42,75 +58,125 @@ class Setting:
     peers_path: str | None = None
     rounds: int = 11
     cpu: int | None = None
+    threads: int = 1
     report: str | None = None
+    plot: str | None = None
+    compare: str | None = None
+    source: str | None = None
+    folder: str | None = None
 
 
 def show(choice: Choice, echo: Echo) -> None:
     """List the workloads."""
-    from tlx.bench import catalogue
-
-    for work in catalogue.chosen(choice.rows, choice.types, choice.sizes, choice.variants):
+    for work in _works(choice):
         echo(work.name)
 
 
 def run(choice: Choice, setting: Setting, echo: Echo) -> None:
-    """Measure and print.
+    """Measure, or read what was measured, and print, write and draw it.
 
     Raises:
-        TlxError: A name is unknown, this machine cannot run the target's code, or a result is wrong.
+        TlxError: A name is unknown, a file cannot be read or written, this machine cannot run the target's code, or a
+            result is wrong.
     """
-    machine.prepare_libraries(cpu_flags())  # before anything imports numpy
-    from tlx.bench import catalogue, measure, table
+    machine.prepare_libraries(cpu_flags(), setting.threads)  # before anything imports numpy
+    from tlx.bench import report as reports
+    from tlx.bench.compare import compare
+    from tlx.bench.summary import summarise
+
+    if setting.plot is not None:
+        from tlx.bench import plot
+
+        plot.check(setting.plot)
+    old = reports.read(setting.compare) if setting.compare is not None else None
+    report = reports.read(setting.source) if setting.source is not None else _measured(choice, setting, echo)
+    summarise(report["cells"], report["lanes"], echo)
+    if old is not None:
+        compare(report["cells"], old["cells"], echo)
+    if setting.report is not None:
+        reports.write(setting.report, report)
+    if setting.plot is not None:
+        from tlx.bench import plot
+
+        plot.draw(setting.plot, report)
+
+
+def _works(choice: Choice) -> list[Workload]:
+    if any(Path(row).suffix for row in choice.rows) or choice.function is not None:
+        from tlx.bench import user
+
+        if len(choice.rows) != 1:
+            raise UsageError("name one file, or rows of the table")
+        return [user.workload(choice.rows[0], choice.function, user.arguments(choice.arguments))]
+    from tlx.bench import catalogue
+
+    return catalogue.chosen(choice.rows, choice.types, choice.sizes, choice.variants)
+
+
+def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
+    from tlx.bench import measure, report, table, timing
     from tlx.bench.peers import finding
     from tlx.bench.peers.base import Places
 
-    works = catalogue.chosen(choice.rows, choice.types, choice.sizes, choice.variants)
+    works = _works(choice)
+    if setting.threads > 1:
+        timing.use_wall_clock()
     target = measure.runnable(setting.target)
-    cpu = _pinned(setting.cpu)
+    cpus = _pinned(setting.cpu, setting.threads)
     places = Places.of(setting.peers_path)
     peers, absent = finding.find(finding.NAMES if setting.peers is None else setting.peers, places)
-    facts = {
+    facts: dict[str, Any] = {
         "machine": machine.processor(),
-        "cpu": cpu,
+        "cpu": ",".join(map(str, cpus)),
+        "threads": setting.threads,
         "target": target.name,
         "features": ",".join(target.features),
+        "lanes": target.vector_bytes // 4,
         "llvm": f"llvmlite {version('llvmlite')}",
         "peers": {peer.name: peer.version for peer in peers},
         "date": machine.today(),
     }
-    _introduce(facts | {"peers": ", ".join(f"{peer.name} {peer.version}" for peer in peers) or "none"}, absent, echo)
+    _introduce(facts, absent, echo)
     names = [peer.name for peer in peers]
-    bench = measure.Bench(target, peers, setting.rounds)
+    bench = measure.Bench(target, peers, setting.rounds, setting.threads, _made(setting.folder))
     echo("\n" + table.heading(names))
-    cells: list[measure.Cell] = []
+    cells: list[dict[str, Any]] = []
+    widest = 0.0
     for work in works:
-        cells.append(bench.measure(work))
-        echo(table.line(cells[-1], names))
-        if cells[-1].error:
-            echo(f"  not measured: {cells[-1].error}")
-        for name, note in cells[-1].notes.items():
-            if "wrong" in note:
-                echo(f"  {name}: {note}")
-        if setting.report is not None:
-            _write(setting.report, {**facts, "cells": [measure.record(cell) for cell in cells]})
+        cell = bench.measure(work)
+        cells.append(report.record(cell))
+        widest = max(widest, cell.rates[measure.PEAK].spread)
+        for line in table.lines(cell, names):
+            echo(line)
+        if setting.report is not None:  # what is there is kept if the rest is interrupted
+            report.write(setting.report, {**facts, "cells": cells})
+    if widest > _NOISY:
+        echo(f"\nThe peak itself varied by up to {widest:.0%}: something else is using the machine.")
+    return {**facts, "cells": cells}
 
 
 def _introduce(facts: dict[str, Any], absent: dict[str, str], echo: Echo) -> None:
-    for name, value in facts.items():
-        echo(f"{name + ':':9} {value}")
+    peers = ", ".join(f"{name} {number}" for name, number in facts["peers"].items()) or "none"
+    for name, value in (facts | {"peers": peers}).items():
+        if name != "lanes":
+            echo(f"{name + ':':9} {value}")
     for name, why in absent.items():
         echo(f"left out: {name} ({why})")
 
 
-def _pinned(cpu: int | None) -> int:
+def _pinned(cpu: int | None, threads: int) -> list[int]:
     try:
-        return machine.pin(cpu)
+        return machine.pin(cpu, threads)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
 
-def _write(path: str, report: dict[str, Any]) -> None:
+def _made(folder: str | None) -> Path | None:
+    if folder is None:
+        return None
+    path = Path(folder)
     try:
-        Path(path).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"could not open output file '{path}': {reason(error)}") from None
+        raise UsageError(f"could not create folder '{folder}': {reason(error)}") from None
+    return path

@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 
 
-def prepare_libraries(flags: frozenset[str]) -> None:
-    """Have libraries use one thread, and OpenBLAS its best kernels for this machine.
+def prepare_libraries(flags: frozenset[str], threads: int = 1) -> None:
+    """Have libraries use a number of threads, and OpenBLAS its best kernels for this machine.
 
     OpenBLAS takes AVX2 kernels on AMD's AVX-512 machines by itself, and a shell may preset something worse. It
     reads these variables when it is loaded, which numpy's import may do.
@@ -20,21 +20,25 @@ def prepare_libraries(flags: frozenset[str]) -> None:
     if "avx512vl" in flags:
         os.environ["OPENBLAS_CORETYPE"] = "SkylakeX"
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
-        os.environ[name] = "1"
+        os.environ[name] = str(threads)
 
 
-def pin(cpu: int | None) -> int:
-    """Stay on one processor; gives its number.
+def pin(cpu: int | None, threads: int = 1) -> list[int]:
+    """Stay on one processor, or as many as there are threads; gives their numbers.
 
     Raises:
-        ValueError: There is no such processor.
+        ValueError: There is no such processor, or there are too few.
     """
-    allowed = os.sched_getaffinity(0)
-    chosen = max(allowed) if cpu is None else cpu
-    if chosen not in allowed:
-        msg = f"there is no processor {chosen}; there are {sorted(allowed)}"
+    allowed = sorted(os.sched_getaffinity(0))
+    if cpu is not None and cpu not in allowed:
+        msg = f"there is no processor {cpu}; there are {', '.join(map(str, allowed))}"
         raise ValueError(msg)
-    os.sched_setaffinity(0, {chosen})
+    if threads > len(allowed):
+        msg = f"{threads} threads need as many processors; there are {len(allowed)}"
+        raise ValueError(msg)
+    first = cpu if cpu is not None else allowed[-1]
+    chosen = [first, *[other for other in reversed(allowed) if other != first]][:threads]
+    os.sched_setaffinity(0, chosen)
     return chosen
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tlx.bench.measure import OURS, PEAK, Cell
 
@@ -11,25 +11,28 @@ def heading(peers: Sequence[str]) -> str:
     """The titles of the columns."""
     columns = " ".join(f"{name:>8}" for name in peers)
     return (
-        f"{'work':8} {'types':11} {'size':14} {'variant':12} {'peak':>7} {'ours':>7} {'spread':>6} {'of peak':>7} "
-        f"{'to best':>7}   of peak: {columns}"
-    )
+        f"{'':48} G/s, median           of peak          to best peer     of peak\n"
+        f"{'work':11} {'types':10} {'size':14} {'variant':11} {'peak':>7} {'ours':>7} {'spread':>6} "
+        f"{'ours':>7} {'said':>7} {'ours':>7} {'':8} {columns}"
+    ).rstrip()
 
 
-def line(cell: Cell, peers: Sequence[str]) -> str:
-    """One workload: speeds in 10^9 operations a second, then shares of the peak and the ratio to the best peer."""
+def lines(cell: Cell, peers: Sequence[str]) -> Iterator[str]:
+    """One workload: speeds in 10^9 operations a second, shares of the peak, the ratio to the best peer; remarks."""
     work, rates = cell.work, cell.rates
-    top, ours = rates.get(PEAK), rates.get(OURS)
-    best = cell.best_peer
-    shares = [f"{rates[name].share(top):8.1%}" if top and name in rates else f"{'-':>8}" for name in peers]
-    best_name = best or ""
-    cells = [
-        f"{work.row:8} {work.types:11} {work.size:14} {work.variant:12}",
-        f"{top.median:7.1f}" if top else f"{'-':>7}",
-        f"{ours.median:7.1f} {ours.spread:6.0%}" if ours else f"{'-':>7} {'-':>6}",
-        f"{ours.share(top):7.1%}" if ours and top else f"{'-':>7}",
-        f"{ours.share(rates[best]):7.2f}" if ours and best else f"{'-':>7}",
-        f"{best_name:9}",
-        *shares,
+    top, ours, best = rates[PEAK], rates.get(OURS), cell.best_peer
+    to_best = f"{ours.share(rates[best]):7.2f} {best:8}" if ours and best else f"{'-':>7} {best or '':8}"
+    parts = [
+        f"{work.row:11} {work.types:10} {work.size:14} {work.variant:11}",
+        f"{top.median:7.1f}",
+        f"{ours.median:7.1f} {ours.spread:6.0%} {ours.share(top):7.1%}" if ours else f"{'-':>7} {'-':>6} {'-':>7}",
+        f"{cell.predicted:7.0%}" if cell.predicted is not None else f"{'-':>7}",
+        to_best,
+        *[f"{rates[name].share(top):8.1%}" if name in rates else f"{'-':>8}" for name in peers],
     ]
-    return " ".join(cells)
+    yield " ".join(parts).rstrip()
+    if cell.error:
+        yield f"  not measured: {cell.error}"
+    for name, note in cell.notes.items():
+        if name not in rates:
+            yield f"  {name}: {note}"

@@ -88,7 +88,7 @@ class Workload:
         size: `1024`, or `16x1024x1024`.
         buffers: The function's pointers, in order.
         text: Gives the module; its function is `@work`.
-        expected: Computes the output from the buffers' arrays.
+        expected: Computes the output from the buffers' arrays; None where nobody knows it.
         operations: Additions and multiplications; bytes where memory bounds it.
         traffic: Bytes that go to or come from memory at least.
         peak: What bounds it: the multiplication of these element types, (lhs, rhs, accumulator), or memory.
@@ -103,7 +103,7 @@ class Workload:
     size: str
     buffers: tuple[Buffer, ...]
     text: Callable[[], str]
-    expected: Callable[[dict[str, Array]], Expected]
+    expected: Callable[[dict[str, Array]], Expected] | None
     operations: int
     traffic: int
     peak: tuple[Element, Element, Element] | Stream

@@ -10,7 +10,7 @@ import click
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: tlx bench gemm --types=f32,bf16 --sizes=64,1024 --target=avx512 --peers=libxsmm,openblas",
 )
-@click.argument("rows", nargs=-1, metavar="[ROW]...")
+@click.argument("rows", nargs=-1, metavar="[ROW]... | FILE")
 @click.option("--types", default="", metavar="A,B", help="Element types, as the table calls them; all.")
 @click.option("--sizes", default="", metavar="A,B", help="Sizes, as the table calls them; all.")
 @click.option("--variants", default="", metavar="A,B", help="Variants, or plain; all.")
@@ -19,7 +19,14 @@ import click
 @click.option("--peers-path", metavar="DIRS", help="Where peers are, between colons; TLX_PEERS.")
 @click.option("--rounds", type=click.IntRange(1), default=11, metavar="N", help="Samples of each figure; 11.")
 @click.option("--cpu", type=click.IntRange(0), metavar="N", help="Processor to stay on; the last one.")
+@click.option("--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads of all, by OpenMP; 1.")
 @click.option("--json", "report", metavar="FILE", help="Write what was measured to a file.")
+@click.option("--plot", metavar="FILE", help="Draw it: .png, .svg or .pdf; needs matplotlib.")
+@click.option("--compare", metavar="FILE", help="Print ratios to an earlier --json file, too.")
+@click.option("--from", "source", metavar="FILE", help="Take a --json file in place of measuring.")
+@click.option("--save", "folder", metavar="DIR", help="Write the workloads' LLVM IR to a folder.")
+@click.option("--function", metavar="NAME", help="Function of a file; needed where it defines several.")
+@click.option("--args", "arguments", default="", metavar="A=V,...", help="Its arguments: x=f32:64x64 or n=5.")
 @click.option("--list", "listed", is_flag=True, help="List the workloads, and measure nothing.")
 def bench(
     rows: tuple[str, ...],
@@ -31,18 +38,30 @@ def bench(
     peers_path: str | None,
     rounds: int,
     cpu: int | None,
+    threads: int,
     report: str | None,
+    plot: str | None,
+    compare: str | None,
+    source: str | None,
+    folder: str | None,
+    function: str | None,
+    arguments: str,
     listed: bool,
 ) -> None:
-    """Measure the speed of generated code on workloads of the table; of all of them where no ROW is named."""
+    """Measure the speed of generated code beside the machine's peak and other libraries, in one process.
+
+    ROWs are rows of the table of workloads (--list shows them), all of them where none is named; or one file with a
+    function of your own. Results are checked before anything is timed.
+    """
     from tlx.bench import command
 
-    choice = command.Choice(rows, _words(types), _words(sizes), _words(variants))
+    choice = command.Choice(rows, _words(types), _words(sizes), _words(variants), function, _words(arguments))
     if listed:
         command.show(choice, click.echo)
         return
     names = None if peers is None else tuple(name for name in _words(peers) if name != "none")
-    command.run(choice, command.Setting(target, names, peers_path, rounds, cpu, report), click.echo)
+    setting = command.Setting(target, names, peers_path, rounds, cpu, threads, report, plot, compare, source, folder)
+    command.run(choice, setting, click.echo)
 
 
 def _words(text: str) -> tuple[str, ...]:

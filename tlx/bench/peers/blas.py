@@ -27,6 +27,7 @@ _PLAIN: Final = 111
 _TRANSPOSED: Final = 112
 _FIX_OFFSET: Final = 173
 _SEQUENTIAL: Final = 1
+_GNU: Final = 3
 _LOW: Final = 1
 
 Arguments = tuple[tuple[str, int | float], ...]
@@ -96,7 +97,7 @@ def load_openblas(places: Places) -> Blas:
     """
     library = places.load(["libscipy_openblas.so*", "libscipy_openblas-*.so*", "libopenblas.so*"], ["openblas"])
     prefix = "scipy_" if hasattr(library, "scipy_cblas_sgemm") else ""
-    getattr(library, f"{prefix}openblas_set_num_threads")(1)
+    getattr(library, f"{prefix}openblas_set_num_threads")(_threads())
     config = getattr(library, f"{prefix}openblas_get_config")
     config.restype = ctypes.c_char_p
     core = getattr(library, f"{prefix}openblas_get_corename")
@@ -116,8 +117,8 @@ def load_mkl(places: Places) -> Blas:
         MissingError: It is not installed.
     """
     library = places.load(["libmkl_rt.so*"], ["mkl_rt"], os.RTLD_LAZY | os.RTLD_GLOBAL)
-    library.MKL_Set_Threading_Layer(_SEQUENTIAL)
-    library.MKL_Set_Num_Threads(1)
+    library.MKL_Set_Threading_Layer(_SEQUENTIAL if _threads() == 1 else _GNU)
+    library.MKL_Set_Num_Threads(_threads())
     text = ctypes.create_string_buffer(200)
     library.MKL_Get_Version_String(text, 200)
     words = text.value.decode().split()
@@ -131,6 +132,11 @@ def load_mkl(places: Places) -> Blas:
         ("u8", "s8", "s32"): "cblas_gemm_s8u8s32",
     }
     return Blas("mkl", words[words.index("Version") + 1], library, functions)
+
+
+def _threads() -> int:
+    """As many as the bench told libraries to use."""
+    return int(os.environ.get("OMP_NUM_THREADS", "1"))
 
 
 def _float_arguments(gemm: Gemm, pointers: dict[str, int]) -> Arguments:

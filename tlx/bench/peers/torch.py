@@ -6,6 +6,7 @@ Calls go through Python, a few microseconds each: what is small is left to the o
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -28,7 +29,7 @@ class Torch:
 
     def __init__(self, package: Any) -> None:
         self._torch = package
-        package.set_num_threads(1)
+        package.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
         self.version = str(package.__version__)
 
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:

@@ -1,0 +1,152 @@
+"""Plots of a report: speed over size with the peak as a line, one panel for each kind of work, and a roofline.
+
+matplotlib is an optional dependency: `pip install tlx[bench]`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tlx.bench.measure import OURS, PEAK
+from tlx.bench.report import Record, median
+from tlx.diagnostics import UsageError
+from tlx.files import reason
+
+_SUFFIXES: Final = (".png", ".svg", ".pdf")
+_COLOURS: Final = {
+    OURS: "#d62728",
+    PEAK: "#333333",
+    "libxsmm": "#1f77b4",
+    "mkl": "#17becf",
+    "onednn": "#2ca02c",
+    "openblas": "#9467bd",
+    "torch": "#ff7f0e",
+    "clang": "#8c564b",
+    "matrix": "#e377c2",
+}
+_COLUMNS: Final = 3
+_UNITS: Final = {"K": 1 << 10, "M": 1 << 20}
+
+
+def draw(path: str, report: Record) -> None:
+    """Write the plots to a file whose suffix says its format.
+
+    Raises:
+        UsageError: There is no matplotlib, nothing to draw, or the file cannot be written.
+    """
+    suffix = Path(path).suffix
+    if suffix not in _SUFFIXES:
+        raise UsageError(f"plots are written to files that end in {', '.join(_SUFFIXES)}, not in '{suffix}'")
+    plt = _pyplot()
+    panels = _panels(report["cells"])
+    if not panels:
+        raise UsageError("nothing was measured that could be drawn")
+    count = len(panels) + 1
+    columns = min(_COLUMNS, count)
+    rows = -(-count // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(5.2 * columns, 3.8 * rows), squeeze=False)
+    places = [axis for line in axes for axis in line]
+    for axis, (title, cells) in zip(places, panels.items(), strict=False):
+        _speeds(axis, title, cells)
+    _roofline(places[len(panels)], report["cells"])
+    for axis in places[count:]:
+        axis.set_visible(False)
+    figure.suptitle(f"{report['machine']}, target {report['target']}, one thread, {report['date']}", fontsize=9)
+    figure.tight_layout()
+    try:
+        figure.savefig(path, dpi=120, metadata={"Date": None} if suffix == ".svg" else None)
+    except OSError as error:
+        raise UsageError(f"could not open output file '{path}': {reason(error)}") from None
+    finally:
+        plt.close(figure)
+
+
+def check(path: str) -> None:
+    """Before anything is measured: whether plots can be drawn.
+
+    Raises:
+        UsageError: They cannot.
+    """
+    if Path(path).suffix not in _SUFFIXES:
+        raise UsageError(f"plots are written to files that end in {', '.join(_SUFFIXES)}, not in '{Path(path).suffix}'")
+    _pyplot()
+
+
+def _pyplot() -> Any:
+    try:
+        matplotlib: Any = importlib.import_module("matplotlib")
+        matplotlib.use("Agg")
+        matplotlib.rcParams["svg.hashsalt"] = "tlx"
+        return importlib.import_module("matplotlib.pyplot")
+    except ImportError:
+        raise UsageError("plots need the package matplotlib: pip install 'tlx[bench]'") from None
+
+
+def _panels(cells: Sequence[Record]) -> dict[str, list[Record]]:
+    """Cells by the kind of work, in the report's order."""
+    panels: dict[str, list[Record]] = {}
+    for cell in cells:
+        if OURS in cell["rates"] and _place(cell) is not None:
+            title = " ".join(part for part in (cell["row"], cell["types"], cell["variant"]) if part)
+            panels.setdefault(title, []).append(cell)
+    return panels
+
+
+def _place(cell: Record) -> float | None:
+    """Where a size goes on the axis: the geometric mean of its numbers."""
+    numbers = [int(number) * _UNITS.get(unit, 1) for number, unit in re.findall(r"(\d+)([KM]?)", cell["size"])]
+    return math.exp(sum(math.log(n) for n in numbers) / len(numbers)) if numbers and min(numbers) > 0 else None
+
+
+def _speeds(axis: Any, title: str, cells: Sequence[Record]) -> None:
+    ordered = sorted(cells, key=lambda cell: _place(cell) or 0)
+    names = dict.fromkeys(name for cell in ordered for name in cell["rates"])
+    for name in names:
+        points = [(_place(cell), median(cell, name)) for cell in ordered if name in cell["rates"]]
+        style = {"linestyle": "--", "linewidth": 1} if name == PEAK else {"marker": "o", "markersize": 3}
+        width = {} if name == PEAK else {"linewidth": 2 if name == OURS else 1}
+        axis.plot(*zip(*points, strict=True), label=name, color=_COLOURS.get(name), **style, **width)
+    axis.set_xscale("log", base=2)
+    axis.set_ylim(bottom=0)
+    axis.set_title(title, fontsize=10)
+    axis.set_ylabel(ordered[0]["unit"])
+    axis.legend(fontsize=7)
+    axis.grid(visible=True, alpha=0.3)
+
+
+def _roofline(axis: Any, cells: Sequence[Record]) -> None:
+    """Speed over operations for each byte that must move; roofs are the peaks that were measured."""
+    roofs: dict[str, float] = {}
+    points: dict[str, list[tuple[float, float]]] = {}
+    for cell in cells:
+        speed, top = median(cell, OURS), median(cell, PEAK)
+        if speed is None or top is None or cell["unit"] == "GB/s":
+            continue
+        kind = cell["types"]
+        points.setdefault(kind, []).append((cell["operations"] / cell["traffic"], speed))
+        if "read" not in cell["peak_loop"]:
+            roofs[kind] = max(roofs.get(kind, 0.0), top)
+    axis.set_title("roofline", fontsize=10)
+    for index, (kind, found) in enumerate(points.items()):
+        colour = f"C{index}"
+        axis.plot(*zip(*found, strict=True), "o", markersize=3, color=colour, label=kind)
+        if kind in roofs:
+            axis.axhline(roofs[kind], color=colour, linestyle="--", linewidth=1)
+    bandwidth = max(
+        (median(cell, PEAK) or 0 for cell in cells if "read" in cell["peak_loop"] and cell["unit"] == "GB/s"), default=0
+    )
+    if bandwidth and points:
+        ends = [min(x for found in points.values() for x, _ in found), max(roofs.values(), default=1) / bandwidth]
+        axis.plot(ends, [bandwidth * x for x in ends], color="#333333", linewidth=1)
+    if points:
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log", base=2)
+        axis.legend(fontsize=7)
+    axis.set_xlabel("operations for each byte")
+    axis.set_ylabel("10^9 operations a second")
+    axis.grid(visible=True, alpha=0.3)
