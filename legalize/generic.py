@@ -1,18 +1,26 @@
 """`generic`: plain LLVM vectors and multiply-adds that any backend compiles.
 
-Kernels carry no target features. 128-bit vectors are native nearly everywhere; `llvm.fmuladd` is one instruction where
-the machine has it and two where it has not, never a library call.
+Kernels carry no target features, or those that the function around them, `--mcpu` or `--mattr` name; these, the triple
+or `--vector-bits` tell how wide vectors are. Without, 128 bits: they are native nearly everywhere. `llvm.fmuladd` is
+one instruction where the machine has it and two where it has not, never a library call.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from tlx.target import Target
+from tlx.legalize._x86 import CPUS
+from tlx.target import Target, Vectors
 
 TARGET: Final = Target(
     name="generic",
     title="plain LLVM vectors for any backend",
     vector_bytes=16,
     registers=16,
+    cpus=CPUS,
+    vectors=(
+        Vectors(64, 32, "avx512f"),
+        Vectors(32, 16, "avx2"),
+        Vectors(16, 32, "neon", ("aarch64", "arm64")),
+    ),
 )

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 FRONT_ENDS: Final = "tlx.frontends"
 STAGE_NAMES: Final = ("to-2d", "to-tiles", "legalize")
+VECTOR_BITS: Final = (0, 128, 256, 512)
+_TRIPLE: Final = re.compile(r'(?m)^target triple = "([^"]*)"')
 UNJUDGED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory, and several times as long as we do
 
 
@@ -69,6 +72,8 @@ class Options:
         remarks: Where decisions are noted.
         cpu: Processor whose optional features are used and that code is scheduled for, empty for any.
         attrs: Features added to (`+avx512bf16`) or taken from (`-amx-tile`) the target's.
+        triple: Triple of the machine, in place of the module's own; empty for that.
+        vector_bits: Bits of a vector register, where the target leaves them open; 0 for what the target says.
         amx_permission: Whether a module with AMX code asks the kernel for tile permission in a constructor.
         emulate_matrix: Emit matrix-unit code in the form that LLVM's scalarisation can run on any machine.
         knobs: What is asked of products, in place of what the target's model would choose; see `tlx.knobs`.
@@ -82,6 +87,8 @@ class Options:
     remarks: Remarks = field(default_factory=Remarks)
     cpu: str = ""
     attrs: tuple[str, ...] = ()
+    triple: str = ""
+    vector_bits: int = 0
     amx_permission: bool = True
     emulate_matrix: bool = False
     knobs: Answers = no_answers
@@ -93,6 +100,8 @@ class Options:
             raise UsageError(f"unknown threads '{self.threads}'; known are {', '.join(THREADS)}")
         if self.stop_after is not None and self.stop_after not in STAGE_NAMES:
             raise UsageError(f"unknown stage '{self.stop_after}'; stages are {', '.join(STAGE_NAMES)}")
+        if self.vector_bits not in VECTOR_BITS:
+            raise UsageError(f"vectors of {self.vector_bits} bits; {', '.join(map(str, VECTOR_BITS[1:]))} are known")
         for feature in self.attrs:
             if feature[:1] not in ("+", "-") or len(feature) < 2:
                 raise UsageError(f"feature '{feature}' needs a '+' to be switched on or a '-' to be switched off")
@@ -120,7 +129,7 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
     from tlx.ir.parts import repeated
     from tlx.ir.reader import parse
 
-    context = _context(target, options)
+    context = _context(target, options, options.triple or _triple(module))
     source = module.source
     has_parts = any(repeated(function) for function in module.functions)
     try:
@@ -242,11 +251,11 @@ def _concerns(raiser: ModuleType, text: str) -> bool:
     return markers is None or any(marker in text for marker in markers)
 
 
-def _context(target: Target | str, options: Options) -> Context:
+def _context(target: Target | str, options: Options, triple: str = "") -> Context:
     from tlx.lower.stage import Context
 
     follow = not options.cpu and not options.attrs
-    found = _target(target, options)
+    found = _target(target, options, triple)
     return Context(
         found,
         options.remarks,
@@ -259,15 +268,22 @@ def _context(target: Target | str, options: Options) -> Context:
     )
 
 
-def _target(target: Target | str, options: Options) -> Target:
+def _triple(module: Module) -> str:
+    """The module's own triple; empty where it has none."""
+    found = _TRIPLE.search(module.source.text)
+    return found[1] if found else ""
+
+
+def _target(target: Target | str, options: Options, triple: str = "") -> Target:
     from tlx.target import find
 
     found = find(target) if isinstance(target, str) else target
+    found = found.for_triple(triple)
     if options.cpu:
         found = found.on_cpu(options.cpu)
     if options.attrs:
         found = found.with_features(options.attrs)
-    return found
+    return found.with_vector_bits(options.vector_bits) if options.vector_bits else found
 
 
 def _judge_untouched(text: str, filename: str, options: Options) -> None:

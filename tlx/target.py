@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, Protocol
@@ -136,6 +136,23 @@ class Core:
 
 
 @dataclass(frozen=True, slots=True)
+class Vectors:
+    """Vector registers that machines have with a feature, or of an architecture (as triples call it).
+
+    Attributes:
+        size: Bytes of a register.
+        registers: How many there are.
+        feature: Feature that gives them.
+        architectures: Architectures that have them.
+    """
+
+    size: int
+    registers: int
+    feature: str = ""
+    architectures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A machine the lowering can aim at.
 
@@ -157,6 +174,7 @@ class Target:
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
         legalize_kernel: The target's own legalisation of a kernel, in place of the vector one.
         finish: Called once at the end, for module-wide parts such as constructors.
+        vectors: Vector registers by feature or architecture, best first, where the target itself leaves them open.
         tiers: Sets of optional features that came together, smallest first: the versions for it where several targets
             are asked for.
         detect: Emits what finds out which of some targets, counted from 1, the machine is: (builder, targets, asks) ->
@@ -182,6 +200,7 @@ class Target:
     requires: tuple[str, ...] = ()
     legalize_kernel: Callable[[Module, Function, Context], None] | None = None
     finish: Callable[[Module, Context], None] | None = None
+    vectors: tuple[Vectors, ...] = ()
     tiers: tuple[tuple[str, ...], ...] = ()
     detect: Detector | None = None
     level: int = 0
@@ -206,7 +225,8 @@ class Target:
             return replace(self, features=versions[0].features, versions=versions)
         off = {f[1:] for f in extra if f.startswith("-")}
         kept = tuple(f for f in self.features if f[1:] not in off)
-        return replace(self, features=kept + tuple(f for f in extra if f[0] == "+" and f not in kept))
+        more = replace(self, features=kept + tuple(f for f in extra if f[0] == "+" and f not in kept))
+        return _sized(more, [f[1:] for f in more.features if f[0] == "+"])
 
     def on_cpu(self, cpu: str) -> Target:
         """The target with the optional features that a processor has; unchanged where the processor is not known.
@@ -215,16 +235,38 @@ class Target:
         """
         if self.versions:
             return self
-        return self._with_optional(self.cpus[cpu]) if cpu in self.cpus else self
+        if cpu not in self.cpus:
+            return self
+        if self.vectors:
+            return self.with_features(tuple(f"+{feature}" for feature in self.cpus[cpu]))
+        return self._with_optional(self.cpus[cpu])
+
+    def for_triple(self, triple: str) -> Target:
+        """The target with the vector registers of a triple's architecture."""
+        return _sized(self, [], triple.partition("-")[0])
+
+    def with_vector_bits(self, bits: int) -> Target:
+        """The target with vectors of so many bits, and as many registers as machines with such vectors have.
+
+        Raises:
+            UsageError: They are not for it to choose.
+        """
+        if not self.vectors and bits != self.vector_bytes * 8:
+            raise UsageError(f"vectors of {bits} bits: target {self.name} has vectors of {self.vector_bytes * 8} bits")
+        counts = [v.registers for v in self.vectors if v.size * 8 == bits and not v.architectures] or [self.registers]
+        return replace(self, vector_bytes=bits // 8, registers=counts[0])
 
     def for_features(self, features: str) -> Target:
         """The target for a function with these `"target-features"`.
 
         Where the function is compiled for the target's kind of machine (it has the target's first feature), its
-        optional features are the function's; else it says nothing about the machine, and they stay. Versions find out
-        about the machine themselves.
+        optional features are the function's; else it says nothing about the machine, and they stay. A target that
+        leaves its vectors open has all features of a function that tells about them. Versions find out about the
+        machine themselves.
         """
         have = {f[1:] for f in features.split(",") if f.startswith("+")}
+        if any(known.feature in have for known in self.vectors):
+            return self.with_features(tuple(f for f in features.split(",") if f[:1] in ("+", "-")))
         if self.versions or not self.features or self.features[0][1:] not in have:
             return self
         return self._with_optional(tuple(have))
@@ -257,6 +299,14 @@ class Target:
     def _usable(self, dots: tuple[Dot, ...]) -> tuple[Dot, ...]:
         have = {f[1:] for f in self.features}
         return tuple(d for d in dots if d.feature in have)
+
+
+def _sized(target: Target, features: Collection[str], architecture: str = "") -> Target:
+    """The target with the vectors that these features or that architecture have, if it leaves that open."""
+    for known in target.vectors:
+        if known.feature in features or architecture in known.architectures:
+            return replace(target, vector_bytes=known.size, registers=known.registers)
+    return target
 
 
 def _concerning(version: Target, versions: Sequence[Target], extra: Sequence[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import pytest
 from tlx.diagnostics import UsageError
 from tlx.ir.builder import Builder
 from tlx.ir.values import Value
-from tlx.pipeline import lower_text
+from tlx.pipeline import Options, lower_text
 from tlx.target import Dot, Matrix, Target, find, targets
 
 
@@ -127,3 +127,40 @@ def test_a_target_of_another_package_is_found_and_lowers() -> None:
 def test_without_the_package_the_target_is_gone() -> None:
     with pytest.raises(UsageError, match="unknown target 'outside'"):
         find("outside")
+
+
+@pytest.mark.parametrize(
+    ("features", "size"),
+    [("+sse2", (16, 16)), ("+avx,+avx2,+fma", (32, 16)), ("+avx2,+avx512f", (64, 32)), ("", (16, 16))],
+)
+def test_generic_vectors_are_those_of_the_function(features: str, size: tuple[int, int]) -> None:
+    target = find("generic").for_features(features)
+    assert (target.vector_bytes, target.registers) == size
+    assert target.features == (tuple(features.split(",")) if size != (16, 16) else ())
+
+
+def test_generic_vectors_are_those_of_a_processor_or_an_architecture() -> None:
+    generic = find("generic")
+    assert generic.on_cpu("znver5").vector_bytes == 64
+    assert generic.on_cpu("znver3").vector_bytes == 32
+    assert generic.on_cpu("some-machine") == generic
+    assert generic.for_triple("aarch64-unknown-linux-gnu").registers == 32
+    assert generic.for_triple("x86_64-pc-linux-gnu") == generic
+
+
+def test_generic_vectors_are_as_wide_as_asked() -> None:
+    generic = find("generic")
+    wide = [generic.with_vector_bits(bits) for bits in (128, 256, 512)]
+    assert [(t.vector_bytes, t.registers, t.features) for t in wide] == [(16, 16, ()), (32, 16, ()), (64, 32, ())]
+    assert find("avx2").with_vector_bits(256) == find("avx2")
+    with pytest.raises(UsageError, match="vectors of 512 bits: target avx2 has vectors of 256 bits"):
+        find("avx2").with_vector_bits(512)
+    with pytest.raises(UsageError, match="vectors of 64 bits; 128, 256, 512 are known"):
+        Options(vector_bits=64)
+
+
+def test_a_module_says_by_its_triple_how_many_registers_there_are() -> None:
+    at = _PROGRAM.replace("<16 x float>", "<384 x float>").replace("i32 2, i32 8", "i32 8, i32 48")
+    at = at.replace("i32 2, i32 3", "i32 8, i32 3").replace("i32 3, i32 8", "i32 3, i32 48")
+    arm = lower_text('target triple = "aarch64-unknown-linux-gnu"\n' + at, target="generic")
+    assert arm.count("= phi <4 x float>") > lower_text(at, target="generic").count("= phi <4 x float>")

@@ -35,6 +35,7 @@ _KNOBS_HELP: Final = "Tiles, cache blocks and packing of products, for all by na
 @click.option("--target", metavar="NAME", default="native", help="Machine to aim at; 'tlx targets' lists them.")
 @click.option("--mcpu", metavar="CPU", default="", help="Processor that machine code is scheduled for.")
 @click.option("--mattr", metavar="+A,-B", multiple=True, help="Features added to or taken from the target's.")
+@click.option("--vector-bits", type=click.Choice(["128", "256", "512"]), help="Vectors of --target=generic.")
 @click.option("--mtriple", metavar="TRIPLE", default="", help="Triple to emit for, in place of the module's.")
 @click.option("--emit", "--filetype", "kind", type=click.Choice(KINDS), default="ll", help="What to write.")
 @click.option("-S", "as_text", is_flag=True, help="Write text: the same as --emit=ll.")
@@ -59,6 +60,7 @@ def lower(
     target: str,
     mcpu: str,
     mattr: tuple[str, ...],
+    vector_bits: str | None,
     mtriple: str,
     kind: Kind,
     as_text: bool,
@@ -99,6 +101,8 @@ def lower(
         attrs=_features(mattr),
         amx_permission=amx_permission,
         emulate_matrix=emulate_matrix,
+        triple=mtriple,
+        vector_bits=int(vector_bits or 0),
         knobs=_answers(tile, knobs, tuned),
         threads=threads,
         thread_cycles=thread_cycles,

@@ -14,6 +14,7 @@ from tlx.lower.nests import inline_kernels
 from tlx.lower.stage import TARGET_FEATURES, Context, is_kernel
 from tlx.target import Target
 
+_COMMON_BITS: Final = 128
 _ASKING: Final = re.compile(rf"(?m)^(?:attributes|define)\b.*{re.escape(TARGET_FEATURES)}.*$")
 
 
@@ -56,14 +57,12 @@ def kernel_attributes(context: Context, *, scalarised: bool = False) -> str:
 
 
 def feature_attributes(target: Target) -> list[str]:
-    """Function attributes for code that only runs on the target; none for the generic one."""
-    if not target.features:
-        return []
+    """Function attributes for code that only runs on the target, and for vectors that backends would cut in two."""
     width = target.vector_bytes * 8
-    return [
-        f'"target-features"="{",".join(target.features)}"',
-        f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"',
-    ]
+    features = [f'"target-features"="{",".join(target.features)}"'] if target.features else []
+    if not features and width <= _COMMON_BITS:
+        return []
+    return [*features, f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"']
 
 
 def _give_features(module: Module, target: Target) -> None:
