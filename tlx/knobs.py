@@ -21,6 +21,7 @@ from tlx.diagnostics import Span, UsageError
 _TILE: Final = re.compile(r"([1-9]\d{0,5})x([1-9]\d{0,5})")
 _WORDS: Final = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 _MAX_BLOCK: Final = 1 << 30
+_MAX_AHEAD: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Knobs:
         tile: Rows and columns of the register tile, in elements.
         kc, mc, nc: Cache blocks along K, M (in rows) and N (in columns).
         pack_a, pack_b: Whether the operand is copied into panels first.
+        ahead: Steps by which B is prefetched into the first cache, 0 for none.
         origin: Who asks, None for nobody.
     """
 
@@ -55,6 +57,7 @@ class Knobs:
     nc: int | None = None
     pack_a: bool | None = None
     pack_b: bool | None = None
+    ahead: int | None = None
     origin: Origin | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +67,8 @@ class Knobs:
             block = getattr(self, name)
             if block is not None and not 1 <= block <= _MAX_BLOCK:
                 raise UsageError(f"{name}={block}: a block has 1 to {_MAX_BLOCK} rows or columns")
+        if self.ahead is not None and not 0 <= self.ahead <= _MAX_AHEAD:
+            raise UsageError(f"ahead={self.ahead}: B is prefetched 1 to {_MAX_AHEAD} steps ahead; 0 is not at all")
 
     def __bool__(self) -> bool:
         """Whether anything is asked for."""
@@ -154,7 +159,7 @@ def value_of(name: str, value: object) -> Any:
         raise UsageError(f"unknown knob '{name}'; knobs are {', '.join(NAMES)}")
     if name == "tile":
         return _tile(value)
-    return _switch(name, value) if name.startswith("pack_") else _block(name, value)
+    return _switch(name, value) if name.startswith("pack_") else _number(name, value)
 
 
 def spelled(value: object) -> str:
@@ -179,9 +184,9 @@ def _switch(name: str, value: object) -> bool:
     return _WORDS[str(value).lower()]
 
 
-def _block(name: str, value: object) -> int:
+def _number(name: str, value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if not isinstance(value, str) or not value.isdecimal() or len(value) > 10:
-        raise UsageError(f"{name} is a number of rows or columns, not '{value}'")
+        raise UsageError(f"{name} is a number, not '{value}'")
     return int(value)

@@ -53,6 +53,7 @@ class Candidates:
             wanted += [replace(around, kc=kc) for kc in sorted(cuts, reverse=True) if kc >= min(128, k)]
         wanted += [replace(around, mc=_up(int(recipe.mc * f), recipe.mr)) for f in (0.25, 0.5, 2, 4)]
         wanted += [replace(around, nc=_up(int(recipe.nc * f), recipe.nr)) for f in (0.25, 0.5, 2, 4)]
+        wanted += [replace(around, ahead=ahead) for ahead in (0, 4, 8, 16)]
         wanted += [replace(around, pack_a=not recipe.pack_a), replace(around, pack_b=not recipe.pack_b)]
         return list(self._fitting(wanted))
 
@@ -82,7 +83,7 @@ class Candidates:
         rows, columns = row_ranges(self._gemm, recipe), column_ranges(self._gemm, recipe)
         tiles = [min(r.count, max(1, recipe.mc // r.size)) for r in rows]
         panels = [min(c.count, max(1, recipe.nc // c.size)) for c in columns]
-        return (*rows, *columns, *tiles, *panels, recipe.kc, recipe.pack_a, recipe.pack_b)
+        return (*rows, *columns, *tiles, *panels, recipe.kc, recipe.pack_a, recipe.pack_b, recipe.ahead)
 
 
 def _up(number: int, step: int) -> int:

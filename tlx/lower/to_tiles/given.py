@@ -41,11 +41,13 @@ def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: int = 0) -> 
 
 
 def matrix_tile(knobs: Knobs, matrix: Matrix, lanes: int) -> None:
-    """A matrix unit's tile is what it is.
+    """A matrix unit's tile is what it is, and its kernel does not prefetch.
 
     Raises:
-        UsageError: Another is asked for.
+        UsageError: Something else is asked for.
     """
+    if knobs.ahead:
+        raise UsageError(f"ahead={knobs.ahead}: a matrix unit's kernel does not prefetch")
     mr, nr = matrix.rows * matrix.grid[0], lanes * matrix.grid[1]
     if knobs.tile not in (None, (mr, nr)):
         assert knobs.tile is not None

@@ -56,6 +56,7 @@ def vector_recipe(
     share = predicted_share(shape, target.core, (mr, nv))
     roomy = given.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
     ahead = _AHEAD if roomy and 2 * kc * nr * size > target.caches.l1 else 0
+    ahead = ahead if knobs.ahead is None else knobs.ahead
     recipe = Recipe(
         operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
         mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, share, ahead,
