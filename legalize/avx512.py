@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.types import FLOAT, I16, I32, VectorType
+from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, VectorType
+from tlx.ir.values import const_int
 from tlx.legalize._cpuid import level
 from tlx.legalize._x86 import CPUS
-from tlx.target import Caches, Dot, Target
+from tlx.target import Caches, Dot, FloatHelpers, Target
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _WORDS: Final = VectorType(16, I32)
 _PAIRS: Final = VectorType(32, I16)
+_CURRENT_ROUNDING: Final = 4
 _FLOATS: Final = VectorType(16, FLOAT)
 
 
@@ -49,6 +51,27 @@ def vpmaddwd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
     return b.binary("add", acc, products)
 
 
+def vscalef(b: Builder, x: Value, exponent: Value) -> Value:
+    """VSCALEFPS, VSCALEFPD: x 2^floor(exponent)."""
+    name, lanes = _of_register(x)
+    mask = const_int(I16 if lanes == 16 else I8, -1)  # all lanes
+    args = [x, exponent, x, mask, const_int(I32, _CURRENT_ROUNDING)]
+    return b.call_named(f"llvm.x86.avx512.mask.scalef.{name}.512", x.type, args, "scaled").value
+
+
+def vrcp14(b: Builder, x: Value) -> Value:
+    """VRCP14PS, VRCP14PD: 1 / x, relative error below 2^-14."""
+    name, lanes = _of_register(x)
+    mask = const_int(I16 if lanes == 16 else I8, -1)
+    return b.call_named(f"llvm.x86.avx512.rcp14.{name}.512", x.type, [x, x, mask], "inverse").value
+
+
+def _of_register(x: Value) -> tuple[str, int]:
+    """The instructions' suffix for a register of 512 bits, and its lanes."""
+    assert isinstance(x.type, VectorType)
+    return ("pd" if x.type.element == DOUBLE else "ps"), x.type.count
+
+
 TARGET: Final = Target(
     name="avx512",
     title="x86-64 with AVX-512, BF16 and VNNI",
@@ -66,6 +89,7 @@ TARGET: Final = Target(
     fused=True,
     converts_half=True,
     rounds=True,
+    helpers=FloatHelpers(vscalef, vrcp14),
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
     cpus=CPUS,
     requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),

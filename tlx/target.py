@@ -109,6 +109,19 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
+class FloatHelpers:
+    """Instructions that mathematical functions are shorter with, on whole registers of float or double.
+
+    Attributes:
+        scale: (builder, x, n) -> x 2^floor(n), rounded once, through overflow to infinity and to denormals.
+        reciprocal: (builder, x) -> 1 / x to 2^-14 or better, for x far from the ends of the range.
+    """
+
+    scale: Callable[[Builder, Value, Value], Value]
+    reciprocal: Callable[[Builder, Value], Value]
+
+
+@dataclass(frozen=True, slots=True)
 class Caches:
     """Bytes of data cache one thread can count on."""
 
@@ -169,6 +182,7 @@ class Target:
         masked_bits: Element widths that masked loads and stores have instructions for.
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
+        helpers: What helps mathematical functions, if there is any.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
         cpus: Which features a processor has, by LLVM's name for it.
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
@@ -196,6 +210,7 @@ class Target:
     fused: bool = False
     converts_half: bool = False
     rounds: bool = False
+    helpers: FloatHelpers | None = None
     cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     requires: tuple[str, ...] = ()
     legalize_kernel: Callable[[Module, Function, Context], None] | None = None

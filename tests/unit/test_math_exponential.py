@@ -22,7 +22,10 @@ from tests.unit.math_functions import (
 from tlx.ir.types import DOUBLE, FLOAT, FloatType
 
 # Ulp that no argument exceeds, with fused and with separate multiply and add.
-BOUNDS: Final = {"exp": 1.1, "exp2": 1.5, "sigmoid": 1.6, "tanh": 1.8}
+BOUNDS: Final = {
+    FLOAT: {"exp": 1.1, "exp2": 1.5, "sigmoid": 2.1, "tanh": 2.6},
+    DOUBLE: {"exp": 1.1, "exp2": 1.5, "sigmoid": 1.6, "tanh": 1.8},
+}
 INF: Final = float("inf")
 NAN: Final = float("nan")
 
@@ -30,19 +33,19 @@ pytestmark = [
     pytest.mark.parametrize("target", RUNNABLE),
     pytest.mark.parametrize("element", ELEMENTS, ids=TYPE_NAMES),
 ]
-each = pytest.mark.parametrize("name", BOUNDS)
+each = pytest.mark.parametrize("name", BOUNDS[FLOAT])
 
 
 @each
 def test_where_results_change(name: str, element: FloatType, target: str) -> None:
     x = uniform(element, *RANGES[element, name], 200_000 if element == FLOAT else 1500)
-    assert worst(name, x, target) < BOUNDS[name]
+    assert worst(name, x, target) < BOUNDS[element][name]
 
 
 @each
 def test_near_zero(name: str, element: FloatType, target: str) -> None:
     x = uniform(element, -1.5, 1.5, 200_000 if element == FLOAT else 1500)
-    assert worst(name, x, target) < BOUNDS[name]
+    assert worst(name, x, target) < BOUNDS[element][name]
 
 
 @each
@@ -51,12 +54,12 @@ def test_every_exponent(name: str, element: FloatType, target: str) -> None:
     low, high = RANGES[element, name]
     x = x[(x > low) & (x < high)]
     assert x.size > 300
-    assert worst(name, x, target) < BOUNDS[name]
+    assert worst(name, x, target) < BOUNDS[element][name]
 
 
 @each
 def test_denormal_arguments(name: str, element: FloatType, target: str) -> None:
-    assert worst(name, denormals(element, 200), target) < BOUNDS[name]
+    assert worst(name, denormals(element, 200), target) < BOUNDS[element][name]
 
 
 @pytest.mark.parametrize(

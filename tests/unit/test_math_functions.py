@@ -58,12 +58,14 @@ def test_any_length(name: str, element: FloatType, lanes: int) -> None:
     np.testing.assert_array_equal(result, computed(name, x, "generic"))
 
 
+@pytest.mark.parametrize("target", ["generic", "avx512"])
 @each_element
 @each_name
-def test_evaluator_agrees(name: str, element: FloatType) -> None:
-    x = np.array(ARGUMENTS, DTYPES[element])
+def test_evaluator_agrees(name: str, element: FloatType, target: str) -> None:
+    lanes = lanes_of(find(target), element)
+    x = np.resize(np.array(ARGUMENTS, DTYPES[element]), max(lanes, len(ARGUMENTS)))
     result = np.zeros_like(x)
-    Machine(parse(program(name, element, find("generic"), 4))).call("f", result, x, x.size)
+    Machine(parse(program(name, element, find(target), lanes))).call("f", result, x, x.size)
     finite = np.isfinite(result)
     np.testing.assert_array_equal(result[~finite], computed(name, x, "generic")[~finite])
     assert np.max(errors(name, x[finite], result[finite])) < 2.5

@@ -139,6 +139,23 @@ def _widening_load(start: int, step: int, *, kind: _Kind = BFLOAT16) -> Factory:
     return factory
 
 
+def _scaled(x: Array, exponent: Array, *_: object) -> Array:
+    """`vscalefps`, all lanes: x 2^floor(exponent), rounded once."""
+    steps = np.clip(np.nan_to_num(np.floor(exponent), nan=0.0), -5000, 5000).astype(np.int64)
+    with np.errstate(all="ignore"):
+        return np.where(np.isnan(exponent), exponent, np.ldexp(x.astype(np.float64), steps)).astype(x.dtype)
+
+
+def _reciprocal(x: Array, *_: object) -> Array:
+    """`vrcp14ps`, all lanes: 1 / x as good as the manual promises, 2^-14, and no better."""
+    with np.errstate(all="ignore"):
+        exact = (1 / x).astype(x.dtype)
+    fraction = 23 if x.dtype == np.float32 else 52
+    words = exact.view(np.uint32 if x.dtype == np.float32 else np.uint64)
+    kept = words & ~np.array((1 << (fraction - 14)) - 1, words.dtype)
+    return np.where(np.isfinite(exact), kept.view(x.dtype), exact)
+
+
 _I8: Final = {"s": np.int8, "u": np.uint8}
 _I16: Final = {"s": np.int16, "u": np.uint16}
 _SIGNS: Final = [(a, b) for a in "su" for b in "su"]
@@ -158,6 +175,10 @@ AVX: Final[Table] = {
     "x86.ssse3.pmadd.ub.sw": _multiply_add(np.uint8, np.int8, saturate=True),
     "x86.avx2.pmadd.ub.sw": _multiply_add(np.uint8, np.int8, saturate=True),
     "x86.avx512.pmaddubs.w": _multiply_add(np.uint8, np.int8, saturate=True),
+    "x86.avx512.mask.scalef.ps": plain(_scaled),
+    "x86.avx512.mask.scalef.pd": plain(_scaled),
+    "x86.avx512.rcp14.ps": plain(_reciprocal),
+    "x86.avx512.rcp14.pd": plain(_reciprocal),
     "x86.avx512bf16.dpbf16ps": plain(_dot_bf16),
     "x86.avx10.vdpphps": plain(_dot_f16),
     "x86.avx512bf16.cvtneps2bf16": _to_bf16,

@@ -40,7 +40,7 @@ def expand(b: Builder, target: Target, name: str, x: Value, element: Type) -> Va
 
     Args:
         b: Where to emit.
-        target: The machine; the code is the same for all.
+        target: The machine; it may have instructions that make the code shorter.
         name: One of `FUNCTIONS`.
         x: A vector of float or double, of any length.
         element: Its element type.
@@ -52,4 +52,4 @@ def expand(b: Builder, target: Target, name: str, x: Value, element: Type) -> Va
     if name not in FUNCTIONS:
         msg = f"no vector code for '{name}' on {target.name}; there is some for {', '.join(FUNCTIONS)}"
         raise ValueError(msg)
-    return FUNCTIONS[name](lanes_of(b, x, element), x)
+    return FUNCTIONS[name](lanes_of(b, target, x, element), x)

@@ -12,8 +12,8 @@ and with M = e^(2|x|) - 1,
 where e^r - 1 is relatively exact, so that M is, too: for n = 0 it is e^r - 1 itself, for n >= 1 the sum is at least
 0.41 and loses at most one bit.
 
-Each of E, M and the denominators is kept with its rounding error, and q = a / d of the rounded a and d is corrected by
-the errors a' and d':
+That does for floats: 2.1 ulp for the sigmoid, 2.6 for tanh. For doubles each of E, M and the denominators is kept with
+its rounding error, and q = a / d of the rounded a and d is corrected by the errors a' and d':
 
     (a + a') / (d + d') = q + (a' - q d') / d       to the first order
 
@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tlx.ir.values import Value
-from tlx.lower.legalize.math.exponential import less_one, less_one_and_r, parameters, reduced
+from tlx.lower.legalize.math.exponential import less_one, less_one_and_r, of_rest, parameters, reduced
 from tlx.lower.legalize.math.lanes import Lanes
 from tlx.lower.legalize.math.pieces import exact_sum, fast_sum, power_of_two, scaled
 
@@ -41,6 +41,8 @@ class Precise:
 
 def sigmoid(lanes: Lanes, x: Value) -> Value:
     """1 / (1 + e^-x)."""
+    if lanes.single:
+        return _short_sigmoid(lanes, x)
     power = _exp_of_negative(lanes, lanes.negative_magnitude(x))
     total, lost = fast_sum(lanes, 1.0, power.high)
     below = Precise(total, lanes.add(lost, power.low))
@@ -51,15 +53,34 @@ def sigmoid(lanes: Lanes, x: Value) -> Value:
     return _corrected(lanes, quotient, above, below, inverse)
 
 
+def _short_sigmoid(lanes: Lanes, x: Value) -> Value:
+    """The sigmoid of floats."""
+    n, r = reduced(lanes, lanes.at_least(lanes.negative_magnitude(x), parameters(lanes).lowest))
+    power = scaled(lanes, of_rest(lanes, r), n)
+    above = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
+    return lanes.ratio(above, lanes.add(power, 1.0))
+
+
 def tanh(lanes: Lanes, x: Value) -> Value:
     """The hyperbolic tangent; of zero, the zero itself."""
-    size = lanes.at_most(lanes.magnitude(x), 10.0 if lanes.single else 20.0)
+    if lanes.single:
+        return _short_tanh(lanes, x)
+    size = lanes.at_most(lanes.magnitude(x), 20.0)
     above = _exp_less_one(lanes, lanes.add(size, size))
     total, lost = exact_sum(lanes, above.high, 2.0)
     below = Precise(total, lanes.add(lost, above.low))
     quotient = lanes.div(above.high, below.high)
     inverse = lanes.multiply_add(quotient, -0.5, 0.5)
     return lanes.with_sign_of(_corrected(lanes, quotient, above, below, inverse), x)
+
+
+def _short_tanh(lanes: Lanes, x: Value) -> Value:
+    """The hyperbolic tangent of floats."""
+    size = lanes.at_most(lanes.magnitude(x), 10.0)
+    n, r = reduced(lanes, lanes.add(size, size))
+    power = power_of_two(lanes, n.word)
+    above = lanes.multiply_add(power, less_one(lanes, r), lanes.sub(power, 1.0))
+    return lanes.with_sign_of(lanes.ratio(above, lanes.add(above, 2.0)), x)
 
 
 def _corrected(lanes: Lanes, quotient: Value, above: Precise, below: Precise, inverse: Value) -> Value:
@@ -71,7 +92,7 @@ def _exp_of_negative(lanes: Lanes, x: Value) -> Precise:
     """e^x for x <= 0."""
     n, r = reduced(lanes, lanes.at_least(x, parameters(lanes).lowest))
     high, low = fast_sum(lanes, 1.0, less_one(lanes, r))
-    return Precise(scaled(lanes, high, n.word), scaled(lanes, low, n.word))
+    return Precise(scaled(lanes, high, n), scaled(lanes, low, n))
 
 
 def _exp_less_one(lanes: Lanes, x: Value) -> Precise:

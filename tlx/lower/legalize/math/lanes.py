@@ -16,6 +16,7 @@ from typing import Final
 from tlx.ir.builder import Builder
 from tlx.ir.types import DOUBLE, FLOAT, I1, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector
+from tlx.target import FloatHelpers, Target
 
 Operand = Value | float
 _FRACTION: Final = {FLOAT: 23, DOUBLE: 52}
@@ -30,11 +31,13 @@ class Lanes:
         b: Where instructions go.
         count: Lanes of a register.
         element: float or double.
+        helpers: Instructions that the target has for registers of this size.
     """
 
     b: Builder
     count: int
     element: FloatType
+    helpers: FloatHelpers | None = None
 
     # The format ------------------------------------------------------------------------------------------------
 
@@ -117,6 +120,22 @@ class Lanes:
         """Quotient."""
         return self.b.binary("fdiv", self.number(lhs), self.number(rhs))
 
+    def ratio(self, lhs: Operand, rhs: Value) -> Value:
+        """A quotient to about an ulp, of a denominator far from the ends of the range.
+
+        With y near 1 / d to 2^-14, q = n y is corrected by its remainder: q + (n - q d) y is off by 2^-28 of itself.
+        """
+        if self.helpers is None or not self.single:
+            return self.div(lhs, rhs)
+        inverse = self.helpers.reciprocal(self.b, rhs)
+        quotient = self.mul(lhs, inverse)
+        rest = self.multiply_add(self.negative(quotient), rhs, lhs)
+        return self.multiply_add(rest, inverse, quotient)
+
+    def negative(self, x: Value) -> Value:
+        """Minus x."""
+        return self.b.value("fneg", self.floats, [x], f"fneg {x.typed}")
+
     def multiply_add(self, a: Operand, b: Operand, c: Operand) -> Value:
         """The sum a b + c, rounded once or twice."""
         operands = [self.number(a), self.number(b), self.number(c)]
@@ -158,8 +177,8 @@ class Lanes:
         return self.choose(self.compare("olt", x, bound), bound, x)
 
 
-def lanes_of(b: Builder, x: Value, element: Type) -> Lanes:
-    """The arithmetic of a register.
+def lanes_of(b: Builder, target: Target, x: Value, element: Type) -> Lanes:
+    """The arithmetic of a register of a target.
 
     Raises:
         TypeError: The register is no vector of floats or doubles.
@@ -168,7 +187,8 @@ def lanes_of(b: Builder, x: Value, element: Type) -> Lanes:
     if not isinstance(element, FloatType) or element not in _FRACTION or not isinstance(type_, VectorType):
         msg = f"mathematical functions are of vectors of float or double, not {type_} of {element}"
         raise TypeError(msg)
-    return Lanes(b, type_.count, element)
+    is_whole = type_.count * element.bits == target.vector_bytes * 8
+    return Lanes(b, type_.count, element, target.helpers if is_whole else None)
 
 
 def _signed(number: int, bits: int) -> int:

@@ -128,7 +128,7 @@ def _split(lanes: Lanes, x: Value) -> tuple[Value, Value]:
 
 def _rest(lanes: Lanes, f: Value, base: Base) -> Value:
     """B f - c L."""
-    s = lanes.div(f, lanes.add(f, 2.0))
+    s = lanes.ratio(f, lanes.add(f, 2.0))
     z = lanes.mul(s, s)
     half_square = lanes.mul(lanes.mul(f, 0.5), f)
     series = horner(lanes, z, SINGLE if lanes.single else DOUBLE)

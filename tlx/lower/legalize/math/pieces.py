@@ -38,13 +38,15 @@ def power_of_two(lanes: Lanes, exponent: Value) -> Value:
     return _with_field(lanes, lanes.integer_op("add", exponent, lanes.bias))
 
 
-def scaled(lanes: Lanes, x: Value, exponent: Value) -> Value:
+def scaled(lanes: Lanes, x: Value, exponent: Rounded) -> Value:
     """Multiply x, near one, by 2^exponent: through overflow to infinity and gradual underflow to zero.
 
-    2^exponent itself may be no number, so it is two factors of about its square root. For x near one the first product
-    is exact, so that the result is rounded once.
+    Where that is no instruction: 2^exponent itself may be no number, so it is two factors of about its square root. For
+    x near one the first product is exact, so that the result is rounded once.
     """
-    both = lanes.integer_op("add", exponent, 2 * lanes.bias)
+    if lanes.helpers is not None:
+        return lanes.helpers.scale(lanes.b, x, exponent.number)
+    both = lanes.integer_op("add", exponent.word, 2 * lanes.bias)
     first = lanes.integer_op("lshr", both, 1)
     second = lanes.integer_op("sub", both, first)
     return lanes.mul(lanes.mul(x, _with_field(lanes, first)), _with_field(lanes, second))
