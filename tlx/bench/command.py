@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -153,6 +153,23 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
     if widest > _NOISY:
         echo(f"\nThe peak itself varied by up to {widest:.0%}: something else is using the machine.")
     return {**facts, "cells": cells}
+
+
+def scale(choice: Choice, target: str, counts: Sequence[int], rounds: int, echo: Echo) -> None:
+    """Measure several threads against one.
+
+    Raises:
+        TlxError: A name is unknown, this machine cannot run the target's code, or a result is wrong.
+    """
+    from tlx.bench import catalogue, measure
+    from tlx.bench.scaling import print_scaling
+
+    works = catalogue.chosen(choice.rows, choice.types, choice.sizes, choice.variants)
+    found = measure.runnable(target)
+    for name, value in (("machine", machine.processor()), ("target", found.name), ("date", machine.today())):
+        echo(f"{name + ':':9} {value}")
+    echo("")
+    print_scaling(works, found, counts, rounds, echo)
 
 
 def _introduce(facts: dict[str, Any], absent: dict[str, str], echo: Echo) -> None:

@@ -20,6 +20,7 @@ import click
 @click.option("--rounds", type=click.IntRange(1), default=11, metavar="N", help="Samples of each figure; 11.")
 @click.option("--cpu", type=click.IntRange(0), metavar="N", help="Processor to stay on; the last one.")
 @click.option("--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads of all, by OpenMP; 1.")
+@click.option("--scaling", default="", metavar="N,M", help="Print how much faster it is on N, M, ... threads.")
 @click.option("--json", "report", metavar="FILE", help="Write what was measured to a file.")
 @click.option("--plot", metavar="FILE", help="Draw it: .png, .svg or .pdf; needs matplotlib.")
 @click.option("--compare", metavar="FILE", help="Print ratios to an earlier --json file, too.")
@@ -39,6 +40,7 @@ def bench(
     rounds: int,
     cpu: int | None,
     threads: int,
+    scaling: str,
     report: str | None,
     plot: str | None,
     compare: str | None,
@@ -59,9 +61,18 @@ def bench(
     if listed:
         command.show(choice, click.echo)
         return
+    if scaling:
+        command.scale(choice, target, [_count(word) for word in _words(scaling)], rounds, click.echo)
+        return
     names = None if peers is None else tuple(name for name in _words(peers) if name != "none")
     setting = command.Setting(target, names, peers_path, rounds, cpu, threads, report, plot, compare, source, folder)
     command.run(choice, setting, click.echo)
+
+
+def _count(word: str) -> int:
+    if not word.isdecimal() or not int(word):
+        raise UsageError(f"--scaling={word}: write numbers of threads, such as 1,2,4")
+    return int(word)
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -50,28 +50,38 @@ def slabs_kernel(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Func
 
     Thread t runs neighbouring slabs; where the rest is, the last one runs it as well.
     """
-
-    def run(b: Builder, values: list[Value], first: Value, last: Value) -> None:
-        behind = b.umin(last, slabs.count) if slabs.rest else last
-        with b.loop(first, behind, name="slab") as loop:
-            _call(b, kernels[0], _moved(b, slabs, values, loop.index))
-        if slabs.rest:
-            rest, done = _branches(b, b.icmp("eq", last, slabs.total), ("rest", "done"))
-            b.at_end(rest)
-            _call(b, kernels[1], _moved(b, slabs, values, const_int(I64, slabs.count)))
-            b.branch(done)
-            b.at_end(done)
+    part = _slabs_part(module, stem, slabs, kernels)
 
     def share(b: Builder, own: list[Value], thread: Thread) -> None:
-        run(b, own, *thread.share(b, const_int(I64, slabs.total)))
+        _call(b, part, [*own, *thread.share(b, const_int(I64, slabs.total))])
 
     def alone(b: Builder, values: list[Value]) -> None:
-        run(b, values, const_int(I64, 0), const_int(I64, slabs.total))
+        _call(b, part, [*values, const_int(I64, 0), const_int(I64, slabs.total)])
 
     return _team_kernel(module, stem, kernels[0].arguments, most, share, alone)
 
 
-def _moved(b: Builder, slabs: Slabs, values: list[Value], number: Value) -> list[Value]:
+def _slabs_part(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Function]) -> Function:
+    """Add the function that runs some slabs; its last parameters are the first one, and the one behind the last."""
+    parameters = [(a.type, a.attributes, a.name) for a in kernels[0].arguments]
+    bounds = [(I64, "", name) for name in ("slab", "slab.end")]
+    function = new_function(module, module.global_names.fresh(stem + PART), [*parameters, *bounds], _ATTRIBUTES)
+    b = Builder(module, function)
+    *values, first, last = (argument.value for argument in function.arguments)
+    behind = b.umin(last, slabs.count) if slabs.rest else last
+    with b.loop(first, behind, name="slab") as loop:
+        _call(b, kernels[0], _moved(b, slabs, values, loop.index))
+    if slabs.rest:
+        rest, done = _branches(b, b.icmp("eq", last, slabs.total), ("rest", "done"))
+        b.at_end(rest)
+        _call(b, kernels[1], _moved(b, slabs, values, const_int(I64, slabs.count)))
+        b.branch(done)
+        b.at_end(done)
+    b.ret()
+    return function
+
+
+def _moved(b: Builder, slabs: Slabs, values: Sequence[Value], number: Value) -> list[Value]:
     """A kernel's arguments for a slab."""
     pointers = [
         b.gep(pointer.element, value, b.mul(number, pointer.step))

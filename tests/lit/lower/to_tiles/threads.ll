@@ -1,0 +1,67 @@
+; --threads=openmp: a kernel works on a part of its tiles; the threads of a team take a rectangle each. Small products, and
+; any inside a parallel region, run on one thread.
+;
+; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles --threads=openmp | FileCheck %s
+; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --threads=openmp | FileCheck %s --check-prefix=LOWERED
+; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s --check-prefix=ALONE
+; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --threads=openmp --thread-cycles=100000000 | FileCheck %s --check-prefix=ALONE
+; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --threads=openmp --thread-cycles=0 | FileCheck %s --check-prefix=ALL
+
+; ALONE-NOT: GOMP_parallel
+
+; The large product, a call as ever:
+; CHECK-LABEL: define void @large(
+; CHECK: call void @[[LARGE:tlx.matmul.256x256x256.f32.f32.f32]](ptr %c, ptr %a, ptr %b)
+; The small one has no threads:
+; CHECK-LABEL: define void @small(
+; CHECK: call void @[[SMALL:tlx.matmul.8x32x16.f32.f32.f32]](ptr %c, ptr %a, ptr %b)
+
+; CHECK: define internal void @[[LARGE]].part(ptr noalias %c, ptr %a, ptr %b, i64 %row, i64 %row.end, i64 %column, i64 %column.end) {{.*}}"tlx-stage"="tiles"
+; CHECK: icmp slt i64 %column, %column.end
+
+; CHECK-LABEL: define internal void @tlx.matmul.256x256x256.f32.f32.f32(ptr noalias %c, ptr %a, ptr %b)
+; CHECK: %inside = call i32 @omp_in_parallel()
+; CHECK: %allowed = call i32 @omp_get_max_threads()
+; CHECK: %[[FREE:.*]] = icmp eq i32 %inside, 0
+; CHECK: %team = select i1 %[[FREE]], i32 %{{.*}}, i32 1
+; CHECK: br i1 %{{.*}}, label %several, label %one
+; CHECK: several:
+; CHECK: call void @GOMP_parallel(ptr @[[LARGE]].thread, ptr %shared, i32 %team, i32 0)
+; CHECK: one:
+; CHECK-NEXT: call void @[[LARGE]].part(ptr %c, ptr %a, ptr %b, i64 0, i64 {{[0-9]+}}, i64 0, i64 {{[0-9]+}})
+
+; CHECK: define internal void @[[LARGE]].thread(ptr %data)
+; CHECK: call i32 @omp_get_thread_num()
+; CHECK: call i32 @omp_get_num_threads()
+; CHECK: share:
+; CHECK: call void @[[LARGE]].part(
+
+; CHECK: define internal void @[[SMALL]](ptr noalias %c, ptr %a, ptr %b) {{.*}}"tlx-stage"="tiles"
+; CHECK-NOT: GOMP_parallel(ptr @[[SMALL]]
+
+; The features stay with the kernel: the functions around it are for any machine.
+; LOWERED: define internal void @tlx.matmul.256x256x256.f32.f32.f32.part({{.*}}"target-features"
+; LOWERED: define internal void @tlx.matmul.256x256x256.f32.f32.f32({{[^"]*}} {
+; LOWERED: define internal void @tlx.matmul.256x256x256.f32.f32.f32.thread({{[^"]*}} {
+
+; Even where all work is worth a thread, a single tile is not cut:
+; ALL: call void @GOMP_parallel(ptr @tlx.matmul.256x256x256.f32.f32.f32.thread
+; ALL-NOT: GOMP_parallel(ptr @tlx.matmul.8x32x16
+
+define void @large(ptr noalias %c, ptr %a, ptr %b) {
+  %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <65536 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<65536 x float> %m, <2 x i32> <i32 256, i32 256>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+
+define void @small(ptr noalias %c, ptr %a, ptr %b) {
+  %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <256 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<256 x float> %m, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}

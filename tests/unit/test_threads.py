@@ -1,0 +1,159 @@
+"""How work is cut for threads: every tile is one thread's, and no thread has much more to do than others."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+import pytest
+
+from tlx.diagnostics import TlxError
+from tlx.evaluate import Machine
+from tlx.evaluate.team import Team
+from tlx.ir.reader import parse
+from tlx.ir.types import FLOAT
+from tlx.lower.to_tiles.expression import Expression, Leaf
+from tlx.lower.to_tiles.problem import Copy, Map, Reduction
+from tlx.lower.to_tiles.slabs import Slabs, slabs_of
+from tlx.lower.to_tiles.view import View
+from tlx.lower.to_tiles.work import Work
+from tlx.pipeline import Options, lower
+from tlx.target import find
+
+DIMS: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
+PART: Final = re.compile(r"define (internal void @(\S+)\.part\(.*?\)) nounwind.*?\n}", re.DOTALL)
+
+
+def product(m: int, n: int, k: int) -> str:
+    load = "call token @llvm.tensor.load(ptr elementtype(float)"
+    return f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
+  %x = {load} %a, <2 x i32> <i32 {m}, i32 {k}>, {DIMS}, <2 x i32> zeroinitializer)
+  %y = {load} %b, <2 x i32> <i32 {k}, i32 {n}>, {DIMS}, <2 x i32> zeroinitializer)
+  %p = call <{m * n} x float> @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo(<{m * n} x float> %p, <2 x i32> <i32 {m}, i32 {n}>, {DIMS})
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}}
+"""
+
+
+def parts_of(m: int, n: int, k: int, threads: int) -> list[tuple[int, int, int, int]]:
+    """The rectangles of tiles that a team works on: first and last row, first and last column."""
+    options = Options(stop_after="to-tiles", threads="openmp", thread_cycles=0)
+    text = str(lower(parse(product(m, n, k)), "avx512", options=options))
+    found = PART.search(text)
+    assert found
+    text = text.replace(found[0], "declare " + re.sub(r" %[\w.]+|noalias|internal ", "", found[1]))
+    calls: list[tuple[int, int, int, int]] = []
+
+    def part(*arguments: int) -> None:
+        row, row_end, column, column_end = arguments[-4:]
+        calls.append((row, row_end, column, column_end))
+
+    machine = Machine(parse(text), foreign={f"{found[2]}.part": part}, team=Team(threads))
+    machine.call("f", *(np.zeros(1, np.float32) for _ in range(3)))
+    return calls
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5, 7, 8, 16, 23])
+@pytest.mark.parametrize("shape", [(256, 256, 64), (512, 40, 8), (6, 2000, 32), (100, 300, 1000)])
+def test_grid_covers_every_tile_once(shape: tuple[int, int, int], threads: int) -> None:
+    (_, rows, _, columns) = parts_of(*shape, 1)[0]
+    tiles = np.zeros((rows, columns), int)
+    parts = parts_of(*shape, threads)
+    for row, row_end, column, column_end in parts:
+        tiles[row:row_end, column:column_end] += 1
+    assert (tiles == 1).all()
+    assert len(parts) <= threads
+    largest = max((row_end - row) * (column_end - column) for row, row_end, column, column_end in parts)
+    assert largest <= -(-rows * columns // threads) * 1.8 + max(rows, columns) / 4
+
+
+def test_grid_of_a_large_square_is_balanced() -> None:
+    """16 threads, 2048 x 2048: the busiest has a sixteenth to do, and an eighth more at most."""
+    parts = parts_of(2048, 2048, 256, 16)
+    work = [(row_end - row) * (column_end - column) for row, row_end, column, column_end in parts]
+    assert len(work) == 16
+    assert max(work) <= sum(work) / 16 * 1.125
+
+
+def test_small_work_has_no_team() -> None:
+    assert Work(8, 8, 100.0).team(10_000) == 0
+    assert Work(8, 8, 1000.0).team(10_000) == 6
+    assert Work(2, 1, 1e9).team(10_000) == 2
+
+
+def view(rows: int, cols: int, stride: int | None = None) -> View:
+    return View(FLOAT, rows, cols, stride or cols, 1)
+
+
+def value(rows: int, cols: int, *views: View) -> Expression:
+    return Expression(rows, cols, tuple(Leaf(FLOAT, each, number) for number, each in enumerate(views)))
+
+
+def cut(problem: Map | Copy | Reduction) -> Slabs:
+    slabs = slabs_of(problem, find("avx512"), 10_000)
+    assert slabs is not None
+    return slabs
+
+
+def test_a_dense_map_is_cut_as_one_row() -> None:
+    slabs = cut(Map(view(1000, 1000), value(1000, 1000, view(1000, 1000))))
+    assert isinstance(slabs.slab, Map)
+    size = slabs.slab.value.cols
+    assert slabs.slab.value.rows == 1
+    assert size % 1024 == 0
+    assert isinstance(slabs.rest, Map)
+    assert slabs.count * size + slabs.rest.value.cols == 1_000_000
+    assert [pointer.step for pointer in slabs.pointers] == [size, size]
+
+
+def test_repeated_leaves_do_not_move() -> None:
+    slabs = cut(Map(view(4096, 100, 128), value(4096, 100, view(4096, 100, 104), view(1, 100))))
+    assert isinstance(slabs.slab, Map)
+    size = slabs.slab.value.rows
+    assert [pointer.step for pointer in slabs.pointers] == [128 * size, 104 * size, 0]
+
+
+@pytest.mark.parametrize(
+    ("axis", "to", "step"), [(0, View(FLOAT, 1, 4096, 0, 1), 1), (1, View(FLOAT, 4096, 1, 1, 1), 4096)]
+)
+def test_a_reduction_is_cut_along_the_axis_that_stays(axis: int, to: View, step: int) -> None:
+    slabs = cut(Reduction(to, value(4096, 4096, view(4096, 4096)), "add", axis))
+    assert isinstance(slabs.slab, Reduction)
+    kept = slabs.slab.value.cols if axis == 0 else slabs.slab.value.rows
+    assert slabs.count * kept == 4096
+    assert [pointer.step for pointer in slabs.pointers] == [kept, step * kept]
+
+
+def test_one_pointer_with_two_steps_is_not_cut() -> None:
+    twice = Expression(4096, 4096, (Leaf(FLOAT, view(4096, 4096), 0), Leaf(FLOAT, view(1, 4096), 0)))
+    assert slabs_of(Map(view(4096, 4096), twice), find("avx512"), 10_000) is None
+
+
+def test_team_in_both_orders_tells_of_a_race() -> None:
+    """A team whose threads write to one place: the last one wins."""
+    text = """declare void @GOMP_parallel(ptr, ptr, i32, i32)
+declare i32 @omp_get_thread_num()
+declare i32 @omp_in_parallel()
+define internal void @body(ptr %data) {
+  %n = call i32 @omp_get_thread_num()
+  store i32 %n, ptr %data
+  ret void
+}
+define i32 @f(ptr %data) {
+  call void @GOMP_parallel(ptr @body, ptr %data, i32 0, i32 0)
+  %in = call i32 @omp_in_parallel()
+  ret i32 %in
+}
+"""
+    data = np.full(1, -1, np.int32)
+    for team, last in ((Team(1), 0), (Team(5), 4), (Team(5, backwards=True), 0)):
+        assert Machine(parse(text), team=team).call("f", data) == 0
+        assert data[0] == last
+
+
+def test_options_name_the_known_threads() -> None:
+    with pytest.raises(TlxError, match="unknown threads 'pthreads'; known are none, openmp"):
+        Options(threads="pthreads")  # pyright: ignore[reportArgumentType]

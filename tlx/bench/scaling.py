@@ -1,0 +1,96 @@
+"""How much faster code is on several threads: `tlx bench --scaling=1,2,4`.
+
+    work                          alone         1      2      4
+    gemm f32 1024              143 G/s      1.00   1.96   3.80
+
+`alone` is the code without threads; behind it, for each number of threads, how many times as fast the code with threads
+is. Contestants take turns; the time is that of the clock on the wall.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from tlx import openmp
+from tlx.bench.native_calls import Repeat, Step, repeated
+from tlx.bench.peers.base import address_of
+from tlx.bench.workload import Workload
+from tlx.diagnostics import TlxError
+from tlx.jit import compile as compile_module
+from tlx.pipeline import Options
+
+if TYPE_CHECKING:
+    from tlx.target import Target
+
+SAMPLE: Final = 0.02  # seconds
+_LONGEST_NAME: Final = 36
+
+
+def print_scaling(
+    works: Sequence[Workload], target: Target, counts: Sequence[int], rounds: int, echo: Callable[[str], None]
+) -> None:
+    """Measure and print.
+
+    Args:
+        works: What to measure.
+        target: Machine that the code is for.
+        counts: Numbers of threads.
+        rounds: Samples of each figure.
+        echo: Takes a line.
+    """
+    os.environ.setdefault("OMP_PROC_BIND", "close")  # before the library is loaded
+    os.environ.setdefault("OMP_PLACES", "cores")
+    echo(f"{'work':{_LONGEST_NAME}} {'alone':>11} " + "".join(f"{count:>7}" for count in counts))
+    for work in works:
+        try:
+            seconds = _measured(work, target, counts, rounds)
+        except TlxError as error:
+            echo(f"{work.name:{_LONGEST_NAME}} {error.message}")
+            continue
+        alone = statistics.median(seconds[0])
+        speed = work.operations / alone / 1e9
+        ratios = [statistics.median(a / b for a, b in zip(seconds[0], own, strict=True)) for own in seconds[1:]]
+        echo(f"{work.name:{_LONGEST_NAME}} {speed:>7.0f} G/s " + "".join(f"{ratio:>7.2f}" for ratio in ratios))
+
+
+def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int) -> list[list[float]]:
+    """Seconds without threads, then for each number of threads, round by round."""
+    arrays = work.arrays()
+    expected = work.expected(arrays)
+    out = arrays[work.output.name]
+    pointers = tuple(("ptr", arrays[buffer.name].ctypes.data) for buffer in work.buffers)
+
+    def contestant(options: Options) -> Repeat:
+        compiled = compile_module(work.text(), target, entry=work.function, options=options)
+        return repeated([Step(address_of(compiled.entry.code), pointers)], (compiled, arrays))
+
+    alone, team = contestant(Options()), contestant(Options(threads="openmp"))
+    contestants = [(alone, 1), *((team, count) for count in counts)]
+    often: list[int] = []
+    for repeat, count in contestants:
+        openmp.set_threads(count)
+        out.view("u1")[...] = 0xA5  # what is not written is wrong
+        repeat(1)
+        work.check(out, expected, f"{count} threads")
+        often.append(max(1, int(SAMPLE / min(_timed(repeat, 1), _timed(repeat, 1)))))
+    return list(map(list, zip(*_rounds(contestants, often, rounds), strict=True)))
+
+
+def _rounds(contestants: Sequence[tuple[Repeat, int]], often: Sequence[int], rounds: int) -> Iterator[list[float]]:
+    for _ in range(rounds):
+        row: list[float] = []
+        for (repeat, count), times in zip(contestants, often, strict=True):
+            openmp.set_threads(count)
+            repeat(1)  # wakes the team
+            row.append(_timed(repeat, times) / times)
+        yield row
+
+
+def _timed(repeat: Repeat, times: int) -> float:
+    begun = time.perf_counter()
+    repeat(times)
+    return time.perf_counter() - begun
