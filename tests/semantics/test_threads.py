@@ -114,10 +114,14 @@ def test_the_library_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
         tlx.compile(module(64, 64, 64), "generic", options=THREADED)
 
 
+def nothing(_text: str) -> None:
+    """Stands for a search that finds nothing."""
+
+
 def test_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(openmp.VARIABLE, raising=False)
-    monkeypatch.setattr(openmp, "loaded", lambda _maps: None)
-    monkeypatch.setattr(openmp, "_loads", lambda _name: False)
+    monkeypatch.setattr(openmp, "loaded", nothing)
+    monkeypatch.setattr(openmp, "_loads", nothing)
     with pytest.raises(TlxError, match=r"install LLVM's.*libomp5.*libgomp1"):
         tlx.compile(module(64, 64, 64), "generic", options=THREADED)
 

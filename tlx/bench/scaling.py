@@ -31,7 +31,7 @@ _LONGEST_NAME: Final = 36
 
 
 def print_scaling(
-    works: Sequence[Workload], target: Target, counts: Sequence[int], rounds: int, echo: Callable[[str], None]
+    works: Sequence[Workload], target: Target, counts: Sequence[int], rounds: int, echo: Callable[[str], object]
 ) -> None:
     """Measure and print.
 
