@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from tlx.diagnostics import UsageError
+
 
 @click.command(
     "bench",
