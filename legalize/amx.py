@@ -331,7 +331,8 @@ class _AmxLegalizer(TileLegalizer):
         assert packed is not None
         if packed.type.rank == _TILES_APART:
             return self._load(packed.source, column * _ROWS * _ROW_BYTES, _ROW_BYTES)
-        return self._load(packed.source, column * _ROW_BYTES, tensor.type.shape[1] // _SIDE * _ROW_BYTES)
+        stride = packed.type.strides(packed.pitches)[0] * (bits_of(packed.type.element) // 8)
+        return self._load(packed.source, column * _ROW_BYTES, stride)
 
     def _packed(self, tensor: Tensor) -> Tensor | None:
         """The packed load behind a token, if the token is tiles of B in VNNI order."""

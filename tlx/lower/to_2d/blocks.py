@@ -42,6 +42,7 @@ from tlx.lower.to_2d.loops import Walk, nest
 from tlx.lower.to_2d.reduce import reduce_axes
 from tlx.lower.to_2d.taps import Taps, emit_taps
 from tlx.lower.to_2d.views import Dim, Place, View, matrix
+from tlx.lower.to_2d.vnni import VNNI
 from tlx.lower.to_2d.ways import best_choice, best_way
 from tlx.lower.to_2d.windows import Data
 from tlx.types import TensorType
@@ -88,7 +89,7 @@ def _emit_reduced(
     way.remark(plan, reduced.op, out.element)
     partial = Memory(plan.new_place(out.element, way.count, "partial").pointer, out.element)
     emit_contraction(plan, b, op, replace(way.contraction, out=partial), replace(inside, may_use_target=True))
-    reduce_axes(plan, b, reduced.op, way.axes, Data(*partial), Data(*out))
+    reduce_axes(plan, b, reduced.op, way.axes, Data(partial.pointer, partial.element), Data(out.pointer, out.element))
 
 
 def _emit_blocks(
@@ -298,12 +299,22 @@ class _Emitter:
         return self._load(Memory(pointer, memory.element), ACC, self.nest.m, self.nest.n, "acc")
 
     def _product(self, kind: str, acc: Local | None, lhs: Value, rhs: Value, type_: TensorType) -> Local:
-        m, n, k = self.nest.m, self.nest.n, self.nest.k
+        m, k = self.nest.m, self.nest.k
         first = self._load(Memory(lhs, self.c.lhs.element), LHS, m, k, "lhs")
-        second = self._load(Memory(rhs, self.c.rhs.element), RHS, k, n, "rhs")
+        second = self._rhs(self.c.rhs._replace(pointer=rhs))
         if acc is None:
             return self.b.matmul(first, second, type_)
         return self.b.mma(kind, acc, first, second, type_)
+
+    def _rhs(self, memory: Memory) -> Local:
+        """The right operand; interleaved rows are permuted back by what reads them."""
+        (depth, _), (cols, _) = self.nest.k, self.nest.n
+        if memory.group == 1:
+            return self._load(memory, RHS, self.nest.k, self.nest.n, "rhs")
+        shape = (depth // memory.group, cols, memory.group)
+        packed = self.b.tensor_load(memory.pointer, TensorType.dense(memory.element, shape), None, "rhs.vnni")
+        type_ = TensorType.dense(memory.element, (depth, cols))
+        return self.b.typeinfo(self.b.reshape_permute(packed, VNNI, (depth, cols), type_), type_, "rhs")
 
     def _load(self, memory: Memory, column: int, rows: Walk, cols: Walk, name: str) -> Local:
         dims = [Dim(extent, strides[column]) for extent, strides in (rows, cols)]

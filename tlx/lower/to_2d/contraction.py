@@ -93,15 +93,16 @@ class Epilogue:
 
 
 class Memory(NamedTuple):
-    """Where an operand lies: its first element's address, and its elements' type."""
+    """Where an operand lies: its first element's address, its elements' type, and how many rows are interleaved."""
 
     pointer: Value
     element: Type
+    group: int = 1
 
     @classmethod
     def of(cls, view: View) -> Memory:
         """The memory of a view."""
-        return cls(view.place.pointer, view.element)
+        return cls(view.place.pointer, view.element, view.group)
 
 
 class Steps(NamedTuple):

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Literal
 
@@ -29,6 +29,7 @@ from tlx.lower.to_2d.safety import Aliases, Position, Range, shortened
 from tlx.lower.to_2d.sinks import Sink, find_sink
 from tlx.lower.to_2d.values import Flats
 from tlx.lower.to_2d.views import Place, View, stored, tensor_bytes
+from tlx.lower.to_2d.vnni import is_interleaved, multiplies
 from tlx.types import TensorType
 
 STAGE: Final = "to-2d"
@@ -153,6 +154,8 @@ class Plan:
         assert result is not None
         if op.intrinsic.name == "broadcast":
             return self.view(source).broadcast(result, op.dims[1])
+        if op.intrinsic.name == "reshape.permute":
+            return replace(View.of(self.view(source).place, result), group=source.type.shape[-1])
         type_ = seen if seen.shape == result.shape else result
         return self.view(source).reordered([source.type.position(d) for d in result.layout], type_)
 
@@ -326,10 +329,21 @@ class Plan:
 
     def _is_lazy(self, op: TensorOp) -> bool:
         """Whether every use of a transpose or a broadcast sees the same elements in its operand's memory."""
-        if op.result is None or op.scalars or op.intrinsic.name not in _VIEWS | {"broadcast"}:
+        if op.result is None or op.scalars or op.intrinsic.name not in _VIEWS | {"broadcast", "reshape.permute"}:
             return False
         users = [u.instruction for u in self.flats.uses.get(str(op.instruction.result), [])]
+        if op.intrinsic.name == "reshape.permute":
+            target = self.context.target_of(self.module, self.function)
+            return is_interleaved(op, target) and all(self._multiplies(user, op.result) for user in users)
         return all(self._sees_view(user, op.result, op.intrinsic.name == "broadcast") for user in users)
+
+    def _multiplies(self, user: Instruction, result: TensorType) -> bool:
+        """Whether a use reads interleaved rows as the right operand of products only."""
+        token = self.tensors.tokens.get(user.result or "")
+        if token is None or token.kind != "value" or token.type != result:
+            return False
+        readers = [self.tensors.op_of(u.instruction) for u in self.flats.uses.get(str(user.result), [])]
+        return all(multiplies(reader, token) for reader in readers)
 
     def _sees_view(self, user: Instruction, result: TensorType, repeats: bool) -> bool:
         """Whether one use does; what is repeated can only be read pointwise."""

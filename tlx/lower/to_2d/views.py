@@ -66,6 +66,8 @@ class View:
         data: Positions of each memory dimension that hold data.
         steps: Elements between neighbours along each memory dimension.
         layout: Logical dimension at each memory position.
+        group: Rows of a matrix that lie interleaved (VNNI): element (k, n) of a dense K x N is at
+            `(k // group * N + n) * group + k % group`. Only the right operand of a product may have more than 1.
     """
 
     place: Place
@@ -74,6 +76,7 @@ class View:
     data: tuple[int, ...]
     steps: tuple[int, ...]
     layout: tuple[int, ...]
+    group: int = 1
 
     @classmethod
     def of(cls, place: Place, type_: TensorType, pitches: Sequence[int] | None = None) -> View:

@@ -49,8 +49,9 @@ class MatrixKernel(GemmKernel):
     def make_buffers(self, scratch: Scratch) -> None:
         """Reserve and make the panels and the tile that the kernel needs."""
         recipe = self.recipe
-        width = max(self._at_a_time(c) * c.size for c in self.columns)
-        scratch.reserve(recipe.operand_b, self.depth * width)
+        if recipe.pack_b:
+            width = max(self._at_a_time(c) * c.size for c in self.columns)
+            scratch.reserve(recipe.operand_b, self.depth * width)
         if recipe.pack_a:
             scratch.reserve(recipe.operand_a, self.depth * self._height_of_a())
         if self.epilogue is not None and needs_scratch(self.epilogue.expression, recipe):
@@ -58,7 +59,8 @@ class MatrixKernel(GemmKernel):
         if self.partial:
             self.partial.reserve(scratch)
         made = iter(scratch.allocate(self.b))
-        self.panel_b = next(made)
+        if recipe.pack_b:
+            self.panel_b = next(made)
         if recipe.pack_a:
             self.panel_a = next(made)
         if self.epilogue is not None and needs_scratch(self.epilogue.expression, recipe):
@@ -95,7 +97,7 @@ class MatrixKernel(GemmKernel):
         with b.loop(first, last, step, name="jc") as loop:
             panels = b.umin(b.sub(as_index(last), loop.index), step) if step > 1 else const_int(I64, 1)
             column = b.add(b.mul(loop.index, columns.size), columns.start)
-            if self._is_shared:
+            if self.recipe.pack_b and self._is_shared:
                 with b.loop(0, panels, name="jp", runs=True) as j:
                     self._pack_panel(columns, column, j.index)
             for number, rows in enumerate(self.rows):
@@ -130,7 +132,7 @@ class MatrixKernel(GemmKernel):
         if alone:
             waiting = self._first_sums(block, i)
         with self.b.loop(0, block.panels, name="jr", runs=True, carry=waiting) as j:
-            if packs:
+            if packs and self.recipe.pack_b:
                 self._pack_panel(block.columns, block.column, j.index)
             if waiting:
                 j.next(*self._deferred_tile(block, i, j.index, j.carried))
@@ -246,8 +248,9 @@ class MatrixKernel(GemmKernel):
         return self.b.gep(self.recipe.operand_a, self.panel_a, offset)
 
     def b_address(self, block: Block, j: Value, column: Value) -> Value:
-        """Where the packed panel `j` of the block begins."""
-        del column
+        """Where panel `j` of the block begins, packed or not."""
+        if not self.recipe.pack_b:
+            return self.b.gep(self.gemm.b.element, self.b_in, self.b.mul(column, self.gemm.b.col_stride))
         return self._panel(block.columns, j)
 
     def _panel(self, columns: Range, j: Value) -> Value:
@@ -265,5 +268,7 @@ class MatrixKernel(GemmKernel):
 
     def load_b(self, block: Block, base: Value, k: Value) -> Value:
         """The panel's columns of B at position `k`."""
-        size = block.columns.size
+        size, view = block.columns.size, self.gemm.b
+        if not self.recipe.pack_b:
+            return self.packing.read_b(view, self.b.gep(view.element, base, self.b.mul(k, view.row_stride)), size)
         return self.packing.load_b(self.b.gep(self.recipe.operand_b, base, self.b.mul(k, size)), size)

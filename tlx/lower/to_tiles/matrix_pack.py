@@ -65,6 +65,8 @@ class TilePacking:
             to = self.b.gep(self.element, panel, number * self.tile_size)
             if missing >= self.columns:
                 self._clear(to, self.tile_size)
+            elif view.group > 1:
+                self._copy_groups(view, at, to, missing, depth)
             elif view.is_row_major:
                 self._pack_b_rows(view, at, to, missing, depth)
             else:
@@ -90,6 +92,24 @@ class TilePacking:
         token = b.tensor_load(address, type_, (0, max(view.row_stride, 1)), "b")
         vector = b.reshape_block(token, (0,), (self.width,), VectorType(count * line, self.element), "b.vnni")
         self._write(vector, b.gep(self.element, to, b.mul(row, line)), count, line)
+
+    def _copy_groups(self, view: View, source: Value, to: Value, missing: int, depth: int) -> None:
+        """A tile of B whose rows are interleaved already."""
+        full, rest = divmod(depth // self.width, _ROWS_AT_ONCE)
+        pitch, padding = self.width * view.row_stride, self.width * missing
+
+        def rows(start: Value, count: int) -> None:
+            type_ = tile(view.element, count, self.kstep, (0, padding))
+            address = self.b.gep(view.element, source, self.b.mul(start, pitch))
+            vector = self.b.tovector(self.b.tensor_load(address, type_, (0, pitch), "b"), type_, "b.rows")
+            self._write(vector, self.b.gep(self.element, to, self.b.mul(start, self.kstep)), count, self.kstep)
+
+        if full:
+            with self.b.loop(0, full, name="r") as loop:
+                rows(self.b.mul(loop.index, _ROWS_AT_ONCE), _ROWS_AT_ONCE)
+        if rest:
+            rows(const_int(I64, full * _ROWS_AT_ONCE), rest)
+        self._clear_behind(to, depth // self.width)
 
     def _pack_b_columns(self, view: View, source: Value, to: Value, missing: int, depth: int) -> None:
         """A tile of column-major B: `width` neighbours along K move as one word."""
@@ -157,6 +177,19 @@ class TilePacking:
         vector = VectorType(self.kstep * size, element)
         flat = b.reshape_permute(packed, (1, 3, 0, 2), (self.kstep, size), vector, "b.flat")
         return b.typeinfo(flat, tile(element, self.kstep, size), "b")
+
+    def read_b(self, view: View, address: Value, size: int) -> Value:
+        """A token of one step of K and `size` columns of B whose rows are interleaved, where it lies.
+
+        Rewrite:
+            load <rows, size, width>  ->  reshape.permute <0, 2, 1> to <kstep, size>  ->  typeinfo
+        """
+        b, shape = self.b, (self.rows, size, self.width)
+        packed = b.tensor_load(
+            address, TensorType.dense(self.element, shape), (0, view.row_stride, self.width), "b.vnni"
+        )
+        flat = b.reshape_permute(packed, (0, 2, 1), (self.kstep, size), VectorType(self.kstep * size, self.element))
+        return b.typeinfo(flat, tile(self.element, self.kstep, size), "b")
 
     def _clear_behind(self, to: Value, done: int) -> None:
         """Write zeros to the rows of a tile from row `done` on."""

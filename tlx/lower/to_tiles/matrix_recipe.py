@@ -19,7 +19,7 @@ from tlx.ir.types import Type, bits_of
 from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles import given
-from tlx.lower.to_tiles.blocks import row_ranges
+from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.target import Dot, Matrix, Target
@@ -27,6 +27,7 @@ from tlx.target import Dot, Matrix, Target
 _LINE: Final = 64
 _REUSES: Final = 4
 """Panels that read A before copying it to aligned rows pays."""
+_FAR_ROWS: Final = 2048  # bytes: a tile's 16 rows then share a few sets of a cache, and lie in many pages
 _CONFIGURATION: Final = 200  # cycles a call
 _STORE: Final = 20  # cycles of a tile of C
 _LOAD: Final = 8  # cycles of a tile from the first-level cache, 20 from the second
@@ -50,14 +51,15 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
     mr, nr = matrix.rows * grid[0], lanes * grid[1]
     depth = up(gemm.k, kstep) * size
     kc = given.k_block(gemm, knobs, kstep, exact=False, model=gemm.k)
-    pack_b = given.packing("B", knobs.pack_b, "the unit reads it in groups", True)
     recipe = Recipe(
         gemm.a.element, gemm.b.element, accumulator, MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign], dot.width, "matrix",
-        "none", mr, nr, kstep, lanes, False, pack_b, kc, mr, max(nr, target.caches.l2 // 4 // depth // nr * nr), 0.0,
+        "none", mr, nr, kstep, lanes, False, True, kc, mr, max(nr, target.caches.l2 // 4 // depth // nr * nr), 0.0,
     )  # fmt: skip
     pack_a = given.packing("A", knobs.pack_a, _needs_packed_a(gemm, recipe), _gains_by_packed_a(gemm, recipe))
+    pack_b = given.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), _gains_by_packed_b(gemm, recipe))
     whole = pack_a and up(gemm.m, mr) * depth <= target.caches.l3 // 4
-    recipe = replace(recipe, pack_a=pack_a, mc=up(gemm.m, mr) if whole else mr, share=_share(gemm, recipe, target))
+    recipe = replace(recipe, pack_a=pack_a, pack_b=pack_b)
+    recipe = replace(recipe, mc=up(gemm.m, mr) if whole else mr, share=_share(gemm, recipe, target))
     mc, nc = given.blocks(gemm, knobs, recipe)
     return replace(recipe, mc=mc, nc=nc)
 
@@ -87,6 +89,21 @@ def _gains_by_packed_a(gemm: Gemm, recipe: Recipe) -> bool:
     return not aligned and gemm.n >= _REUSES * recipe.nr
 
 
+def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
+    """Why tiles of B cannot be read where it lies; empty if they can."""
+    if gemm.b.group == 1:
+        return "the unit reads it in groups"
+    if gemm.k % recipe.kstep or any(c.padding for c in column_ranges(gemm, recipe)):
+        return "the unit reads whole tiles of it"
+    return ""
+
+
+def _gains_by_packed_b(gemm: Gemm, recipe: Recipe) -> bool:
+    """Whether a tile's rows are so far apart, and read so often, that copying them pays."""
+    pitch = gemm.b.row_stride * recipe.width * bits_of(gemm.b.element) // 8
+    return pitch >= _FAR_ROWS and gemm.m >= _REUSES * recipe.mr
+
+
 def _share(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """The part of the unit's peak that the kernel should reach: cycles of its products by cycles of all it does."""
     matrix, size = target.matrix, bits_of(gemm.a.element) // 8
@@ -97,6 +114,6 @@ def _share(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     near = recipe.mr * up(gemm.k, recipe.kstep) * size <= target.caches.l1 // 2
     loads = tiles * steps * ((_LOAD if near else _FAR_LOAD) / q + _FAR_LOAD / p)
     products = tiles * steps * matrix.rows
-    packing = steps * matrix.rows * _PACKED_ROW * (columns + (rows if recipe.pack_a else 0))
+    packing = steps * matrix.rows * _PACKED_ROW * ((columns if recipe.pack_b else 0) + (rows if recipe.pack_a else 0))
     cycles = max(products, loads) + tiles * _STORE + packing + _CONFIGURATION
     return gemm.m * gemm.n * gemm.k / (recipe.lanes * recipe.kstep) / cycles

@@ -211,16 +211,28 @@ def _problem(listing: Listing, op: TensorOp) -> _Found:
         return _reduction(listing, op, maker, out)
     tree = read_tree(listing, op, stored)
     if tree.product is not None:
-        return _gemm(tree, op.pointer, out)
+        return _gemm(listing, tree, op.pointer, out)
     return _Found(Map(out, tree.value), [(op.pointer, out), *tree.pointers], tree.scalars, tree.instructions)
 
 
-def _gemm(tree: Tree, pointer: Value, out: View, reduction: tuple[str, int] | None = None) -> _Found:
+def _right_operand(listing: Listing, op: TensorOp, rhs: Tensor) -> tuple[Value, View]:
+    """The right operand of a product: as it lies in memory, or with interleaved rows that are permuted back."""
+    if rhs.kind == "load":
+        return rhs.source, View.of(rhs.type, rhs.pitches)
+    maker = listing.tensors.maker(rhs)
+    if maker is None or maker.intrinsic.name != "reshape.permute" or maker.tensors[0].kind != "load":
+        raise left_over(op)
+    return maker.tensors[0].source, View.interleaved(maker.tensors[0].type)
+
+
+def _gemm(listing: Listing, tree: Tree, pointer: Value, out: View, reduction: tuple[str, int] | None = None) -> _Found:
     op = tree.product
     assert op is not None
-    *acc, a, b = [(t.source, View.of(t.type, t.pitches)) for t in op.tensors]
-    if any(t.kind != "load" for t in op.tensors):
+    *factors, rhs = op.tensors
+    if any(t.kind != "load" for t in factors):
         raise left_over(op)
+    *acc, a = [(t.source, View.of(t.type, t.pitches)) for t in factors]
+    b = _right_operand(listing, op, rhs)
     floats = isinstance(scalar_of(op.instruction.type), FloatType)
     lhs, rhs = ("f", "f") if floats else PRODUCT_SIGNS[op.intrinsic.name]
     epilogue = tree.value if len(tree.value.nodes) > 1 or reduction else None
@@ -240,7 +252,7 @@ def _reduction(listing: Listing, store: TensorOp, op: TensorOp, out: View) -> _F
     pointers = [(store.pointer, out), *tree.pointers]
     operation = op.intrinsic.name.removeprefix("reduce.")
     if tree.product is not None:
-        return _gemm(tree, store.pointer, out, (operation, axes[0]) if axes else None)
+        return _gemm(listing, tree, store.pointer, out, (operation, axes[0]) if axes else None)
     if not axes:
         return _Found(Map(out, tree.value), pointers, tree.scalars, tree.instructions)
     return _Found(Reduction(out, tree.value, operation, axes[0]), pointers, tree.scalars, tree.instructions)

@@ -10,13 +10,24 @@ from tlx.types import TensorType
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A logical matrix in memory; strides are in elements, one of the two is 1 (or its extent is)."""
+    """A logical matrix in memory; strides are in elements, one of the two is 1 (or its extent is).
+
+    With a `group` of v > 1, v rows lie interleaved (VNNI): element (k, n) is at
+    `k // v * v * row_stride + n * v + k % v`.
+    """
 
     element: Type
     rows: int
     cols: int
     row_stride: int
     col_stride: int
+    group: int = 1
+
+    @classmethod
+    def interleaved(cls, type_: TensorType) -> View:
+        """The K x N matrix that a dense tensor of K/v x N x v is."""
+        groups, columns, width = type_.shape
+        return cls(type_.element, groups * width, columns, columns, width, width)
 
     @classmethod
     def of(cls, type_: TensorType, pitches: tuple[int, ...] | None) -> View:
@@ -28,7 +39,7 @@ class View:
     @property
     def is_row_major(self) -> bool:
         """Whether a row lies in one piece."""
-        return self.col_stride == 1 or self.cols == 1
+        return self.group == 1 and (self.col_stride == 1 or self.cols == 1)
 
     def repeated(self) -> View:
         """The view with strides 0 along extents of 1, so that views that differ in nothing else are equal."""
@@ -63,5 +74,5 @@ class View:
     @property
     def layout(self) -> str:
         """`32x8 f32` with what is unusual about it, for remarks."""
-        order = "" if self.is_row_major else " column-major"
+        order = " interleaved" if self.group > 1 else "" if self.is_row_major else " column-major"
         return f"{self.rows}x{self.cols} {self.element}{order}"
