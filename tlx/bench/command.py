@@ -114,7 +114,7 @@ def _works(choice: Choice) -> list[Workload]:
 
 
 def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
-    from tlx.bench import measure, report, table, timing
+    from tlx.bench import measure, report, streams, table, timing
     from tlx.bench.peers import finding
     from tlx.bench.peers.base import Places
 
@@ -136,6 +136,7 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
         "peers": {peer.name: peer.version for peer in peers},
         "date": machine.today(),
     }
+    facts["memory"] = {name: round(speed, 1) for name, speed in streams.bandwidths(target).items()}
     _introduce(facts, absent, echo)
     names = [peer.name for peer in peers]
     bench = measure.Bench(target, peers, setting.rounds, setting.threads, _made(setting.folder))
@@ -174,7 +175,8 @@ def scale(choice: Choice, target: str, counts: Sequence[int], rounds: int, echo:
 
 def _introduce(facts: dict[str, Any], absent: dict[str, str], echo: Echo) -> None:
     peers = ", ".join(f"{name} {number}" for name, number in facts["peers"].items()) or "none"
-    for name, value in (facts | {"peers": peers}).items():
+    memory = ", ".join(f"{name} {speed} GB/s" for name, speed in facts["memory"].items())
+    for name, value in (facts | {"peers": peers, "memory": memory}).items():
         if name != "lanes":
             echo(f"{name + ':':9} {value}")
     for name, why in absent.items():

@@ -53,7 +53,7 @@ def draw(path: str, report: Record) -> None:
     places = [axis for line in axes for axis in line]
     for axis, (title, cells) in zip(places, panels.items(), strict=False):
         _speeds(axis, title, cells)
-    _roofline(places[len(panels)], report["cells"])
+    _roofline(places[len(panels)], report["cells"], report.get("memory", {}).get("triad", 0.0))
     for axis in places[count:]:
         axis.set_visible(False)
     figure.suptitle(f"{report['machine']}, target {report['target']}, one thread, {report['date']}", fontsize=9)
@@ -119,8 +119,8 @@ def _speeds(axis: Any, title: str, cells: Sequence[Record]) -> None:
     axis.grid(visible=True, alpha=0.3)
 
 
-def _roofline(axis: Any, cells: Sequence[Record]) -> None:
-    """Speed over operations for each byte that must move; roofs are the peaks that were measured."""
+def _roofline(axis: Any, cells: Sequence[Record], bandwidth: float) -> None:
+    """Speed over operations for each byte that must move; roofs are the peaks, and the memory, that were measured."""
     roofs: dict[str, float] = {}
     points: dict[str, list[tuple[float, float]]] = {}
     for cell in cells:
@@ -137,9 +137,6 @@ def _roofline(axis: Any, cells: Sequence[Record]) -> None:
         axis.plot(*zip(*found, strict=True), "o", markersize=3, color=colour, label=kind)
         if kind in roofs:
             axis.axhline(roofs[kind], color=colour, linestyle="--", linewidth=1)
-    bandwidth = max(
-        (median(cell, PEAK) or 0 for cell in cells if "read" in cell["peak_loop"] and cell["unit"] == "GB/s"), default=0
-    )
     if bandwidth and points:
         ends = [min(x for found in points.values() for x, _ in found), max(roofs.values(), default=1) / bandwidth]
         axis.plot(ends, [bandwidth * x for x in ends], color="#333333", linewidth=1)

@@ -9,15 +9,17 @@ workload's, so that what fits a cache is measured there.
 from __future__ import annotations
 
 from functools import reduce
+from typing import Final
 
 import numpy as np
 
 from tlx.bench.native_calls import loop
-from tlx.bench.timing import Contestant, fastest
+from tlx.bench.timing import Contestant, fastest, rate
 from tlx.bench.workload import Stream
 from tlx.target import Target
 
-_UNROLL = 4
+_UNROLL: Final = 4
+_LARGE: Final = 64 << 20
 
 
 def contestant(stream: Stream, target: Target) -> tuple[Contestant, str]:
@@ -34,6 +36,12 @@ def contestant(stream: Stream, target: Target) -> tuple[Contestant, str]:
     best = fastest(made)
     what = f"{stream.reads} read, {stream.writes} written" + (", past the caches" if ways[best] else "")
     return made[best], what
+
+
+def bandwidths(target: Target) -> dict[str, float]:
+    """10^9 bytes a second that are read, copied, and read twice and written (as a triad does), in large arrays."""
+    kinds = {"read": Stream(_LARGE, 1, 0), "copy": Stream(_LARGE, 1, 1), "triad": Stream(_LARGE, 2, 1)}
+    return {name: rate(contestant(stream, target)[0]) for name, stream in kinds.items()}
 
 
 def _text(stream: Stream, places: list[int], size: int, target: Target, *, past: bool) -> str:

@@ -2,6 +2,7 @@
 
 bar of a cell         the best peer, or 97 % of the peak, whichever is lower
 gemm up to 64         libxsmm, and 85 % of what the lanes allow: 17 columns in 16 lanes fill 17 of 32
+matrix unit           97 % of the best peer, or of the peak, whichever is lower
 memory                90 % of what memory gives, or the best peer, whichever is lower
 """
 
@@ -14,6 +15,7 @@ from tlx.bench.measure import OURS, PEAK
 from tlx.bench.report import Record, geometric_mean, key, median, name, share
 
 _PEAK_BAR: Final = 0.97
+_TILE_BAR: Final = 0.97
 _LANE_BAR: Final = 0.85
 _MEMORY_BAR: Final = 0.9
 _SMALL: Final = 64
@@ -51,6 +53,9 @@ def below(cell: Record, lanes: int) -> str:
     if cell["unit"] == "GB/s":
         bar = min(_MEMORY_BAR, top) if top is not None else _MEMORY_BAR
         return "" if part >= bar * _TIE else _said(cell, part, bar)
+    if cell["peak_loop"].startswith("tdp"):
+        bar = min(_PEAK_BAR, _TILE_BAR * top) if top is not None else _PEAK_BAR
+        return "" if part >= bar or (cell["to_best"] or 0) >= _TILE_BAR else _said(cell, part, bar)
     sides = _sides(cell)
     if cell["row"] == "gemm" and sides and max(sides) <= _SMALL:
         reached = cell["to_peers"].get("libxsmm", 1.0) >= _TIE
@@ -75,13 +80,6 @@ def _sides(cell: Record) -> list[int]:
 
 
 def _lane_share(cell: Record, sides: Sequence[int], lanes: int) -> float:
-    """The part of the lanes, or of matrix tiles, that the columns (and rows, and depth) fill."""
-    m, n, k = sides
-    if cell["peak_loop"].startswith("tdp"):
-        depth = 32 if cell["types"].startswith("bf16") else 64
-        return _filled(m, 16) * _filled(n, 16) * _filled(k, depth)
-    return _filled(n, lanes // 2 if cell["types"] == "f64" else lanes)
-
-
-def _filled(extent: int, of: int) -> float:
-    return extent / (-(-extent // of) * of)
+    """The part of the lanes that the columns fill."""
+    columns, width = sides[1], lanes // 2 if cell["types"] == "f64" else lanes
+    return columns / (-(-columns // width) * width)

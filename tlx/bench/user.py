@@ -18,6 +18,7 @@ from tlx.diagnostics import UsageError
 from tlx.ir.reader import parse
 from tlx.ir.tensors import TensorOp, analyse
 from tlx.ir.types import PointerType
+from tlx.pipeline import raised
 from tlx.signatures import Parameter, Prototype, prototypes
 
 _ELEMENTS: Final = {element.llvm: element for element in (F64, F32, F16, BF16, U8, S8, S16, S32, S64)}
@@ -38,8 +39,9 @@ def workload(path: str, name: str | None, given: Mapping[str, str]) -> Workload:
     Raises:
         TlxError: The file, the function or an argument is wrong.
     """
-    text = files.read_ir(path)
-    module = parse(text, files.ir_name(path))
+    source = files.ir_name(path)
+    text = str(raised(parse(files.read_ir(path), source)))
+    module = parse(text, source, wanted=lambda _text: True)
     prototype = _chosen(prototypes(module), name)
     function = next(f for f in module.functions if f.name.strip('"') == prototype.name)
     ops = analyse(module, function).ops

@@ -1,0 +1,237 @@
+"""`tlx bench`: what it prints, writes and refuses. Nothing here depends on how fast anything is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tlx.bench import command, compare, measure, plot, report, summary, timing, user
+from tlx.bench.elements import F32, S8, S32, U8, Array
+from tlx.bench.peers import finding
+from tlx.bench.peers.base import Attempt, Places
+from tlx.bench.rows import gemm
+from tlx.bench.workload import Stream, Workload
+from tlx.diagnostics import UsageError
+from tlx.native import cpu_flags, missing
+from tlx.target import find
+
+ROOT = Path(__file__).resolve().parents[2]
+GENERIC = "generic"
+MLP = str(ROOT / "examples" / "mlp.ll")
+
+
+def nothing(*_arguments: object) -> None:
+    """In place of functions whose work is not wanted."""
+
+
+class Copier:
+    """A peer that writes what is right, or something else."""
+
+    version = "1"
+
+    def __init__(self, name: str, *, right: bool) -> None:
+        self.name = name
+        self._right = right
+
+    def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        assert work.expected is not None
+        values = work.expected(arrays).values.astype(work.output.element.dtype) if self._right else 0
+
+        def repeat(count: int) -> None:
+            for _ in range(count):
+                arrays[work.output.name][...] = values
+
+        yield Attempt(repeat, "from memory")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short() -> Iterator[None]:
+    """Samples that take no time."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(timing, "SAMPLE_NS", 1)
+    patch.setattr(timing, "_ENOUGH_NS", 1)
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def cell() -> measure.Cell:
+    peers = [Copier("fine", right=True), Copier("wrong", right=False)]
+    return measure.Bench(find(GENERIC), peers, rounds=3).measure(gemm.product("f32", 4, 5, 6))
+
+
+@pytest.fixture(scope="module")
+def record(cell: measure.Cell) -> dict[str, Any]:
+    return report.record(cell)
+
+
+def made(ours: float, peer: float, **changes: Any) -> dict[str, Any]:
+    """A record: shares of a peak of 100."""
+    rates = {"peak": 100.0, "tlx": ours, "mkl": peer}
+    plain: dict[str, Any] = {
+        "row": "gemm",
+        "types": "f32",
+        "size": "512",
+        "variant": "",
+        "unit": "GFLOP/s",
+        "operations": 1 << 28,
+        "traffic": 1 << 20,
+        "peak_loop": "multiply-add of float",
+        "best_peer": "mkl",
+        "to_best": ours / peer,
+        "to_peers": {"mkl": ours / peer},
+        "rates": {n: {"best": r, "median": r, "spread": 0.0, "of_peak": r / 100} for n, r in rates.items()},
+    }
+    return plain | changes
+
+
+def test_a_peer_with_wrong_results_is_left_out(cell: measure.Cell) -> None:
+    assert list(cell.rates) == ["peak", "tlx", "fine"]
+    assert cell.best_peer == "fine"
+    assert "elements are wrong" in cell.notes["wrong"]
+
+
+def test_records(record: dict[str, Any]) -> None:
+    assert json.loads(json.dumps(record)) == record
+    assert (record["row"], record["types"], record["size"], record["unit"]) == ("gemm", "f32", "4x5x6", "GFLOP/s")
+    assert record["operations"] == 2 * 4 * 5 * 6
+    assert set(record["rates"]["tlx"]) == {"best", "median", "spread", "of_peak"}
+    assert record["rates"]["peak"]["of_peak"] == 1
+    assert record["to_best"] == record["to_peers"]["fine"]
+
+
+def test_bars() -> None:
+    assert summary.below(made(97.5, 99), 16) == ""
+    assert "bar 97.0%; 0.96 of mkl" in summary.below(made(95, 99), 16)
+    assert summary.below(made(60, 60), 16) == ""
+    assert "bar 60.0%" in summary.below(made(50, 60), 16)
+    assert summary.below(made(90, 50, size="64"), 16) == ""
+    assert "bar 85.0%" in summary.below(made(84, 50, size="64"), 16)
+    assert summary.below(made(46, 40, size="13x17x19"), 16) == ""
+    assert "0.90 of libxsmm" in summary.below(
+        made(90, 100, size="64", best_peer="libxsmm", to_peers={"libxsmm": 0.9}), 16
+    )
+    assert summary.below(made(91, 95, unit="GB/s"), 16) == ""
+    assert "bar 90.0%" in summary.below(made(89, 95, unit="GB/s"), 16)
+    assert summary.below(made(49, 50, peak_loop="tdpbf16ps"), 16) == ""
+    assert "bar 48.5%" in summary.below(made(48, 50, peak_loop="tdpbf16ps"), 16)
+
+
+def test_summary() -> None:
+    lines: list[str] = []
+    summary.summarise([made(50, 60), made(98, 49, size="1024")], 16, lines.append)
+    text = "\n".join(lines)
+    assert "1 of 2 cells reach their bar" in text
+    assert "below: gemm f32 512" in text
+    assert "gemm        f32          2   70.0%      1.29" in text
+
+
+def test_comparing() -> None:
+    lines: list[str] = []
+    compare.compare([made(80, 60), made(9, 9, size="8")], [made(40, 60)], lines.append)
+    assert "1 cells in both; geometric mean of the ratios of shares 2.000" in lines[-1]
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_plots(tmp_path: Path, suffix: str, record: dict[str, Any]) -> None:
+    pytest.importorskip("matplotlib")
+    cells = [record, made(50, 60), made(60, 60, size="64"), made(20, 30, row="add", unit="GB/s", size="1M")]
+    path = tmp_path / f"plot.{suffix}"
+    facts = {"machine": "M", "target": "generic", "date": "today", "memory": {"triad": 10.0}, "cells": cells}
+    plot.draw(str(path), facts)
+    start = path.read_bytes()[:100]
+    assert b"<?xml" in start if suffix == "svg" else start.startswith(b"\x89PNG")
+
+
+def test_a_plot_needs_a_known_format() -> None:
+    with pytest.raises(UsageError, match=r"end in \.png, \.svg, \.pdf, not in '\.gif'"):
+        plot.check("speed.gif")
+
+
+def test_peers_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctypes.util.find_library", nothing)
+    (tmp_path / "libxsmm.so").write_text("no library")
+    peers, absent = finding.find(["libxsmm", "openblas", "mkl", "onednn"], Places((tmp_path,)))
+    assert peers == []
+    assert absent["libxsmm"] == "no libxsmm*.so*"
+    assert set(absent) == {"libxsmm", "openblas", "mkl", "onednn"}
+    with pytest.raises(UsageError, match="unknown peer 'cublas'; known are libxsmm"):
+        finding.find(["cublas"], Places(()))
+
+
+def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLX_PEERS", "/a:/b")
+    assert Places.of(None).folders == (Path("/a"), Path("/b"))
+    assert Places.of("/c").folders == (Path("/c"),)
+
+
+def test_a_function_of_the_users_own() -> None:
+    work = user.workload(MLP, None, {})
+    assert work.operations == 2 * 512 * 256 * 256
+    assert work.peak is not None
+    assert [(b.name, b.element.name, b.output) for b in work.buffers] == [
+        ("x", "bf16", False),
+        ("w", "bf16", False),
+        ("bias", "f32", False),
+        ("y", "bf16", True),
+    ]
+    assert user.workload(str(ROOT / "examples" / "int8.ll"), "int8", {}).peak == (U8, S8, S32)
+
+
+def test_arguments_of_the_users_function(tmp_path: Path) -> None:
+    path = tmp_path / "f.ll"
+    path.write_text("define void @f(ptr %x, i64 %n) {\n  ret void\n}\n")
+    work = user.workload(str(path), None, user.arguments(("x=f32:8x4", "n=32")))
+    assert work.buffers[0].shape == (8, 4)
+    assert work.buffers[0].element is F32
+    assert isinstance(work.peak, Stream)
+    assert work.order == ("x", ("i64", 32))
+    for given, message in (
+        ({}, "does not say what %x points to; say it by --args=x=f32:64x64"),
+        ({"x": "f99:8"}, "'f99:8' is no array for %x"),
+        ({"x": "f32:8"}, r"takes i64 %n; give it by --args=n=1"),
+        ({"x": "f32:8", "n": "many"}, "'many' is no number for %n"),
+        ({"z": "1"}, "has no parameter 'z'; it has x, n"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            user.workload(str(path), "f", given)
+    with pytest.raises(UsageError, match="defines no function @g; it defines @f"):
+        user.workload(str(path), "g", {})
+
+
+def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_setaffinity", nothing)
+    monkeypatch.setattr("tlx.bench.streams._LARGE", 1 << 12)
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE"):
+        monkeypatch.setenv(name, "1")
+    choice = command.Choice(("gemm",), ("f32",), ("8",), ("plain",))
+    path = tmp_path / "r.json"
+    lines: list[str] = []
+    setting = command.Setting(GENERIC, (), rounds=1, report=str(path), folder=str(tmp_path / "texts"))
+    command.run(choice, setting, lines.append)
+    assert any(line.startswith("gemm        f32        8 ") for line in lines)
+    written = report.read(str(path))
+    assert set(written) >= {"machine", "cpu", "target", "features", "peers", "memory", "date", "cells"}
+    assert "llvm.tensor.matmul" in (tmp_path / "texts" / "gemm_f32_8.ll").read_text()
+    again: list[str] = []
+    command.run(choice, command.Setting(source=str(path), compare=str(path)), again.append)
+    assert again[-1] == "1 cells in both; geometric mean of the ratios of shares 1.000"
+
+
+def test_a_target_that_this_machine_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert missing(find("avx512"), frozenset())
+    monkeypatch.setattr(measure, "cpu_flags", lambda: cpu_flags() - {"avx512f"})
+    with pytest.raises(UsageError, match="this machine cannot run the code of avx512: it lacks avx512f"):
+        measure.runnable("avx512")
+
+
+def test_starting_imports_nothing_heavy() -> None:
+    code = "import sys, tlx.cli.bench; print(sorted({'numpy', 'llvmlite', 'matplotlib', 'json'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,108 @@
+"""The workloads of `tlx bench`: at tiny sizes all lower for every target, and give right results where it runs here."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tlx.bench import catalogue
+from tlx.bench.elements import BF16
+from tlx.bench.native_calls import Step, repeated
+from tlx.bench.peers.base import address_of
+from tlx.bench.rows import batch, convolution, gemm, layer, pointwise
+from tlx.bench.workload import Expected, Workload, WrongResultError
+from tlx.diagnostics import UsageError
+from tlx.ir.reader import parse
+from tlx.jit import compile as compile_module
+from tlx.native import cpu_flags, missing
+from tlx.pipeline import lower
+from tlx.target import targets
+
+TINY = [
+    *[gemm.product(name, 5, 7, 6) for name in gemm.TYPES],
+    *[gemm.product(name, 5, 7, 8, vnni=True) for name in ("bf16", "s8", "u8s8")],
+    *[gemm.product("f32", 5, 7, 6, columns=columns) for columns in ("a", "b", "c", "ab", "abc")],
+    layer.layer("f32", 5, 7, 6),
+    layer.layer("bf16", 5, 7, 6),
+    layer.layer("bf16", 5, 7, 6, vnni=True),
+    *[batch.batch(name, 3, 4) for name in ("f32", "f64", "bf16")],
+    *[batch.batch(name, 3, 4, reduced=True) for name in ("f32", "bf16", "s8")],
+    *[convolution.convolution(name, 4, 6, 7, 3, 2) for name in ("f32", "bf16", "s8")],
+    convolution.convolution("f32", 4, 4, 6, 3, 1, 4),
+    *[pointwise.pointwise(function, types, 37) for function in pointwise.INPUTS for types in ("f32", "bf16")],
+    *[pointwise.of_rows(function, types, 3, 19) for function in pointwise.ROWS for types in ("f32", "bf16")],
+]
+MATRIX = [name for name, target in targets().items() if target.matrix is not None]
+HERE = [name for name, target in targets().items() if name not in MATRIX and not missing(target, cpu_flags())]
+
+
+def named(work: Workload) -> str:
+    return work.name.replace(" ", "_")
+
+
+@pytest.mark.parametrize("work", TINY, ids=named)
+def test_results_are_right(work: Workload) -> None:
+    arrays = work.arrays()
+    assert work.expected is not None
+    expected = work.expected(arrays)
+    for target in HERE:
+        compiled = compile_module(work.text(), target, entry=work.function)
+        out = arrays[work.output.name]
+        out.view("u1")[...] = 0xA5
+        repeated([Step(address_of(compiled.entry.code), work.arguments(arrays))])(1)
+        work.check(out, expected, target)
+
+
+@pytest.mark.parametrize("work", TINY[::3], ids=named)
+@pytest.mark.parametrize("target", MATRIX)
+def test_matrix_units_are_lowered_for(work: Workload, target: str) -> None:
+    assert "llvm.tensor." not in str(lower(parse(work.text()), target))
+
+
+def test_every_workload_of_the_table_is_a_valid_text() -> None:
+    seen: set[str] = set()
+    for work in catalogue.every():
+        assert work.name not in seen
+        seen.add(work.name)
+        if (work.row, work.types) not in {(w.row, w.types) for w in TINY}:
+            assert "@work" in work.text()
+        assert work.operations > 0
+        assert sum(buffer.output for buffer in work.buffers) == 1
+
+
+@pytest.mark.parametrize("row", ["gemm", "layer", "batch", "brgemm", "convolution", "depthwise", "softmax", "exp"])
+def test_rows_of_the_table(row: str) -> None:
+    assert {"f32", "bf16"} <= {work.types for work in catalogue.chosen([row], [], [], [])}
+
+
+def test_choosing() -> None:
+    works = catalogue.chosen(["gemm"], ["f32"], ["64", "13x17x19"], ["plain"])
+    assert [work.name for work in works] == ["gemm f32 64", "gemm f32 13x17x19"]
+    with pytest.raises(UsageError, match="unknown size '65'; known are 8, 16"):
+        catalogue.chosen(["gemm"], ["f32"], ["65"], [])
+
+
+@pytest.mark.parametrize("types", ["f32", "bf16->bf16", "s8"])
+def test_a_wrong_element_is_found(types: str) -> None:
+    work = gemm.product(types, 5, 7, 6)
+    assert work.expected is not None
+    arrays = work.arrays()
+    expected = work.expected(arrays)
+    right = work.output.element.narrowed(expected.values)
+    work.check(right, expected, "numpy")
+    wrong = right.copy()
+    wrong[2, 3] = work.output.element.narrowed(expected.values[2:3, 3:4] * 1.1 + 1)[0, 0]
+    with pytest.raises(WrongResultError, match=r"element \(2, 3\) is .*; 1 of 35 elements are wrong"):
+        work.check(wrong, expected, "numpy")
+
+
+def test_nan_is_wrong() -> None:
+    work = gemm.product("f32", 2, 2, 2)
+    values = np.full((2, 2), np.nan, np.float32)
+    with pytest.raises(WrongResultError):
+        work.check(values, Expected(np.ones((2, 2)), np.ones((2, 2))), "nobody")
+
+
+def test_bfloat_is_rounded_to_nearest_even() -> None:
+    values = np.array([1.0, 1 + 2**-8, 1 + 3 * 2**-8, -2.5])
+    assert BF16.widened(BF16.narrowed(values)).tolist() == [1.0, 1.0, 1 + 2**-6, -2.5]
