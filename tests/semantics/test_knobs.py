@@ -56,7 +56,7 @@ def _check(product: Product, knobs: Knobs, target: str, stage: str) -> None:
     options = Options(stop_after=stage, knobs=always(knobs))
     machine = Machine(lower(parse(work.text()), target, options=options))
     machine.call("work", *(_as_memory(arrays[buffer.name]) for buffer in work.buffers))
-    work.check(arrays["c"], work.expected(arrays), f"{target} with {knobs or 'no knobs'}")
+    work.check(arrays["c"], product.expected(arrays), f"{target} with {knobs or 'no knobs'}")
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -75,8 +75,8 @@ def test_knobs_do_not_change_what_instructions_compute(target: str, seed: int) -
     _check(product, _random_knobs(rng, product, target), target, "legalize")
 
 
-@pytest.mark.parametrize("knobs", ["kc", "mc", "nc", "pack_a", "pack_b"])
+@pytest.mark.parametrize("knobs", ["kc", "mc", "nc", "pack_a", "pack_b", "ahead"])
 def test_each_knob_on_its_own(knobs: str) -> None:
     product = parse_product("matmul 40x70x33 float")
-    values: dict[str, Any] = {"kc": 8, "mc": 10, "nc": 32, "pack_a": True, "pack_b": True}
+    values: dict[str, Any] = {"kc": 8, "mc": 10, "nc": 32, "pack_a": True, "pack_b": True, "ahead": 4}
     _check(product, Knobs((5, 32), **{knobs: values[knobs]}), "avx512", "legalize")

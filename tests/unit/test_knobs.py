@@ -35,8 +35,9 @@ def _gemm(m: int, n: int, k: int, element: Type = FLOAT, result: Type = FLOAT, *
 
 
 def test_what_is_asked_for_is_taken() -> None:
-    recipe = choose(_gemm(96, 96, 512), AVX512, Knobs((4, 32), 128, 8, 64, pack_a=True, pack_b=True))
+    recipe = choose(_gemm(96, 96, 512), AVX512, Knobs((4, 32), 128, 8, 64, pack_a=True, pack_b=True, ahead=5))
     assert (recipe.mr, recipe.nr, recipe.kc, recipe.mc, recipe.nc) == (4, 32, 128, 8, 64)
+    assert recipe.ahead == 5
     assert recipe.pack_a
     assert recipe.pack_b
 
@@ -85,7 +86,21 @@ def test_knobs_are_spelled_as_they_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "tile", "tile=", "tile=0x16", "tile=8x48x2", "kc=", "kc=1.5", "kc=-1", "mc=0", "pack_a=maybe", "x=1"]
+    "text",
+    [
+        "",
+        "tile",
+        "tile=",
+        "tile=0x16",
+        "tile=8x48x2",
+        "kc=",
+        "kc=1.5",
+        "kc=-1",
+        "mc=0",
+        "pack_a=maybe",
+        "ahead=65",
+        "x=1",
+    ],
 )
 def test_knobs_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(UsageError):

@@ -1,7 +1,7 @@
 """Knobs worth a measurement: they fit, no two make the same kernel, and the model expects much of the first.
 
-tiles     every register tile that fits, with B packed and as it lies, by predicted share of the peak
-blocks    one knob changed: K cut into passes, blocks of M and N halved and doubled, A packed
+tiles     the register tiles of the highest predicted share of the peak, some of them with B packed otherwise
+blocks    one knob changed: K cut into passes, blocks of M and N halved and doubled, packing, prefetches
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Candidates:
         return [*tiles[: max(count - len(others), 0)], *others][:count]
 
     def blocks(self, around: Knobs) -> list[Knobs]:
-        """Knobs that differ from others in one cache block or in A's packing."""
+        """Knobs that differ from others in one cache block, in packing or in prefetches."""
         recipe = choose(self._gemm, self._target, around)
         k = self._gemm.k
         wanted: list[Knobs] = []

@@ -113,7 +113,7 @@ class Product:
             size="",
             buffers=buffers,
             text=lambda: self._text(buffers),
-            expected=self._expected,
+            expected=self.expected,
             operations=self.operations,
             traffic=sum(buffer.bytes for buffer in buffers),
             peak=(self.a.element, self.b.element, self.result),
@@ -135,7 +135,8 @@ class Product:
             product = b.mma(MMA_NAMES[self._signs], start, lhs, rhs, type_)
         return b.stored("c", b.typeinfo(product, type_))
 
-    def _expected(self, arrays: dict[str, Array]) -> Expected:
+    def expected(self, arrays: dict[str, Array]) -> Expected:
+        """The result for operands by the buffers' names."""
         lhs, rhs = self.a.values(arrays["a"]), self.b.values(arrays["b"])
         magnitude = np.abs(lhs) @ np.abs(rhs) if self.result.is_float else None
         return Expected(lhs @ rhs, magnitude, self.a.cols)

@@ -1,7 +1,7 @@
 """The search for one product on one machine: successive halving, twice, against the model's choice.
 
 tiles:   measure `WIDTH` candidates for a few rounds, the better half of them for twice as many, and so on
-blocks:  the same with candidates around the best one, again and again while that helps
+blocks:  the same with candidates around the best one and the model's choice, and once more if that helped
 final:   the best one against the model's choice, in many rounds; it is kept if it is faster beyond noise
 """
 
@@ -63,10 +63,11 @@ class Search:
         best, ratio = self._halved(candidates.tiles(WIDTH))
         if ratio <= 1.0:
             best, ratio = NO_KNOBS, 1.0
-        for _ in range(_SWEEPS):
+        for sweep in range(_SWEEPS):
             if not self._complete:
                 break
-            found, better = self._halved(candidates.blocks(best))
+            around = [NO_KNOBS, best] if best and not sweep else [best]
+            found, better = self._halved([knobs for base in around for knobs in candidates.blocks(base)])
             if better <= ratio:
                 break
             best, ratio = found, better

@@ -120,9 +120,10 @@ def _contestant(words: str, target_name: str, features: tuple[str, ...], knobs: 
 
 @lru_cache(maxsize=1)
 def _problem(words: str) -> tuple[Workload, dict[str, Array], Expected]:
-    work = parse_product(words).workload
+    product = parse_product(words)
+    work = product.workload
     arrays = work.arrays()
-    return work, arrays, work.expected(arrays)
+    return work, arrays, product.expected(arrays)
 
 
 def _check(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: Expected) -> None:

@@ -11,7 +11,7 @@
 ; RUN: not tlx-lower %t/a.ll --knobs=kc=0 2>&1 | FileCheck %s --check-prefix=BLOCK
 ; BLOCK: tlx-lower: error: kc=0: a block has 1 to {{[0-9]+}} rows or columns
 ; RUN: not tlx-lower %t/a.ll --knobs=kc=8,kd=3 2>&1 | FileCheck %s --check-prefix=NAME
-; NAME: tlx-lower: error: unknown knob 'kd'; knobs are tile, kc, mc, nc, pack_a, pack_b
+; NAME: tlx-lower: error: unknown knob 'kd'; knobs are tile, kc, mc, nc, pack_a, pack_b, ahead
 ; RUN: not tlx-lower %t/a.ll --target=avx512 --knobs=mc=2 2>&1 | FileCheck %s --check-prefix=SMALL
 ; SMALL: tlx-lower: error: mc=2: a block holds at least one register tile of {{[0-9]+x[0-9]+}}
 ; RUN: not tlx-lower %t/a.ll --target=avx512 --knobs=%t/none.toml 2>&1 | FileCheck %s --check-prefix=NONE
