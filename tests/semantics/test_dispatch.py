@@ -39,6 +39,21 @@ def _program(element: str, result: str, m: int, n: int, k: int) -> str:
 """
 
 
+def _batch(count: int, n: int) -> str:
+    """`count` products of n x n."""
+    shape = f"<3 x i32> <i32 {count}, i32 {n}, i32 {n}>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer"
+    result = f"<{count * n * n} x float>"
+    return f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, {shape}, <3 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(float) %b, {shape}, <3 x i32> zeroinitializer)
+  %m = call {result} @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo({result} %m, {shape})
+  call void @llvm.tensor.store(ptr %c, token %t, <3 x i32> zeroinitializer)
+  ret void
+}}
+"""
+
+
 _KINDS = {
     ("float", "float"): (np.float32, np.float32),
     ("bfloat", "float"): (ml_dtypes.bfloat16, np.float32),
@@ -185,3 +200,28 @@ def test_levels_with_different_kernels() -> None:
     assert levels(floats) == [0, 3]
     assert levels(str(lower(parse(_program("i8", "i32", 9, 32, 16)), "avx2,avx512,amx"))) == [0, 2, 3, 4, 6]
     assert levels("define void @f() {\n  ret void\n}\n") == []
+
+
+def test_loops_around_kernels_come_in_versions() -> None:
+    text = str(lower(parse(_batch(5, 16)), _ALL))
+    assert check(_batch(5, 16), _ALL, runs=1) == []
+    random = np.random.default_rng(6)
+    a, b = (random.integers(-5, 6, (5, 16, 16)).astype(np.float32) for _ in range(2))
+    for level in levels(text):
+        if level == 0 or _runs(find(_ALL).versions[level - 1]):
+            c = np.zeros_like(a)
+            tlx.compile(at_level(text, level))(c, a, b)
+            np.testing.assert_array_equal(c, a @ b)
+
+
+def test_versions_on_several_threads() -> None:
+    a, b, c, expected = _operands(("float", "float"), 64, 96, 70)
+    options = Options(threads="openmp", thread_cycles=0)
+    tlx.compile(_program("float", "float", 64, 96, 70), target="avx2,avx512", options=options)(c, a, b)
+    np.testing.assert_array_equal(c, expected)
+
+
+def test_kernels_that_are_equal_on_all_machines_are_one() -> None:
+    text = str(lower(parse(_program("float", "float", 7, 32, 16)), "avx512,amx"))
+    assert "tlx.cpu.level" not in text
+    assert text.count("define internal") == 1

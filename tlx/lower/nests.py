@@ -18,6 +18,7 @@ Rewrite (`outline_nests`, at the end of stage 2; `inline_kernels`, at the end of
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from tlx.ir.dominance import ControlFlow, natural_loops
@@ -38,23 +39,34 @@ MOST_INLINED: Final = 600
 """Instructions up to which a kernel is inlined in more than one place."""
 
 
-def outline_nests(module: Module) -> None:
-    """Move the outermost loops around calls of kernels into functions that have the kernels' features."""
-    kernels = {function.name: function for function in module.functions if is_kernel(module, function)}
+def outline_nests(module: Module, choosers: Collection[str] = ()) -> list[Function]:
+    """Move the outermost loops around calls of kernels into functions that have the kernels' features.
+
+    Args:
+        module: The module.
+        choosers: Names of functions that call one of several kernels.
+
+    Returns:
+        The new functions.
+    """
+    kernels = {f.name: f for f in module.functions if is_kernel(module, f) or f.name in choosers}
+    made: list[Function] = []
     for function in module.functions:
         if function.name not in kernels and not is_nest(module, function) and not wants_target(module, function):
-            _outline(module, function, kernels)
+            made += _outline(module, function, kernels)
+    return made
 
 
-def _outline(module: Module, function: Function, kernels: dict[str, Function]) -> None:
-    if not any(instruction.callee in kernels for instruction in function.instructions()):
-        return
-    done: set[str] = set()
-    while _outline_one(module, function, kernels, done):
-        pass
+def _outline(module: Module, function: Function, kernels: dict[str, Function]) -> list[Function]:
+    made: list[Function] = []
+    if any(instruction.callee in kernels for instruction in function.instructions()):
+        done: set[str] = set()
+        while nest := _outline_one(module, function, kernels, done):
+            made.append(nest)
+    return made
 
 
-def _outline_one(module: Module, function: Function, kernels: dict[str, Function], done: set[str]) -> bool:
+def _outline_one(module: Module, function: Function, kernels: dict[str, Function], done: set[str]) -> Function | None:
     """Move the first of the loops that can be moved; loops in `done` cannot."""
     flow = ControlFlow(function)
     for loop in natural_loops(flow):
@@ -62,18 +74,22 @@ def _outline_one(module: Module, function: Function, kernels: dict[str, Function
         if not called or loop.header in done:
             continue
         region = region_of(flow, loop, lambda i: _is_movable(i, kernels))
-        features = {module.function_attributes(kernels[str(name)].signature).get("target-features") for name in called}
-        if region is None or len(features) > 1:
+        inside = [kernels[str(name)] for name in called if is_kernel(module, kernels[str(name)])]
+        if region is None or len({_features(module, kernel) for kernel in inside}) > 1:
             done.add(loop.header)
             continue
         name = module.global_names.fresh(f"tlx.nest.{function.name}")
-        outline(module, function, region, name, _attributes(module, kernels[str(called[0])]))
-        return True
-    return False
+        return outline(module, function, region, name, nest_attributes(module, inside))
+    return None
 
 
-def _attributes(module: Module, kernel: Function) -> str:
-    features = module.function_attributes(kernel.signature).get("target-features")
+def _features(module: Module, kernel: Function) -> str:
+    return module.function_attributes(kernel.signature).get("target-features", "")
+
+
+def nest_attributes(module: Module, kernels: Sequence[Function]) -> str:
+    """Attributes of a nest around kernels, each of which has all features of those with fewer."""
+    features = max((_features(module, kernel) for kernel in kernels), key=len, default="")
     return f'nounwind noinline "{KERNEL}"="{NEST}"' + (f' "target-features"="{features}"' if features else "")
 
 

@@ -61,20 +61,23 @@ class Dispatch:
     Attributes:
         module: Where.
         asks: Whether the program may ask the system for what a version needs, rather than find out only.
+        made: The kernels of each level behind a dispatcher, by its name.
     """
 
     module: Module
     asks: bool
+    made: dict[str, tuple[Function, ...]] = field(default_factory=dict[str, tuple[Function, ...]])
     _finder: Function | None = field(default=None, init=False)
     _level: str = field(default="", init=False)
 
-    def dispatcher(self, stem: str, versions: Sequence[Target], kernels: Sequence[Function]) -> Function:
+    def dispatcher(self, name: str, versions: Sequence[Target], kernels: Sequence[Function]) -> Function:
         """A function that calls, of kernels of one signature, the one of the machine's level; levels count from 1."""
         finder = self._found_by(versions)
         module = self.module
         arguments = kernels[0].arguments
         parameters = [(a.type, a.attributes, a.name) for a in arguments]
-        function = new_function(module, module.global_names.fresh(stem), parameters, "nounwind")
+        function = new_function(module, name, parameters, "nounwind")
+        self.made[name] = tuple(kernels)
         b = Builder(module, function)
         known = load_level(b, self._level)
         entry, find = b.block, b.new_block("find")

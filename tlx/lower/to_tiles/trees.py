@@ -16,6 +16,7 @@ from tlx.lower.stage import Context, is_kernel
 from tlx.lower.to_tiles.asked import chosen
 from tlx.lower.to_tiles.copy import copy_kernel
 from tlx.lower.to_tiles.dispatch import Dispatch, likeness
+from tlx.lower.to_tiles.dispatched_nests import dispatch_nests
 from tlx.lower.to_tiles.evaluate import passed_as
 from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
@@ -75,11 +76,13 @@ class _Kernels:
                 k for v, k in zip(target.versions, kernels, strict=False) if self._is_like(problem, v, version, at)
             )
             kernels.append(next(weaker, None) or self._make(problem, version, at))
+        if len({id(kernel) for kernel in kernels}) == 1:
+            return kernels[0]
         names = {k.name: v.name for v, k in zip(reversed(target.versions), reversed(kernels), strict=True)}
         text = f"versions for {', '.join(reversed(names.values()))}: the program takes the last that its machine runs"
         self.context.remarks.add("applied", "to-tiles", text, at.span)
         stem = kernels[0].name.removesuffix(f".{target.versions[0].name}")
-        return self.dispatch.dispatcher(stem, target.versions, kernels)
+        return self.dispatch.dispatcher(self.module.global_names.fresh(stem), target.versions, kernels)
 
     def _is_like(self, problem: Problem, weaker: Target, version: Target, at: Instruction) -> bool:
         """Whether the kernel for a machine that can do less, and nothing else, is the one for a version."""
@@ -141,7 +144,8 @@ def to_tiles(module: Module, context: Context) -> None:
     for function in module.functions:
         if not is_kernel(module, function):
             _lower_function(module, function, kernels)
-    outline_nests(module)
+    nests = outline_nests(module, kernels.dispatch.made)
+    dispatch_nests(module, nests, kernels.dispatch, context.target.versions)
 
 
 def _lower_function(module: Module, function: Function, kernels: _Kernels) -> None:
