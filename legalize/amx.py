@@ -149,9 +149,13 @@ class _AmxLegalizer(TileLegalizer):
             self._unpack_phis()
             self.grids[op.instruction.result] = self._product(op)
             return
-        if op.intrinsic.name not in ("tovector", "typeinfo", "reshape.permute"):
+        if op.intrinsic.name not in ("typeinfo", "reshape.permute") and not self._only_starts(op):
             self._store_waiting(len(self.waiting))
         super().operation(op)
+
+    def _only_starts(self, op: TensorOp) -> bool:
+        """Whether a tile becomes a vector for sums to start with: nothing is read yet."""
+        return op.intrinsic.name == "tovector" and op.instruction.result in self.accumulators
 
     def flat(self, value: Value, element: Type, rows: int, cols: int, lanes: int | None = None) -> Registers:
         """Accumulators are read through scratch memory."""
