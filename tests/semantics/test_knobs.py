@@ -80,3 +80,9 @@ def test_each_knob_on_its_own(knobs: str) -> None:
     product = parse_product("matmul 40x70x33 float")
     values: dict[str, Any] = {"kc": 8, "mc": 10, "nc": 32, "pack_a": True, "pack_b": True, "ahead": 4}
     _check(product, Knobs((5, 32), **{knobs: values[knobs]}), "avx512", "legalize")
+
+
+@pytest.mark.parametrize("tile", [(16, 64), (64, 16), (16, 32), (16, 16), (32, 16), (48, 16)])
+@pytest.mark.parametrize("words", ["matmul 33x70x40 bfloat -> float", "matmul 64x64x64 i8 -> i32 us"])
+def test_tiles_of_a_matrix_unit(tile: tuple[int, int], words: str) -> None:
+    _check(parse_product(words), Knobs(tile), "amx", "legalize")

@@ -71,11 +71,22 @@ def test_what_does_not_fit_is_refused(knobs: Knobs, gemm: Gemm, message: str) ->
     assert message in caught.value.message
 
 
-def test_the_matrix_unit_has_its_own_tile() -> None:
+def test_a_matrix_unit_s_tile_is_made_of_its_own() -> None:
     gemm = _gemm(64, 64, 64, I8, I32)
-    assert choose(gemm, find("amx"), Knobs((32, 32))).mr == 32
-    with pytest.raises(UsageError, match="the matrix unit's tile is 32x32"):
-        choose(gemm, find("amx"), Knobs((16, 32)))
+    for tile in ((32, 32), (16, 64), (64, 16), (16, 16), (48, 16)):
+        recipe = choose(gemm, find("amx"), Knobs(tile))
+        assert (recipe.mr, recipe.nr) == tile
+
+
+@pytest.mark.parametrize("tile", [(8, 32), (32, 24), (64, 32), (80, 16)])
+def test_tiles_that_a_matrix_unit_has_no_room_for(tile: tuple[int, int]) -> None:
+    with pytest.raises(UsageError, match="up to 4 tiles of 16x16 side by side; 16x64, 32x32, 64x16 fit"):
+        choose(_gemm(64, 64, 64, I8, I32), find("amx"), Knobs(tile))
+
+
+def test_a_matrix_unit_s_kernel_does_not_prefetch() -> None:
+    with pytest.raises(UsageError, match="does not prefetch"):
+        choose(_gemm(64, 64, 64, I8, I32), find("amx"), Knobs(ahead=4))
 
 
 def test_knobs_are_spelled_as_they_are_read() -> None:

@@ -59,9 +59,17 @@ class Candidates:
 
     def _tiles(self) -> Iterator[tuple[int, int]]:
         lanes = self.default.lanes
+        if self.default.unit == "matrix":
+            rows = self._matrix_rows
+            yield from ((p * rows, q * lanes) for p in range(1, 5) for q in range(1, 5))
+            return
         for rows in range(1, min(self._target.registers, self._gemm.m) + 1):
             for vectors in range(1, self._target.registers):
                 yield rows, vectors * lanes
+
+    @property
+    def _matrix_rows(self) -> int:
+        return self._target.matrix.rows if self._target.matrix else 1
 
     def _fitting(self, wanted: Iterable[Knobs]) -> Iterator[Knobs]:
         return (knobs for knobs in wanted if self._new(knobs) is not None)

@@ -1,5 +1,6 @@
 """The search for one product on one machine: successive halving, twice, against the model's choice.
 
+probe:   the model's choice alone, which shows whether anything can be measured
 tiles:   measure `WIDTH` candidates for a few rounds, the better half of them for twice as many, and so on
 blocks:  the same with candidates around the best one and the model's choice, and once more if that helped
 final:   the best one against the model's choice, in many rounds; it is kept if it is faster beyond noise

@@ -7,7 +7,7 @@ that is held, and the one that streams by.
 from __future__ import annotations
 
 from tlx.diagnostics import UsageError
-from tlx.knobs import Knobs
+from tlx.knobs import Knobs, spelled
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.target import Matrix, Target
@@ -40,18 +40,26 @@ def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: int = 0) -> 
     return mr, nr // lanes
 
 
-def matrix_tile(knobs: Knobs, matrix: Matrix, lanes: int) -> None:
-    """A matrix unit's tile is what it is, and its kernel does not prefetch.
+def matrix_grid(knobs: Knobs, matrix: Matrix, lanes: int) -> tuple[int, int] | None:
+    """The tile that is asked for as a matrix unit's accumulators along M and N; None if none is.
 
     Raises:
-        UsageError: Something else is asked for.
+        UsageError: It is not made of whole accumulators, or of too many; or prefetches are asked for.
     """
     if knobs.ahead:
         raise UsageError(f"ahead={knobs.ahead}: a matrix unit's kernel does not prefetch")
-    mr, nr = matrix.rows * matrix.grid[0], lanes * matrix.grid[1]
-    if knobs.tile not in (None, (mr, nr)):
-        assert knobs.tile is not None
-        raise UsageError(f"tile {knobs.tile[0]}x{knobs.tile[1]}: the matrix unit's tile is {mr}x{nr}")
+    if knobs.tile is None:
+        return None
+    most = matrix.grid[0] * matrix.grid[1]
+    fit = [(p, q) for p in range(1, most + 1) for q in range(1, most + 1) if p * q <= most]
+    grid = knobs.tile[0] // matrix.rows, knobs.tile[1] // lanes
+    if (grid[0] * matrix.rows, grid[1] * lanes) != knobs.tile or grid not in fit:
+        largest = sorted((p * matrix.rows, q * lanes) for p, q in fit if p * q == most)
+        raise UsageError(
+            f"tile {spelled(knobs.tile)}: the matrix unit adds up to {most} tiles of {matrix.rows}x{lanes} side by "
+            f"side; {_listed(largest)} fit"
+        )
+    return grid
 
 
 def packing(name: str, given: bool | None, needed: str, model: bool) -> bool:

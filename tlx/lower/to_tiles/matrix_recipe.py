@@ -46,8 +46,7 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
     size = bits_of(gemm.a.element) // 8
     kstep = matrix.row_bytes // size
     lanes = matrix.row_bytes * 8 // bits_of(accumulator)
-    given.matrix_tile(knobs, matrix, lanes)
-    grid = _grid(gemm, matrix, lanes)
+    grid = given.matrix_grid(knobs, matrix, lanes) or _grid(gemm, matrix, lanes)
     mr, nr = matrix.rows * grid[0], lanes * grid[1]
     depth = up(gemm.k, kstep) * size
     kc = given.k_block(gemm, knobs, kstep, exact=False, model=gemm.k)
