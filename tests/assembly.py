@@ -17,7 +17,7 @@ multiplies, how often each vector or tile instruction occurs, products last, and
 
 The port limit is what llvm-mca needs for a loop's products alone (their pressure on the ports), the cycles are those of
 an iteration of the whole loop when it runs for long, with all its loads, dependences and the loop's own instructions.
-Loops of few products, such as those that sum up columns, are bound by latency and not judged.
+Only the loops with the most products of a function are judged: others are for edges, or sum up columns.
 """
 
 from __future__ import annotations
@@ -154,23 +154,22 @@ def main() -> int:
     parser.add_argument("--mcpu", default="", help="processor whose ports llvm-mca models")
     parser.add_argument("--mattr", default="", help="features that the processor has in addition")
     parser.add_argument("--bound", type=float, default=1e9, help="largest ratio of cycles to the port limit")
-    parser.add_argument("--least", type=int, default=10, help="products of the smallest loop that must keep to it")
     options = parser.parse_args()
     failed = 0
     for name, body in functions(options.file.read_text(encoding="utf-8")):
         called = sorted({found[1] for line in body if (found := _CALL.match(line))})
         configured = sum(line.strip().startswith("ldtilecfg") for line in body)
         sys.stdout.write(f"{name}: calls {' '.join(called) or 'nothing'}, ldtilecfg {configured}\n")
-        for loop in inner_loops(name, body):
-            if not loop.products:
-                continue
+        loops = [loop for loop in inner_loops(name, body) if loop.products]
+        most = max((len(loop.products) for loop in loops), default=0)
+        for loop in loops:
             sys.stdout.write(f"  loop\n{_report(loop)}")
             if options.mcpu:
                 speed = loop.speed(options.mcpu, options.mattr)
                 sys.stdout.write(
                     f"    cycles {speed.cycles:.2f}, port limit {speed.port_limit:.2f}, ratio {speed.ratio:.2f}\n"
                 )
-                if len(loop.products) >= options.least and speed.ratio > options.bound:
+                if len(loop.products) == most and speed.ratio > options.bound:
                     failed = 1
     return failed
 

@@ -5,7 +5,7 @@
 ; REQUIRES: clang-19, llvm-mca-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx2 --mcpu=sierraforest
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
-; RUN: %assembly %t.s --mcpu=alderlake --mattr=+avxneconvert --bound=1.3 --least=30
+; RUN: %assembly %t.s --mcpu=alderlake --mattr=+avxneconvert --bound=1.3
 ; RUN: %assembly %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
 ; RUN: tlx-lower %s -o %t.ll --target=avx2
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
