@@ -21,6 +21,7 @@ from tlx.lower.to_tiles.evaluate import passed_as
 from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
 from tlx.lower.to_tiles.matrix_gemm import MatrixKernel
+from tlx.lower.to_tiles.matvec import as_row_sums
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
 from tlx.lower.to_tiles.reduce import reduce_kernel
@@ -97,7 +98,10 @@ class _Kernels:
 
     def _make(self, problem: Problem, target: Target, at: Instruction) -> Function:
         if isinstance(problem, Gemm):
-            return self._product(problem, target, at)
+            sums = self._as_row_sums(problem, target, at)
+            if sums is None:
+                return self._product(problem, target, at)
+            problem = sums
         if isinstance(problem, Map):
             self.context.remarks.add("applied", "to-tiles", describe_map(problem), at.span)
         if isinstance(problem, Reduction):
@@ -121,6 +125,11 @@ class _Kernels:
         if isinstance(problem, Rows):
             return rows_kernel(self.module, problem, target)
         return reduce_kernel(self.module, problem, target)
+
+    def _as_row_sums(self, problem: Gemm, target: Target, at: Instruction) -> Reduction | None:
+        """A product with a vector as sums along K, unless somebody asks for a tile."""
+        sums = as_row_sums(problem, target)
+        return None if sums is None or chosen(self.context, problem, target, at)[1] else sums
 
     def _product(self, problem: Gemm, target: Target, at: Instruction) -> Function:
         recipe, knobs = chosen(self.context, problem, target, at)
