@@ -10,7 +10,7 @@ JOBS  ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test test-amx check format coverage bench docs clean
+.PHONY: help env demo test test-amx check format coverage bench plot docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ bench: $(STAMP) ## measure the speed of the generated code, and of TLX itself
 	$(BIN)/python -m tests.bench tensor_language
 	$(BIN)/python -m tests.bench parse
 	$(BIN)/python -m tests.bench compile
+
+plot: $(STAMP) ## measure what the README shows, and draw it
+	$(BIN)/tlx bench gemm --types=f32,bf16,s8 --variants=plain --sizes=16,32,64,128,256,512,1024 --json docs/images/gemm.json
+	$(BIN)/tlx bench --from docs/images/gemm.json --plot docs/images/gemm.svg
 
 docs: $(STAMP) ## write the reference pages from the tables in the code
 	$(BIN)/python -m tlx.reference docs/reference

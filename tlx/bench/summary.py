@@ -57,7 +57,7 @@ def below(cell: Record, lanes: int) -> str:
         bar = min(_PEAK_BAR, _TILE_BAR * top) if top is not None else _PEAK_BAR
         return "" if part >= bar or (cell["to_best"] or 0) >= _TILE_BAR else _said(cell, part, bar)
     sides = _sides(cell)
-    if cell["row"] == "gemm" and sides and max(sides) <= _SMALL:
+    if cell["row"] == "gemm" and "read" not in cell["peak_loop"] and sides and max(sides) <= _SMALL:
         reached = cell["to_peers"].get("libxsmm", 1.0) >= _TIE
         bar = _LANE_BAR * _lane_share(cell, sides, lanes)
         return "" if reached and part >= bar else _said(cell, part, bar)

@@ -76,6 +76,8 @@ class Libxsmm:
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """One kernel for all, then blocks of several sizes."""
         gemm = work.problem
+        if self._dispatch is None:
+            yield from self._old(work, arrays)
         if isinstance(gemm, Batch) and self._dispatch is not None:
             yield from self._batch(gemm, arrays)
         if not isinstance(gemm, Gemm) or self._dispatch is None or "c" in gemm.columns:
@@ -96,6 +98,23 @@ class Libxsmm:
             if gemm.m % mb or gemm.n % nb or gemm.k % kb:
                 continue
             yield from self._blocked(gemm, arrays, (mb, nb, kb), flags)
+
+    def _old(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        """One kernel of release 1.17, which takes its operands as it is called."""
+        gemm = work.problem
+        if not isinstance(gemm, Gemm) or gemm.columns or max(gemm.m, gemm.n, gemm.k) > 2 * _WHOLE:
+            return
+        dispatch = {"f32": "libxsmm_smmdispatch", "f64": "libxsmm_dmmdispatch"}.get(work.types)
+        if dispatch is None:
+            return
+        make = getattr(self._library, dispatch)
+        make.restype = ctypes.c_void_p
+        scalar = ctypes.c_float if gemm.out.name == "f32" else ctypes.c_double
+        one, zero = ctypes.byref(scalar(1)), ctypes.byref(scalar(0))
+        kernel = make(gemm.n, gemm.m, gemm.k, None, None, None, one, zero, None, None)
+        if kernel:
+            pointers = [("ptr", arrays[name].ctypes.data) for name in "bacbac"]  # the last three are to be prefetched
+            yield Attempt(repeated([Step(kernel, tuple(pointers))], (self._library, arrays)), "one kernel")
 
     def _batch(self, batch: Batch, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """A call of a kernel for each product, or one that sums up all of them."""
