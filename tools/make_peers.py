@@ -1,11 +1,11 @@
-"""Install the libraries that `tlx bench` compares with into a folder: `python tools/make_peers.py /opt/peers`.
+"""Install the libraries that `tlx bench` compares with into a folder: `python tools/make_peers.py peers`.
 
     venv/     mkl, scipy-openblas32, onednn-cpu-gomp and torch from PyPI
     lib/      libxsmm.so, from Debian's libxsmm-dev (release 1.17) where that is installed, and
               libxsmm_amx.so, a newer one that knows AMX, out of the wheel of intel-extension-for-pytorch
     lib/      libdnnl.so.3, the newer oneDNN out of the wheel of paddlepaddle
 
-Then `export TLX_PEERS=/opt/peers`, or `tlx bench --peers-path=/opt/peers`. What cannot be had is passed over.
+Then `export TLX_PEERS=$PWD/peers`, or `tlx bench --peers-path=peers`. What cannot be had is passed over.
 
 The wheel's library links libxsmm statically and exports its functions, but needs all of PyTorch. A copy that can be
 loaded alone has these needs taken out of its dynamic section:

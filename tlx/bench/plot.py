@@ -47,7 +47,7 @@ def draw(path: str, report: Record) -> None:
     if not panels:
         raise UsageError("nothing was measured that could be drawn")
     count = len(panels) + 1
-    columns = min(_COLUMNS, count)
+    columns = 2 if count in {2, 4} else min(_COLUMNS, count)
     rows = -(-count // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(5.2 * columns, 3.8 * rows), squeeze=False)
     places = [axis for line in axes for axis in line]
