@@ -5,7 +5,7 @@
 
 Whoever answers is an `Answers`: a function of a question. A question has a text whose words patterns may match:
 
-    question = "matmul" extents types ["us"|"ss"|...] ["nt"|"tn"|"tt"] [lda] [ldb] ["fused"]
+    question = "matmul" extents types ["us"|"ss"|...] ["nt"|"tn"|"nv2"|...] [lda] [ldb] ["fused"]
     extents  = M "x" N "x" K
 """
 

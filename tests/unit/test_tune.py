@@ -84,15 +84,17 @@ def database(tmp_path: Path) -> Database:
         "matmul 3x4x5 i8 -> i32 su",
         "matmul 3x4x5 i8 -> i32 ss lda=8 ldb=9",
         "matmul 3x4x5 float tt lda=8 ldb=9",
+        "matmul 16x32x64 bfloat -> float nv2",
+        "matmul 16x32x64 i8 -> i32 us nv4 fused",
     ],
 )
 def test_a_product_is_lowered_to_what_its_words_say(words: str) -> None:
     product = parse_product(words)
-    assert product.gemm.words == words
+    assert product.gemm.words == words.removesuffix(" fused")
     asked: list[str] = []
     options = Options(stop_after="to-tiles", knobs=lambda question: (asked.append(question.text), NO_KNOBS)[1])
-    lower_text(product.workload.text(), target="avx512", options=options)
-    assert asked == [words]
+    lower_text(product.workload.text(), target="amx", options=options)
+    assert asked == [words.removesuffix(" fused")]
 
 
 @pytest.mark.parametrize(

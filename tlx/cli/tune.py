@@ -35,7 +35,10 @@ _SHAPE: Final = re.compile(r"\d+x\d+x\d+")
 @click.argument("inputs", nargs=-1, metavar="FILE...|matmul MxNxK...")
 @click.option("--types", default="f32", metavar="A,B", help="Types of shapes: f64, f32, f16, bf16, s8, u8s8; f32.")
 @click.option(
-    "--layout", default="nn", type=click.Choice(["nn", "nt", "tn", "tt"]), help="Shapes' A and B: t is by columns."
+    "--layout",
+    default="nn",
+    type=click.Choice(["nn", "nt", "tn", "tt", "nv2", "nv4"]),
+    help="Shapes' A and B: t by columns, v2 in pairs of rows.",
 )
 @click.option("--target", default="native", metavar="NAME", help="Machine to aim at; those that measure must run it.")
 @click.option("--budget", metavar="N|TIME", help="Most trials (40) or most time (30s, 5m) for each product.")

@@ -25,7 +25,7 @@ from tlx.types import TensorType
 _TYPE: Final = r"(half|bfloat|float|double|i\d+)"
 _WORDS: Final = re.compile(
     rf"matmul (\d+)x(\d+)x(\d+) {_TYPE}(?: {_TYPE})?(?: -> {_TYPE})?"
-    r"(?: ([us])([us]))?(?: ([nt])([nt]))?(?: lda=(\d+))?(?: ldb=(\d+))?( fused)?"
+    r"(?: ([us])([us]))?(?: ([nt])(n|t|v[248]))?(?: lda=(\d+))?(?: ldb=(\d+))?( fused)?"
 )
 _FLOATS: Final = {"half": F16, "bfloat": BF16, "float": F32, "double": F64}
 _BYTES: Final = {"s": S8, "u": U8}
@@ -43,13 +43,22 @@ TYPES: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A matrix in memory: its elements, extents, order, and the elements from a line to the next."""
+    """A matrix in memory.
+
+    Attributes:
+        element: Element type.
+        rows, cols: Extents.
+        by_rows: Whether it lies row by row, or column by column.
+        pitch: Elements from a line to the next.
+        group: Rows that lie interleaved.
+    """
 
     element: Element
     rows: int
     cols: int
     by_rows: bool
     pitch: int
+    group: int = 1
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -57,23 +66,36 @@ class Operand:
         return (self.rows, self.cols) if self.by_rows else (self.cols, self.rows)
 
     @property
+    def groups(self) -> tuple[int, int, int]:
+        """Shape in memory of a matrix of interleaved rows."""
+        return (self.rows // self.group, self.cols, self.group)
+
+    @property
     def view(self) -> View:
         """The matrix as the lowering sees it."""
+        if self.group > 1:
+            return View.interleaved(TensorType.dense(type_of(self.element), self.groups))
         strides = (self.pitch, 1) if self.by_rows else (1, self.pitch)
         return View(type_of(self.element), self.rows, self.cols, *strides)
 
     def buffer(self, name: str) -> Buffer:
         """The memory."""
-        return Buffer(name, self.element, (self.shape[0], self.pitch))
+        return Buffer(name, self.element, self.groups if self.group > 1 else (self.shape[0], self.pitch))
 
     def loaded(self, b: Writer, name: str) -> Value:
         """A token for the matrix."""
+        if self.group > 1:
+            flat = TensorType.dense(type_of(self.element), self.shape)
+            groups = b.tensor_load(b.buffer(name), TensorType.dense(type_of(self.element), self.groups))
+            return b.typeinfo(b.reshape_permute(groups, (0, 2, 1), self.shape, flat), flat)
         layout = (0, 1) if self.by_rows else (1, 0)
         type_ = TensorType(type_of(self.element), self.shape, layout, (0, 0))
         return b.tensor_load(b.buffer(name), type_, (0, self.pitch))
 
     def values(self, array: Array) -> Array:
         """The matrix that an array holds, in float64."""
+        if self.group > 1:
+            return self.element.widened(array).transpose(0, 2, 1).reshape(self.shape).astype(np.float64)
         lines = self.element.widened(array)[:, : self.shape[1]].astype(np.float64)
         return lines if self.by_rows else lines.T
 
@@ -156,9 +178,11 @@ def parse_product(words: str) -> Product:
         raise UsageError(f"'{words}': extents are 1 to {1 << 20}")
     lhs, rhs = found[4], found[5] or found[4]
     a = Operand(_element(lhs, found[7], words), m, k, found[9] != "t", int(found[11] or (m if found[9] == "t" else k)))
-    b = Operand(
-        _element(rhs, found[8], words), k, n, found[10] != "t", int(found[12] or (k if found[10] == "t" else n))
-    )
+    group = int(found[10][1:]) if (found[10] or "").startswith("v") else 1
+    if k % group:
+        raise UsageError(f"'{words}': K is a multiple of {group} where so many rows of B lie interleaved")
+    pitch = int(found[12] or (k if found[10] == "t" else n))
+    b = Operand(_element(rhs, found[8], words), k, n, found[10] != "t", pitch, group)
     return Product(words, a, b, _result(found[6] or lhs, a.element, b.element, words), found[13] is not None)
 
 

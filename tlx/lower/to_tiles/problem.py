@@ -79,11 +79,11 @@ class Gemm:
     @property
     def words(self) -> str:
         """The product as knobs are asked for it: `matmul 64x64x64 i8 -> i32 us nt ldb=80 fused`; see `tlx.knobs`."""
-        layout = "".join("n" if view.is_row_major else "t" for view in (self.a, self.b))
+        layout = f"{self.a.order}{self.b.order}"
         words = [
             self.title,
             "" if self.is_float else f"{self.lhs_sign}{self.rhs_sign}",
-            layout if "t" in layout else "",
+            layout if layout != "nn" else "",
         ]
         words += [f"ld{name}={view.pitch}" for name, view in (("a", self.a), ("b", self.b)) if view.has_gaps]
         return " ".join(filter(None, [*words, "fused" if self.epilogue else ""]))

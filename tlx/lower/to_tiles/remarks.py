@@ -8,6 +8,7 @@ from tlx.ir.module import Instruction
 from tlx.ir.types import bits_of
 from tlx.knobs import Knobs
 from tlx.lower.stage import Context
+from tlx.lower.to_tiles.blocks import row_ranges
 from tlx.lower.to_tiles.problem import Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.rows import block_rows
@@ -16,6 +17,7 @@ from tlx.target import Target
 
 _UNITS: Final = {"fma": "multiply-add", "dot": "dot product", "matrix": "matrix unit"}
 _PAGE: Final = 4096
+_LINE: Final = 64
 
 
 def describe_map(problem: Map) -> str:
@@ -97,8 +99,10 @@ def _why_pack_a(gemm: Gemm, recipe: Recipe) -> str:
         return "its bytes change sign" if recipe.correction == "columns" else "its rows are summed up"
     if gemm.k % recipe.kstep:
         return f"K {gemm.k} is filled up to a multiple of {recipe.kstep}"
-    if recipe.unit == "matrix" and gemm.m % recipe.mr:
+    if any(rows.padding for rows in row_ranges(gemm, recipe)):
         return f"M {gemm.m} is filled up to a multiple of {recipe.mr}"
+    if recipe.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % _LINE:
+        return "its rows cross cache lines"
     return "its panels are read again by every panel of B"
 
 
@@ -106,13 +110,13 @@ def _why_pack_b(view: View, recipe: Recipe, target: Target) -> str:
     """The first fact about B that speaks against reading it as it lies."""
     if recipe.operand_b != view.element:
         return f"{view.element} becomes {recipe.operand_b}"
-    if recipe.width > 1:
+    if recipe.width > view.group:
         return f"the {_UNITS[recipe.unit]} reads groups of {recipe.width} along K"
-    if not view.is_row_major:
+    if not view.is_row_major and view.group == 1:
         return "it is column-major"
-    size = bits_of(view.element) // 8
-    if view.row_stride * size % _PAGE == 0:
-        return f"rows {_bytes(view.row_stride * size)} apart share cache sets"
+    size, pitch = bits_of(view.element) // 8, view.row_stride * view.group * bits_of(view.element) // 8
+    if pitch % _PAGE == 0:
+        return f"rows {_bytes(pitch)} apart share cache sets"
     if view.size * size > target.caches.l2:
         return f"{_bytes(view.size * size)} exceed L2's {_bytes(target.caches.l2)}"
     return "its panels are read again by every row of tiles"

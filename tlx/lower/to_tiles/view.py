@@ -61,8 +61,17 @@ class View:
         return self.row_stride if self.is_row_major else self.col_stride
 
     @property
+    def order(self) -> str:
+        """How it lies in the words of a problem: `n` row by row, `t` column by column, `v2` in pairs of rows."""
+        if self.group > 1:
+            return f"v{self.group}"
+        return "n" if self.is_row_major else "t"
+
+    @property
     def has_gaps(self) -> bool:
         """Whether there is something between the rows, or between the columns of a column-major matrix."""
+        if self.group > 1:
+            return False
         lines, length = (self.rows, self.cols) if self.is_row_major else (self.cols, self.rows)
         return lines > 1 and self.pitch != length
 
