@@ -135,7 +135,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     found = prototypes(parse(text, name, wanted=lambda _text: True))
     if entry is not None and entry not in found:
         raise UsageError(f"the module defines no function @{entry}; it defines {_listed(found)}")
-    lowered = lower(parse(text, name), target, options=options)
+    lowered = lower(parse(text, name), target if options.cpu else _here(target), options=options)
     refused = {p.name: error for p in found.values() if (error := unsupported(p))}
     wrapped = [p for p in found.values() if p.name not in refused and _needs_wrapper(p)]
     code = called_by(str(lowered) + "".join(_wrapper(p, lowered) for p in wrapped), _START)
@@ -153,6 +153,14 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         for name, symbol in code_of.items()
     }
     return Compiled(functions, refused, entry, str(lowered))
+
+
+def _here(target: Target | str) -> Target:
+    """The target with instructions as fast as this machine's."""
+    from tlx.native import cpu_flags, paced
+    from tlx.target import find
+
+    return paced(find(target) if isinstance(target, str) else target, cpu_flags())
 
 
 def _text(source: Module | str | os.PathLike[str]) -> tuple[str, str]:

@@ -43,7 +43,13 @@ def best_target(known: Iterable[Target], flags: frozenset[str], sizes: Caches) -
     if not fitting:
         raise UsageError("this machine runs the code of no target; name one by --target= ('tlx targets' lists them)")
     best = max(fitting, key=lambda target: target.rank)
-    return replace(best.with_features(_corrections(best, flags)), caches=sizes)
+    return paced(replace(best.with_features(_corrections(best, flags)), caches=sizes), flags)
+
+
+def paced(target: Target, flags: frozenset[str]) -> Target:
+    """The target with dot products as fast as on a machine with these flags."""
+    slower = {dot.slower[0] for dot in target.dots if dot.slower is not None}
+    return target.paced([feature for feature in slower if _has(feature, flags)])
 
 
 def missing(target: Target, flags: frozenset[str]) -> list[str]:

@@ -60,6 +60,7 @@ class Dot:
         width: Products added to one accumulator element (VNNI factor).
         feature: Subtarget feature that gives it.
         cycles: Cycles from one on a full register to the next.
+        slower: A feature, and the cycles on processors that have it.
         emit: Emits it for one register's worth: (builder, acc, lhs, rhs) -> acc; lhs and rhs are vectors of the
             accumulator's lanes whose elements hold `width` operands each.
         temporaries: Registers that it needs besides those of its operands and the accumulator.
@@ -76,6 +77,7 @@ class Dot:
     temporaries: int = 0
     reads: Reads | None = None
     cycles: float = 0.5
+    slower: tuple[str, float] | None = None
 
     def __post_init__(self) -> None:
         if self.width not in (2, 4, 8):
@@ -254,7 +256,7 @@ class Target:
             return self
         if self.vectors:
             return self.with_features(tuple(f"+{feature}" for feature in self.cpus[cpu]))
-        return self._with_optional(self.cpus[cpu])
+        return self._with_optional(self.cpus[cpu]).paced(self.cpus[cpu])
 
     def for_triple(self, triple: str) -> Target:
         """The target with the vector registers of a triple's architecture."""
@@ -284,7 +286,12 @@ class Target:
             return self.with_features(tuple(f for f in features.split(",") if f[:1] in ("+", "-")))
         if self.versions or not self.features or self.features[0][1:] not in have:
             return self
-        return self._with_optional(tuple(have))
+        return self._with_optional(tuple(have)).paced(have)
+
+    def paced(self, have: Collection[str]) -> Target:
+        """The target with dot products as fast as on processors with these features."""
+        slow = {dot: dot.slower[1] for dot in self.dots if dot.slower is not None and dot.slower[0] in have}
+        return replace(self, dots=tuple(replace(d, cycles=slow.get(d, d.cycles)) for d in self.dots)) if slow else self
 
     def _with_optional(self, have: tuple[str, ...]) -> Target:
         optional = dict.fromkeys(d.feature for d in self.dots if d.feature in self.optional)

@@ -185,3 +185,9 @@ def test_a_view_knows_how_it_lies() -> None:
     assert not _view(FLOAT, 3, 5, column_major=True).is_row_major
     assert View(FLOAT, 3, 1, 1, 3).is_row_major
     assert _view(FLOAT, 3, 5, column_major=True).layout == "3x5 float column-major"
+
+
+@pytest.mark.parametrize(("cpu", "unit", "operand"), [("znver5", "dot", BFLOAT), ("sapphirerapids", "fma", FLOAT)])
+def test_a_slow_dot_product_gives_way_to_multiply_adds(cpu: str, unit: str, operand: Type) -> None:
+    recipe = choose(_gemm(64, 64, 64, BFLOAT, FLOAT), TARGETS["avx512"].on_cpu(cpu))
+    assert (recipe.unit, recipe.operand_b) == (unit, operand)

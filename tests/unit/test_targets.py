@@ -164,3 +164,14 @@ def test_a_module_says_by_its_triple_how_many_registers_there_are() -> None:
     at = at.replace("i32 2, i32 3", "i32 8, i32 3").replace("i32 3, i32 8", "i32 3, i32 48")
     arm = lower_text('target triple = "aarch64-unknown-linux-gnu"\n' + at, target="generic")
     assert arm.count("= phi <4 x float>") > lower_text(at, target="generic").count("= phi <4 x float>")
+
+
+def test_a_dot_product_is_as_fast_as_the_processor_has_it() -> None:
+    avx512 = targets()["avx512"]
+    assert _cycles(avx512) == _cycles(avx512.on_cpu("znver5")) == 0.5
+    assert _cycles(avx512.on_cpu("sapphirerapids")) == 2.0
+    assert _cycles(avx512.for_features(",".join((*avx512.features, "+amx-tile")))) == 2.0
+
+
+def _cycles(target: Target) -> float:
+    return next(dot.cycles for dot in target.dots if dot.feature == "avx512bf16")

@@ -6,7 +6,8 @@ vector dot product knows them       as they are, VNNI      u8*s8, bf16*bf16
 s8*s8 with only u8*s8 at hand       A xor 128              (A + 128) @ B - 128 * colsum(B)
 u8*u8 with only u8*s8 at hand       B xor 128              A @ (B - 128) + 128 * rowsum(A)
 bytes with only i16*i16 at hand     i16, VNNI              pairs of i16
-anything else                       accumulator's type     fused multiply-add
+anything else, and what a slow      accumulator's type     fused multiply-add
+dot product would do
 """
 
 from __future__ import annotations
@@ -34,14 +35,20 @@ def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
         dot = _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign)
         if dot is not None:
             return matrix_recipe(gemm, target, narrow, dot, knobs)
+    dots = tuple(dot for dot in target.usable_dots if _pays(dot, target))
     for lhs, rhs, correction in _dot_signs(gemm):
-        dot = _find_dot(gemm, narrow, target.usable_dots, lhs, rhs)
+        dot = _find_dot(gemm, narrow, dots, lhs, rhs)
         if dot is not None:
             return vector_recipe(gemm, target, narrow, dot, (lhs, rhs), correction, knobs)
-    dot = _find_wider_dot(gemm, narrow, target.usable_dots)
+    dot = _find_wider_dot(gemm, narrow, dots)
     if dot is not None:
         return vector_recipe(gemm, target, narrow, dot, ("s", "s"), "none", knobs)
     return vector_recipe(gemm, target, accumulator, None, (gemm.lhs_sign, gemm.rhs_sign), "none", knobs)
+
+
+def _pays(dot: Dot, target: Target) -> bool:
+    """Whether a dot product makes more products a cycle than multiply-adds of converted operands."""
+    return dot.width / dot.cycles > target.core.products
 
 
 def accumulator_type(gemm: Gemm) -> Type:
