@@ -230,6 +230,13 @@ def test_a_fused_product_takes_the_plain_one_s_knobs_but_for_k(database: Databas
     assert "phi <256 x float>" in lower_text(FUSED, target="avx512", options=options)
 
 
+def test_a_version_of_a_target_takes_knobs_for_the_same_features(database: Database) -> None:
+    database.finish(KEY, Best("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    features = tuple(reversed(SQUARE.features))
+    assert Tuned(database, CPU)(Question(SQUARE.text, "avx512.avx512vnni.avx512bf16", features)).tile == (8, 32)
+    assert not Tuned(database, CPU)(Question(SQUARE.text, "avx512.avx512vnni", features[1:]))
+
+
 def test_tuned_knobs_that_do_not_fit_any_more_are_left_out(database: Database) -> None:
     database.finish(KEY, Best("tile=30x48", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
     remarks = Remarks()

@@ -119,7 +119,10 @@ def _questions(inputs: Sequence[str], types: Sequence[str], layout: str, name: s
 def _target(name: str) -> Target:
     from tlx.target import find
 
-    return find(name)
+    found = find(name)
+    if found.versions:
+        raise UsageError(f"--target={name}: a machine runs one of several versions; tune for one target at a time")
+    return found
 
 
 @contextmanager

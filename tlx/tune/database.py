@@ -214,7 +214,8 @@ class Tuned:
 
     def _of(self, question: Question, problem: str) -> Knobs:
         assert self._entries is not None
-        key = Key(problem, question.target, question.features, self._cpu)
+        target = question.target.partition(".")[0]  # without the features that a version has beside the target's
+        key = Key(problem, target, question.features, self._cpu)
         best = best_of(self._entries.get(str(key), {}))
         return parse_knobs(best.knobs, Origin(best.text, binding=False)) if best else NO_KNOBS
 
