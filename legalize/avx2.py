@@ -72,7 +72,7 @@ TARGET: Final = Target(
         Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbsud")),
         Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnniint8", partial(_swapped, "avx2.vpdpbsud")),
         Dot(("i8", "u"), ("i8", "u"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbuud")),
-        Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avxneconvert", _fma, reads=_NE_CONVERT),
+        Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avxneconvert", _fma, reads=_NE_CONVERT, cycles=1.0),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avxvnni", partial(_dot, "avx512.vpdpwssd")),
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx2", _vpmaddwd, temporaries=1),
     ),

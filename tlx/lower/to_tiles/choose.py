@@ -47,8 +47,8 @@ def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
 
 
 def _pays(dot: Dot, target: Target) -> bool:
-    """Whether a dot product makes more products a cycle than multiply-adds of converted operands."""
-    return dot.width / dot.cycles > target.core.products
+    """Whether a dot product makes as many products a cycle as multiply-adds of converted operands, and reads less."""
+    return dot.width / dot.cycles >= target.core.products
 
 
 def accumulator_type(gemm: Gemm) -> Type:
