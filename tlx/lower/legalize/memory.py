@@ -44,16 +44,20 @@ def store_tile(
     *,
     past_caches: bool = False,
 ) -> None:
-    """Store a tile; padding is not written. Past the caches only where all registers are aligned to their size."""
+    """Store a tile; padding is not written. Past the caches only where all registers are aligned to their size.
+
+    A register whose size is no power of two has no instruction for that.
+    """
     data_rows, data_cols = _data(type_)
     stride = type_.strides(pitches)[0]
     kept = in_memory(type_.element)
     for row in range(data_rows):
         for j, register in enumerate(_to_memory(b, r, type_.element) for r in tile.regs[row]):
             present = min(_lanes_of(register), data_cols - j * tile.lanes)
-            if past_caches:
+            size = present * bytes_of(kept)
+            if past_caches and size & (size - 1) == 0:
                 place = b.gep(kept, pointer, row * stride + j * tile.lanes)
-                b.store(register, place, present * bytes_of(kept), nontemporal(b.module))
+                b.store(register, place, size, nontemporal(b.module))
             elif present > 0:
                 store_part(b, target, b.gep(kept, pointer, row * stride + j * tile.lanes), register, present)
 
