@@ -58,7 +58,7 @@ class _Tree:
         members: Ids of the instructions.
         instructions: They, the store included, in no order.
         loads: The tensors that it loads.
-        products: How many products there are in it.
+        products: How many products, or sums of products, there are in it.
     """
 
     def __init__(self, function: Function, tensors: FunctionTensors, store: TensorOp) -> None:
@@ -159,10 +159,7 @@ class _Tree:
         if name in ("matmul", *MMA):
             self.products += 1
             assert self.products == 1
-            assert op.result.extents == self.extents
-            for tensor in op.tensors:
-                self._load(tensor)
-            assert len(op.tensors) == 2 or op.tensors[0].type.is_row_major
+            self._sum(op)
         elif name in UNARY:
             (tensor,) = op.tensors
             if tensor.kind == "load":
@@ -171,6 +168,23 @@ class _Tree:
                 self._value_token(tensor)
         else:
             self._leaf(op)
+
+    def _sum(self, op: TensorOp) -> None:
+        """A product, and those that it is added to."""
+        *acc, lhs, rhs = op.tensors
+        assert op.result is not None
+        assert op.result.extents == self.extents
+        self._load(lhs)
+        self._load(rhs)
+        assert all(tensor.type.is_row_major for tensor in acc)
+        before = self.tensors.maker(acc[0]) if acc and acc[0].kind == "value" else None
+        if before is not None:
+            assert before.intrinsic.name in ("matmul", *MMA)
+            self._add(acc[0].definition)
+            self._add(before.instruction)
+            self._sum(before)
+        elif acc:
+            self._load(acc[0])
 
     def _leaf(self, op: TensorOp) -> None:
         (tensor,) = op.tensors

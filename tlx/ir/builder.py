@@ -359,7 +359,7 @@ class Builder:
             else None
         )
         if trips == 1:
-            state = LoopState(first, list(carry))
+            state = LoopState(first, "", list(carry))
             yield state
             state.results = state.following or state.carried
             return

@@ -29,10 +29,12 @@ class LoopState:
 
     Attributes:
         index: The loop variable, i64.
+        mark: Metadata of the branch back, as text.
         results: Values carried out of the loop, filled in when the loop is closed.
     """
 
     index: Value
+    mark: str = ""
     carried: list[Value] = field(default_factory=list[Value])
     following: list[Value] = field(default_factory=list[Value])
     results: list[Value] = field(default_factory=list[Value])
@@ -65,12 +67,14 @@ def counted_loop(
         b.branch(body)
     b.at_end(body)
     index = b.phi(I64, [(first, before)], name)
-    state = LoopState(index, [b.phi(v.type, [(v, before)], f"{name}.acc") for v in carry])
+    state = LoopState(index, "", [b.phi(v.type, [(v, before)], f"{name}.acc") for v in carry])
     yield state
     latch = b.block
     following = b.add(index, step, f"{name}.next")
     again = b.icmp("slt", following, last)
     b.branch_if(again, body, tail)
+    latch.terminator.text += state.mark
+    latch.terminator.trailer += state.mark
     nexts = state.following or state.carried
     for phi, value in zip(body.instructions, [following, *nexts], strict=False):
         add_incoming(phi, value, latch.name)

@@ -27,7 +27,7 @@ from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.outline import outline, region_of
 from tlx.ir.values import Global
-from tlx.lower.stage import KERNEL, NEST, is_kernel, is_nest, wants_target
+from tlx.lower.stage import INDEPENDENT, KERNEL, NEST, is_kernel, is_nest, wants_target
 
 _MOVABLE: Final = BINARY | CASTS | frozenset({"phi", "br", "switch", "getelementptr", "icmp", "fcmp", "select", "fneg"})
 _MEMORY: Final = frozenset({"load", "store"})
@@ -115,7 +115,15 @@ def inline_kernels(module: Module, legalized: dict[str, Function]) -> None:
         nest = is_nest(module, function)
         if (nest or wants_target(module, function)) and not _has_bfloat_memory(module, function):
             _inline(function, legalized, calls, keeps_attributes=not nest)
+        _forget_marks(function)
     module.remove(*(kernel for name, kernel in legalized.items() if before[name] and not calls[name]))
+
+
+def _forget_marks(function: Function) -> None:
+    """What stage 1 says of loops is of no use any more."""
+    for block in function.blocks:
+        last = block.terminator
+        last.text, last.trailer = (text.replace(INDEPENDENT, "") for text in (last.text, last.trailer))
 
 
 def _has_bfloat_memory(module: Module, function: Function) -> bool:

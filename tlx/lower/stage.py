@@ -54,6 +54,7 @@ class Context:
 KERNEL: Final = "tlx-stage"
 NEST: Final = "nest"
 VERSION: Final = "tlx-target"  # the version of the target that a kernel is made for
+INDEPENDENT: Final = ", !tlx.independent !{}"  # on a loop's branch back: no round reads what another one writes
 TARGET_FEATURES: Final = '"tlx-features"="target"'  # a function that has it wants the target's features
 
 

@@ -8,8 +8,9 @@ What is left of `llvm.tensor.*` are trees, each in one block, with static shapes
     store(%r, typeinfo(reduce.add(typeinfo(expression), ...)))    rows or columns of an expression reduced
 
 An expression is a row-major flattened vector: a block of memory, also repeated, or a number (`leaves`); a product of
-two loaded matrices, with or without an accumulator, of which there is at most one; or ordinary instructions and `exp`
-and its kind on such vectors.
+two loaded matrices, with or without an accumulator, of which there is at most one, or a chain of them, each added to
+the one before, which differ in where their matrices lie; or ordinary instructions and `exp` and its kind on such
+vectors. Loops in which no round reads what another one writes say so by `!tlx.independent`.
 
 Memory is the user's own where that is provably the same (`safety`), else a private buffer (`buffers`). A function is
 first planned (`plan`, `values`, `phis`), then rewritten (`rewrite`) by one rule for each operation (`rules`). Functions

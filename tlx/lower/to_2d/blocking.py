@@ -25,15 +25,25 @@ from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction,
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk
 from tlx.lower.to_2d.views import Dim, Place, View, loaded_as
 
+CHAINED: Final = 64
+"""Products of a sum up to which they are one tree."""
 CALL: Final = 100
 """Cycles that a 2-D product takes beside its arithmetic."""
 _CHAINS: Final = 8
 """Sums that have to be under way at a time for full speed."""
+_TERM: Final = 4
+"""Cycles between two products of a sum."""
 _COPIED: Final = 1.5
 _COPIED_FAR: Final = 3.0
 """Cycles to copy an element, in the caches and outside."""
 NEAR_BYTES: Final = 1 << 20
 """What stays in the caches."""
+_FAR_BYTE: Final = 0.25
+"""Cycles to read a byte from outside of the near caches."""
+_CROWDED: Final = 1024
+"""Bytes of which the distance of rows is a multiple where rows share cache sets."""
+_ROWS: Final = 16
+"""Rows that a part of an operand has a multiple of."""
 _NOWHERE: Final = Keyword(PTR, "null")
 _TURNED: Final = 4
 """Cycles to turn a narrow element for dot products."""
@@ -93,6 +103,14 @@ class Blocking:
         return [run for run in runs if run.strides[column] and run.extent > 1]
 
     @property
+    def loops(self) -> list[Run]:
+        """The loops around blocks: those that move on in the larger operand are outside."""
+        larger = max((LHS, RHS), key=lambda column: _block_bytes(self, column))
+        inner = [run for run in (*self.outer_m, *self.outer_n) if not run.strides[larger]]
+        outer = [run for run in (*self.outer_m, *self.outer_n) if run.strides[larger]]
+        return [*self.batch, *outer, *inner]
+
+    @property
     def sums(self) -> int:
         """Products that are added up in each block."""
         return math.prod(run.extent for run in (*self.outer_k, *self.uneven))
@@ -137,7 +155,7 @@ def _chosen(contraction: Contraction, lanes: int, narrow: bool) -> tuple[Blockin
     best: tuple[float, Blocking] | None = None
     turns = filter(_has_reduced_columns, (contraction, contraction.swapped()))
     for turned, packed in product(turns, _packings()):
-        for blocking in _choices(turned, packed):
+        for blocking in _choices(turned, packed, lanes):
             if narrow and contraction.acc is not None and blocking.sums > 1:
                 continue
             cost = estimate(blocking, lanes)
@@ -166,7 +184,7 @@ def _uneven_run(c: Contraction) -> tuple[Run, ...]:
 # Choices -------------------------------------------------------------------------------------------------------------
 
 
-def _choices(c: Contraction, packed: frozenset[int]) -> Iterator[Blocking]:
+def _choices(c: Contraction, packed: frozenset[int], lanes: int) -> Iterator[Blocking]:
     """The choices for which 2-D loads and stores exist, with some operands copied."""
     if not _can_pack(c, packed):
         return
@@ -185,7 +203,45 @@ def _choices(c: Contraction, packed: frozenset[int]) -> Iterator[Blocking]:
                 )
                 if reduces and not all(run.strides[OUT] for run in outer_n):
                     continue
-                yield Blocking(c, packed, tuple(batch), outer_m, outer_n, outer_k, m, n, k, uneven)
+                whole = Blocking(c, packed, tuple(batch), outer_m, outer_n, outer_k, m, n, k, uneven)
+                yield whole
+                yield from _split(whole, lanes)
+
+
+def _split(whole: Blocking, lanes: int) -> Iterator[Blocking]:
+    """The choice with the far operand in parts that stay in the caches, while all that they meet goes by.
+
+    7 rows of 7 x 4608 times 4608 x 512 float        8 parts of 4608 x 64 times 7 rows each
+    """
+    if whole.contraction.reduces or whole.sums > CHAINED:
+        return
+    for column, run, granule in ((RHS, whole.n, 2 * lanes), (LHS, whole.m, _ROWS)):
+        size = _block_bytes(whole, column)
+        if size <= NEAR_BYTES or len(run.parts) > 1 or not _meets_others(whole, column):
+            continue
+        sizes = [s for s in range(granule, run.extent, granule) if run.extent % s == 0]
+        near = [s for s in sizes if size * s // run.extent <= NEAR_BYTES]
+        if near:
+            extent, strides = run.extent, run.strides
+            part = Run(((near[-1], strides),))
+            parts = Run(((extent // near[-1], tuple(stride * near[-1] for stride in strides)),))
+            if column == RHS:
+                yield replace(whole, outer_n=(*whole.outer_n, parts), n=part)
+            else:
+                yield replace(whole, outer_m=(*whole.outer_m, parts), m=part)
+
+
+def _meets_others(blocking: Blocking, column: int) -> bool:
+    """Whether a block of an operand is used for several blocks of the result."""
+    loops = (*blocking.batch, *blocking.outer_m, *blocking.outer_n)
+    return any(run.extent > 1 and not run.strides[column] for run in loops)
+
+
+def _block_bytes(blocking: Blocking, column: int) -> int:
+    """Bytes of an operand that a block of the result needs."""
+    memory = (blocking.contraction.lhs, blocking.contraction.rhs)[column]
+    side = (blocking.m, blocking.n)[column]
+    return blocking.sums * blocking.k.extent * side.extent * bytes_of(memory.element)
 
 
 def _can_pack(c: Contraction, packed: frozenset[int]) -> bool:
@@ -251,13 +307,33 @@ def estimate(blocking: Blocking, lanes: int) -> float:
     """About how many cycles a choice takes."""
     rows, depth = blocking.m.extent, blocking.k.extent
     vectors = -(-blocking.n.extent // lanes)
-    cycles = CALL + max(rows * vectors, _CHAINS) * depth / 2
+    terms, products = (blocking.sums, 1) if blocking.sums <= CHAINED else (1, blocking.sums)
+    cycles = CALL + terms * (_TERM + max(rows * vectors, _CHAINS) * depth / 2)
     cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else 2 * rows * vectors
     rhs = None if RHS in blocking.packed else _loaded_as(RHS, blocking.k, blocking.n)
     if rhs is not None and not rhs[0]:
-        cycles += depth * blocking.n.extent
+        cycles += terms * depth * blocking.n.extent
+    cycles += sum(_far_cycles(blocking, column) for column in (LHS, RHS)) / products
     copies = sum(_copy_cost(blocking, column) for column in blocking.packed)
-    return blocking.blocks * blocking.sums * cycles + copies
+    return blocking.blocks * products * cycles + copies
+
+
+def _far_cycles(blocking: Blocking, column: int) -> float:
+    """About how many cycles a block waits for an operand that does not stay in the caches between blocks."""
+    size = _block_bytes(blocking, column)
+    stays = size * _crowding(blocking, column) <= NEAR_BYTES
+    return 0 if stays or not _meets_others(blocking, column) else size * _FAR_BYTE
+
+
+def _crowding(blocking: Blocking, column: int) -> float:
+    """How much less of a cache there is for an operand whose rows share cache sets."""
+    if column in blocking.packed:
+        return 1
+    runs = (blocking.m, blocking.k) if column == LHS else (blocking.k, blocking.n)
+    size = bytes_of((blocking.contraction.lhs, blocking.contraction.rhs)[column].element)
+    near, far = sorted(runs, key=lambda run: run.strides[column])
+    step = far.strides[column] * size
+    return max(1, step / (near.extent * size)) if step % _CROWDED == 0 else 1
 
 
 def _reduced_cycles(blocking: Blocking, vectors: int) -> float:

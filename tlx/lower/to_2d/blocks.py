@@ -6,8 +6,9 @@
         out[:, y, :] += w[i, j] @ input[:, y + i, j:]
       out[:, y, :] = relu(out[:, y, :])          the epilogue; a part of the product where that is the only one
 
-Each line is one 2-D tree. Sums that the result's type would round (half, bfloat), or that the epilogue forbids to keep
-in the result, are kept in a buffer of one block.
+Each line is one 2-D tree. Where the products of a block are few, all of them, each added to those before, and the
+epilogue are one tree: the second stage keeps its sums in registers. Otherwise sums that the result's type would round
+(half, bfloat), or that the epilogue forbids to keep in the result, are kept in a buffer of one block.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import FLOAT, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value
-from tlx.lower.to_2d.blocking import Blocking, Run, block_view, is_narrow
+from tlx.lower.to_2d.blocking import CHAINED, Blocking, Run, block_view, is_narrow
 from tlx.lower.to_2d.contraction import (
     ACC,
     LEAVES,
@@ -153,7 +154,7 @@ class _Packing:
     def nest(self) -> _Nest:
         """The loops, once the operands are copied."""
         blocking = self.blocking
-        loops = [self._walk(run) for run in (*blocking.batch, *blocking.outer_m, *blocking.outer_n)]
+        loops = [self._walk(run) for run in blocking.loops]
         sums = [*self._uneven(), *map(self._sum, blocking.outer_k)]
         return _Nest(loops, sums, *map(self._walk, (blocking.m, blocking.n, blocking.k)))
 
@@ -224,7 +225,7 @@ class _Emitter:
         columns = [LHS, RHS, OUT, *([] if self.c.acc is None else [ACC])]
         columns += range(LEAVES, len(self.nest.m[1]))
         loops = [(extent, tuple(strides[c] for c in columns)) for extent, strides in self.nest.loops]
-        buffer = self._buffer() if self.count > 1 and not self._keeps_result() else None
+        buffer = self._buffer() if self.count > CHAINED and not self._keeps_result() else None
         with nest(self.b, loops, len(columns), "batch") as offsets:
             self._block(dict(zip(columns, offsets, strict=True)), buffer)
 
@@ -251,12 +252,38 @@ class _Emitter:
             vector = self._product(self.c.kind, acc, lhs, rhs, type_)
             self._store(vector, offsets, out, "product" if acc is None else "sum")
             return
+        if self.count <= CHAINED:
+            self._store(self._rounded(self._chain(acc, lhs, rhs)), offsets, out, "product")
+            return
         sums = self._sums(out, buffer)
         self._add_up(acc, lhs, rhs, sums)
         if not sums.is_result or self.epilogue is not None:
             vector = leaf_vector(self.b, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch, 1)
-            rounded = self.b.cast("fptrunc", vector, VectorType(sums.type.count, self.element))
-            self._store(rounded, offsets, out, "product")
+            self._store(self._rounded(vector), offsets, out, "product")
+
+    def _rounded(self, vector: Value) -> Value:
+        return self.b.cast("fptrunc", vector, VectorType(self.rows * self.cols, self.element))
+
+    def _chain(self, acc: Local | None, lhs: Value, rhs: Value) -> Value:
+        """The products of a block, each added to those before, in one tree."""
+        b = self.b
+        type_ = TensorType.dense(FLOAT if is_narrow(self.element) else self.element, (self.rows, self.cols))
+        vector = self._product(self.c.kind, acc, lhs, rhs, type_)
+        kind = "smma" if self.c.kind == "matmul" else self.c.kind
+        for index in range(1, self.count):
+            places = self._places(index)
+            there = b.gep(self.c.lhs.element, lhs, places[LHS], "lhs.ptr")
+            other = b.gep(self.c.rhs.element, rhs, places[RHS], "rhs.ptr")
+            vector = self._product(kind, b.typeinfo(vector, type_, "sum"), there, other, type_)
+        return vector
+
+    def _places(self, index: int) -> tuple[int, int]:
+        """How far lhs and rhs of a product are from those of a block's first one."""
+        totals = [0, 0]
+        for extent, *steps in reversed(self.nest.sums):
+            index, here = divmod(index, extent)
+            totals = [total + s.offset(here) for total, s in zip(totals, steps, strict=True)]
+        return totals[LHS], totals[RHS]
 
     def _sums(self, out: Value, buffer: Value | None) -> _Sums:
         if buffer is None:

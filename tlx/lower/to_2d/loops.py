@@ -14,6 +14,7 @@ from typing import Final
 from tlx.ir.builder import Builder
 from tlx.ir.types import I64
 from tlx.ir.values import ConstInt, Value
+from tlx.lower.stage import INDEPENDENT
 
 Walk = tuple[int, tuple[int, ...]]
 """One dimension: its extent, and its stride in each operand."""
@@ -41,11 +42,15 @@ def _continues(outer: Walk, extent: int, strides: tuple[int, ...]) -> bool:
 
 @contextmanager
 def nest(b: Builder, walks: Sequence[Walk], operands: int, name: str = "i") -> Generator[list[Value]]:
-    """Loops over dimensions, the first outermost; gives the element offset of each operand."""
+    """Loops over dimensions, the first outermost; gives the element offset of each operand.
+
+    No round reads what another one writes, and the loops say so (`INDEPENDENT`).
+    """
     offsets: list[Value] = [ConstInt(I64, 0)] * operands
     with ExitStack() as stack:
         for extent, strides in walks:
-            index = stack.enter_context(b.loop(0, extent, name=name)).index
+            loop = stack.enter_context(b.loop(0, extent, name=name))
+            loop.mark, index = INDEPENDENT, loop.index
             offsets = [
                 b.add(offset, b.mul(index, stride, f"{name}.offset"), f"{name}.offset")
                 for offset, stride in zip(offsets, strides, strict=True)

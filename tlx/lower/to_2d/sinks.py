@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tlx.ir.module import Instruction
-from tlx.ir.tensors import TensorOp
+from tlx.ir.tensors import Tensor, TensorOp
 from tlx.ir.types import PointerType, Type
+from tlx.lower.to_2d.groups import PRODUCTS
 from tlx.lower.to_2d.safety import Range, shortened
 from tlx.lower.to_2d.strides import strides_in
 from tlx.lower.to_2d.views import Place, View, stored, tensor_bytes
@@ -102,11 +103,35 @@ def _only_store(plan: Plan, op: TensorOp) -> Sink | None:
             return None
         return Sink(op, user, View.of(Place(user.operands[1]), op.result), op.result.is_padded)
     stores = plan.flats.uses.get(str(user.result), [])
-    store = plan.tensors.op_of(stores[0].instruction) if len(stores) == 1 else None
-    if store is None or store.pointer is None or not _same_block(plan, op.instruction, store.instruction):
+    used = plan.tensors.op_of(stores[0].instruction) if len(stores) == 1 else None
+    if used is not None and used.pointer is None:
+        return _behind_transpose(plan, op, token, used)
+    if used is None or not _same_block(plan, op.instruction, used.instruction):
         return None
-    target = _target(op.result, token.type, Place(store.pointer), store.pitches)
-    return None if target is None else Sink(op, store.instruction, target, fills=False)
+    assert used.pointer is not None
+    target = _target(op.result, token.type, Place(used.pointer), used.pitches)
+    return None if target is None else Sink(op, used.instruction, target, fills=False)
+
+
+def _behind_transpose(plan: Plan, op: TensorOp, seen: Tensor, transpose: TensorOp) -> Sink | None:
+    """The store of a product's transpose, if only that is stored: the product is written in the other order.
+
+    memory of the transpose   0 1 2 3        of the product   order[0] order[1] order[2] order[3]
+    """
+    type_, result = op.result, transpose.result
+    is_product = op.intrinsic.name in PRODUCTS or plan.groups.product_of(op) is not None
+    if str(transpose.instruction.result) not in plan.lazy or transpose.intrinsic.name != "transpose" or not is_product:
+        return None
+    if type_ is None or result is None or type_.is_padded or result.is_padded or seen.type.shape != type_.shape:
+        return None
+    sink = _only_store(plan, transpose)
+    if sink is None or not _same_block(plan, op.instruction, sink.store):
+        return None
+    steps = [0] * type_.rank
+    for dimension, step in zip(result.layout, sink.target.steps, strict=True):
+        steps[seen.type.position(dimension)] = step
+    target = View(sink.target.place, stored(type_.element), type_.shape, type_.shape, tuple(steps), type_.layout)
+    return Sink(op, sink.store, target, fills=False)
 
 
 def _target(result: TensorType, seen: TensorType, place: Place, pitches: Sequence[int] | None) -> View | None:

@@ -68,7 +68,7 @@ def choose_taps(c: Contraction, lanes: int) -> tuple[Taps, float] | None:
             continue
         choice = Taps(c, rows, cols, outer, places)
         cycles = estimate(choice, lanes)
-        if best is None or cycles < best[1]:
+        if best is None or (cycles, rows.strides[RHS]) < (best[1], best[0].rows.strides[RHS]):
             best = choice, cycles
     return best
 

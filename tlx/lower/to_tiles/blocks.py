@@ -96,4 +96,4 @@ def _last_padded(sizes: list[tuple[int, int]], padding: int) -> list[Range]:
 
 def k_passes(gemm: Gemm, recipe: Recipe) -> list[Range]:
     """Passes over K: equal ones, and a shorter last one."""
-    return padded(gemm.k, recipe.kc, 1)
+    return padded(gemm.k, gemm.k if len(gemm.sums) > 1 else recipe.kc, 1)

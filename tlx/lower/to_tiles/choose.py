@@ -64,7 +64,7 @@ def _narrow_accumulator(gemm: Gemm, accumulator: Type) -> Type:
     if accumulator != I64 or gemm.acc is not None or gemm.a.element.__class__ is not IntType:
         return accumulator
     bytes_only = bits_of(gemm.a.element) == 8 and bits_of(gemm.b.element) == 8
-    return I32 if bytes_only and gemm.k * 255 * 255 < 1 << 31 else accumulator
+    return I32 if bytes_only and gemm.depth * 255 * 255 < 1 << 31 else accumulator
 
 
 def _dot_signs(gemm: Gemm) -> list[tuple[Sign, Sign, Literal["none", "columns", "rows"]]]:

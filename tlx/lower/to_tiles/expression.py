@@ -153,6 +153,17 @@ class Expression:
         return tuple(found)
 
     @cached_property
+    def steady(self) -> frozenset[int]:
+        """The nodes that are the same in all rows."""
+        found: set[int] = set()
+        for number, node in enumerate(self.nodes):
+            if isinstance(node, Leaf):
+                found |= {number} if node.view.rows == 1 else set()
+            elif not isinstance(node, Product) and found.issuperset(node.operands):
+                found.add(number)
+        return frozenset(found)
+
+    @cached_property
     def bits(self) -> int:
         """Width of the widest element that is worked on; it decides how many elements are worked on at a time."""
         return max(8, *(self._bits(node) for node in self.nodes))

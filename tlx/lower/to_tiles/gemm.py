@@ -7,7 +7,7 @@ for columns in panels of B, nc at a time          jc
       pack A's rows, where they need it
       for each panel, for each row tile           jr, ir
         acc = 0 | Acc | C                         (+ correction of the xor trick)
-        for k: acc += A[tile, k] @ B[k, panel]
+        for each product of the sum, for k: acc += A[tile, k] @ B[k, panel]
         C[tile, panel] = f(acc)
 """
 
@@ -19,7 +19,7 @@ from typing import Final
 
 from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I64, Type, VectorType, bits_of
+from tlx.ir.types import I8, I64, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_tiles.blocks import Range, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.combine import Combine
@@ -32,6 +32,8 @@ from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.share import arguments_of, as_index
+from tlx.lower.to_tiles.shared import Panels
+from tlx.lower.to_tiles.sums import Sums
 from tlx.lower.to_tiles.tiles import convert, new_kernel, tile
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign, Target
@@ -78,7 +80,7 @@ def gemm_kernel(
     parameters: list[tuple[str, Type, str]] = [
         ("c", gemm.c.element, "" if gemm.acc or (gemm.epilogue and may_be_leaf(gemm.epilogue, gemm.c)) else "noalias"),
         ("a", gemm.a.element, ""),
-        ("b", gemm.b.element, ""),
+        ("b", recipe.operand_b if recipe.shared_b else gemm.b.element, ""),
     ]
     if gemm.acc:
         parameters.append(("acc", gemm.acc.element, ""))
@@ -96,6 +98,7 @@ class GemmKernel:
         c, a, b_in, acc: Addresses of the matrices.
         share: The row tiles and panels that a call works on.
         packing_a, packing_b: How the operands are packed.
+        terms: The products that are added up.
         rows, columns: Tiles along M, panels along N.
         panel_a, panel_b, sums: Packed operands, and sums for corrections, where they are needed.
     """
@@ -115,9 +118,20 @@ class GemmKernel:
         self.packing_b = Packing(gemm.b, recipe.operand_b, gemm.rhs_sign, recipe.width, step, flip_b, lanes)
         self.columns = column_ranges(gemm, recipe)
         self.rows = row_ranges(gemm, recipe)
+        self.terms = Sums(b, gemm.sums)
         self.panel_a: Value | None = None
         self.panel_b: Value | None = None
         self.sums: Value | None = None
+        if recipe.shared_b:
+            self._take_panels()
+
+    def _take_panels(self) -> None:
+        """B is packed, with what the sums have to be corrected by."""
+        b, recipe = self.b, self.recipe
+        self.panel_b = self.b_in
+        if recipe.correction == "columns":
+            behind = b.gep(I8, self.b_in, Panels.of(self.gemm, recipe).sums_at)
+            self.sums = b.retype(behind, recipe.accumulator)
 
     def _epilogue(self, target: Target, arguments: Sequence[Value]) -> Epilogue | None:
         gemm = self.gemm
@@ -161,17 +175,17 @@ class GemmKernel:
     def make_buffers(self, scratch: Scratch) -> None:
         """Reserve and make the panels, sums and tiles that the kernel needs."""
         recipe = self.recipe
-        depth = self.packing_b.depth(min(recipe.kc, self.gemm.k))
+        depth = self.packing_b.depth(min(recipe.kc, self.gemm.k)) * self.terms.count
         width = max(min(self.panels(c), c.count) * c.size for c in self.columns)
         height = max(min(self.tiles(r), r.count) * r.size for r in self.rows)
         names: list[str] = []
-        if recipe.pack_b:
+        if recipe.pack_b and not recipe.shared_b:
             scratch.reserve(recipe.operand_b, depth * width)
             names.append("panel_b")
         if recipe.pack_a:
             scratch.reserve(recipe.operand_a, depth * height)
             names.append("panel_a")
-        if recipe.correction != "none":
+        if recipe.correction == "rows" or (recipe.correction == "columns" and not recipe.shared_b):
             scratch.reserve(recipe.accumulator, width if recipe.correction == "columns" else height)
             names.append("sums")
         if self.epilogue is not None and needs_scratch(self.epilogue.expression, recipe):
@@ -215,7 +229,7 @@ class GemmKernel:
         with b.loop(first, last, step, name="jc") as loop:
             panels = b.umin(b.sub(as_index(last), loop.index), step) if step > 1 else const_int(I64, 1)
             column = b.add(b.mul(loop.index, columns.size), columns.start)
-            if self.recipe.pack_b:
+            if self.recipe.pack_b and not self.recipe.shared_b:
                 self.pack_b(columns, part, column, panels)
             for rows in self.rows:
                 self.row_blocks(rows, part, columns, column, panels)
@@ -249,12 +263,16 @@ class GemmKernel:
             at = b.mul(b.add(column, b.mul(loop.index, columns.size)), view.col_stride)
             source = b.gep(view.element, self.b_in, b.add(at, b.mul(part.start, view.row_stride)))
             assert self.panel_b is not None
-            panel = b.gep(recipe.operand_b, self.panel_b, b.mul(loop.index, depth * columns.size))
-            pack_b_panel(b, self.packing_b, source, panel, columns, part.size)
+            whole = depth * self.terms.count
+            panel = b.gep(recipe.operand_b, self.panel_b, b.mul(loop.index, whole * columns.size))
+            with self.terms.loop() as term:
+                there = b.gep(recipe.operand_b, panel, b.mul(term.index, depth * columns.size))
+                here = b.gep(view.element, source, self.terms.offset(1, term.index))
+                pack_b_panel(b, self.packing_b, here, there, columns, part.size)
             if recipe.correction == "columns":
                 assert self.sums is not None
                 out = b.gep(recipe.accumulator, self.sums, b.mul(loop.index, columns.size))
-                groups = depth // recipe.width
+                groups = whole // recipe.width
                 column_sums(b, panel, out, columns.size, groups, recipe.width, recipe.accumulator)
 
     def pack_a(self, block: Block) -> None:
@@ -265,24 +283,43 @@ class GemmKernel:
         with b.loop(0, block.tiles, name="ip", runs=True) as loop:
             row = b.add(block.row, b.mul(loop.index, block.rows.size))
             at = b.add(b.mul(row, view.row_stride), b.mul(block.part.start, view.col_stride))
-            panel = b.gep(recipe.operand_a, self.panel_a, b.mul(loop.index, block.rows.size * depth))
-            pack_a_tile(b, self.packing_a, b.gep(view.element, self.a, at), panel, block.rows, block.part.size)
+            size = block.rows.size * depth
+            panel = b.gep(recipe.operand_a, self.panel_a, b.mul(loop.index, size * self.terms.count))
+            source = b.gep(view.element, self.a, at)
+            with self.terms.loop() as term:
+                there = b.gep(recipe.operand_a, panel, b.mul(term.index, size))
+                here = b.gep(view.element, source, self.terms.offset(0, term.index))
+                pack_a_tile(b, self.packing_a, here, there, block.rows, block.part.size)
             if recipe.correction == "rows":
                 assert self.sums is not None
                 out = b.gep(recipe.accumulator, self.sums, b.mul(loop.index, block.rows.size))
-                size = block.rows.size
-                row_sums(b, panel, out, size, depth, recipe.width, recipe.lanes, recipe.accumulator)
+                shape = self.terms.count, block.rows.size, depth
+                row_sums(b, panel, out, shape, recipe.width, recipe.lanes, recipe.accumulator)
 
     # One register tile -----------------------------------------------------------------------------------------
 
     def tile(self, block: Block, i: Value, j: Value) -> None:
         """One register tile: start, sum over K, finish."""
-        b, recipe, gemm = self.b, self.recipe, self.gemm
+        b, gemm = self.b, self.gemm
         row = b.add(block.row, b.mul(i, block.rows.size), "row")
         column = b.add(block.column, b.mul(j, block.columns.size), "col")
         a = self.a_address(block, i, row)
         rhs = self.b_address(block, j, column)
         start = self.start(block, (i, j), (row, column))
+        with self.terms.loop([start]) as term:
+            places = self.term_addresses(block, term.index, a, rhs)
+            term.next(self.add_product(block, term.carried[0], *places))
+        if self.epilogue is not None:
+            self.epilogue.finish(term.results[0], block.rows, block.columns, (row, column))
+            return
+        padding = (block.rows.padding, block.columns.padding)
+        out = convert(b, term.results[0], gemm.c.element, self._sign)
+        token = b.typeinfo(out, tile(gemm.c.element, block.rows.size, block.columns.size, padding), "c")
+        b.tensor_store(self.at(gemm.c, self.c, row, column), token, (0, gemm.c.row_stride))
+
+    def add_product(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
+        """`start + A[tile, :] @ B[:, panel]`."""
+        b, recipe = self.b, self.recipe
         steps = -(-block.part.size // recipe.kstep)
         with b.loop(0, steps, carry=[start], name="k") as loop:
             k = b.mul(loop.index, recipe.kstep)
@@ -294,13 +331,20 @@ class GemmKernel:
             loop.next(b.mma(recipe.mma, acc, lhs_tile, rhs_tile, acc_type))
             if recipe.ahead:
                 self.prefetch_b(block, rhs, k)
-        if self.epilogue is not None:
-            self.epilogue.finish(loop.results[0], block.rows, block.columns, (row, column))
-            return
-        padding = (block.rows.padding, block.columns.padding)
-        out = convert(b, loop.results[0], gemm.c.element, self._sign)
-        token = b.typeinfo(out, tile(gemm.c.element, block.rows.size, block.columns.size, padding), "c")
-        b.tensor_store(self.at(gemm.c, self.c, row, column), token, (0, gemm.c.row_stride))
+        return loop.results[0]
+
+    def term_addresses(self, block: Block, index: Value, a: Value, rhs: Value) -> tuple[Value, Value]:
+        """Where a product of the sum finds its operands, given where the first one does."""
+        b, recipe = self.b, self.recipe
+        if recipe.pack_a:
+            a_offset = b.mul(index, block.rows.size * self.packing_a.depth(block.part.size))
+        else:
+            a_offset = self.terms.offset(0, index)
+        if recipe.pack_b:
+            b_offset = b.mul(index, block.columns.size * self.packing_b.depth(block.part.size))
+        else:
+            b_offset = self.terms.offset(1, index)
+        return b.gep(recipe.operand_a, a, a_offset), b.gep(recipe.operand_b, rhs, b_offset)
 
     def at(self, view: View, base: Value, row: Value, column: Value) -> Value:
         """Address of an element of a matrix."""
@@ -312,7 +356,7 @@ class GemmKernel:
         if not self.recipe.pack_a:
             return self.at(self.gemm.a, self.a, row, block.part.start)
         assert self.panel_a is not None
-        depth = self.packing_a.depth(block.part.size)
+        depth = self.packing_a.depth(block.part.size) * self.terms.count
         return self.b.gep(self.recipe.operand_a, self.panel_a, self.b.mul(i, block.rows.size * depth))
 
     def b_address(self, block: Block, j: Value, column: Value) -> Value:
@@ -320,8 +364,9 @@ class GemmKernel:
         if not self.recipe.pack_b:
             return self.at(self.gemm.b, self.b_in, block.part.start, column)
         assert self.panel_b is not None
-        depth = self.packing_b.depth(block.part.size)
-        return self.b.gep(self.recipe.operand_b, self.panel_b, self.b.mul(j, depth * block.columns.size))
+        depth = self.packing_b.depth(block.part.size) * self.terms.count
+        at = self.b.mul(column, depth) if self.recipe.shared_b else self.b.mul(j, depth * block.columns.size)
+        return self.b.gep(self.recipe.operand_b, self.panel_b, at)
 
     def load_a(self, block: Block, base: Value, k: Value) -> Value:
         """The tile's rows of A at position `k`."""
@@ -365,12 +410,12 @@ class GemmKernel:
             type_ = tile(view.element, rows.size, columns.size, (rows.padding, columns.padding))
             token = b.tensor_load(self.at(view, base, *place), type_, (0, view.row_stride), "c")
             start = convert(b, b.tovector(token, type_, "c.old"), recipe.accumulator, "s")
-        correction = self.correction(block, ij)
+        correction = self.correction(block, ij, place[1])
         if correction is None:
             return start
         return correction if view is None else b.binary("add", start, correction)
 
-    def correction(self, block: Block, ij: tuple[Value, Value]) -> Value | None:
+    def correction(self, block: Block, ij: tuple[Value, Value], column: Value) -> Value | None:
         """What the xor trick added too much, as a tile; None where it is not used."""
         b, recipe = self.b, self.recipe
         if self.sums is None:
@@ -378,7 +423,7 @@ class GemmKernel:
         height, width = block.rows.size, block.columns.size
         i, j = ij
         if recipe.correction == "columns":
-            address = b.gep(recipe.accumulator, self.sums, b.mul(j, width))
+            address = b.gep(recipe.accumulator, self.sums, column if recipe.shared_b else b.mul(j, width))
             token = b.tensor_load(address, tile(recipe.accumulator, 1, width), None, "colsum")
         else:
             address = b.gep(recipe.accumulator, self.sums, b.mul(i, height))

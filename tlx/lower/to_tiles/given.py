@@ -92,7 +92,7 @@ def k_block(gemm: Gemm, knobs: Knobs, step: int, *, exact: bool, model: int) -> 
     Raises:
         UsageError: What is asked for cannot be.
     """
-    if knobs.kc is None or knobs.kc >= gemm.k:
+    if knobs.kc is None or knobs.kc >= gemm.k or len(gemm.sums) > 1:
         return model if knobs.kc is None else gemm.k
     if not exact:
         raise UsageError(f"kc={knobs.kc}: all {gemm.k} of K are added up in registers, as C cannot hold the sums")

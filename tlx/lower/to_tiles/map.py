@@ -31,6 +31,9 @@ from tlx.target import Target
 
 _MOST_REGISTERS: Final = 4
 _SQUARE: Final = 16
+_STEADY: Final = 4
+"""Leaves that are the same in all rows from which on tiles are upright: each is loaded for all rows of a tile."""
+_CHAINS: Final = 8
 COSTLY: Final = 20
 
 
@@ -174,6 +177,10 @@ def tile_shape(value: Expression, target: Target) -> Shape:
     lanes = max(1, target.vector_bytes * 8 // value.bits)
     if is_turned(value):
         return square(value, lanes, target)
+    steady = sum(isinstance(value.nodes[number], Leaf) for number in value.steady)
+    if steady >= _STEADY and value.rows > 1:
+        tiles = -(-value.rows // min(_CHAINS, target.registers // (value.live + 1)))
+        return Shape(-(-value.rows // tiles), lanes, lanes)
     registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 1)))
     if value.cost >= COSTLY:
         registers = 1

@@ -14,15 +14,13 @@ All tiles have one shape. The function configures the unit once and calls nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range
 from tlx.lower.to_tiles.epilogue import needs_scratch
 from tlx.lower.to_tiles.gemm import Block, GemmKernel, Pass
-from tlx.lower.to_tiles.matrix_pack import TilePacking
+from tlx.lower.to_tiles.matrix_pack import TilePacking, over_k, pack_panel
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.scratch import Scratch
@@ -36,20 +34,22 @@ class MatrixKernel(GemmKernel):
 
     Attributes:
         packing: How operands become tiles.
-        depth: Positions of K in a panel: whole steps.
+        term_depth: Positions of K of a product of the sum: whole steps.
+        depth: Positions of K in a panel: those of all products of the sum.
     """
 
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
         super().__init__(b, gemm, recipe, target)
         assert target.matrix is not None
-        self.depth = up(gemm.k, recipe.kstep)
+        self.term_depth = up(gemm.k, recipe.kstep)
+        self.depth = self.term_depth * self.terms.count
         self.packing = TilePacking(b, recipe.operand_a, target.matrix.rows, recipe.kstep, recipe.width)
         self.whole = Pass(const_int(I64, 0), gemm.k, first=True)
 
     def make_buffers(self, scratch: Scratch) -> None:
         """Reserve and make the panels and the tile that the kernel needs."""
         recipe = self.recipe
-        if recipe.pack_b:
+        if recipe.pack_b and not recipe.shared_b:
             width = max(self._at_a_time(c) * c.size for c in self.columns)
             scratch.reserve(recipe.operand_b, self.depth * width)
         if recipe.pack_a:
@@ -59,7 +59,7 @@ class MatrixKernel(GemmKernel):
         if self.partial:
             self.partial.reserve(scratch)
         made = iter(scratch.allocate(self.b))
-        if recipe.pack_b:
+        if recipe.pack_b and not recipe.shared_b:
             self.panel_b = next(made)
         if recipe.pack_a:
             self.panel_a = next(made)
@@ -77,7 +77,7 @@ class MatrixKernel(GemmKernel):
 
     def _at_a_time(self, columns: Range) -> int:
         """Panels of a range that are held packed; one where each is used by one row tile only."""
-        if sum(rows.count for rows in self.rows) == 1:
+        if sum(rows.count for rows in self.rows) == 1 and not self.recipe.shared_b:
             return 1
         return min(columns.count, self.panels(columns))
 
@@ -97,12 +97,12 @@ class MatrixKernel(GemmKernel):
         with b.loop(first, last, step, name="jc") as loop:
             panels = b.umin(b.sub(as_index(last), loop.index), step) if step > 1 else const_int(I64, 1)
             column = b.add(b.mul(loop.index, columns.size), columns.start)
-            if self.recipe.pack_b and self._is_shared:
+            if self.recipe.pack_b and self._is_shared and not self.recipe.shared_b:
                 with b.loop(0, panels, name="jp", runs=True) as j:
                     self._pack_panel(columns, column, j.index)
             for number, rows in enumerate(self.rows):
                 block = Block(part, columns, column, panels, rows, const_int(I64, rows.start), const_int(I64, 1))
-                self._rows(block, packs=number == 0 and not self._is_shared)
+                self._rows(block, packs=number == 0 and not self._is_shared and not self.recipe.shared_b)
 
     @property
     def _is_shared(self) -> bool:
@@ -165,18 +165,28 @@ class MatrixKernel(GemmKernel):
 
     def _deferred_tile(self, block: Block, i: Value, j: Value, waiting: list[Value]) -> list[Value]:
         """One register tile; its sums are stored by the next one."""
-        b, recipe = self.b, self.recipe
+        b = self.b
         row = b.add(block.row, b.mul(i, block.rows.size), "row")
         column = b.add(block.column, b.mul(j, block.columns.size), "col")
         a, rhs = self.a_address(block, i, row), self.b_address(block, j, column)
         self._store_sums(block, waiting)
         first = self._step(block, self.start(block, (i, j), (row, column)), (a, rhs), const_int(I64, 0))
-        steps = self.depth // recipe.kstep
-        if steps == 1:
-            return [first, self._offset(row, column)]
-        with b.loop(1, steps, carry=[first], name="k") as loop:
-            loop.next(self._step(block, loop.carried[0], (a, rhs), loop.index))
-        return [loop.results[0], self._offset(row, column)]
+        sums = self._steps(block, first, (a, rhs), 1)
+        if self.terms.count > 1:
+            with b.loop(1, self.terms.count, carry=[sums], name="s") as term:
+                places = self.term_addresses(block, term.index, a, rhs)
+                term.next(self._steps(block, term.carried[0], places, 0))
+            sums = term.results[0]
+        return [sums, self._offset(row, column)]
+
+    def _steps(self, block: Block, sums: Value, operands: tuple[Value, Value], first: int) -> Value:
+        """The sums after a product's steps of K from one on."""
+        steps = self.term_depth // self.recipe.kstep
+        if steps == first:
+            return sums
+        with self.b.loop(first, steps, carry=[sums], name="k") as loop:
+            loop.next(self._step(block, loop.carried[0], operands, loop.index))
+        return loop.results[0]
 
     def _step(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value) -> Value:
         """The sums after one more step of K."""
@@ -194,12 +204,10 @@ class MatrixKernel(GemmKernel):
         source = b.gep(view.element, self.b_in, b.mul(column, view.col_stride))
         panel = self._panel(columns, j)
 
-        def step(number: Value, depth: int) -> None:
-            at = b.gep(view.element, source, b.mul(number, self.recipe.kstep * view.row_stride))
-            to = b.gep(self.recipe.operand_b, panel, b.mul(number, self.recipe.kstep * columns.size))
-            self.packing.pack_b_step(view, at, to, columns, depth)
-
-        self._over_k(step, "kp")
+        with self.terms.loop() as term:
+            here = b.gep(view.element, source, self.terms.offset(1, term.index))
+            there = b.gep(self.recipe.operand_b, panel, b.mul(term.index, self.term_depth * columns.size))
+            pack_panel(self.packing, view, (here, there), columns, self.gemm.k)
 
     def _pack_all_of_a(self) -> None:
         """All row tiles, behind each other."""
@@ -215,12 +223,16 @@ class MatrixKernel(GemmKernel):
         assert self.panel_a is not None
         panel = b.gep(self.recipe.operand_a, self.panel_a, b.mul(number, self.recipe.mr * self.depth))
 
-        def step(k: Value, depth: int) -> None:
-            at = b.gep(view.element, source, b.mul(k, self.recipe.kstep * view.col_stride))
-            to = b.gep(self.recipe.operand_a, panel, b.mul(k, self.recipe.kstep * rows.size))
-            self.packing.pack_a_step(view, at, to, rows, depth)
+        with self.terms.loop() as term:
+            here = b.gep(view.element, source, self.terms.offset(0, term.index))
+            there = b.gep(self.recipe.operand_a, panel, b.mul(term.index, self.term_depth * rows.size))
 
-        self._over_k(step, "kp")
+            def step(k: Value, depth: int) -> None:
+                at = b.gep(view.element, here, b.mul(k, self.recipe.kstep * view.col_stride))
+                to = b.gep(self.recipe.operand_a, there, b.mul(k, self.recipe.kstep * rows.size))
+                self.packing.pack_a_step(view, at, to, rows, depth)
+
+            over_k(b, self.gemm.k, self.recipe.kstep, step)
 
     def _panel_number(self, rows: Range, i: Value) -> Value:
         """How many whole row tiles lie before a row tile in the packed A."""
@@ -228,14 +240,13 @@ class MatrixKernel(GemmKernel):
             return const_int(I64, 0)
         return i if rows is self.rows[0] else const_int(I64, self.rows[0].count)
 
-    def _over_k(self, step: Callable[[Value, int], None], name: str) -> None:
-        """Whole steps of K, and one for the rest."""
-        full, rest = divmod(self.gemm.k, self.recipe.kstep)
-        if full:
-            with self.b.loop(0, full, name=name) as loop:
-                step(loop.index, self.recipe.kstep)
-        if rest:
-            step(const_int(I64, full), rest)
+    def term_addresses(self, block: Block, index: Value, a: Value, rhs: Value) -> tuple[Value, Value]:
+        """Where a product of the sum finds its operands, given where the first one does."""
+        b, recipe, depth = self.b, self.recipe, self.term_depth
+        packed = b.mul(index, depth * block.rows.size)
+        a = b.gep(recipe.operand_a, a, packed if recipe.pack_a else self.terms.offset(0, index))
+        beyond = b.mul(index, depth * block.columns.size) if recipe.pack_b else self.terms.offset(1, index)
+        return a, b.gep(recipe.operand_b, rhs, beyond)
 
     # One register tile -----------------------------------------------------------------------------------------
 
@@ -251,7 +262,10 @@ class MatrixKernel(GemmKernel):
         """Where panel `j` of the block begins, packed or not."""
         if not self.recipe.pack_b:
             return self.b.gep(self.gemm.b.element, self.b_in, self.b.mul(column, self.gemm.b.col_stride))
-        return self._panel(block.columns, j)
+        if not self.recipe.shared_b:
+            return self._panel(block.columns, j)
+        assert self.panel_b is not None
+        return self.b.gep(self.recipe.operand_b, self.panel_b, self.b.mul(column, self.depth))
 
     def _panel(self, columns: Range, j: Value) -> Value:
         assert self.panel_b is not None

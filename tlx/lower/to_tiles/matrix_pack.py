@@ -13,6 +13,7 @@ Rows and columns that are not there are zero.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -205,3 +206,25 @@ class TilePacking:
 
     def _write(self, vector: Value, to: Value, rows: int, cols: int) -> None:
         self.b.tensor_store(to, self.b.typeinfo(vector, tile(self.element, rows, cols), "packed"))
+
+
+def pack_panel(packing: TilePacking, view: View, place: tuple[Value, Value], columns: Range, k: int) -> None:
+    """Pack `k` rows of some columns of B from one place to another."""
+    b, (source, panel) = packing.b, place
+
+    def step(number: Value, depth: int) -> None:
+        at = b.gep(view.element, source, b.mul(number, packing.kstep * view.row_stride))
+        to = b.gep(packing.element, panel, b.mul(number, packing.kstep * columns.size))
+        packing.pack_b_step(view, at, to, columns, depth)
+
+    over_k(b, k, packing.kstep, step)
+
+
+def over_k(b: TensorBuilder, k: int, kstep: int, step: Callable[[Value, int], None]) -> None:
+    """Whole steps of K, and one for the rest."""
+    full, rest = divmod(k, kstep)
+    if full:
+        with b.loop(0, full, name="kp") as loop:
+            step(loop.index, kstep)
+    if rest:
+        step(const_int(I64, full), rest)

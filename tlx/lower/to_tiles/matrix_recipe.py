@@ -48,7 +48,7 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
     lanes = matrix.row_bytes * 8 // bits_of(accumulator)
     grid = given.matrix_grid(knobs, matrix, lanes) or _grid(gemm, matrix, lanes)
     mr, nr = matrix.rows * grid[0], lanes * grid[1]
-    depth = up(gemm.k, kstep) * size
+    depth = up(gemm.k, kstep) * len(gemm.sums) * size
     kc = given.k_block(gemm, knobs, kstep, exact=False, model=gemm.k)
     recipe = Recipe(
         gemm.a.element, gemm.b.element, accumulator, MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign], dot.width, "matrix",

@@ -22,7 +22,13 @@ _A, _B = 0, 1
 
 def as_row_sums(gemm: Gemm, target: Target) -> Reduction | None:
     """The reduction that a product with a vector is; None where it is something else or had better stay a product."""
-    if gemm.acc is not None or gemm.epilogue is not None or gemm.reduction is not None or not gemm.is_float:
+    if (
+        len(gemm.sums) > 1
+        or gemm.acc is not None
+        or gemm.epilogue is not None
+        or gemm.reduction is not None
+        or not gemm.is_float
+    ):
         return None
     accumulator = accumulator_type(gemm)
     found = _matrix_and_vector(gemm)

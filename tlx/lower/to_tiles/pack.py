@@ -210,20 +210,23 @@ def column_sums(
 
 
 def row_sums(
-    b: TensorBuilder, panel: Value, out: Value, rows: int, depth: int, width: int, lanes: int, accumulator: Type
+    b: TensorBuilder, panel: Value, out: Value, shape: tuple[int, int, int], width: int, lanes: int, accumulator: Type
 ) -> None:
-    """`out[m] = 128 * sum_k panel[m][k]`: A (u8) times 64, twice."""
+    """`out[m] = 128 * sum_sk panel[s][m][k]`: A (u8) times 64, twice; `shape` are the extents of the panel."""
     type_ = VectorType(lanes, accumulator)
     acc_type = tile(accumulator, 1, lanes)
+    terms, rows, depth = shape
     with b.loop(0, rows, name="r") as row:
-        start = b.mul(row.index, depth)
-        with b.loop(0, depth // width, carry=[zero(type_)], name="k") as loop:
-            acc = b.typeinfo(loop.carried[0], acc_type, "sum")
-            address = b.gep(I8, panel, b.add(start, b.mul(loop.index, width)))
-            bytes_ = b.tensor_load(address, tile(I8, 1, width), None, "a")
-            halves = b.typeinfo(const_ints(I8, [64] * width * lanes), tile(I8, width, lanes), "x64")
-            loop.next(b.mma("usmma", acc, bytes_, halves, acc_type))
-        doubled = b.binary("add", loop.results[0], loop.results[0])
+        with b.loop(0, terms, carry=[zero(type_)], name="s") as term:
+            start = b.mul(b.add(b.mul(term.index, rows), row.index), depth)
+            with b.loop(0, depth // width, carry=[term.carried[0]], name="k") as loop:
+                acc = b.typeinfo(loop.carried[0], acc_type, "sum")
+                address = b.gep(I8, panel, b.add(start, b.mul(loop.index, width)))
+                bytes_ = b.tensor_load(address, tile(I8, 1, width), None, "a")
+                halves = b.typeinfo(const_ints(I8, [64] * width * lanes), tile(I8, width, lanes), "x64")
+                loop.next(b.mma("usmma", acc, bytes_, halves, acc_type))
+            term.next(loop.results[0])
+        doubled = b.binary("add", term.results[0], term.results[0])
         one = b.typeinfo(doubled, tile(accumulator, 1, lanes, (0, lanes - 1)), "rowsum")
         b.tensor_store(b.gep(accumulator, out, row.index), one)
 

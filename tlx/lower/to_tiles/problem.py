@@ -23,6 +23,7 @@ class Gemm:
         acc: What is added to; it may be C itself.
         epilogue: f, None where C is the product as it is.
         reduction: Operation and axis by which f's rows or columns are reduced to C.
+        sums: What is added up are as many products: elements from A and B to the operands of each.
     """
 
     a: View
@@ -33,6 +34,12 @@ class Gemm:
     rhs_sign: Sign
     epilogue: Expression | None = None
     reduction: tuple[str, int] | None = None
+    sums: tuple[tuple[int, int], ...] = ((0, 0),)
+
+    @property
+    def depth(self) -> int:
+        """Positions of K over all products of the sum."""
+        return self.k * len(self.sums)
 
     @property
     def result(self) -> Type:
@@ -74,7 +81,10 @@ class Gemm:
             types.append(str(self.b.element))
         if self.result != self.a.element:
             types.append(f"-> {self.result}")
-        return f"matmul {self.m}x{self.n}x{self.k} {' '.join(types)}"
+        return f"matmul {self.m}x{self.n}x{self._terms('*')}{self.k} {' '.join(types)}"
+
+    def _terms(self, separator: str) -> str:
+        return f"{len(self.sums)}{separator}" if len(self.sums) > 1 else ""
 
     @property
     def words(self) -> str:
@@ -95,7 +105,7 @@ class Gemm:
         elements = ".".join(mangle(v.element) for v in (self.a, self.b, self.c))
         kind = f"reduce.{self.reduction[0]}" if self.reduction else "matmul"
         fused = ".fused" if self.epilogue else ""
-        return f"tlx.{kind}.{self.m}x{self.n}x{self.k}.{elements}{signs}{fused}"
+        return f"tlx.{kind}.{self.m}x{self.n}x{self._terms('x')}{self.k}.{elements}{signs}{fused}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class Recipe:
         kc, mc, nc: Cache blocks along K, M (in rows) and N (in columns).
         share: Predicted part of the unit's peak, 0 to 1.
         ahead: Steps by which B is prefetched into the first cache; 0 where it is not.
+        shared_b: Whether B's panels are those of several products, packed by another kernel.
     """
 
     operand_a: Type
@@ -46,6 +47,7 @@ class Recipe:
     nc: int
     share: float = 1.0
     ahead: int = 0
+    shared_b: bool = False
 
 
 def up(number: int, step: int) -> int:

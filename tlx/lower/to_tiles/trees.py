@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tlx.ir.builder import Builder
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import uses
 from tlx.ir.tensors import Tensor, TensorOp, analyse
-from tlx.ir.types import I16, VOID, FloatType, FunctionType, VectorType, scalar_of
+from tlx.ir.types import I16, VOID, FloatType, FunctionType, Type, VectorType, scalar_of
 from tlx.ir.values import Global, Keyword, Local, Value
 from tlx.lower.nests import outline_nests
 from tlx.lower.signs import PRODUCT_SIGNS
@@ -28,8 +28,10 @@ from tlx.lower.to_tiles.reduce import reduce_kernel
 from tlx.lower.to_tiles.remarks import describe_map, describe_reduction, describe_rows, remark_product
 from tlx.lower.to_tiles.row_groups import Candidate, row_groups
 from tlx.lower.to_tiles.rows import rows_kernel
+from tlx.lower.to_tiles.shared import Panels, Places, packing_kernel
 from tlx.lower.to_tiles.slabs import slabs_of
 from tlx.lower.to_tiles.team import grid_kernel, slabs_kernel
+from tlx.lower.to_tiles.terms import chain_of, offsets_of
 from tlx.lower.to_tiles.view import View
 from tlx.lower.to_tiles.work import gemm_work
 from tlx.target import Target
@@ -47,27 +49,54 @@ class _Found:
     instructions: list[Instruction]
 
 
+@dataclass(frozen=True)
+class _Packer:
+    """The kernel that packs B for others: into so many bytes, of elements of a type."""
+
+    kernel: Function
+    size: int
+    element: Type
+
+
+_Made = tuple[Function, _Packer | None]
+_Key = tuple[Problem, tuple[str, ...], bool]
+
+
 @dataclass(eq=False)
 class _Kernels:
     """The kernels made so far; equal problems share one."""
 
     module: Module
     context: Context
-    made: dict[tuple[Problem, tuple[str, ...]], Function] = field(
-        default_factory=dict[tuple[Problem, tuple[str, ...]], Function]
-    )
+    made: dict[_Key, _Made] = field(default_factory=dict["_Key", "_Made"])
     dispatch: Dispatch = field(init=False)
 
     def __post_init__(self) -> None:
         self.dispatch = Dispatch(self.module, self.context.amx_permission)
 
-    def of(self, problem: Problem, target: Target, at: Instruction) -> Function:
-        """The kernel for a problem on a target."""
-        key = problem, target.features
+    def of(self, problem: Problem, target: Target, at: Instruction, *, repeated: bool = False) -> _Made:
+        """The kernel for a problem on a target.
+
+        A product that is `repeated` with the same B comes with what packs B, if that is packed.
+        """
+        key = problem, target.features, repeated
         if key not in self.made:
-            make = self._versions if target.versions else self._make
-            self.made[key] = make(problem, target, at)
+            packer = self._packer(problem, target, at) if repeated and isinstance(problem, Gemm) else None
+            if packer is not None and isinstance(problem, Gemm):
+                self.made[key] = self._product(problem, target, at, shares=True), packer
+            else:
+                make = self._versions if target.versions else self._make
+                self.made[key] = make(problem, target, at), None
         return self.made[key]
+
+    def _packer(self, problem: Gemm, target: Target, at: Instruction) -> _Packer | None:
+        """What packs B for a product that is repeated with it; None where B is not packed."""
+        recipe = None if target.versions else chosen(self.context, problem, target, at)[0]
+        if recipe is None or not recipe.pack_b:
+            return None
+        recipe = replace(recipe, kc=problem.k, shared_b=True)
+        kernel = packing_kernel(self.module, problem, recipe, target)
+        return _Packer(kernel, Panels.of(problem, recipe).size(recipe), recipe.operand_b)
 
     def _versions(self, problem: Problem, target: Target, at: Instruction) -> Function:
         """Kernels for all versions of a target, and what chooses one when the program runs."""
@@ -131,8 +160,10 @@ class _Kernels:
         sums = as_row_sums(problem, target)
         return None if sums is None or chosen(self.context, problem, target, at)[1] else sums
 
-    def _product(self, problem: Gemm, target: Target, at: Instruction) -> Function:
+    def _product(self, problem: Gemm, target: Target, at: Instruction, *, shares: bool = False) -> Function:
         recipe, knobs = chosen(self.context, problem, target, at)
+        if shares:
+            recipe = replace(recipe, kc=problem.k, shared_b=True)
         remark_product(self.context, problem, recipe, knobs, target, at)
         work = gemm_work(problem, recipe)
         emitter = MatrixKernel if recipe.unit == "matrix" else None
@@ -159,7 +190,7 @@ def to_tiles(module: Module, context: Context) -> None:
 
 def _lower_function(module: Module, function: Function, kernels: _Kernels) -> None:
     tensors = analyse(module, function)
-    listing = Listing(tensors)
+    listing, places = Listing(tensors), Places(module, function)
     target = kernels.context.target_of(module, function)
     done: list[Instruction] = []
     calls: dict[int, list[Instruction]] = {}
@@ -168,15 +199,16 @@ def _lower_function(module: Module, function: Function, kernels: _Kernels) -> No
         *others, last = (member.store for member in group.members)
         calls |= {id(store): [] for store in others}
         found = _Found(group.problem, group.pointers, group.scalars, [])
-        calls[id(last)] = _kernel_call(kernels, target, function, last, found)
+        calls[id(last)] = _kernel_call(kernels, target, listing, places, last, found)
     for op, found in trees.values():
         done += found.instructions
         if id(op.instruction) not in calls:
-            calls[id(op.instruction)] = _kernel_call(kernels, target, function, op.instruction, found)
+            calls[id(op.instruction)] = _kernel_call(kernels, target, listing, places, op.instruction, found)
     for block in function.blocks:
         block.instructions = [new for old in block.instructions for new in calls.get(id(old), (old,))]
     done += [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
     _remove_dead(function, done)
+    places.finish()
 
 
 def _candidate(op: TensorOp, found: _Found) -> Candidate:
@@ -185,17 +217,32 @@ def _candidate(op: TensorOp, found: _Found) -> Candidate:
 
 
 def _kernel_call(
-    kernels: _Kernels, target: Target, function: Function, store: Instruction, found: _Found
+    kernels: _Kernels, target: Target, listing: Listing, places: Places, store: Instruction, found: _Found
 ) -> list[Instruction]:
     """The call of a kernel that takes the place of a store."""
-    kernel = kernels.of(found.problem, target, store)
-    b = Builder(kernels.module, function, Block("call"))
+    b = Builder(kernels.module, places.function, Block("call"))
     b.debug = store.debug_location
     args = [b.retype(p, v.element) for p, v in found.pointers]
+    block, operands = listing.block_of[id(store)], found.pointers[2:] if isinstance(found.problem, Gemm) else []
+    place = places.before(block, operands[0][0]) if operands else None
+    kernel, packing = kernels.of(found.problem, target, store, repeated=place is not None)
+    if place is not None and packing is not None:
+        args[2] = _pack_before(places, place, packing, found.pointers[2])
     args += [_passed(b, scalar) for scalar in found.scalars]
     type_ = FunctionType(VOID, tuple(a.type for a in args))
     b.call(Global(b.module.pointer_to(type_), kernel.name), type_, args)
     return b.block.instructions
+
+
+def _pack_before(places: Places, place: Block, packing: _Packer, operand: tuple[Value, View]) -> Value:
+    """Have B packed at the end of a block; gives the panels."""
+    b = Builder(places.module, places.function, Block("pack"))
+    panels = b.retype(places.memory(b, packing.size), packing.element)
+    args = [panels, b.retype(operand[0], operand[1].element)]
+    type_ = FunctionType(VOID, tuple(a.type for a in args))
+    b.call(Global(b.module.pointer_to(type_), packing.kernel.name), type_, args)
+    places.put(place, b.block)
+    return panels
 
 
 def _passed(b: Builder, scalar: Value) -> Value:
@@ -239,8 +286,9 @@ def _right_operand(listing: Listing, op: TensorOp, rhs: Tensor) -> tuple[Value, 
 
 
 def _gemm(listing: Listing, tree: Tree, pointer: Value, out: View, reduction: tuple[str, int] | None = None) -> _Found:
-    op = tree.product
-    assert op is not None
+    assert tree.product is not None
+    chain = chain_of(listing, tree.product)
+    op = chain[0]
     *factors, rhs = op.tensors
     if any(t.kind != "load" for t in factors):
         raise left_over(op)
@@ -249,7 +297,7 @@ def _gemm(listing: Listing, tree: Tree, pointer: Value, out: View, reduction: tu
     floats = isinstance(scalar_of(op.instruction.type), FloatType)
     lhs, rhs = ("f", "f") if floats else PRODUCT_SIGNS[op.intrinsic.name]
     epilogue = tree.value if len(tree.value.nodes) > 1 or reduction else None
-    gemm = Gemm(a[1], b[1], out, acc[0][1] if acc else None, lhs, rhs, epilogue, reduction)
+    gemm = Gemm(a[1], b[1], out, acc[0][1] if acc else None, lhs, rhs, epilogue, reduction, offsets_of(listing, chain))
     return _Found(gemm, [(pointer, out), a, b, *acc, *tree.pointers], tree.scalars, tree.instructions)
 
 

@@ -51,8 +51,9 @@ def vector_recipe(
     shape = Shape(gemm.m, gemm.n, lanes, target.caches.l1 // 2 // (kc * lanes * size))
     mr, nv = tile or register_tile(shape, target.registers, target.core, spare=spare)
     nr = nv * lanes
-    mc = max(mr, target.caches.l2 // 2 // (kc * bits_of(operand_a) // 8) // mr * mr)
-    nc = max(nr, min(_MAX_PACKED, target.caches.l3 // 4) // (up(kc, width) * size) // nr * nr)
+    depth = kc * len(gemm.sums)
+    mc = max(mr, target.caches.l2 // 2 // (depth * bits_of(operand_a) // 8) // mr * mr)
+    nc = max(nr, min(_MAX_PACKED, target.caches.l3 // 4) // (up(depth, width) * size) // nr * nr)
     share = predicted_share(shape, target.core, (mr, nv))
     roomy = given.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
     ahead = _AHEAD if roomy and 2 * kc * nr * size > target.caches.l1 else 0
@@ -93,12 +94,12 @@ def _b_fits_unpacked(gemm: Gemm, target: Target, size: int) -> bool:
     if gemm.m < 2 * _MIN_CHAINS:
         return True
     aliasing = gemm.b.row_stride * size % 4096 == 0 and gemm.k > 64
-    return gemm.b.size * size <= 2 * target.caches.l2 and not aliasing
+    return gemm.b.size * len(gemm.sums) * size <= 2 * target.caches.l2 and not aliasing
 
 
 def _k_block(gemm: Gemm, accumulator: Type, width: int) -> int:
     """All of K, or equal parts of at most 2048 where C holds the sums between passes exactly."""
-    if gemm.k <= _MAX_KC or gemm.c.element != accumulator or gemm.epilogue is not None:
+    if gemm.k <= _MAX_KC or len(gemm.sums) > 1 or gemm.c.element != accumulator or gemm.epilogue is not None:
         return gemm.k
     passes = -(-gemm.k // _MAX_KC)
     return up(-(-gemm.k // passes), width)

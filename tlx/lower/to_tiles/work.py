@@ -42,9 +42,9 @@ def gemm_work(gemm: Gemm, recipe: Recipe) -> Work | None:
     if gemm.reduction is not None:
         return None
     rows, columns = (sum(r.count for r in ranges) for ranges in (row_ranges(gemm, recipe), column_ranges(gemm, recipe)))
-    tile = recipe.mr * recipe.nr * gemm.k / _macs(recipe)
-    a_tile = recipe.mr * gemm.k * (bytes_of(gemm.a.element) + recipe.pack_a * bytes_of(recipe.operand_a))
-    b_panel = recipe.nr * gemm.k * (bytes_of(gemm.b.element) + recipe.pack_b * bytes_of(recipe.operand_b))
+    tile = recipe.mr * recipe.nr * gemm.depth / _macs(recipe)
+    a_tile = recipe.mr * gemm.depth * (bytes_of(gemm.a.element) + recipe.pack_a * bytes_of(recipe.operand_a))
+    b_panel = recipe.nr * gemm.depth * (bytes_of(gemm.b.element) + recipe.pack_b * bytes_of(recipe.operand_b))
     return Work(rows, columns, tile, a_tile / _BYTES, b_panel / _BYTES)
 
 

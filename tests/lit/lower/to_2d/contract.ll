@@ -48,38 +48,38 @@ define void @attention(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
   ret void
 }
 
-; Two dimensions are summed that are not one in memory: the inner one is multiplied, the outer one a loop. Sums of half
+; Two dimensions are summed that are not one in memory: the inner one is multiplied, the outer one a chain. Sums of half
 ; are kept as float, and rounded once.
 ; CHECK-LABEL: define void @sums(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
-; CHECK-NEXT:    %sums.buf = alloca [4096 x float], align 64
 ; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %p, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 400>)
 ; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %q, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 64>)
 ; CHECK-NEXT:    %matmul = call <4096 x float> @llvm.tensor.matmul.v4096f32(token %lhs, token %rhs)
-; CHECK-NEXT:    %block = call token @llvm.tensor.typeinfo.v4096f32.v2i32(<4096 x float> %matmul, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %sums.buf, token %block, <2 x i32> <i32 0, i32 64>)
-; CHECK-NEXT:    br label %k.loop
-; CHECK-EMPTY:
-; CHECK-NEXT:  k.loop:
-; CHECK-NEXT:    %k = phi i64 [ 1, %0 ], [ %k.next, %k.loop ]
-; CHECK-NEXT:    %t = mul i64 %k, 80
-; CHECK-NEXT:    %t.1 = mul i64 %k, 4096
-; CHECK-NEXT:    %lhs.ptr = getelementptr inbounds half, ptr %p, i64 %t
-; CHECK-NEXT:    %rhs.ptr = getelementptr inbounds half, ptr %q, i64 %t.1
-; CHECK-NEXT:    %acc = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %sums.buf, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 64>)
+; CHECK-NEXT:    %lhs.ptr = getelementptr inbounds half, ptr %p, i64 80
+; CHECK-NEXT:    %rhs.ptr = getelementptr inbounds half, ptr %q, i64 4096
+; CHECK-NEXT:    %sum = call token @llvm.tensor.typeinfo.v4096f32.v2i32(<4096 x float> %matmul, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    %lhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %lhs.ptr, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 400>)
 ; CHECK-NEXT:    %rhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %rhs.ptr, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 64>)
-; CHECK-NEXT:    %smma = call <4096 x float> @llvm.tensor.smma.v4096f32(token %acc, token %lhs.1, token %rhs.1)
-; CHECK-NEXT:    %block.1 = call token @llvm.tensor.typeinfo.v4096f32.v2i32(<4096 x float> %smma, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %sums.buf, token %block.1, <2 x i32> <i32 0, i32 64>)
-; CHECK-NEXT:    %k.next = add i64 %k, 1
-; CHECK-NEXT:    %t.2 = icmp slt i64 %k.next, 5
-; CHECK-NEXT:    br i1 %t.2, label %k.loop, label %k.end
-; CHECK-EMPTY:
-; CHECK-NEXT:  k.end:
-; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %sums.buf, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 64>)
-; CHECK-NEXT:    %tovector = call <4096 x float> @llvm.tensor.tovector.v4096f32(token %rows)
-; CHECK-NEXT:    %t.3 = fptrunc <4096 x float> %tovector to <4096 x half>
-; CHECK-NEXT:    %product = call token @llvm.tensor.typeinfo.v4096f16.v2i32(<4096 x half> %t.3, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %smma = call <4096 x float> @llvm.tensor.smma.v4096f32(token %sum, token %lhs.1, token %rhs.1)
+; CHECK-NEXT:    %lhs.ptr.1 = getelementptr inbounds half, ptr %p, i64 160
+; CHECK-NEXT:    %rhs.ptr.1 = getelementptr inbounds half, ptr %q, i64 8192
+; CHECK-NEXT:    %sum.1 = call token @llvm.tensor.typeinfo.v4096f32.v2i32(<4096 x float> %smma, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %lhs.2 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %lhs.ptr.1, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 400>)
+; CHECK-NEXT:    %rhs.2 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %rhs.ptr.1, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 64>)
+; CHECK-NEXT:    %smma.1 = call <4096 x float> @llvm.tensor.smma.v4096f32(token %sum.1, token %lhs.2, token %rhs.2)
+; CHECK-NEXT:    %lhs.ptr.2 = getelementptr inbounds half, ptr %p, i64 240
+; CHECK-NEXT:    %rhs.ptr.2 = getelementptr inbounds half, ptr %q, i64 12288
+; CHECK-NEXT:    %sum.2 = call token @llvm.tensor.typeinfo.v4096f32.v2i32(<4096 x float> %smma.1, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %lhs.3 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %lhs.ptr.2, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 400>)
+; CHECK-NEXT:    %rhs.3 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %rhs.ptr.2, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 64>)
+; CHECK-NEXT:    %smma.2 = call <4096 x float> @llvm.tensor.smma.v4096f32(token %sum.2, token %lhs.3, token %rhs.3)
+; CHECK-NEXT:    %lhs.ptr.3 = getelementptr inbounds half, ptr %p, i64 320
+; CHECK-NEXT:    %rhs.ptr.3 = getelementptr inbounds half, ptr %q, i64 16384
+; CHECK-NEXT:    %sum.3 = call token @llvm.tensor.typeinfo.v4096f32.v2i32(<4096 x float> %smma.2, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %lhs.4 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %lhs.ptr.3, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 400>)
+; CHECK-NEXT:    %rhs.4 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %rhs.ptr.3, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 64>)
+; CHECK-NEXT:    %smma.3 = call <4096 x float> @llvm.tensor.smma.v4096f32(token %sum.3, token %lhs.4, token %rhs.4)
+; CHECK-NEXT:    %t = fptrunc <4096 x float> %smma.3 to <4096 x half>
+; CHECK-NEXT:    %product = call token @llvm.tensor.typeinfo.v4096f16.v2i32(<4096 x half> %t, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %r, token %product, <2 x i32> <i32 0, i32 64>)
 ; CHECK-NEXT:    ret void
 ; CHECK-NEXT:  }
@@ -93,13 +93,35 @@ define void @sums(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 
 ; All of both is summed: a row times a column.
 ; CHECK-LABEL: define void @dot(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
-; CHECK-NEXT:    %rhs.buf = alloca [30 x half], align 64
-; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %q, <2 x i32> <i32 5, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 8>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %rhs.buf, token %rows, <2 x i32> <i32 0, i32 6>)
-; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %p, <2 x i32> <i32 1, i32 30>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 30>)
-; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %rhs.buf, <2 x i32> <i32 30, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
-; CHECK-NEXT:    %matmul = call <1 x half> @llvm.tensor.matmul.v1f16(token %lhs, token %rhs)
-; CHECK-NEXT:    %product = call token @llvm.tensor.typeinfo.v1f16.v2i32(<1 x half> %matmul, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %p, <2 x i32> <i32 1, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 6>)
+; CHECK-NEXT:    %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %q, <2 x i32> <i32 6, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %matmul = call <1 x float> @llvm.tensor.matmul.v1f32(token %lhs, token %rhs)
+; CHECK-NEXT:    %lhs.ptr = getelementptr inbounds half, ptr %p, i64 6
+; CHECK-NEXT:    %rhs.ptr = getelementptr inbounds half, ptr %q, i64 8
+; CHECK-NEXT:    %sum = call token @llvm.tensor.typeinfo.v1f32.v2i32(<1 x float> %matmul, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %lhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %lhs.ptr, <2 x i32> <i32 1, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 6>)
+; CHECK-NEXT:    %rhs.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %rhs.ptr, <2 x i32> <i32 6, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %smma = call <1 x float> @llvm.tensor.smma.v1f32(token %sum, token %lhs.1, token %rhs.1)
+; CHECK-NEXT:    %lhs.ptr.1 = getelementptr inbounds half, ptr %p, i64 12
+; CHECK-NEXT:    %rhs.ptr.1 = getelementptr inbounds half, ptr %q, i64 16
+; CHECK-NEXT:    %sum.1 = call token @llvm.tensor.typeinfo.v1f32.v2i32(<1 x float> %smma, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %lhs.2 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %lhs.ptr.1, <2 x i32> <i32 1, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 6>)
+; CHECK-NEXT:    %rhs.2 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %rhs.ptr.1, <2 x i32> <i32 6, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %smma.1 = call <1 x float> @llvm.tensor.smma.v1f32(token %sum.1, token %lhs.2, token %rhs.2)
+; CHECK-NEXT:    %lhs.ptr.2 = getelementptr inbounds half, ptr %p, i64 18
+; CHECK-NEXT:    %rhs.ptr.2 = getelementptr inbounds half, ptr %q, i64 24
+; CHECK-NEXT:    %sum.2 = call token @llvm.tensor.typeinfo.v1f32.v2i32(<1 x float> %smma.1, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %lhs.3 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %lhs.ptr.2, <2 x i32> <i32 1, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 6>)
+; CHECK-NEXT:    %rhs.3 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %rhs.ptr.2, <2 x i32> <i32 6, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %smma.2 = call <1 x float> @llvm.tensor.smma.v1f32(token %sum.2, token %lhs.3, token %rhs.3)
+; CHECK-NEXT:    %lhs.ptr.3 = getelementptr inbounds half, ptr %p, i64 24
+; CHECK-NEXT:    %rhs.ptr.3 = getelementptr inbounds half, ptr %q, i64 32
+; CHECK-NEXT:    %sum.3 = call token @llvm.tensor.typeinfo.v1f32.v2i32(<1 x float> %smma.2, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %lhs.4 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %lhs.ptr.3, <2 x i32> <i32 1, i32 6>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 6>)
+; CHECK-NEXT:    %rhs.4 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %rhs.ptr.3, <2 x i32> <i32 6, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %smma.3 = call <1 x float> @llvm.tensor.smma.v1f32(token %sum.3, token %lhs.4, token %rhs.4)
+; CHECK-NEXT:    %t = fptrunc <1 x float> %smma.3 to <1 x half>
+; CHECK-NEXT:    %product = call token @llvm.tensor.typeinfo.v1f16.v2i32(<1 x half> %t, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %r, token %product, <2 x i32> <i32 0, i32 1>)
 ; CHECK-NEXT:    ret void
 ; CHECK-NEXT:  }
