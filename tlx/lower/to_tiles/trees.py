@@ -91,8 +91,10 @@ class _Kernels:
 
     def _packer(self, problem: Gemm, target: Target, at: Instruction) -> _Packer | None:
         """What packs B for a product that is repeated with it; None where B is not packed."""
-        recipe = None if target.versions else chosen(self.context, problem, target, at)[0]
-        if recipe is None or not recipe.pack_b:
+        if target.versions or self._as_row_sums(problem, target, at) is not None:
+            return None
+        recipe = chosen(self.context, problem, target, at)[0]
+        if not recipe.pack_b:
             return None
         recipe = replace(recipe, kc=problem.k, shared_b=True)
         kernel = packing_kernel(self.module, problem, recipe, target)
