@@ -146,7 +146,7 @@ def _search(kept: Database, pool: Pool, budget: Budget, questions: Sequence[Ques
     for message in refused:
         click.echo(f"tlx: {message}", err=True)
     total = len(wanted) * len(pool.kinds)
-    with _progress(total) as progress:
+    with _progress(total, budget.trials or _GUESS) as progress:
         done = list(map(progress.ended, Session(kept, pool, budget, again, progress.step).run(wanted)))
     for report in done:
         click.echo(line(report, several=len(pool.kinds) > 1))
@@ -160,6 +160,7 @@ class _Progress:
 
     bar: Any
     total: int
+    each: int
     trials: int = 0
     products: int = 0
     lock: Lock = field(default_factory=Lock)
@@ -174,7 +175,7 @@ class _Progress:
         """A product is done."""
         with self.lock:
             self.products += 1
-            self._move(self.products * _GUESS)
+            self._move(self.products * self.each)
         return report
 
     def _move(self, position: int) -> None:
@@ -186,12 +187,12 @@ def _shown(item: str | None) -> str | None:
 
 
 @contextmanager
-def _progress(total: int) -> Generator[_Progress]:
+def _progress(total: int, each: int) -> Generator[_Progress]:
     import sys
 
     make: Any = click.progressbar
-    with make(length=total * _GUESS, label="tuning", file=sys.stderr, item_show_func=_shown) as bar:
-        yield _Progress(bar, total)
+    with make(length=total * each, label="tuning", file=sys.stderr, item_show_func=_shown) as bar:
+        yield _Progress(bar, total, each)
 
 
 def _tunable(questions: Sequence[Question]) -> tuple[list[Question], list[str]]:
