@@ -9,7 +9,7 @@ from tlx.bench import catalogue
 from tlx.bench.elements import BF16
 from tlx.bench.native_calls import Step, repeated
 from tlx.bench.peers.base import address_of
-from tlx.bench.rows import batch, convolution, gemm, layer, pointwise
+from tlx.bench.rows import batch, convolution, fused, gemm, layer, pointwise
 from tlx.bench.workload import Expected, Workload, WrongResultError
 from tlx.diagnostics import UsageError
 from tlx.ir.reader import parse
@@ -27,6 +27,7 @@ TINY = [
     layer.layer("bf16", 5, 7, 6, vnni=True),
     *[batch.batch(name, 3, 4) for name in ("f32", "f64", "bf16")],
     *[batch.batch(name, 3, 4, reduced=True) for name in ("f32", "bf16", "s8")],
+    fused.fused(3),
     *[convolution.convolution(name, 4, 6, 7, 3, 2) for name in ("f32", "bf16", "s8")],
     convolution.convolution("f32", 4, 4, 6, 3, 1, 4),
     *[pointwise.pointwise(function, types, 37) for function in pointwise.INPUTS for types in ("f32", "bf16")],

@@ -105,3 +105,10 @@ class Pointwise:
     count: int
     element: Element
     columns: int = 0
+
+
+@dataclass(frozen=True)
+class Fused:
+    """`count` times two products in a row: `d += alpha (a b^T) c`."""
+
+    count: int

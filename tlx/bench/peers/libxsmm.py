@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from tlx.bench.native_calls import Step, loop, repeated
 from tlx.bench.peers import libxsmm_loops
 from tlx.bench.peers.base import Attempt, Places
 from tlx.bench.problems import Batch, Gemm
-from tlx.bench.workload import Workload
+from tlx.bench.workload import Buffer, Workload
 
 _DATATYPES: Final = {"f64": 0, "f32": 1, "bf16": 2, "f16": 3, "s32": 8, "s8": 12, "u8": 13}
 _TRANSPOSE_A: Final = 1
@@ -82,6 +83,8 @@ class Libxsmm:
             yield from self._batch(gemm, arrays)
         if not isinstance(gemm, Gemm) or self._dispatch is None or "c" in gemm.columns:
             return
+        if gemm.rhs.bytes < 4 and not gemm.vnni:
+            yield from self._packed(gemm, arrays)
         if gemm.rhs.bytes == 1 and not gemm.vnni:
             return
         flags = _flags(gemm)
@@ -133,12 +136,24 @@ class Libxsmm:
             text = libxsmm_loops.batch(kernel, calls, summed, sizes, pointers)
             yield Attempt(loop(text, (self._library, arrays)))
 
+    def _packed(self, gemm: Gemm, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        """B is interleaved first, each time, as kernels for narrow types want it."""
+        like = replace(gemm, vnni=True)
+        if gemm.columns or gemm.n % 64 or gemm.k % 64 or gemm.m % 32:
+            return
+        packed = Buffer("b", gemm.rhs, like.b_shape, output=True).filled(0)
+        given = {**arrays, "b": packed}
+        flat = arrays["b"].ctypes.data
+        for (mb, nb), kb in product(_BLOCKS, _K_BLOCKS):
+            if gemm.m % mb == 0 and gemm.n % nb == 0 and gemm.k % kb == 0:
+                yield from self._blocked(like, given, (mb, nb, kb), _flags(like), flat)
+
     def kernel(self, gemm: Gemm, m: int, n: int, k: int, flags: int) -> int | None:
         """The address of a kernel for an `m` x `n` x `k` part of a product; None where there is none."""
         return self._dispatch(_shape(gemm, m, n, k), flags, 0)
 
     def _blocked(
-        self, gemm: Gemm, arrays: dict[str, Array], blocks: tuple[int, int, int], flags: int
+        self, gemm: Gemm, arrays: dict[str, Array], blocks: tuple[int, int, int], flags: int, flat: int = 0
     ) -> Iterator[Attempt]:
         mb, nb, kb = blocks
         strides = (kb * gemm.n * gemm.rhs.bytes, kb * gemm.lhs.bytes)
@@ -146,8 +161,8 @@ class Libxsmm:
         if not kernel:
             return
         pointers = {name: array.ctypes.data for name, array in arrays.items()}
-        text = libxsmm_loops.product(gemm, kernel, blocks, pointers)
-        yield Attempt(loop(text, (self._library, arrays)), f"blocks of {mb}x{nb}x{kb}")
+        text = libxsmm_loops.product(gemm, kernel, blocks, pointers, flat)
+        yield Attempt(loop(text, (self._library, arrays)), f"blocks of {mb}x{nb}x{kb}" + (", packs b" if flat else ""))
 
 
 def load(places: Places) -> Libxsmm:

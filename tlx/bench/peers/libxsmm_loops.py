@@ -14,7 +14,7 @@ B_WORD: Final = 8
 C_WORD: Final = 12
 
 
-def product(gemm: Gemm, kernel: int, blocks: tuple[int, int, int], pointers: dict[str, int]) -> str:
+def product(gemm: Gemm, kernel: int, blocks: tuple[int, int, int], pointers: dict[str, int], flat: int = 0) -> str:
     """The loops over blocks of rows and of columns; K is summed up by the kernel."""
     mb, nb, kb = blocks
     out, lhs = gemm.out.bytes, gemm.lhs.bytes
@@ -34,6 +34,7 @@ entry:
   br label %again
 again:
   %t = phi i64 [ 0, %entry ], [ %t1, %outer.end ]
+{"  call void @pack()" if flat else ""}
   br label %outer
 outer:
   %j = phi i64 [ 0, %again ], [ %j1, %inner.end ]
@@ -67,6 +68,59 @@ end:
   ret void
 }}
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+{_packing(gemm, flat, pointers["b"]) if flat else ""}"""
+
+
+def _packing(gemm: Gemm, flat: int, packed: int) -> str:
+    """`@pack`, which interleaves v rows of b: [K][N] -> [K/v][N][v], in registers of 64 bytes."""
+    v, size = gemm.factor, gemm.rhs.bytes
+    lanes = 64 // size
+    row, type_ = gemm.n * size, f"i{8 * size}"
+    loads = "".join(
+        f"  %a{r} = add i64 %from, {r * row}\n  %p{r} = inttoptr i64 %a{r} to ptr\n"
+        f"  %r{r} = load <{lanes} x {type_}>, ptr %p{r}, align {size}\n"
+        for r in range(v)
+    )
+    pairs = ", ".join(f"i32 {i + half * lanes}" for i in range(lanes) for half in range(2))
+    joins = f"  %j0 = shufflevector <{lanes} x {type_}> %r0, <{lanes} x {type_}> %r1, <{2 * lanes} x i32> <{pairs}>\n"
+    if v == 4:
+        order = ", ".join(
+            f"i32 {2 * i + half * 2 * lanes + s}" for i in range(lanes) for half in range(2) for s in range(2)
+        )
+        two = f"<{2 * lanes} x {type_}>"
+        joins += (
+            f"  %j1 = shufflevector <{lanes} x {type_}> %r2, <{lanes} x {type_}> %r3, <{2 * lanes} x i32> <{pairs}>\n"
+        )
+        joins += f"  %j = shufflevector {two} %j0, {two} %j1, <{4 * lanes} x i32> <{order}>\n"
+    result = "%j" if v == 4 else "%j0"
+    return f"""
+define internal void @pack() "min-legal-vector-width"="512" "prefer-vector-width"="512" {{
+entry:
+  br label %rows
+rows:
+  %k = phi i64 [ 0, %entry ], [ %k1, %row.end ]
+  br label %columns
+columns:
+  %n = phi i64 [ 0, %rows ], [ %n1, %columns ]
+  %kr = mul i64 %k, {v * row}
+  %nc = mul i64 %n, {size}
+  %off = add i64 %kr, %nc
+  %from = add i64 %off, {flat}
+{loads}{joins}  %nv = mul i64 %n, {v * size}
+  %to = add i64 %kr, %nv
+  %q = add i64 %to, {packed}
+  %place = inttoptr i64 %q to ptr
+  store <{v * lanes} x {type_}> {result}, ptr %place, align 64
+  %n1 = add i64 %n, {lanes}
+  %more.n = icmp ult i64 %n1, {gemm.n}
+  br i1 %more.n, label %columns, label %row.end
+row.end:
+  %k1 = add i64 %k, 1
+  %more.k = icmp ult i64 %k1, {gemm.k // v}
+  br i1 %more.k, label %rows, label %end
+end:
+  ret void
+}}
 """
 
 
