@@ -62,7 +62,7 @@ class FakePool:
                 raise KeyboardInterrupt
             self.asked.append(trial)
             ratio = max((v for k, v in self.speeds.items() if k in trial.knobs), default=0.9)
-            yield trial, Outcome((ratio,) * trial.rounds, 100 * ratio, 100.0, kind, self.error)
+            yield trial, Outcome((ratio,) * trial.rounds, ratio, 100 * ratio, 100.0, kind, self.error)
 
     def close(self) -> None:
         pass
@@ -155,6 +155,13 @@ def test_what_is_hardly_faster_is_not_kept(database: Database) -> None:
     assert report.best is None
     assert report.complete
     assert not Tuned(database, CPU)(SQUARE)
+
+
+def test_a_disturbance_is_no_gain() -> None:
+    assert Outcome((1.5, 1.4, 1.0), best_ratio=1.0).ratio == 1.0
+    assert Outcome((1.0, 1.0, 1.0), best_ratio=1.4).ratio == 1.0
+    assert Outcome((1.1, 1.2, 1.0), best_ratio=1.1).ratio == 1.1
+    assert Outcome().ratio == 0.0
 
 
 def test_what_is_known_is_not_measured_again(database: Database) -> None:
@@ -289,6 +296,13 @@ def test_a_damaged_database_is_an_error_and_stays(database: Database, text: str,
 def test_a_best_that_is_none_is_damage(database: Database) -> None:
     database.finish(KEY, Best("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
     database.path.write_text(database.path.read_text().replace("tile=8x32", "tile=8"))
+    with pytest.raises(UsageError, match="is none"):
+        database.entries()
+
+
+def test_a_trial_that_is_none_is_damage(database: Database) -> None:
+    database.record(KEY, Trial(SQUARE.text, "avx512", (), "", 1), Outcome())
+    database.path.write_text(database.path.read_text().replace("best_ratio", "ratio"))
     with pytest.raises(UsageError, match="is none"):
         database.entries()
 

@@ -3,7 +3,8 @@
     {"schema": 1,
      "entries": {"<problem> | <target> <features> | <cpu>": {
         "problem": "matmul 64x64x64 float", "cpu": "...", "target": "avx512", "features": ["+avx512f", ...],
-        "trials": {"tile=8x48@3": {"ratios": [1.02, ...], "rate": 98.1, "default_rate": 95.9, "error": ""}, ...},
+        "trials": {"tile=8x48@3": {"ratios": [1.02, ...], "best_ratio": 1.03,
+                                       "rate": 98.1, "default_rate": 95.9, "error": ""}, ...},
         "complete": true,
         "best": {"knobs": "tile=8x48", "ratio": 1.04, "rate": 98.1, "default_rate": 94.3, "date": "2026-11-22"}}}}
 
@@ -17,7 +18,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = 1
 _FIELDS: Final = {"problem": str, "cpu": str, "target": str, "features": list, "trials": dict, "complete": bool}
-_BEST: Final = {"knobs": str, "ratio": float, "rate": float, "default_rate": float, "date": str}
+_NUMBER: Final = (int, float)
+_BEST: Final = {"knobs": str, "ratio": _NUMBER, "rate": _NUMBER, "default_rate": _NUMBER, "date": str}
+_TRIAL: Final = {"ratios": list, "best_ratio": _NUMBER, "rate": _NUMBER, "default_rate": _NUMBER, "error": str}
 
 Entry = dict[str, Any]
 
@@ -97,6 +100,7 @@ class Database:
         def change(entry: Entry) -> None:
             entry["trials"][trial.key] = {
                 "ratios": [round(ratio, 4) for ratio in outcome.ratios],
+                "best_ratio": round(outcome.best_ratio, 4),
                 "rate": round(outcome.rate, 3),
                 "default_rate": round(outcome.default_rate, 3),
                 "error": outcome.error,
@@ -261,22 +265,24 @@ def _entries(source: Source) -> dict[str, Entry]:
 
 
 def _is_entry(entry: Any) -> bool:
-    if not isinstance(entry, dict) or not _has(cast("Entry", entry), _FIELDS):
+    if not _has(entry, _FIELDS) or not all(_has(trial, _TRIAL) for trial in entry["trials"].values()):
         return False
-    best = cast("Entry", entry).get("best")
+    best = entry.get("best")
     if best is None:
         return True
-    if not isinstance(best, dict) or not _has(cast("Entry", best), _BEST) or len(cast("Entry", best)) != len(_BEST):
+    if not _has(best, _BEST) or len(best) != len(_BEST):
         return False
     try:
-        parse_knobs(str(best["knobs"]))  # pyright: ignore[reportUnknownArgumentType]
+        parse_knobs(best["knobs"])
     except UsageError:
         return False
     return True
 
 
-def _has(values: Entry, wanted: dict[str, type]) -> bool:
-    return all(isinstance(values.get(name), type_) for name, type_ in wanted.items())
+def _has(values: Any, wanted: Mapping[str, type | tuple[type, ...]]) -> bool:
+    if not isinstance(values, dict):
+        return False
+    return all(isinstance(cast("Entry", values).get(name), type_) for name, type_ in wanted.items())
 
 
 def _damaged(source: Source, what: str, offset: int = 0) -> UsageError:

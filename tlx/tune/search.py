@@ -21,9 +21,10 @@ from tlx.tune.trial import Outcome, Trial
 WIDTH: Final = 16
 _ROUNDS: Final = 3
 _SWEEPS: Final = 2
-_FINAL_ROUNDS: Final = 15
+_MOST_ROUNDS: Final = 15
+_FINAL_ROUNDS: Final = 21
 _GAIN: Final = 1.01
-_WINS: Final = 0.8
+_WINS: Final = 0.75
 
 Measure = Callable[[Sequence[Trial]], Sequence[Outcome | None]]
 """Measures trials; None for those that the budget did not suffice for."""
@@ -91,11 +92,11 @@ class Search:
             if len(alive) == 1:
                 break
             alive = [knobs for found, knobs in measured[: len(alive) // 2] if found > 0]
-            rounds = min(2 * rounds + 1, _FINAL_ROUNDS)
+            rounds = min(2 * rounds + 1, _MOST_ROUNDS)
         return best, ratio
 
     def _final(self, knobs: Knobs) -> Finding:
-        (outcome,) = self._measure([self._trial(knobs, _FINAL_ROUNDS + 2)])
+        (outcome,) = self._measure([self._trial(knobs, _FINAL_ROUNDS)])
         if outcome is None or not _is_faster(outcome):
             return Finding(NO_KNOBS, outcome, self._complete and outcome is not None)
         return Finding(knobs, outcome, self._complete)

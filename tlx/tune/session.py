@@ -139,4 +139,6 @@ class _Measuring:
 
 
 def _outcome(found: Entry, cpu: str) -> Outcome:
-    return Outcome(tuple(found["ratios"]), found["rate"], found["default_rate"], cpu, found["error"])
+    return Outcome(
+        tuple(found["ratios"]), found["best_ratio"], found["rate"], found["default_rate"], cpu, found["error"]
+    )
