@@ -43,6 +43,7 @@ BITS: Final[dict[str, Bit]] = {
     "avx512vnni": Bit(7, 0, "ecx", 11, ZMM),
     "avx512fp16": Bit(7, 0, "edx", 23, ZMM),
     "avx512bf16": Bit(7, 1, "eax", 5, ZMM),
+    "avx512vbmi": Bit(7, 0, "ecx", 1, ZMM),
     "avxvnni": Bit(7, 1, "eax", 4, YMM),
     "avxvnniint8": Bit(7, 1, "edx", 4, YMM),
     "avxneconvert": Bit(7, 1, "edx", 5, YMM),

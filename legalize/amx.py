@@ -23,6 +23,7 @@ from tlx.ir.module import Module
 from tlx.ir.rewriter import add_incoming
 from tlx.ir.types import I8, I16, I32, I64, PTR, VOID, X86_AMX, ArrayType, Type, VectorType, bits_of
 from tlx.ir.values import ConstInt, Keyword, Local, Text, Value, const_int
+from tlx.legalize._grids import spread
 from tlx.legalize.avx512 import TARGET as AVX512
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.vector import TileLegalizer
@@ -110,7 +111,7 @@ class _AmxLegalizer(TileLegalizer):
                 if isinstance(source, Local):
                     found[source.name] = grid
         phis = [i for i in self.function.instructions() if i.opcode == "phi" and isinstance(i.type, VectorType)]
-        return _spread(found, {phi.result or "": phi for phi in phis})
+        return spread(found, {phi.result or "": phi for phi in phis})
 
     def _is_tile_product(self, op: TensorOp) -> bool:
         acc, lhs, rhs = (t.type for t in op.tensors)
@@ -347,20 +348,6 @@ class _AmxLegalizer(TileLegalizer):
         return source if source.kind != "value" else None
 
 
-def _spread(found: dict[str, tuple[int, int]], phis: dict[str, Instruction]) -> dict[str, tuple[int, int]]:
-    """Carry grids from sums through phis, both ways."""
-    changed = True
-    while changed:
-        before = len(found)
-        for name, phi in phis.items():
-            sources = [value.name for value, _ in phi.incoming if isinstance(value, Local)]
-            grid = next((found[n] for n in (name, *sources) if n in found), None)
-            if grid is not None:
-                found |= {n: grid for n in (name, *sources) if n == name or n in phis}
-        changed = len(found) > before
-    return found
-
-
 def _grid(acc: TensorType) -> tuple[int, int]:
     """Tiles of an accumulator: (along M, along N)."""
     return acc.shape[0] // _ROWS, acc.shape[1] // _SIDE
@@ -402,10 +389,10 @@ TARGET: Final = replace(
     AVX512,
     name="amx",
     title="x86-64 with AMX (bfloat, int8) and AVX-512",
-    features=(*AVX512.features, "+amx-tile", "+amx-bf16", "+amx-int8"),
+    features=(*AVX512.features, "+avx512vbmi", "+amx-tile", "+amx-bf16", "+amx-int8"),
     matrix=Matrix(rows=_ROWS, row_bytes=_ROW_BYTES, tiles=8, grid=(_GRID, _GRID), dots=_DOTS),
     caches=Caches(l1=48 << 10, l2=2 << 20, l3=32 << 20),
-    requires=(*AVX512.requires, "amx_tile", "amx_bf16", "amx_int8"),
+    requires=(*AVX512.requires, "avx512_vbmi", "amx_tile", "amx_bf16", "amx_int8"),
     tiers=(),
     legalize_kernel=_legalize_kernel,
     finish=_finish,

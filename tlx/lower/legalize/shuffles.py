@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tlx.ir.builder import Builder
 from tlx.ir.types import I1, IntType, VectorType, bits_of
 from tlx.ir.values import ConstInt, Keyword, Value, const_vector, zero
 from tlx.lower.legalize.registers import Registers, storage, widths
+
+_LINE_BITS: Final = 512
+_LANES: Final = 4
 
 
 def resized(b: Builder, register: Value, width: int) -> Value:
@@ -29,11 +34,51 @@ def interleaved(b: Builder, rows: list[Value]) -> Value:
     """`v` equally wide registers as one: element i of row j goes to position `i * v + j`."""
     if len(rows) == 1:
         return rows[0]
+    if _fills_lines(rows):
+        return _dealt(b, rows)
     even, odd = interleaved(b, rows[0::2]), interleaved(b, rows[1::2])
     count = _count(even)
     if _is_zero(odd):
         return _spread(b, even)
     return b.shuffle(even, odd, [i // 2 + (i % 2) * count for i in range(2 * count)])
+
+
+def _fills_lines(rows: list[Value]) -> bool:
+    """Whether rows, none of zeros, together make one register of 64 bytes."""
+    type_ = rows[0].type
+    assert isinstance(type_, VectorType)
+    bits = bits_of(type_.element)
+    return bits * type_.count * len(rows) == _LINE_BITS and not any(map(_is_zero, rows))
+
+
+def _dealt(b: Builder, rows: list[Value]) -> Value:
+    """Rows interleaved by shuffles of one register, which LLVM merges: `vpermw` of pairs, `vpermb` of fours.
+
+    Fours are dealt first as words, so that LLVM does not take them for a tree of pairs:
+
+        r0 r0 r0 r0 | r1 ... | r2 ... | r3 ...      16-byte lanes: the rows behind each other
+        r0 r1 r2 r3 | r0 r1 r2 r3 | ...             a word of each row in every lane
+        0123 0123 0123 0123 | ...                   bytes of the rows, by turns
+    """
+    count, height = _count(rows[0]), len(rows)
+    joined = _joined(b, rows)
+    if height < _LANES:
+        return b.shuffle(joined, None, [j * count + i for i in range(count) for j in range(height)])
+    words = VectorType(_LANES * height, IntType(_LINE_BITS // _LANES // height))
+    across = [j * _LANES + lane for lane in range(_LANES) for j in range(height)]
+    dealt = b.cast("bitcast", b.shuffle(b.cast("bitcast", joined, words), None, across), joined.type)
+    part = count // _LANES
+    starts = [lane * part * height for lane in range(_LANES)]
+    return b.shuffle(dealt, None, [s + j * part + i for s in starts for i in range(part) for j in range(height)])
+
+
+def _joined(b: Builder, rows: list[Value]) -> Value:
+    """Equally wide registers as one, behind each other."""
+    if len(rows) == 1:
+        return rows[0]
+    half = len(rows) // 2
+    first, second = _joined(b, rows[:half]), _joined(b, rows[half:])
+    return b.shuffle(first, second, range(2 * _count(first)))
 
 
 def _spread(b: Builder, register: Value) -> Value:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import FLOAT, Type, VectorType
-from tlx.ir.values import ConstInt, Local, Value
+from tlx.ir.values import ConstInt, Local, Value, zero
 from tlx.lower.to_2d.blocking import CHAINED, Blocking, Run, block_view, is_narrow
 from tlx.lower.to_2d.contraction import (
     ACC,
@@ -329,8 +329,9 @@ class _Emitter:
         m, k = self.nest.m, self.nest.k
         first = self._load(Memory(lhs, self.c.lhs.element), LHS, m, k, "lhs")
         second = self._rhs(self.c.rhs._replace(pointer=rhs))
-        if acc is None:
+        if acc is None and kind == "matmul":
             return self.b.matmul(first, second, type_)
+        acc = acc or self.b.typeinfo(zero(type_.vector), type_, "zeros")
         return self.b.mma(kind, acc, first, second, type_)
 
     def _rhs(self, memory: Memory) -> Local:

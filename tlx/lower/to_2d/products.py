@@ -13,7 +13,7 @@ from tlx.ir.tensors import TensorOp
 from tlx.ir.types import FloatType
 from tlx.lower.to_2d.blocks import emit_contraction
 from tlx.lower.to_2d.contraction import MMA, Contraction, Epilogue, Memory, Result
-from tlx.lower.to_2d.copies import copy, fill_zero
+from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.views import View, matrix
 from tlx.types import TensorType
 
@@ -80,16 +80,13 @@ def _contraction(product: Product, epilogue: Epilogue | None) -> Contraction:
 
 
 def _with_accumulator(plan: Plan, b: TensorBuilder, product: Product, epilogue: Epilogue | None) -> Product:
-    """The product with an accumulator that 2-D loads can read as rows: a copy of it, or of zeros, where it is not."""
+    """The product with an accumulator that 2-D loads can read as rows: a copy of it where it is not; None is zeros."""
     if product.kind not in MMA or (product.acc is not None and _is_usable(product, product.acc)):
         return product
-    if product.acc is None and _is_matmul(product):
-        return replace(product, kind="matmul")
-    acc = _new_accumulator(plan, product, epilogue)
     if product.acc is None:
-        fill_zero(b, acc)
-    else:
-        copy(b, product.acc, acc)
+        return replace(product, kind="matmul") if _is_matmul(product) else product
+    acc = _new_accumulator(plan, product, epilogue)
+    copy(b, product.acc, acc)
     return replace(product, acc=acc)
 
 

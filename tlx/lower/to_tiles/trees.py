@@ -292,6 +292,8 @@ def _gemm(listing: Listing, tree: Tree, pointer: Value, out: View, reduction: tu
     chain = chain_of(listing, tree.product)
     op = chain[0]
     *factors, rhs = op.tensors
+    if len(factors) > 1 and factors[0].kind == "value" and isinstance(factors[0].source, Keyword):
+        del factors[0]  # zeros
     if any(t.kind != "load" for t in factors):
         raise left_over(op)
     *acc, a = [(t.source, View.of(t.type, t.pitches)) for t in factors]

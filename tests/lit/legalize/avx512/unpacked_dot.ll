@@ -10,7 +10,8 @@
 ; CHECK-NEXT: %[[T_4:.*]] = load <16 x i16>, ptr %b, align 2
 ; CHECK-NEXT: %[[T_5:.*]] = getelementptr inbounds i16, ptr %b, i64 16
 ; CHECK-NEXT: %[[T_6:.*]] = load <16 x i16>, ptr %[[T_5]], align 2
-; CHECK-NEXT: %[[T_7:.*]] = shufflevector <16 x i16> %[[T_4]], <16 x i16> %[[T_6]], <32 x i32> <i32 0, i32 16, i32 1, i32 17, i32 2, i32 18, i32 3, i32 19, i32 4, i32 20, i32 5, i32 21, i32 6, i32 22, i32 7, i32 23, i32 8, i32 24, i32 9, i32 25, i32 10, i32 26, i32 11, i32 27, i32 12, i32 28, i32 13, i32 29, i32 14, i32 30, i32 15, i32 31>
+; CHECK-NEXT: %[[T_J:.*]] = shufflevector <16 x i16> %[[T_4]], <16 x i16> %[[T_6]], <32 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15, i32 16, i32 17, i32 18, i32 19, i32 20, i32 21, i32 22, i32 23, i32 24, i32 25, i32 26, i32 27, i32 28, i32 29, i32 30, i32 31>
+; CHECK-NEXT: %[[T_7:.*]] = shufflevector <32 x i16> %[[T_J]], <32 x i16> undef, <32 x i32> <i32 0, i32 16, i32 1, i32 17, i32 2, i32 18, i32 3, i32 19, i32 4, i32 20, i32 5, i32 21, i32 6, i32 22, i32 7, i32 23, i32 8, i32 24, i32 9, i32 25, i32 10, i32 26, i32 11, i32 27, i32 12, i32 28, i32 13, i32 29, i32 14, i32 30, i32 15, i32 31>
 ; CHECK-NEXT: %[[T_8:.*]] = bitcast <32 x i16> %[[T_7]] to <16 x i32>
 ; CHECK-NEXT: %[[ACC_1:.*]] = call <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float> %[[T]], <16 x i32> %[[T_3]], <16 x i32> %[[T_8]])
 ; CHECK-NEXT: store <16 x float> %[[ACC_1]], ptr %c, align 4
