@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tlx.bench.elements import F32, S8, S32, U8, Array
 from tlx.bench.peers import finding
 from tlx.bench.peers.base import Attempt, Places
 from tlx.bench.rows import gemm
-from tlx.bench.workload import Stream, Workload
+from tlx.bench.workload import Expected, Stream, Workload
 from tlx.diagnostics import UsageError
 from tlx.native import cpu_flags, missing
 from tlx.target import find
@@ -214,7 +215,7 @@ def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "r.json"
     lines: list[str] = []
     setting = command.Setting(GENERIC, (), rounds=1, report=str(path), folder=str(tmp_path / "texts"))
-    command.run(choice, setting, lines.append)
+    assert command.run(choice, setting, lines.append)
     assert any(line.startswith("gemm        f32        8 ") for line in lines)
     written = report.read(str(path))
     assert set(written) >= {"machine", "cpu", "target", "features", "peers", "memory", "date", "cells"}
@@ -222,6 +223,20 @@ def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again: list[str] = []
     command.run(choice, command.Setting(source=str(path), compare=str(path)), again.append)
     assert again[-1] == "1 cells in both; geometric mean of the ratios of shares 1.000"
+
+
+def test_wrong_code_is_not_measured() -> None:
+    work = gemm.product("f32", 4, 5, 6)
+    expected = work.expected
+    assert expected is not None
+
+    def other(arrays: dict[str, Array]) -> Expected:
+        right = expected(arrays)
+        return Expected(right.values + 1, right.magnitude, right.terms)
+
+    cell = measure.Bench(find(GENERIC), [], rounds=1).measure(replace(work, expected=other))
+    assert list(cell.rates) == ["peak"]
+    assert "gemm f32 4x5x6 by tlx: element (0, 0) is" in report.record(cell)["error"]
 
 
 def test_a_target_that_this_machine_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

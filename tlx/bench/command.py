@@ -72,12 +72,14 @@ def show(choice: Choice, echo: Echo) -> None:
         echo(work.name)
 
 
-def run(choice: Choice, setting: Setting, echo: Echo) -> None:
+def run(choice: Choice, setting: Setting, echo: Echo) -> bool:
     """Measure, or read what was measured, and print, write and draw it.
 
+    Returns:
+        Whether there is generated code for all workloads, with the right results.
+
     Raises:
-        TlxError: A name is unknown, a file cannot be read or written, this machine cannot run the target's code, or a
-            result is wrong.
+        TlxError: A name is unknown, a file cannot be read or written, or this machine cannot run the target's code.
     """
     machine.prepare_libraries(cpu_flags(), setting.threads)  # before anything imports numpy
     from tlx.bench import report as reports
@@ -99,6 +101,7 @@ def run(choice: Choice, setting: Setting, echo: Echo) -> None:
         from tlx.bench import plot
 
         plot.draw(setting.plot, report)
+    return not any(cell["error"] for cell in report["cells"])
 
 
 def _works(choice: Choice) -> list[Workload]:

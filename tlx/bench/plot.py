@@ -56,7 +56,9 @@ def draw(path: str, report: Record) -> None:
     _roofline(places[len(panels)], report["cells"], report.get("memory", {}).get("triad", 0.0))
     for axis in places[count:]:
         axis.set_visible(False)
-    figure.suptitle(f"{report['machine']}, target {report['target']}, one thread, {report['date']}", fontsize=9)
+    threads = report.get("threads", 1)
+    how = f"target {report['target']}, {threads} thread{'s' if threads > 1 else ''}"
+    figure.suptitle(f"{report['machine']}, {how}, {report['date']}", fontsize=9)
     figure.tight_layout()
     try:
         figure.savefig(path, dpi=120, metadata={"Date": None} if suffix == ".svg" else None)

@@ -55,7 +55,8 @@ def bench(
     """Measure the speed of generated code beside the machine's peak and other libraries, in one process.
 
     ROWs are rows of the table of workloads (--list shows them), all of them where none is named; or one file with a
-    function of your own. Results are checked before anything is timed.
+    function of your own. Results are checked before anything is timed; the exit status is 1 where one of ours is wrong
+    or there is no code.
     """
     from tlx.bench import command
 
@@ -68,7 +69,8 @@ def bench(
         return
     names = None if peers is None else tuple(name for name in _words(peers) if name != "none")
     setting = command.Setting(target, names, peers_path, rounds, cpu, threads, report, plot, compare, source, folder)
-    command.run(choice, setting, click.echo)
+    if not command.run(choice, setting, click.echo):
+        click.get_current_context().exit(1)
 
 
 def _count(word: str) -> int:
