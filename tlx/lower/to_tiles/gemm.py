@@ -40,6 +40,9 @@ from tlx.target import Sign, Target
 
 _LINE: Final = 64
 
+_SHORT: Final = 256
+"""Multiply-adds up to which a sum is written out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pass:
@@ -99,6 +102,7 @@ class GemmKernel:
         share: The row tiles and panels that a call works on.
         packing_a, packing_b: How the operands are packed.
         terms: The products that are added up.
+        registers: Vector registers of the target.
         rows, columns: Tiles along M, panels along N.
         panel_a, panel_b, sums: Packed operands, and sums for corrections, where they are needed.
     """
@@ -119,6 +123,7 @@ class GemmKernel:
         self.columns = column_ranges(gemm, recipe)
         self.rows = row_ranges(gemm, recipe)
         self.terms = Sums(b, gemm.sums)
+        self.registers = target.registers
         self.panel_a: Value | None = None
         self.panel_b: Value | None = None
         self.sums: Value | None = None
@@ -319,19 +324,38 @@ class GemmKernel:
 
     def add_product(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
         """`start + A[tile, :] @ B[:, panel]`."""
-        b, recipe = self.b, self.recipe
-        steps = -(-block.part.size // recipe.kstep)
-        with b.loop(0, steps, carry=[start], name="k") as loop:
-            k = b.mul(loop.index, recipe.kstep)
-            missing = 0 if recipe.pack_b else block.columns.padding
-            acc_type = tile(recipe.accumulator, block.rows.size, block.columns.size, (0, missing))
-            acc = b.typeinfo(loop.carried[0], acc_type, "acc")
-            lhs_tile = self.load_a(block, a, k)
-            rhs_tile = self.load_b(block, rhs, k)
-            loop.next(b.mma(recipe.mma, acc, lhs_tile, rhs_tile, acc_type))
-            if recipe.ahead:
-                self.prefetch_b(block, rhs, k)
+        steps = -(-block.part.size // self.recipe.kstep)
+        if self._is_short(block, steps):
+            for number in range(steps):
+                start = self._add_step(block, start, (a, rhs), const_int(I64, number))
+            return start
+        with self.b.loop(0, steps, carry=[start], name="k") as loop:
+            loop.next(self._add_step(block, loop.carried[0], (a, rhs), loop.index))
         return loop.results[0]
+
+    def _is_short(self, block: Block, steps: int) -> bool:
+        """Whether a sum is too short for a loop: fewer instructions let a machine look further ahead.
+
+        Half of the registers have to be free: LLVM loads early what it can, and would spill.
+        """
+        vectors = -(-block.columns.size // self.recipe.lanes)
+        sums = block.rows.size * vectors
+        fits = steps * sums <= _SHORT and 2 * (sums + vectors) <= self.registers + 2
+        return self.recipe.unit != "matrix" and not self.recipe.ahead and fits
+
+    def _add_step(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value) -> Value:
+        """The sums after one more step of K."""
+        b, recipe = self.b, self.recipe
+        k = b.mul(number, recipe.kstep)
+        missing = 0 if recipe.pack_b else block.columns.padding
+        acc_type = tile(recipe.accumulator, block.rows.size, block.columns.size, (0, missing))
+        acc = b.typeinfo(sums, acc_type, "acc")
+        lhs_tile = self.load_a(block, operands[0], k)
+        rhs_tile = self.load_b(block, operands[1], k)
+        following = b.mma(recipe.mma, acc, lhs_tile, rhs_tile, acc_type)
+        if recipe.ahead:
+            self.prefetch_b(block, operands[1], k)
+        return following
 
     def term_addresses(self, block: Block, index: Value, a: Value, rhs: Value) -> tuple[Value, Value]:
         """Where a product of the sum finds its operands, given where the first one does."""
