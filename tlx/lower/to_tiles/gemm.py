@@ -40,8 +40,9 @@ from tlx.target import Sign, Target
 
 _LINE: Final = 64
 
+_FEW: Final = 16
 _SHORT: Final = 256
-"""Multiply-adds up to which a sum is written out."""
+"""Steps and multiply-adds up to which a sum is written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +341,7 @@ class GemmKernel:
         """
         vectors = -(-block.columns.size // self.recipe.lanes)
         sums = block.rows.size * vectors
-        fits = steps * sums <= _SHORT and 2 * (sums + vectors) <= self.registers + 2
+        fits = steps <= _FEW and steps * sums <= _SHORT and 2 * (sums + vectors) <= self.registers + 2
         return self.recipe.unit != "matrix" and not self.recipe.ahead and fits
 
     def _add_step(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value) -> Value:
