@@ -33,7 +33,8 @@ from tlx.lower.legalize.operands import (
     VnniRight,
 )
 from tlx.lower.legalize.registers import Registers, constant_registers, slice_start, widths
-from tlx.lower.legalize.shuffles import block_columns, block_rows, relaned, sliced, transposed
+from tlx.lower.legalize.shuffles import block_columns, relaned, sliced, transposed
+from tlx.lower.legalize.vnni import blocked
 from tlx.lower.ordinary import UNARY, Operation
 from tlx.lower.signs import MMA_SIGNS
 from tlx.lower.stage import Context
@@ -268,7 +269,7 @@ class TileLegalizer:
         tile = self.registers(tensor)
         if not tensor.type.is_row_major:
             return block_columns(self.b, tile, width)
-        return block_rows(self.b, relaned(self.b, tile, max(1, self.lanes(tile.element) // width)), width)
+        return blocked(self.b, relaned(self.b, tile, self.lanes(tile.element)), width, self.target.vector_bytes * 8)
 
     def broadcast(self, op: TensorOp) -> Registers:
         """A row or a column stretched to a tile."""

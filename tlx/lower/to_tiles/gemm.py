@@ -119,7 +119,8 @@ class GemmKernel:
         self.epilogue = self._epilogue(target, pointers[4 if gemm.acc else 3 :])
         step, lanes = recipe.kstep, recipe.lanes
         flip_a, flip_b = recipe.correction == "columns", recipe.correction == "rows"
-        self.packing_a = Packing(gemm.a, recipe.operand_a, gemm.lhs_sign, 1, step, flip_a, lanes)
+        by_columns = recipe.unit == "fma" and not gemm.a.is_row_major
+        self.packing_a = Packing(gemm.a, recipe.operand_a, gemm.lhs_sign, 1, step, flip_a, lanes, by_columns)
         self.packing_b = Packing(gemm.b, recipe.operand_b, gemm.rhs_sign, recipe.width, step, flip_b, lanes)
         self.columns = column_ranges(gemm, recipe)
         self.rows = row_ranges(gemm, recipe)
@@ -397,6 +398,8 @@ class GemmKernel:
         """The tile's rows of A at position `k`."""
         b, recipe, view = self.b, self.recipe, self.gemm.a
         type_ = tile(recipe.operand_a, block.rows.size, recipe.kstep)
+        if recipe.pack_a and self.packing_a.by_columns:
+            return b.tensor_load(b.gep(recipe.operand_a, base, b.mul(k, block.rows.size)), type_, (0, 1), "a")
         if recipe.pack_a:
             depth = self.packing_a.depth(block.part.size)
             return b.tensor_load(b.gep(recipe.operand_a, base, k), type_, (0, depth), "a")

@@ -38,6 +38,7 @@ class Packing:
         step: The inner loop's step along K; panels are zero up to a multiple of it.
         flip: Whether bytes are xored with 0x80.
         lanes: Elements that are transposed together.
+        by_columns: Whether panels of A are [k][rows], as a column-major A lies, instead of rows.
     """
 
     view: View
@@ -47,6 +48,7 @@ class Packing:
     step: int
     flip: bool
     lanes: int
+    by_columns: bool = False
 
     def depth(self, k: int) -> int:
         """Positions along K that a panel has for `k` of the operand."""
@@ -110,7 +112,10 @@ def _pack_b_group(
 
 
 def pack_a_tile(b: TensorBuilder, packing: Packing, source: Value, panel: Value, rows: Range, k: int) -> None:
-    """Pack one row tile of A, `k` columns, into rows of `packing.depth(k)` elements."""
+    """Pack one row tile of A, `k` columns, into rows of `packing.depth(k)` elements, or column by column."""
+    if packing.by_columns:
+        _copy_a_columns(b, packing, source, panel, rows, k)
+        return
     depth = packing.depth(k)
     if packing.view.is_row_major:
         with b.loop(0, rows.data, name="r") as loop:
@@ -147,6 +152,17 @@ def _pack_a_chunk(
     vector = packing.finish(b, b.tovector(token, type_, "a.row"))
     packed = b.typeinfo(vector, tile(packing.element, 1, size), "a.packed")
     b.tensor_store(b.gep(packing.element, row, k), packed)
+
+
+def _copy_a_columns(b: TensorBuilder, packing: Packing, source: Value, panel: Value, rows: Range, k: int) -> None:
+    """The columns of a row tile of a column-major A, one behind the other."""
+    view = packing.view
+    type_ = tile(view.element, 1, rows.size, (0, rows.padding))
+    with b.loop(0, k, name="k") as loop:
+        token = b.tensor_load(b.gep(view.element, source, b.mul(loop.index, view.col_stride)), type_, None, "a")
+        vector = packing.finish(b, b.tovector(token, type_, "a.column"))
+        packed = b.typeinfo(vector, tile(packing.element, 1, rows.size), "a.packed")
+        b.tensor_store(b.gep(packing.element, panel, b.mul(loop.index, rows.size)), packed)
 
 
 def _pack_a_columns(b: TensorBuilder, packing: Packing, source: Value, panel: Value, rows: Range, k: int) -> None:

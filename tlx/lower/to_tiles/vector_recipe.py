@@ -19,6 +19,7 @@ _MAX_PACKED: Final = 4 << 20
 _MIN_CHAINS: Final = 10
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
 _AHEAD: Final = 8
+_LINE: Final = 64
 
 
 def vector_recipe(
@@ -42,7 +43,6 @@ def vector_recipe(
     operand_a = _ELEMENTS[dot.lhs[0]] if dot else accumulator
     operand_b = _ELEMENTS[dot.rhs[0]] if dot else accumulator
     size = bits_of(operand_b) // 8
-    pack_a = given.packing("A", knobs.pack_a, _why_pack_a(gemm, operand_a, width, correction), False)
     pack_b = given.packing(
         "B", knobs.pack_b, _why_pack_b(gemm, operand_b, dot), not _b_fits_unpacked(gemm, target, size)
     )
@@ -51,6 +51,9 @@ def vector_recipe(
     shape = Shape(gemm.m, gemm.n, lanes, target.caches.l1 // 2 // (kc * lanes * size))
     mr, nv = tile or register_tile(shape, target.registers, target.core, spare=spare)
     nr = nv * lanes
+    pack_a = given.packing(
+        "A", knobs.pack_a, _why_pack_a(gemm, operand_a, width, correction), _a_lies_scattered(gemm, target, kc, nr)
+    )
     depth = kc * len(gemm.sums)
     mc = max(mr, target.caches.l2 // 2 // (depth * bits_of(operand_a) // 8) // mr * mr)
     nc = max(nr, min(_MAX_PACKED, target.caches.l3 // 4) // (up(depth, width) * size) // nr * nr)
@@ -85,6 +88,11 @@ def _why_pack_b(gemm: Gemm, operand: Type, dot: Dot | None) -> str:
 def _dot_needs_packed_a(gemm: Gemm, width: int, correction: str) -> bool:
     """A dot product reads `width` neighbours along K at once, and nothing behind the end of a row."""
     return width > 1 and (correction != "none" or gemm.k % width != 0 or not gemm.a.is_row_major)
+
+
+def _a_lies_scattered(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
+    """A row tile of a column-major A touches a cache line for each position of K: copied once, it is read in order."""
+    return not gemm.a.is_row_major and kc * _LINE > target.caches.l1 // 2 and gemm.n > 2 * nr
 
 
 def _b_fits_unpacked(gemm: Gemm, target: Target, size: int) -> bool:

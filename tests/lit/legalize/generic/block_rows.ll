@@ -6,15 +6,11 @@
 ; CHECK-NEXT: %[[T:.*]] = load <8 x i16>, ptr %a, align 2
 ; CHECK-NEXT: %[[T_1:.*]] = getelementptr inbounds i16, ptr %a, i64 8
 ; CHECK-NEXT: %[[T_2:.*]] = load <8 x i16>, ptr %[[T_1]], align 2
-; CHECK-NEXT: %[[T_3:.*]] = shufflevector <8 x i16> %[[T]], <8 x i16> undef, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-; CHECK-NEXT: %[[T_4:.*]] = shufflevector <8 x i16> %[[T]], <8 x i16> undef, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-; CHECK-NEXT: %[[T_5:.*]] = shufflevector <8 x i16> %[[T_2]], <8 x i16> undef, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-; CHECK-NEXT: %[[T_6:.*]] = shufflevector <8 x i16> %[[T_2]], <8 x i16> undef, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-; CHECK-NEXT: %[[T_7:.*]] = shufflevector <4 x i16> %[[T_3]], <4 x i16> %[[T_5]], <8 x i32> <i32 0, i32 4, i32 1, i32 5, i32 2, i32 6, i32 3, i32 7>
-; CHECK-NEXT: %[[T_8:.*]] = shufflevector <4 x i16> %[[T_4]], <4 x i16> %[[T_6]], <8 x i32> <i32 0, i32 4, i32 1, i32 5, i32 2, i32 6, i32 3, i32 7>
-; CHECK-NEXT: store <8 x i16> %[[T_7]], ptr %c, align 2
-; CHECK-NEXT: %[[T_9:.*]] = getelementptr inbounds i16, ptr %c, i64 8
-; CHECK-NEXT: store <8 x i16> %[[T_8]], ptr %[[T_9]], align 2
+; CHECK-NEXT: %[[T_3:.*]] = shufflevector <8 x i16> %[[T]], <8 x i16> %[[T_2]], <8 x i32> <i32 0, i32 8, i32 1, i32 9, i32 2, i32 10, i32 3, i32 11>
+; CHECK-NEXT: %[[T_4:.*]] = shufflevector <8 x i16> %[[T]], <8 x i16> %[[T_2]], <8 x i32> <i32 4, i32 12, i32 5, i32 13, i32 6, i32 14, i32 7, i32 15>
+; CHECK-NEXT: store <8 x i16> %[[T_3]], ptr %c, align 2
+; CHECK-NEXT: %[[T_5:.*]] = getelementptr inbounds i16, ptr %c, i64 8
+; CHECK-NEXT: store <8 x i16> %[[T_4]], ptr %[[T_5]], align 2
 ; CHECK-NEXT: ret void
 ; CHECK-NEXT: }
 

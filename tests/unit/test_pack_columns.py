@@ -1,0 +1,51 @@
+"""A column-major A that is copied once keeps its order: [k][rows], read in order by the inner loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tlx
+from tlx.ir.types import FLOAT
+from tlx.lower.to_tiles.choose import choose
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.view import View
+from tlx.target import targets
+
+PROGRAM = """  ; the shape of a column-major operand is listed as it lies: columns first
+define void @f(ptr noalias %c, ptr %a, ptr %b) {{
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 {k}, i32 {m}>, <2 x i32> <i32 1, i32 0>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 {k}, i32 {n}>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <{mn} x float> @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo(<{mn} x float> %m, <2 x i32> <i32 {m}, i32 {n}>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}}
+"""
+
+
+def _packs_a(m: int, n: int, k: int, strides: tuple[int, int]) -> bool:
+    a, b, c = View(FLOAT, m, k, *strides), View(FLOAT, k, n, n, 1), View(FLOAT, m, n, n, 1)
+    return choose(Gemm(a, b, c, None, "f", "f"), targets()["avx512"]).pack_a
+
+
+def test_a_is_copied_where_its_columns_are_many_and_used_often() -> None:
+    assert _packs_a(100, 400, 1000, (1, 100))
+    assert not _packs_a(100, 400, 64, (1, 100))
+    assert not _packs_a(100, 64, 1000, (1, 100))
+    assert not _packs_a(100, 400, 1000, (1000, 1))
+
+
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize(("m", "n", "k"), [(37, 260, 521), (8, 300, 600)])
+def test_its_product_is_numpy_s(target: str, m: int, n: int, k: int) -> None:
+    rng = np.random.default_rng(m)
+    a, b = (rng.integers(-8, 8, extents).astype(np.float32) for extents in ((k, m), (k, n)))
+    c = np.zeros((m, n), np.float32)
+    text = PROGRAM.format(m=m, n=n, k=k, mn=m * n)
+    compiled = tlx.compile(text, target)
+    compiled(c, a, b)
+    assert np.array_equal(c, a.T @ b)
