@@ -102,11 +102,17 @@ def unary(b: Builder, target: Target, name: str, element: Type, register: Value)
 
 
 def _relu(b: Builder, target: Target, element: Type, register: Value) -> Value:
-    """The number where it is positive or NaN, else 0."""
+    """The number where it is positive or NaN, else 0.
+
+    Of 16-bit floats by their bits: numbers with a sign are 0x8000 up to that of infinity, and what is larger is NaN.
+    """
     if not isinstance(element, FloatType):
         return b.select(b.icmp("sgt", register, zero(register.type)), register, zero(register.type))
-    wide = convert_register(b, target, "fpext", register, element, FLOAT) if element in _NARROW else register
-    return b.select(compare(b, "ugt", wide, zero(wide.type)), register, zero(register.type))
+    if element in _NARROW:
+        unsigned = b.binary("xor", register, _bits(register, -0x8000))
+        infinity = _bits(register, 0x7F80 if element == BFLOAT else 0x7C00)
+        return b.select(b.icmp("ugt", unsigned, infinity), register, zero(register.type))
+    return b.select(compare(b, "ugt", register, zero(register.type)), register, zero(register.type))
 
 
 def _as_float(

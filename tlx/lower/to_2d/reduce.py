@@ -116,7 +116,7 @@ class _Reduction:
             return
         method, first = _choose(axes)
         windows = [axis for axis in axes if axis.window > 1]
-        if method != "split" and first == windows and (method == "leaves" or _is_exact(target)):
+        if method != "split" and first == windows and (method == "leaves" or _is_exact(source, target)):
             self._pass(method, axes, source, target)
             return
         loops = _loops(axes, bytes_of(source.element))
@@ -179,9 +179,9 @@ def _view(data: Data, axes: Sequence[Axis], *, target: bool = False) -> View:
     return View(Place(data.pointer), data.element, extents, extents, steps, tuple(range(len(axes))))
 
 
-def _is_exact(target: Data) -> bool:
-    """Whether partial results may be stored in the result's type."""
-    return working_type(target.element) == target.element
+def _is_exact(source: Data, target: Data) -> bool:
+    """Whether one tree gives the result in its type: what it adds up in a wider one is rounded once, at its end."""
+    return target.element in (source.element, working_type(target.element))
 
 
 def _pass_axes(axes: Sequence[Axis], reduced: Sequence[Axis]) -> list[Axis]:
