@@ -107,3 +107,21 @@ def test_one_nan_is_enough(target: str, element: str, kind: str, axis: int, rows
         machine.call("f", y, x)
         expected = getattr(x.astype(np.float64), kind)(axis=axis)
         assert np.array_equal(y.astype(np.float64), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", ["max", "add"])
+@pytest.mark.parametrize("element", ["float", "bfloat"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_columns_are_reduced_strip_by_strip(target: str, element: str, kind: str) -> None:
+    rows, cols = 19, 150
+    machine = replace(find(target), caches=Caches(l1=256, l2=64, l3=64))
+    module = _lowered(_extreme(kind, element, rows, cols, 0), machine)
+    assert "strip" in str(module)
+    x = np.random.default_rng(1).integers(-4, 4, (rows, cols)).astype(DTYPES[element])
+    if kind == "max":
+        x[17, 3] = x[0, 149] = np.nan
+    y = np.zeros(cols, x.dtype)
+    Machine(module).call("f", y, x)
+    wide = x.astype(np.float64)
+    expected = wide.max(axis=0) if kind == "max" else wide.sum(axis=0)
+    assert np.array_equal(y.astype(np.float64), expected, equal_nan=True)

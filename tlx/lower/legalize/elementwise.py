@@ -95,13 +95,13 @@ def math(b: Builder, target: Target, name: str, element: Type, register: Value) 
 def unary(b: Builder, target: Target, name: str, element: Type, register: Value) -> Value:
     """A unary tensor operation of one register: relu, sqrt, fabs, floor, ceil and the functions of `math`."""
     if name == "relu":
-        return _relu(b, target, element, register)
+        return _relu(b, element, register)
     if name in MATH:
         return math(b, target, name, element, register)
     return apply(b, target, Operation("call", (), "", f"llvm.{name}"), element, [element], [register])
 
 
-def _relu(b: Builder, target: Target, element: Type, register: Value) -> Value:
+def _relu(b: Builder, element: Type, register: Value) -> Value:
     """The number where it is positive or NaN, else 0.
 
     Of 16-bit floats by their bits: numbers with a sign are 0x8000 up to that of infinity, and what is larger is NaN.

@@ -21,6 +21,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, bits_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
+from tlx.lower.to_tiles.columns import Strips, is_large
 from tlx.lower.to_tiles.combine import Combine, Running
 from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, store_vector
 from tlx.lower.to_tiles.expression import Expression, Leaf
@@ -59,6 +60,9 @@ def emit_reduction(
     evaluator = Evaluator(b, problem.value, pointers, scalars)
     combine = Combine(problem.operation, problem.value.element)
     shape = _tile_shape(problem.value, combine, target)
+    if problem.axis == 0 and not is_turned(problem.value) and is_large(evaluator, target):
+        Strips(b, evaluator, combine, problem.destination, base, shape.lanes, target).emit()
+        return
     kernel = _Kernel(b, evaluator, combine, problem.destination, base, shape)
     if problem.axis == 1:
         kernel.rows_to_column()
