@@ -14,6 +14,7 @@ from tlx.evaluate.team import Team
 from tlx.ir.reader import parse
 from tlx.ir.types import FLOAT
 from tlx.lower.to_tiles.expression import Expression, Leaf
+from tlx.lower.to_tiles.nest_team import spread
 from tlx.lower.to_tiles.problem import Copy, Map, Reduction
 from tlx.lower.to_tiles.slabs import Slabs, slabs_of
 from tlx.lower.to_tiles.view import View
@@ -157,3 +158,29 @@ define i32 @f(ptr %data) {
 def test_options_name_the_known_threads() -> None:
     with pytest.raises(TlxError, match="unknown threads 'pthreads'; known are none, openmp"):
         Options(threads="pthreads")  # pyright: ignore[reportArgumentType]
+
+
+def test_loop_whose_iterations_add_up_is_not_shared() -> None:
+    """A marked loop that writes to one place, and one that writes where its index says."""
+    text = """define internal void @{name}(ptr %c, ptr %a) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %at = mul i64 %i, 64
+  %from = getelementptr inbounds float, ptr %a, i64 %at
+  %to = getelementptr inbounds float, ptr %c, i64 {place}
+  call void @kernel(ptr %to, ptr %from)
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, 1000
+  br i1 %again, label %loop, label %end, !tlx.independent !{{}}
+end:
+  ret void
+}}
+declare void @kernel(ptr, ptr)
+"""
+    for place, shared in (("0", False), ("%at", True)):
+        module = parse(text.format(name="nest", place=place), wanted=lambda _text: True)
+        spread(module, list(module.functions), {"kernel": 1000.0}, 10_000)
+        assert ("GOMP_parallel" in str(module)) == shared
+        assert ("@nest.part" in str(module)) == shared

@@ -66,7 +66,7 @@ def slabs_of(problem: Cut, target: Target, least: int) -> Slabs | None:
     rows, cols = _extents(problem)
     by_rows = problem.axis == 1 if isinstance(problem, Reduction) else rows > 1
     extent = rows if by_rows else cols
-    cycles = _cycles(problem, target)
+    cycles = cycles_of(problem, target)
     count = min(_MOST, int(cycles * _PER_THREAD / max(least, 1)), extent)
     pointers = _pointers(problem, by_rows=by_rows)
     if count < 2 or pointers is None:
@@ -91,12 +91,12 @@ def _extents(problem: Cut) -> tuple[int, int]:
     return problem.value.rows, problem.value.cols
 
 
-def _cycles(problem: Cut, target: Target) -> float:
+def cycles_of(problem: Cut, target: Target) -> float:
     """The work of a problem, roughly: what it moves, or what it computes."""
     if isinstance(problem, Copy):
         return sum(map(_bytes, (problem.source, problem.destination))) / _BYTES
     if isinstance(problem, Rows):
-        return sum(_cycles(part.problem, target) for part in problem.parts)
+        return sum(cycles_of(part.problem, target) for part in problem.parts)
     value = problem.value
     moved = _bytes(problem.destination) + sum(_bytes(leaf.view) for leaf in value.leaves())
     lanes = max(1, target.vector_bytes * 8 // value.bits)

@@ -50,15 +50,27 @@ def slabs_kernel(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Func
 
     Thread t runs neighbouring slabs; where the rest is, the last one runs it as well.
     """
-    part = _slabs_part(module, stem, slabs, kernels)
+    return iterations_kernel(module, stem, _slabs_part(module, stem, slabs, kernels), slabs.total, most)
+
+
+def iterations_kernel(module: Module, stem: str, part: Function, count: int, most: int) -> Function:
+    """Add the function that has at most `most` threads run a function that takes the bounds of a loop.
+
+    Args:
+        module: Where it is added.
+        stem: Its name.
+        part: Its last two parameters are the first number, and the one behind the last.
+        count: How many numbers there are.
+        most: Threads there may be.
+    """
 
     def share(b: Builder, own: list[Value], thread: Thread) -> None:
-        _call(b, part, [*own, *thread.share(b, const_int(I64, slabs.total))])
+        _call(b, part, [*own, *thread.share(b, const_int(I64, count))])
 
     def alone(b: Builder, values: list[Value]) -> None:
-        _call(b, part, [*values, const_int(I64, 0), const_int(I64, slabs.total)])
+        _call(b, part, [*values, const_int(I64, 0), const_int(I64, count)])
 
-    return _team_kernel(module, stem, kernels[0].arguments, most, share, alone)
+    return _team_kernel(module, stem, part.arguments[:-2], most, share, alone)
 
 
 def _slabs_part(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Function]) -> Function:

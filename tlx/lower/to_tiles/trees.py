@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from tlx.ir.builder import Builder
 from tlx.ir.module import Block, Function, Instruction, Module
@@ -22,6 +23,7 @@ from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
 from tlx.lower.to_tiles.matrix_gemm import MatrixKernel
 from tlx.lower.to_tiles.matvec import as_row_sums
+from tlx.lower.to_tiles.nest_team import shared_blocks, spread
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
 from tlx.lower.to_tiles.reduce import reduce_kernel
@@ -29,7 +31,7 @@ from tlx.lower.to_tiles.remarks import describe_map, describe_reduction, describ
 from tlx.lower.to_tiles.row_groups import Candidate, row_groups
 from tlx.lower.to_tiles.rows import rows_kernel
 from tlx.lower.to_tiles.shared import Panels, Places, packing_kernel
-from tlx.lower.to_tiles.slabs import slabs_of
+from tlx.lower.to_tiles.slabs import cycles_of, slabs_of
 from tlx.lower.to_tiles.team import grid_kernel, slabs_kernel
 from tlx.lower.to_tiles.terms import chain_of, offsets_of
 from tlx.lower.to_tiles.view import View
@@ -70,9 +72,17 @@ class _Kernels:
     context: Context
     made: dict[_Key, _Made] = field(default_factory=dict["_Key", "_Made"])
     dispatch: Dispatch = field(init=False)
+    cycles: dict[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
         self.dispatch = Dispatch(self.module, self.context.amx_permission)
+
+    @cached_property
+    def inner(self) -> _Kernels:
+        """Kernels in loops whose iterations threads share: each runs on one thread."""
+        if self.context.threads == "none" or self.context.target.versions:
+            return self
+        return _Kernels(self.module, replace(self.context, threads="none"))
 
     def of(self, problem: Problem, target: Target, at: Instruction, *, repeated: bool = False) -> _Made:
         """The kernel for a problem on a target.
@@ -143,7 +153,9 @@ class _Kernels:
         slabs = slabs_of(problem, target, least) if self.context.threads != "none" else None
         most = min(slabs.total, int(slabs.cycles / max(least, 1))) if slabs else 1
         if slabs is None or most < 2:
-            return self._kernel(problem, target)
+            kernel = self._kernel(problem, target)
+            self.cycles[kernel.name] = cycles_of(problem, target)
+            return kernel
         kernels = [self._kernel(piece, target) for piece in (slabs.slab, slabs.rest) if piece is not None]
         return slabs_kernel(self.module, problem.kernel_name, slabs, kernels, most)
 
@@ -171,7 +183,9 @@ class _Kernels:
         emitter = MatrixKernel if recipe.unit == "matrix" else None
         most = work.team(self.context.thread_cycles) if work and self.context.threads != "none" else 1
         if work is None or most < 2:
-            return gemm_kernel(self.module, problem, recipe, target, emitter=emitter)
+            kernel = gemm_kernel(self.module, problem, recipe, target, emitter=emitter)
+            self.cycles[kernel.name] = work.cycles if work else 0.0
+            return kernel
         part = gemm_kernel(self.module, problem, recipe, target, parts=True, emitter=emitter)
         return grid_kernel(self.module, part, work, most)
 
@@ -187,6 +201,8 @@ def to_tiles(module: Module, context: Context) -> None:
         if not is_kernel(module, function):
             _lower_function(module, function, kernels)
     nests = outline_nests(module, kernels.dispatch.made)
+    if kernels.inner is not kernels:
+        spread(module, nests, kernels.cycles | kernels.inner.cycles, context.thread_cycles)
     dispatch_nests(module, nests, kernels.dispatch, context.target.versions)
 
 
@@ -196,16 +212,20 @@ def _lower_function(module: Module, function: Function, kernels: _Kernels) -> No
     target = kernels.context.target_of(module, function)
     done: list[Instruction] = []
     calls: dict[int, list[Instruction]] = {}
+    shared = shared_blocks(function) if kernels.inner is not kernels else set[str]()
+    inner = {id(i) for block in function.blocks if block.name in shared for i in block.instructions}
     trees = {id(op.instruction): (op, _problem(listing, op)) for op in tensors.ops if op.intrinsic.name == "store"}
     for group in row_groups(module, tensors, [_candidate(op, found) for op, found in trees.values()], target):
         *others, last = (member.store for member in group.members)
         calls |= {id(store): [] for store in others}
         found = _Found(group.problem, group.pointers, group.scalars, [])
-        calls[id(last)] = _kernel_call(kernels, target, listing, places, last, found)
+        own = kernels.inner if id(last) in inner else kernels
+        calls[id(last)] = _kernel_call(own, target, listing, places, last, found)
     for op, found in trees.values():
         done += found.instructions
         if id(op.instruction) not in calls:
-            calls[id(op.instruction)] = _kernel_call(kernels, target, listing, places, op.instruction, found)
+            own = kernels.inner if id(op.instruction) in inner else kernels
+            calls[id(op.instruction)] = _kernel_call(own, target, listing, places, op.instruction, found)
     for block in function.blocks:
         block.instructions = [new for old in block.instructions for new in calls.get(id(old), (old,))]
     done += [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
