@@ -76,11 +76,28 @@ class Epilogue:
                     at = Place(1, piece.size, piece.padding, b.add(place[0], row), b.add(place[1], start))
                     self._consume(at, part)
 
+    def keep(self, sums: Value, rows: Range, columns: Range) -> None:
+        """Store sums to the tile in memory."""
+        assert self.tile is not None
+        type_ = tile_type(self.recipe.accumulator, rows.size, columns.size)
+        self.b.tensor_store(self.tile, self.b.typeinfo(sums, type_, "sums"))
+
+    def row(self, row: Value, columns: Range, place: tuple[Value, Value]) -> None:
+        """Emit the rest for one row, without padding, of the tile in memory, without a loop."""
+        b, held = self.b, self.recipe.accumulator
+        assert self.tile is not None
+        lanes = min(columns.size, max(1, self.target.vector_bytes * 8 // self.expression.bits))
+        for start in range(0, columns.size, lanes):
+            size = min(lanes, columns.size - start)
+            at = Place(1, size, 0, b.add(place[0], row), b.add(place[1], start))
+            address = b.gep(held, self.tile, b.add(b.mul(row, columns.size), start))
+            self._consume(at, load_vector(b, View(held, 1, size, 0, 1), address, at))
+
     def _through_scratch(self, sums: Value, rows: Range, columns: Range, place: tuple[Value, Value]) -> None:
         b = self.b
+        self.keep(sums, rows, columns)
         assert self.tile is not None
         held = self.recipe.accumulator
-        b.tensor_store(self.tile, b.typeinfo(sums, tile_type(held, rows.size, columns.size), "sums"))
         lanes = max(1, self.target.vector_bytes * 8 // self.expression.bits)
         with b.loop(0, rows.data, name="er") as row:
             for piece in padded(columns.data, lanes, min(lanes, columns.size)):

@@ -20,6 +20,7 @@ from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range
 from tlx.lower.to_tiles.epilogue import needs_scratch
 from tlx.lower.to_tiles.gemm import Block, GemmKernel, Pass
+from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.matrix_pack import TilePacking, over_k, pack_panel
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
@@ -145,21 +146,35 @@ class MatrixKernel(GemmKernel):
     # Sums that are stored while the next ones start ------------------------------------------------------------
 
     def _defers(self, block: Block) -> bool:
-        """Whether sums go to C as they are, and several tiles follow each other."""
+        """Whether several tiles follow each other, and it does no harm to store something at the first one's place."""
         several = block.rows.count > 1 or block.columns.count > 1
         direct = self.epilogue is None and self.gemm.c.element == self.recipe.accumulator
-        return several and direct and not block.rows.padding and not block.columns.padding
+        return several and (direct or self._overlaps) and not block.rows.padding and not block.columns.padding
 
     def _first_sums(self, block: Block, i: Value) -> list[Value]:
         """What is stored while the first sums of row tile `i` start: at their place, what they start from."""
         row = self.b.add(block.row, self.b.mul(i, block.rows.size))
-        return [self.start(block, (i, i), (row, block.column)), self._offset(row, block.column)]
+        return [self.start(block, (i, i), (row, block.column)), *self._place(row, block.column)]
+
+    @property
+    def _overlaps(self) -> bool:
+        """Whether a tile's epilogue is computed row by row while the next tile is multiplied."""
+        gemm = self.gemm
+        apart = gemm.epilogue is not None and gemm.acc is None and not may_be_leaf(gemm.epilogue, gemm.c)
+        return apart and self.epilogue is not None and self.partial is None
+
+    def _place(self, row: Value, column: Value) -> list[Value]:
+        """How the place of sums is remembered while they wait."""
+        return [row, column] if self._overlaps else [self._offset(row, column)]
 
     def _offset(self, row: Value, column: Value) -> Value:
         return self.b.add(self.b.mul(row, self.gemm.c.row_stride), self.b.mul(column, self.gemm.c.col_stride))
 
     def _store_sums(self, block: Block, waiting: list[Value]) -> None:
         b, c = self.b, self.gemm.c
+        if self.epilogue is not None:
+            self.epilogue.finish(waiting[0], block.rows, block.columns, (waiting[1], waiting[2]))
+            return
         token = b.typeinfo(waiting[0], tile(c.element, block.rows.size, block.columns.size), "c")
         b.tensor_store(b.gep(c.element, self.c, waiting[1]), token, (0, c.row_stride))
 
@@ -169,24 +184,34 @@ class MatrixKernel(GemmKernel):
         row = b.add(block.row, b.mul(i, block.rows.size), "row")
         column = b.add(block.column, b.mul(j, block.columns.size), "col")
         a, rhs = self.a_address(block, i, row), self.b_address(block, j, column)
-        self._store_sums(block, waiting)
-        first = self._step(block, self.start(block, (i, j), (row, column)), (a, rhs), const_int(I64, 0))
-        sums = self._steps(block, first, (a, rhs), 1)
-        if self.terms.count > 1:
-            with b.loop(1, self.terms.count, carry=[sums], name="s") as term:
-                places = self.term_addresses(block, term.index, a, rhs)
-                term.next(self._steps(block, term.carried[0], places, 0))
-            sums = term.results[0]
-        return [sums, self._offset(row, column)]
+        if self.epilogue is not None:
+            self.epilogue.keep(waiting[0], block.rows, block.columns)
+        else:
+            self._store_sums(block, waiting)
+        sums = self._step(block, self.start(block, (i, j), (row, column)), (a, rhs), const_int(I64, 0))
+        begin, steps = 1, self.depth // self.recipe.kstep
+        if self.epilogue is not None:
+            begin, sums = self._finish_rows(block, sums, (a, rhs), waiting)
+        if begin < steps:
+            with b.loop(begin, steps, carry=[sums], name="k") as loop:
+                loop.next(self._step(block, loop.carried[0], (a, rhs), loop.index))
+            sums = loop.results[0]
+        return [sums, *self._place(row, column)]
 
-    def _steps(self, block: Block, sums: Value, operands: tuple[Value, Value], first: int) -> Value:
-        """The sums after a product's steps of K from one on."""
-        steps = self.term_depth // self.recipe.kstep
-        if steps == first:
-            return sums
-        with self.b.loop(first, steps, carry=[sums], name="k") as loop:
-            loop.next(self._step(block, loop.carried[0], operands, loop.index))
-        return loop.results[0]
+    def _finish_rows(
+        self, block: Block, sums: Value, operands: tuple[Value, Value], waiting: list[Value]
+    ) -> tuple[int, Value]:
+        """Some rows of the last tile's epilogue with each step of K; gives the first step that is left, and sums."""
+        b, height, steps = self.b, block.rows.size, self.depth // self.recipe.kstep - 1
+        assert self.epilogue is not None
+        place = waiting[1], waiting[2]
+        each = next((d for d in range(1, height) if height % d == 0 and height // d <= steps), height)
+        with b.loop(0, height // each, carry=[sums], name="ke") as loop:
+            if steps:
+                loop.next(self._step(block, loop.carried[0], operands, b.add(loop.index, 1)))
+            for number in range(each):
+                self.epilogue.row(b.add(b.mul(loop.index, each), number), block.columns, place)
+        return 1 + (height // each if steps else 0), loop.results[0]
 
     def _step(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value) -> Value:
         """The sums after one more step of K."""
