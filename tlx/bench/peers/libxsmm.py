@@ -120,21 +120,32 @@ class Libxsmm:
             yield Attempt(repeated([Step(kernel, tuple(pointers))], (self._library, arrays)), "one kernel")
 
     def _batch(self, batch: Batch, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        """A call of a kernel for each product, or one that sums up all of them."""
+        """A call of a kernel for each product, or one that sums up all of them; b is interleaved first if narrow."""
         gemm = batch.gemm
-        if gemm.rhs.bytes == 1:
-            return
         sizes = [gemm.m * gemm.k * gemm.lhs.bytes, gemm.k * gemm.n * gemm.rhs.bytes, gemm.m * gemm.n * gemm.out.bytes]
         pointers = {name: array.ctypes.data for name, array in arrays.items()}
-        if batch.reduced:
-            shape = _shape(gemm, gemm.m, gemm.n, gemm.k)
-            kernel = self._reduce(shape, _flags(gemm), 0, Reduction(_STRIDED, sizes[1], sizes[0], 0))
-        else:
-            kernel = self.kernel(gemm, gemm.m, gemm.n, gemm.k, _flags(gemm))
-        if kernel:
-            calls, summed = (1, batch.count) if batch.reduced else (batch.count, 1)
-            text = libxsmm_loops.batch(kernel, calls, summed, sizes, pointers)
-            yield Attempt(loop(text, (self._library, arrays)))
+        calls, summed = (1, batch.count) if batch.reduced else (batch.count, 1)
+        for narrow in (False, True) if gemm.rhs.bytes < 4 and gemm.n % 32 == 0 else (False,):
+            like = replace(gemm, vnni=narrow)
+            if gemm.rhs.bytes == 1 and not narrow:
+                continue
+            shape = _shape(like, gemm.m, gemm.n, gemm.k)
+            stride = Reduction(_STRIDED, sizes[1], sizes[0], 0)
+            kernel = (
+                self._reduce(shape, _flags(like), 0, stride)
+                if batch.reduced
+                else self._dispatch(shape, _flags(like), 0)
+            )
+            if not kernel:
+                continue
+            first, given, packed = "", pointers, None
+            if narrow:  # all of b is one matrix of count * K rows
+                whole = replace(like, k=batch.count * gemm.k)
+                packed = Buffer("b", gemm.rhs, whole.b_shape, output=True).filled(0)
+                first = libxsmm_loops.packing(whole, pointers["b"], packed.ctypes.data)
+                given = {**pointers, "b": packed.ctypes.data}
+            text = libxsmm_loops.batch(kernel, calls, summed, sizes, given, first)
+            yield Attempt(loop(text, (self._library, arrays, packed)), "packs b" if narrow else "")
 
     def _packed(self, gemm: Gemm, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """B is interleaved first, each time, as kernels for narrow types want it."""

@@ -68,13 +68,13 @@ end:
   ret void
 }}
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-{_packing(gemm, flat, pointers["b"]) if flat else ""}"""
+{packing(gemm, flat, pointers["b"]) if flat else ""}"""
 
 
-def _packing(gemm: Gemm, flat: int, packed: int) -> str:
-    """`@pack`, which interleaves v rows of b: [K][N] -> [K/v][N][v], in registers of 64 bytes."""
+def packing(gemm: Gemm, flat: int, packed: int) -> str:
+    """`@pack`, which interleaves v rows of b: [K][N] -> [K/v][N][v], in registers of 64 bytes at most."""
     v, size = gemm.factor, gemm.rhs.bytes
-    lanes = 64 // size
+    lanes = min(64 // size, gemm.n)
     row, type_ = gemm.n * size, f"i{8 * size}"
     loads = "".join(
         f"  %a{r} = add i64 %from, {r * row}\n  %p{r} = inttoptr i64 %a{r} to ptr\n"
@@ -124,8 +124,11 @@ end:
 """
 
 
-def batch(kernel: int, calls: int, summed: int, sizes: list[int], pointers: dict[str, int]) -> str:
-    """Calls, each on the next operands; a call sums up `summed` products. `sizes` are the bytes of a, b and c."""
+def batch(kernel: int, calls: int, summed: int, sizes: list[int], pointers: dict[str, int], first: str = "") -> str:
+    """Calls, each on the next operands; a call sums up `summed` products. `sizes` are the bytes of a, b and c.
+
+    `first` is a function `@pack` to call each time before.
+    """
     a, b, c = sizes
     return f"""
 define void @repeat(i64 %n) {{
@@ -142,6 +145,7 @@ entry:
   br label %again
 again:
   %t = phi i64 [ 0, %entry ], [ %t1, %done ]
+{"  call void @pack()" if first else ""}
   br label %loop
 loop:
   %i = phi i64 [ 0, %again ], [ %i1, %loop ]
@@ -166,4 +170,4 @@ end:
   ret void
 }}
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-"""
+{first}"""
