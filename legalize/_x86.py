@@ -58,18 +58,23 @@ _AVX2: Final = ("avx2", "fma", "f16c")
 _AVX512: Final = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl")
 _VNNI: Final = (*_AVX512, "avx512vnni")
 _BF16: Final = (*_VNNI, "avx512bf16")
-_SAPPHIRE: Final = (*_BF16, "avxvnni", "amx-tile", "amx-bf16", "amx-int8")
+_ICE: Final = (*_VNNI, "avx512vbmi")
+_ZEN4: Final = (*_BF16, "avx512vbmi")
+_SAPPHIRE: Final = (*_ZEN4, "avxvnni", "amx-tile", "amx-bf16", "amx-int8")
 _HYBRID: Final = (*_AVX2, "avxvnni")
 _SIERRA: Final = (*_HYBRID, "avxvnniint8", "avxneconvert")
 
 CPUS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("haswell", "broadwell", "skylake", "znver1", "znver2", "znver3", "x86-64-v3"), _AVX2),
     **dict.fromkeys(("knl", "knm"), (*_AVX2, "avx512f")),
-    **dict.fromkeys(("skylake-avx512", "skx", "cannonlake", "x86-64-v4"), _AVX512),
-    **dict.fromkeys(("cascadelake", "icelake-client", "icelake-server", "tigerlake", "rocketlake"), _VNNI),
-    **dict.fromkeys(("cooperlake", "znver4"), _BF16),
+    **dict.fromkeys(("skylake-avx512", "skx", "x86-64-v4"), _AVX512),
+    "cannonlake": (*_AVX512, "avx512vbmi"),
+    "cascadelake": _VNNI,
+    **dict.fromkeys(("icelake-client", "icelake-server", "tigerlake", "rocketlake"), _ICE),
+    "cooperlake": _BF16,
+    "znver4": _ZEN4,
     **dict.fromkeys(("sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"), _SAPPHIRE),
-    "znver5": (*_BF16, "avxvnni"),
+    "znver5": (*_ZEN4, "avxvnni"),
     **dict.fromkeys(("alderlake", "raptorlake", "meteorlake", "gracemont"), _HYBRID),
     **dict.fromkeys(("sierraforest", "grandridge", "arrowlake", "arrowlake-s", "lunarlake"), _SIERRA),
     **dict.fromkeys(("pantherlake", "clearwaterforest"), _SIERRA),
