@@ -104,7 +104,7 @@ def means(remarks: Remarks) -> str:
     applied = [remark.message for remark in remarks if remark.kind == "applied"]
     found = [re.search(r": (\D+?) \S+ x .* register tile (\d+x\d+)", message) for message in applied]
     products = [f"{match[1]}, tiles of {match[2]}" for match in found if match]
-    passes = sum("in one pass" in message for message in applied)
+    passes = sum("one pass" in message for message in applied)
     return "; ".join(dict.fromkeys([*products, *([f"{passes} pass{'es'[: 2 * passes - 2]}"] if passes else [])]))
 
 
