@@ -37,19 +37,12 @@ define void @columns(ptr %x, ptr noalias %c) {
 
 ; The sum of a dense tensor is that of one row; narrow floats are summed as float and rounded once.
 ; CHECK-LABEL: define void @all(ptr %x, ptr noalias %c) {
-; CHECK-NEXT:    %reduce.add.buf = alloca [1 x float], align 64
 ; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %x, <2 x i32> <i32 1, i32 24>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 24>)
 ; CHECK-NEXT:    %tovector = call <24 x half> @llvm.tensor.tovector.v24f16(token %rows)
-; CHECK-NEXT:    %t.1 = fpext <24 x half> %tovector to <24 x float>
-; CHECK-NEXT:    %matrix = call token @llvm.tensor.typeinfo.v24f32.v2i32(<24 x float> %t.1, <2 x i32> <i32 1, i32 24>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    %add = call <1 x float> @llvm.tensor.reduce.add.v1f32.v2i32(token %matrix, <2 x i32> <i32 1, i32 24>, <2 x i32> <i32 1, i32 1>)
-; CHECK-NEXT:    %block = call token @llvm.tensor.typeinfo.v1f32.v2i32(<1 x float> %add, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %reduce.add.buf, token %block, <2 x i32> <i32 0, i32 1>)
-; CHECK-NEXT:    %part = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %reduce.add.buf, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 1>)
-; CHECK-NEXT:    %tovector.1 = call <1 x float> @llvm.tensor.tovector.v1f32(token %part)
-; CHECK-NEXT:    %t.2 = fptrunc <1 x float> %tovector.1 to <1 x half>
-; CHECK-NEXT:    %block.1 = call token @llvm.tensor.typeinfo.v1f16.v2i32(<1 x half> %t.2, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %c, token %block.1, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %matrix = call token @llvm.tensor.typeinfo.v24f16.v2i32(<24 x half> %tovector, <2 x i32> <i32 1, i32 24>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %add = call <1 x half> @llvm.tensor.reduce.add.v1f16.v2i32(token %matrix, <2 x i32> <i32 1, i32 24>, <2 x i32> <i32 1, i32 1>)
+; CHECK-NEXT:    %block = call token @llvm.tensor.typeinfo.v1f16.v2i32(<1 x half> %add, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %c, token %block, <2 x i32> <i32 0, i32 1>)
 ; CHECK-NEXT:    ret void
 ; CHECK-NEXT:  }
 define void @all(ptr %x, ptr noalias %c) {
