@@ -9,9 +9,9 @@
 ; CHECK: ret void
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
-  %lhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 2, i32 16>, <2 x i32> <i32 0, i32 1>,
+  %lhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 2, i32 32>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %rhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %b, <2 x i32> <i32 16, i32 8>, <2 x i32> <i32 0, i32 1>,
+  %rhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %b, <2 x i32> <i32 32, i32 8>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %m = call <16 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
   %t = call token @llvm.tensor.typeinfo(<16 x float> %m, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)

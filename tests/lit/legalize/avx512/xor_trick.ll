@@ -3,7 +3,7 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 | FileCheck %s --implicit-check-not=llvm.tensor.
 
-; CHECK-LABEL: define internal void @tlx.matmul.1x16x64.i8.i8.i32.ss(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "no-builtins" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" "min-legal-vector-width"="512" "prefer-vector-width"="512" {
+; CHECK-LABEL: define internal void @tlx.matmul.1x16x128.i8.i8.i32.ss(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "no-builtins" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" "min-legal-vector-width"="512" "prefer-vector-width"="512" {
 ; CHECK: %[[SUM:.*]] = call <16 x i32> @llvm.x86.avx512.vpdpbusd.512(<16 x i32> %{{.*}}, <16 x i32> <{{(i32 -2139062144(, )?)+}}>, <16 x i32> %{{.*}})
 ; CHECK: %[[NEGATED:.*]] = sub <16 x i32> zeroinitializer, %[[SUM]]
 ; CHECK-NEXT: store <16 x i32> %[[NEGATED]], ptr %[[SUMS:.*]], align 4
@@ -13,9 +13,9 @@
 ; CHECK: call <16 x i32> @llvm.x86.avx512.vpdpbusd.512(
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
-  %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 1, i32 64>, <2 x i32> <i32 0, i32 1>,
+  %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 1, i32 128>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %rhs = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 64, i32 16>, <2 x i32> <i32 0, i32 1>,
+  %rhs = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 128, i32 16>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %m = call <16 x i32> @llvm.tensor.matmul(token %lhs, token %rhs)
   %t = call token @llvm.tensor.typeinfo(<16 x i32> %m, <2 x i32> <i32 1, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)

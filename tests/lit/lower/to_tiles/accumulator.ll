@@ -3,8 +3,8 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 
 ; CHECK-LABEL: define void @f(ptr noalias %c, ptr %a, ptr %b) {
-; CHECK-NEXT: call void @tlx.matmul.8x16x4.f32.f32.f32(ptr %c, ptr %a, ptr %b, ptr %c)
-; CHECK-LABEL: define internal void @tlx.matmul.8x16x4.f32.f32.f32(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
+; CHECK-NEXT: call void @tlx.matmul.8x16x20.f32.f32.f32(ptr %c, ptr %a, ptr %b, ptr %c)
+; CHECK-LABEL: define internal void @tlx.matmul.8x16x20.f32.f32.f32(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:
 ; CHECK-NEXT: %[[C_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %acc, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT: %[[C_OLD:.*]] = call <128 x float> @llvm.tensor.tovector.v128f32(token %[[C_1]])
@@ -20,9 +20,9 @@
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
   %acc = call token @llvm.tensor.load(ptr elementtype(float) %c, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 8, i32 4>, <2 x i32> <i32 0, i32 1>,
+  %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 8, i32 20>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 4, i32 16>, <2 x i32> <i32 0, i32 1>,
+  %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 20, i32 16>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %m = call <128 x float> @llvm.tensor.smma(token %acc, token %lhs, token %rhs)
   %t = call token @llvm.tensor.typeinfo(<128 x float> %m, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)

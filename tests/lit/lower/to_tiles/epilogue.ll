@@ -3,8 +3,8 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - -o %t --target=avx512 --stop-after=to-tiles --remarks 2>&1 | FileCheck %s --check-prefix=REMARK
 
-; CHECK: call void @tlx.matmul.6x32x4.f32.f32.f32.fused(ptr %c, ptr %a, ptr %b, ptr %bias)
-; CHECK: define internal void @tlx.matmul.6x32x4.f32.f32.f32.fused(ptr noalias %c, ptr %a, ptr %b, ptr %x0)
+; CHECK: call void @tlx.matmul.6x32x20.f32.f32.f32.fused(ptr %c, ptr %a, ptr %b, ptr %bias)
+; CHECK: define internal void @tlx.matmul.6x32x20.f32.f32.f32.fused(ptr noalias %c, ptr %a, ptr %b, ptr %x0)
 ; CHECK: k.loop:
 ; CHECK: k.end:
 ; CHECK-NEXT: %[[SUMS:.*]] = shufflevector <192 x float> %[[ACC:.*]], <192 x float> undef, <32 x i32> <i32 0, i32 1,
@@ -16,11 +16,11 @@
 ; CHECK: call void @llvm.tensor.store.p0.v2i32(ptr %c
 ; CHECK-NEXT: shufflevector <192 x float> %[[ACC]], <192 x float> undef, <32 x i32> <i32 32, i32 33,
 
-; REMARK: matmul 6x32x4 float: {{.*}}; epilogue: fadd, relu; 1 extra operand
+; REMARK: matmul 6x32x20 float: {{.*}}; epilogue: fadd, relu; 1 extra operand
 
 define void @f(ptr noalias %c, ptr %a, ptr %b, ptr %bias) {
-  %ta = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 6, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %tb = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 4, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %ta = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 6, i32 20>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %tb = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 20, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %m = call <192 x float> @llvm.tensor.matmul(token %ta, token %tb)
   %tx = call token @llvm.tensor.load(ptr elementtype(float) %bias, <2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %vx = call <192 x float> @llvm.tensor.broadcast(token %tx, <2 x i32> <i32 6, i32 32>, <2 x i32> <i32 0, i32 1>)

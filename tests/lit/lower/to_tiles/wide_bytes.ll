@@ -3,16 +3,16 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 
-; CHECK-LABEL: define internal void @tlx.matmul.2x8x32.i8.i8.i64.ss(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
+; CHECK-LABEL: define internal void @tlx.matmul.2x8x128.i8.i8.i64.ss(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK: %[[SUM:.*]] = call <{{[0-9]+}} x i32> @llvm.tensor.usmma.{{.*}}(token %acc
 ; CHECK: sext <{{[0-9]+}} x i32> %[[SUM]] to
 ; CHECK-LABEL: define internal void @tlx.matmul.2x8x33028.i8.i8.i64.ss(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK: %[[SUM:.*]] = call <16 x i64> @llvm.tensor.smma.
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
-  %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 2, i32 32>, <2 x i32> <i32 0, i32 1>,
+  %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 2, i32 128>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %rhs = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 32, i32 8>, <2 x i32> <i32 0, i32 1>,
+  %rhs = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 128, i32 8>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %m = call <16 x i64> @llvm.tensor.matmul(token %lhs, token %rhs)
   %t = call token @llvm.tensor.typeinfo(<16 x i64> %m, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
