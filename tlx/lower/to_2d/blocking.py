@@ -145,7 +145,7 @@ def choose(contraction: Contraction, lanes: int, *, narrow: bool = False) -> tup
 
 def _anywhere(c: Contraction) -> Contraction:
     """A contraction without what does not matter to the choice: where its operands lie."""
-    lhs, rhs, out = (Memory(_NOWHERE, memory.element) for memory in (c.lhs, c.rhs, c.out))
+    lhs, rhs, out = (memory._replace(pointer=_NOWHERE) for memory in (c.lhs, c.rhs, c.out))
     return replace(c, lhs=lhs, rhs=rhs, out=out, acc=c.acc and Memory(_NOWHERE, c.acc.element))
 
 
@@ -156,7 +156,7 @@ def _chosen(contraction: Contraction, lanes: int, narrow: bool) -> tuple[Blockin
     turns = filter(_has_reduced_columns, (contraction, contraction.swapped()))
     for turned, packed in product(turns, _packings()):
         for blocking in _choices(turned, packed, lanes):
-            if narrow and contraction.acc is not None and blocking.sums > 1:
+            if (narrow and contraction.acc is not None and blocking.sums > 1) or not _keeps_groups(blocking):
                 continue
             cost = estimate(blocking, lanes)
             if best is None or cost < best[0]:
@@ -167,6 +167,15 @@ def _chosen(contraction: Contraction, lanes: int, narrow: bool) -> tuple[Blockin
 def _has_reduced_columns(c: Contraction) -> bool:
     """Whether what is reduced, if anything, are dimensions of the right operand, which can be columns of blocks."""
     return not any(map(is_reduced, (*c.batch, *c.m)))
+
+
+def _keeps_groups(blocking: Blocking) -> bool:
+    """Whether products read an operand of interleaved rows, if there is one, as it lies: whole, on the right."""
+    c, n, k = blocking.contraction, blocking.n, blocking.k
+    if c.lhs.group == c.rhs.group == 1:
+        return True
+    is_whole = n.extent == math.prod(extent for extent, _ in c.n) and k.strides[RHS] == n.extent
+    return c.lhs.group == 1 and RHS not in blocking.packed and is_whole
 
 
 def _packings() -> Iterator[frozenset[int]]:

@@ -5,16 +5,23 @@
     %t = call token @llvm.tensor.typeinfo(<K*N x bfloat> %f, <K, N>, ...)
     %p = call <M*N x float> @llvm.tensor.matmul(token %a, token %t)
 
-A matrix unit takes such operands, and the permutation stays a part of the product; otherwise it is a copy.
+A matrix unit takes such operands, and the permutation stays a part of the product; otherwise it is a copy. A
+contraction over the groups and over the rows in them is the same product:
+
+    %a = call token @llvm.tensor.load(ptr %x, <M, K/v, v>, ...)
+    %p = call <M*N x float> @llvm.tensor.contract(token %a, token %b, <1, 2>, <0, 2>)
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from tlx.ir.tensors import Tensor, TensorOp
-from tlx.ir.types import bits_of
+from tlx.ir.types import Type, bits_of
+from tlx.lower.to_2d.contraction import LHS, OUT, RHS, Contraction
 from tlx.lower.to_2d.groups import PRODUCTS
+from tlx.lower.to_2d.loops import Walk
 from tlx.target import Target
 
 VNNI: Final = (0, 2, 1)
@@ -31,8 +38,51 @@ def is_interleaved(op: TensorOp, target: Target) -> bool:
     if not plain or op.dims[0] != VNNI or type_.layout != tuple(range(type_.rank)):
         return False
     groups, columns, width = type_.shape
-    fits = any(d.lhs[0] == d.rhs[0] == str(type_.element) and d.width == width for d in target.usable_matrix_dots)
-    return fits and result.shape == (groups * width, columns)
+    return _is_read(type_.element, width, target) and result.shape == (groups * width, columns)
+
+
+def _is_read(element: Type, width: int, target: Target) -> bool:
+    """Whether the matrix unit reads right operands of a type of which `width` rows are interleaved."""
+    return any(d.lhs[0] == d.rhs[0] == str(element) and d.width == width for d in target.usable_matrix_dots)
+
+
+def with_groups(c: Contraction, target: Target) -> Contraction | None:
+    """A contraction with the two dimensions of an interleaved right operand's rows as one; None if there are none.
+
+    Rewrite of 64 x 16 x 4 times 16 x 32 x 4 bytes, strides in lhs, rhs, out::
+
+        n 32 (0, 4, 1)    k 16 (4, 128, 0), 4 (1, 1, 0)
+        ->
+        n 32 (0, 1, 1)    k 64 (1, 32, 0)                    group 4
+    """
+    n, inner = [walk for walk in c.n if walk[0] > 1], [walk for walk in c.k if _steps(walk) == (1, 1)]
+    known = target.matrix is not None and not target.versions and c.kind == "matmul" and c.lhs.element == c.rhs.element
+    if not known or len(n) != 1 or len(inner) != 1 or c.reduces or bits_of(c.out.element) > _WORD_BITS:
+        return None
+    (columns, at), width = n[0], inner[0][0]
+    groups = next((walk for walk in c.k if _steps(walk) == (width, width * columns)), None)
+    if groups is None or at[RHS] != width or at[OUT] != 1 or not _is_read(c.rhs.element, width, target):
+        return None
+    rows = groups[0] * width, (1, columns, *groups[1][OUT:])
+    others = [walk for walk in c.k if walk not in (groups, inner[0])]
+    whole = columns, (at[LHS], 1, *at[OUT:])
+    return replace(c, rhs=c.rhs._replace(group=width), n=(whole,), k=(*others, rows))
+
+
+def without_groups(c: Contraction) -> Contraction:
+    """A contraction whose right operand's interleaved rows are two dimensions: the inverse of `with_groups`."""
+    width = c.rhs.group
+    if width == 1:
+        return c
+    (columns, at), (rows, steps) = c.n[-1], c.k[-1]
+    groups = rows // width, (steps[LHS] * width, columns * width, *steps[OUT:])
+    inner = width, (steps[LHS], 1, *steps[OUT:])
+    apart = columns, (at[LHS], width, *at[OUT:])
+    return replace(c, rhs=c.rhs._replace(group=1), n=(*c.n[:-1], apart), k=(*c.k[:-1], groups, inner))
+
+
+def _steps(walk: Walk) -> tuple[int, int]:
+    return walk[1][LHS], walk[1][RHS]
 
 
 def multiplies(product: TensorOp | None, operand: Tensor) -> bool:

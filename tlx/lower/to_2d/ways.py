@@ -27,6 +27,7 @@ from tlx.lower.to_2d.contraction import ACC, LHS, OUT, Contraction, is_reduced
 from tlx.lower.to_2d.loops import Walk
 from tlx.lower.to_2d.plan import STAGE
 from tlx.lower.to_2d.taps import Taps, choose_taps
+from tlx.lower.to_2d.vnni import with_groups, without_groups
 from tlx.lower.to_2d.windows import Axis
 
 if TYPE_CHECKING:
@@ -144,7 +145,14 @@ def _with_out(strides: tuple[int, ...], step: int, *, alone: bool) -> tuple[int,
 
 
 def _choices(plan: Plan, contraction: Contraction, element: Type) -> list[tuple[Blocking | Taps, float]]:
+    """The choices; only that which reads an operand's interleaved rows as they lie, if there is one."""
     lanes = _lanes(plan, element)
+    target = plan.context.target_of(plan.module, plan.function)
+    grouped = with_groups(contraction, target) if contraction.rhs.group == 1 else contraction
+    blocks = None if grouped is None else choose(grouped, lanes, narrow=is_narrow(element))
+    if blocks is not None:
+        return [blocks]
+    contraction = without_groups(contraction)
     blocks = choose(contraction, lanes, narrow=is_narrow(element))
     taps = choose_taps(contraction, lanes)
     return [choice for choice in (blocks, taps) if choice is not None]

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from tlx.ir.tensors import Tensor, TensorOp
+from tlx.ir.tensors import TensorOp
 from tlx.ir.types import Type
 from tlx.ir.values import ConstInt, Value
 from tlx.lower.signs import PRODUCT_SIGNS
@@ -23,7 +23,7 @@ def chain_of(listing: Listing, last: TensorOp) -> list[TensorOp]:
     found = [last]
     while (before := _added_to(listing, found[0])) is not None:
         found.insert(0, before)
-    if len({PRODUCT_SIGNS[op.intrinsic.name] for op in found}) > 1 or len({_shapes(op) for op in found}) > 1:
+    if len({PRODUCT_SIGNS[op.intrinsic.name] for op in found}) > 1 or len({_shapes(listing, op) for op in found}) > 1:
         raise left_over(last)
     return found
 
@@ -34,21 +34,45 @@ def _added_to(listing: Listing, op: TensorOp) -> TensorOp | None:
     return listing.tensors.maker(acc) if len(op.tensors) > 2 and acc.kind == "value" else None
 
 
-def _shapes(op: TensorOp) -> tuple[View, ...]:
-    return tuple(View.of(t.type, t.pitches) for t in op.tensors[-2:])
+def _shapes(listing: Listing, op: TensorOp) -> tuple[View, View]:
+    (_, a), (_, b) = operands_of(listing, op)
+    return a, b
+
+
+def operands_of(listing: Listing, op: TensorOp) -> tuple[tuple[Value, View], tuple[Value, View]]:
+    """Where the operands of a product lie; the right one may have interleaved rows that are permuted back.
+
+    Raises:
+        LoweringError: They are something else.
+    """
+    a, b = op.tensors[-2:]
+    if a.kind != "load":
+        raise left_over(op)
+    lhs = a.source, View.of(a.type, a.pitches)
+    if b.kind == "load":
+        return lhs, (b.source, View.of(b.type, b.pitches))
+    maker = listing.tensors.maker(b)
+    if maker is None or maker.intrinsic.name != "reshape.permute" or maker.tensors[0].kind != "load":
+        raise left_over(op)
+    packed = maker.tensors[0]
+    return lhs, (packed.source, View.interleaved(packed.type))
 
 
 def offsets_of(listing: Listing, chain: list[TensorOp]) -> tuple[tuple[int, int], ...]:
     """Elements from the first product's operands to those of each product."""
     if len(chain) == 1:
         return ((0, 0),)
-    a, b = chain[0].tensors[-2:]
-    return tuple((_distance(listing, op, a, op.tensors[-2]), _distance(listing, op, b, op.tensors[-1])) for op in chain)
+    (a, _), (b, _) = places = operands_of(listing, chain[0])
+    elements = [view.element for _, view in places]
+    found: list[tuple[int, int]] = []
+    for op in chain:
+        (x, _), (y, _) = operands_of(listing, op)
+        found.append((_distance(listing, op, elements[0], a, x), _distance(listing, op, elements[1], b, y)))
+    return tuple(found)
 
 
-def _distance(listing: Listing, op: TensorOp, first: Tensor, other: Tensor) -> int:
-    element = first.type.element
-    (base, start), (same, end) = (_place(listing, tensor.source, element) for tensor in (first, other))
+def _distance(listing: Listing, op: TensorOp, element: Type, first: Value, other: Value) -> int:
+    (base, start), (same, end) = (_place(listing, pointer, element) for pointer in (first, other))
     if base != same:
         raise left_over(op)
     return end - start

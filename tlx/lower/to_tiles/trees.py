@@ -33,7 +33,7 @@ from tlx.lower.to_tiles.rows import rows_kernel
 from tlx.lower.to_tiles.shared import Panels, Places, packing_kernel
 from tlx.lower.to_tiles.slabs import cycles_of, slabs_of
 from tlx.lower.to_tiles.team import grid_kernel, slabs_kernel
-from tlx.lower.to_tiles.terms import chain_of, offsets_of
+from tlx.lower.to_tiles.terms import chain_of, offsets_of, operands_of
 from tlx.lower.to_tiles.view import View
 from tlx.lower.to_tiles.work import gemm_work
 from tlx.target import Target
@@ -297,27 +297,17 @@ def _problem(listing: Listing, op: TensorOp) -> _Found:
     return _Found(Map(out, tree.value), [(op.pointer, out), *tree.pointers], tree.scalars, tree.instructions)
 
 
-def _right_operand(listing: Listing, op: TensorOp, rhs: Tensor) -> tuple[Value, View]:
-    """The right operand of a product: as it lies in memory, or with interleaved rows that are permuted back."""
-    if rhs.kind == "load":
-        return rhs.source, View.of(rhs.type, rhs.pitches)
-    maker = listing.tensors.maker(rhs)
-    if maker is None or maker.intrinsic.name != "reshape.permute" or maker.tensors[0].kind != "load":
-        raise left_over(op)
-    return maker.tensors[0].source, View.interleaved(maker.tensors[0].type)
-
-
 def _gemm(listing: Listing, tree: Tree, pointer: Value, out: View, reduction: tuple[str, int] | None = None) -> _Found:
     assert tree.product is not None
     chain = chain_of(listing, tree.product)
     op = chain[0]
-    *factors, rhs = op.tensors
-    if len(factors) > 1 and factors[0].kind == "value" and isinstance(factors[0].source, Keyword):
-        del factors[0]  # zeros
-    if any(t.kind != "load" for t in factors):
+    added = list(op.tensors[:-2])
+    if added and added[0].kind == "value" and isinstance(added[0].source, Keyword):
+        del added[0]  # zeros
+    if any(t.kind != "load" for t in added):
         raise left_over(op)
-    *acc, a = [(t.source, View.of(t.type, t.pitches)) for t in factors]
-    b = _right_operand(listing, op, rhs)
+    acc = [(t.source, View.of(t.type, t.pitches)) for t in added]
+    a, b = operands_of(listing, op)
     floats = isinstance(scalar_of(op.instruction.type), FloatType)
     lhs, rhs = ("f", "f") if floats else PRODUCT_SIGNS[op.intrinsic.name]
     epilogue = tree.value if len(tree.value.nodes) > 1 or reduction else None
