@@ -75,6 +75,37 @@ def test_in_place_nothing_is_computed_twice() -> None:
     assert np.array_equal(x, np.arange(rows * cols, dtype=np.float32) + 1)
 
 
+def _copy(element: str, rows: int, cols: int, pitch: int) -> str:
+    shape = f"{DIMS.format(rows, cols)}, {DIMS.format(0, 1)}, {DIMS.format(0, 0)}, {DIMS.format(0, pitch)}"
+    return (
+        "define void @f(ptr noalias %y, ptr noalias %x) {\n"
+        f"  %t = call token @llvm.tensor.load(ptr elementtype({element}) %x, {shape})\n"
+        f"  call void @llvm.tensor.store(ptr %y, token %t, {DIMS.format(0, 0)})\n  ret void\n}}\n"
+    )
+
+
+@pytest.mark.parametrize("element", DTYPES)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("offset", [0, 1, 7])
+@pytest.mark.parametrize(("cols", "pitch"), [(1500, 1507), (1100, 1101)])
+def test_copies_past_the_caches_are_whole(target: str, element: str, offset: int, cols: int, pitch: int) -> None:
+    rows = 3000 // cols
+    module = _lowered(_copy(element, rows, cols, pitch), _small(target))
+    assert "!nontemporal" in str(module)
+    assert "mfence" in str(module) or "fence seq_cst" in str(module)
+    x = np.arange(1, rows * pitch + 1).astype(DTYPES[element])
+    room = np.zeros(rows * cols + 64, x.dtype)
+    Machine(module).call("f", room[offset:], x)
+    expected = x.reshape(rows, pitch)[:, :cols].ravel()
+    assert np.array_equal(room[offset : offset + rows * cols], expected)
+    assert not room[:offset].any()
+    assert not room[offset + rows * cols :].any()
+
+
+def test_truth_values_are_copied_as_usual() -> None:
+    assert "!nontemporal" not in str(_lowered(_copy("i1", 2, 1500, 1507), _small("avx512")))
+
+
 def test_what_fits_the_caches_is_stored_there() -> None:
     assert "!nontemporal" not in str(_lowered(_sum("float", 2, 1500), find("avx512")))
 

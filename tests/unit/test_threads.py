@@ -14,9 +14,11 @@ from tlx.evaluate.team import Team
 from tlx.ir.reader import parse
 from tlx.ir.types import FLOAT
 from tlx.lower.to_tiles.expression import Expression, Leaf
+from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.nest_team import spread
-from tlx.lower.to_tiles.problem import Copy, Map, Reduction
+from tlx.lower.to_tiles.problem import Copy, Map, Part, Reduction, Rows
 from tlx.lower.to_tiles.slabs import Slabs, slabs_of
+from tlx.lower.to_tiles.stream import boundary_of
 from tlx.lower.to_tiles.view import View
 from tlx.lower.to_tiles.work import Work
 from tlx.pipeline import Options, lower
@@ -126,6 +128,34 @@ def test_a_reduction_is_cut_along_the_axis_that_stays(axis: int, to: View, step:
     kept = slabs.slab.value.cols if axis == 0 else slabs.slab.value.rows
     assert slabs.count * kept == 4096
     assert [pointer.step for pointer in slabs.pointers] == [kept, step * kept]
+
+
+@pytest.mark.parametrize("cols", [64, 1 << 14])
+def test_a_slab_is_written_past_the_caches_where_the_whole_is(cols: int) -> None:
+    """A slab of 1 << 14 columns is far from 32 MB, but all of them are not."""
+    large, target = view(4096, cols), find("avx512")
+    slabs = cut(Map(large, value(4096, cols, large)))
+    assert isinstance(slabs.slab, Map)
+    assert slabs.slab.moves < 32 << 20
+    assert bool(boundary_of(slabs.slab, target)) == (cols > 64)
+    copies = cut(Copy(large, large))
+    assert isinstance(copies.slab, Copy)
+    assert bool(boundary_of(copies.slab, target)) == (cols > 64)
+    part = Part(Map(large, value(4096, cols, large)), (0, 1), (), is_apart=True)
+    rows = slabs_of(Rows(4096, (part,), (FLOAT, FLOAT), (), frozenset()), target, 10_000)
+    assert rows is not None
+    assert isinstance(rows.slab, Rows)
+    (piece,) = (p.problem for p in rows.slab.parts)
+    assert isinstance(piece, Map)
+    assert bool(boundary_of(piece, target)) == (cols > 64)
+
+
+def test_a_rest_of_one_row_may_be_its_leaf() -> None:
+    """In place stays in place: the pitch of a single row says nothing."""
+    slabs = cut(Map(view(1001, 512, 600), value(1001, 512, view(1001, 512, 600))))
+    assert isinstance(slabs.rest, Map)
+    assert slabs.rest.value.rows == 1
+    assert may_be_leaf(slabs.rest.value, slabs.rest.destination)
 
 
 def test_one_pointer_with_two_steps_is_not_cut() -> None:

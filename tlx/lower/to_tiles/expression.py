@@ -125,6 +125,11 @@ class Expression:
         """The leaves in memory."""
         return (n for n in self.nodes if isinstance(n, Leaf))
 
+    @property
+    def moves(self) -> int:
+        """Bytes of all leaves."""
+        return sum(leaf.view.moves for leaf in self.leaves())
+
     def scalars(self) -> Iterator[Scalar]:
         """The numbers known at run time."""
         return (n for n in self.nodes if isinstance(n, Scalar))

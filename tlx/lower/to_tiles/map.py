@@ -24,7 +24,7 @@ from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, passed_as, store_vector
 from tlx.lower.to_tiles.expression import Expression, Leaf
 from tlx.lower.to_tiles.problem import Map
-from tlx.lower.to_tiles.stream import Span, aligned_spans, plain_spans, streams, to_boundary
+from tlx.lower.to_tiles.stream import Span, aligned_spans, boundary_of, plain_spans, to_boundary
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
@@ -68,10 +68,7 @@ def map_kernel(module: Module, problem: Map, target: Target) -> Function:
 
 def past_caches(problem: Map, target: Target) -> int:
     """Elements that stores past the caches are aligned to: those of a register; 0 where there are to be none."""
-    value, to = problem.value, problem.destination
-    if is_turned(value) or not streams(value, to, target):
-        return 0
-    return target.vector_bytes // bytes_of(to.element)
+    return 0 if is_turned(problem.value) else boundary_of(problem, target)
 
 
 def _leave_if_in_place(b: TensorBuilder, evaluator: Evaluator, problem: Map, base: Value, shape: Shape) -> None:
@@ -158,7 +155,7 @@ def merged(problem: Map) -> Map:
     value, to = problem.value, problem.destination
     if not to.is_dense or not all(is_mergeable(leaf, value) for leaf in value.leaves()):
         return problem
-    return Map(to.as_row(), as_row(value))
+    return replace(problem, destination=to.as_row(), value=as_row(value))
 
 
 def is_mergeable(leaf: Leaf, value: Expression) -> bool:
@@ -211,7 +208,7 @@ def same_places(value: Expression, destination: View) -> list[Leaf]:
     """The leaves that may lie where the destination does: they have the same elements at the same places."""
     to = destination.repeated()
     leaves = [leaf for leaf in value.leaves() if bits_of(leaf.element) == bits_of(to.element)]
-    return [leaf for leaf in leaves if _place(leaf.view) == _place(to)]
+    return [leaf for leaf in leaves if _place(leaf.view.repeated()) == _place(to)]
 
 
 def _place(view: View) -> tuple[int, int, int, int]:

@@ -110,10 +110,21 @@ class Gemm:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """`destination = source`: the same logical matrix, possibly stored in the other order."""
+    """`destination = source`: the same logical matrix, possibly stored in the other order.
+
+    Attributes:
+        source, destination: Where it is.
+        whole: Bytes that the problem moves of which this is a piece; 0 where it is none.
+    """
 
     source: View
     destination: View
+    whole: int = 0
+
+    @property
+    def moves(self) -> int:
+        """Bytes that are read and written."""
+        return self.source.moves + self.destination.moves
 
     @property
     def kernel_name(self) -> str:
@@ -124,10 +135,22 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """`destination = value`, element by element; the destination is row-major and may be one of the leaves."""
+    """`destination = value`, element by element; the destination is row-major and may be one of the leaves.
+
+    Attributes:
+        destination: Where the result goes.
+        value: What is computed.
+        whole: Bytes that the problem moves of which this is a piece; 0 where it is none.
+    """
 
     destination: View
     value: Expression
+    whole: int = 0
+
+    @property
+    def moves(self) -> int:
+        """Bytes that are read and written."""
+        return self.destination.moves + self.value.moves
 
     @property
     def kernel_name(self) -> str:
@@ -185,6 +208,11 @@ class Reduction:
     value: Expression
     operation: str
     axis: int
+
+    @property
+    def moves(self) -> int:
+        """Bytes that are read and written."""
+        return self.destination.moves + self.value.moves
 
     @property
     def kernel_name(self) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tlx.ir.types import Type, bytes_of
+from tlx.ir.types import Type
 from tlx.lower.to_tiles.expression import Expression, Leaf
 from tlx.lower.to_tiles.map import merged
 from tlx.lower.to_tiles.problem import Copy, Map, Reduction, Rows
@@ -94,17 +94,12 @@ def _extents(problem: Cut) -> tuple[int, int]:
 def cycles_of(problem: Cut, target: Target) -> float:
     """The work of a problem, roughly: what it moves, or what it computes."""
     if isinstance(problem, Copy):
-        return sum(map(_bytes, (problem.source, problem.destination))) / _BYTES
+        return problem.moves / _BYTES
     if isinstance(problem, Rows):
         return sum(cycles_of(part.problem, target) for part in problem.parts)
     value = problem.value
-    moved = _bytes(problem.destination) + sum(_bytes(leaf.view) for leaf in value.leaves())
     lanes = max(1, target.vector_bytes * 8 // value.bits)
-    return max(moved / _BYTES, value.cost * value.rows * value.cols / lanes)
-
-
-def _bytes(view: View) -> int:
-    return bytes_of(view.element) * view.rows * view.cols
+    return max(problem.moves / _BYTES, value.cost * value.rows * value.cols / lanes)
 
 
 def _pointers(problem: Cut, *, by_rows: bool) -> tuple[Pointer, ...] | None:
@@ -131,14 +126,22 @@ def _pointer(view: View, *, by_rows: bool) -> Pointer:
 
 
 def _piece(problem: Cut, size: int, *, by_rows: bool) -> Cut:
-    """The problem on `size` rows or columns."""
+    """The problem on `size` rows or columns; what it stores past the caches stays what the whole one would."""
     if isinstance(problem, Copy):
-        return Copy(*(_shorter(view, size, by_rows=by_rows) for view in (problem.source, problem.destination)))
+        source, to = (_shorter(view, size, by_rows=by_rows) for view in (problem.source, problem.destination))
+        return Copy(source, to, problem.moves)
     if isinstance(problem, Rows):
-        parts = tuple(replace(part, problem=cut_rows(part.problem, size)) for part in problem.parts)
+        parts = tuple(
+            replace(part, problem=_of_whole(cut_rows(part.problem, size), part.problem)) for part in problem.parts
+        )
         return replace(problem, rows=size, parts=parts)
     value = _shorter_value(problem.value, size, by_rows=by_rows)
-    return replace(problem, value=value, destination=_shorter(problem.destination, size, by_rows=by_rows))
+    piece = replace(problem, value=value, destination=_shorter(problem.destination, size, by_rows=by_rows))
+    return _of_whole(piece, problem)
+
+
+def _of_whole(piece: Map | Reduction, problem: Map | Reduction) -> Map | Reduction:
+    return replace(piece, whole=problem.moves) if isinstance(piece, Map) else piece
 
 
 def _shorter_value(value: Expression, size: int, *, by_rows: bool) -> Expression:

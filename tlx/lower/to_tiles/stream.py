@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I64, bytes_of
+from tlx.ir.types import I64, bits_of, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
-from tlx.lower.to_tiles.expression import Expression
-from tlx.lower.to_tiles.view import View
+from tlx.lower.to_tiles.problem import Copy, Map
 from tlx.target import Target
 
 _SHARE: Final = 32 << 20
@@ -38,11 +37,15 @@ class Span:
     past_caches: bool = False
 
 
-def streams(value: Expression, to: View, target: Target) -> bool:
-    """Whether a result and what it is made of are larger than the caches."""
-    views = [to, *(leaf.view for leaf in value.leaves())]
-    size = sum(view.rows * view.cols * bytes_of(view.element) for view in views)
-    return size > min(target.caches.l3, _SHARE)
+def streams(problem: Copy | Map, target: Target) -> bool:
+    """Whether a result and what it is made of are larger than the caches: of a piece, those of the whole problem."""
+    return (problem.whole or problem.moves) > min(target.caches.l3, _SHARE)
+
+
+def boundary_of(problem: Copy | Map, target: Target) -> int:
+    """Elements that stores past the caches are aligned to: those of a register; 0 where there are to be none."""
+    element = problem.destination.element
+    return target.vector_bytes // bytes_of(element) if bits_of(element) > 1 and streams(problem, target) else 0
 
 
 def plain_spans(cols: int, width: int, lanes: int) -> list[Span]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tlx.ir.types import Type
+from tlx.ir.types import Type, bytes_of
 from tlx.types import TensorType
 
 
@@ -79,6 +79,11 @@ class View:
     def size(self) -> int:
         """Elements from the first to behind the last."""
         return (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride + 1
+
+    @property
+    def moves(self) -> int:
+        """Bytes of all elements."""
+        return self.rows * self.cols * bytes_of(self.element)
 
     @property
     def layout(self) -> str:
