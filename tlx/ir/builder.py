@@ -10,6 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from tlx.diagnostics import Span
+from tlx.ir.arithmetic import known_result
 from tlx.ir.loops import LoopState, counted_loop
 from tlx.ir.module import Argument, Block, Function, Instruction, Module, NameScope, Signature
 from tlx.ir.rewriter import declare, intrinsic
@@ -106,7 +107,7 @@ class Builder:
 
     def binary(self, opcode: str, lhs: Value, rhs: Value, name: str = "", flags: str = "") -> Value:
         """`opcode lhs, rhs`; folds trivial integer constants."""
-        folded = _fold(opcode, lhs, rhs)
+        folded = known_result(opcode, lhs, rhs)
         if folded is not None:
             return folded
         words = f"{opcode} {flags}" if flags else opcode
@@ -375,27 +376,6 @@ def _number(number: Number, type_: Type) -> Value:
             return const_ints(type_.element, [number] * type_.count)
         return ConstInt(type_, number)
     return number
-
-
-def _fold(opcode: str, lhs: Value, rhs: Value) -> Value | None:
-    """Sums, differences and products of integer constants, and neutral elements."""
-    if not isinstance(rhs, ConstInt):
-        return _fold(opcode, rhs, lhs) if opcode in ("add", "mul") and isinstance(lhs, ConstInt) else None
-    if isinstance(lhs, ConstInt) and opcode in ("add", "sub", "mul"):
-        number = {"add": lhs.value + rhs.value, "sub": lhs.value - rhs.value, "mul": lhs.value * rhs.value}[opcode]
-        return ConstInt(lhs.type, _wrapped(lhs.type, number))
-    if (opcode in ("add", "sub") and rhs.value == 0) or (opcode == "mul" and rhs.value == 1):
-        return lhs
-    if opcode == "mul" and rhs.value == 0:
-        return rhs
-    return None
-
-
-def _wrapped(type_: Type, number: int) -> int:
-    """The signed number that is left of a result in the type's bits."""
-    assert isinstance(type_, IntType)
-    half = 1 << (type_.bits - 1)
-    return (number + half) % (2 * half) - half
 
 
 def is_float(type_: Type) -> bool:

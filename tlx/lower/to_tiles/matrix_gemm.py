@@ -19,7 +19,8 @@ from tlx.ir.types import I64
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range
 from tlx.lower.to_tiles.epilogue import needs_scratch
-from tlx.lower.to_tiles.gemm import Block, GemmKernel, Pass
+from tlx.lower.to_tiles.gemm import GemmKernel
+from tlx.lower.to_tiles.gemm_tile import Block, Pass
 from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.matrix_pack import TilePacking, over_k, pack_panel
 from tlx.lower.to_tiles.problem import Gemm
