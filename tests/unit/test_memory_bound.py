@@ -156,3 +156,22 @@ def test_columns_are_reduced_strip_by_strip(target: str, element: str, kind: str
     wide = x.astype(np.float64)
     expected = wide.max(axis=0) if kind == "max" else wide.sum(axis=0)
     assert np.array_equal(y.astype(np.float64), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("offset", [0, 1, 3])
+def test_tiles_of_three_registers_stay_aligned(offset: int) -> None:
+    """The tile is 6 wide where registers hold 4 integers: stores past the caches take whole registers."""
+    count = 64 * 257
+    text = (
+        "define void @f(ptr %x, ptr %y) {\n  %s = load double, ptr %x, align 1\n"
+        f"  %i = insertelement <{count} x double> undef, double %s, i32 0\n"
+        f"  %v = shufflevector <{count} x double> %i, <{count} x double> undef, <{count} x i32> zeroinitializer\n"
+        f"  %w = call <{count} x i32> @llvm.fptosi.sat.v{count}i32.v{count}f64(<{count} x double> %v)\n"
+        f"  store <{count} x i32> %w, ptr %y\n  ret void\n}}\n"
+        f"declare <{count} x i32> @llvm.fptosi.sat.v{count}i32.v{count}f64(<{count} x double>)\n"
+    )
+    module = _lowered(text, _small("generic"))
+    assert "!nontemporal" in str(module)
+    y = np.zeros(count + 8, np.int32)[offset : offset + count]
+    Machine(module).call("f", np.array([3.7]), y)
+    assert (y == 3).all()

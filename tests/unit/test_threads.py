@@ -214,3 +214,25 @@ declare void @kernel(ptr, ptr)
         spread(module, list(module.functions), {"kernel": 1000.0}, 10_000)
         assert ("GOMP_parallel" in str(module)) == shared
         assert ("@nest.part" in str(module)) == shared
+
+
+def test_numbers_of_four_bytes_are_handed_to_threads() -> None:
+    """Two of them are neighbours in the structure: the second is aligned to 4 bytes, not to 8."""
+    text = (
+        "define void @f(ptr %y, i32 %a, i32 %b) {\n"
+        "  %i = insertelement <4096 x i32> undef, i32 %a, i32 0\n"
+        "  %v = shufflevector <4096 x i32> %i, <4096 x i32> undef, <4096 x i32> zeroinitializer\n"
+        "  %j = insertelement <4096 x i32> undef, i32 %b, i32 0\n"
+        "  %w = shufflevector <4096 x i32> %j, <4096 x i32> undef, <4096 x i32> zeroinitializer\n"
+        "  %t = call token @llvm.tensor.load(ptr elementtype(i32) %y, <1 x i32> <i32 4096>, <1 x i32> <i32 0>, "
+        "<1 x i32> <i32 0>, <1 x i32> <i32 0>)\n"
+        "  %o = call <4096 x i32> @llvm.tensor.tovector(token %t)\n"
+        "  %p = mul <4096 x i32> %o, %v\n  %s = add <4096 x i32> %p, %w\n"
+        "  store <4096 x i32> %s, ptr %y\n  ret void\n}\n"
+    )
+    lowered = lower(parse(text), "avx2", options=Options(threads="openmp", thread_cycles=1))
+    module = parse(str(lowered), wanted=lambda _text: True)
+    assert "GOMP_parallel" in str(module)
+    y = np.arange(4096, dtype=np.int32)
+    Machine(module, team=Team(3)).call("f", y, 5, 7)
+    assert np.array_equal(y, np.arange(4096) * 5 + 7)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder import Builder, new_function
-from tlx.ir.types import I8, I32, I64, VOID, FunctionType, StructType
+from tlx.ir.types import I8, I32, I64, VOID, FunctionType, PointerType, StructType, Type, bytes_of
 from tlx.ir.values import Global, Value, const_int
 
 FORK: Final = "GOMP_parallel"
@@ -64,7 +64,7 @@ def in_threads(
     shared = StructType(tuple(v.type for v in values))
     memory = b.alloca(shared, "shared", 16)
     for k, value in enumerate(values):
-        b.store(value, _field(b, shared, memory, k), 8)
+        b.store(value, _field(b, shared, memory, k), _alignment(value.type))
     data = b.retype(memory, I8)
     _thread_function(b, name, shared, body, attributes)
     type_ = FunctionType(VOID, (data.type,))
@@ -91,13 +91,23 @@ def _thread_function(
     function = new_function(b.module, name, [(b.pointer(I8), "", "data")], attributes)
     inner = Builder(b.module, function)
     memory = inner.retype(function.arguments[0].value, shared)
-    own: list[Value] = [inner.load(t, _field(inner, shared, memory, k), 8) for k, t in enumerate(shared.elements)]
+    own: list[Value] = [
+        inner.load(t, _field(inner, shared, memory, k), _alignment(t)) for k, t in enumerate(shared.elements)
+    ]
     number, team = (
         inner.cast("sext", inner.call_named(asked, I32, []).value, I64, stem)
         for asked, stem in (("omp_get_thread_num", "thread"), ("omp_get_num_threads", "team"))
     )
     body(inner, own, Thread(number, team))
     inner.ret()
+
+
+def _alignment(type_: Type) -> int:
+    """Bytes that a field of the structure is aligned to at least."""
+    if isinstance(type_, PointerType):
+        return 8
+    size = bytes_of(type_)
+    return min(8, size & -size)
 
 
 def _field(b: Builder, shared: StructType, memory: Value, k: int) -> Value:

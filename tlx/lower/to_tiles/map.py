@@ -108,6 +108,8 @@ def emit_map(b: TensorBuilder, evaluator: Evaluator, to: View, base: Value, shap
             come behind them.
     """
     value = evaluator.expression
+    if shape.rows > 1 and boundary and to.row_stride % boundary:
+        boundary = 0  # only a tile's first row would be aligned
     if boundary:
         spans = aligned_spans(value.cols, shape.cols, shape.lanes, boundary)
     else:
@@ -176,7 +178,7 @@ def tile_shape(value: Expression, target: Target) -> Shape:
         return square(value, lanes, target)
     steady = sum(isinstance(value.nodes[number], Leaf) for number in value.steady)
     if steady >= _STEADY and value.rows > 1:
-        tiles = -(-value.rows // min(_CHAINS, target.registers // (value.live + 1)))
+        tiles = -(-value.rows // max(1, min(_CHAINS, target.registers // (value.live + 1))))
         return Shape(-(-value.rows // tiles), lanes, lanes)
     registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 1)))
     if value.cost >= COSTLY:

@@ -54,7 +54,11 @@ def plain_spans(cols: int, width: int, lanes: int) -> list[Span]:
 
 
 def aligned_spans(cols: int, width: int, lanes: int, boundary: int) -> list[Span]:
-    """The tiles of a row of which most are aligned to `boundary` elements; no row of fewer than a few tiles is cut."""
+    """The tiles of a row of which most are aligned to `boundary` elements; no row of fewer than a few tiles is cut.
+
+    The tiles are at least as wide as asked for: whole multiples of the boundary, so that all are aligned as the first.
+    """
+    width = -(-width // boundary) * boundary
     if cols < _LEAST_TILES * width:
         return plain_spans(cols, width, lanes)
     count = (cols - boundary + 1) // width
