@@ -7,11 +7,11 @@
 ; CHECK-LABEL: define internal void @tlx.map.1x
 ; CHECK: store <16 x float> {{.*}}, align 64, !nontemporal
 ; CHECK: fence
-; CHECK-NEXT: ret void
+; CHECK: ret void
 ; CHECK-LABEL: define internal void @tlx.nest.tlx.copy.4096x8192.f32.part(
 ; CHECK: store <16 x float> {{.*}}, align 64, !nontemporal
 ; CHECK: fence
-; CHECK-NEXT: ret void
+; CHECK: ret void
 ; CHECK-LABEL: define internal void @tlx.nest.tlx.copy.1024x1024.f32.part(
 ; CHECK-NOT: nontemporal
 
