@@ -152,3 +152,30 @@ define void @f(ptr noalias %x, ptr noalias %y) {
         y = np.zeros(4, np.int32)
         Machine(module).call("f", x, y)
         np.testing.assert_array_equal(y, [1, 6, -7, 4])
+
+
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512", "amx"])
+@pytest.mark.parametrize("operation", ["umma", "smma", "usmma", "summa"])
+def test_wide_sums_of_mixed_signs_are_negative_too(operation: str, target: str) -> None:
+    """Sums of signed by unsigned bytes, added up in i32, were widened to i64 as if they were unsigned."""
+    text = f"""
+define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {{
+  %acc = call token @llvm.tensor.typeinfo(<6 x i64> zeroinitializer, <2 x i32> <i32 2, i32 3>, <2 x i32> <i32 0, i32 1>,
+                                          <2 x i32> zeroinitializer)
+  %x = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 2, i32 4>, <2 x i32> <i32 0, i32 1>,
+                                    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 4, i32 3>, <2 x i32> <i32 0, i32 1>,
+                                    <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <6 x i64> @llvm.tensor.{operation}(token %acc, token %x, token %y)
+  store <6 x i64> %m, ptr %c
+  ret void
+}}
+"""
+    signs = {"umma": "uu", "smma": "ss", "usmma": "us", "summa": "su"}[operation]
+    generator = np.random.default_rng(7)
+    a, b = (generator.integers(-128, -1, shape, dtype=np.int8) for shape in ((2, 4), (4, 3)))
+    left, right = (x.view(np.uint8) if sign == "u" else x for x, sign in zip((a, b), signs, strict=True))
+    c = np.zeros((2, 3), np.int64)
+    module = lower(parse(text), target, options=Options(stop_after="to-tiles"))
+    Machine(parse(str(module), wanted=lambda _text: True)).call("f", c, a, b)
+    np.testing.assert_array_equal(c, left.astype(np.int64) @ right.astype(np.int64))

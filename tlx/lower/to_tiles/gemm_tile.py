@@ -125,7 +125,8 @@ class GemmTile:
 
     @property
     def _sign(self) -> Sign:
-        return "s" if self.gemm.lhs_sign == self.gemm.rhs_sign == "s" else "u"
+        """How sums are widened: a negative operand makes negative ones."""
+        return "u" if self.gemm.lhs_sign == self.gemm.rhs_sign == "u" else "s"
 
     def _store_part(self, place: Place, value: Value) -> None:
         store_vector(self.b, self.gemm.c, address_of(self.b, self.gemm.c, self.c, place), place, value)
