@@ -14,6 +14,8 @@ All tiles have one shape. The function configures the unit once and calls nothin
 
 from __future__ import annotations
 
+from typing import Final
+
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64
 from tlx.ir.values import Value, const_int
@@ -29,6 +31,9 @@ from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.share import as_index
 from tlx.lower.to_tiles.tiles import tile
 from tlx.target import Target
+
+_ROWS_A_STEP: Final = 8
+"""Rows of an epilogue computed with a step of K at most; with too few steps for that, they have a loop of their own."""
 
 
 class MatrixKernel(GemmKernel):
@@ -190,29 +195,40 @@ class MatrixKernel(GemmKernel):
         else:
             self._store_sums(block, waiting)
         sums = self._step(block, self.start(block, (i, j), (row, column)), (a, rhs), const_int(I64, 0))
-        begin, steps = 1, self.depth // self.recipe.kstep
+        begin = 1
         if self.epilogue is not None:
             begin, sums = self._finish_rows(block, sums, (a, rhs), waiting)
-        if begin < steps:
-            with b.loop(begin, steps, carry=[sums], name="k") as loop:
-                loop.next(self._step(block, loop.carried[0], (a, rhs), loop.index))
-            sums = loop.results[0]
+        sums = self._steps(block, sums, (a, rhs), begin)
+        if self.terms.count > 1:
+            with b.loop(1, self.terms.count, carry=[sums], name="s") as term:
+                places = self.term_addresses(block, term.index, a, rhs)
+                term.next(self._steps(block, term.carried[0], places, 0))
+            sums = term.results[0]
         return [sums, *self._place(row, column)]
+
+    def _steps(self, block: Block, sums: Value, operands: tuple[Value, Value], first: int) -> Value:
+        """The sums after a product's steps of K from one on."""
+        steps = self.term_depth // self.recipe.kstep
+        if steps == first:
+            return sums
+        with self.b.loop(first, steps, carry=[sums], name="k") as loop:
+            loop.next(self._step(block, loop.carried[0], operands, loop.index))
+        return loop.results[0]
 
     def _finish_rows(
         self, block: Block, sums: Value, operands: tuple[Value, Value], waiting: list[Value]
     ) -> tuple[int, Value]:
-        """Some rows of the last tile's epilogue with each step of K; gives the first step that is left, and sums."""
-        b, height, steps = self.b, block.rows.size, self.depth // self.recipe.kstep - 1
+        """Rows of the last tile's epilogue, some with each step of K; gives the first step that is left, and sums."""
+        b, height, steps = self.b, block.rows.size, self.term_depth // self.recipe.kstep - 1
         assert self.epilogue is not None
         place = waiting[1], waiting[2]
-        each = next((d for d in range(1, height) if height % d == 0 and height // d <= steps), height)
-        with b.loop(0, height // each, carry=[sums], name="ke") as loop:
-            if steps:
-                loop.next(self._step(block, loop.carried[0], operands, b.add(loop.index, 1)))
-            for number in range(each):
-                self.epilogue.row(b.add(b.mul(loop.index, each), number), block.columns, place)
-        return 1 + (height // each if steps else 0), loop.results[0]
+        each = next((d for d in range(1, _ROWS_A_STEP + 1) if height % d == 0 and height // d <= steps), 0)
+        with b.loop(0, height // (each or 1), carry=[sums], name="ke") as loop:
+            carried = loop.carried[0]
+            loop.next(self._step(block, carried, operands, b.add(loop.index, 1)) if each else carried)
+            for number in range(each or 1):
+                self.epilogue.row(b.add(b.mul(loop.index, each or 1), number), block.columns, place)
+        return 1 + (height // each if each else 0), loop.results[0]
 
     def _step(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value) -> Value:
         """The sums after one more step of K."""
