@@ -282,7 +282,8 @@ def test_remarks_say_what_was_fused() -> None:
     stages(module_text([tree.stored(value, "float"), _affine("2.0")]), "avx512", remarks)
     messages = [remark.message for remark in remarks]
     assert "; epilogue: fadd, relu, fmul; 2 extra operands" in messages[0]
-    assert messages[1] == "map 4x8 float: fmul; 1 extra operand in one pass"
+    bound = "moves 256 bytes, in the L1 cache: bound by that cache"
+    assert messages[1] == f"map 4x8 float: fmul; 1 extra operand in one pass; {bound}"
 
 
 def test_nothing_of_a_tree_is_left() -> None:

@@ -71,6 +71,15 @@ def past_caches(problem: Map, target: Target) -> int:
     return 0 if is_turned(problem.value) else boundary_of(problem, target)
 
 
+def stores_past(problem: Map, target: Target) -> bool:
+    """Whether its kernel, unless it works in place, writes past the caches: its rows are long enough for that."""
+    problem = merged(problem)
+    shape, boundary = tile_shape(problem.value, target), past_caches(problem, target)
+    if not boundary:
+        return False
+    return any(span.past_caches for span in aligned_spans(problem.value.cols, shape.cols, shape.lanes, boundary))
+
+
 def _leave_if_in_place(b: TensorBuilder, evaluator: Evaluator, problem: Map, base: Value, shape: Shape) -> None:
     """Compute in place, and return, where a leaf is the destination: its memory is in the caches then."""
     numbers = dict.fromkeys(leaf.pointer for leaf in same_places(problem.value, problem.destination))

@@ -9,6 +9,7 @@ from tlx.ir.types import bits_of
 from tlx.knobs import Knobs
 from tlx.lower.stage import Context
 from tlx.lower.to_tiles.blocks import row_ranges
+from tlx.lower.to_tiles.bound import bound_of
 from tlx.lower.to_tiles.problem import Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.rows import block_rows
@@ -20,26 +21,40 @@ _PAGE: Final = 4096
 _LINE: Final = 64
 
 
-def describe_map(problem: Map) -> str:
-    """What an elementwise kernel does."""
+def describe_map(problem: Map, target: Target) -> str:
+    """What an elementwise kernel does, and what bounds it."""
     value = problem.value
-    return f"map {value.rows}x{value.cols} {problem.destination.element}: {value.summary or 'copy'} in one pass"
+    head = f"map {value.rows}x{value.cols} {problem.destination.element}: {value.summary or 'copy'} in one pass"
+    return f"{head}; {_bound(problem, target)}"
 
 
-def describe_reduction(problem: Reduction) -> str:
-    """What a reducing kernel does."""
+def describe_reduction(problem: Reduction, target: Target) -> str:
+    """What a reducing kernel does, and what bounds it."""
     value = problem.value
     text = f"reduce.{problem.operation} {value.rows}x{value.cols} {value.element}"
-    return f"{text}{f' of {value.summary}' if value.summary else ''} in one pass"
+    return f"{text}{f' of {value.summary}' if value.summary else ''} in one pass; {_bound(problem, target)}"
 
 
 def describe_rows(problem: Rows, target: Target) -> str:
-    """What a kernel of several problems on the same rows does."""
+    """What a kernel of several problems on the same rows does, and what bounds it."""
     steps = "; ".join(_step(part.problem) for part in problem.parts)
     last = problem.parts[-1].problem
     count = block_rows(problem, target)
     blocks = f"{count} rows" if count > 1 else "one row"
-    return f"rows {problem.rows}x{last.value.cols} {last.destination.element}: {steps}: one pass, {blocks} at a time"
+    head = f"rows {problem.rows}x{last.value.cols} {last.destination.element}: {steps}"
+    return f"{head}: one pass, {blocks} at a time; {_bound(problem, target)}"
+
+
+def _bound(problem: Map | Reduction | Rows, target: Target) -> str:
+    """`moves 192 MB, beyond the caches: bound by memory; stores past the caches`, or what its instructions leave."""
+    bound = bound_of(problem, target)
+    is_far = bound.place == "memory"
+    where = "beyond the caches" if is_far else f"in the {bound.place} cache"
+    holder = "memory" if is_far else "that cache"
+    by = f"bound by {holder}"
+    if bound.share < 1:
+        by = f"bound by instructions, about {100 * bound.share:.0f} % of what {holder} gives"
+    return f"moves {_bytes(bound.moves)}, {where}: {by}{'; stores past the caches' if bound.past else ''}"
 
 
 def _step(problem: Map | Reduction) -> str:

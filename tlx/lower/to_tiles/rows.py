@@ -96,7 +96,7 @@ def cut_rows(problem: Map | Reduction, rows: int) -> Map | Reduction:
     value = Expression(rows, problem.value.cols, nodes)
     to = replace(problem.destination, rows=rows)
     if isinstance(problem, Map):
-        return replace(problem, destination=to, value=value)
+        return Map(to, value, problem.whole or problem.moves)
     return Reduction(to, value, problem.operation, 1)
 
 

@@ -131,17 +131,13 @@ def _piece(problem: Cut, size: int, *, by_rows: bool) -> Cut:
         source, to = (_shorter(view, size, by_rows=by_rows) for view in (problem.source, problem.destination))
         return Copy(source, to, problem.moves)
     if isinstance(problem, Rows):
-        parts = tuple(
-            replace(part, problem=_of_whole(cut_rows(part.problem, size), part.problem)) for part in problem.parts
-        )
+        parts = tuple(replace(part, problem=cut_rows(part.problem, size)) for part in problem.parts)
         return replace(problem, rows=size, parts=parts)
     value = _shorter_value(problem.value, size, by_rows=by_rows)
-    piece = replace(problem, value=value, destination=_shorter(problem.destination, size, by_rows=by_rows))
-    return _of_whole(piece, problem)
-
-
-def _of_whole(piece: Map | Reduction, problem: Map | Reduction) -> Map | Reduction:
-    return replace(piece, whole=problem.moves) if isinstance(piece, Map) else piece
+    to = _shorter(problem.destination, size, by_rows=by_rows)
+    if isinstance(problem, Map):
+        return Map(to, value, problem.moves)
+    return replace(problem, value=value, destination=to)
 
 
 def _shorter_value(value: Expression, size: int, *, by_rows: bool) -> Expression:

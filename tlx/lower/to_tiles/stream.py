@@ -39,7 +39,12 @@ class Span:
 
 def streams(problem: Copy | Map, target: Target) -> bool:
     """Whether a result and what it is made of are larger than the caches: of a piece, those of the whole problem."""
-    return (problem.whole or problem.moves) > min(target.caches.l3, _SHARE)
+    return (problem.whole or problem.moves) > counted_on(target)
+
+
+def counted_on(target: Target) -> int:
+    """Bytes of the last-level cache that one program may take to be its own."""
+    return min(target.caches.l3, _SHARE)
 
 
 def boundary_of(problem: Copy | Map, target: Target) -> int:

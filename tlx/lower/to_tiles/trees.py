@@ -144,9 +144,9 @@ class _Kernels:
                 return self._product(problem, target, at)
             problem = sums
         if isinstance(problem, Map):
-            self.context.remarks.add("applied", "to-tiles", describe_map(problem), at.span)
+            self.context.remarks.add("applied", "to-tiles", describe_map(problem, target), at.span)
         if isinstance(problem, Reduction):
-            self.context.remarks.add("applied", "to-tiles", describe_reduction(problem), at.span)
+            self.context.remarks.add("applied", "to-tiles", describe_reduction(problem, target), at.span)
         if isinstance(problem, Rows):
             self.context.remarks.add("applied", "to-tiles", describe_rows(problem, target), at.span)
         least = self.context.thread_cycles
