@@ -13,7 +13,7 @@ shape.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -21,9 +21,10 @@ from tlx.ir.builder import Builder, new_function
 from tlx.ir.constructors import add_constructor
 from tlx.ir.module import Module
 from tlx.ir.rewriter import add_incoming
-from tlx.ir.types import I8, I16, I32, I64, PTR, VOID, X86_AMX, ArrayType, Type, VectorType, bits_of
-from tlx.ir.values import ConstInt, Keyword, Local, Text, Value, const_int
+from tlx.ir.types import I8, I64, PTR, ArrayType, Type, VectorType, bits_of
+from tlx.ir.values import Keyword, Local, Text, Value
 from tlx.legalize._grids import spread
+from tlx.legalize._tiles import ROW_BYTES, ROWS, Placed, Tiles
 from tlx.legalize.avx512 import TARGET as AVX512
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.vector import TileLegalizer
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from tlx.lower.legalize.registers import Registers
     from tlx.lower.stage import Context
 
-_ROWS: Final = 16
-_ROW_BYTES: Final = 64
-_WORD_BYTES: Final = 4
 _SIDE: Final = 16
 _GRID: Final = 2
 _MOST_SUMS: Final = 4
@@ -48,8 +46,6 @@ _MOST_USES: Final = 2  # of a loaded tile in a block: LLVM 14 to 22 crash at -O0
 _BESIDE: Final = (0, 2, 1)  # <K/v, N, v>: tiles side by side
 _BEHIND: Final = (1, 3, 0, 2)  # <tiles, 16, 16, v>: tile behind tile
 _TILES_APART: Final = 4
-_WORDS: Final = VectorType(256, I32)
-_ROW_WORDS: Final = VectorType(_SIDE, I32)
 _PRODUCTS: Final = {
     ("bfloat", "s", "s"): "tdpbf16ps",
     ("i8", "s", "s"): "tdpbssd",
@@ -69,23 +65,13 @@ def _no_register_form(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
     return acc
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """A tile, and where in memory it goes: `offset` bytes behind `pointer`, its rows `stride` bytes apart."""
-
-    tile: Value
-    pointer: Value
-    offset: int
-    stride: int
-
-
 class _AmxLegalizer(TileLegalizer):
     """Legalises a kernel's matrix tiles to AMX, the rest to AVX-512.
 
     Attributes:
+        amx: Emits the instructions on tiles.
         grids: The four tiles of each accumulator value, by name, row by row.
         scratch: 32 rows x 32 words for partial and converted tiles.
-        copy: 16 rows x 64 bytes for tiles that LLVM's scalarisation cannot load from where they lie.
         waiting: Tiles that are stored when the next product starts.
     """
 
@@ -93,11 +79,10 @@ class _AmxLegalizer(TileLegalizer):
         super().__init__(module, function, context)
         self.grids: dict[str, list[Value]] = {}
         self.grid_phis: list[tuple[Instruction, list[Instruction]]] = []
-        self.raw: dict[str, Value] = {}
+        self.amx = Tiles(self.b, emulate=context.emulate_matrix)
         self.accumulators = self._find_accumulators()
-        self.waiting: list[_Placed] = []
+        self.waiting: list[Placed] = []
         self.scratch: Value | None = None
-        self.copy: Value | None = None
         self.made = {i.result: i for i in function.instructions() if i.result is not None}
 
     def _find_accumulators(self) -> dict[str, tuple[int, int]]:
@@ -117,7 +102,7 @@ class _AmxLegalizer(TileLegalizer):
         acc, lhs, rhs = (t.type for t in op.tensors)
         size = bits_of(lhs.element) // 8
         rows, columns = _grid(acc)
-        whole = acc.shape == (rows * _ROWS, columns * _SIDE) and lhs.shape == (rows * _ROWS, _ROW_BYTES // size)
+        whole = acc.shape == (rows * ROWS, columns * _SIDE) and lhs.shape == (rows * ROWS, ROW_BYTES // size)
         key = (str(lhs.element), *MMA_SIGNS[op.intrinsic.name])
         same = lhs.element == rhs.element and bits_of(acc.element) == 32
         fits = rows * columns <= _MOST_SUMS
@@ -128,10 +113,9 @@ class _AmxLegalizer(TileLegalizer):
     def plain(self, instruction: Instruction) -> None:
         """Phis of accumulators become phis of tiles."""
         if instruction.opcode == "phi" and instruction.result in self.accumulators:
-            type_: Type = _WORDS if self.context.emulate_matrix else X86_AMX
             name = instruction.result
             rows, columns = self.accumulators[name]
-            made = [self.b.emit("phi", type_, [], f"phi {type_} ", name) for _ in range(rows * columns)]
+            made = [self.amx.phi(name) for _ in range(rows * columns)]
             self.grid_phis.append((instruction, made))
             self.grids[name] = [m.value for m in made]
             return
@@ -162,8 +146,8 @@ class _AmxLegalizer(TileLegalizer):
         """Accumulators are read through scratch memory."""
         if isinstance(value, Local) and value.name in self.grids:
             grid = self.accumulators[value.name]
-            tile = TensorType.dense(element, (grid[0] * _ROWS, grid[1] * _SIDE))
-            self._store_grid(value.name, self._scratch(), grid[1] * _ROW_BYTES)
+            tile = TensorType.dense(element, (grid[0] * ROWS, grid[1] * _SIDE))
+            self._store_grid(value.name, self._scratch(), grid[1] * ROW_BYTES)
             return load_tile(self.b, self.target, self._scratch(), tile, None, self.lanes(element))
         return super().flat(value, element, rows, cols, lanes)
 
@@ -190,9 +174,8 @@ class _AmxLegalizer(TileLegalizer):
                 block = self.function.block(name)
                 self.b.block, self.b.index = block, len(block.instructions) - 1
                 grid = [start() for start in self._starts(value, self.accumulators[phi.result or ""])]
-                tiles = [self.raw.get(str(t), t) for t in grid] if self.context.emulate_matrix else grid
-                for instruction, tile in zip(made, tiles, strict=True):
-                    add_incoming(instruction, tile, name)
+                for instruction, tile in zip(made, grid, strict=True):
+                    add_incoming(instruction, self.amx.across_blocks(tile), name)
         super()._finish_phis()
 
     # Tiles -----------------------------------------------------------------------------------------------------
@@ -202,7 +185,7 @@ class _AmxLegalizer(TileLegalizer):
         if isinstance(value, Local) and value.name in self.grids:
             return [partial(_itself, tile) for tile in self.grids[value.name]]
         if isinstance(value, Keyword):
-            return [partial(self._tile, "tilezero", [_short(_ROWS), _short(_ROW_BYTES)])] * (grid[0] * grid[1])
+            return [self.amx.zero] * (grid[0] * grid[1])
         return self._loaded_starts(value, grid)
 
     def _loaded_starts(self, value: Value, grid: tuple[int, int]) -> list[Callable[[], Value]]:
@@ -214,92 +197,43 @@ class _AmxLegalizer(TileLegalizer):
             return self._loads(tensor.source, tensor.type.strides(tensor.pitches)[0] * 4, grid)
         assert isinstance(value.type, VectorType)
         self._store_waiting(len(self.waiting))
-        tile = TensorType.dense(value.type.element, (grid[0] * _ROWS, grid[1] * _SIDE))
+        tile = TensorType.dense(value.type.element, (grid[0] * ROWS, grid[1] * _SIDE))
         registers = super().flat(value, value.type.element, *tile.shape)
         store_tile(self.b, self.target, self._scratch(), registers, tile, None)
-        return self._loads(self._scratch(), grid[1] * _ROW_BYTES, grid)
+        return self._loads(self._scratch(), grid[1] * ROW_BYTES, grid)
 
     def _scratch(self) -> Value:
         if self.scratch is None:
-            self.scratch = self.b.alloca(ArrayType(_MOST_SUMS * _ROWS * _ROW_BYTES, I8), "tiles")
+            self.scratch = self.b.alloca(ArrayType(_MOST_SUMS * ROWS * ROW_BYTES, I8), "tiles")
         return self.scratch
-
-    def _tile(self, name: str, args: list[Value]) -> Value:
-        """Call an AMX intrinsic that returns a tile.
-
-        LLVM's scalarisation wants every tile to pass through `<256 x i32>`.
-        """
-        b = self.b
-        tile = b.call_named(f"llvm.x86.{name}.internal", X86_AMX, args, "tile").value
-        if not self.context.emulate_matrix:
-            return tile
-        words = b.value("bitcast", _WORDS, [tile], f"bitcast {tile.typed} to {_WORDS}", "words")
-        again = b.value("bitcast", X86_AMX, [words], f"bitcast {words.typed} to {X86_AMX}", "tile")
-        self.raw[str(again)] = words
-        return again
 
     def _unpack_phis(self) -> None:
         """In the emulated form, phis are words: cast them to tiles behind the last phi."""
-        if not self.context.emulate_matrix:
-            return
-        b = self.b
-        for phi, made in self.grid_phis:
+        for phi, _ in self.grid_phis:
             name = phi.result or ""
-            if self.grids[name][0].type == _WORDS:
-                tiles: list[Value] = []
-                for words in (m.value for m in made):
-                    tile = b.value("bitcast", X86_AMX, [words], f"bitcast {words.typed} to {X86_AMX}", "tile")
-                    self.raw[str(tile)] = words
-                    tiles.append(tile)
-                self.grids[name] = tiles
-
-    def _load(self, pointer: Value, offset: int, stride: int) -> Value:
-        b = self.b
-        address = b.retype(b.gep(I8, pointer, offset), I8)
-        if self.context.emulate_matrix and stride % _WORD_BYTES:
-            address, stride = self._copied(address, stride), _ROW_BYTES
-        return self._tile("tileloadd64", [_short(_ROWS), _short(_ROW_BYTES), address, const_int(I64, stride)])
-
-    def _copied(self, address: Value, stride: int) -> Value:
-        """A copy of a tile, row behind row.
-
-        The instruction loads rows any number of bytes apart. LLVM's scalarisation of it (X86LowerAMXIntrinsics, the
-        same in LLVM 14, 19 and 22) loads words and takes `stride / 4`, rounded down, for the words between two rows.
-        """
-        b = self.b
-        if self.copy is None:
-            self.copy = b.alloca(ArrayType(_ROWS * _ROW_BYTES, I8), "tile.copy")
-        for row in range(_ROWS):
-            words = b.load(_ROW_WORDS, b.gep(I8, address, row * stride), 1)
-            b.store(words, b.gep(I8, self.copy, row * _ROW_BYTES), _ROW_BYTES)
-        return b.retype(self.copy, I8)
+            self.grids[name] = [self.amx.of_phi(tile) for tile in self.grids[name]]
 
     def _loads(self, pointer: Value, stride: int, grid: tuple[int, int]) -> list[Callable[[], Value]]:
         places = [(r, c) for r in range(grid[0]) for c in range(grid[1])]
-        return [partial(self._load, pointer, r * _ROWS * stride + c * _ROW_BYTES, stride) for r, c in places]
+        return [partial(self.amx.load, pointer, r * ROWS * stride + c * ROW_BYTES, stride) for r, c in places]
 
     def _store_grid(self, name: str, pointer: Value, stride: int) -> None:
         for placed in self._places(name, pointer, stride):
-            self._store_tile(placed)
+            self.amx.store(placed)
 
-    def _places(self, name: str, pointer: Value, stride: int) -> list[_Placed]:
+    def _places(self, name: str, pointer: Value, stride: int) -> list[Placed]:
         """The tiles of an accumulator, and where each goes."""
         columns = self.accumulators[name][1]
         places = [divmod(index, columns) for index in range(len(self.grids[name]))]
         return [
-            _Placed(tile, pointer, row * _ROWS * stride + column * _ROW_BYTES, stride)
+            Placed(tile, pointer, row * ROWS * stride + column * ROW_BYTES, stride)
             for tile, (row, column) in zip(self.grids[name], places, strict=True)
         ]
-
-    def _store_tile(self, placed: _Placed) -> None:
-        address = self.b.retype(self.b.gep(I8, placed.pointer, placed.offset), I8)
-        args = [_short(_ROWS), _short(_ROW_BYTES), address, const_int(I64, placed.stride), placed.tile]
-        self.b.call_named("llvm.x86.tilestored64.internal", VOID, args)
 
     def _store_waiting(self, count: int) -> None:
         """The next `count` tiles that wait."""
         for placed in self.waiting[:count]:
-            self._store_tile(placed)
+            self.amx.store(placed)
         del self.waiting[:count]
 
     def _product(self, op: TensorOp) -> list[Value]:
@@ -321,23 +255,22 @@ class _AmxLegalizer(TileLegalizer):
             if row not in a or column == _MOST_USES:
                 a[row] = self._load_a(lhs, row)
             self._store_waiting(1)
-            sizes = [_short(_ROWS), _short(_ROW_BYTES), _short(_ROW_BYTES)]
-            made.append(self._tile(product, [*sizes, start(), a[row], b[column]]))
+            made.append(self.amx.product(product, start(), a[row], b[column]))
         self._store_waiting(len(self.waiting))
         return made
 
     def _load_a(self, tensor: Tensor, row: int) -> Value:
         stride = tensor.type.strides(tensor.pitches)[0] * (bits_of(tensor.type.element) // 8)
-        return self._load(tensor.source, row * _ROWS * stride, stride)
+        return self.amx.load(tensor.source, row * ROWS * stride, stride)
 
     def _load_b(self, tensor: Tensor, column: int) -> Value:
         """A tile of B: behind the one before it (4-D), or beside it in longer rows (3-D)."""
         packed = self._packed(tensor)
         assert packed is not None
         if packed.type.rank == _TILES_APART:
-            return self._load(packed.source, column * _ROWS * _ROW_BYTES, _ROW_BYTES)
+            return self.amx.load(packed.source, column * ROWS * ROW_BYTES, ROW_BYTES)
         stride = packed.type.strides(packed.pitches)[0] * (bits_of(packed.type.element) // 8)
-        return self._load(packed.source, column * _ROW_BYTES, stride)
+        return self.amx.load(packed.source, column * ROW_BYTES, stride)
 
     def _packed(self, tensor: Tensor) -> Tensor | None:
         """The packed load behind a token, if the token is tiles of B in VNNI order."""
@@ -350,15 +283,11 @@ class _AmxLegalizer(TileLegalizer):
 
 def _grid(acc: TensorType) -> tuple[int, int]:
     """Tiles of an accumulator: (along M, along N)."""
-    return acc.shape[0] // _ROWS, acc.shape[1] // _SIDE
+    return acc.shape[0] // ROWS, acc.shape[1] // _SIDE
 
 
 def _itself(tile: Value) -> Value:
     return tile
-
-
-def _short(number: int) -> ConstInt:
-    return const_int(I16, number)
 
 
 def _legalize_kernel(module: Module, function: Function, context: Context) -> None:
@@ -390,7 +319,7 @@ TARGET: Final = replace(
     name="amx",
     title="x86-64 with AMX (bfloat, int8) and AVX-512",
     features=(*AVX512.features, "+avx512vbmi", "+amx-tile", "+amx-bf16", "+amx-int8"),
-    matrix=Matrix(rows=_ROWS, row_bytes=_ROW_BYTES, tiles=8, grid=(_GRID, _GRID), dots=_DOTS),
+    matrix=Matrix(rows=ROWS, row_bytes=ROW_BYTES, tiles=8, grid=(_GRID, _GRID), dots=_DOTS),
     caches=Caches(l1=48 << 10, l2=2 << 20, l3=32 << 20),
     requires=(*AVX512.requires, "avx512_vbmi", "amx_tile", "amx_bf16", "amx_int8"),
     tiers=(),
