@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I64
+from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range
 from tlx.lower.to_tiles.epilogue import needs_scratch
@@ -25,6 +25,7 @@ from tlx.lower.to_tiles.gemm import GemmKernel
 from tlx.lower.to_tiles.gemm_tile import Block, Pass
 from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.matrix_pack import TilePacking, over_k, pack_panel
+from tlx.lower.to_tiles.matrix_recipe import FAR_ROWS
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.scratch import Scratch
@@ -104,12 +105,23 @@ class MatrixKernel(GemmKernel):
         with b.loop(first, last, step, name="jc") as loop:
             panels = b.umin(b.sub(as_index(last), loop.index), step) if step > 1 else const_int(I64, 1)
             column = b.add(b.mul(loop.index, columns.size), columns.start)
-            if self.recipe.pack_b and self._is_shared and not self.recipe.shared_b:
+            ahead = self._is_shared or (step > 1 and self._has_far_rows)
+            packs = self.recipe.pack_b and not self.recipe.shared_b
+            if packs and self._has_far_rows and ahead:
+                self._pack_across(columns, column, panels)
+            elif packs and ahead:
                 with b.loop(0, panels, name="jp", runs=True) as j:
                     self._pack_panel(columns, column, j.index)
             for number, rows in enumerate(self.rows):
                 block = Block(part, columns, column, panels, rows, const_int(I64, rows.start), const_int(I64, 1))
-                self._rows(block, packs=number == 0 and not self._is_shared and not self.recipe.shared_b)
+                self._rows(block, packs=number == 0 and not ahead and not self.recipe.shared_b)
+
+    @property
+    def _has_far_rows(self) -> bool:
+        """Whether B is packed and its rows are so far apart that reading a panel's part of each takes a page each."""
+        view, size = self.gemm.b, bytes_of(self.gemm.b.element)
+        by_rows = view.is_row_major or view.group > 1
+        return self.recipe.pack_b and by_rows and view.row_stride * view.group * size >= FAR_ROWS
 
     @property
     def _is_shared(self) -> bool:
@@ -250,6 +262,24 @@ class MatrixKernel(GemmKernel):
             here = b.gep(view.element, source, self.terms.offset(1, term.index))
             there = b.gep(self.recipe.operand_b, panel, b.mul(term.index, self.term_depth * columns.size))
             pack_panel(self.packing, view, (here, there), columns, self.gemm.k)
+
+    def _pack_across(self, columns: Range, start: Value, panels: Value) -> None:
+        """All panels of a block from column `start` on, step of K by step of K: long parts of B's rows are read."""
+        b, view, recipe = self.b, self.gemm.b, self.recipe
+        source = b.gep(view.element, self.b_in, b.mul(start, view.col_stride))
+        with self.terms.loop() as term:
+            here = b.gep(view.element, source, self.terms.offset(1, term.index))
+            behind = b.mul(term.index, self.term_depth * columns.size)
+
+            def step(k: Value, depth: int) -> None:
+                rows = b.gep(view.element, here, b.mul(k, recipe.kstep * view.row_stride))
+                with b.loop(0, panels, name="jp", runs=True) as j:
+                    at = b.gep(view.element, rows, b.mul(j.index, columns.size * view.col_stride))
+                    to = b.gep(recipe.operand_b, self._panel(columns, j.index), behind)
+                    to = b.gep(recipe.operand_b, to, b.mul(k, recipe.kstep * columns.size))
+                    self.packing.pack_b_step(view, at, to, columns, depth)
+
+            over_k(b, self.gemm.k, recipe.kstep, step)
 
     def _pack_all_of_a(self) -> None:
         """All row tiles, behind each other."""

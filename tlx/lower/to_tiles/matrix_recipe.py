@@ -27,7 +27,7 @@ from tlx.target import Dot, Matrix, Target
 _LINE: Final = 64
 _REUSES: Final = 4
 """Panels that read A before copying it to aligned rows pays."""
-_FAR_ROWS: Final = 2048  # bytes: a tile's 16 rows then share a few sets of a cache, and lie in many pages
+FAR_ROWS: Final = 2048  # bytes: a tile's 16 rows then share a few sets of a cache, and lie in many pages
 _CONFIGURATION: Final = 200  # cycles a call
 _STORE: Final = 20  # cycles of a tile of C
 _LOAD: Final = 8  # cycles of a tile from the first-level cache, 20 from the second
@@ -100,7 +100,7 @@ def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
 def _gains_by_packed_b(gemm: Gemm, recipe: Recipe) -> bool:
     """Whether a tile's rows are so far apart, and read so often, that copying them pays."""
     pitch = gemm.b.row_stride * recipe.width * bits_of(gemm.b.element) // 8
-    return pitch >= _FAR_ROWS and gemm.m >= _REUSES * recipe.mr
+    return pitch >= FAR_ROWS and gemm.m >= _REUSES * recipe.mr
 
 
 def _share(gemm: Gemm, recipe: Recipe, target: Target) -> float:
