@@ -28,10 +28,11 @@ _CODE_STEP: Final = 16
 
 @dataclass(frozen=True)
 class GlobalVariable:
-    """What the text says about a global: `initialiser` is None for an external one."""
+    """What the text says about a global: `initialiser` is None for an external one; `words` stand before its kind."""
 
     name: str
     kind: str
+    words: frozenset[str]
     type: Type
     initialiser: Operand | None
     align: int | None
@@ -55,9 +56,9 @@ def _cursor(source: Source, start: int) -> Cursor:
 def _read_global(source: Source, name: str, start: int) -> GlobalVariable:
     """Parse what follows `@name =`."""
     cursor = _cursor(source, start)
-    external = False
+    words: set[str] = set()
     while (kind := cursor.next()).text not in ("global", "constant", "alias", "ifunc"):
-        external |= kind.text in _EXTERNAL
+        words.add(kind.text)
         if kind.kind == "end":
             raise cursor.error("expected 'global' or 'constant'", kind)
         if cursor.at("("):
@@ -65,9 +66,9 @@ def _read_global(source: Source, name: str, start: int) -> GlobalVariable:
     type_ = cursor.type()
     if kind.text in ("alias", "ifunc"):
         cursor.expect(",")
-        return GlobalVariable(name, kind.text, type_, cursor.typed_value(), None)
-    value = None if external else cursor.value(type_)
-    return GlobalVariable(name, kind.text, type_, value, _alignment(cursor))
+        return GlobalVariable(name, kind.text, frozenset(words), type_, cursor.typed_value(), None)
+    value = None if words & _EXTERNAL else cursor.value(type_)
+    return GlobalVariable(name, kind.text, frozenset(words), type_, value, _alignment(cursor))
 
 
 def _alignment(cursor: Cursor) -> int | None:
@@ -89,6 +90,7 @@ class Symbols:
         self.constants = Constants(layout, self.address)
         self._places = {m[1]: m.end() for m in _GLOBAL.finditer(module.source.text)}
         self._functions = {f.name for f in module.functions} | set(module.declarations)
+        self._variables: dict[str, GlobalVariable] = {}
         self._addresses: dict[str, int] = {}
         self._names: dict[int, str] = {}
 
@@ -99,13 +101,20 @@ class Symbols:
             EvaluationError: There is no such name, or the global is defined elsewhere.
         """
         if name not in self._addresses:
-            if name in self._places:
-                self._place_global(_read_global(self._source, name, self._places[name]))
+            variable = self.variable(name)
+            if variable is not None:
+                self._place_global(variable)
             elif name in self._functions:
                 self._place_function(name)
             else:
                 raise EvaluationError(f"@{name} is not defined in this module")
         return self._addresses[name]
+
+    def variable(self, name: str) -> GlobalVariable | None:
+        """What the text says about a global; None for what is none."""
+        if name not in self._variables and name in self._places:
+            self._variables[name] = _read_global(self._source, name, self._places[name])
+        return self._variables.get(name)
 
     def function_at(self, address: int) -> str:
         """Name of the function at an address.

@@ -71,6 +71,7 @@ class GemmTile:
         registers: Vector registers of the target.
         rows, columns: Tiles along M, panels along N.
         panel_a, panel_b, sums: Packed operands, and sums for corrections, where they are needed.
+        shared: The panels of B that the kernel is given.
     """
 
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
@@ -94,6 +95,7 @@ class GemmTile:
         self.panel_a: Value | None = None
         self.panel_b: Value | None = None
         self.sums: Value | None = None
+        self.shared: Panels | None = None
         if recipe.shared_b:
             self._take_panels()
 
@@ -101,8 +103,9 @@ class GemmTile:
         """B is packed, with what the sums have to be corrected by."""
         b, recipe = self.b, self.recipe
         self.panel_b = self.b_in
+        self.shared = Panels.of(self.gemm, recipe)
         if recipe.correction == "columns":
-            behind = b.gep(I8, self.b_in, Panels.of(self.gemm, recipe).sums_at)
+            behind = b.gep(I8, self.b_in, self.shared.sums_at)
             self.sums = b.retype(behind, recipe.accumulator)
 
     def _epilogue(self, target: Target, arguments: Sequence[Value]) -> Epilogue | None:
@@ -195,7 +198,8 @@ class GemmTile:
         else:
             a_offset = self.terms.offset(0, index)
         if recipe.pack_b:
-            b_offset = b.mul(index, block.columns.size * self.packing_b.depth(block.part.size))
+            part = self.gemm.k if recipe.shared_b else block.part.size
+            b_offset = b.mul(index, block.columns.size * self.packing_b.depth(part))
         else:
             b_offset = self.terms.offset(1, index)
         return b.gep(recipe.operand_a, a, a_offset), b.gep(recipe.operand_b, rhs, b_offset)
@@ -218,9 +222,16 @@ class GemmTile:
         if not self.recipe.pack_b:
             return self.at(self.gemm.b, self.b_in, block.part.start, column)
         assert self.panel_b is not None
+        if self.shared is not None:
+            return self.b.gep(self.recipe.operand_b, self.panel_b, self.place_of_panel(self.shared, block, column))
         depth = self.packing_b.depth(block.part.size) * self.terms.count
-        at = self.b.mul(column, depth) if self.recipe.shared_b else self.b.mul(j, depth * block.columns.size)
-        return self.b.gep(self.recipe.operand_b, self.panel_b, at)
+        return self.b.gep(self.recipe.operand_b, self.panel_b, self.b.mul(j, depth * block.columns.size))
+
+    def place_of_panel(self, shared: Panels, block: Block, column: Value) -> Value:
+        """Elements from the first of the panels that the kernel is given to the one of a column, at the pass's K."""
+        b = self.b
+        panel = b.mul(shared.place(b, block.columns, column), shared.depth)
+        return b.add(panel, b.mul(block.part.start, block.columns.size))
 
     def load_a(self, block: Block, base: Value, k: Value) -> Value:
         """The tile's rows of A at position `k`."""
@@ -274,12 +285,13 @@ class GemmTile:
     def correction(self, block: Block, ij: tuple[Value, Value], column: Value) -> Value | None:
         """What the xor trick added too much, as a tile; None where it is not used."""
         b, recipe = self.b, self.recipe
-        if self.sums is None:
+        if self.sums is None or (self.shared is not None and recipe.correction == "columns" and not block.part.first):
             return None
         height, width = block.rows.size, block.columns.size
         i, j = ij
         if recipe.correction == "columns":
-            address = b.gep(recipe.accumulator, self.sums, column if recipe.shared_b else b.mul(j, width))
+            place = self.shared.place(b, block.columns, column) if self.shared else b.mul(j, width)
+            address = b.gep(recipe.accumulator, self.sums, place)
             token = b.tensor_load(address, tile(recipe.accumulator, 1, width), None, "colsum")
         else:
             address = b.gep(recipe.accumulator, self.sums, b.mul(i, height))

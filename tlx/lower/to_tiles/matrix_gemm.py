@@ -334,10 +334,10 @@ class MatrixKernel(GemmKernel):
         """Where panel `j` of the block begins, packed or not."""
         if not self.recipe.pack_b:
             return self.b.gep(self.gemm.b.element, self.b_in, self.b.mul(column, self.gemm.b.col_stride))
-        if not self.recipe.shared_b:
+        if self.shared is None:
             return self._panel(block.columns, j)
         assert self.panel_b is not None
-        return self.b.gep(self.recipe.operand_b, self.panel_b, self.b.mul(column, self.depth))
+        return self.b.gep(self.recipe.operand_b, self.panel_b, self.place_of_panel(self.shared, block, column))
 
     def _panel(self, columns: Range, j: Value) -> Value:
         assert self.panel_b is not None

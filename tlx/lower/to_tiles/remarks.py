@@ -54,7 +54,7 @@ def _bound(problem: Map | Reduction | Rows, target: Target) -> str:
     by = f"bound by {holder}"
     if bound.share < 1:
         by = f"bound by instructions, about {100 * bound.share:.0f} % of what {holder} gives"
-    return f"moves {_bytes(bound.moves)}, {where}: {by}{'; stores past the caches' if bound.past else ''}"
+    return f"moves {size_in_words(bound.moves)}, {where}: {by}{'; stores past the caches' if bound.past else ''}"
 
 
 def _step(problem: Map | Reduction) -> str:
@@ -131,13 +131,13 @@ def _why_pack_b(view: View, recipe: Recipe, target: Target) -> str:
         return "it is column-major"
     size, pitch = bits_of(view.element) // 8, view.row_stride * view.group * bits_of(view.element) // 8
     if pitch % _PAGE == 0:
-        return f"rows {_bytes(pitch)} apart share cache sets"
+        return f"rows {size_in_words(pitch)} apart share cache sets"
     if view.size * size > target.caches.l2:
-        return f"{_bytes(view.size * size)} exceed L2's {_bytes(target.caches.l2)}"
+        return f"{size_in_words(view.size * size)} exceed L2's {size_in_words(target.caches.l2)}"
     return "its panels are read again by every row of tiles"
 
 
-def _bytes(count: int) -> str:
+def size_in_words(count: int) -> str:
     """`4 MB`, `48 KB`."""
     for unit, size in (("MB", 1 << 20), ("KB", 1 << 10)):
         if count >= size:

@@ -20,7 +20,7 @@ from tlx.ir.values import Local, Value, const_int
 from tlx.lower.stage import INDEPENDENT
 from tlx.lower.to_2d.attributes import allow_heap
 from tlx.lower.to_2d.buffers import STACK_ALIGN, Buffers
-from tlx.lower.to_tiles.blocks import column_ranges
+from tlx.lower.to_tiles.blocks import Range, column_ranges
 from tlx.lower.to_tiles.matrix_pack import TilePacking, pack_panel
 from tlx.lower.to_tiles.pack import Packing, column_sums, pack_b_panel
 from tlx.lower.to_tiles.problem import Gemm
@@ -38,19 +38,27 @@ class Panels:
         packing: How B is packed.
         depth: Positions along K of a panel, over all products of the sum.
         width: Columns of all panels.
+        ranges: The panels, in ranges; they may overlap in B, but not here.
     """
 
     packing: Packing
     depth: int
     width: int
+    ranges: tuple[Range, ...]
 
     @classmethod
     def of(cls, gemm: Gemm, recipe: Recipe) -> Panels:
         """The panels of a product."""
         flip = recipe.correction == "rows"
         packing = Packing(gemm.b, recipe.operand_b, gemm.rhs_sign, recipe.width, recipe.kstep, flip, recipe.lanes)
-        width = sum(columns.count * columns.size for columns in column_ranges(gemm, recipe))
-        return cls(packing, packing.depth(gemm.k) * len(gemm.sums), width)
+        ranges = column_ranges(gemm, recipe)
+        width = sum(columns.count * columns.size for columns in ranges)
+        return cls(packing, packing.depth(gemm.k) * len(gemm.sums), width, tuple(ranges))
+
+    def place(self, b: Builder, columns: Range, column: Value) -> Value:
+        """How many columns lie before the panel of a range that begins at a column of B."""
+        before = sum(other.count * other.size for other in self.ranges[: self.ranges.index(columns)])
+        return b.add(column, before - columns.start)
 
     @property
     def sums_at(self) -> int:
@@ -77,7 +85,8 @@ def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target) -
     for columns in column_ranges(gemm, recipe):
         with b.loop(0, columns.count, name="jp") as loop:
             column = b.add(b.mul(loop.index, columns.size), columns.start)
-            panel = b.gep(recipe.operand_b, panels, b.mul(column, form.depth))
+            place = form.place(b, columns, column)
+            panel = b.gep(recipe.operand_b, panels, b.mul(place, form.depth))
             first = b.gep(gemm.b.element, source, b.mul(column, gemm.b.col_stride))
             with terms.loop() as term:
                 there = b.gep(recipe.operand_b, panel, b.mul(term.index, form.depth // terms.count * columns.size))
@@ -87,7 +96,7 @@ def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target) -
                 else:
                     pack_b_panel(b, form.packing, here, there, columns, gemm.k)
             if sums is not None:
-                out, groups = b.gep(recipe.accumulator, sums, column), form.depth // recipe.width
+                out, groups = b.gep(recipe.accumulator, sums, place), form.depth // recipe.width
                 column_sums(b, panel, out, columns.size, groups, recipe.width, recipe.accumulator)
     b.ret()
     return function

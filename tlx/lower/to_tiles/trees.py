@@ -26,6 +26,7 @@ from tlx.lower.to_tiles.matvec import as_row_sums
 from tlx.lower.to_tiles.nest_team import shared_blocks, spread
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
+from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.reduce import reduce_kernel
 from tlx.lower.to_tiles.remarks import describe_map, describe_reduction, describe_rows, remark_product
 from tlx.lower.to_tiles.row_groups import Candidate, row_groups
@@ -35,6 +36,7 @@ from tlx.lower.to_tiles.slabs import cycles_of, slabs_of
 from tlx.lower.to_tiles.team import grid_kernel, slabs_kernel
 from tlx.lower.to_tiles.terms import chain_of, offsets_of, operands_of
 from tlx.lower.to_tiles.view import View
+from tlx.lower.to_tiles.weights import Weights
 from tlx.lower.to_tiles.work import gemm_work
 from tlx.target import Target
 
@@ -60,7 +62,6 @@ class _Packer:
     element: Type
 
 
-_Made = tuple[Function, _Packer | None]
 _Key = tuple[Problem, tuple[str, ...], bool]
 
 
@@ -70,45 +71,49 @@ class _Kernels:
 
     module: Module
     context: Context
-    made: dict[_Key, _Made] = field(default_factory=dict["_Key", "_Made"])
+    made: dict[_Key, Function] = field(default_factory=dict["_Key", Function])
+    packers: dict[_Key, _Packer] = field(default_factory=dict["_Key", "_Packer"])
     dispatch: Dispatch = field(init=False)
     cycles: dict[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
         self.dispatch = Dispatch(self.module, self.context.amx_permission)
+        self.weights = Weights(self.module, self.context.remarks)
 
     @cached_property
     def inner(self) -> _Kernels:
         """Kernels in loops whose iterations threads share: each runs on one thread."""
         if self.context.threads == "none" or self.context.target.versions:
             return self
-        return _Kernels(self.module, replace(self.context, threads="none"))
+        inner = _Kernels(self.module, replace(self.context, threads="none"))
+        inner.weights = self.weights
+        return inner
 
-    def of(self, problem: Problem, target: Target, at: Instruction, *, repeated: bool = False) -> _Made:
-        """The kernel for a problem on a target.
-
-        A product that is `repeated` with the same B comes with what packs B, if that is packed.
-        """
-        key = problem, target.features, repeated
+    def of(self, problem: Problem, target: Target, at: Instruction, *, shares: bool = False) -> Function:
+        """The kernel for a problem on a target; a product that `shares` is given B in panels."""
+        key = problem, target.features, shares
         if key not in self.made:
-            packer = self._packer(problem, target, at) if repeated and isinstance(problem, Gemm) else None
-            if packer is not None and isinstance(problem, Gemm):
-                self.made[key] = self._product(problem, target, at, shares=True), packer
+            if shares and isinstance(problem, Gemm):
+                self.made[key] = self._product(problem, target, at, shares=True)
             else:
                 make = self._versions if target.versions else self._make
-                self.made[key] = make(problem, target, at), None
+                self.made[key] = make(problem, target, at)
         return self.made[key]
 
-    def _packer(self, problem: Gemm, target: Target, at: Instruction) -> _Packer | None:
-        """What packs B for a product that is repeated with it; None where B is not packed."""
+    def sharing(self, problem: Gemm, target: Target, at: Instruction) -> Recipe | None:
+        """How a product is computed that is given B in panels; None where B is not packed."""
         if target.versions or self._as_row_sums(problem, target, at) is not None:
             return None
         recipe = chosen(self.context, problem, target, at)[0]
-        if not recipe.pack_b:
-            return None
-        recipe = replace(recipe, kc=problem.k, shared_b=True)
-        kernel = packing_kernel(self.module, problem, recipe, target)
-        return _Packer(kernel, Panels.of(problem, recipe).size(recipe), recipe.operand_b)
+        return replace(recipe, shared_b=True) if recipe.pack_b else None
+
+    def packer(self, problem: Gemm, recipe: Recipe, target: Target) -> _Packer:
+        """What packs B for a product that is given it in panels."""
+        key = problem, target.features, True
+        if key not in self.packers:
+            kernel = packing_kernel(self.module, problem, recipe, target)
+            self.packers[key] = _Packer(kernel, Panels.of(problem, recipe).size(recipe), recipe.operand_b)
+        return self.packers[key]
 
     def _versions(self, problem: Problem, target: Target, at: Instruction) -> Function:
         """Kernels for all versions of a target, and what chooses one when the program runs."""
@@ -177,7 +182,7 @@ class _Kernels:
     def _product(self, problem: Gemm, target: Target, at: Instruction, *, shares: bool = False) -> Function:
         recipe, knobs = chosen(self.context, problem, target, at)
         if shares:
-            recipe = replace(recipe, kc=problem.k, shared_b=True)
+            recipe = replace(recipe, shared_b=True)
         remark_product(self.context, problem, recipe, knobs, target, at)
         work = gemm_work(problem, recipe)
         emitter = MatrixKernel if recipe.unit == "matrix" else None
@@ -245,15 +250,37 @@ def _kernel_call(
     b = Builder(kernels.module, places.function, Block("call"))
     b.debug = store.debug_location
     args = [b.retype(p, v.element) for p, v in found.pointers]
-    block, operands = listing.block_of[id(store)], found.pointers[2:] if isinstance(found.problem, Gemm) else []
-    place = places.before(block, operands[0][0]) if operands else None
-    kernel, packing = kernels.of(found.problem, target, store, repeated=place is not None)
-    if place is not None and packing is not None:
-        args[2] = _pack_before(places, place, packing, found.pointers[2])
+    panels = _panels(kernels, target, places, listing.block_of[id(store)], store, found)
+    kernel = kernels.of(found.problem, target, store, shares=panels is not None)
+    if panels is not None:
+        args[2] = b.retype(*panels)
     args += [_passed(b, scalar) for scalar in found.scalars]
     type_ = FunctionType(VOID, tuple(a.type for a in args))
     b.call(Global(b.module.pointer_to(type_), kernel.name), type_, args)
     return b.block.instructions
+
+
+def _panels(
+    kernels: _Kernels, target: Target, places: Places, block: Block, store: Instruction, found: _Found
+) -> tuple[Value, Type] | None:
+    """B in panels that the compiler has packed, or code in front of a loop, and the type of their elements."""
+    problem = found.problem
+    if not isinstance(problem, Gemm):
+        return None
+    source = found.pointers[2][0]
+    weights, constant = kernels.weights, kernels.weights.are_at(places.function, source)
+    place = places.before(block, source)
+    recipe = kernels.sharing(problem, target, store) if constant or place else None
+    if constant and any(chosen(kernels.context, problem, v, store)[0].pack_b for v in target.versions):
+        weights.leave(problem, target, store.span)
+    if recipe is None:
+        return None
+    panels = weights.panels(places.function, source, problem, recipe, target, store.span) if constant else None
+    if panels is not None:
+        return panels, recipe.operand_b
+    if place is None:
+        return None
+    return _pack_before(places, place, kernels.packer(problem, recipe, target), found.pointers[2]), recipe.operand_b
 
 
 def _pack_before(places: Places, place: Block, packing: _Packer, operand: tuple[Value, View]) -> Value:
