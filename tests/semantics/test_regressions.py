@@ -179,3 +179,36 @@ define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {{
     module = lower(parse(text), target, options=Options(stop_after="to-tiles"))
     Machine(parse(str(module), wanted=lambda _text: True)).call("f", c, a, b)
     np.testing.assert_array_equal(c, left.astype(np.int64) @ right.astype(np.int64))
+
+
+SUMS = """
+define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {
+  %x = call token @llvm.tensor.load(ptr elementtype(i8) %a, <3 x i32> <i32 COUNT, i32 96, i32 DEPTH>,
+                                    <3 x i32> <i32 0, i32 1, i32 2>,
+                                    <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(i8) %b, <3 x i32> <i32 COUNT, i32 DEPTH, i32 64>,
+                                    <3 x i32> <i32 0, i32 1, i32 2>,
+                                    <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+  %m = call <6144 x i32> @llvm.tensor.contract(token %x, token %y, <2 x i32> <i32 0, i32 2>, <2 x i32> <i32 0, i32 1>)
+  store <6144 x i32> %m, ptr %c
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize(("count", "depth"), [(1, 64), (1, 128), (3, 64), (3, 128), (3, 70)])
+def test_sums_on_tiles_of_several_rows_and_panels(count: int, depth: int) -> None:
+    """LLVM's code generation at -O0 died of phis of tiles that come from phis."""
+    text = SUMS.replace("COUNT", str(count)).replace("DEPTH", str(depth))
+    module = lower(parse(text), "amx")
+    phis = [p for f in module.functions for p in f.instructions() if p.opcode == "phi" and p.type == X86_AMX]
+    names = {phi.result for phi in phis}
+    assert phis
+    assert not any(str(value)[1:] in names for phi in phis for value, _ in phi.incoming)
+    assert emit(str(module), "obj", 0)
+    generator = np.random.default_rng(depth)
+    a = generator.integers(-128, 128, (count, 96, depth)).astype(np.int8)
+    b = generator.integers(-128, 128, (count, depth, 64)).astype(np.int8)
+    c = np.zeros((96, 64), np.int32)
+    Machine(module).call("f", c, a, b)
+    np.testing.assert_array_equal(c, np.einsum("gmk,gkn->mn", a.astype(np.int32), b.astype(np.int32)))

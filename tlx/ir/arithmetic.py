@@ -13,10 +13,12 @@ def known_result(opcode: str, lhs: Value, rhs: Value) -> Value | None:
     if isinstance(lhs, ConstInt) and opcode in ("add", "sub", "mul"):
         number = {"add": lhs.value + rhs.value, "sub": lhs.value - rhs.value, "mul": lhs.value * rhs.value}[opcode]
         return ConstInt(lhs.type, _wrapped(lhs.type, number))
-    if (opcode in ("add", "sub") and rhs.value == 0) or (opcode == "mul" and rhs.value == 1):
+    if (opcode in ("add", "sub") and rhs.value == 0) or (opcode in ("mul", "udiv") and rhs.value == 1):
         return lhs
     if opcode == "mul" and rhs.value == 0:
         return rhs
+    if opcode == "udiv" and isinstance(lhs, ConstInt) and rhs.value > 0 <= lhs.value:
+        return ConstInt(lhs.type, lhs.value // rhs.value)
     return None
 
 

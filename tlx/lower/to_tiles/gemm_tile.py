@@ -144,16 +144,21 @@ class GemmTile:
         a = self.a_address(block, i, row)
         rhs = self.b_address(block, j, column)
         start = self.start(block, (i, j), (row, column))
+        total = self.total(block, start, a, rhs)
+        if self.epilogue is not None:
+            self.epilogue.finish(total, block.rows, block.columns, (row, column))
+            return
+        padding = (block.rows.padding, block.columns.padding)
+        out = convert(b, total, gemm.c.element, self._sign)
+        token = b.typeinfo(out, tile(gemm.c.element, block.rows.size, block.columns.size, padding), "c")
+        b.tensor_store(self.at(gemm.c, self.c, row, column), token, (0, gemm.c.row_stride))
+
+    def total(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
+        """`start` and all products of the sum, given where the first one's operands are."""
         with self.terms.loop([start]) as term:
             places = self.term_addresses(block, term.index, a, rhs)
             term.next(self.add_product(block, term.carried[0], *places))
-        if self.epilogue is not None:
-            self.epilogue.finish(term.results[0], block.rows, block.columns, (row, column))
-            return
-        padding = (block.rows.padding, block.columns.padding)
-        out = convert(b, term.results[0], gemm.c.element, self._sign)
-        token = b.typeinfo(out, tile(gemm.c.element, block.rows.size, block.columns.size, padding), "c")
-        b.tensor_store(self.at(gemm.c, self.c, row, column), token, (0, gemm.c.row_stride))
+        return term.results[0]
 
     def add_product(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
         """`start + A[tile, :] @ B[:, panel]`."""

@@ -4,12 +4,13 @@ pack A, where its tiles cannot be read where they lie
 for columns in panels of B, nc at a time          jc    what stays in the second-level cache
   for each panel                                  jr
     pack it, multiply the first row tile          packing fills the pipeline's gaps between tile products
-  for each further row tile, for each panel       ir, jr
+  for each further row tile, for each panel       t; ir, jr where no sums wait
     acc = 0 | Acc
     for k: acc += A[tile, k] @ B[k, panel]        two loads of A, two of B, four products
     C[tile, panel] = f(acc)
 
-All tiles have one shape. The function configures the unit once and calls nothing in between.
+All tiles have one shape. The function configures the unit once and calls nothing in between. No loop that carries sums
+lies directly in another one: LLVM's code generation at -O0 dies of a phi of tiles that comes from a phi.
 """
 
 from __future__ import annotations
@@ -132,16 +133,15 @@ class MatrixKernel(GemmKernel):
         """All row tiles of one height; the first packs the panels, if they are not packed yet."""
         b, none = self.b, const_int(I64, 0)
         first, last = self.share.rows.of(b, self.rows, block.rows)
-        waiting = self._first_sums(block, none) if self._defers(block) and not self._is_shared else []
+        waiting = self._first_sums(block, none) if self._defers_rows(block) else []
         if packs:
             waiting = self._row(block, none, waiting, packs=True)
             first = 1
-        if isinstance(last, Value) or last > int(packs):
-            with b.loop(first, last, name="ir", carry=waiting) as i:
-                i.next(*self._row(block, i.index, i.carried, packs=False))
-            waiting = i.results
         if waiting:
-            self._store_sums(block, waiting)
+            self._store_sums(block, self._tiles(block, int(packs), waiting))
+        elif isinstance(last, Value) or last > int(packs):
+            with b.loop(first, last, name="ir") as i:
+                self._row(block, i.index, [], packs=False)
 
     def _row(self, block: Block, i: Value, waiting: list[Value], *, packs: bool) -> list[Value]:
         """One row tile by all panels of the block; gives the sums that are not stored yet."""
@@ -161,6 +161,18 @@ class MatrixKernel(GemmKernel):
             self._store_sums(block, j.results)
         return [] if alone else j.results
 
+    def _tiles(self, block: Block, first: int, waiting: list[Value]) -> list[Value]:
+        """All tiles from row tile `first` on, in one loop; gives the sums that are not stored yet."""
+        b = self.b
+        if first == block.rows.count:
+            return waiting
+        begin, end = (b.mul(block.panels, number) for number in (first, block.rows.count))
+        with b.loop(begin, end, name="t", runs=True, carry=waiting) as loop:
+            i = b.binary("udiv", loop.index, block.panels)
+            j = b.sub(loop.index, b.mul(block.panels, i))
+            loop.next(*self._deferred_tile(block, i, j, loop.carried))
+        return loop.results
+
     # Sums that are stored while the next ones start ------------------------------------------------------------
 
     def _defers(self, block: Block) -> bool:
@@ -168,6 +180,10 @@ class MatrixKernel(GemmKernel):
         several = block.rows.count > 1 or block.columns.count > 1
         direct = self.epilogue is None and self.gemm.c.element == self.recipe.accumulator
         return several and (direct or self._overlaps) and not block.rows.padding and not block.columns.padding
+
+    def _defers_rows(self, block: Block) -> bool:
+        """Whether the sums of a row tile are stored by the next one: nothing is packed in between."""
+        return self._defers(block) and not self._is_shared and (self._packs_all_of_a or not self.recipe.pack_a)
 
     def _first_sums(self, block: Block, i: Value) -> list[Value]:
         """What is stored while the first sums of row tile `i` start: at their place, what they start from."""
@@ -210,18 +226,16 @@ class MatrixKernel(GemmKernel):
         begin = 1
         if self.epilogue is not None:
             begin, sums = self._finish_rows(block, sums, (a, rhs), waiting)
-        sums = self._steps(block, sums, (a, rhs), begin)
-        if self.terms.count > 1:
-            with b.loop(1, self.terms.count, carry=[sums], name="s") as term:
-                places = self.term_addresses(block, term.index, a, rhs)
-                term.next(self._steps(block, term.carried[0], places, 0))
-            sums = term.results[0]
-        return [sums, *self._place(row, column)]
+        return [self._steps(block, sums, (a, rhs), begin), *self._place(row, column)]
+
+    def total(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
+        """`start` and all products of the sum, in one loop."""
+        return self._steps(block, start, (a, rhs), 0)
 
     def _steps(self, block: Block, sums: Value, operands: tuple[Value, Value], first: int) -> Value:
-        """The sums after a product's steps of K from one on."""
-        steps = self.term_depth // self.recipe.kstep
-        if steps == first:
+        """The sums after step `first` of all products and those behind it."""
+        steps = self.depth // self.recipe.kstep
+        if first == steps:
             return sums
         with self.b.loop(first, steps, carry=[sums], name="k") as loop:
             loop.next(self._step(block, loop.carried[0], operands, loop.index))
@@ -231,20 +245,26 @@ class MatrixKernel(GemmKernel):
         self, block: Block, sums: Value, operands: tuple[Value, Value], waiting: list[Value]
     ) -> tuple[int, Value]:
         """Rows of the last tile's epilogue, some with each step of K; gives the first step that is left, and sums."""
-        b, height, steps = self.b, block.rows.size, self.term_depth // self.recipe.kstep - 1
+        b, height, steps = self.b, block.rows.size, self.depth // self.recipe.kstep - 1
         assert self.epilogue is not None
         place = waiting[1], waiting[2]
         each = next((d for d in range(1, _ROWS_A_STEP + 1) if height % d == 0 and height // d <= steps), 0)
-        with b.loop(0, height // (each or 1), carry=[sums], name="ke") as loop:
-            carried = loop.carried[0]
-            loop.next(self._step(block, carried, operands, b.add(loop.index, 1)) if each else carried)
+        with b.loop(0, height // (each or 1), carry=[sums] if each else [], name="ke") as loop:
+            if each:
+                loop.next(self._step(block, loop.carried[0], operands, b.add(loop.index, 1)))
             for number in range(each or 1):
                 self.epilogue.row(b.add(b.mul(loop.index, each or 1), number), block.columns, place)
-        return 1 + (height // each if each else 0), loop.results[0]
+        return (1 + height // each, loop.results[0]) if each else (1, sums)
 
     def _step(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value) -> Value:
-        """The sums after one more step of K."""
-        b, k = self.b, self.b.mul(number, self.recipe.kstep)
+        """The sums after step `number` of all products."""
+        b, recipe = self.b, self.recipe
+        if self.terms.count > 1 and not (recipe.pack_a and recipe.pack_b):
+            steps = const_int(I64, self.term_depth // recipe.kstep)
+            term = b.binary("udiv", number, steps)
+            operands = self.term_addresses(block, term, *operands)
+            number = b.sub(number, b.mul(steps, term))
+        k = b.mul(number, recipe.kstep)
         type_ = tile(self.recipe.accumulator, block.rows.size, block.columns.size)
         lhs, rhs = self.load_a(block, operands[0], k), self.load_b(block, operands[1], k)
         return b.mma(self.recipe.mma, b.typeinfo(sums, type_, "acc"), lhs, rhs, type_)

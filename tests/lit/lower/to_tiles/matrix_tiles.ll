@@ -24,7 +24,11 @@
 ; CHECK: k.loop:
 ; CHECK: %[[LAST]] = call <1024 x float> @llvm.tensor.smma
 ; CHECK: br i1 %{{.*}}, label %k.loop, label %k.end
-; CHECK: jr.end.1:
+; CHECK: t.loop:
+; CHECK: phi <1024 x float> [ %[[LAST]], %jr.end ], [ %[[NEXT:.*]], %k.end.1 ]
+; CHECK: udiv i64 %{{.*}}, 2
+; CHECK: %[[NEXT]] = call <1024 x float> @llvm.tensor.smma
+; CHECK: t.end:
 ; CHECK: call void @llvm.tensor.store
 ; CHECK-NEXT: ret void
 

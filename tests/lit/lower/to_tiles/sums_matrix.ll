@@ -1,19 +1,18 @@
 ; The products of a sum on a matrix unit, several tiles of the result behind each other: what waits to be stored goes to
-; C, or through its epilogue, while the first product of the next tile is multiplied; the other products follow.
+; C, or through its epilogue, while the first product of the next tile is multiplied; the other products follow, in one loop of all steps.
 ; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll --target=amx --stop-after=to-tiles -o - | FileCheck %s
 ; RUN: tlx-lower %t.ll -o %t.o.ll --target=amx --check --emulate-matrix
 
 ; CHECK-LABEL: define internal void @tlx.matmul.64x32x3x64.bf16.bf16.f32(
 ; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %c, token %c.1, <2 x i32> <i32 0, i32 32>)
-; CHECK-COUNT-2: call <1024 x float> @llvm.tensor.smma
+; CHECK:         %[[FIRST:.*]] = call <1024 x float> @llvm.tensor.smma
 ; CHECK-NOT:     smma
-; CHECK:       s.loop.1:
-; CHECK-NEXT:    phi i64 [ 1,
-; CHECK-NEXT:    %[[SUM:.*]] = phi <1024 x float> [ %smma.1,
 ; CHECK:       k.loop:
-; CHECK:         phi <1024 x float> [ %[[SUM]],
+; CHECK-NEXT:    %[[K:.*]] = phi i64 [ 1,
+; CHECK-NEXT:    phi <1024 x float> [ %[[FIRST]],
+; CHECK:         udiv i64 %[[K]], 2
 ; CHECK:         call <1024 x float> @llvm.tensor.smma
-; CHECK:         icmp slt i64 %s.next.1, 3
+; CHECK:         icmp slt i64 %{{.*}}, 6
 define void @plain(ptr noalias %r, ptr noalias %p, ptr noalias %q) {
   %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %p, <3 x i32> <i32 3, i32 64, i32 64>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
   %b = call token @llvm.tensor.load(ptr elementtype(bfloat) %q, <3 x i32> <i32 3, i32 64, i32 32>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
@@ -26,12 +25,13 @@ define void @plain(ptr noalias %r, ptr noalias %p, ptr noalias %q) {
 ; CHECK-LABEL: define internal void @tlx.matmul.64x32x3x64.bf16.bf16.bf16.fused(
 ; CHECK:         call <1024 x float> @llvm.tensor.smma
 ; CHECK:       ke.loop:
-; CHECK:         icmp slt i64 %ke.next, 32
+; CHECK-NEXT:    %[[KE:.*]] = phi i64 [ 0,
+; CHECK:         %[[K:.*]] = add i64 %[[KE]], 1
+; CHECK-NEXT:    udiv i64 %[[K]], 2
 ; CHECK:         call <1024 x float> @llvm.tensor.smma
-; CHECK:       s.loop.1:
-; CHECK-NEXT:    phi i64 [ 1,
+; CHECK:         icmp slt i64 %ke.next, 4
+; CHECK:       ke.end:
 ; CHECK:         call <1024 x float> @llvm.tensor.smma
-; CHECK:         icmp slt i64 %s.next.1, 3
 define void @rounded(ptr noalias %r, ptr noalias %p, ptr noalias %q) {
   %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %p, <3 x i32> <i32 3, i32 64, i32 64>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
   %b = call token @llvm.tensor.load(ptr elementtype(bfloat) %q, <3 x i32> <i32 3, i32 64, i32 32>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
