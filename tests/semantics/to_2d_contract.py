@@ -51,6 +51,11 @@ def _check_vectors(function: Function, in_trees: set[int], used: dict[str, list[
         assert used.get(str(instruction.result)) or instruction.opcode != "load", instruction.text
 
 
+def _is_zeros(tensor: Tensor) -> bool:
+    """Whether a token is for a constant of zeros, which only accumulators may be."""
+    return tensor.kind == "value" and isinstance(tensor.source, Keyword) and tensor.source.word == "zeroinitializer"
+
+
 class _Tree:
     """The instructions of a store's tree, checked against the forms while they are collected.
 
@@ -183,6 +188,8 @@ class _Tree:
             self._add(acc[0].definition)
             self._add(before.instruction)
             self._sum(before)
+        elif acc and _is_zeros(acc[0]):
+            self._add(acc[0].definition)
         elif acc:
             self._load(acc[0])
 
