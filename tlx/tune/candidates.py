@@ -14,7 +14,7 @@ from tlx.diagnostics import UsageError
 from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.choose import choose
-from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.target import Target
 from tlx.tune.product import Product
 
@@ -49,10 +49,10 @@ class Candidates:
         k = self._gemm.k
         wanted: list[Knobs] = []
         if not self._product.fused:
-            cuts = {_up(-(-k // passes), recipe.kstep) for passes in (1, 2, 3, 4, 8)}
+            cuts = {up(-(-k // passes), recipe.kstep) for passes in (1, 2, 3, 4, 8)}
             wanted += [replace(around, kc=kc) for kc in sorted(cuts, reverse=True) if kc >= min(128, k)]
-        wanted += [replace(around, mc=_up(int(recipe.mc * f), recipe.mr)) for f in (0.25, 0.5, 2, 4)]
-        wanted += [replace(around, nc=_up(int(recipe.nc * f), recipe.nr)) for f in (0.25, 0.5, 2, 4)]
+        wanted += [replace(around, mc=up(max(1, int(recipe.mc * f)), recipe.mr)) for f in (0.25, 0.5, 2, 4)]
+        wanted += [replace(around, nc=up(max(1, int(recipe.nc * f)), recipe.nr)) for f in (0.25, 0.5, 2, 4)]
         wanted += [replace(around, ahead=ahead) for ahead in (0, 4, 8, 16)]
         wanted += [replace(around, pack_a=not recipe.pack_a), replace(around, pack_b=not recipe.pack_b)]
         return list(self._fitting(wanted))
@@ -92,7 +92,3 @@ class Candidates:
         tiles = [min(r.count, max(1, recipe.mc // r.size)) for r in rows]
         panels = [min(c.count, max(1, recipe.nc // c.size)) for c in columns]
         return (*rows, *columns, *tiles, *panels, recipe.kc, recipe.pack_a, recipe.pack_b, recipe.ahead)
-
-
-def _up(number: int, step: int) -> int:
-    return -(-max(1, number) // step) * step

@@ -14,6 +14,21 @@ B_WORD: Final = 8
 C_WORD: Final = 12
 
 
+def _parameters(summed: int) -> str:
+    """The entry block: a kernel's parameters for a sum of `summed` products, and where its operands go."""
+    return f"""entry:
+  %p = alloca [{PARAMETER_WORDS} x i64], align 64
+  %count = alloca i64, align 8
+  store i64 {summed}, ptr %count
+  call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 {8 * PARAMETER_WORDS}, i1 false)
+  %pn = getelementptr i64, ptr %p, i64 {COUNT_WORD}
+  store ptr %count, ptr %pn
+  %pa = getelementptr i64, ptr %p, i64 {A_WORD}
+  %pb = getelementptr i64, ptr %p, i64 {B_WORD}
+  %pc = getelementptr i64, ptr %p, i64 {C_WORD}
+"""
+
+
 def product(gemm: Gemm, kernel: int, blocks: tuple[int, int, int], pointers: dict[str, int], flat: int = 0) -> str:
     """The loops over blocks of rows and of columns; K is summed up by the kernel."""
     mb, nb, kb = blocks
@@ -21,17 +36,7 @@ def product(gemm: Gemm, kernel: int, blocks: tuple[int, int, int], pointers: dic
     wide = gemm.rhs.bytes * gemm.factor  # b's columns lie that far apart
     return f"""
 define void @repeat(i64 %n) {{
-entry:
-  %p = alloca [{PARAMETER_WORDS} x i64], align 64
-  %count = alloca i64, align 8
-  store i64 {gemm.k // kb}, ptr %count
-  call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 {8 * PARAMETER_WORDS}, i1 false)
-  %pn = getelementptr i64, ptr %p, i64 {COUNT_WORD}
-  store ptr %count, ptr %pn
-  %pa = getelementptr i64, ptr %p, i64 {A_WORD}
-  %pb = getelementptr i64, ptr %p, i64 {B_WORD}
-  %pc = getelementptr i64, ptr %p, i64 {C_WORD}
-  br label %again
+{_parameters(gemm.k // kb)}  br label %again
 again:
   %t = phi i64 [ 0, %entry ], [ %t1, %outer.end ]
 {"  call void @pack()" if flat else ""}
@@ -132,17 +137,7 @@ def batch(kernel: int, calls: int, summed: int, sizes: list[int], pointers: dict
     a, b, c = sizes
     return f"""
 define void @repeat(i64 %n) {{
-entry:
-  %p = alloca [{PARAMETER_WORDS} x i64], align 64
-  %count = alloca i64, align 8
-  store i64 {summed}, ptr %count
-  call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 {8 * PARAMETER_WORDS}, i1 false)
-  %pn = getelementptr i64, ptr %p, i64 {COUNT_WORD}
-  store ptr %count, ptr %pn
-  %pa = getelementptr i64, ptr %p, i64 {A_WORD}
-  %pb = getelementptr i64, ptr %p, i64 {B_WORD}
-  %pc = getelementptr i64, ptr %p, i64 {C_WORD}
-  br label %again
+{_parameters(summed)}  br label %again
 again:
   %t = phi i64 [ 0, %entry ], [ %t1, %done ]
 {"  call void @pack()" if first else ""}

@@ -190,12 +190,6 @@ class Expression:
         alive = [sum(last.get(n, len(self.nodes)) >= at for n in range(at + 1)) for at in range(len(self.nodes))]
         return max(alive)
 
-    @cached_property
-    def only_converts(self) -> bool:
-        """Whether all it does to a product is to convert it."""
-        casts = [n.operation.opcode for n in self.nodes if isinstance(n, Ordinary)]
-        return len(casts) == len(self.nodes) - 1 and all(c in ("fptrunc", "fpext", "trunc", "sext") for c in casts)
-
     @property
     def summary(self) -> str:
         """What it does to its leaves, for remarks: `fadd, relu; 2 extra operands`; nothing if it only reads them."""
