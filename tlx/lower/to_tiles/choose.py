@@ -2,6 +2,7 @@
 
 kind of product                     operands become        instruction
 matrix unit knows the types         as they are            tile product, 2x2 accumulators
+  and the product is not too small                         (`units` tells)
 vector dot product knows them       as they are, VNNI      u8*s8, bf16*bf16
 s8*s8 with only u8*s8 at hand       A xor 128              (A + 128) @ B - 128 * colsum(B)
 u8*u8 with only u8*s8 at hand       B xor 128              A @ (B - 128) + 128 * rowsum(A)
@@ -19,6 +20,7 @@ from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.to_tiles.matrix_recipe import matrix_recipe
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.units import matrix_cycles, vector_cycles
 from tlx.lower.to_tiles.vector_recipe import vector_recipe
 from tlx.target import Dot, Sign, Target
 
@@ -31,19 +33,37 @@ def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     """
     accumulator = accumulator_type(gemm)
     narrow = _narrow_accumulator(gemm, accumulator)
-    if target.matrix is not None:
-        dot = _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign)
-        if dot is not None:
-            return matrix_recipe(gemm, target, narrow, dot, knobs)
+    tile_dot = _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign)
+    if tile_dot is None:
+        return _on_vectors(gemm, target, accumulator, knobs)[0]
+    if knobs.tile is not None or gemm.b.group > 1:
+        return matrix_recipe(gemm, target, narrow, tile_dot, knobs)
+    on_tiles = matrix_recipe(gemm, target, narrow, tile_dot)
+    on_vectors, dot = _on_vectors(gemm, target, accumulator, NO_KNOBS)
+    if vector_cycles(gemm, on_vectors, target, dot) < matrix_cycles(gemm, on_tiles, target):
+        return _on_vectors(gemm, target, accumulator, knobs)[0]
+    return matrix_recipe(gemm, target, narrow, tile_dot, knobs)
+
+
+def fits_matrix_unit(gemm: Gemm, target: Target) -> bool:
+    """Whether the target's matrix unit multiplies these types."""
+    narrow = _narrow_accumulator(gemm, accumulator_type(gemm))
+    return _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign) is not None
+
+
+def _on_vectors(gemm: Gemm, target: Target, accumulator: Type, knobs: Knobs) -> tuple[Recipe, Dot | None]:
+    """The recipe on vector registers, and its dot product."""
+    narrow = _narrow_accumulator(gemm, accumulator)
     dots = tuple(dot for dot in target.usable_dots if _pays(dot, target))
     for lhs, rhs, correction in _dot_signs(gemm):
         dot = _find_dot(gemm, narrow, dots, lhs, rhs)
         if dot is not None:
-            return vector_recipe(gemm, target, narrow, dot, (lhs, rhs), correction, knobs)
+            return vector_recipe(gemm, target, narrow, dot, (lhs, rhs), correction, knobs), dot
     dot = _find_wider_dot(gemm, narrow, dots)
     if dot is not None:
-        return vector_recipe(gemm, target, narrow, dot, ("s", "s"), "none", knobs)
-    return vector_recipe(gemm, target, accumulator, None, (gemm.lhs_sign, gemm.rhs_sign), "none", knobs)
+        return vector_recipe(gemm, target, narrow, dot, ("s", "s"), "none", knobs), dot
+    signs = gemm.lhs_sign, gemm.rhs_sign
+    return vector_recipe(gemm, target, accumulator, None, signs, "none", knobs), None
 
 
 def _pays(dot: Dot, target: Target) -> bool:

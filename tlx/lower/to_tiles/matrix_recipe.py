@@ -22,17 +22,13 @@ from tlx.lower.to_tiles import given
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
+from tlx.lower.to_tiles.units import matrix_cycles
 from tlx.target import Dot, Matrix, Target
 
 _LINE: Final = 64
 _REUSES: Final = 4
 """Panels that read A before copying it to aligned rows pays."""
 FAR_ROWS: Final = 2048  # bytes: a tile's 16 rows then share a few sets of a cache, and lie in many pages
-_CONFIGURATION: Final = 200  # cycles a call
-_STORE: Final = 20  # cycles of a tile of C
-_LOAD: Final = 8  # cycles of a tile from the first-level cache, 20 from the second
-_FAR_LOAD: Final = 20
-_PACKED_ROW: Final = 2  # cycles of a row of a packed tile
 
 
 def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs: Knobs = NO_KNOBS) -> Recipe:
@@ -105,14 +101,5 @@ def _gains_by_packed_b(gemm: Gemm, recipe: Recipe) -> bool:
 
 def _share(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """The part of the unit's peak that the kernel should reach: cycles of its products by cycles of all it does."""
-    matrix, size = target.matrix, bits_of(gemm.a.element) // 8
-    assert matrix is not None
-    rows, columns, steps = -(-gemm.m // matrix.rows), -(-gemm.n // recipe.lanes), -(-gemm.k // recipe.kstep)
-    tiles = rows * columns
-    p, q = recipe.mr // matrix.rows, recipe.nr // recipe.lanes
-    near = recipe.mr * up(gemm.k, recipe.kstep) * size <= target.caches.l1 // 2
-    loads = tiles * steps * ((_LOAD if near else _FAR_LOAD) / q + _FAR_LOAD / p)
-    products = tiles * steps * matrix.rows
-    packing = steps * matrix.rows * _PACKED_ROW * ((columns if recipe.pack_b else 0) + (rows if recipe.pack_a else 0))
-    cycles = max(products, loads) + tiles * _STORE + packing + _CONFIGURATION
-    return gemm.m * gemm.n * gemm.k / (recipe.lanes * recipe.kstep) / cycles
+    products = gemm.m * gemm.n * gemm.depth / (recipe.lanes * recipe.kstep)
+    return products / matrix_cycles(gemm, recipe, target)

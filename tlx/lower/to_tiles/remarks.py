@@ -10,6 +10,7 @@ from tlx.knobs import Knobs
 from tlx.lower.stage import Context
 from tlx.lower.to_tiles.blocks import row_ranges
 from tlx.lower.to_tiles.bound import bound_of
+from tlx.lower.to_tiles.choose import fits_matrix_unit
 from tlx.lower.to_tiles.problem import Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.rows import block_rows
@@ -88,13 +89,15 @@ def remark_product(context: Context, gemm: Gemm, recipe: Recipe, knobs: Knobs, t
     """Note how a product is computed, and that the matrix unit could not."""
     text = describe_product(gemm, recipe, knobs, target)
     context.remarks.add("applied", "to-tiles", text, at.span)
-    if target.matrix is not None and recipe.unit != "matrix":
+    if target.matrix is not None and recipe.unit != "matrix" and not fits_matrix_unit(gemm, target):
         missed = f"{gemm.title}: no {target.name} instruction multiplies these types; vector code is used"
         context.remarks.add("missed", "to-tiles", missed, at.span)
 
 
 def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[str]:
     reasons: list[str] = []
+    if recipe.unit != "matrix" and target.matrix is not None and fits_matrix_unit(gemm, target):
+        reasons.append("too small for the matrix unit")
     if recipe.pack_a and knobs.pack_a is None:
         reasons.append(f"A packed: {_why_pack_a(gemm, recipe)}")
     if recipe.pack_b and knobs.pack_b is None:

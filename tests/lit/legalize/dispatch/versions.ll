@@ -39,7 +39,7 @@
 ; TWICE: error: target 'avx2' is named twice
 ; UNKNOWN: error: unknown target 'avx513'
 
-; NAMED: define internal void @tlx.matmul.9x32x16.i8.i8.i32.ss.avx2.avxvnni.avxvnniint8({{.*}}"target-features"="+avx2,+fma,+f16c,+avxvnni,+avxvnniint8"
+; NAMED: define internal void @tlx.matmul.64x32x64.i8.i8.i32.ss.avx2.avxvnni.avxvnniint8({{.*}}"target-features"="+avx2,+fma,+f16c,+avxvnni,+avxvnniint8"
 ; NAMED: llvm.x86.avx2.vpdpbssd.256
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
@@ -54,12 +54,12 @@ define void @f(ptr noalias %c, ptr %a, ptr %b) {
 }
 
 define void @bytes(ptr noalias %c, ptr %a, ptr %b) {
-  %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 9, i32 16>, <2 x i32> <i32 0, i32 1>,
+  %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %rhs = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 16, i32 32>, <2 x i32> <i32 0, i32 1>,
+  %rhs = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 64, i32 32>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %m = call <288 x i32> @llvm.tensor.matmul(token %lhs, token %rhs)
-  %t = call token @llvm.tensor.typeinfo(<288 x i32> %m, <2 x i32> <i32 9, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %m = call <2048 x i32> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<2048 x i32> %m, <2 x i32> <i32 64, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
   ret void
 }
