@@ -232,6 +232,11 @@ class Target:
                 msg = f"target {self.name}: feature '{feature}' lacks its '+' or '-'"
                 raise ValueError(msg)
 
+    @property
+    def has_masks(self) -> bool:
+        """Whether comparisons make masks of a bit for each element, as AVX-512's do."""
+        return 16 in self.masked_bits
+
     def with_features(self, extra: tuple[str, ...]) -> Target:
         """The target with more (or, by `-`, fewer) features; dot products follow the features.
 

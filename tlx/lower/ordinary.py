@@ -100,7 +100,12 @@ class Operation:
         return [type_]
 
     def bits(self, types: Sequence[Type]) -> int:
-        """Width that its elements, of these types, are worked on in: bfloat and half as float, i1 as nothing."""
+        """Width that its elements, of these types, are worked on in: bfloat and half as float, i1 as nothing.
+
+        What has only bfloat operands and results works on registers of them, as two of float each.
+        """
+        if self.callee != "llvm.fma" and all(scalar_of(t) == BFLOAT for t in types):
+            return unary_bits(BFLOAT)
         return max((working_bits(t, moved=self.opcode in _MOVES) for t in types), default=1)
 
 
@@ -110,6 +115,11 @@ def working_bits(type_: Type, *, moved: bool = False) -> int:
     if element in (BFLOAT, HALF):
         return 16 if moved else 32
     return bits_of(element)
+
+
+def unary_bits(type_: Type) -> int:
+    """Width that elements are worked on in by what makes one of another of the same type."""
+    return working_bits(type_, moved=scalar_of(type_) == BFLOAT)
 
 
 def is_mask(type_: Type) -> bool:

@@ -14,6 +14,7 @@ from tlx.ir.instructions import CASTS
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, FloatType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
 from tlx.lower.legalize.conversions import convert_register, float_to_narrow
+from tlx.lower.legalize.pairs import by_pairs, is_paired
 from tlx.lower.legalize.registers import storage
 from tlx.lower.legalize.rounding import ROUNDINGS, as_bits, compare, fused, odd_float, odd_fused, rounded
 from tlx.lower.ordinary import MATH, Operation
@@ -87,6 +88,8 @@ def math(b: Builder, target: Target, name: str, element: Type, register: Value) 
 
     if element == DOUBLE:
         return expand(b, target, name, register, element)
+    if is_paired(target, element, [element], register):
+        return by_pairs(b, target, [register], lambda x: expand(b, target, name, x[0], FLOAT))
     wide = convert_register(b, target, "fpext", register, element, FLOAT) if element != FLOAT else register
     result = expand(b, target, name, wide, FLOAT)
     return result if element == FLOAT else convert_register(b, target, "fptrunc", result, FLOAT, element)
@@ -119,6 +122,10 @@ def _as_float(
     b: Builder, target: Target, operation: Operation, element: Type, sources: Sequence[Type], registers: Sequence[Value]
 ) -> Value:
     """Operands that are bfloat or half as float, and the result back."""
+    if is_paired(target, element, sources, registers[0]):
+        types = [FLOAT] * len(registers)
+        exact = operation.callee in _ROUNDINGS or operation.callee in _EXTREMES
+        return by_pairs(b, target, registers, lambda x: apply(b, target, operation, FLOAT, types, x), exact=exact)
     wide = [
         convert_register(b, target, "fpext", r, s, FLOAT) if s in _NARROW else r
         for r, s in zip(registers, sources, strict=True)

@@ -16,7 +16,7 @@ from tlx.ir.module import Function, Instruction
 from tlx.ir.tensors import FunctionTensors, TensorOp
 from tlx.ir.types import VectorType, scalar_of
 from tlx.ir.values import Local
-from tlx.lower.ordinary import UNARY, Operation, working_bits
+from tlx.lower.ordinary import UNARY, Operation, unary_bits, working_bits
 from tlx.lower.signs import MMA_SIGNS
 
 _LOADS: Final = frozenset({"tovector", "broadcast", "transpose"})
@@ -83,7 +83,7 @@ class _Groups:
         name = op.intrinsic.name
         if name not in UNARY | _LOADS:
             return None
-        return working_bits(op.instruction.type, moved=name in _LOADS)
+        return working_bits(op.instruction.type, moved=True) if name in _LOADS else unary_bits(op.instruction.type)
 
     def _bits_of_instruction(self, instruction: Instruction) -> int | None:
         operation = Operation.of(instruction)

@@ -14,7 +14,7 @@ from typing import Final
 
 from tlx.ir.types import FloatType, Type, bits_of
 from tlx.ir.values import Value
-from tlx.lower.ordinary import DIVISIONS, MATH, Operation, is_mask, working_bits
+from tlx.lower.ordinary import DIVISIONS, MATH, Operation, is_mask, unary_bits, working_bits
 from tlx.lower.to_tiles.view import View
 
 _MATH_CALLS: Final = frozenset(f"llvm.{name}" for name in MATH | {"pow", "powi", "tan", "sinh", "cosh"})
@@ -176,7 +176,7 @@ class Expression:
     def _bits(self, node: Node) -> int:
         if isinstance(node, Ordinary):
             return node.operation.bits([node.element, *(self.nodes[n].element for n in node.operands)])
-        return working_bits(node.element, moved=not isinstance(node, Unary))
+        return unary_bits(node.element) if isinstance(node, Unary) else working_bits(node.element, moved=True)
 
     @cached_property
     def cost(self) -> int:
