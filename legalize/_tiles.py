@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import I8, I16, I32, I64, VOID, X86_AMX, ArrayType, VectorType
 from tlx.ir.values import ConstInt, Value, const_int
+from tlx.legalize._scalar import UNKNOWN, call_product, scratch
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
     from tlx.ir.module import Instruction
+    from tlx.target import Target
 
 ROWS: Final = 16
 ROW_BYTES: Final = 64
@@ -38,16 +40,20 @@ class Tiles:
 
     Attributes:
         b: Where code is emitted.
+        target: The machine.
         emulate: Whether tiles pass through words.
         words: The words of each tile that passed through them, by the tile's name.
         copy: 16 rows x 64 bytes for tiles that LLVM's scalarisation cannot load from where they lie.
+        products: Room for the three tiles of products that it does not know.
     """
 
-    def __init__(self, b: Builder, *, emulate: bool) -> None:
+    def __init__(self, b: Builder, target: Target, *, emulate: bool) -> None:
         self.b = b
+        self.target = target
         self.emulate = emulate
         self.words: dict[str, Value] = {}
         self.copy: Value | None = None
+        self.products: list[Value] = []
 
     def zero(self) -> Value:
         """A tile of zeros."""
@@ -55,6 +61,10 @@ class Tiles:
 
     def product(self, name: str, acc: Value, lhs: Value, rhs: Value) -> Value:
         """`acc + lhs @ rhs` by an instruction such as `tdpbf16ps`."""
+        if self.emulate and name in UNKNOWN:
+            self.products = self.products or scratch(self.b)
+            words = [self.words[str(tile)] for tile in (acc, lhs, rhs)]
+            return self._tile(call_product(self.b, self.target, name, words, self.products))
         return self._made(name, [_short(ROWS), _short(ROW_BYTES), _short(ROW_BYTES), acc, lhs, rhs])
 
     def load(self, pointer: Value, offset: int, stride: int) -> Value:

@@ -61,6 +61,7 @@ _BF16: Final = (*_VNNI, "avx512bf16")
 _ICE: Final = (*_VNNI, "avx512vbmi")
 _ZEN4: Final = (*_BF16, "avx512vbmi")
 _SAPPHIRE: Final = (*_ZEN4, "avxvnni", "amx-tile", "amx-bf16", "amx-int8")
+_GRANITE: Final = (*_SAPPHIRE, "amx-fp16")
 _HYBRID: Final = (*_AVX2, "avxvnni")
 _SIERRA: Final = (*_HYBRID, "avxvnniint8", "avxneconvert")
 
@@ -73,7 +74,8 @@ CPUS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("icelake-client", "icelake-server", "tigerlake", "rocketlake"), _ICE),
     "cooperlake": _BF16,
     "znver4": _ZEN4,
-    **dict.fromkeys(("sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"), _SAPPHIRE),
+    **dict.fromkeys(("sapphirerapids", "emeraldrapids"), _SAPPHIRE),
+    **dict.fromkeys(("graniterapids", "graniterapids-d"), _GRANITE),
     "znver5": (*_ZEN4, "avxvnni"),
     **dict.fromkeys(("alderlake", "raptorlake", "meteorlake", "gracemont"), _HYBRID),
     **dict.fromkeys(("sierraforest", "grandridge", "arrowlake", "arrowlake-s", "lunarlake"), _SIERRA),

@@ -1,9 +1,12 @@
-"""`amx`: Intel AMX tiles for bfloat and 8-bit integers, AVX-512 for everything else.
+"""`amx`: Intel AMX tiles for bfloat and 8-bit integers, for half with AMX-FP16, AVX-512 for everything else.
 
 Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18: eight tiles of 16 rows x 64 bytes;
-TDPBF16PS and TDPB[SU][SU]D multiply 16x64 bytes of A with B in VNNI order:
+TDPBF16PS, TDPFP16PS and TDPB[SU][SU]D multiply 16x64 bytes of A with B in VNNI order:
 
-    A 16 x K      B K/v x 16 x v (v = 2 bfloat, 4 bytes)      C 16 x 16 float or i32
+    A 16 x K      B K/v x 16 x v (v = 2 bfloat or half, 4 bytes)      C 16 x 16 float or i32
+
+Sums of float that are subnormal are zeros; TDPFP16PS takes subnormals of half for what they are, TDPBF16PS those of
+bfloat for zeros.
 
 A register tile is a 2x2 grid of C; a step of K loads two tiles of A and two of B and multiplies four times. LLVM
 assigns the tile registers (`x86_amx` values) and writes the configuration, once for a function whose tiles have one
@@ -48,6 +51,7 @@ _BEHIND: Final = (1, 3, 0, 2)  # <tiles, 16, 16, v>: tile behind tile
 _TILES_APART: Final = 4
 _PRODUCTS: Final = {
     ("bfloat", "s", "s"): "tdpbf16ps",
+    ("half", "s", "s"): "tdpfp16ps",
     ("i8", "s", "s"): "tdpbssd",
     ("i8", "s", "u"): "tdpbsud",
     ("i8", "u", "s"): "tdpbusd",
@@ -79,7 +83,7 @@ class _AmxLegalizer(TileLegalizer):
         super().__init__(module, function, context)
         self.grids: dict[str, list[Value]] = {}
         self.grid_phis: list[tuple[Instruction, list[Instruction]]] = []
-        self.amx = Tiles(self.b, emulate=context.emulate_matrix)
+        self.amx = Tiles(self.b, context.target, emulate=context.emulate_matrix)
         self.accumulators = self._find_accumulators()
         self.waiting: list[Placed] = []
         self.scratch: Value | None = None
@@ -307,6 +311,7 @@ def _finish(module: Module, context: Context) -> None:
 
 _DOTS: Final = (
     Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "amx-bf16", _no_register_form),
+    Dot(("half", "f"), ("half", "f"), "float", 2, "amx-fp16", _no_register_form),
     *(
         Dot(("i8", lhs), ("i8", rhs), "i32", 4, "amx-int8", _no_register_form)
         for lhs in ("s", "u")

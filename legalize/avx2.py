@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
 from tlx.legalize._cpuid import level
+from tlx.legalize._unlisted import unlisted
 from tlx.legalize._x86 import CPUS
 from tlx.target import Caches, Core, Dot, Reads, Target
 
@@ -86,4 +87,5 @@ TARGET: Final = Target(
     requires=("avx2", "fma", "f16c"),
     tiers=((), ("avxvnni",)),
     detect=level,
+    unlisted=unlisted,
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, VectorType
 from tlx.ir.values import const_int
 from tlx.legalize._cpuid import level
+from tlx.legalize._unlisted import unlisted
 from tlx.legalize._x86 import CPUS
 from tlx.target import Caches, Dot, FloatHelpers, Target
 
@@ -99,4 +100,5 @@ TARGET: Final = Target(
     requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),
     tiers=((), ("avx512vnni",), ("avx512vnni", "avx512bf16")),
     detect=level,
+    unlisted=unlisted,
 )

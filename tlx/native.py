@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from tlx.diagnostics import UsageError
-from tlx.target import Caches, Target, targets
+from tlx.target import Caches, Target, plain_name, targets
 
 _CPUINFO: Final = Path("/proc/cpuinfo")
 _CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -59,11 +59,15 @@ def missing(target: Target, flags: frozenset[str]) -> list[str]:
 
 @cache
 def cpu_flags() -> frozenset[str]:
-    """Names of the processor's features, as Linux spells them (as LLVM does where there is no /proc/cpuinfo)."""
+    """Names of the processor's features, as Linux spells them (as LLVM does where there is no /proc/cpuinfo).
+
+    Those that Linux does not list are spelled as LLVM does.
+    """
     with contextlib.suppress(OSError):
         text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
         if found := re.search(r"(?m)^(?:flags|Features)\s*: (.*)$", text):
-            return frozenset(found.group(1).split())
+            finders = {target.unlisted for target in targets().values() if target.unlisted is not None}
+            return frozenset(found.group(1).split()).union(*(find() for find in finders))
     return _flags_by_llvm()
 
 
@@ -94,18 +98,13 @@ def _corrections(target: Target, flags: frozenset[str]) -> tuple[str, ...]:
 def _has(feature: str, flags: frozenset[str]) -> bool:
     """Whether a feature, in LLVM's or Linux's spelling, is among the flags, in either."""
     names = _plain_names(flags)
-    plain = _plain(feature)
+    plain = plain_name(feature)
     return plain in names or _LINUX.get(plain, plain) in names
 
 
 @cache
 def _plain_names(flags: frozenset[str]) -> frozenset[str]:
-    return frozenset(map(_plain, flags))
-
-
-def _plain(name: str) -> str:
-    """`avx512_bf16`, `avx512bf16` and `amx-bf16` without punctuation."""
-    return re.sub(r"[-_.]", "", name)
+    return frozenset(map(plain_name, flags))
 
 
 def _cache_entries() -> list[tuple[str, int, int]]:

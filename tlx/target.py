@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import pkgutil
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -188,6 +189,7 @@ class Target:
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
         cpus: Which features a processor has, by LLVM's name for it.
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
+        unlisted: Finds features of the machine at hand, by LLVM's names, that /proc/cpuinfo does not list.
         legalize_kernel: The target's own legalisation of a kernel, in place of the vector one.
         finish: Called once at the end, for module-wide parts such as constructors.
         vectors: Vector registers by feature or architecture, best first, where the target itself leaves them open.
@@ -215,6 +217,7 @@ class Target:
     helpers: FloatHelpers | None = None
     cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     requires: tuple[str, ...] = ()
+    unlisted: Callable[[], frozenset[str]] | None = None
     legalize_kernel: Callable[[Module, Function, Context], None] | None = None
     finish: Callable[[Module, Context], None] | None = None
     vectors: tuple[Vectors, ...] = ()
@@ -299,7 +302,7 @@ class Target:
         return replace(self, dots=tuple(replace(d, cycles=slow.get(d, d.cycles)) for d in self.dots)) if slow else self
 
     def _with_optional(self, have: tuple[str, ...]) -> Target:
-        optional = dict.fromkeys(d.feature for d in self.dots if d.feature in self.optional)
+        optional = dict.fromkeys(d.feature for d in self._all_dots if d.feature in self.optional)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
 
     @property
@@ -310,8 +313,12 @@ class Target:
     @property
     def optional(self) -> frozenset[str]:
         """Features that it makes use of and may lack."""
-        dots = (*self.dots, *(self.matrix.dots if self.matrix else ()))
-        return frozenset(d.feature for d in dots if d.feature not in self.requires)
+        required = {plain_name(flag) for flag in self.requires}
+        return frozenset(d.feature for d in self._all_dots if plain_name(d.feature) not in required)
+
+    @property
+    def _all_dots(self) -> tuple[Dot, ...]:
+        return (*self.dots, *(self.matrix.dots if self.matrix else ()))
 
     @property
     def usable_dots(self) -> tuple[Dot, ...]:
@@ -326,6 +333,11 @@ class Target:
     def _usable(self, dots: tuple[Dot, ...]) -> tuple[Dot, ...]:
         have = {f[1:] for f in self.features}
         return tuple(d for d in dots if d.feature in have)
+
+
+def plain_name(feature: str) -> str:
+    """`avx512_bf16`, `avx512bf16` and `amx-bf16` without punctuation."""
+    return re.sub(r"[-_.]", "", feature)
 
 
 def _sized(target: Target, features: Collection[str], architecture: str = "") -> Target:
@@ -377,7 +389,8 @@ def find(name: str) -> Target:
     if "+" in name:
         base, *features = name.split("+")
         found = find(base).with_features(tuple(f"+{feature}" for feature in features))
-        return replace(found, name=".".join((found.name, *features)), tiers=())
+        name = ".".join((found.name, *features))
+        return replace(found, name=name, requires=(*found.requires, *features), tiers=())
     if name == "native":
         from tlx.native import native_target
 

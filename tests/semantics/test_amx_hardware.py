@@ -16,11 +16,17 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+import numpy as np
 import pytest
 
+import tlx
 from tests.semantics.floats import products
 from tests.semantics.harness import RUN_ONLY, Job, Report, run
 from tests.semantics.test_floats import AMX_TYPES, check
+from tests.unit.test_evaluate_x86 import AMX, vnni
+from tlx.evaluate import evaluate
+from tlx.ir.reader import parse
+from tlx.lower.legalize.driver import feature_attributes
 from tlx.native import cpu_flags, missing
 from tlx.pipeline import Options
 from tlx.target import find
@@ -30,6 +36,7 @@ pytestmark = pytest.mark.amx_hardware
 _ARCH_PRCTL: Final = 158
 _REQUEST_PERMISSION: Final = 0x1023
 _TILE_DATA: Final = 18
+_TILES: Final = ((16, 32), (32, 16))
 JOBS = [
     *(Job("tiles-any", "amx", 15, part, (RUN_ONLY,)) for part in range(12)),
     *(Job("tiles-large", "amx", 5, part, (RUN_ONLY,)) for part in range(8)),
@@ -69,6 +76,25 @@ def test_permission_is_granted() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     result = libc.syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA)
     assert result == 0, f"the kernel refuses tiles: {os.strerror(ctypes.get_errno())}"
+
+
+def test_tiles_of_halves_are_those_of_the_evaluator() -> None:
+    """Any bits: subnormals of half are what they are, those of float are zeros."""
+    target = find("amx+amx-fp16")
+    if missing(target, cpu_flags()):
+        pytest.skip("this processor has no AMX-FP16")
+    test_permission_is_granted()
+    text, generator = AMX.replace("NAME", "tdpfp16ps"), np.random.default_rng(3)
+    compiled = tlx.compile(text.replace(") {", f") {' '.join(feature_attributes(target))} {{"), target)
+    for scale in (1.0, 1e-5, 1e-38):
+        a, b = (generator.integers(0, 1 << 16, shape).astype(np.uint16).view(np.float16) for shape in _TILES)
+        a[::2], b[:, 1:] = (generator.normal(0, 1e-5, shape).astype(np.float16) for shape in ((8, 32), (32, 15)))
+        c = (generator.standard_normal((16, 16)) * scale).astype(np.float32)
+        evaluated = c.copy()
+        packed, arguments = vnni(b, 2), (64, 64, 64, 16, 64, 64)
+        compiled["multiply"](a, packed, c, *arguments)
+        evaluate(parse(text), "multiply", a, packed, evaluated, *arguments)
+        np.testing.assert_array_equal(c, evaluated)
 
 
 def test_floats() -> None:

@@ -19,7 +19,7 @@ from tlx.numpy_types import Array
 from tlx.pipeline import Options, lower
 from tlx.target import Target, find
 
-_ALL = "generic,avx2,avx512,amx"
+_ALL = "generic,avx2,avx512,amx,amx+amx-fp16"
 _LOAD = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)"
 
 
@@ -57,6 +57,7 @@ def _batch(count: int, n: int) -> str:
 _KINDS = {
     ("float", "float"): (np.float32, np.float32),
     ("bfloat", "float"): (ml_dtypes.bfloat16, np.float32),
+    ("half", "float"): (np.float16, np.float32),
     ("i8", "i32"): (np.int8, np.int32),
 }
 _TYPES = list(_KINDS)
@@ -161,7 +162,7 @@ _BEST = {
     "icelake-server": "avx512.avx512vnni",
     "znver4": "avx512.avx512vnni.avx512bf16",
     "sapphirerapids": "amx",
-    "graniterapids": "amx",
+    "graniterapids": "amx.amx-fp16",
 }
 
 

@@ -9,13 +9,13 @@ import tlx
 from tests.semantics.floats import TYPES, Product, products
 from tlx.evaluate import Machine
 from tlx.ir.reader import parse
-from tlx.ir.types import BFLOAT
+from tlx.ir.types import BFLOAT, HALF
 from tlx.native import best_target, cpu_flags, missing
 from tlx.numpy_types import Array
 from tlx.pipeline import Options, lower
 from tlx.target import Caches, Target, find
 
-AMX_TYPES = [(operand, result) for operand, result in TYPES if operand == BFLOAT]
+AMX_TYPES = [(operand, result) for operand, result in TYPES if operand in (BFLOAT, HALF)]
 
 
 def text(cases: list[Product]) -> str:
@@ -41,7 +41,7 @@ def test_machine_code(name: str) -> None:
 
 
 def test_emulated_amx() -> None:
-    check(products(AMX_TYPES), find("amx"), Options(emulate_matrix=True), level=0)
+    check(products(AMX_TYPES), find("amx+amx-fp16"), Options(emulate_matrix=True), level=0)
 
 
 def check(cases: list[Product], target: Target, options: Options, level: int = 2) -> None:

@@ -83,6 +83,18 @@ def test_unsigned_words_are_no_signed_ones() -> None:
     assert "pmadd" not in str(lower(parse(text), "avx2"))
 
 
+@pytest.mark.parametrize("size", [(9, 21, 14), (33, 20, 35)], ids=str)
+@pytest.mark.parametrize("result", ["half", "float"])
+def test_halves_on_tiles(size: tuple[int, int, int], result: str) -> None:
+    """By TDPFP16PS where the processor has it, or by a function in its place."""
+    text = _product("smma", "half", "half", result, *size)
+    for options in (Options(cpu="graniterapids"), Options(cpu="graniterapids", emulate_matrix=True)):
+        assert check(text, "amx", options=options) == []
+        name = "@tlx.tdpfp16ps(" if options.emulate_matrix else "@llvm.x86.tdpfp16ps.internal("
+        assert name in str(lower(parse(text), "amx", options=options))
+    assert "tdpfp16ps" not in str(lower(parse(text), "amx", options=Options(cpu="sapphirerapids")))
+
+
 @pytest.mark.parametrize("size", [(9, 21, 14), (5, 33, 8), (1, 8, 4), (3, 3, 3), (4, 10, 6), (7, 12, 1)], ids=str)
 @pytest.mark.parametrize("result", ["bfloat", "float"])
 def test_bfloats_that_loads_widen(size: tuple[int, int, int], result: str) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tlx.bench import command, compare, measure, plot, report, summary, timing, user
-from tlx.bench.elements import F32, S8, S32, U8, Array
+from tlx.bench.elements import F16, F32, S8, S32, U8, Array
+from tlx.bench.peaks import peak
 from tlx.bench.peers import finding
 from tlx.bench.peers.base import Attempt, Places
 from tlx.bench.rows import gemm
@@ -183,6 +184,13 @@ def test_a_function_of_the_users_own() -> None:
         ("y", "bf16", True),
     ]
     assert user.workload(str(ROOT / "examples" / "int8.ll"), "int8", {}).peak == (U8, S8, S32)
+
+
+@pytest.mark.parametrize(("target", "instruction"), [("amx+amx-fp16", "tdpfp16ps"), ("amx", "multiply-add of float")])
+def test_the_peak_of_halves_is_that_of_the_best_instruction(target: str, instruction: str) -> None:
+    ceiling = peak((F16, F16, F32), find(target))
+    assert ceiling.instruction == instruction
+    assert (f"@llvm.x86.{instruction}.internal(" in ceiling.text) == (target != "amx")
 
 
 def test_arguments_of_the_users_function(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tlx import native
 from tlx.diagnostics import UsageError
 from tlx.ir.values import Value
+from tlx.legalize._unlisted import unlisted
 from tlx.target import Caches, Dot, Matrix, Target, targets
 
 
@@ -65,3 +66,9 @@ def test_llvm_knows_the_machine_too() -> None:
     by_llvm = native._flags_by_llvm()
     for target in targets().values():
         assert bool(native.missing(target, by_llvm)) == bool(native.missing(target, native.cpu_flags()))
+
+
+def test_what_linux_does_not_list_is_what_llvm_finds() -> None:
+    found = unlisted()
+    assert found == {name for name in ("amx-fp16", "avxneconvert", "avxvnniint8") if name in native._flags_by_llvm()}
+    assert found <= native.cpu_flags()

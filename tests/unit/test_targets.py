@@ -55,7 +55,7 @@ def test_the_targets_at_hand_are_sound(target: Target) -> None:
     assert target.registers in (16, 32)
     assert len(set(target.features)) == len(target.features)
     if target.matrix is not None:
-        assert {d.feature for d in target.matrix.dots} <= {f[1:] for f in target.features}
+        assert target.usable_matrix_dots
 
 
 def test_features_switch_dot_products() -> None:
@@ -175,3 +175,16 @@ def test_a_dot_product_is_as_fast_as_the_processor_has_it() -> None:
 
 def _cycles(target: Target) -> float:
     return next(dot.cycles for dot in target.dots if dot.feature == "avx512bf16")
+
+
+def test_an_extension_of_the_matrix_unit_is_used_where_it_is_asked_for() -> None:
+    amx = find("amx")
+    assert not any(dot.feature == "amx-fp16" for dot in amx.usable_matrix_dots)
+    assert not any(dot.feature == "amx-fp16" for dot in amx.on_cpu("sapphirerapids").usable_matrix_dots)
+    for more in (amx.with_features(("+amx-fp16",)), amx.on_cpu("graniterapids"), find("amx+amx-fp16")):
+        assert any(dot.feature == "amx-fp16" for dot in more.usable_matrix_dots)
+        assert len(more.usable_matrix_dots) == len(amx.usable_matrix_dots) + 1
+
+
+def test_features_of_a_name_are_required() -> None:
+    assert find("avx2+avxvnniint8").requires == (*find("avx2").requires, "avxvnniint8")

@@ -37,6 +37,7 @@ _ROWS: Final = 16
 _ROW_BYTES: Final = 64
 _TILE_PRODUCTS: Final = {
     ("bf16", "bf16"): "tdpbf16ps",
+    ("f16", "f16"): "tdpfp16ps",
     ("s8", "s8"): "tdpbssd",
     ("u8", "s8"): "tdpbusd",
     ("s8", "u8"): "tdpbsud",

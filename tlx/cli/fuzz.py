@@ -87,7 +87,7 @@ def _targets(text: str) -> tuple[str, ...]:
     from tlx.target import find
 
     names = [name.replace("/", ",") for name in text.split(",") if name and name != "none"]
-    found = [native_target().name if name == "native" else find(name).name for name in names]
+    found = [native_target().name if name == "native" else name if "+" in name else find(name).name for name in names]
     return tuple(dict.fromkeys(found))
 
 

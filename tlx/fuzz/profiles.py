@@ -52,6 +52,8 @@ TILED: Final[tuple[Family, ...]] = (
     (BFLOAT, BFLOAT, FLOAT),
     (BFLOAT, BFLOAT, BFLOAT),
     (BFLOAT, BFLOAT, DOUBLE),
+    (HALF, HALF, FLOAT),
+    (HALF, HALF, HALF),
 )
 """Those that AMX multiplies."""
 

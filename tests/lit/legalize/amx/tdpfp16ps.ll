@@ -1,0 +1,28 @@
+; Halves are multiplied by tile products where the features have AMX-FP16, and only there. LLVM's scalarisation does not
+; know these: a function takes their place.
+;
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission --mattr=+amx-fp16 | FileCheck %s --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission --mcpu=graniterapids | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=fp16ps --implicit-check-not=amx-fp16
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx+amx-fp16 --emulate-matrix | FileCheck %s --check-prefix=EMULATED
+
+; CHECK: define internal void @tlx.matmul.32x32x64.f16.f16.f32({{.*}}"target-features"="{{.*}},+amx-fp16"
+; CHECK-COUNT-4: call x86_amx @llvm.x86.tdpfp16ps.internal(i16 16, i16 64, i16 64, x86_amx %k.acc.{{[1-4]}}, x86_amx
+; CHECK-NOT: @llvm.x86.tdp{{.*}}x86_amx %
+; CHECK: declare x86_amx @llvm.x86.tdpfp16ps.internal(i16, i16, i16, x86_amx, x86_amx, x86_amx)
+; WITHOUT: fpext <16 x half>
+; EMULATED-COUNT-4: call void @tlx.tdpfp16ps(ptr %c.2, ptr %a.2, ptr %b.4)
+; EMULATED-LABEL: define internal void @tlx.tdpfp16ps(ptr noalias %c, ptr noalias %a, ptr noalias %b)
+; EMULATED-COUNT-2: call <16 x float> @llvm.fma.v16f32
+; EMULATED-NOT: define internal void @tlx.tdpfp16ps
+
+define void @f(ptr noalias %c, ptr %a, ptr %b) {
+  %lhs = call token @llvm.tensor.load(ptr elementtype(half) %a, <2 x i32> <i32 32, i32 64>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(half) %b, <2 x i32> <i32 64, i32 32>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <1024 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<1024 x float> %m, <2 x i32> <i32 32, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
