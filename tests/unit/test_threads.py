@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -25,7 +26,7 @@ from tlx.pipeline import Options, lower
 from tlx.target import find
 
 DIMS: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
-PART: Final = re.compile(r"define (internal void @(\S+)\.part\(.*?\)) nounwind.*?\n}", re.DOTALL)
+PART: Final = re.compile(r"define (internal void @(\S+\.part[.\d]*)\(.*?\)) nounwind.*?\n}", re.DOTALL)
 
 
 def product(m: int, n: int, k: int) -> str:
@@ -41,22 +42,27 @@ def product(m: int, n: int, k: int) -> str:
 """
 
 
-def parts_of(m: int, n: int, k: int, threads: int) -> list[tuple[int, int, int, int]]:
-    """The rectangles of tiles that a team works on: first and last row, first and last column."""
+def calls_of(m: int, n: int, k: int, threads: int) -> list[tuple[bool, tuple[int, int, int, int]]]:
+    """What a team does, in order: whether panels of B are packed, and the part: first and last row, and column."""
     options = Options(stop_after="to-tiles", threads="openmp", thread_cycles=0)
     text = str(lower(parse(product(m, n, k)), "avx512", options=options))
-    found = PART.search(text)
-    assert found
-    text = text.replace(found[0], "declare " + re.sub(r" %[\w.]+|noalias|internal ", "", found[1]))
-    calls: list[tuple[int, int, int, int]] = []
+    calls: list[tuple[bool, tuple[int, int, int, int]]] = []
 
-    def part(*arguments: int) -> None:
-        row, row_end, column, column_end = arguments[-4:]
-        calls.append((row, row_end, column, column_end))
+    def part(name: str) -> Callable[..., None]:
+        return lambda *arguments: calls.append((".pack." in name, tuple(arguments[-4:])))
 
-    machine = Machine(parse(text), foreign={f"{found[2]}.part": part}, team=Team(threads))
+    found = list(PART.finditer(text))
+    for match in found:
+        text = text.replace(match[0], "declare " + re.sub(r" %[\w.]+|noalias|internal ", "", match[1]))
+    foreign = {match[2]: part(match[2]) for match in found}
+    machine = Machine(parse(text), foreign=foreign, team=Team(threads))
     machine.call("f", *(np.zeros(1, np.float32) for _ in range(3)))
     return calls
+
+
+def parts_of(m: int, n: int, k: int, threads: int) -> list[tuple[int, int, int, int]]:
+    """The rectangles of tiles that a team multiplies: first and last row, first and last column."""
+    return [part for packs, part in calls_of(m, n, k, threads) if not packs]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 5, 7, 8, 16, 23])
@@ -71,6 +77,23 @@ def test_grid_covers_every_tile_once(shape: tuple[int, int, int], threads: int) 
     assert len(parts) <= threads
     largest = max((row_end - row) * (column_end - column) for row, row_end, column, column_end in parts)
     assert largest <= -(-rows * columns // threads) * 1.8 + max(rows, columns) / 4
+
+
+@pytest.mark.parametrize("threads", [1, 3, 4, 7, 16])
+def test_many_threads_pack_each_panel_once(threads: int) -> None:
+    """And all of them before the first one is read; a few threads pack what they read."""
+    calls = calls_of(2048, 2048, 512, threads)
+    packs = [packs for packs, _ in calls]
+    assert packs == sorted(packs, reverse=True)
+    panels = [panel for packs, (_, _, first, last) in calls if packs for panel in range(first, last)]
+    columns = max(last for packs, (_, _, _, last) in calls if not packs)
+    assert panels == (list(range(columns)) if threads >= 4 else [])
+
+
+def test_panels_that_stay_in_a_core_are_packed_by_each_thread() -> None:
+    """B of 256 KB, and one whose rows of tiles are too few for threads above each other."""
+    assert not any(packs for packs, _ in calls_of(512, 256, 256, 16))
+    assert not any(packs for packs, _ in calls_of(16, 2048, 2048, 16))
 
 
 def test_grid_of_a_large_square_is_balanced() -> None:

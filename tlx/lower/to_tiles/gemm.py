@@ -23,7 +23,7 @@ from tlx.lower.to_tiles.pack import column_sums, pack_a_tile, pack_b_panel, row_
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
-from tlx.lower.to_tiles.share import as_index
+from tlx.lower.to_tiles.share import blocks_of
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.target import Target
 
@@ -125,10 +125,8 @@ class GemmKernel(GemmTile):
         """`nc` columns at a time: pack them, then go over the rows."""
         b = self.b
         step = self.panels(columns)
-        first, last = self.share.columns.of(b, self.columns, columns)
-        with b.loop(first, last, step, name="jc") as loop:
-            panels = b.umin(b.sub(as_index(last), loop.index), step) if step > 1 else const_int(I64, 1)
-            column = b.add(b.mul(loop.index, columns.size), columns.start)
+        with blocks_of(b, self.share.columns.of(b, self.columns, columns), step, "jc") as (first, panels):
+            column = b.add(b.mul(first, columns.size), columns.start)
             if self.recipe.pack_b and not self.recipe.shared_b:
                 self.pack_b(columns, part, column, panels)
             for rows in self.rows:
@@ -138,10 +136,8 @@ class GemmKernel(GemmTile):
         """`mc` rows at a time: pack them, then go over the tiles."""
         b = self.b
         step = self.tiles(rows)
-        first, last = self.share.rows.of(b, self.rows, rows)
-        with b.loop(first, last, step, name="ic") as loop:
-            tiles = b.umin(b.sub(as_index(last), loop.index), step) if step > 1 else const_int(I64, 1)
-            row = b.add(b.mul(loop.index, rows.size), rows.start)
+        with blocks_of(b, self.share.rows.of(b, self.rows, rows), step, "ic") as (first, tiles):
+            row = b.add(b.mul(first, rows.size), rows.start)
             block = Block(part, columns, column, panels, rows, row, tiles)
             if self.recipe.pack_a:
                 self.pack_a(block)

@@ -30,7 +30,7 @@ from tlx.lower.to_tiles.matrix_recipe import FAR_ROWS
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.scratch import Scratch
-from tlx.lower.to_tiles.share import as_index
+from tlx.lower.to_tiles.share import blocks_of
 from tlx.lower.to_tiles.tiles import tile
 from tlx.target import Target
 
@@ -102,10 +102,8 @@ class MatrixKernel(GemmKernel):
     def column_blocks(self, columns: Range, part: Pass) -> None:
         """Some panels at a time: pack them while the first row tile is multiplied, then the other row tiles."""
         b, step = self.b, self._at_a_time(columns)
-        first, last = self.share.columns.of(b, self.columns, columns)
-        with b.loop(first, last, step, name="jc") as loop:
-            panels = b.umin(b.sub(as_index(last), loop.index), step) if step > 1 else const_int(I64, 1)
-            column = b.add(b.mul(loop.index, columns.size), columns.start)
+        with blocks_of(b, self.share.columns.of(b, self.columns, columns), step, "jc") as (first, panels):
+            column = b.add(b.mul(first, columns.size), columns.start)
             ahead = self._is_shared or (step > 1 and self._has_far_rows)
             packs = self.recipe.pack_b and not self.recipe.shared_b
             if packs and self._has_far_rows and ahead:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.builder import Builder
 from tlx.ir.types import I8, I64, VOID, ArrayType, PointerType, Type, bytes_of
 from tlx.ir.values import Keyword, Value, const_int
 
@@ -31,7 +31,7 @@ class Scratch:
         self.size += -(-count * bytes_of(element) // _LINE) * _LINE
         return len(self._offsets) - 1
 
-    def allocate(self, b: TensorBuilder) -> list[Value]:
+    def allocate(self, b: Builder) -> list[Value]:
         """Make all reserved buffers; returns a pointer to each."""
         if not self._offsets:
             return []
@@ -41,7 +41,7 @@ class Scratch:
             base = self._from_heap(b)
         return [b.retype(b.gep(I8, base, offset), element) for offset, element in self._offsets]
 
-    def _from_heap(self, b: TensorBuilder) -> Value:
+    def _from_heap(self, b: Builder) -> Value:
         pointer = b.pointer(I8)
         self._block = b.call_named("malloc", pointer, [const_int(I64, self.size + _LINE)], "scratch.heap").value
         failed = b.icmp("eq", self._block, Keyword(pointer, "null"))
@@ -56,7 +56,7 @@ class Scratch:
         address = b.cast("ptrtoint", self._block, I64)
         return b.gep(I8, self._block, b.binary("and", b.sub(const_int(I64, 0), address), const_int(I64, _LINE - 1)))
 
-    def release(self, b: TensorBuilder) -> None:
+    def release(self, b: Builder) -> None:
         """Free what came from the heap."""
         if self._block is not None:
             assert isinstance(self._block.type, PointerType)

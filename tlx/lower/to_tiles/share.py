@@ -5,12 +5,14 @@ define internal void @K.part(args, i64 %row, i64 %row.end, i64 %column, i64 %col
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.module import Function
+from tlx.ir.threads import cut
 from tlx.ir.types import I64, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range
@@ -56,6 +58,27 @@ def arguments_of(function: Function) -> tuple[list[Value], Share]:
         return values, WHOLE
     *values, row, row_end, column, column_end = values
     return values, Share(Part(row, row_end), Part(column, column_end))
+
+
+@contextmanager
+def blocks_of(
+    b: Builder, bounds: tuple[int | Value, int | Value], most: int, name: str
+) -> Generator[tuple[Value, Value]]:
+    """A loop over blocks of up to `most` neighbouring tiles; gives a block's first tile and how many it has.
+
+    Of a share known only when the program runs, blocks differ by at most one tile: 57 by 14 are 11, 11, 12, 11, 12, and
+    never 14, 14, 14, 14, 1, whose last would read all of the other operand for a single tile.
+    """
+    first, last = bounds
+    if isinstance(first, int) or most == 1:
+        with b.loop(first, last, most, name=name) as loop:
+            yield loop.index, b.umin(b.sub(as_index(last), loop.index), most) if most > 1 else const_int(I64, 1)
+        return
+    total = b.sub(as_index(last), first)
+    count = b.binary("sdiv", b.add(total, most - 1), const_int(I64, most))
+    with b.loop(0, count, name=name) as loop:
+        begin, end = cut(b, total, loop.index, count)
+        yield b.add(first, begin), b.sub(end, begin)
 
 
 def as_index(number: int | Value) -> Value:

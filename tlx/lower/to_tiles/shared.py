@@ -25,6 +25,7 @@ from tlx.lower.to_tiles.matrix_pack import TilePacking, pack_panel
 from tlx.lower.to_tiles.pack import Packing, column_sums, pack_b_panel
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.share import arguments_of
 from tlx.lower.to_tiles.sums import Sums
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.target import Target
@@ -71,19 +72,22 @@ class Panels:
         return self.sums_at + sums
 
 
-def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target) -> Function:
-    """Add the kernel that packs B to the module: a function of pointers to the panels and to B."""
+def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *, parts: bool = False) -> Function:
+    """Add the kernel that packs B to the module: a function of pointers to the panels and to B.
+
+    Where it works on `parts`, the bounds of its panels follow, behind those of rows, which it has none of.
+    """
     parameters = [("panels", recipe.operand_b, "noalias"), ("b", gemm.b.element, "")]
-    function = new_kernel(module, target, f"{gemm.kernel_name}.pack", parameters)
+    function = new_kernel(module, target, f"{gemm.kernel_name}.pack", parameters, parts=parts)
     b = TensorBuilder(module, function)
-    panels, source = (argument.value for argument in function.arguments)
+    (panels, source), share = arguments_of(function)
     form, terms = Panels.of(gemm, recipe), Sums(b, gemm.sums)
     sums = b.retype(b.gep(I8, panels, form.sums_at), recipe.accumulator) if recipe.correction == "columns" else None
     tiles: TilePacking | None = None
     if recipe.unit == "matrix" and target.matrix is not None:
         tiles = TilePacking(b, recipe.operand_b, target.matrix.rows, recipe.kstep, recipe.width)
-    for columns in column_ranges(gemm, recipe):
-        with b.loop(0, columns.count, name="jp") as loop:
+    for columns in form.ranges:
+        with b.loop(*share.columns.of(b, form.ranges, columns), name="jp") as loop:
             column = b.add(b.mul(loop.index, columns.size), columns.start)
             place = form.place(b, columns, column)
             panel = b.gep(recipe.operand_b, panels, b.mul(place, form.depth))

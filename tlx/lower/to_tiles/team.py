@@ -29,20 +29,35 @@ from tlx.lower.to_tiles.share import BOUNDS, PART
 from tlx.lower.to_tiles.slabs import Slabs
 from tlx.lower.to_tiles.work import Work
 
-_ATTRIBUTES: Final = "nounwind noinline"
+ATTRIBUTES: Final = "nounwind noinline"
 
 
-def grid_kernel(module: Module, part: Function, work: Work, most: int) -> Function:
+Share = Callable[[Builder, list[Value], Thread], None]
+"""Emits what one of several threads does, given the values that the team has."""
+Together = Callable[[Builder, list[Value], Value], None]
+"""Emits what a team of so many threads does, given a function's arguments."""
+
+MANY: Final = 4
+"""Threads from which on a team does what `many` tells, where a kernel has that."""
+
+
+def grid_kernel(module: Module, part: Function, work: Work, most: int, many: Together | None = None) -> Function:
     """Add the function that runs a kernel with bounds on a team of at most `most` threads."""
     stem = part.name.strip('"').removesuffix(PART)
+
+    def alone(b: Builder, values: list[Value]) -> None:
+        call(b, part, [*values, *(const_int(I64, n) for n in (0, work.rows, 0, work.columns))])
+
+    return _team_kernel(module, stem, part.arguments[: -len(BOUNDS)], most, (grid_share(part, work), alone), many)
+
+
+def grid_share(part: Function, work: Work) -> Share:
+    """Each thread's rectangle of a grid, by a kernel with bounds."""
 
     def share(b: Builder, own: list[Value], thread: Thread) -> None:
         _share(b, part, own, work, thread)
 
-    def alone(b: Builder, values: list[Value]) -> None:
-        _call(b, part, [*values, *(const_int(I64, n) for n in (0, work.rows, 0, work.columns))])
-
-    return _team_kernel(module, stem, part.arguments[: -len(BOUNDS)], most, share, alone)
+    return share
 
 
 def slabs_kernel(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Function], most: int) -> Function:
@@ -65,28 +80,28 @@ def iterations_kernel(module: Module, stem: str, part: Function, count: int, mos
     """
 
     def share(b: Builder, own: list[Value], thread: Thread) -> None:
-        _call(b, part, [*own, *thread.share(b, const_int(I64, count))])
+        call(b, part, [*own, *thread.share(b, const_int(I64, count))])
 
     def alone(b: Builder, values: list[Value]) -> None:
-        _call(b, part, [*values, const_int(I64, 0), const_int(I64, count)])
+        call(b, part, [*values, const_int(I64, 0), const_int(I64, count)])
 
-    return _team_kernel(module, stem, part.arguments[:-2], most, share, alone)
+    return _team_kernel(module, stem, part.arguments[:-2], most, (share, alone))
 
 
 def _slabs_part(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Function]) -> Function:
     """Add the function that runs some slabs; its last parameters are the first one, and the one behind the last."""
     parameters = [(a.type, a.attributes, a.name) for a in kernels[0].arguments]
     bounds = [(I64, "", name) for name in ("slab", "slab.end")]
-    function = new_function(module, module.global_names.fresh(stem + PART), [*parameters, *bounds], _ATTRIBUTES)
+    function = new_function(module, module.global_names.fresh(stem + PART), [*parameters, *bounds], ATTRIBUTES)
     b = Builder(module, function)
     *values, first, last = (argument.value for argument in function.arguments)
     behind = b.umin(last, slabs.count) if slabs.rest else last
     with b.loop(first, behind, name="slab") as loop:
-        _call(b, kernels[0], _moved(b, slabs, values, loop.index))
+        call(b, kernels[0], _moved(b, slabs, values, loop.index))
     if slabs.rest:
         rest, done = _branches(b, b.icmp("eq", last, slabs.total), ("rest", "done"))
         b.at_end(rest)
-        _call(b, kernels[1], _moved(b, slabs, values, const_int(I64, slabs.count)))
+        call(b, kernels[1], _moved(b, slabs, values, const_int(I64, slabs.count)))
         b.branch(done)
         b.at_end(done)
     b.ret()
@@ -107,19 +122,26 @@ def _team_kernel(
     stem: str,
     arguments: Sequence[Argument],
     most: int,
-    share: Callable[[Builder, list[Value], Thread], None],
-    alone: Callable[[Builder, list[Value]], None],
+    work: tuple[Share, Callable[[Builder, list[Value]], None]],
+    many: Together | None = None,
 ) -> Function:
     """A function of these arguments that a team of at most `most` threads runs, or one thread alone."""
+    share, alone = work
     parameters = [(a.type, a.attributes, a.name) for a in arguments]
-    function = new_function(module, module.global_names.fresh(stem), parameters, _ATTRIBUTES)
+    function = new_function(module, module.global_names.fresh(stem), parameters, ATTRIBUTES)
     thread = module.global_names.fresh(f"{stem}.thread")
     b = Builder(module, function)
     values: list[Value] = [argument.value for argument in function.arguments]
     size = team_size(b, most)
+    if many is not None and most >= MANY:
+        large, small = _branches(b, b.icmp("uge", size, MANY), ("many", "few"))
+        b.at_end(large)
+        many(b, values, size)
+        b.ret()
+        b.at_end(small)
     several, one = _branches(b, b.icmp("ugt", size, 1), ("several", "one"))
     b.at_end(several)
-    in_threads(b, thread, values, share, _ATTRIBUTES, size)
+    in_threads(b, thread, values, share, ATTRIBUTES, size)
     b.ret()
     b.at_end(one)
     alone(b, values)
@@ -147,7 +169,7 @@ def _share(b: Builder, part: Function, values: list[Value], work: Work, thread: 
     b.at_end(inside)
     rows = cut(b, const_int(I64, work.rows), row, down)
     columns = cut(b, const_int(I64, work.columns), column, across)
-    _call(b, part, [*values, *rows, *columns])
+    call(b, part, [*values, *rows, *columns])
     b.branch(done)
     b.at_end(done)
 
@@ -181,6 +203,7 @@ def _divided_up(b: Builder, total: int, parts: Value) -> Value:
     return b.binary("udiv", b.add(b.sub(parts, 1), total), parts)
 
 
-def _call(b: Builder, callee: Function, args: Sequence[Value]) -> None:
+def call(b: Builder, callee: Function, args: Sequence[Value]) -> None:
+    """Call a function of the module that returns nothing."""
     type_ = FunctionType(VOID, tuple(a.type for a in args))
     b.call(Global(b.module.pointer_to(type_), callee.name), type_, args)

@@ -33,11 +33,12 @@ from tlx.lower.to_tiles.row_groups import Candidate, row_groups
 from tlx.lower.to_tiles.rows import rows_kernel
 from tlx.lower.to_tiles.shared import Panels, Places, packing_kernel
 from tlx.lower.to_tiles.slabs import cycles_of, slabs_of
-from tlx.lower.to_tiles.team import grid_kernel, slabs_kernel
+from tlx.lower.to_tiles.team import Together, grid_kernel, slabs_kernel
+from tlx.lower.to_tiles.team_panels import pack_together, packs_together
 from tlx.lower.to_tiles.terms import chain_of, offsets_of, operands_of
 from tlx.lower.to_tiles.view import View
 from tlx.lower.to_tiles.weights import Weights
-from tlx.lower.to_tiles.work import gemm_work
+from tlx.lower.to_tiles.work import Work, gemm_work
 from tlx.target import Target
 
 Problem = Gemm | Copy | Map | Reduction | Rows
@@ -192,7 +193,19 @@ class _Kernels:
             self.cycles[kernel.name] = work.cycles if work else 0.0
             return kernel
         part = gemm_kernel(self.module, problem, recipe, target, parts=True, emitter=emitter)
-        return grid_kernel(self.module, part, work, most)
+        many = self._together(problem, recipe, target, work, emitter)
+        return grid_kernel(self.module, part, work, most, many)
+
+    def _together(
+        self, problem: Gemm, recipe: Recipe, target: Target, work: Work, emitter: type[MatrixKernel] | None
+    ) -> Together | None:
+        """How a team of many threads packs B and multiplies; None where each thread packs what it reads."""
+        if not packs_together(problem, recipe, target, work, self.context.thread_cycles):
+            return None
+        given = replace(recipe, shared_b=True)
+        pack = packing_kernel(self.module, problem, recipe, target, parts=True)
+        part = gemm_kernel(self.module, problem, given, target, parts=True, emitter=emitter)
+        return pack_together(self.module, problem, given, (pack, part), gemm_work(problem, given) or work)
 
 
 def to_tiles(module: Module, context: Context) -> None:

@@ -44,7 +44,8 @@ def gemm_work(gemm: Gemm, recipe: Recipe) -> Work | None:
     rows, columns = (sum(r.count for r in ranges) for ranges in (row_ranges(gemm, recipe), column_ranges(gemm, recipe)))
     tile = recipe.mr * recipe.nr * gemm.depth / _macs(recipe)
     a_tile = recipe.mr * gemm.depth * (bytes_of(gemm.a.element) + recipe.pack_a * bytes_of(recipe.operand_a))
-    b_panel = recipe.nr * gemm.depth * (bytes_of(gemm.b.element) + recipe.pack_b * bytes_of(recipe.operand_b))
+    packs_b = recipe.pack_b and not recipe.shared_b
+    b_panel = recipe.nr * gemm.depth * (bytes_of(gemm.b.element) + packs_b * bytes_of(recipe.operand_b))
     return Work(rows, columns, tile, a_tile / _BYTES, b_panel / _BYTES)
 
 

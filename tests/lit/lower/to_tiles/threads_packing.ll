@@ -1,0 +1,53 @@
+; Many threads pack B once: a team packs, and then multiplies by panels that all threads read. A few threads, and one, pack
+; what they read themselves. So does every thread where the panels of a cache block stay in a core's own cache.
+;
+; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles --threads=openmp | FileCheck %s
+; RUN: grep -v "^;" %s | tlx-lower - -o - --target=amx --stop-after=to-tiles --threads=openmp | FileCheck %s --check-prefix=AMX
+
+; CHECK: define internal void @[[K:tlx.matmul.2048x2048x2048.f32.f32.f32]].part(
+; CHECK: define internal void @[[K]].pack.part(ptr noalias %panels, ptr %b, i64 %row, i64 %row.end, i64 %column, i64 %column.end)
+; CHECK: icmp slt i64 %column, {{[0-9]+}}
+; CHECK: %jp = phi i64
+; CHECK: define internal void @[[K]].part.1(
+; CHECK-NOT: malloc
+; CHECK: define internal void @[[K]](ptr noalias %c, ptr %a, ptr %b)
+; CHECK: icmp uge i32 %team, 4
+; CHECK: many:
+; CHECK-NEXT: %[[PANELS:.*]] = call ptr @malloc(i64 16777280)
+; CHECK: scratch.ready:
+; CHECK: call void @GOMP_parallel(ptr @[[K]].packer, {{.*}}, i32 %team, i32 0)
+; CHECK: call void @GOMP_parallel(ptr @[[K]].multiplier, {{.*}}, i32 %team, i32 0)
+; CHECK-NEXT: call void @free(ptr %[[PANELS]])
+; CHECK: few:
+; CHECK: several:
+; CHECK: call void @GOMP_parallel(ptr @[[K]].thread, {{.*}}, i32 %team, i32 0)
+; CHECK: one:
+; CHECK-NEXT: call void @[[K]].part(
+; CHECK: define internal void @[[K]].packer(
+; CHECK: call void @[[K]].pack.part(
+; CHECK: define internal void @[[K]].multiplier(
+; CHECK: call void @[[K]].part.1(
+
+; AMX: define internal void @[[B:tlx.matmul.2048x2048x2048.bf16.bf16.f32]].part(
+; AMX: define internal void @[[B]](
+; AMX-NOT: malloc
+; AMX: define internal void @[[B]].thread(
+; AMX-NOT: bf16.f32.packer
+
+define void @vector(ptr noalias %x, ptr noalias %y, ptr noalias %c) {
+  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 2048, i32 2048>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %b = call token @llvm.tensor.load(ptr elementtype(float) %y, <2 x i32> <i32 2048, i32 2048>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %p = call <4194304 x float> @llvm.tensor.matmul(token %a, token %b)
+  %t = call token @llvm.tensor.typeinfo(<4194304 x float> %p, <2 x i32> <i32 2048, i32 2048>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+
+define void @tiles(ptr noalias %x, ptr noalias %y, ptr noalias %c) {
+  %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <2 x i32> <i32 2048, i32 2048>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %b = call token @llvm.tensor.load(ptr elementtype(bfloat) %y, <2 x i32> <i32 2048, i32 2048>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %p = call <4194304 x float> @llvm.tensor.matmul(token %a, token %b)
+  %t = call token @llvm.tensor.typeinfo(<4194304 x float> %p, <2 x i32> <i32 2048, i32 2048>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}

@@ -1,0 +1,86 @@
+"""Products on many threads whose B the team packs once: all pack, then all multiply.
+
+Rewrite:
+    define internal void @K(c, a, b) { a team runs @K.part, in which each thread packs the panels that it reads }
+        ->
+    define internal void @K(c, a, b) {
+      team of a few: as above
+      team of many:  panels = malloc
+                     the team runs @K.pack.part(panels, b, first panel, last panel)
+                     the team runs @K.packed.part(c, a, panels, part of the grid)
+                     free(panels)
+    }
+
+In a grid of 4 x 4 threads, each would otherwise pack a quarter of B, four times what is its own, to memory of its own,
+of which there would be four times as much in the cache that threads share. Of two or three threads each has columns of
+its own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tlx.ir.builder import Builder
+from tlx.ir.module import Function, Module
+from tlx.ir.threads import Thread, in_threads
+from tlx.ir.types import I64, bytes_of
+from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.scratch import Scratch
+from tlx.lower.to_tiles.share import PART
+from tlx.lower.to_tiles.shared import Panels
+from tlx.lower.to_tiles.team import ATTRIBUTES, MANY, Together, call, grid_share
+from tlx.lower.to_tiles.work import Work
+from tlx.target import Target
+
+_MOST_BYTES: Final = 256 << 20
+"""Larger panels are left to each thread, which needs memory for a cache block of them at a time only."""
+_B: Final = 2  # its place among a kernel's arguments
+
+
+def packs_together(gemm: Gemm, recipe: Recipe, target: Target, work: Work, least: int) -> bool:
+    """Whether a team packs B once, rather than each thread what it reads.
+
+    It does where threads above each other would pack the same, packing is worth several threads itself, and the panels
+    of a cache block leave the second-level cache anyway. (Those of a matrix unit stay there: a thread that packs them
+    again reads no more than one that reads what another has packed.)
+    """
+    if not recipe.pack_b or recipe.shared_b or Panels.of(gemm, recipe).size(recipe) > _MOST_BYTES:
+        return False
+    block = min(gemm.n, recipe.nc) * min(gemm.depth, recipe.kc) * bytes_of(recipe.operand_b)
+    if block <= target.caches.l2 // 2:
+        return False
+    return min(work.rows, work.columns) >= MANY and work.columns * work.column >= MANY * least
+
+
+def pack_together(
+    module: Module, gemm: Gemm, recipe: Recipe, kernels: tuple[Function, Function], work: Work
+) -> Together:
+    """What emits the code by which a team packs B, and then multiplies.
+
+    Args:
+        module: Where functions are added.
+        gemm: The product.
+        recipe: How it is computed, given B in panels.
+        kernels: What packs some panels, and what multiplies a rectangle of the grid by panels; both with bounds.
+        work: The grid.
+    """
+    pack, part = kernels
+    stem = pack.name.strip('"').removesuffix(f".pack{PART}")
+    rectangle = grid_share(part, work)
+
+    def share(b: Builder, own: list[Value], thread: Thread) -> None:
+        nothing = const_int(I64, 0)
+        call(b, pack, [*own, nothing, nothing, *thread.share(b, const_int(I64, work.columns))])
+
+    def emit(b: Builder, values: list[Value], size: Value) -> None:
+        scratch = Scratch()
+        scratch.reserve(recipe.operand_b, -(-Panels.of(gemm, recipe).size(recipe) // bytes_of(recipe.operand_b)))
+        (panels,) = scratch.allocate(b)
+        packing, multiplying = (module.global_names.fresh(f"{stem}.{name}") for name in ("packer", "multiplier"))
+        in_threads(b, packing, [panels, values[_B]], share, ATTRIBUTES, size)
+        in_threads(b, multiplying, [*values[:_B], panels, *values[_B + 1 :]], rectangle, ATTRIBUTES, size)
+        scratch.release(b)
+
+    return emit
