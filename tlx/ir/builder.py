@@ -206,12 +206,19 @@ class Builder:
         body = f"getelementptr inbounds {element}, {pointer.typed}, {offset.typed}"
         return self.emit("getelementptr", pointer.type, [pointer, offset], body, name, source_type=element).value
 
-    def prefetch(self, pointer: Value, offset: int = 0) -> None:
-        """`llvm.prefetch` of the data cache line `offset` bytes behind `pointer`, to be read soon; it may not exist."""
+    def prefetch(self, pointer: Value, offset: Number = 0, locality: int = 3) -> None:
+        """`llvm.prefetch` of the data cache line `offset` bytes behind `pointer`, to be read soon; it may not exist.
+
+        Args:
+            pointer: An address.
+            offset: Bytes behind it.
+            locality: 3 for all caches, 2 for all but the first.
+        """
+        behind = _number(offset, I64)
         address = self.retype(pointer, I8)
-        body = f"getelementptr {I8}, {address.typed}, {ConstInt(I64, offset).typed}"  # not inbounds: it may be outside
-        place = self.emit("getelementptr", address.type, [address, ConstInt(I64, offset)], body, "", source_type=I8)
-        hints = [ConstInt(I32, 0), ConstInt(I32, 3), ConstInt(I32, 1)]  # for reading, into all caches, data
+        body = f"getelementptr {I8}, {address.typed}, {behind.typed}"  # not inbounds: it may be outside
+        place = self.emit("getelementptr", address.type, [address, behind], body, "", source_type=I8)
+        hints = [ConstInt(I32, 0), ConstInt(I32, locality), ConstInt(I32, 1)]  # for reading, data
         self.call_intrinsic("llvm.prefetch", [address.type], VOID, [place.value, *hints])
 
     def memcpy(self, destination: Value, source: Value, size: Number) -> None:

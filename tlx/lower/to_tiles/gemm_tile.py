@@ -19,6 +19,7 @@ from tlx.lower.to_tiles.combine import Combine
 from tlx.lower.to_tiles.epilogue import Epilogue
 from tlx.lower.to_tiles.evaluate import Place, address_of, store_vector
 from tlx.lower.to_tiles.map import expression_parameters
+from tlx.lower.to_tiles.next_round import NextRound
 from tlx.lower.to_tiles.pack import Packing, load_vnni
 from tlx.lower.to_tiles.partial import Partial
 from tlx.lower.to_tiles.problem import Gemm
@@ -91,6 +92,7 @@ class GemmTile:
         self.columns = column_ranges(gemm, recipe)
         self.rows = row_ranges(gemm, recipe)
         self.terms = Sums(b, gemm.sums)
+        self.next_round = NextRound(b, pointers, gemm, recipe)
         self.registers = target.registers
         self.panel_a: Value | None = None
         self.panel_b: Value | None = None
@@ -144,6 +146,7 @@ class GemmTile:
         a = self.a_address(block, i, row)
         rhs = self.b_address(block, j, column)
         start = self.start(block, (i, j), (row, column))
+        self.next_round.enter(block.rows.count, block.columns.count, (i, j))
         total = self.total(block, start, a, rhs)
         if self.epilogue is not None:
             self.epilogue.finish(total, block.rows, block.columns, (row, column))
@@ -151,7 +154,7 @@ class GemmTile:
         padding = (block.rows.padding, block.columns.padding)
         out = convert(b, total, gemm.c.element, self._sign)
         token = b.typeinfo(out, tile(gemm.c.element, block.rows.size, block.columns.size, padding), "c")
-        b.tensor_store(self.at(gemm.c, self.c, row, column), token, (0, gemm.c.row_stride))
+        self.next_round.store(self.at(gemm.c, self.c, row, column), token, gemm.c.row_stride)
 
     def total(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
         """`start` and all products of the sum, given where the first one's operands are."""
@@ -193,6 +196,7 @@ class GemmTile:
         following = b.mma(recipe.mma, acc, lhs_tile, rhs_tile, acc_type)
         if recipe.ahead:
             self.prefetch_b(block, operands[1], k)
+        self.next_round.fetch(number)
         return following
 
     def term_addresses(self, block: Block, index: Value, a: Value, rhs: Value) -> tuple[Value, Value]:

@@ -40,7 +40,7 @@ def shared_blocks(function: Function) -> set[str]:
         return set()
     flow = ControlFlow(function)
     loops = [loop for loop in natural_loops(flow) if (latch := _latch(flow, loop)) and is_marked(latch)]
-    return {name for loop in loops if _trips(flow, loop) >= MANY for name in loop.blocks}
+    return {name for loop in loops if trips_of(flow, loop) >= MANY for name in loop.blocks}
 
 
 def spread(module: Module, nests: list[Function], cycles: Mapping[str, float], least: int) -> None:
@@ -80,7 +80,7 @@ class _Nest:
     @property
     def trips(self) -> int:
         """Iterations of the outermost loop; 0 where it is not marked."""
-        return _trips(self.flow, self.loops[0]) if self.latch is not None and is_marked(self.latch) else 0
+        return trips_of(self.flow, self.loops[0]) if self.latch is not None and is_marked(self.latch) else 0
 
     @property
     def cycles(self) -> float:
@@ -89,7 +89,7 @@ class _Nest:
         for block in self.function.blocks:
             times = 1
             for loop in self.loops:
-                times *= _trips(self.flow, loop) if block.name in loop.blocks else 1
+                times *= trips_of(self.flow, loop) if block.name in loop.blocks else 1
             total += times * sum(self.costs.get(str(i.callee), 0.0) for i in block.instructions)
         return total
 
@@ -139,7 +139,7 @@ def _test(latch: Block) -> Instruction | None:
     return next((i for i in reversed(latch.instructions) if i.opcode == "icmp"), None)
 
 
-def _trips(flow: ControlFlow, loop: Loop) -> int:
+def trips_of(flow: ControlFlow, loop: Loop) -> int:
     """Iterations of a loop from 0, step 1, to a constant; 1 of any other."""
     latch = _latch(flow, loop)
     test = _test(latch) if latch else None

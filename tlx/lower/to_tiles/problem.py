@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tlx.ir.mangle import mangle
 from tlx.ir.types import FloatType, Type
+from tlx.lower.to_tiles.batch import Batch
 from tlx.lower.to_tiles.expression import Expression, Product
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign
@@ -24,6 +25,7 @@ class Gemm:
         epilogue: f, None where C is the product as it is.
         reduction: Operation and axis by which f's rows or columns are reduced to C.
         sums: What is added up are as many products: elements from A and B to the operands of each.
+        batch: How it goes on in the other rounds of a loop around it.
     """
 
     a: View
@@ -35,6 +37,7 @@ class Gemm:
     epilogue: Expression | None = None
     reduction: tuple[str, int] | None = None
     sums: tuple[tuple[int, int], ...] = ((0, 0),)
+    batch: Batch | None = None
 
     @property
     def depth(self) -> int:

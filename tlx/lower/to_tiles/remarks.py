@@ -104,6 +104,10 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
         reasons.append(f"B packed: {_why_pack_b(gemm.b, recipe, target)}")
     if recipe.ahead:
         reasons.append(f"B prefetched {recipe.ahead} steps ahead")
+    if recipe.fetch:
+        reasons.append("the next round's operands prefetched")
+    if recipe.past_caches:
+        reasons.append("C stored past the caches")
     return reasons
 
 

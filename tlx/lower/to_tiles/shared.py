@@ -25,6 +25,7 @@ from tlx.lower.to_tiles.matrix_pack import TilePacking, pack_panel
 from tlx.lower.to_tiles.pack import Packing, column_sums, pack_b_panel
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.rounds import Rounds
 from tlx.lower.to_tiles.share import arguments_of
 from tlx.lower.to_tiles.sums import Sums
 from tlx.lower.to_tiles.tiles import new_kernel
@@ -121,6 +122,7 @@ class Places:
     def __post_init__(self) -> None:
         self.flow = ControlFlow(self.function)
         self.loops = [loop for loop in natural_loops(self.flow) if self._is_independent(loop.header, loop.blocks)]
+        self.rounds = Rounds(self.function, self.flow, self.loops)
         self.buffers = Buffers(self.module, self.function)
 
     def _is_independent(self, header: str, blocks: frozenset[str]) -> bool:

@@ -24,6 +24,7 @@ from tlx.lower.to_tiles.map import map_kernel
 from tlx.lower.to_tiles.matrix_gemm import MatrixKernel
 from tlx.lower.to_tiles.matvec import as_row_sums
 from tlx.lower.to_tiles.nest_team import shared_blocks, spread
+from tlx.lower.to_tiles.next_round import fence_behind
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
 from tlx.lower.to_tiles.recipe import Recipe
@@ -76,6 +77,7 @@ class _Kernels:
     packers: dict[_Key, _Packer] = field(default_factory=dict["_Key", "_Packer"])
     dispatch: Dispatch = field(init=False)
     cycles: dict[str, float] = field(default_factory=dict[str, float])
+    past_caches: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
         self.dispatch = Dispatch(self.module, self.context.amx_permission)
@@ -87,7 +89,7 @@ class _Kernels:
         if self.context.threads == "none" or self.context.target.versions:
             return self
         inner = _Kernels(self.module, replace(self.context, threads="none"))
-        inner.weights = self.weights
+        inner.weights, inner.past_caches = self.weights, self.past_caches
         return inner
 
     def of(self, problem: Problem, target: Target, at: Instruction, *, shares: bool = False) -> Function:
@@ -130,7 +132,10 @@ class _Kernels:
         text = f"versions for {', '.join(reversed(names.values()))}: the program takes the last that its machine runs"
         self.context.remarks.add("applied", "to-tiles", text, at.span)
         stem = kernels[0].name.removesuffix(f".{target.versions[0].name}")
-        return self.dispatch.dispatcher(self.module.global_names.fresh(stem), target.versions, kernels)
+        made = self.dispatch.dispatcher(self.module.global_names.fresh(stem), target.versions, kernels)
+        if self.past_caches.intersection(names):
+            self.past_caches.add(made.name)
+        return made
 
     def _is_like(self, problem: Problem, weaker: Target, version: Target, at: Instruction) -> bool:
         """Whether the kernel for a machine that can do less, and nothing else, is the one for a version."""
@@ -190,8 +195,11 @@ class _Kernels:
         most = work.team(self.context.thread_cycles) if work and self.context.threads != "none" else 1
         if work is None or most < 2:
             kernel = gemm_kernel(self.module, problem, recipe, target, emitter=emitter)
+            if recipe.past_caches:
+                self.past_caches.add(kernel.name)
             self.cycles[kernel.name] = work.cycles if work else 0.0
             return kernel
+        recipe = replace(recipe, fetch=0, past_caches=False)
         part = gemm_kernel(self.module, problem, recipe, target, parts=True, emitter=emitter)
         many = self._together(problem, recipe, target, work, emitter)
         return grid_kernel(self.module, part, work, most, many)
@@ -219,6 +227,7 @@ def to_tiles(module: Module, context: Context) -> None:
         if not is_kernel(module, function):
             _lower_function(module, function, kernels)
     nests = outline_nests(module, kernels.dispatch.made)
+    fence_behind(module, nests, kernels.past_caches)
     if kernels.inner is not kernels:
         spread(module, nests, kernels.cycles | kernels.inner.cycles, context.thread_cycles)
     dispatch_nests(module, nests, kernels.dispatch, context.target.versions)
@@ -263,6 +272,7 @@ def _kernel_call(
     b = Builder(kernels.module, places.function, Block("call"))
     b.debug = store.debug_location
     args = [b.retype(p, v.element) for p, v in found.pointers]
+    found.problem = _in_rounds(places, listing.block_of[id(store)], found)
     panels = _panels(kernels, target, places, listing.block_of[id(store)], store, found)
     kernel = kernels.of(found.problem, target, store, shares=panels is not None)
     if panels is not None:
@@ -271,6 +281,13 @@ def _kernel_call(
     type_ = FunctionType(VOID, tuple(a.type for a in args))
     b.call(Global(b.module.pointer_to(type_), kernel.name), type_, args)
     return b.block.instructions
+
+
+def _in_rounds(places: Places, block: Block, found: _Found) -> Problem:
+    """A product that knows how it goes on in the other rounds of the loop it is in."""
+    if not isinstance(found.problem, Gemm):
+        return found.problem
+    return replace(found.problem, batch=places.rounds.batch(block, found.pointers))
 
 
 def _panels(

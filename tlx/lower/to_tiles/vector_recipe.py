@@ -10,6 +10,7 @@ from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles import given
 from tlx.lower.to_tiles.cost import Shape, predicted_share, register_tile
+from tlx.lower.to_tiles.next_round import streamed
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.target import Dot, Sign, Target
@@ -66,7 +67,7 @@ def vector_recipe(
         mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, share, ahead,
     )  # fmt: skip
     mc, nc = given.blocks(gemm, knobs, recipe)
-    return replace(recipe, mc=mc, nc=nc)
+    return streamed(gemm, replace(recipe, mc=mc, nc=nc), target)
 
 
 def _why_pack_a(gemm: Gemm, operand: Type, width: int, correction: str) -> str:

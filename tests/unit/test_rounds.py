@@ -1,0 +1,91 @@
+"""How loops move what a product works on, and what its kernel does about it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tlx
+from tlx.bench.rows.batch import batch
+from tlx.ir.dominance import ControlFlow, natural_loops
+from tlx.ir.reader import parse
+from tlx.ir.types import FLOAT, PTR
+from tlx.ir.values import Local
+from tlx.lower.to_tiles.batch import Batch, fetched_into, leaves_caches
+from tlx.lower.to_tiles.rounds import Rounds
+from tlx.lower.to_tiles.view import View
+from tlx.target import find
+
+_LOOP = """
+define void @f(ptr %a, ptr %same, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %rows = mul i64 %i, 64
+  %behind = add i64 %rows, 8
+  %x = getelementptr float, ptr %a, i64 %behind
+  %run = mul i64 %i, %n
+  %y = getelementptr float, ptr %a, i64 %run
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, 100
+  br i1 %again, label %loop, label %end
+end:
+  ret void
+}
+"""
+
+
+def _batch(names: list[str], view: View) -> Batch | None:
+    function = parse(_LOOP, wanted=lambda _: True).functions[0]
+    flow = ControlFlow(function)
+    rounds = Rounds(function, flow, natural_loops(flow))
+    return rounds.batch(flow.blocks["loop"], [(Local(PTR, name), view) for name in names])
+
+
+def test_steps_are_bytes_from_round_to_round() -> None:
+    """Of what stays, and of what moves by a number known only at run time, nothing is prefetched."""
+    found = _batch(["x", "x", "same", "y"], View(FLOAT, 8, 8, 8, 1))
+    assert found == Batch((256, 256, 0, 0), (256, 256, 256, 256), 2 * 256 * 100)
+    assert found.read == ((1, 256, 256),)
+
+
+def test_matrices_with_gaps_are_not_prefetched() -> None:
+    """Their lines are not one behind the other."""
+    found = _batch(["x", "x"], View(FLOAT, 8, 8, 16, 1))
+    assert found is not None
+    assert found.read == ()
+
+
+def test_outside_of_loops_there_are_no_rounds() -> None:
+    """A product alone has no next one."""
+    function = parse(_LOOP, wanted=lambda _: True).functions[0]
+    flow = ControlFlow(function)
+    assert Rounds(function, flow, natural_loops(flow)).batch(flow.blocks["entry"], []) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "rounds", "fetch", "past"),
+    [(256, 100, 0, False), (1 << 10, 5000, 3, False), (4 << 10, 10000, 3, True), (64 << 10, 1000, 2, True)],
+)
+def test_what_is_done_depends_on_the_caches(size: int, rounds: int, fetch: int, past: bool) -> None:
+    """A, B and C of so many bytes each, in as many rounds."""
+    target, found = find("avx512"), Batch((size,) * 3, (size,) * 3, 3 * size * rounds)
+    assert fetched_into(found, target) == fetch
+    assert leaves_caches(found, target) is past
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_results_past_the_caches(offset: int) -> None:
+    """Aligned results are stored past the caches, others as usual: both are right."""
+    count, n = 3000, 32
+    compiled = tlx.compile(batch("f32", count, n).text(), "native")
+    random = np.random.default_rng(1)
+    a, b = (random.standard_normal((count, n, n), np.float32) for _ in range(2))
+    memory = np.zeros(count * n * n + 32, np.float32)
+    start = -memory.ctypes.data % 64 // 4 + offset
+    c = memory[start : start + count * n * n].reshape(count, n, n)
+    compiled(c, a, b)
+    np.testing.assert_allclose(c, a @ b, atol=1e-4)
+    assert not memory[:start].any()
+    assert not memory[start + c.size :].any()

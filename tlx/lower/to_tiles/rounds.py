@@ -1,0 +1,77 @@
+"""Finding how far a loop's rounds move the pointers of a kernel that is called in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tlx.ir.dominance import ControlFlow, Loop
+from tlx.ir.module import Block, Function, Instruction
+from tlx.ir.rewriter import definitions
+from tlx.ir.types import bytes_of
+from tlx.ir.values import ConstInt, Local, Value
+from tlx.lower.to_tiles.batch import Batch
+from tlx.lower.to_tiles.nest_team import trips_of
+from tlx.lower.to_tiles.view import View
+
+
+@dataclass(eq=False)
+class Rounds:
+    """The loops of a function whose rounds are independent.
+
+    Attributes:
+        flow: The function's control flow.
+        loops: The loops, outer ones first.
+    """
+
+    function: Function
+    flow: ControlFlow
+    loops: Sequence[Loop]
+    made: Mapping[str, Instruction] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.made = definitions(self.function) if self.loops else {}
+
+    def batch(self, block: Block, pointers: Sequence[tuple[Value, View]]) -> Batch | None:
+        """What the pointers of a kernel called in a block point to round by round; None outside of such loops."""
+        around = [loop for loop in self.loops if block.name in loop.blocks]
+        if not around:
+            return None
+        index = str(self.flow.blocks[around[-1].header].phis[0].result)
+        steps = tuple(self._step(pointer, index) or 0 for pointer, _ in pointers)
+        total = sum(view.moves for (_, view), step in zip(pointers, steps, strict=True) if step)
+        for loop in around:
+            total *= trips_of(self.flow, loop)
+        return Batch(steps, tuple(_in_one_piece(view) for _, view in pointers), total)
+
+    def _step(self, value: Value, index: str) -> int | None:
+        """By how much a value grows from round to round, pointers in bytes; None where that is not known."""
+        if isinstance(value, Local) and value.name == index:
+            return 1
+        made = self.made.get(value.name) if isinstance(value, Local) else None
+        if made is None:
+            return 0
+        if made.opcode == "bitcast":
+            return self._step(made.operands[0], index)
+        if made.opcode not in ("add", "sub", "mul", "getelementptr") or len(made.operands) != 2:
+            return None if self._depends(made, index) else 0
+        first, second = (self._step(operand, index) for operand in made.operands)
+        if first is None or second is None:
+            return None
+        if made.opcode == "getelementptr":
+            return first + second * bytes_of(made.source_type) if made.source_type is not None else None
+        if made.opcode != "mul":
+            return first - second if made.opcode == "sub" else first + second
+        by = made.operands[1]
+        return first * by.value if isinstance(by, ConstInt) else None if first or second else 0
+
+    def _depends(self, made: Instruction, index: str) -> bool:
+        """Whether something that is computed otherwise depends on the index; what memory or phis give may."""
+        if made.opcode in ("phi", "load", "call"):
+            return True
+        return any(self._step(operand, index) != 0 for operand in made.operands)
+
+
+def _in_one_piece(view: View) -> int:
+    """Bytes of a matrix without gaps; 0 of one with gaps."""
+    return view.moves if not view.has_gaps else 0
