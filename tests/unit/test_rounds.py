@@ -47,6 +47,7 @@ def test_steps_are_bytes_from_round_to_round() -> None:
     """Of what stays, and of what moves by a number known only at run time, nothing is prefetched."""
     found = _batch(["x", "x", "same", "y"], View(FLOAT, 8, 8, 8, 1))
     assert found == Batch((256, 256, 0, 0), (256, 256, 256, 256), 2 * 256 * 100)
+    assert found is not None
     assert found.read == ((1, 256, 256),)
 
 

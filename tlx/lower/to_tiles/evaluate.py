@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tlx.ir.builder import Builder
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import BFLOAT, HALF, I1, I16, FloatType, Type, VectorType
 from tlx.ir.values import ConstInt, Keyword, Value, const_float, const_vector
@@ -138,6 +139,15 @@ class Evaluator:
 def passed_as(element: Type) -> Type:
     """The type that a scalar parameter of a kernel has: bits for the types that not every LLVM can pass."""
     return I16 if element in (BFLOAT, HALF) else element
+
+
+def passed(b: Builder, scalar: Value) -> Value:
+    """A scalar as a kernel takes it."""
+    if passed_as(scalar.type) == scalar.type:
+        return scalar
+    one = VectorType(1, scalar.type)
+    vector = b.insert_element(Keyword(one, "undef"), scalar, 0)
+    return b.extract_element(b.cast("bitcast", vector, VectorType(1, I16)), 0)
 
 
 def address_of(b: TensorBuilder, view: View, base: Value, place: Place) -> Value:

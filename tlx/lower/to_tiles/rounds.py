@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from tlx.ir.dominance import ControlFlow, Loop
 from tlx.ir.module import Block, Function, Instruction
@@ -12,7 +13,10 @@ from tlx.ir.types import bytes_of
 from tlx.ir.values import ConstInt, Local, Value
 from tlx.lower.to_tiles.batch import Batch
 from tlx.lower.to_tiles.nest_team import trips_of
+from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.view import View
+
+P = TypeVar("P")
 
 
 @dataclass(eq=False)
@@ -31,6 +35,10 @@ class Rounds:
 
     def __post_init__(self) -> None:
         self.made = definitions(self.function) if self.loops else {}
+
+    def known(self, problem: P, block: Block, pointers: Sequence[tuple[Value, View]]) -> P:
+        """A product that knows how it goes on in the other rounds of the loop it is in; any other problem as it is."""
+        return replace(problem, batch=self.batch(block, pointers)) if isinstance(problem, Gemm) else problem
 
     def batch(self, block: Block, pointers: Sequence[tuple[Value, View]]) -> Batch | None:
         """What the pointers of a kernel called in a block point to round by round; None outside of such loops."""

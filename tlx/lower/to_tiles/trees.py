@@ -9,7 +9,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import uses
 from tlx.ir.tensors import Tensor, TensorOp, analyse
-from tlx.ir.types import I16, VOID, FloatType, FunctionType, Type, VectorType, scalar_of
+from tlx.ir.types import VOID, FloatType, FunctionType, Type, scalar_of
 from tlx.ir.values import Global, Keyword, Local, Value
 from tlx.lower.nests import outline_nests
 from tlx.lower.signs import PRODUCT_SIGNS
@@ -18,7 +18,7 @@ from tlx.lower.to_tiles.asked import chosen
 from tlx.lower.to_tiles.copy import copy_kernel
 from tlx.lower.to_tiles.dispatch import Dispatch, likeness
 from tlx.lower.to_tiles.dispatched_nests import dispatch_nests
-from tlx.lower.to_tiles.evaluate import passed_as
+from tlx.lower.to_tiles.evaluate import passed
 from tlx.lower.to_tiles.gemm import gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
 from tlx.lower.to_tiles.matrix_gemm import MatrixKernel
@@ -272,22 +272,15 @@ def _kernel_call(
     b = Builder(kernels.module, places.function, Block("call"))
     b.debug = store.debug_location
     args = [b.retype(p, v.element) for p, v in found.pointers]
-    found.problem = _in_rounds(places, listing.block_of[id(store)], found)
+    found.problem = places.rounds.known(found.problem, listing.block_of[id(store)], found.pointers)
     panels = _panels(kernels, target, places, listing.block_of[id(store)], store, found)
     kernel = kernels.of(found.problem, target, store, shares=panels is not None)
     if panels is not None:
         args[2] = b.retype(*panels)
-    args += [_passed(b, scalar) for scalar in found.scalars]
+    args += [passed(b, scalar) for scalar in found.scalars]
     type_ = FunctionType(VOID, tuple(a.type for a in args))
     b.call(Global(b.module.pointer_to(type_), kernel.name), type_, args)
     return b.block.instructions
-
-
-def _in_rounds(places: Places, block: Block, found: _Found) -> Problem:
-    """A product that knows how it goes on in the other rounds of the loop it is in."""
-    if not isinstance(found.problem, Gemm):
-        return found.problem
-    return replace(found.problem, batch=places.rounds.batch(block, found.pointers))
 
 
 def _panels(
@@ -322,15 +315,6 @@ def _pack_before(places: Places, place: Block, packing: _Packer, operand: tuple[
     b.call(Global(b.module.pointer_to(type_), packing.kernel.name), type_, args)
     places.put(place, b.block)
     return panels
-
-
-def _passed(b: Builder, scalar: Value) -> Value:
-    """A scalar as a kernel takes it."""
-    if passed_as(scalar.type) == scalar.type:
-        return scalar
-    one = VectorType(1, scalar.type)
-    vector = b.insert_element(Keyword(one, "undef"), scalar, 0)
-    return b.extract_element(b.cast("bitcast", vector, VectorType(1, I16)), 0)
 
 
 def _problem(listing: Listing, op: TensorOp) -> _Found:
