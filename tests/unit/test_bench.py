@@ -18,7 +18,8 @@ from tlx.bench.peaks import peak
 from tlx.bench.peers import finding
 from tlx.bench.peers.base import Attempt, Places
 from tlx.bench.rows import gemm
-from tlx.bench.workload import Expected, Stream, Workload
+from tlx.bench.truth import Expected
+from tlx.bench.workload import Stream, Workload
 from tlx.diagnostics import UsageError
 from tlx.native import cpu_flags, missing
 from tlx.target import find
@@ -32,6 +33,14 @@ def nothing(*_arguments: object) -> None:
     """In place of functions whose work is not wanted."""
 
 
+def expected(work: Workload, arrays: dict[str, Array]) -> Expected:
+    """All elements that a workload should give."""
+    assert work.expected is not None
+    truth = work.expected(arrays)
+    assert isinstance(truth, Expected)
+    return truth
+
+
 class Copier:
     """A peer that writes what is right, or something else."""
 
@@ -42,8 +51,7 @@ class Copier:
         self._right = right
 
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
-        assert work.expected is not None
-        values = work.expected(arrays).values.astype(work.output.element.dtype) if self._right else 0
+        values = expected(work, arrays).values.astype(work.output.element.dtype) if self._right else 0
 
         def repeat(count: int) -> None:
             for _ in range(count):
@@ -235,11 +243,9 @@ def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_wrong_code_is_not_measured() -> None:
     work = gemm.product("f32", 4, 5, 6)
-    expected = work.expected
-    assert expected is not None
 
     def other(arrays: dict[str, Array]) -> Expected:
-        right = expected(arrays)
+        right = expected(work, arrays)
         return Expected(right.values + 1, right.magnitude, right.terms)
 
     cell = measure.Bench(find(GENERIC), [], rounds=1).measure(replace(work, expected=other))

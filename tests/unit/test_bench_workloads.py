@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from tlx.bench import catalogue
-from tlx.bench.elements import BF16
+from tlx.bench.elements import BF16, Array
 from tlx.bench.native_calls import Step, repeated
 from tlx.bench.peers.base import address_of
 from tlx.bench.rows import batch, convolution, fused, gemm, layer, pointwise
-from tlx.bench.workload import Expected, Workload, WrongResultError
+from tlx.bench.truth import Expected, Probed
+from tlx.bench.workload import Workload, WrongResultError
 from tlx.diagnostics import UsageError
 from tlx.ir.reader import parse
 from tlx.jit import compile as compile_module
@@ -37,6 +38,14 @@ MATRIX = [name for name, target in targets().items() if target.matrix is not Non
 HERE = [name for name, target in targets().items() if name not in MATRIX and not missing(target, cpu_flags())]
 
 
+def expected(work: Workload, arrays: dict[str, Array]) -> Expected:
+    """All elements that a workload should give."""
+    assert work.expected is not None
+    truth = work.expected(arrays)
+    assert isinstance(truth, Expected)
+    return truth
+
+
 def named(work: Workload) -> str:
     return work.name.replace(" ", "_")
 
@@ -44,14 +53,13 @@ def named(work: Workload) -> str:
 @pytest.mark.parametrize("work", TINY, ids=named)
 def test_results_are_right(work: Workload) -> None:
     arrays = work.arrays()
-    assert work.expected is not None
-    expected = work.expected(arrays)
+    truth = expected(work, arrays)
     for target in HERE:
         compiled = compile_module(work.text(), target, entry=work.function)
         out = arrays[work.output.name]
         out.view("u1")[...] = 0xA5
         repeated([Step(address_of(compiled.entry.code), work.arguments(arrays))])(1)
-        work.check(out, expected, target)
+        work.check(out, truth, target)
 
 
 @pytest.mark.parametrize("work", TINY[::3], ids=named)
@@ -86,15 +94,34 @@ def test_choosing() -> None:
 @pytest.mark.parametrize("types", ["f32", "bf16->bf16", "s8"])
 def test_a_wrong_element_is_found(types: str) -> None:
     work = gemm.product(types, 5, 7, 6)
-    assert work.expected is not None
     arrays = work.arrays()
-    expected = work.expected(arrays)
-    right = work.output.element.narrowed(expected.values)
-    work.check(right, expected, "numpy")
+    truth = expected(work, arrays)
+    right = work.output.element.narrowed(truth.values)
+    work.check(right, truth, "numpy")
     wrong = right.copy()
-    wrong[2, 3] = work.output.element.narrowed(expected.values[2:3, 3:4] * 1.1 + 1)[0, 0]
+    wrong[2, 3] = work.output.element.narrowed(truth.values[2:3, 3:4] * 1.1 + 1)[0, 0]
     with pytest.raises(WrongResultError, match=r"element \(2, 3\) is .*; 1 of 35 elements are wrong"):
-        work.check(wrong, expected, "numpy")
+        work.check(wrong, truth, "numpy")
+
+
+@pytest.mark.parametrize("columns", ["", "a", "b", "c"])
+@pytest.mark.parametrize("types", ["f32", "s8"])
+def test_probes_find_a_wrong_element(types: str, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = gemm.product(types, 60, 40, 50, columns=columns)
+    arrays = work.arrays()
+    right = work.output.element.narrowed(expected(work, arrays).values)
+    monkeypatch.setattr(gemm, "_PROBED", 1)
+    assert work.expected is not None
+    truth = work.expected(arrays)
+    assert isinstance(truth, Probed)
+    work.check(right, truth, "numpy")
+    known = int(truth.sample[1])
+    other = next(row for row in range(len(right)) if row not in truth.sample)
+    for row, message in ((known, r"of rows 0, .*: element \(1, 3\) is"), (other, f"row {other} is wrong")):
+        wrong = right.copy()
+        wrong[row, 3] += 1
+        with pytest.raises(WrongResultError, match=message):
+            work.check(wrong, truth, "numpy")
 
 
 def test_nan_is_wrong() -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 from tlx.bench import peaks, streams
 from tlx.bench.elements import Array
 from tlx.bench.native_calls import Repeat, Step, repeated
-from tlx.bench.peers.base import Attempt, Peer, address_of
-from tlx.bench.timing import Contestant, Rates, fastest, interleaved, rate, seconds
-from tlx.bench.workload import Expected, Stream, Workload, WrongResultError
+from tlx.bench.peers.base import Peer, address_of
+from tlx.bench.timing import LENGTHY, Contestant, Rates, fastest, interleaved, rate, seconds
+from tlx.bench.truth import Truth
+from tlx.bench.workload import Stream, Workload, WrongResultError
 from tlx.diagnostics import TlxError, UsageError
 from tlx.jit import compile as compile_module
 from tlx.native import cpu_flags, missing
@@ -24,6 +26,7 @@ from tlx.target import Target, find
 PEAK: Final = "peak"
 OURS: Final = "tlx"
 _HOPELESS: Final = 0.05  # of our speed: peers below are not worth waiting for
+_SLOWER: Final = 1.3  # than the fastest way of a peer: ways of lengthy work that are not tried again
 _INTENSE: Final = 16  # operations for each byte, from which on memory does not matter
 
 
@@ -86,13 +89,12 @@ class Bench:
             contestants[OURS], predicted = self._ours(work, arrays, expected)
         except TlxError as problem:
             error = problem.message
-        pace = work.operations / seconds(contestants[OURS].repeat) / 1e9 if OURS in contestants else 0.0
+        ours = contestants[OURS].once if OURS in contestants else inf
         for peer in self.peers:
-            attempts = _right(peer, work, arrays, expected, pace, notes)
-            if attempts:
-                best = fastest([Contestant(attempt.repeat, work.operations) for attempt in attempts])
-                contestants[peer.name] = Contestant(attempts[best].repeat, work.operations)
-                notes[peer.name] = attempts[best].note
+            found = _right(peer, work, arrays, expected, ours, notes)
+            if found:
+                best = fastest([contestant for contestant, _ in found])
+                contestants[peer.name], notes[peer.name] = found[best]
         rates = interleaved(contestants, self.rounds)
         notes = {name: note for name, note in notes.items() if note}
         return Cell(work, self.target.name, rates, instruction, notes, predicted, error)
@@ -119,7 +121,7 @@ class Bench:
         return self._peaks[bound]
 
     def _ours(
-        self, work: Workload, arrays: dict[str, Array], expected: Expected | None
+        self, work: Workload, arrays: dict[str, Array], expected: Truth | None
     ) -> tuple[Contestant, float | None]:
         """Our code, checked, and the share of the peak that the lowering predicts."""
         text = work.text()
@@ -133,7 +135,7 @@ class Bench:
         step = Step(address_of(compiled.entry.code), work.arguments(arrays))
         repeat = repeated([step], (compiled, arrays))
         _checked(work, repeat, arrays, expected, OURS)
-        return Contestant(repeat, work.operations), _predicted(remarks)
+        return Contestant(repeat, work.operations, seconds(repeat)), _predicted(remarks)
 
 
 def _predicted(remarks: Remarks) -> float | None:
@@ -156,29 +158,34 @@ def runnable(name: str) -> Target:
 
 
 def _right(
-    peer: Peer, work: Workload, arrays: dict[str, Array], expected: Expected | None, pace: float, notes: dict[str, str]
-) -> list[Attempt]:
-    """The ways of a peer that give the right result; where one does not, the notes say so."""
-    found: list[Attempt] = []
+    peer: Peer, work: Workload, arrays: dict[str, Array], expected: Truth | None, ours: float, notes: dict[str, str]
+) -> list[tuple[Contestant, str]]:
+    """The ways of a peer that give the right result and are not too slow, with notes; else the notes say why not."""
+    found: list[tuple[Contestant, str]] = []
+    limit = ours / _HOPELESS
     for attempt in peer.attempts(work, arrays):
         try:
-            _checked(work, attempt.repeat, arrays, expected, peer.name)
+            once = _checked(work, attempt.repeat, arrays, expected, peer.name)
         except WrongResultError as error:
             notes[peer.name] = error.message
             continue
-        rate = work.operations / seconds(attempt.repeat) / 1e9
-        if rate < _HOPELESS * pace:
-            notes[peer.name] = f"left out: no faster than {rate:.3g} G/s"
-        else:
-            found.append(attempt)
+        if once < max(LENGTHY, 2 * limit):  # the first time takes longer
+            once = min(once, seconds(attempt.repeat))
+        if once > limit:
+            notes[peer.name] = f"left out: no faster than {work.operations / once / 1e9:.3g} G/s"
+            continue
+        found.append((Contestant(attempt.repeat, work.operations, once), attempt.note))
+        if once > LENGTHY:
+            limit = min(limit, _SLOWER * once)
     return found
 
 
-def _checked(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: Expected | None, who: str) -> None:
+def _checked(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: Truth | None, who: str) -> float:
+    """Do it once and compare; gives the seconds that it took."""
     if expected is None:
-        repeat(1)
-        return
+        return seconds(repeat, times=1)
     out = arrays[work.output.name]
     out.view("u1")[...] = 0xA5  # what is not written is wrong
-    repeat(1)
+    once = seconds(repeat, times=1)
     work.check(out, expected, who)
+    return once

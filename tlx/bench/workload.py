@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tlx.bench.elements import Array, Element
+from tlx.bench.truth import Truth
 from tlx.diagnostics import TlxError
 
 
@@ -64,21 +65,6 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What the output should be.
-
-    Attributes:
-        values: In float64 or int64.
-        magnitude: Sums of absolute values, which rounding errors are relative to; None for exact results.
-        terms: Roundings that a result goes through at most.
-    """
-
-    values: Array
-    magnitude: Array | None = None
-    terms: int = 1
-
-
-@dataclass(frozen=True)
 class Workload:
     """One cell of the table.
 
@@ -103,7 +89,7 @@ class Workload:
     size: str
     buffers: tuple[Buffer, ...]
     text: Callable[[], str]
-    expected: Callable[[dict[str, Array]], Expected] | None
+    expected: Callable[[dict[str, Array]], Truth] | None
     operations: int
     traffic: int
     peak: tuple[Element, Element, Element] | Stream
@@ -138,25 +124,12 @@ class Workload:
         """Random operands and room for the output, by the buffers' names."""
         return {buffer.name: buffer.filled(seed) for seed, buffer in enumerate(self.buffers)}
 
-    def check(self, got: Array, expected: Expected, who: str) -> None:
+    def check(self, got: Array, truth: Truth, who: str) -> None:
         """Compare an output.
 
         Raises:
             WrongResultError: It is wrong.
         """
-        element = self.output.element
-        values = element.widened(got).reshape(expected.values.shape)
-        if expected.magnitude is None:
-            wrong = values != expected.values
-        else:
-            unit = 2.0**-24 if element.precision != 53 else 2.0**-53
-            bound = expected.terms * 2 * unit * expected.magnitude
-            bound = bound + 2.0 ** (1 - element.precision) * np.abs(expected.values)
-            wrong = ~(np.abs(values - expected.values) <= bound)
-        if not wrong.any():
-            return
-        place = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise WrongResultError(
-            f"{self.name} by {who}: element {place} is {values[place]}, expected {expected.values[place]}; "
-            f"{int(wrong.sum())} of {wrong.size} elements are wrong"
-        )
+        mistakes = truth.mistakes(self.output.element, got)
+        if mistakes:
+            raise WrongResultError(f"{self.name} by {who}: {mistakes}")

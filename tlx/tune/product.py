@@ -13,7 +13,8 @@ import numpy as np
 
 from tlx.bench.elements import BF16, F16, F32, F64, S8, S32, U8, Array, Element
 from tlx.bench.texts import Writer, type_of
-from tlx.bench.workload import Buffer, Expected, Workload
+from tlx.bench.truth import Expected
+from tlx.bench.workload import Buffer, Workload
 from tlx.diagnostics import UsageError
 from tlx.ir.values import Value, zero
 from tlx.lower.signs import MMA_NAMES

@@ -15,7 +15,8 @@ from tlx.bench.machine import processor
 from tlx.bench.native_calls import Repeat, Step, repeated
 from tlx.bench.peers.base import address_of
 from tlx.bench.timing import Contestant, interleaved
-from tlx.bench.workload import Expected, Workload
+from tlx.bench.truth import Truth
+from tlx.bench.workload import Workload
 from tlx.diagnostics import TlxError, UsageError
 from tlx.jit import compile as compile_module
 from tlx.knobs import NO_KNOBS, Origin, always, parse_knobs
@@ -125,14 +126,14 @@ def _contestant(words: str, target_name: str, features: tuple[str, ...], knobs: 
 
 
 @lru_cache(maxsize=1)
-def _problem(words: str) -> tuple[Workload, dict[str, Array], Expected]:
+def _problem(words: str) -> tuple[Workload, dict[str, Array], Truth]:
     product = parse_product(words)
     work = product.workload
     arrays = work.arrays()
     return work, arrays, product.expected(arrays)
 
 
-def _check(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: Expected) -> None:
+def _check(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: Truth) -> None:
     out: Any = arrays[work.output.name]
     out.view("u1")[...] = 0xA5  # what is not written is wrong
     repeat(1)

@@ -11,7 +11,8 @@ from tlx.bench.elements import S8, Array
 from tlx.bench.problems import Batch, Gemm
 from tlx.bench.rows.gemm import TYPES
 from tlx.bench.texts import Writer, tensor
-from tlx.bench.workload import Buffer, Expected, Workload
+from tlx.bench.truth import Expected
+from tlx.bench.workload import Buffer, Workload
 
 _BATCH: Final = 10_000
 _BLOCKS: Final = 16

@@ -11,7 +11,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tlx.bench.elements import BF16, F32, S8, S32, Array, Element
 from tlx.bench.problems import Convolution
 from tlx.bench.texts import Writer, tensor
-from tlx.bench.workload import Buffer, Expected, Workload
+from tlx.bench.truth import Expected
+from tlx.bench.workload import Buffer, Workload
 
 _TYPES: Final[dict[str, tuple[Element, Element, Element]]] = {
     "f32": (F32, F32, F32),

@@ -9,7 +9,8 @@ import numpy as np
 
 from tlx.bench.elements import F32, Array
 from tlx.bench.problems import Fused
-from tlx.bench.workload import Buffer, Expected, Workload
+from tlx.bench.truth import Expected
+from tlx.bench.workload import Buffer, Workload
 from tlx.pipeline import front_ends
 
 _BATCH: Final = 10_000

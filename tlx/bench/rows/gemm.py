@@ -15,7 +15,8 @@ import numpy as np
 from tlx.bench.elements import BF16, F16, F32, F64, S8, S32, U8, Array, Element
 from tlx.bench.problems import Gemm
 from tlx.bench.texts import Writer, tensor
-from tlx.bench.workload import Buffer, Expected, Workload
+from tlx.bench.truth import Expected, Truth, probed
+from tlx.bench.workload import Buffer, Workload
 from tlx.ir.values import Local, Value, zero
 from tlx.types import TensorType
 
@@ -34,6 +35,7 @@ _SQUARES: Final = (8, 16, 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096)
 _ODD: Final = ((13, 17, 19), (12, 24, 36), (31, 33, 35))
 _SKINNY: Final = ((1, 1024, 1024), (4, 1024, 1024), (16, 1024, 1024), (1024, 1, 1024))
 _BLOCKED: Final = (64, 128, 256, 512, 1024, 2048)
+_PROBED: Final = 1 << 33  # multiplications above which the result is checked by probes
 _COLUMNS: Final = ("a", "b", "c", "ab", "abc")
 
 
@@ -110,13 +112,17 @@ def _text(gemm: Gemm, buffers: tuple[Buffer, ...]) -> str:
     return b.stored("c", token)
 
 
-def _expected(gemm: Gemm, arrays: dict[str, Array]) -> Expected:
-    a, b = gemm.lhs.widened(arrays["a"]), gemm.rhs.widened(arrays["b"])
+def _expected(gemm: Gemm, arrays: dict[str, Array]) -> Truth:
+    a, b = arrays["a"], arrays["b"]
     if "a" in gemm.columns:
         a = a.T
     b = b.T if "b" in gemm.columns else vnni_flat(gemm, b)
-    values = a.astype(np.float64) @ b.astype(np.float64)  # exact for bytes up to K = 2^37
-    magnitude = np.abs(a) @ np.abs(b) if gemm.accumulator.is_float else None
-    if "c" in gemm.columns:
+    exact, turned = not gemm.accumulator.is_float, "c" in gemm.columns
+    if gemm.m * gemm.n * gemm.k > _PROBED:
+        return probed(*((b.T, a.T, gemm.rhs, gemm.lhs) if turned else (a, b, gemm.lhs, gemm.rhs)), exact=exact)
+    x, y = gemm.lhs.widened(a).astype(np.float64), gemm.rhs.widened(b).astype(np.float64)
+    values = x @ y  # exact for bytes up to K = 2^37
+    magnitude = None if exact else np.abs(x) @ np.abs(y)
+    if turned:
         values, magnitude = values.T, None if magnitude is None else magnitude.T
     return Expected(values, magnitude, gemm.k)

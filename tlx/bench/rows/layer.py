@@ -11,7 +11,8 @@ from tlx.bench.elements import BF16, F32, Array
 from tlx.bench.problems import Gemm, Layer
 from tlx.bench.rows.gemm import loaded_operands, vnni_flat
 from tlx.bench.texts import Writer, tensor
-from tlx.bench.workload import Buffer, Expected, Workload
+from tlx.bench.truth import Expected
+from tlx.bench.workload import Buffer, Workload
 
 _BATCH: Final = 512
 

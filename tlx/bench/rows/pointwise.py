@@ -10,7 +10,8 @@ import numpy as np
 from tlx.bench.elements import BF16, F32, Array, Element
 from tlx.bench.problems import Pointwise
 from tlx.bench.texts import Writer, tensor
-from tlx.bench.workload import Buffer, Expected, Stream, Workload
+from tlx.bench.truth import Expected
+from tlx.bench.workload import Buffer, Stream, Workload
 from tlx.ir.values import Value
 
 _COUNTS: Final = {"1K": 1 << 10, "16K": 1 << 14, "256K": 1 << 18, "1M": 1 << 20, "4M": 1 << 22, "16M": 1 << 24}
