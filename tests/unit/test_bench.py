@@ -7,12 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tlx.bench import command, compare, measure, plot, report, summary, timing, user
+from tlx.bench import command, compare, markdown, measure, plot, report, summary, timing, user
 from tlx.bench.elements import F16, F32, S8, S32, U8, Array
 from tlx.bench.peaks import peak
 from tlx.bench.peers import finding
@@ -21,6 +22,7 @@ from tlx.bench.rows import gemm
 from tlx.bench.truth import Expected
 from tlx.bench.workload import Stream, Workload
 from tlx.diagnostics import UsageError
+from tlx.knobs import Origin, always, parse_knobs
 from tlx.native import cpu_flags, missing
 from tlx.target import find
 
@@ -96,6 +98,8 @@ def made(ours: float, peer: float, **changes: Any) -> dict[str, Any]:
         "best_peer": "mkl",
         "to_best": ours / peer,
         "to_peers": {"mkl": ours / peer},
+        "predicted": None,
+        "error": "",
         "rates": {n: {"best": r, "median": r, "spread": 0.0, "of_peak": r / 100} for n, r in rates.items()},
     }
     return plain | changes
@@ -140,6 +144,39 @@ def test_summary() -> None:
     assert "1 of 2 cells reach their bar" in text
     assert "below: gemm f32 512" in text
     assert "gemm        f32          2   70.0%      1.29" in text
+
+
+def reported(*cells: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A report with these cells."""
+    facts: dict[str, Any] = {"machine": "M", "cpu": "1", "threads": 1, "target": "avx512", "lanes": 16}
+    facts |= {"peers": {"mkl": "2026"}, "date": "2026-11-22 06:00 UTC", "cells": list(cells)}
+    return facts | changes
+
+
+def test_tables_in_markdown() -> None:
+    wrong = made(1, 1, size="100", error="wrong", rates={}, to_peers={}, best_peer=None, to_best=None)
+    text = markdown.tables(reported(made(50, 60), made(98, 49, size="1024", predicted=0.93), wrong))
+    assert "- machine: M\n" in text
+    assert "| gemm | f32 | 3 | 1 | 70% | 1.29 | gemm f32 512 | 0.83 |" in text
+    assert "| types | size | variant | peak | ours | of peak | predicted | / mkl | bar | of bar |" in text
+    assert "| f32 | 512 |  | 100 | 50 | 50% |  | 0.83 | 60% | **0.83** |" in text
+    assert "| f32 | 1024 |  | 100 | 98 | 98% | 93% | 2.00 | 49% | met |" in text
+    assert "| f32 | 100 |  |  |  |  |  |  |  | wrong |" in text
+
+
+def test_reports_are_put_together(tmp_path: Path) -> None:
+    parts = [
+        reported(made(9, 9, size="1024"), cpu="2"),
+        reported(made(50, 60), made(80, 60, size="1024"), date="later"),
+    ]
+    for name, part in zip("ab", parts, strict=True):
+        report.write(str(tmp_path / f"{name}.json"), part)
+    whole = report.read(str(tmp_path))
+    assert [(cell["size"], cell["rates"]["tlx"]["median"]) for cell in whole["cells"]] == [("512", 50), ("1024", 80)]
+    assert (whole["cpu"], whole["date"]) == ("1,2", "2026-11-22 06:00 UTC to later")
+    report.write(str(tmp_path / "c.json"), reported(made(50, 60), target="amx"))
+    with pytest.raises(UsageError, match=r"c\.json' is about target amx, '.*a\.json' about avx512"):
+        report.read(str(tmp_path))
 
 
 def test_comparing() -> None:
@@ -237,8 +274,49 @@ def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(written) >= {"machine", "cpu", "target", "features", "peers", "memory", "date", "cells"}
     assert "llvm.tensor.matmul" in (tmp_path / "texts" / "gemm_f32_8.ll").read_text()
     again: list[str] = []
-    command.run(choice, command.Setting(source=str(path), compare=str(path)), again.append)
+    command.run(choice, command.Setting(sources=(str(path),), compare=str(path)), again.append)
     assert again[-1] == "1 cells in both; geometric mean of the ratios of shares 1.000"
+
+
+def test_knobs_reach_the_kernels() -> None:
+    answers = always(parse_knobs("tile=99x96", Origin("from --tile")))
+    bench = measure.Bench(find(GENERIC), [], rounds=1, knobs=answers)
+    assert "tile 99x96 needs" in bench.measure(gemm.product("f32", 4, 5, 6)).error
+
+
+class Slow:
+    """A peer with several ways, of which one is much faster than the others; counts how often each is done."""
+
+    name, version = "slow", "1"
+
+    def __init__(self, naps: tuple[float, ...], clock: list[int]) -> None:
+        self._naps = naps
+        self._clock = clock
+        self.done = [0] * len(naps)
+
+    def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        values = expected(work, arrays).values.astype(work.output.element.dtype)
+
+        def repeat(count: int, index: int) -> None:
+            self.done[index] += count
+            arrays[work.output.name][...] = values
+            self._clock[0] += int(count * self._naps[index] * 1e9)
+
+        for index in range(len(self._naps)):
+            yield Attempt(partial(repeat, index=index))
+
+
+def test_lengthy_ways_of_a_peer_are_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0]
+    monkeypatch.setattr(timing, "_clock", lambda: clock[0])
+    work = gemm.product("f32", 4, 5, 6)
+    peer = Slow((1.0, 0.5, 2.0), clock)
+    arrays = work.arrays()
+    found = measure.right(peer, work, arrays, expected(work, arrays), 1.0, {})
+    assert [one.once for one, _ in found] == [1.0, 0.5]
+    assert peer.done == [1, 1, 1]
+    assert timing.fastest([one for one, _ in found]) == 1
+    assert peer.done == [1, 1, 1]
 
 
 def test_wrong_code_is_not_measured() -> None:

@@ -8,9 +8,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tlx import files
 from tlx.bench import machine
 from tlx.diagnostics import UsageError
 from tlx.files import reason
+from tlx.knobs import Answers, no_answers
 from tlx.native import cpu_flags
 
 if TYPE_CHECKING:
@@ -49,7 +51,9 @@ class Setting:
         report: File that everything is written to.
         plot: File that it is drawn in.
         compare: Earlier report to compare with.
-        source: Report to take in place of measuring.
+        sources: Reports, or folders of them, to take in place of measuring.
+        markdown: File that tables are written to.
+        knobs: What products' kernels are asked for.
         folder: Where the workloads' texts are written to.
     """
 
@@ -62,7 +66,9 @@ class Setting:
     report: str | None = None
     plot: str | None = None
     compare: str | None = None
-    source: str | None = None
+    sources: tuple[str, ...] = ()
+    markdown: str | None = None
+    knobs: Answers = no_answers
     folder: str | None = None
 
 
@@ -91,12 +97,16 @@ def run(choice: Choice, setting: Setting, echo: Echo) -> bool:
 
         plot.check(setting.plot)
     old = reports.read(setting.compare) if setting.compare is not None else None
-    report = reports.read(setting.source) if setting.source is not None else _measured(choice, setting, echo)
+    report = reports.merged(setting.sources) if setting.sources else _measured(choice, setting, echo)
     summarise(report["cells"], report["lanes"], echo)
     if old is not None:
         compare(report["cells"], old["cells"], echo)
     if setting.report is not None:
         reports.write(setting.report, report)
+    if setting.markdown is not None:
+        from tlx.bench.markdown import tables
+
+        files.write(setting.markdown, tables(report))
     if setting.plot is not None:
         from tlx.bench import plot
 
@@ -134,6 +144,7 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
         "threads": setting.threads,
         "target": target.name,
         "features": ",".join(target.features),
+        "rounds": setting.rounds,
         "lanes": target.vector_bytes // 4,
         "llvm": f"llvmlite {version('llvmlite')}",
         "peers": {peer.name: peer.version for peer in peers},
@@ -142,7 +153,7 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
     facts["memory"] = {name: round(speed, 1) for name, speed in streams.bandwidths(target).items()}
     _introduce(facts, absent, echo)
     names = [peer.name for peer in peers]
-    bench = measure.Bench(target, peers, setting.rounds, setting.threads, _made(setting.folder))
+    bench = measure.Bench(target, peers, setting.rounds, setting.threads, _made(setting.folder), setting.knobs)
     echo("\n" + table.heading(names))
     cells: list[dict[str, Any]] = []
     widest = 0.0
@@ -180,7 +191,7 @@ def _introduce(facts: dict[str, Any], absent: dict[str, str], echo: Echo) -> Non
     peers = ", ".join(f"{name} {number}" for name, number in facts["peers"].items()) or "none"
     memory = ", ".join(f"{name} {speed} GB/s" for name, speed in facts["memory"].items())
     for name, value in (facts | {"peers": peers, "memory": memory}).items():
-        if name != "lanes":
+        if name not in {"lanes", "rounds"}:
             echo(f"{name + ':':9} {value}")
     for name, why in absent.items():
         echo(f"left out: {name} ({why})")

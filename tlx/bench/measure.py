@@ -18,6 +18,7 @@ from tlx.bench.truth import Truth
 from tlx.bench.workload import Stream, Workload, WrongResultError
 from tlx.diagnostics import TlxError, UsageError
 from tlx.jit import compile as compile_module
+from tlx.knobs import Answers, no_answers
 from tlx.native import cpu_flags, missing
 from tlx.pipeline import Options
 from tlx.remarks import Remarks
@@ -67,6 +68,7 @@ class Bench:
         rounds: Samples of each figure.
         threads: Threads that all of them use, by OpenMP where there are more than one.
         folder: Where the workloads' texts are written to, if anywhere.
+        knobs: What products' kernels are asked for.
     """
 
     target: Target
@@ -74,6 +76,7 @@ class Bench:
     rounds: int
     threads: int = 1
     folder: Path | None = None
+    knobs: Answers = no_answers
     _peaks: dict[peaks.Types, tuple[Contestant, str]] = field(default_factory=dict[Any, Any], init=False, repr=False)
 
     def measure(self, work: Workload) -> Cell:
@@ -91,7 +94,7 @@ class Bench:
             error = problem.message
         ours = contestants[OURS].once if OURS in contestants else inf
         for peer in self.peers:
-            found = _right(peer, work, arrays, expected, ours, notes)
+            found = right(peer, work, arrays, expected, ours, notes)
             if found:
                 best = fastest([contestant for contestant, _ in found])
                 contestants[peer.name], notes[peer.name] = found[best]
@@ -130,7 +133,7 @@ class Bench:
             (self.folder / f"{name}.ll").write_text(text, encoding="utf-8")
         remarks = Remarks()
         threads = "openmp" if self.threads > 1 else None
-        options = Options(remarks=remarks)
+        options = Options(remarks=remarks, knobs=self.knobs)
         compiled = compile_module(text, self.target, entry=work.function, options=options, threads=threads)
         step = Step(address_of(compiled.entry.code), work.arguments(arrays))
         repeat = repeated([step], (compiled, arrays))
@@ -157,7 +160,7 @@ def runnable(name: str) -> Target:
     return target
 
 
-def _right(
+def right(
     peer: Peer, work: Workload, arrays: dict[str, Array], expected: Truth | None, ours: float, notes: dict[str, str]
 ) -> list[tuple[Contestant, str]]:
     """The ways of a peer that give the right result and are not too slow, with notes; else the notes say why not."""
@@ -169,7 +172,7 @@ def _right(
         except WrongResultError as error:
             notes[peer.name] = error.message
             continue
-        if once < max(LENGTHY, 2 * limit):  # the first time takes longer
+        if once < LENGTHY:  # the first time takes longer
             once = min(once, seconds(attempt.repeat))
         if once > limit:
             notes[peer.name] = f"left out: no faster than {work.operations / once / 1e9:.3g} G/s"

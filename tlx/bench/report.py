@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
+from tlx import files
+from tlx.bench import catalogue
 from tlx.bench.measure import OURS, PEAK, Cell
 from tlx.bench.timing import Rates
 from tlx.diagnostics import UsageError
@@ -19,6 +21,7 @@ from tlx.files import reason
 
 Record = dict[str, Any]
 KEY: Final = ("row", "types", "size", "variant")
+_ALIKE: Final = ("machine", "target", "threads")
 
 
 def record(cell: Cell) -> Record:
@@ -54,18 +57,17 @@ def write(path: str, report: Record) -> None:
     Raises:
         UsageError: It cannot be written.
     """
-    try:
-        Path(path).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"could not open output file '{path}': {reason(error)}") from None
+    files.write(path, json.dumps(report, indent=1) + "\n")
 
 
 def read(path: str) -> Record:
-    """Read a report.
+    """Read a report, or those in a folder.
 
     Raises:
         UsageError: It cannot be read, or is none.
     """
+    if Path(path).is_dir():
+        return merged([str(found) for found in sorted(Path(path).glob("*.json"))])
     report: Any = None
     try:
         report = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -76,6 +78,44 @@ def read(path: str) -> Record:
     if not isinstance(report, dict) or "cells" not in report or "lanes" not in report:
         raise UsageError(f"'{path}' is no report that 'tlx bench --json' wrote")
     return cast("Record", report)
+
+
+def merged(paths: Sequence[str]) -> Record:
+    """Reports of parts of the table as one, in the order of the table; of cells in several, the last counts.
+
+    Raises:
+        UsageError: One cannot be read, or they are not of one machine, target and number of threads.
+    """
+    if not paths:
+        raise UsageError("there is no report in the folder")
+    reports = [read(path) for path in paths]
+    for path, report in zip(paths, reports, strict=True):
+        for fact in _ALIKE:
+            if report.get(fact) != reports[0].get(fact):
+                ours, first = report.get(fact), reports[0].get(fact)
+                raise UsageError(f"'{path}' is about {fact} {ours}, '{paths[0]}' about {first}")
+    cells = {key(cell): cell for report in reports for cell in report["cells"]}
+    order: dict[tuple[str, ...], int] = {work.key: place for place, work in enumerate(catalogue.every())}
+    dates = sorted({report["date"] for report in reports})
+    spans = {"date": dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"}
+    spans["cpu"] = ",".join(sorted({report["cpu"] for report in reports}))
+    peers = {peer: number for report in reports for peer, number in report["peers"].items()}
+    rows = sorted(cells.values(), key=lambda cell: order.get(key(cell), len(order)))
+    return {**reports[0], **spans, "peers": peers, "cells": rows}
+
+
+def groups(cells: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
+    """Cells by row and types."""
+    found: dict[tuple[str, str], list[Record]] = {}
+    for cell in cells:
+        found.setdefault((cell["row"], cell["types"]), []).append(cell)
+    return found
+
+
+def peers_of(cells: Sequence[Record], names: Sequence[str] = ()) -> list[str]:
+    """The peers that were measured anywhere, in the order of these names or as they come."""
+    found = dict.fromkeys(peer for cell in cells for peer in cell["rates"] if peer not in {PEAK, OURS})
+    return sorted(found, key=lambda peer: names.index(peer) if peer in names else len(names))
 
 
 def key(cell: Record) -> tuple[str, ...]:

@@ -82,6 +82,8 @@ def fastest(contestants: Sequence[Contestant]) -> int:
     """Which of several ways to do the same takes the shortest time."""
     if len(contestants) == 1:
         return 0
+    if all(one.once > LENGTHY for one in contestants):
+        return min(range(len(contestants)), key=lambda index: contestants[index].once)
     rates = interleaved({str(index): one for index, one in enumerate(contestants)}, _FEWEST)
     return max(range(len(contestants)), key=lambda index: rates[str(index)].best)
 

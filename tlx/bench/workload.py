@@ -99,9 +99,14 @@ class Workload:
     order: tuple[str | tuple[str, float], ...] = ()
 
     @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What it is found by in the table."""
+        return self.row, self.types, self.size, self.variant
+
+    @property
     def name(self) -> str:
         """`gemm bf16->f32 1024 vnni B`."""
-        return " ".join(part for part in (self.row, self.types, self.size, self.variant) if part)
+        return " ".join(part for part in self.key if part)
 
     @cached_property
     def output(self) -> Buffer:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
+from tlx.cli.asking import answers, knob_options
 from tlx.diagnostics import UsageError
+
+_FROM_HELP: Final = "Take --json files, put together, in place of measuring; again for another one."
 
 
 @click.command(
@@ -26,7 +31,9 @@ from tlx.diagnostics import UsageError
 @click.option("--json", "report", metavar="FILE", help="Write what was measured to a file.")
 @click.option("--plot", metavar="FILE", help="Draw it: .png, .svg or .pdf; needs matplotlib.")
 @click.option("--compare", metavar="FILE", help="Print ratios to an earlier --json file, too.")
-@click.option("--from", "source", metavar="FILE", help="Take a --json file in place of measuring.")
+@click.option("--from", "sources", metavar="FILE|DIR", multiple=True, help=_FROM_HELP)
+@click.option("--markdown", metavar="FILE", help="Write tables in Markdown: a summary, and every cell.")
+@knob_options
 @click.option("--save", "folder", metavar="DIR", help="Write the workloads' LLVM IR to a folder.")
 @click.option("--function", metavar="NAME", help="Function of a file; needed where it defines several.")
 @click.option("--args", "arguments", default="", metavar="A=V,...", help="Its arguments: x=f32:64x64 or n=5.")
@@ -46,7 +53,11 @@ def bench(
     report: str | None,
     plot: str | None,
     compare: str | None,
-    source: str | None,
+    sources: tuple[str, ...],
+    markdown: str | None,
+    tile: str | None,
+    knobs: tuple[str, ...],
+    tuned: str | None,
     folder: str | None,
     function: str | None,
     arguments: str,
@@ -68,7 +79,10 @@ def bench(
         command.scale(choice, target, [_count(word) for word in _words(scaling)], rounds, click.echo)
         return
     names = None if peers is None else tuple(name for name in _words(peers) if name != "none")
-    setting = command.Setting(target, names, peers_path, rounds, cpu, threads, report, plot, compare, source, folder)
+    asked = answers(tile, knobs, tuned)
+    setting = command.Setting(
+        target, names, peers_path, rounds, cpu, threads, report, plot, compare, sources, markdown, asked, folder
+    )
     if not command.run(choice, setting, click.echo):
         click.get_current_context().exit(1)
 

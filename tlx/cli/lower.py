@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from tlx import __version__
-from tlx.cli.spelling import CACHE, STDERR
+from tlx.cli.asking import answers, knob_options
+from tlx.cli.spelling import STDERR
 from tlx.diagnostics import UsageError
 from tlx.openmp import THREAD_CYCLES, THREADS, Threads
 from tlx.pipeline import STAGE_NAMES
 
 if TYPE_CHECKING:
     from tlx.ir.module import Module
-    from tlx.knobs import Answers
     from tlx.pipeline import Options, Step
     from tlx.remarks import Remarks
 
@@ -25,8 +25,6 @@ KINDS: Final = ("ll", "bc", "asm", "obj")
 _VERIFY_HELP: Final = "Have LLVM verify the input and every stage; by default all but large input that stays as it is."
 _CYCLES_HELP: Final = f"Work that is worth a thread, in cycles; {THREAD_CYCLES}."
 _CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random data (3), and compare."
-
-_KNOBS_HELP: Final = "Tiles, cache blocks and packing of products, for all by name (kc=512) or in a file by pattern."
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,9 +43,7 @@ _KNOBS_HELP: Final = "Tiles, cache blocks and packing of products, for all by na
 @click.option("--verify-each/--no-verify-each", default=None, help=_VERIFY_HELP)
 @click.option("--check", "runs", type=click.IntRange(1), metavar="[=N]", help=_CHECK_HELP)
 @click.option("--remarks", metavar="[=FILE]", help="Write what was decided and why, to stderr or a file.")
-@click.option("--tile", metavar="RxC", help="Register tile of every product: rows and columns, such as 8x48.")
-@click.option("--knobs", metavar="NAME=VALUE,...|FILE", multiple=True, help=_KNOBS_HELP)
-@click.option("--tuned", metavar="[=FILE]", help="Use what 'tlx tune' found for this machine, or another database.")
+@knob_options
 @click.option("--amx-permission/--no-amx-permission", default=True, help="Ask Linux for AMX tiles in a constructor.")
 @click.option("--emulate-matrix", is_flag=True, help="Make AMX code that runs without AMX (slowly).")
 @click.option("--threads", type=click.Choice(THREADS), default="none", help="What runs large kernels on all cores.")
@@ -103,7 +99,7 @@ def lower(
         emulate_matrix=emulate_matrix,
         triple=mtriple,
         vector_bits=int(vector_bits or 0),
-        knobs=_answers(tile, knobs, tuned),
+        knobs=answers(tile, knobs, tuned),
         threads=threads,
         thread_cycles=thread_cycles,
     )
@@ -160,28 +156,6 @@ def _emitted(text: str, kind: Kind, level: int | None, options: Options, triple:
 
 def _features(mattr: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(feature for attrs in mattr for feature in attrs.split(",") if feature)
-
-
-def _answers(tile: str | None, knobs: tuple[str, ...], tuned: str | None) -> Answers:
-    """What is asked of products: on the command line for all of them, else by the files, else by the database."""
-    from tlx.knobs import Origin, always, first_of, parse_knobs
-
-    given = [text for text in knobs if "=" in text.partition(",")[0]]
-    sources: list[Answers] = []
-    if given or tile is not None:
-        settings = [f"tile={tile}"] * (tile is not None) + given
-        by = " and ".join(["--tile"] * (tile is not None) + ["--knobs"] * bool(given))
-        sources.append(always(parse_knobs(",".join(settings), Origin(f"from {by}"))))
-    for path in knobs:
-        if path not in given:
-            from tlx.knobs_file import read_knobs_file
-
-            sources.append(read_knobs_file(path))
-    if tuned is not None:
-        from tlx.tune import database
-
-        sources.append(database.tuned(None if tuned == CACHE else tuned))
-    return first_of(*sources)
 
 
 def _printer(names: tuple[str, ...]) -> _Printer | None:

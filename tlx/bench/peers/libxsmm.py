@@ -19,10 +19,11 @@ from itertools import product
 from typing import Any, Final
 
 from tlx.bench.elements import Array
-from tlx.bench.native_calls import Step, loop, repeated
+from tlx.bench.native_calls import Repeat, Step, loop, repeated
 from tlx.bench.peers import libxsmm_loops
 from tlx.bench.peers.base import Attempt, Places
 from tlx.bench.problems import Batch, Gemm
+from tlx.bench.timing import seconds
 from tlx.bench.workload import Buffer, Workload
 
 _DATATYPES: Final = {"f64": 0, "f32": 1, "bf16": 2, "f16": 3, "s32": 8, "s8": 12, "u8": 13}
@@ -36,6 +37,11 @@ _STRIDED: Final = 4
 _WHOLE: Final = 128
 _BLOCKS: Final = ((32, 64), (64, 64), (32, 128), (128, 64))
 _K_BLOCKS: Final = (64, 256, 1024)
+_LARGE: Final = 1 << 33  # multiplications above which blocks are chosen by what they do with a part of the columns
+_PART: Final = 128
+_MOST: Final = 2
+
+Blocks = tuple[int, int, int]
 
 
 class Shape(ctypes.Structure):
@@ -97,10 +103,7 @@ class Libxsmm:
                 yield Attempt(repeated([step], (self._library, block, arrays)), "one kernel")
         if gemm.columns or min(gemm.m, gemm.n) < _BLOCKS[0][0]:
             return
-        for (mb, nb), kb in product(_BLOCKS, _K_BLOCKS):
-            if gemm.m % mb or gemm.n % nb or gemm.k % kb:
-                continue
-            yield from self._blocked(gemm, arrays, (mb, nb, kb), flags)
+        yield from self._blocked(gemm, arrays, flags)
 
     def _old(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """One kernel of release 1.17, which takes its operands as it is called."""
@@ -155,25 +158,38 @@ class Libxsmm:
         packed = Buffer("b", gemm.rhs, like.b_shape, output=True).filled(0)
         given = {**arrays, "b": packed}
         flat = arrays["b"].ctypes.data
-        for (mb, nb), kb in product(_BLOCKS, _K_BLOCKS):
-            if gemm.m % mb == 0 and gemm.n % nb == 0 and gemm.k % kb == 0:
-                yield from self._blocked(like, given, (mb, nb, kb), _flags(like), flat)
+        yield from self._blocked(like, given, _flags(like), flat)
 
     def kernel(self, gemm: Gemm, m: int, n: int, k: int, flags: int) -> int | None:
         """The address of a kernel for an `m` x `n` x `k` part of a product; None where there is none."""
         return self._dispatch(_shape(gemm, m, n, k), flags, 0)
 
-    def _blocked(
-        self, gemm: Gemm, arrays: dict[str, Array], blocks: tuple[int, int, int], flags: int, flat: int = 0
-    ) -> Iterator[Attempt]:
-        mb, nb, kb = blocks
-        strides = (kb * gemm.n * gemm.rhs.bytes, kb * gemm.lhs.bytes)
-        kernel = self._reduce(_shape(gemm, mb, nb, kb), flags, 0, Reduction(_STRIDED, *strides, 0))
-        if not kernel:
-            return
+    def _blocked(self, gemm: Gemm, arrays: dict[str, Array], flags: int, flat: int = 0) -> Iterator[Attempt]:
+        """Loops around a kernel, for blocks of several sizes; of large products the two that do a part the fastest."""
         pointers = {name: array.ctypes.data for name, array in arrays.items()}
-        text = libxsmm_loops.product(gemm, kernel, blocks, pointers, flat)
-        yield Attempt(loop(text, (self._library, arrays)), f"blocks of {mb}x{nb}x{kb}" + (", packs b" if flat else ""))
+        kernels = {blocks: kernel for blocks in _blocks(gemm) if (kernel := self._summing(gemm, blocks, flags))}
+
+        def repeat(blocks: Blocks, columns: int, pack: int) -> Repeat:
+            text = libxsmm_loops.product(gemm, kernels[blocks], blocks, pointers, pack, columns)
+            return loop(text, (self._library, arrays))
+
+        sizes = list(kernels)
+        if gemm.m * gemm.n * gemm.k > _LARGE:
+            sizes = sorted(sizes, key=lambda blocks: seconds(repeat(blocks, _PART, 0)))[:_MOST]
+        for blocks in sizes:
+            note = f"blocks of {'x'.join(map(str, blocks))}" + (", packs b" if flat else "")
+            yield Attempt(repeat(blocks, gemm.n, flat), note)
+
+    def _summing(self, gemm: Gemm, blocks: Blocks, flags: int) -> int | None:
+        """A kernel that sums up the products of blocks along K."""
+        strides = (blocks[2] * gemm.n * gemm.rhs.bytes, blocks[2] * gemm.lhs.bytes)
+        return self._reduce(_shape(gemm, *blocks), flags, 0, Reduction(_STRIDED, *strides, 0))
+
+
+def _blocks(gemm: Gemm) -> list[Blocks]:
+    """Sizes of blocks that divide a product."""
+    sizes = [(mb, nb, kb) for (mb, nb), kb in product(_BLOCKS, _K_BLOCKS)]
+    return [(mb, nb, kb) for mb, nb, kb in sizes if not (gemm.m % mb or gemm.n % nb or gemm.k % kb)]
 
 
 def load(places: Places) -> Libxsmm:

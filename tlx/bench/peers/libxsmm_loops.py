@@ -29,8 +29,10 @@ def _parameters(summed: int) -> str:
 """
 
 
-def product(gemm: Gemm, kernel: int, blocks: tuple[int, int, int], pointers: dict[str, int], flat: int = 0) -> str:
-    """The loops over blocks of rows and of columns; K is summed up by the kernel."""
+def product(
+    gemm: Gemm, kernel: int, blocks: tuple[int, int, int], pointers: dict[str, int], flat: int, columns: int
+) -> str:
+    """The loops over blocks of rows and of the first `columns`; K is summed up by the kernel."""
     mb, nb, kb = blocks
     out, lhs = gemm.out.bytes, gemm.lhs.bytes
     wide = gemm.rhs.bytes * gemm.factor  # b's columns lie that far apart
@@ -63,7 +65,7 @@ inner:
   br i1 %more.i, label %inner, label %inner.end
 inner.end:
   %j1 = add i64 %j, {nb}
-  %more.j = icmp ult i64 %j1, {gemm.n}
+  %more.j = icmp ult i64 %j1, {columns}
   br i1 %more.j, label %outer, label %outer.end
 outer.end:
   %t1 = add i64 %t, 1

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from tlx.bench.elements import F32, Array
 from tlx.bench.peers.base import Attempt, MissingError, Places
-from tlx.bench.peers.onednn_api import Library, Memory, RefusedError
+from tlx.bench.peers.onednn_api import DESTINATION, SOURCE, WEIGHTS, Library, Memory, RefusedError
 from tlx.bench.problems import Batch, Convolution, Gemm, Layer, Pointwise
 from tlx.bench.rows.gemm import vnni_flat
 from tlx.bench.workload import Workload
@@ -22,7 +23,7 @@ _ACCURATE: Final = 0x30000
 _RELU: Final = 0x20
 _FUNCTIONS: Final = {"tanh": 0x21, "sigmoid": 0x29, "exp": 0x2A}
 _ADD: Final = 0x1FFF0
-_SOURCE, _SECOND, _WEIGHTS, _BIAS, _DESTINATION = 1, 2, 33, 41, 17
+_SECOND, _BIAS = 2, 41
 
 
 class Onednn:
@@ -46,7 +47,7 @@ class Onednn:
                 case Batch(count, gemm, False):
                     yield self._batch(count, gemm, arrays)
                 case Convolution():
-                    yield self._convolution(problem, arrays)
+                    yield from self._convolution(problem, arrays)
                 case Pointwise():
                     yield from self._pointwise(problem, arrays)
                 case _:
@@ -62,10 +63,10 @@ class Onednn:
         wanted = make.any((gemm.k, gemm.n), gemm.rhs) if packed else b
         added = make.dense((1, gemm.n), F32) if bias is not None else None
         extra = make.followed_by(_RELU) if bias is not None else None
-        pd = make.made("matmul_primitive_desc_create", make.engine, a, wanted, added, c, extra)
-        given = {_SOURCE: make.memory(a, arrays["a"]), _DESTINATION: make.memory(c, arrays["c"])}
+        pd = make.optimised("matmul", a, wanted, added, c, extra)
+        given = {SOURCE: make.memory(a, arrays["a"]), DESTINATION: make.memory(c, arrays["c"])}
         flat = vnni_flat(gemm, arrays["b"])
-        given[_WEIGHTS] = make.packed(pd, b, flat.copy()) if packed else make.memory(b, flat)
+        given[WEIGHTS] = make.packed(pd, b, flat.copy()) if packed else make.memory(b, flat)
         if bias is not None:
             given[_BIAS] = make.memory(added, bias)
         return self._attempt(pd, given, arrays, "weights packed before" if packed else "")
@@ -75,23 +76,29 @@ class Onednn:
         shapes = {"a": (gemm.m, gemm.k), "b": (gemm.k, gemm.n), "c": (gemm.m, gemm.n)}
         elements = {"a": gemm.lhs, "b": gemm.rhs, "c": gemm.out}
         d = {name: make.dense((count, *shapes[name]), elements[name]) for name in "abc"}
-        pd = make.made("matmul_primitive_desc_create", make.engine, d["a"], d["b"], None, d["c"], None)
-        places = {"a": _SOURCE, "b": _WEIGHTS, "c": _DESTINATION}
+        pd = make.optimised("matmul", d["a"], d["b"], None, d["c"], None)
+        places = {"a": SOURCE, "b": WEIGHTS, "c": DESTINATION}
         return self._attempt(pd, {places[n]: make.memory(d[n], arrays[n]) for n in "abc"}, arrays)
 
-    def _convolution(self, conv: Convolution, arrays: dict[str, Array]) -> Attempt:
+    def _convolution(self, conv: Convolution, arrays: dict[str, Array]) -> Iterator[Attempt]:
+        """On images as they lie; and in oneDNN's own layouts, to and from which they are brought, timed."""
         make = self._library
-        x = make.dense((conv.images, conv.channels, conv.rows, conv.columns), conv.lhs)
-        y = make.dense((conv.images, conv.filters, conv.out_rows, conv.out_columns), conv.out)
+        x = ((conv.images, conv.channels, conv.rows, conv.columns), conv.lhs)
+        y = ((conv.images, conv.filters, conv.out_rows, conv.out_columns), conv.out)
         each = (conv.channels // conv.groups, conv.window, conv.window)
-        groups = (conv.groups, conv.filters // conv.groups) if conv.groups > 1 else (conv.filters,)
-        wanted = make.any((*groups, *each), conv.rhs)
+        w = ((conv.groups, conv.filters // conv.groups, *each) if conv.groups > 1 else (conv.filters, *each), conv.rhs)
         steps, none = make.dims((conv.stride,) * 2), make.dims((0, 0))
-        arguments = (make.engine, _INFERENCE, _DIRECT, x, wanted, None, y, steps, none, none, none, None)
-        pd = make.made("convolution_forward_primitive_desc_create", *arguments)
-        given = {_SOURCE: make.memory(x, arrays["x"]), _DESTINATION: make.memory(y, arrays["y"])}
-        given[_WEIGHTS] = make.packed(pd, make.dense((*groups, *each), conv.rhs), arrays["w"])
-        return self._attempt(pd, given, arrays, "weights packed before")
+        for layout, note in ((make.dense, ""), (make.any, ", images brought to its layout and back")):
+            with suppress(RefusedError):
+                tensors = (layout(*x), make.any(*w), None, layout(*y))
+                arguments = (_INFERENCE, _DIRECT, *tensors, steps, none, none, none, None)
+                pd = make.optimised("convolution_forward", *arguments)
+                weights = make.packed(pd, make.dense(*w), arrays["w"])
+                source = make.brought(pd, SOURCE, make.dense(*x), arrays["x"])
+                result = make.brought(pd, DESTINATION, make.dense(*y), arrays["y"])
+                given = {SOURCE: source.inner, WEIGHTS: weights, DESTINATION: result.inner}
+                work = [*source.entering, make.primitive(pd, given), *result.leaving]
+                yield Attempt(make.execution(work, arrays), f"weights packed before{note}")
 
     def _pointwise(self, problem: Pointwise, arrays: dict[str, Array]) -> Iterator[Attempt]:
         make = self._library
@@ -101,19 +108,19 @@ class Onednn:
         inputs = {name: make.memory(d, array) for name, array in arrays.items() if name != "y"}
         if problem.function in _FUNCTIONS:
             kinds = (_INFERENCE, _FUNCTIONS[problem.function])
-            pd = make.made("eltwise_forward_primitive_desc_create", make.engine, *kinds, d, d, zero, zero, None)
+            pd = make.optimised("eltwise_forward", *kinds, d, d, zero, zero, None)
         elif problem.function == "softmax":
             kinds = (_INFERENCE, _ACCURATE)
-            pd = make.made("softmax_forward_primitive_desc_create", make.engine, *kinds, d, d, 1, None)
+            pd = make.optimised("softmax_forward", *kinds, d, d, 1, None)
         elif problem.function == "add":
-            pd = make.made("binary_primitive_desc_create", make.engine, _ADD, d, d, d, None)
+            pd = make.optimised("binary", _ADD, d, d, d, None)
         else:
             return
-        given = dict(zip((_SOURCE, _SECOND), inputs.values(), strict=False))
-        yield self._attempt(pd, {**given, _DESTINATION: make.memory(d, arrays["y"])}, arrays)
+        given = dict(zip((SOURCE, _SECOND), inputs.values(), strict=False))
+        yield self._attempt(pd, {**given, DESTINATION: make.memory(d, arrays["y"])}, arrays)
 
     def _attempt(self, pd: Any, memories: dict[int, Memory], arrays: dict[str, Array], note: str = "") -> Attempt:
-        return Attempt(self._library.execution(pd, memories, arrays), note)
+        return Attempt(self._library.execution([self._library.primitive(pd, memories)], arrays), note)
 
 
 def load(places: Places) -> Onednn:

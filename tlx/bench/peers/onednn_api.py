@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
@@ -15,10 +16,10 @@ _DATATYPES: Final = {"f16": 1, "bf16": 2, "f32": 3, "s32": 4, "s8": 5, "u8": 6, 
 _CPU: Final = 1
 _IN_ORDER: Final = 1
 _ANY: Final = 1
-_WEIGHTS_DESCRIPTION: Final = 131
+SOURCE, WEIGHTS, DESTINATION = 1, 33, 17
+_IMPLEMENTATION: Final = 8
+_QUERIES: Final = {SOURCE: 129, WEIGHTS: 131, DESTINATION: 133}
 _ALLOCATE: Final = ctypes.c_void_p(-1)
-_SOURCE: Final = 1
-_DESTINATION: Final = 17
 
 Handle = ctypes.c_void_p
 Memory = ctypes.c_void_p
@@ -34,6 +35,23 @@ class _Argument(ctypes.Structure):
 
 class RefusedError(Exception):
     """What was asked for is nothing that oneDNN does."""
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """A primitive and its arguments."""
+
+    handle: Handle
+    arguments: list[_Argument]
+
+
+@dataclass(frozen=True)
+class Brought:
+    """An array in a primitive's own layout, `inner`, and what brings it there and back; nothing where it lies so."""
+
+    inner: Memory
+    entering: list[Primitive]
+    leaving: list[Primitive]
 
 
 class Library:
@@ -97,26 +115,67 @@ class Library:
 
     def packed(self, pd: Handle, description: Handle, array: Array) -> Memory:
         """A copy of the weights, laid out as a primitive likes it."""
-        query = self._library.dnnl_primitive_desc_query_md
-        query.restype = ctypes.c_void_p
-        wanted = Handle(query(pd, _WEIGHTS_DESCRIPTION, 0))
-        source = self.memory(description, array)
-        target = self.made("memory_create", wanted, self.engine, _ALLOCATE)
-        reorder = self.made("reorder_primitive_desc_create", description, self.engine, wanted, self.engine, None)
-        primitive = self.made("primitive_create", reorder)
-        arguments = (_Argument * 2)((_SOURCE, source.value), (_DESTINATION, target.value))
-        self._library.dnnl_primitive_execute(primitive, self._stream, 2, arguments)
-        self._library.dnnl_stream_wait(self._stream)
+        source, target = self.memory(description, array), self._own(self._wanted(pd, WEIGHTS))
+        self._execute(self._reorder(source, target))
         return target
 
-    def execution(self, pd: Handle, memories: Mapping[int, Memory], keep: object) -> Repeat:
-        """Executes a primitive again and again."""
-        primitive = self.made("primitive_create", pd)
-        arguments = (_Argument * len(memories))(*((i, m.value) for i, m in memories.items()))
+    def brought(self, pd: Handle, index: int, description: Handle, array: Array) -> Brought:
+        """An array as a primitive wants it as its source or destination."""
+        outer, wanted = self.memory(description, array), self._wanted(pd, index)
+        if self._library.dnnl_memory_desc_equal(description, wanted):
+            return Brought(outer, [], [])
+        inner = self._own(wanted)
+        return Brought(inner, [self._reorder(outer, inner)], [self._reorder(inner, outer)])
+
+    def optimised(self, what: str, *arguments: Any) -> Handle:
+        """The description of a primitive that is more than oneDNN's reference, which takes 1000 times as long.
+
+        Raises:
+            RefusedError: There is none.
+        """
+        pd, name = self.made(f"{what}_primitive_desc_create", self.engine, *arguments), ctypes.c_char_p()
+        self._library.dnnl_primitive_desc_query(pd, _IMPLEMENTATION, 0, ctypes.byref(name))
+        if (name.value or b"").startswith(b"ref"):
+            raise RefusedError(what)
+        return pd
+
+    def primitive(self, pd: Handle, memories: Mapping[int, Memory]) -> Primitive:
+        """A primitive and what it works on."""
+        return Primitive(self.made("primitive_create", pd), [_Argument(i, m.value) for i, m in memories.items()])
+
+    def execution(self, primitives: Sequence[Primitive], keep: object) -> Repeat:
+        """Executes primitives one after the other, again and again."""
+        arguments = [(_Argument * len(one.arguments))(*one.arguments) for one in primitives]
+        steps = [self._step(one, given) for one, given in zip(primitives, arguments, strict=True)]
+        return repeated(steps, (self, arguments, keep))
+
+    def _step(self, primitive: Primitive, arguments: Any) -> Step:
         given = (
-            ("ptr", primitive.value or 0),
+            ("ptr", primitive.handle.value or 0),
             ("ptr", self._stream.value or 0),
-            ("i32", len(memories)),
+            ("i32", len(arguments)),
             ("ptr", ctypes.addressof(arguments)),
         )
-        return repeated([Step(address_of(self._library.dnnl_primitive_execute), given)], (self, arguments, keep))
+        return Step(address_of(self._library.dnnl_primitive_execute), given)
+
+    def _execute(self, primitive: Primitive) -> None:
+        self.execution([primitive], None)(1)
+        self._library.dnnl_stream_wait(self._stream)
+
+    def _wanted(self, pd: Handle, index: int) -> Handle:
+        """The description that a primitive chose for an argument."""
+        query = self._library.dnnl_primitive_desc_query_md
+        query.restype = ctypes.c_void_p
+        return Handle(query(pd, _QUERIES[index], 0))
+
+    def _own(self, description: Handle) -> Memory:
+        return self.made("memory_create", description, self.engine, _ALLOCATE)
+
+    def _reorder(self, source: Memory, target: Memory) -> Primitive:
+        md = self._library.dnnl_memory_get_memory_desc
+        descriptions = [Handle(), Handle()]
+        for memory, description in zip((source, target), descriptions, strict=True):
+            md(memory, ctypes.byref(description))
+        between = (descriptions[0], self.engine, descriptions[1], self.engine)
+        pd = self.made("reorder_primitive_desc_create", *between, None)
+        return self.primitive(pd, {SOURCE: source, DESTINATION: target})
