@@ -1,7 +1,7 @@
 """`avx512`: x86-64 with AVX-512 F, BW, DQ, VL, BF16 and VNNI (Cooper Lake, Zen 4 and later; see `--mattr` for others).
 
 Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: VFMADD231PS, VDPBF16PS, VPDPBUSD, VPDPWSSD,
-VPMADDWD (of bytes widened to i16, where there is no VNNI).
+VPMADDWD (of bytes widened to i16, where there is no VNNI), VSCALEFPS, VRCP14PS, VREDUCEPS, VPERMPS, VPERMI2PS.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, VectorType
-from tlx.ir.values import const_int
+from tlx.ir.values import const_float, const_int, const_vector
 from tlx.legalize._cpuid import level
 from tlx.legalize._unlisted import unlisted
 from tlx.legalize._x86 import CPUS
 from tlx.target import Caches, Dot, FloatHelpers, Target
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tlx.ir.builder import Builder
     from tlx.ir.values import Value
 
 _WORDS: Final = VectorType(16, I32)
 _PAIRS: Final = VectorType(32, I16)
 _CURRENT_ROUNDING: Final = 4
+_TO_NEAREST: Final = 8
+"""VREDUCEPS: to the nearest integer, ties to even, no exceptions."""
 _SLOW: Final = (
     "amx-tile",
     2.0,
@@ -71,6 +75,23 @@ def vrcp14(b: Builder, x: Value) -> Value:
     return b.call_named(f"llvm.x86.avx512.rcp14.{name}.512", x.type, [x, x, mask], "inverse").value
 
 
+def vreduce(b: Builder, x: Value) -> Value:
+    """VREDUCEPS, VREDUCEPD: x - round(x), of infinity 0."""
+    name, lanes = _of_register(x)
+    mask = const_int(I16 if lanes == 16 else I8, -1)
+    args = [x, const_int(I32, _TO_NEAREST), x, mask, const_int(I32, _CURRENT_ROUNDING)]
+    return b.call_named(f"llvm.x86.avx512.mask.reduce.{name}.512", x.type, args, "fraction").value
+
+
+def vperm(b: Builder, table: Sequence[float], index: Value) -> Value:
+    """VPERMPS, VPERMI2PS: elements of a table of one or two registers of floats."""
+    registers = [const_vector([const_float(FLOAT, x) for x in table[i : i + 16]]) for i in range(0, len(table), 16)]
+    if len(registers) == 1:
+        return b.call_named("llvm.x86.avx512.permvar.sf.512", _FLOATS, [registers[0], index], "picked").value
+    args = [registers[0], index, registers[1]]
+    return b.call_named("llvm.x86.avx512.vpermi2var.ps.512", _FLOATS, args, "picked").value
+
+
 def _of_register(x: Value) -> tuple[str, int]:
     """The instructions' suffix for a register of 512 bits, and its lanes."""
     assert isinstance(x.type, VectorType)
@@ -94,7 +115,7 @@ TARGET: Final = Target(
     fused=True,
     converts_half=True,
     rounds=True,
-    helpers=FloatHelpers(vscalef, vrcp14),
+    helpers=FloatHelpers(vscalef, vrcp14, vreduce, vperm),
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
     cpus=CPUS,
     requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),

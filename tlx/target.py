@@ -116,12 +116,16 @@ class FloatHelpers:
     """Instructions that mathematical functions are shorter with, on whole registers of float or double.
 
     Attributes:
-        scale: (builder, x, n) -> x 2^floor(n), rounded once, through overflow to infinity and to denormals.
+        scale: (builder, x, n) -> x 2^floor(n), rounded once, also to infinity and to denormals.
         reciprocal: (builder, x) -> 1 / x to 2^-14 or better, for x far from the ends of the range.
+        fraction: (builder, x) -> x less the integer next to it; 0 for infinity.
+        pick: (builder, table, n) -> of 16 or 32 floats the one that the last bits of n tell, lane by lane.
     """
 
     scale: Callable[[Builder, Value, Value], Value]
     reciprocal: Callable[[Builder, Value], Value]
+    fraction: Callable[[Builder, Value], Value]
+    pick: Callable[[Builder, Sequence[float], Value], Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +238,6 @@ class Target:
             if feature[:1] not in ("+", "-"):
                 msg = f"target {self.name}: feature '{feature}' lacks its '+' or '-'"
                 raise ValueError(msg)
-
-    @property
-    def has_masks(self) -> bool:
-        """Whether comparisons make masks of a bit for each element, as AVX-512's do."""
-        return 16 in self.masked_bits
 
     def with_features(self, extra: tuple[str, ...]) -> Target:
         """The target with more (or, by `-`, fewer) features; dot products follow the features.

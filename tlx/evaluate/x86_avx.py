@@ -156,6 +156,22 @@ def _reciprocal(x: Array, *_: object) -> Array:
     return np.where(np.isfinite(exact), kept.view(x.dtype), exact)
 
 
+def _fraction(x: Array, *_: object) -> Array:
+    """`vreduceps` to the nearest integer, all lanes: x - rint(x), of infinity 0."""
+    with np.errstate(all="ignore"):
+        return np.where(np.isinf(x), np.zeros_like(x), x - np.rint(x))
+
+
+def _picked(table: Array, index: Array) -> Array:
+    """`vpermps`: elements of a register, by the last four bits of the index."""
+    return table[index & (table.size - 1)]
+
+
+def _picked_of_two(first: Array, index: Array, second: Array) -> Array:
+    """`vpermi2ps`: elements of two registers."""
+    return _picked(np.concatenate([first, second]), index)
+
+
 _I8: Final = {"s": np.int8, "u": np.uint8}
 _I16: Final = {"s": np.int16, "u": np.uint16}
 _SIGNS: Final = [(a, b) for a in "su" for b in "su"]
@@ -179,6 +195,10 @@ AVX: Final[Table] = {
     "x86.avx512.mask.scalef.pd": plain(_scaled),
     "x86.avx512.rcp14.ps": plain(_reciprocal),
     "x86.avx512.rcp14.pd": plain(_reciprocal),
+    "x86.avx512.mask.reduce.ps": plain(_fraction),
+    "x86.avx512.mask.reduce.pd": plain(_fraction),
+    "x86.avx512.permvar.sf": plain(_picked),
+    "x86.avx512.vpermi2var.ps": plain(_picked_of_two),
     "x86.avx512bf16.dpbf16ps": plain(_dot_bf16),
     "x86.avx10.vdpphps": plain(_dot_f16),
     "x86.avx512bf16.cvtneps2bf16": _to_bf16,

@@ -89,9 +89,9 @@ def math(b: Builder, target: Target, name: str, element: Type, register: Value) 
     if element == DOUBLE:
         return expand(b, target, name, register, element)
     if is_paired(target, element, [element], register):
-        return by_pairs(b, target, [register], lambda x: expand(b, target, name, x[0], FLOAT))
+        return by_pairs(b, target, [register], lambda x: expand(b, target, name, x[0], FLOAT, short=True))
     wide = convert_register(b, target, "fpext", register, element, FLOAT) if element != FLOAT else register
-    result = expand(b, target, name, wide, FLOAT)
+    result = expand(b, target, name, wide, FLOAT, short=element == BFLOAT)
     return result if element == FLOAT else convert_register(b, target, "fptrunc", result, FLOAT, element)
 
 

@@ -24,6 +24,11 @@ _HALF: Final = 0x8000
 _LAST: Final = 0x10000
 
 
+def has_masks(target: Target) -> bool:
+    """Whether comparisons make masks of a bit for each element, as AVX-512's do."""
+    return 16 in target.masked_bits
+
+
 def is_paired(target: Target, element: Type, sources: Sequence[Type], register: Value) -> bool:
     """Whether an operation has only bfloat operands and results, and a register holds more of them than of floats."""
     type_ = register.type
@@ -74,7 +79,7 @@ def rounded_words(b: Builder, target: Target, word: Value) -> Value:
     where that leaves nothing below the upper half it was a tie, and the last bit is cleared. A machine without masks
     adds a little less to even numbers.
     """
-    if target.has_masks:
+    if has_masks(target):
         up, is_tie = _up(b, word)
         return b.select(is_tie, b.binary("and", up, _all(up, ~_LAST)), up)
     odd = b.binary("and", b.binary("lshr", word, _all(word, 16)), _all(word, 1))
@@ -87,7 +92,7 @@ def _rounded_upper(b: Builder, target: Target, word: Value) -> Value:
     One mask clears both the lower half and, of a tie, the last bit: LLVM knows no shuffle that this could be. One of
     two sources' 16-bit elements takes three steps on Intel's machines, a shift and VPTERNLOG two.
     """
-    if target.has_masks:
+    if has_masks(target):
         up, is_tie = _up(b, word)
         return b.binary("and", up, b.select(is_tie, _all(up, _UPPER & ~_LAST), _all(up, _UPPER)))
     word = rounded_words(b, target, word)

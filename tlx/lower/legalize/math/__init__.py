@@ -35,7 +35,7 @@ FUNCTIONS: Final[dict[str, Callable[[Lanes, Value], Value]]] = {
 }
 
 
-def expand(b: Builder, target: Target, name: str, x: Value, element: Type) -> Value:
+def expand(b: Builder, target: Target, name: str, x: Value, element: Type, *, short: bool = False) -> Value:
     """Emit a mathematical function of a register.
 
     Args:
@@ -44,6 +44,7 @@ def expand(b: Builder, target: Target, name: str, x: Value, element: Type) -> Va
         name: One of `FUNCTIONS`.
         x: A vector of float or double, of any length.
         element: Its element type.
+        short: Whether the result is rounded to bfloat: it need be no better than to 2^-14.
 
     Raises:
         ValueError: There is no such function.
@@ -52,4 +53,4 @@ def expand(b: Builder, target: Target, name: str, x: Value, element: Type) -> Va
     if name not in FUNCTIONS:
         msg = f"no vector code for '{name}' on {target.name}; there is some for {', '.join(FUNCTIONS)}"
         raise ValueError(msg)
-    return FUNCTIONS[name](lanes_of(b, target, x, element), x)
+    return FUNCTIONS[name](lanes_of(b, target, x, element, short=short), x)

@@ -11,6 +11,11 @@ The error is that of the last sum, half an ulp, and of r, which is less than 2^-
 The coefficients are minimax approximations by Remez's algorithm in 200 bits, for floats with the first one given, 1/2
 or ln 2; then they were rounded. Largest errors as rounded, relative to e^r: float, q of degree 4, 2^-27.9; double,
 degree 10, 2^-60. Relative to 2^r: float, p of degree 5, 2^-27.9; double, degree 11, 2^-55, which is that of ln 2.
+
+For results of 16 bits a polynomial of degree 4 does, off by 2^-18. Where the fraction of a number and multiplying by
+2^floor(n) are instructions, r is that of x / ln 2 rounded to a float, another 2^-17, and nothing has to be clamped:
+
+    t = x / ln 2,  r = fraction t,  e^x = 2^(t - r) (1 + r p(r))
 """
 
 from __future__ import annotations
@@ -76,6 +81,10 @@ DOUBLE: Final = Parameters(
 )
 
 
+SHORT_E: Final = numbers("0x1.fff9a6p-1 0x1.fff56cp-2 0x1.583d98p-3 0x1.5b2da4p-5")
+SHORT_2: Final = numbers("0x1.62dfcap-1 0x1.ebf1b6p-3 0x1.ca8ffap-5 0x1.409050p-7")
+
+
 def parameters(lanes: Lanes) -> Parameters:
     """The parameters of the element type."""
     return SINGLE if lanes.single else DOUBLE
@@ -83,9 +92,19 @@ def parameters(lanes: Lanes) -> Parameters:
 
 def exp(lanes: Lanes, x: Value) -> Value:
     """e^x."""
+    if lanes.short and lanes.helpers is not None:
+        return short_exp(lanes, x)
     known = parameters(lanes)
     n, r = reduced(lanes, lanes.at_most(lanes.at_least(x, known.lowest), known.highest))
     return scaled(lanes, of_rest(lanes, r), n)
+
+
+def short_exp(lanes: Lanes, x: Value) -> Value:
+    """e^x for results of 16 bits, on machines with instructions for it."""
+    assert lanes.helpers is not None
+    t = lanes.mul(x, LOG2_E)
+    r = lanes.helpers.fraction(lanes.b, t)
+    return lanes.helpers.scale(lanes.b, horner(lanes, r, (1.0, *SHORT_2)), lanes.sub(t, r))
 
 
 def reduced(lanes: Lanes, x: Value) -> tuple[Rounded, Value]:
@@ -98,6 +117,8 @@ def reduced(lanes: Lanes, x: Value) -> tuple[Rounded, Value]:
 
 def of_rest(lanes: Lanes, r: Value) -> Value:
     """e^r; for floats by one chain, whose last sums lose a tenth of an ulp more."""
+    if lanes.short:
+        return horner(lanes, r, (1.0, *SHORT_E))
     if lanes.single and lanes.helpers is not None:
         return horner(lanes, r, (1.0, 1.0, *SINGLE.q))
     return lanes.add(less_one(lanes, r), 1.0)

@@ -32,12 +32,14 @@ class Lanes:
         count: Lanes of a register.
         element: float or double.
         helpers: Instructions that the target has for registers of this size.
+        short: Whether results are rounded to bfloat: an error of 2^-14 is small beside that.
     """
 
     b: Builder
     count: int
     element: FloatType
     helpers: FloatHelpers | None = None
+    short: bool = False
 
     # The format ------------------------------------------------------------------------------------------------
 
@@ -177,7 +179,7 @@ class Lanes:
         return self.choose(self.compare("olt", x, bound), bound, x)
 
 
-def lanes_of(b: Builder, target: Target, x: Value, element: Type) -> Lanes:
+def lanes_of(b: Builder, target: Target, x: Value, element: Type, *, short: bool = False) -> Lanes:
     """The arithmetic of a register of a target.
 
     Raises:
@@ -188,7 +190,7 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type) -> Lanes:
         msg = f"mathematical functions are of vectors of float or double, not {type_} of {element}"
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
-    return Lanes(b, type_.count, element, target.helpers if is_whole else None)
+    return Lanes(b, type_.count, element, target.helpers if is_whole else None, short)
 
 
 def _signed(number: int, bits: int) -> int:

@@ -15,10 +15,12 @@ class Rounded:
     Attributes:
         number: The integers as floats.
         word: The same integers as integers.
+        ending: Words whose last bits are those of the integers.
     """
 
     number: Value
     word: Value
+    ending: Value
 
 
 def nearest(lanes: Lanes, x: Value, scale: float = 1.0) -> Rounded:
@@ -30,7 +32,8 @@ def nearest(lanes: Lanes, x: Value, scale: float = 1.0) -> Rounded:
     magic = 1.5 * 2.0**lanes.fraction
     shifted = lanes.add(x, magic) if scale == 1.0 else lanes.multiply_add(x, scale, magic)
     magic_bits = (lanes.bias + lanes.fraction) << lanes.fraction | 1 << (lanes.fraction - 1)
-    return Rounded(lanes.sub(shifted, magic), lanes.integer_op("sub", lanes.bits(shifted), magic_bits))
+    ending = lanes.bits(shifted)
+    return Rounded(lanes.sub(shifted, magic), lanes.integer_op("sub", ending, magic_bits), ending)
 
 
 def power_of_two(lanes: Lanes, exponent: Value) -> Value:

@@ -1,0 +1,31 @@
+; tanh of floats: a polynomial whose coefficients are picked from tables by the interval that the argument is in: 17
+; arithmetic instructions. No division, no exponential.
+;
+; REQUIRES: clang-19, host-x86_64
+; RUN: tlx-lower %s -o %t.ll --target=avx512
+; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
+; RUN: %assembly %t.s | FileCheck %s --implicit-check-not=div --implicit-check-not=scalef
+;
+; CHECK: loop
+; CHECK-NEXT: vaddps zmm 1
+; CHECK-NEXT: vandps zmm 1
+; CHECK-NEXT: vfmsub231ps zmm 1
+; CHECK-NEXT: vminps zmm 1
+; CHECK-NEXT: vmovaps zmm
+; CHECK-NEXT: vmovdqu64 zmm 1
+; CHECK-NEXT: vmovups zmm 1
+; CHECK-NEXT: vpermi2ps zmm 1
+; CHECK-NEXT: vpermt2ps zmm 5
+; CHECK-NEXT: vpternlogd zmm 1
+; CHECK-NEXT: vfmadd132ps zmm 1
+; CHECK-NEXT: vfmadd213ps zmm 5
+; CHECK-NEXT: stack 0
+
+define void @f(ptr noalias %y, ptr %x) {
+  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <1 x i32> <i32 16384>, <1 x i32> zeroinitializer,
+      <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %v = call <16384 x float> @llvm.tensor.tanh(token %a)
+  %t = call token @llvm.tensor.typeinfo(<16384 x float> %v, <1 x i32> <i32 16384>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %y, token %t, <1 x i32> zeroinitializer)
+  ret void
+}
