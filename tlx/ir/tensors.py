@@ -121,9 +121,11 @@ class FunctionTensors:
 
     def maker(self, tensor: Tensor) -> TensorOp | None:
         """The operation whose result a token stands for; None where it stands for anything else."""
-        if tensor.kind != "value" or not isinstance(tensor.source, Local):
-            return None
-        return self._by_result.get(tensor.source.name)
+        return self.maker_of(tensor.source) if tensor.kind == "value" else None
+
+    def maker_of(self, value: Value) -> TensorOp | None:
+        """The operation whose result a flattened vector is."""
+        return self._by_result.get(value.name) if isinstance(value, Local) else None
 
     def token(self, value: Value) -> Tensor:
         """What a token operand stands for.

@@ -64,12 +64,24 @@ def by_pairs(
 
 
 def _split(b: Builder, register: Value) -> tuple[Value, Value]:
+    words = _pairs(b, register)
+    return _floats(b, b.binary("shl", words, _all(words, 16))), upper_half(b, register)
+
+
+def upper_half(b: Builder, register: Value) -> Value:
+    """The elements with odd numbers as float."""
+    words = _pairs(b, register)
+    return _floats(b, b.binary("and", words, _all(words, _UPPER)))
+
+
+def _pairs(b: Builder, register: Value) -> Value:
     assert isinstance(register.type, VectorType)
-    count = register.type.count // 2
-    words = b.cast("bitcast", register, VectorType(count, I32))
-    floats = VectorType(count, FLOAT)
-    even = b.cast("bitcast", b.binary("shl", words, _all(words, 16)), floats)
-    return even, b.cast("bitcast", b.binary("and", words, _all(words, _UPPER)), floats)
+    return b.cast("bitcast", register, VectorType(register.type.count // 2, I32))
+
+
+def _floats(b: Builder, words: Value) -> Value:
+    assert isinstance(words.type, VectorType)
+    return b.cast("bitcast", words, VectorType(words.type.count, FLOAT))
 
 
 def rounded_words(b: Builder, target: Target, word: Value) -> Value:

@@ -11,6 +11,8 @@ become instructions on registers. Rewrite, 2x32 accumulator with 16 lanes:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tlx.diagnostics import LoweringError
 from tlx.ir.builder import Builder
 from tlx.ir.metadata import is_nontemporal
@@ -19,6 +21,7 @@ from tlx.ir.rewriter import add_incoming, rename_incoming
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
 from tlx.ir.types import Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
+from tlx.lower.legalize.division import row_quotients
 from tlx.lower.legalize.elementwise import apply, library_call, unary
 from tlx.lower.legalize.lanes import lane_counts
 from tlx.lower.legalize.memory import load_tile, store_tile
@@ -348,11 +351,20 @@ class TileLegalizer:
             for v, s in zip(values, sources, strict=True)
         ]
         sample = next(t for t in tiles if isinstance(t, list))
-        made = [
+        made = self._quotients(operation, element, values, tiles) or [
             apply(self.b, self.target, operation, element, sources, [t[i] if isinstance(t, list) else t for t in tiles])
             for i in range(len(sample))
         ]
         return Registers(element, rows, cols, lanes, _chunked(made, -(-cols // lanes)))
+
+    def _quotients(
+        self, operation: Operation, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
+    ) -> list[Value]:
+        """Of a division of rows by a number each what products make of it; nothing of anything else."""
+        by = self.tensors.maker_of(values[1]) if operation.opcode == "fdiv" else None
+        if by is None or by.intrinsic.name != "broadcast" or by.tensors[0].type.shape[-1] > 1:
+            return []
+        return row_quotients(self.b, self.target, element, *(t for t in tiles if isinstance(t, list)))
 
     def _slice(self, instruction: Instruction, start: int) -> Registers:
         """Neighbours of one row of a tile."""
