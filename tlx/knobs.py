@@ -5,7 +5,7 @@
 
 Whoever answers is an `Answers`: a function of a question. A question has a text whose words patterns may match:
 
-    question = "matmul" extents types ["us"|"ss"|...] ["nt"|"tn"|"nv2"|...] [lda] [ldb] ["fused"]
+    question = "matmul" extents types ["us"|"ss"|...] ["nt"|"tn"|"nv2"|...] [lda] [ldb] ["fused"] ["openmp"]
     extents  = M "x" N "x" K
 """
 
@@ -86,6 +86,8 @@ class Knobs:
 
 NAMES: Final = tuple(f.name for f in fields(Knobs) if f.name != "origin")
 NO_KNOBS: Final = Knobs()
+FUSED: Final = "fused"
+OPENMP: Final = "openmp"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tlx.diagnostics import UsageError
-from tlx.knobs import NO_KNOBS, Question, parse_knobs
+from tlx.knobs import NO_KNOBS, Knobs, Question, parse_knobs
 from tlx.knobs_file import parse_knobs_file
 from tlx.lower.to_tiles.choose import choose
 from tlx.pipeline import Options, lower_text
@@ -24,7 +24,7 @@ from tlx.tune.candidates import Candidates
 from tlx.tune.collect import products_of_file, products_of_shapes
 from tlx.tune.database import Best, Database, Key, Tuned, default_path
 from tlx.tune.pools import LocalPool
-from tlx.tune.product import parse_product
+from tlx.tune.product import on_threads, parse_product
 from tlx.tune.report import knobs_file, table
 from tlx.tune.session import Budget, Session
 from tlx.tune.trial import Outcome, Trial, run
@@ -86,15 +86,22 @@ def database(tmp_path: Path) -> Database:
         "matmul 3x4x5 float tt lda=8 ldb=9",
         "matmul 16x32x64 bfloat -> float nv2",
         "matmul 16x32x64 i8 -> i32 us nv4 fused",
+        "matmul 16x32x64 bfloat fused",
+        "matmul 16x32x64 float fused openmp=2",
     ],
 )
 def test_a_product_is_lowered_to_what_its_words_say(words: str) -> None:
     product = parse_product(words)
-    assert product.gemm.words == words.removesuffix(" fused")
     asked: list[str] = []
-    options = Options(stop_after="to-tiles", knobs=lambda question: (asked.append(question.text), NO_KNOBS)[1])
+
+    def note(question: Question) -> Knobs:
+        asked.append(on_threads(question.text, product.threads))
+        return NO_KNOBS
+
+    options = Options(stop_after="to-tiles", knobs=note, threads="openmp" if product.threads > 1 else "none")
     lower_text(product.workload.text(), target="amx", options=options)
-    assert asked == [words.removesuffix(" fused")]
+    assert asked == [words]
+    assert product.gemm.words == words.partition(" fused")[0]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +113,11 @@ def test_words_that_name_no_product(words: str) -> None:
         parse_product(words)
 
 
-@pytest.mark.parametrize("words", ["matmul 7x9x5 float nt", "matmul 7x9x5 i8 -> i32 us ldb=12", "matmul 7x9x5 bfloat"])
+@pytest.mark.parametrize("words", [
+    "matmul 7x9x5 float nt", "matmul 7x9x5 i8 -> i32 us ldb=12", "matmul 7x9x5 bfloat",
+    "matmul 7x9x5 float fused", "matmul 7x9x5 bfloat fused", "matmul 7x9x5 i8 -> i32 us fused",
+    "matmul 64x64x64 float openmp=2",
+])  # fmt: skip
 def test_a_trial_checks_and_measures(words: str) -> None:
     outcome = run(Trial(words, "generic", (), "", 2))
     assert not outcome.error
@@ -237,6 +248,22 @@ def test_a_fused_product_takes_the_plain_one_s_knobs_but_for_k(database: Databas
     assert "phi <256 x float>" in lower_text(FUSED, target="avx512", options=options)
 
 
+def test_knobs_on_threads_are_kept_by_their_number(database: Database) -> None:
+    on_four = Key(f"{SQUARE.text} openmp=4", KEY.target, KEY.features, CPU)
+    database.finish(KEY, Best("tile=8x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    database.finish(on_four, Best("tile=4x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    asked = Question(f"{SQUARE.text} openmp", SQUARE.target, SQUARE.features)
+    fused = Question(f"{SQUARE.text} fused openmp", SQUARE.target, SQUARE.features)
+    assert Tuned(database, CPU, 4)(asked) == parse_knobs("tile=4x32,kc=32")
+    assert Tuned(database, CPU, 2)(asked) == parse_knobs("tile=8x32,kc=32")
+    assert Tuned(database, CPU, 4)(fused) == parse_knobs("tile=4x32")
+    assert Tuned(database, CPU, 4)(SQUARE) == parse_knobs("tile=8x32,kc=32")
+    options = Options(stop_after="to-tiles", knobs=Tuned(database, CPU, 4), threads="openmp")
+    assert "phi <128 x float>" in lower_text(PLAIN, target="avx512", options=options)
+    answers = parse_knobs_file(knobs_file(database.entries(), CPU), "tuned.toml")
+    assert (answers(asked).tile, answers(SQUARE).tile) == ((4, 32), (8, 32))
+
+
 def test_a_version_of_a_target_takes_knobs_for_the_same_features(database: Database) -> None:
     database.finish(KEY, Best("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
     features = tuple(reversed(SQUARE.features))
@@ -342,11 +369,15 @@ def test_products_of_a_file_once_each(tmp_path: Path) -> None:
     path.write_text(PLAIN + FUSED.replace("@f", "@g") + PLAIN.replace("@f", "@h"))
     found = products_of_file(str(path), AVX512)
     assert [question.text for question in found] == [SQUARE.text, f"{SQUARE.text} fused"]
+    found = products_of_file(str(path), AVX512, threads=4)
+    assert [question.text for question in found] == [f"{SQUARE.text} openmp=4", f"{SQUARE.text} fused openmp=4"]
 
 
 def test_products_of_shapes() -> None:
     found = products_of_shapes(["3x4x5"], ["f32", "u8s8"], "nt", AVX512)
     assert [question.text for question in found] == ["matmul 3x4x5 float nt", "matmul 3x4x5 i8 -> i32 us nt"]
+    found = products_of_shapes(["3x4x5"], ["f32"], "nn", AVX512, 2, fused=True)
+    assert [question.text for question in found] == ["matmul 3x4x5 float fused openmp=2"]
     with pytest.raises(UsageError, match="unknown types 'f33'"):
         products_of_shapes(["3x4x5"], ["f33"], "nn", AVX512)
 

@@ -132,8 +132,7 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
     from tlx.bench.peers.base import Places
 
     works = _works(choice)
-    if setting.threads > 1:
-        timing.use_wall_clock()
+    timing.use_clock(setting.threads)
     target = measure.runnable(setting.target)
     cpus = _pinned(setting.cpu, setting.threads)
     places = Places.of(setting.peers_path)

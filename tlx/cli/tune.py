@@ -40,6 +40,8 @@ _SHAPE: Final = re.compile(r"\d+x\d+x\d+")
     type=click.Choice(["nn", "nt", "tn", "tt", "nv2", "nv4"]),
     help="Shapes' A and B: t by columns, v2 in pairs of rows.",
 )
+@click.option("--fused", is_flag=True, help="Shapes with a bias, relu and rounding behind the product.")
+@click.option("--threads", type=click.IntRange(1), default=1, metavar="N", help="Threads by OpenMP; 1, which is none.")
 @click.option("--target", default="native", metavar="NAME", help="Machine to aim at; those that measure must run it.")
 @click.option("--budget", metavar="N|TIME", help="Most trials (40) or most time (30s, 5m) for each product.")
 @click.option("--cpu", type=click.IntRange(0), metavar="N", help="Processor that measures; the last one.")
@@ -53,6 +55,8 @@ def tune(
     inputs: tuple[str, ...],
     types: str,
     layout: str,
+    fused: bool,
+    threads: int,
     target: str,
     budget: str | None,
     cpu: int | None,
@@ -77,11 +81,12 @@ def tune(
     if not inputs:
         raise UsageError("name files, or shapes such as 'matmul 1024x1024x1024'")
     limit = _budget(budget)
-    questions = _questions(inputs, [name for name in types.split(",") if name], layout, target)
+    shapes = _Shapes([name for name in types.split(",") if name], layout, fused)
+    questions = _questions(inputs, shapes, target, threads)
     if not questions:
         click.echo("no products to tune")
         return
-    with _pool(scheduler, cpu) as pool:
+    with _pool(scheduler, cpu, threads) as pool:
         _search(kept, pool, limit, questions, again=again)
 
 
@@ -103,7 +108,16 @@ def _manage(kept: Database, inputs: Sequence[str], *, show: bool, export: str | 
         click.echo(f"forgot {count} product{'' if count == 1 else 's'}", err=True)
 
 
-def _questions(inputs: Sequence[str], types: Sequence[str], layout: str, name: str) -> list[Question]:
+@dataclass(frozen=True)
+class _Shapes:
+    """What the command line says about products of shapes."""
+
+    types: Sequence[str]
+    layout: str
+    fused: bool
+
+
+def _questions(inputs: Sequence[str], shapes: _Shapes, name: str, threads: int) -> list[Question]:
     from tlx.tune.collect import products_of_file, products_of_shapes
 
     target = _target(name)
@@ -111,8 +125,8 @@ def _questions(inputs: Sequence[str], types: Sequence[str], layout: str, name: s
         wrong = next((shape for shape in inputs[1:] if not _SHAPE.fullmatch(shape)), None)
         if wrong is not None or len(inputs) == 1:
             raise UsageError(f"'matmul {wrong or ''}': write shapes as MxNxK, such as 'matmul 1024x1024x1024'")
-        return products_of_shapes(inputs[1:], types, layout, target)
-    found = [question for path in inputs for question in products_of_file(path, target)]
+        return products_of_shapes(inputs[1:], shapes.types, shapes.layout, target, threads, fused=shapes.fused)
+    found = [question for path in inputs for question in products_of_file(path, target, threads)]
     return list(dict.fromkeys(found))
 
 
@@ -126,12 +140,14 @@ def _target(name: str) -> Target:
 
 
 @contextmanager
-def _pool(scheduler: str | None, cpu: int | None) -> Generator[Pool]:
+def _pool(scheduler: str | None, cpu: int | None, threads: int) -> Generator[Pool]:
     from tlx.tune.pools import DaskPool, LocalPool
 
     if scheduler is not None and cpu is not None:
         raise UsageError("--cpu is about this machine, not about those of --scheduler")
-    pool = DaskPool(scheduler) if scheduler is not None else LocalPool(cpu)
+    if scheduler is not None and threads > 1:
+        raise UsageError("--threads is about this machine: a worker of --scheduler has one thread")
+    pool = DaskPool(scheduler) if scheduler is not None else LocalPool(cpu, threads)
     try:
         yield pool
     finally:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tlx.diagnostics import UsageError
-from tlx.knobs import NO_KNOBS, Knobs, Question
+from tlx.knobs import NO_KNOBS, OPENMP, Knobs, Question
 from tlx.pipeline import Options, lower_text
 from tlx.target import Target
-from tlx.tune.product import TYPES, parse_product
+from tlx.tune.product import TYPES, on_threads, parse_product
 
 
-def products_of_file(path: str, target: Target) -> list[Question]:
-    """The products that are left to kernels when a file is lowered, each once.
+def products_of_file(path: str, target: Target, threads: int = 1) -> list[Question]:
+    """The products that are left to kernels when a file is lowered for so many threads, each once.
 
     Raises:
         TlxError: The file cannot be read or lowered.
@@ -22,16 +23,18 @@ def products_of_file(path: str, target: Target) -> list[Question]:
     found: dict[Question, None] = {}
 
     def note(question: Question) -> Knobs:
-        found[question] = None
+        found[replace(question, text=on_threads(question.text, threads))] = None
         return NO_KNOBS
 
-    options = Options(stop_after="to-tiles", verify_each=False, knobs=note)
+    options = Options(stop_after="to-tiles", verify_each=False, knobs=note, threads="openmp" if threads > 1 else "none")
     lower_text(files.read_ir(path), files.ir_name(path), target, options=options)
     return list(found)
 
 
-def products_of_shapes(shapes: Sequence[str], types: Sequence[str], layout: str, target: Target) -> list[Question]:
-    """The products of some shapes, `64x64x64`, and types, for a target.
+def products_of_shapes(
+    shapes: Sequence[str], types: Sequence[str], layout: str, target: Target, threads: int = 1, *, fused: bool = False
+) -> list[Question]:
+    """The products of some shapes, `64x64x64`, and types, for a target and so many threads.
 
     Raises:
         UsageError: One is none.
@@ -42,5 +45,6 @@ def products_of_shapes(shapes: Sequence[str], types: Sequence[str], layout: str,
             raise UsageError(f"unknown types '{name}'; known are {', '.join(TYPES)}")
         for shape in shapes:
             words = f"matmul {shape} {TYPES[name]}{'' if layout == 'nn' else f' {layout}'}"
-            found.append(Question(parse_product(words).gemm.words, target.name, target.features))
+            text = parse_product(words).gemm.words + " fused" * fused + f" {OPENMP}" * (threads > 1)
+            found.append(Question(on_threads(text, threads), target.name, target.features))
     return found

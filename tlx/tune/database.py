@@ -18,13 +18,13 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tlx.diagnostics import Source, TlxError, UsageError
-from tlx.knobs import NO_KNOBS, Knobs, Origin, Question, parse_knobs
+from tlx.knobs import FUSED, NO_KNOBS, OPENMP, Knobs, Origin, Question, parse_knobs
 
 if TYPE_CHECKING:
     from tlx.tune.trial import Outcome, Trial
@@ -193,28 +193,38 @@ class Best:
 
 
 class Tuned:
-    """The database as a source of knobs, for products that run on one processor."""
+    """The database as a source of knobs, for products that run on a processor, on a number of threads if on several."""
 
-    def __init__(self, database: Database, cpu: str) -> None:
+    def __init__(self, database: Database, cpu: str, threads: int = 1) -> None:
         self._database = database
+        self._threads = threads
         self._cpu = cpu
         self._entries: dict[str, Entry] | None = None
 
     def __call__(self, question: Question) -> Knobs:
-        """The best knobs that are known; for a fused product those of the plain one, where it was not tuned itself.
+        """The best knobs that are known; else those of the product on one thread, of the plain one, of both.
 
         Raises:
             UsageError: The database is damaged.
         """
         if self._entries is None:
             self._entries = self._database.entries()
-        knobs = self._of(question, question.text)
-        plain = question.text.removesuffix(" fused")
-        if knobs or plain == question.text:
-            return knobs
-        found = self._of(question, plain)
-        settings = {name: value for name, value in found.settings.items() if name != "kc"}
-        return Knobs(**settings, origin=found.origin)
+        for problem in self._like(question.text):
+            knobs = self._of(question, problem)
+            if knobs and FUSED in question.text and FUSED not in problem:
+                settings = {name: value for name, value in knobs.settings.items() if name != "kc"}
+                return Knobs(**settings, origin=knobs.origin)
+            if knobs:
+                return knobs
+        return NO_KNOBS
+
+    def _like(self, text: str) -> Iterator[str]:
+        """The problems whose knobs do for a question, the best first."""
+        alone = text.removesuffix(f" {OPENMP}")
+        for one in dict.fromkeys((alone, alone.removesuffix(f" {FUSED}"))):
+            if text != alone:
+                yield f"{one} {OPENMP}={self._threads}"
+            yield one
 
     def _of(self, question: Question, problem: str) -> Knobs:
         assert self._entries is not None
@@ -225,10 +235,15 @@ class Tuned:
 
 
 def tuned(path: str | None = None) -> Tuned:
-    """What is known of this machine, from a file or the user's cache: `Options(knobs=tuned())`."""
+    """What is known of this machine, from a file or the user's cache: `Options(knobs=tuned())`.
+
+    Threads are as many as OpenMP would start here: OMP_NUM_THREADS, or the processors that this process may use.
+    """
     from tlx.bench.machine import processor
 
-    return Tuned(Database(Path(path) if path else None), processor())
+    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    threads = int(wanted) if wanted.isdecimal() else len(os.sched_getaffinity(0))
+    return Tuned(Database(Path(path) if path else None), processor(), threads)
 
 
 def best_of(entry: Entry) -> Best | None:

@@ -40,13 +40,16 @@ class Pool(Protocol):
 
 
 class LocalPool:
-    """A process of this machine that stays on one processor; it is made anew after a crash."""
+    """A process of this machine that stays on as many processors as its code has threads; a crash makes a new one."""
 
-    def __init__(self, cpu: int | None = None) -> None:
+    def __init__(self, cpu: int | None = None, threads: int = 1) -> None:
         allowed = sorted(os.sched_getaffinity(0))
+        if threads > len(allowed):
+            raise UsageError(f"{threads} threads need as many processors; there are {len(allowed)}")
         if cpu is not None and cpu not in allowed:
             raise UsageError(f"there is no processor {cpu}; there are {', '.join(map(str, allowed))}")
         self._cpu = allowed[-1] if cpu is None else cpu
+        self._threads = threads
         self._process: subprocess.Popen[bytes] | None = None
         self.kinds: Sequence[str] = [processor()]
 
@@ -75,7 +78,7 @@ class LocalPool:
         return Outcome(**answer)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tlx.tune.worker", str(self._cpu)]
+        command = [sys.executable, "-m", "tlx.tune.worker", str(self._cpu), str(self._threads)]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True)
         return self._process

@@ -1,6 +1,8 @@
 """A product from its words (see `tlx.knobs`), as a problem for the model and as a workload to be timed.
 
-What is fused with a product is not part of the workload: it costs the same with any knobs.
+Words do not tell what is fused with a product: what is timed adds a bias and takes what is positive.
+
+    c = max(a @ b + bias, 0)        MxN = MxK KxN + N
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from tlx.bench.truth import Expected
 from tlx.bench.workload import Buffer, Workload
 from tlx.diagnostics import UsageError
 from tlx.ir.values import Value, zero
+from tlx.knobs import OPENMP
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.view import View
@@ -26,7 +29,7 @@ from tlx.types import TensorType
 _TYPE: Final = r"(half|bfloat|float|double|i\d+)"
 _WORDS: Final = re.compile(
     rf"matmul (\d+)x(\d+)x(\d+) {_TYPE}(?: {_TYPE})?(?: -> {_TYPE})?"
-    r"(?: ([us])([us]))?(?: ([nt])(n|t|v[248]))?(?: lda=(\d+))?(?: ldb=(\d+))?( fused)?"
+    r"(?: ([us])([us]))?(?: ([nt])(n|t|v[248]))?(?: lda=(\d+))?(?: ldb=(\d+))?( fused)?(?: openmp=([1-9]\d{0,3}))?"
 )
 _FLOATS: Final = {"half": F16, "bfloat": BF16, "float": F32, "double": F64}
 _BYTES: Final = {"s": S8, "u": U8}
@@ -103,13 +106,14 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`C = A @ B`; C is dense and row-major."""
+    """`C = A @ B`; C is dense and row-major. `threads`: of OpenMP; 1 is none."""
 
     words: str
     a: Operand
     b: Operand
     result: Element
     fused: bool
+    threads: int = 1
 
     @property
     def gemm(self) -> Gemm:
@@ -144,25 +148,39 @@ class Product:
         )
 
     @property
-    def _inputs(self) -> tuple[Buffer, Buffer]:
-        return self.a.buffer("a"), self.b.buffer("b")
+    def _inputs(self) -> tuple[Buffer, ...]:
+        bias = (Buffer("bias", self.result, (self.b.cols,)),) if self.fused else ()
+        return self.a.buffer("a"), self.b.buffer("b"), *bias
 
     def _text(self, buffers: tuple[Buffer, ...]) -> str:
         b = Writer(buffers)
-        type_ = TensorType.dense(type_of(self.result), (self.a.rows, self.b.cols))
+        shape = (self.a.rows, self.b.cols)
+        type_ = TensorType.dense(type_of(self.result), shape)
+        value: Value = self._product(b, type_)
+        if self.fused:
+            biases = b.broadcast(b.loaded("bias"), shape, (1,), type_)
+            total = b.binary("fadd" if self.result.is_float else "add", value, biases)
+            value = b.unary("relu", b.typeinfo(total, type_), type_)
+        return b.stored("c", b.typeinfo(value, type_))
+
+    def _product(self, b: Writer, type_: TensorType) -> Value:
         lhs, rhs = self.a.loaded(b, "a"), self.b.loaded(b, "b")
         if self._signs in (("f", "f"), ("s", "s")):
-            product = b.matmul(lhs, rhs, type_)
-        else:
-            start = b.typeinfo(zero(type_.vector), type_)
-            product = b.mma(MMA_NAMES[self._signs], start, lhs, rhs, type_)
-        return b.stored("c", b.typeinfo(product, type_))
+            return b.matmul(lhs, rhs, type_)
+        start = b.typeinfo(zero(type_.vector), type_)
+        return b.mma(MMA_NAMES[self._signs], start, lhs, rhs, type_)
 
     def expected(self, arrays: dict[str, Array]) -> Expected:
         """The result for operands by the buffers' names."""
         lhs, rhs = self.a.values(arrays["a"]), self.b.values(arrays["b"])
-        magnitude = np.abs(lhs) @ np.abs(rhs) if self.result.is_float else None
-        return Expected(lhs @ rhs, magnitude, self.a.cols)
+        values, magnitude = lhs @ rhs, np.abs(lhs) @ np.abs(rhs) if self.result.is_float else None
+        if not self.fused:
+            return Expected(values, magnitude, self.a.cols)
+        bias = self.result.widened(arrays["bias"])
+        if magnitude is None:  # sums wrap around
+            return Expected(np.maximum(S32.narrowed(values.astype(np.int64) + bias), 0))
+        roundings = self.a.cols + (2 << max(0, F32.precision - self.result.precision))
+        return Expected(np.maximum(values + bias, 0), magnitude + np.abs(bias), roundings)
 
 
 def parse_product(words: str) -> Product:
@@ -184,7 +202,13 @@ def parse_product(words: str) -> Product:
         raise UsageError(f"'{words}': K is a multiple of {group} where so many rows of B lie interleaved")
     pitch = int(found[12] or (k if found[10] == "t" else n))
     b = Operand(_element(rhs, found[8], words), k, n, found[10] != "t", pitch, group)
-    return Product(words, a, b, _result(found[6] or lhs, a.element, b.element, words), found[13] is not None)
+    result = _result(found[6] or lhs, a.element, b.element, words)
+    return Product(words, a, b, result, found[13] is not None, int(found[14] or 1))
+
+
+def on_threads(text: str, threads: int) -> str:
+    """The words of a product for a number of threads, where its code has threads at all."""
+    return f"{text}={threads}" if text.endswith(f" {OPENMP}") else text
 
 
 def _element(name: str, sign: str | None, words: str) -> Element:

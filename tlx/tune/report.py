@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tlx.knobs import parse_knobs, spelled
+from tlx.knobs import OPENMP, parse_knobs, spelled
 from tlx.tune.database import Entry, best_of, key_of
 from tlx.tune.session import Report
 
@@ -41,7 +42,8 @@ def knobs_file(entries: Mapping[str, Entry], cpu: str) -> str:
         if best is None:
             continue
         settings = parse_knobs(best.knobs).settings
-        lines += ["", f"# {best.text}", f'["{entry["target"]}: {entry["problem"]}"]']
+        words = re.sub(rf" {OPENMP}=\d+$", f" {OPENMP}", entry["problem"])  # files know no number of threads
+        lines += ["", f"# {best.text}", f'["{entry["target"]}: {words}"]']
         lines += [f"{name} = {_toml(value)}" for name, value in settings.items()]
     return "\n".join(lines) + "\n"
 

@@ -14,7 +14,7 @@ from tlx.bench.elements import Array
 from tlx.bench.machine import processor
 from tlx.bench.native_calls import Repeat, Step, repeated
 from tlx.bench.peers.base import address_of
-from tlx.bench.timing import Contestant, interleaved
+from tlx.bench.timing import Contestant, interleaved, use_clock
 from tlx.bench.truth import Truth
 from tlx.bench.workload import Workload
 from tlx.diagnostics import TlxError, UsageError
@@ -31,7 +31,7 @@ class Trial:
     """What is measured.
 
     Attributes:
-        words: The product.
+        words: The product, and how many threads work on it.
         target, features: The machine that code is made for.
         knobs: The candidate, as `--knobs` takes it; empty for the model's choice.
         rounds: Samples.
@@ -98,6 +98,7 @@ def run(trial: Trial) -> Outcome:
 
 
 def _measured(trial: Trial) -> Outcome:
+    use_clock(parse_product(trial.words).threads)
     contestants = {
         "default": _contestant(trial.words, trial.target, trial.features, ""),
         "candidate": _contestant(trial.words, trial.target, trial.features, trial.knobs),
@@ -117,7 +118,8 @@ def _contestant(words: str, target_name: str, features: tuple[str, ...], knobs: 
         raise UsageError(f"this machine cannot run the code of {target.name}: it lacks {', '.join(lacking)}")
     work, arrays, expected = _problem(words)
     asked = parse_knobs(knobs, Origin("from the tuner")) if knobs else NO_KNOBS
-    options = Options(knobs=always(asked), verify_each=False)
+    threads = parse_product(words).threads
+    options = Options(knobs=always(asked), verify_each=False, threads="openmp" if threads > 1 else "none")
     compiled = compile_module(work.text(), target, entry="work", options=options)
     pointers = tuple(("ptr", arrays[buffer.name].ctypes.data) for buffer in work.buffers)
     repeat = repeated([Step(address_of(compiled.entry.code), pointers)], (compiled, arrays))

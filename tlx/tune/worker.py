@@ -1,6 +1,6 @@
 """A process that runs trials: one JSON object a line on standard input, one outcome a line on standard output.
 
-    python -m tlx.tune.worker 3        stays on processor 3
+    python -m tlx.tune.worker 3 2      stays on two processors, 3 and another one, for as many threads
     {"words": "matmul 64x64x64 float", ...}   ->   {"ratios": [...], ...}
 
 It ends when its input ends, so that it does not outlive who started it.
@@ -20,8 +20,9 @@ def main() -> None:
     from tlx.bench import machine
     from tlx.native import cpu_flags
 
-    machine.pin(int(sys.argv[1]) if sys.argv[1:] else None)
-    machine.prepare_libraries(cpu_flags())
+    cpu, threads = map(int, sys.argv[1:])
+    machine.pin(cpu, threads)
+    machine.prepare_libraries(cpu_flags(), threads)
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)  # whatever prints something is not to be taken for an outcome
         from tlx.tune.trial import Trial, run

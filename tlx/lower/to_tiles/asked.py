@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tlx.diagnostics import Note, UsageError
 from tlx.ir.module import Instruction
-from tlx.knobs import NO_KNOBS, Knobs, Question
+from tlx.knobs import NO_KNOBS, OPENMP, Knobs, Question
 from tlx.lower.stage import Context
 from tlx.lower.to_tiles.choose import choose
 from tlx.lower.to_tiles.problem import Gemm
@@ -18,7 +18,8 @@ def chosen(context: Context, gemm: Gemm, target: Target, at: Instruction) -> tup
     Raises:
         UsageError: Knobs that bind do not fit.
     """
-    knobs = context.knobs(Question(gemm.words, target.name, target.features))
+    words = gemm.words if context.threads == "none" else f"{gemm.words} {OPENMP}"
+    knobs = context.knobs(Question(words, target.name, target.features))
     try:
         return choose(gemm, target, knobs), knobs
     except UsageError as error:

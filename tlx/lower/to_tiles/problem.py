@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tlx.ir.mangle import mangle
 from tlx.ir.types import FloatType, Type
+from tlx.knobs import FUSED
 from tlx.lower.to_tiles.batch import Batch
 from tlx.lower.to_tiles.expression import Expression, Product
 from tlx.lower.to_tiles.view import View
@@ -99,7 +100,7 @@ class Gemm:
             layout if layout != "nn" else "",
         ]
         words += [f"ld{name}={view.pitch}" for name, view in (("a", self.a), ("b", self.b)) if view.has_gaps]
-        return " ".join(filter(None, [*words, "fused" if self.epilogue else ""]))
+        return " ".join(filter(None, [*words, FUSED if self.epilogue else ""]))
 
     @property
     def kernel_name(self) -> str:
