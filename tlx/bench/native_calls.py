@@ -4,7 +4,7 @@ repeat = repeated([Step(address, ("ptr", x), ("i32", 5)), ...])
 repeat(1000)
 
 define void @repeat(i64 %n) {
-loop:                                       ; %n times
+again:                                      ; %n times
   call void inttoptr (i64 ADDRESS to ptr)(ptr inttoptr (i64 X to ptr), i32 5)
   ...
 }
@@ -15,11 +15,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tlx.jit import compile as compile_module
 
 Repeat = Callable[[int], object]
+AGAIN: Final = "again"
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Step:
 def repeated(steps: Sequence[Step], keep: object = None) -> Repeat:
     """A function that makes the calls one after the other, the given number of times."""
     body = "".join(step.text() for step in steps)
-    return loop(f"define void @repeat(i64 %n) {_around(body)}", keep)
+    return loop(repeating(body), keep)
 
 
 def loop(text: str, keep: object = None) -> Repeat:
@@ -57,12 +58,38 @@ def loop(text: str, keep: object = None) -> Repeat:
     return repeat
 
 
-def _around(body: str) -> str:
-    return (
-        "{\nentry:\n  br label %loop\nloop:\n  %i = phi i64 [ 0, %entry ], [ %next, %loop ]\n"
-        f"{body}  %next = add i64 %i, 1\n  %again = icmp ult i64 %next, %n\n"
-        "  br i1 %again, label %loop, label %end\nend:\n  ret void\n}\n"
-    )
+def repeating(body: str, last: str = AGAIN, first: str = "", attributes: str = "") -> str:
+    """The function `@repeat`, which does `first` once and a body as often as it is told.
+
+    Args:
+        body: Instructions that begin in the block `AGAIN`.
+        last: Block that they end in.
+        first: Instructions before.
+        attributes: Of the function.
+    """
+    around = counted(AGAIN, "entry", "%n", body, last=last)
+    return f"define void @repeat(i64 %n) {attributes} {{\nentry:\n{first}{around}  ret void\n}}\n"
+
+
+def counted(name: str, before: str, limit: object, body: str, step: int = 1, last: str = "") -> str:
+    """A loop that counts `%NAME.i` from 0 up to a limit, in steps; it runs once at least.
+
+    Args:
+        name: Its first block; the block behind it is `NAME.end`.
+        before: The block that it is entered from.
+        limit: A number or a value.
+        body: Instructions; phis of their own come first.
+        step: What is added each time.
+        last: Block that they end in, if they have several.
+    """
+    return f"""  br label %{name}
+{name}:
+  %{name}.i = phi i64 [ 0, %{before} ], [ %{name}.next, %{last or name} ]
+{body}  %{name}.next = add i64 %{name}.i, {step}
+  %{name}.more = icmp ult i64 %{name}.next, {limit}
+  br i1 %{name}.more, label %{name}, label %{name}.end
+{name}.end:
+"""
 
 
 def _constant(type_: str, value: float) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from tlx.bench.native_calls import loop
+from tlx.bench.native_calls import AGAIN, counted, loop, repeating
 from tlx.bench.timing import Contestant, fastest, rate
 from tlx.bench.workload import Stream
 from tlx.target import Target
@@ -52,7 +52,7 @@ def _text(stream: Stream, places: list[int], size: int, target: Target, *, past:
         names: list[str] = []
         for r in range(stream.reads):
             lines += [
-                f"  %a{u}.{r} = add i64 %i, {places[r] + u * width}",
+                f"  %a{u}.{r} = add i64 %loop.i, {places[r] + u * width}",
                 f"  %p{u}.{r} = inttoptr i64 %a{u}.{r} to ptr",
                 f"  %v{u}.{r} = load {vector}, ptr %p{u}.{r}, align {width}",
             ]
@@ -60,43 +60,23 @@ def _text(stream: Stream, places: list[int], size: int, target: Target, *, past:
         total = reduce(lambda x, y: _xor(lines, vector, x, y), names)
         for w in range(stream.writes):
             lines += [
-                f"  %b{u}.{w} = add i64 %i, {places[stream.reads + w] + u * width}",
+                f"  %b{u}.{w} = add i64 %loop.i, {places[stream.reads + w] + u * width}",
                 f"  %q{u}.{w} = inttoptr i64 %b{u}.{w} to ptr",
                 f"  store {vector} {total}, ptr %q{u}.{w}, align {width}{', !nontemporal !0' if past else ''}",
             ]
         if not stream.writes:
             lines.append(f"  %s{u} = xor {vector} %acc{u}, {total}")
     carried = "".join(
-        f"  %acc{u} = phi {vector} [ zeroinitializer, %outer ], [ %s{u}, %loop ]\n"
+        f"  %acc{u} = phi {vector} [ zeroinitializer, %{AGAIN} ], [ %s{u}, %loop ]\n"
         for u in range(_UNROLL if not stream.writes else 0)
     )
-    body = "\n".join(lines)
+    body = carried + "\n".join(lines) + "\n"
     used = "" if stream.writes else _used(vector, places[-1])
     features = f'"min-legal-vector-width"="512" "prefer-vector-width"="{width * 8}"'
     if target.features:
         features += f' "target-features"="{",".join(target.features)}"'
-    return f"""
-define void @repeat(i64 %n) {features} {{
-entry:
-  br label %outer
-outer:
-  %t = phi i64 [ 0, %entry ], [ %t1, %done ]
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %outer ], [ %i1, %loop ]
-{carried}{body}
-  %i1 = add i64 %i, {_UNROLL * width}
-  %more = icmp ult i64 %i1, {size}
-  br i1 %more, label %loop, label %done
-done:
-{used}  %t1 = add i64 %t, 1
-  %again = icmp ult i64 %t1, %n
-  br i1 %again, label %outer, label %end
-end:
-  ret void
-}}
-!0 = !{{i32 1}}
-"""
+    inner = counted("loop", AGAIN, size, body, _UNROLL * width) + used
+    return repeating(inner, "loop.end", attributes=features) + "!0 = !{i32 1}\n"
 
 
 def _xor(lines: list[str], vector: str, x: str, y: str) -> str:

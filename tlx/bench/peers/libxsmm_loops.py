@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tlx.bench.native_calls import AGAIN, counted, repeating
 from tlx.bench.problems import Gemm
 
 # libxsmm_gemm_param: four words each for the operation, A, B, C.
@@ -13,11 +14,13 @@ A_WORD: Final = 4
 B_WORD: Final = 8
 C_WORD: Final = 12
 
+_PACK: Final = "  call void @pack()\n"
+_MEMSET: Final = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
+
 
 def _parameters(summed: int) -> str:
-    """The entry block: a kernel's parameters for a sum of `summed` products, and where its operands go."""
-    return f"""entry:
-  %p = alloca [{PARAMETER_WORDS} x i64], align 64
+    """Makes a kernel's parameters for a sum of `summed` products, and where its operands go."""
+    return f"""  %p = alloca [{PARAMETER_WORDS} x i64], align 64
   %count = alloca i64, align 8
   store i64 {summed}, ptr %count
   call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 {8 * PARAMETER_WORDS}, i1 false)
@@ -36,46 +39,27 @@ def product(
     mb, nb, kb = blocks
     out, lhs = gemm.out.bytes, gemm.lhs.bytes
     wide = gemm.rhs.bytes * gemm.factor  # b's columns lie that far apart
-    return f"""
-define void @repeat(i64 %n) {{
-{_parameters(gemm.k // kb)}  br label %again
-again:
-  %t = phi i64 [ 0, %entry ], [ %t1, %outer.end ]
-{"  call void @pack()" if flat else ""}
-  br label %outer
-outer:
-  %j = phi i64 [ 0, %again ], [ %j1, %inner.end ]
-  %jb = mul i64 %j, {wide}
-  %b = add i64 %jb, {pointers["b"]}
-  br label %inner
-inner:
-  %i = phi i64 [ 0, %outer ], [ %i1, %inner ]
-  %ia = mul i64 %i, {gemm.k * lhs}
+    call = f"""  %ia = mul i64 %rows.i, {gemm.k * lhs}
   %a = add i64 %ia, {pointers["a"]}
-  %ic = mul i64 %i, {gemm.n * out}
-  %jc = mul i64 %j, {out}
+  %ic = mul i64 %rows.i, {gemm.n * out}
+  %jc = mul i64 %columns.i, {out}
   %ijc = add i64 %ic, %jc
   %c = add i64 %ijc, {pointers["c"]}
-  store i64 %b, ptr %pa
+{_call(kernel)}"""
+    place = f"  %jb = mul i64 %columns.i, {wide}\n  %b = add i64 %jb, {pointers['b']}\n"
+    rows = counted("rows", "columns", gemm.m, call, mb)
+    body = _PACK * bool(flat) + counted("columns", AGAIN, columns, place + rows, nb, "rows.end")
+    text = repeating(body, "columns.end", _parameters(gemm.k // kb)) + _MEMSET
+    return text + (packing(gemm, flat, pointers["b"]) if flat else "")
+
+
+def _call(kernel: int) -> str:
+    """A kernel's call on %a, %b and %c, which libxsmm takes the other way round."""
+    return f"""  store i64 %b, ptr %pa
   store i64 %a, ptr %pb
   store i64 %c, ptr %pc
   call void inttoptr (i64 {kernel} to ptr)(ptr %p)
-  %i1 = add i64 %i, {mb}
-  %more.i = icmp ult i64 %i1, {gemm.m}
-  br i1 %more.i, label %inner, label %inner.end
-inner.end:
-  %j1 = add i64 %j, {nb}
-  %more.j = icmp ult i64 %j1, {columns}
-  br i1 %more.j, label %outer, label %outer.end
-outer.end:
-  %t1 = add i64 %t, 1
-  %more = icmp ult i64 %t1, %n
-  br i1 %more, label %again, label %end
-end:
-  ret void
-}}
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-{packing(gemm, flat, pointers["b"]) if flat else ""}"""
+"""
 
 
 def packing(gemm: Gemm, flat: int, packed: int) -> str:
@@ -100,35 +84,20 @@ def packing(gemm: Gemm, flat: int, packed: int) -> str:
         )
         joins += f"  %j = shufflevector {two} %j0, {two} %j1, <{4 * lanes} x i32> <{order}>\n"
     result = "%j" if v == 4 else "%j0"
-    return f"""
-define internal void @pack() "min-legal-vector-width"="512" "prefer-vector-width"="512" {{
-entry:
-  br label %rows
-rows:
-  %k = phi i64 [ 0, %entry ], [ %k1, %row.end ]
-  br label %columns
-columns:
-  %n = phi i64 [ 0, %rows ], [ %n1, %columns ]
-  %kr = mul i64 %k, {v * row}
-  %nc = mul i64 %n, {size}
+    body = f"""  %kr = mul i64 %rows.i, {v * row}
+  %nc = mul i64 %columns.i, {size}
   %off = add i64 %kr, %nc
   %from = add i64 %off, {flat}
-{loads}{joins}  %nv = mul i64 %n, {v * size}
+{loads}{joins}  %nv = mul i64 %columns.i, {v * size}
   %to = add i64 %kr, %nv
   %q = add i64 %to, {packed}
   %place = inttoptr i64 %q to ptr
   store <{v * lanes} x {type_}> {result}, ptr %place, align 64
-  %n1 = add i64 %n, {lanes}
-  %more.n = icmp ult i64 %n1, {gemm.n}
-  br i1 %more.n, label %columns, label %row.end
-row.end:
-  %k1 = add i64 %k, 1
-  %more.k = icmp ult i64 %k1, {gemm.k // v}
-  br i1 %more.k, label %rows, label %end
-end:
-  ret void
-}}
 """
+    columns = counted("columns", "rows", gemm.n, body, lanes)
+    rows = counted("rows", "entry", gemm.k // v, columns, last="columns.end")
+    attributes = '"min-legal-vector-width"="512" "prefer-vector-width"="512"'
+    return f"define internal void @pack() {attributes} {{\nentry:\n{rows}  ret void\n}}\n"
 
 
 def batch(kernel: int, calls: int, summed: int, sizes: list[int], pointers: dict[str, int], first: str = "") -> str:
@@ -137,34 +106,12 @@ def batch(kernel: int, calls: int, summed: int, sizes: list[int], pointers: dict
     `first` is a function `@pack` to call each time before.
     """
     a, b, c = sizes
-    return f"""
-define void @repeat(i64 %n) {{
-{_parameters(summed)}  br label %again
-again:
-  %t = phi i64 [ 0, %entry ], [ %t1, %done ]
-{"  call void @pack()" if first else ""}
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %again ], [ %i1, %loop ]
-  %ia = mul i64 %i, {a}
-  %ib = mul i64 %i, {b}
-  %ic = mul i64 %i, {c}
-  %va = add i64 %ia, {pointers["a"]}
-  %vb = add i64 %ib, {pointers["b"]}
-  %vc = add i64 %ic, {pointers["c"]}
-  store i64 %vb, ptr %pa
-  store i64 %va, ptr %pb
-  store i64 %vc, ptr %pc
-  call void inttoptr (i64 {kernel} to ptr)(ptr %p)
-  %i1 = add i64 %i, 1
-  %more.i = icmp ult i64 %i1, {calls}
-  br i1 %more.i, label %loop, label %done
-done:
-  %t1 = add i64 %t, 1
-  %more = icmp ult i64 %t1, %n
-  br i1 %more, label %again, label %end
-end:
-  ret void
-}}
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-{first}"""
+    call = f"""  %ia = mul i64 %calls.i, {a}
+  %ib = mul i64 %calls.i, {b}
+  %ic = mul i64 %calls.i, {c}
+  %a = add i64 %ia, {pointers["a"]}
+  %b = add i64 %ib, {pointers["b"]}
+  %c = add i64 %ic, {pointers["c"]}
+{_call(kernel)}"""
+    body = _PACK * bool(first) + counted("calls", AGAIN, calls, call)
+    return repeating(body, "calls.end", _parameters(summed)) + _MEMSET + first
