@@ -30,6 +30,10 @@ _MOST: Final = 27
 _PRODUCT: Final = 2.5
 """Cycles for a product of registers, its loads included; more where rows are columns in memory."""
 _TURNED: Final = 8
+_LOAD: Final = 1.2
+"""Of these, those of the load, which crosses a cache line."""
+_FACTOR: Final = 0.5
+"""Cycles to load a row's own factor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +115,17 @@ def estimate(choice: Taps, lanes: int) -> float:
     """About how many cycles a choice takes."""
     vectors = choice.rows.extent * -(-choice.cols.extent // lanes)
     turned = any(right > 1 for _, right in _strides(choice.rows, choice.cols, (LHS, RHS)))
-    each = _PRODUCT + (_TURNED if turned else 0)
+    each = _PRODUCT + (_TURNED if turned else 0) - _LOAD * _shared(choice)
+    factors = choice.rows.extent * _FACTOR if choice.rows.strides[LHS] else 0
     blocks = math.prod(run.extent for run in choice.outer)
-    return blocks * (CALL + vectors * len(choice.places) * each)
+    return blocks * (CALL + (vectors * each + factors) * len(choice.places))
+
+
+def _shared(choice: Taps) -> float:
+    """The share of a row's registers of the input that the row before it needs, too: tiles of rows load them once."""
+    places = {rhs for _, rhs in choice.places}
+    step = choice.rows.strides[RHS] if choice.rows.extent > 1 else 0
+    return sum(place + step in places for place in places) / len(places) if step else 0.0
 
 
 def emit_taps(b: TensorBuilder, choice: Taps, element: Type, epilogue: Epilogue | None) -> None:

@@ -35,6 +35,8 @@ _STEADY: Final = 4
 """Leaves that are the same in all rows from which on tiles are upright: each is loaded for all rows of a tile."""
 _CHAINS: Final = 8
 COSTLY: Final = 20
+_LINE: Final = 64
+"""Bytes of a cache line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,20 @@ class Shape:
     rows: int
     cols: int
     lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What is read soon.
+
+    Attributes:
+        base, view: Where that is which is read now.
+        distance: Bytes from it to the other.
+    """
+
+    base: Value
+    view: View
+    distance: int
 
 
 def map_kernel(module: Module, problem: Map, target: Target) -> Function:
@@ -104,7 +120,15 @@ def expression_parameters(value: Expression) -> tuple[list[tuple[str, Type, str]
     return pointers, [(f"s{number}", passed_as(kinds[number])) for number in sorted(kinds)]
 
 
-def emit_map(b: TensorBuilder, evaluator: Evaluator, to: View, base: Value, shape: Shape, boundary: int = 0) -> None:
+def emit_map(
+    b: TensorBuilder,
+    evaluator: Evaluator,
+    to: View,
+    base: Value,
+    shape: Shape,
+    boundary: int = 0,
+    ahead: Sequence[Ahead] = (),
+) -> None:
     """Emit the loops over all tiles of the destination.
 
     Args:
@@ -115,6 +139,7 @@ def emit_map(b: TensorBuilder, evaluator: Evaluator, to: View, base: Value, shap
         shape: The tile.
         boundary: Elements that stores past the caches are aligned to; 0 where there are to be none. A fence has to
             come behind them.
+        ahead: What is read soon, of as many rows and columns, and asked for meanwhile.
     """
     value = evaluator.expression
     if shape.rows > 1 and boundary and to.row_stride % boundary:
@@ -124,7 +149,7 @@ def emit_map(b: TensorBuilder, evaluator: Evaluator, to: View, base: Value, shap
     else:
         spans = plain_spans(value.cols, shape.cols, shape.lanes)
     for rows in padded(value.rows, shape.rows, 1):
-        _Rows(b, evaluator, to, base, rows, boundary).emit(spans)
+        _Rows(b, evaluator, to, base, rows, boundary, ahead).emit(spans)
 
 
 @dataclass(eq=False)
@@ -137,6 +162,7 @@ class _Rows:
     base: Value
     rows: Range
     boundary: int
+    ahead: Sequence[Ahead]
 
     def emit(self, spans: Sequence[Span]) -> None:
         """Emit the loop over the rows, and those over spans of columns in it."""
@@ -159,6 +185,16 @@ class _Rows:
             at = replace(place, column=b.add(b.mul(j.index, columns.size), start))
             result = self.evaluator.result(at, known)
             store_vector(b, self.to, address_of(b, self.to, self.base, at), at, result, mark)
+            self._ask(at)
+
+    def _ask(self, place: Place) -> None:
+        """Prefetch the lines of a tile."""
+        for one in self.ahead:
+            for row in range(place.rows):
+                at = replace(place, row=self.b.add(place.row or const_int(I64, 0), row))
+                start = address_of(self.b, one.view, one.base, at)
+                for line in range(0, place.cols * bytes_of(one.view.element), _LINE):
+                    self.b.prefetch(start, one.distance + line)
 
 
 def merged(problem: Map) -> Map:

@@ -21,7 +21,7 @@ from tlx.ir.values import Value
 from tlx.lower.to_tiles.blocks import padded
 from tlx.lower.to_tiles.evaluate import Evaluator
 from tlx.lower.to_tiles.expression import Expression, Leaf
-from tlx.lower.to_tiles.map import emit_map, merged, past_caches, tile_shape
+from tlx.lower.to_tiles.map import Ahead, emit_map, merged, past_caches, tile_shape
 from tlx.lower.to_tiles.problem import Map, Part, Reduction, Rows
 from tlx.lower.to_tiles.reduce import emit_reduction
 from tlx.lower.to_tiles.tiles import new_kernel
@@ -40,6 +40,7 @@ def rows_kernel(module: Module, problem: Rows, target: Target) -> Function:
     b = TensorBuilder(module, function)
     arguments = [argument.value for argument in function.arguments]
     given, numbers = arguments[: len(pointers)], arguments[len(pointers) :]
+    asking = _asking(problem, target)
     boundaries = [_boundary(part, target) for part in problem.parts]
     for block in padded(problem.rows, block_rows(problem, target), 1):
         with b.loop(0, block.count, name="r") as loop:
@@ -50,13 +51,46 @@ def rows_kernel(module: Module, problem: Rows, target: Target) -> Function:
                     base if number in problem.private else _at_row(b, base, view, row, problem.rows)
                     for base, number, view in zip(kept, part.pointers, views_of(part.problem), strict=True)
                 ]
-                _emit(
-                    b, cut_rows(part.problem, block.size), moved, [numbers[n] for n in part.scalars], boundary, target
-                )
+                ahead = _read_next(b, problem, given, row, block.size) if part is asking else []
+                scalars = [numbers[n] for n in part.scalars]
+                _emit(b, cut_rows(part.problem, block.size), moved, scalars, boundary, ahead, target)
     if any(boundaries):
         b.fence()
     b.ret()
     return function
+
+
+def _asking(problem: Rows, target: Target) -> Part | None:
+    """The part that asks for the next block's rows while it computes: the longest; none where all is in the caches."""
+    maps = [part for part in problem.parts if isinstance(part.problem, Map)]
+    if not maps or sum(view.rows * view.cols * bytes_of(view.element) for view in _inputs(problem).values()) <= (
+        target.caches.l2 // 2
+    ):
+        return None
+    return max(maps, key=lambda part: part.problem.value.cost)
+
+
+def _inputs(problem: Rows) -> dict[int, View]:
+    """What is read of memory that nothing here writes, by the numbers of the pointers."""
+    written = {part.pointers[0] for part in problem.parts}
+    return {
+        number: view
+        for part in problem.parts
+        for number, view in zip(part.pointers, views_of(part.problem), strict=True)
+        if number not in written and view.rows == problem.rows and view.col_stride == 1 < view.cols
+    }
+
+
+def _read_next(b: TensorBuilder, problem: Rows, given: Sequence[Value], row: Value, rows: int) -> list[Ahead]:
+    """What the next block of so many rows reads."""
+    return [
+        Ahead(
+            _at_row(b, given[number], view, row, problem.rows),
+            replace(view, rows=rows),
+            rows * view.row_stride * bytes_of(view.element),
+        )
+        for number, view in _inputs(problem).items()
+    ]
 
 
 def block_rows(problem: Rows, target: Target) -> int:
@@ -106,11 +140,14 @@ def _emit(
     pointers: Sequence[Value],
     scalars: Sequence[Value],
     boundary: int,
+    ahead: Sequence[Ahead],
     target: Target,
 ) -> None:
     if isinstance(problem, Reduction):
         emit_reduction(b, problem, pointers[0], pointers[1:], scalars, target)
         return
-    problem = merged(problem)
-    evaluator = Evaluator(b, problem.value, pointers[1:], scalars)
-    emit_map(b, evaluator, problem.destination, pointers[0], tile_shape(problem.value, target), boundary)
+    one_row = merged(problem)
+    evaluator = Evaluator(b, one_row.value, pointers[1:], scalars)
+    shape = tile_shape(one_row.value, target)
+    ahead = ahead if one_row.value.rows == problem.value.rows else []
+    emit_map(b, evaluator, one_row.destination, pointers[0], shape, boundary, ahead)
