@@ -18,6 +18,8 @@ from typing import Any, Final, cast
 
 from tlx.diagnostics import Span, UsageError
 
+WEIGHT_BYTES: Final = 8 << 20
+"""Panels of a constant B up to which they are made at compile time: a MB takes 3 MB of text and half a second."""
 _TILE: Final = re.compile(r"([1-9]\d{0,5})x([1-9]\d{0,5})")
 _WORDS: Final = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 _MAX_BLOCK: Final = 1 << 30

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, cast
 from tlx.collection import without_collection
 from tlx.diagnostics import LoweringError, Source, TlxError, UsageError
 from tlx.ir.large import has_large_vectors
-from tlx.knobs import Answers, no_answers
+from tlx.knobs import WEIGHT_BYTES, Answers, no_answers
 from tlx.openmp import THREAD_CYCLES, THREADS, Threads
 from tlx.remarks import Remarks
 
@@ -79,6 +79,7 @@ class Options:
         knobs: What is asked of products, in place of what the target's model would choose; see `tlx.knobs`.
         threads: What runs large kernels on several threads.
         thread_cycles: Cycles of work that are worth a thread; 0 has everything on several threads, for tests.
+        weight_bytes: Bytes of panels up to which a constant B is packed at compile time.
     """
 
     stop_after: str | None = None
@@ -94,6 +95,7 @@ class Options:
     knobs: Answers = no_answers
     threads: Threads = "none"
     thread_cycles: int = THREAD_CYCLES
+    weight_bytes: int = WEIGHT_BYTES
 
     def __post_init__(self) -> None:
         if self.threads not in THREADS:
@@ -265,6 +267,7 @@ def _context(target: Target | str, options: Options, triple: str = "") -> Contex
         options.knobs,
         options.threads,
         options.thread_cycles,
+        options.weight_bytes,
     )
 
 

@@ -16,7 +16,9 @@ from tlx.evaluate import Machine
 from tlx.evaluate.constants import string_bytes
 from tlx.evaluate.team import Team
 from tlx.ir.reader import parse
-from tlx.knobs import Knobs, always
+from tlx.knobs import WEIGHT_BYTES, Knobs, Question, always
+from tlx.lower.to_tiles import weights_packer
+from tlx.lower.to_tiles.dispatch import at_level, levels
 from tlx.pipeline import Options, lower
 from tlx.remarks import Remarks
 
@@ -164,20 +166,72 @@ def test_a_constant_that_is_too_short_is_left_to_the_program() -> None:
     assert not panels_of(text, "avx512")
 
 
-def test_large_weights_and_versions_are_packed_by_the_program() -> None:
+def said_about(text: str, target: str, weight_bytes: int = WEIGHT_BYTES) -> list[str]:
+    """What remarks say of a constant B."""
     remarks = Remarks()
-    large = f"@w = constant [2097152 x bfloat] zeroinitializer\n{product('bf16', (64, 1024, 2048), '@w')}"
-    assert "tlx.panels" not in str(lower(parse(large), "avx512", options=Options(remarks=remarks)))
+    lower(parse(text), target, options=Options(remarks=remarks, weight_bytes=weight_bytes))
+    return [r.message.partition(": ")[2] for r in remarks if "constant B" in r.message or "compile time" in r.message]
+
+
+def test_large_weights_are_packed_by_the_program() -> None:
     _, b, _ = operands("bf16", (64, 32, 64))
     text = constant("w", b) + product("bf16", (64, 32, 64), "@w")
-    assert not panels_of(text, "avx2,avx512", Options(remarks=remarks))
-    panels_of(text, "avx512", Options(remarks=remarks))
-    said = [r.message.partition(": ")[2] for r in remarks if "constant B" in r.message or "compile time" in r.message]
-    assert said == [
-        "constant B packed when the program runs: 4 MB of panels exceed 1 MB",
-        "constant B packed when the program runs: each version of avx2,avx512 packs it in its own way",
-        "B packed at compile time: 4 KB",
+    assert said_about(text, "avx512") == ["B packed at compile time: 4 KB"]
+    assert said_about(text, "avx512", weight_bytes=4096) == ["B packed at compile time: 4 KB"]
+    assert said_about(text, "avx512", weight_bytes=4095) == [
+        "constant B packed when the program runs: 4 KB of panels exceed 4 KB; --weight-bytes raises that"
     ]
+    large = f"@w = constant [8388608 x bfloat] zeroinitializer\n{product('bf16', (64, 2048, 4096), '@w')}"
+    assert said_about(large, "avx512") == [
+        "constant B packed when the program runs: 16 MB of panels exceed 8 MB; --weight-bytes raises that"
+    ]
+
+
+@pytest.mark.parametrize("target", ["generic", "avx512", "amx"])
+@pytest.mark.parametrize("kind", ["f32", "bf16", "i8"])
+def test_this_machine_packs_what_the_evaluator_does(target: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, b, _ = operands(kind, (37, 83, 61))
+    text = constant("w", b) + product(kind, (37, 83, 61), "@w")
+    options = Options(knobs=always(Knobs(pack_b=True)))
+    evaluated = panels_of(text, target, options)
+    monkeypatch.setattr(weights_packer, "EVALUATED", 0)
+    assert len(evaluated) == 1
+    assert panels_of(text, target, options) == evaluated
+
+
+@pytest.mark.parametrize("kind", ["f32", "bf16", "i8"])
+@pytest.mark.parametrize("target", ["generic,avx2,avx512", "avx2,avx512,amx"])
+def test_each_version_reads_its_own_form(target: str, kind: str) -> None:
+    """At the level of the weakest machine, and at that of each that has a kernel of its own."""
+    extents = (37, 83, 61)
+    a, b, expected = operands(kind, extents)
+    text = constant("w", b) + product(kind, extents, "@w")
+    options = Options(knobs=always(Knobs(pack_b=True)), emulate_matrix=True)
+    lowered = str(lower(parse(text), target, options=options))
+    assert len(PANELS.findall(lowered)) == 1
+    stage_2 = str(lower(parse(text), target, options=replace(options, stop_after="to-tiles")))
+    for level in levels(lowered):
+        c = np.zeros(expected.shape, expected.dtype)
+        Machine(parse(at_level(stage_2, level))).call("f", c, a)
+        assert np.array_equal(c, expected), level
+
+
+def test_versions_that_read_alike_share_a_form() -> None:
+    """Two machines of AVX2 and two of AVX-512 widen B to float, the third reads pairs; what is not packed lies there."""
+    _, b, _ = operands("bf16", (64, 96, 128))
+    text = constant("w", b) + product("bf16", (64, 96, 128), "@w")
+    assert said_about(text, "avx2,avx512") == ["B packed at compile time: 120 KB, in 3 forms"]
+    _, b, _ = operands("f32", (64, 96, 128))
+    text = constant("w", b) + product("f32", (64, 96, 128), "@w")
+    assert said_about(text, "avx2,avx512") == []
+    (panels,) = panels_of(text, "avx2,avx512", Options(knobs=only_avx512))
+    assert panels[: b.nbytes] == b.tobytes()
+    assert len(panels) == 2 * b.nbytes
+
+
+def only_avx512(question: Question) -> Knobs:
+    """Has one version pack B."""
+    return Knobs(pack_b=question.target.startswith("avx512"))
 
 
 def test_threads_read_the_same_panels() -> None:

@@ -12,6 +12,7 @@ from tlx import __version__
 from tlx.cli.asking import answers, knob_options
 from tlx.cli.spelling import STDERR
 from tlx.diagnostics import UsageError
+from tlx.knobs import WEIGHT_BYTES
 from tlx.openmp import THREAD_CYCLES, THREADS, Threads
 from tlx.pipeline import STAGE_NAMES
 
@@ -24,6 +25,7 @@ Kind = Literal["ll", "bc", "asm", "obj"]
 KINDS: Final = ("ll", "bc", "asm", "obj")
 _VERIFY_HELP: Final = "Have LLVM verify the input and every stage; by default all but large input that stays as it is."
 _CYCLES_HELP: Final = f"Work that is worth a thread, in cycles; {THREAD_CYCLES}."
+_WEIGHTS_HELP: Final = f"Bytes up to which a constant B is packed when lowered; {WEIGHT_BYTES}."
 _CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random data (3), and compare."
 
 
@@ -48,6 +50,7 @@ _CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random dat
 @click.option("--emulate-matrix", is_flag=True, help="Make AMX code that runs without AMX (slowly).")
 @click.option("--threads", type=click.Choice(THREADS), default="none", help="What runs large kernels on all cores.")
 @click.option("--thread-cycles", type=click.IntRange(0), metavar="N", default=THREAD_CYCLES, help=_CYCLES_HELP)
+@click.option("--weight-bytes", type=click.IntRange(0), metavar="N", default=WEIGHT_BYTES, help=_WEIGHTS_HELP)
 @click.option("-f", "force", is_flag=True, help="Write binary output to a terminal.")
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def lower(
@@ -73,6 +76,7 @@ def lower(
     emulate_matrix: bool,
     threads: Threads,
     thread_cycles: int,
+    weight_bytes: int,
     force: bool,
 ) -> None:
     """Lower the tensor operations of FILE (LLVM assembly or bitcode; '-' is standard input) to plain LLVM IR.
@@ -102,6 +106,7 @@ def lower(
         knobs=answers(tile, knobs, tuned),
         threads=threads,
         thread_cycles=thread_cycles,
+        weight_bytes=weight_bytes,
     )
     try:
         emits = kind != "ll" or level is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -15,7 +14,7 @@ from tlx.ir.types import ArrayType, IntType, StructType, Type, VectorType
 from tlx.ir.values import Aggregate, ConstExpr, ConstFloat, ConstInt, Global, Keyword, Splat, Text
 from tlx.ir.values import Value as Operand
 
-_ESCAPE: Final = re.compile(rb"\\([0-9a-fA-F]{2}|\\)")
+_DIGITS: Final = np.array([int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else 0 for c in range(256)], np.uint8)
 _FOLDED: Final[dict[str, Callable[[int, int], int]]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -88,11 +87,13 @@ class Constants:
 
 def string_bytes(spelling: str) -> bytes:
     r"""The bytes of `c"..."`, escapes such as `\0A` resolved."""
-    return _ESCAPE.sub(_unescape, spelling[2:-1].encode("utf-8", "surrogateescape"))
-
-
-def _unescape(found: re.Match[bytes]) -> bytes:
-    return b"\\" if found[1] == b"\\" else bytes([int(found[1], 16)])
+    data = np.frombuffer(spelling[2:-1].encode("utf-8", "surrogateescape").replace(b"\\\\", b"\\5C"), np.uint8)
+    places = np.flatnonzero(data == ord("\\"))
+    keep = np.ones(len(data), np.bool_)
+    keep[places + 1] = keep[places + 2] = False
+    found = data.copy()
+    found[places] = _DIGITS[data[places + 1]] * 16 + _DIGITS[data[places + 2]]
+    return found[keep].tobytes()
 
 
 def _float(operand: ConstFloat) -> Value:

@@ -8,13 +8,14 @@ from typing import Final
 
 from tlx.diagnostics import EvaluationError, Source
 from tlx.evaluate.codec import Codecs
-from tlx.evaluate.constants import Constants
+from tlx.evaluate.constants import Constants, string_bytes
 from tlx.evaluate.layout import Layout
 from tlx.evaluate.memory import Memory
 from tlx.ir.cursor import Cursor
 from tlx.ir.lexer import tokenize
 from tlx.ir.module import Module
 from tlx.ir.types import Type
+from tlx.ir.values import Text
 from tlx.ir.values import Value as Operand
 
 _NAME: Final = r'(?:[-a-zA-Z$._0-9\x80-\U0010ffff]+|"[^"]*")'
@@ -135,6 +136,11 @@ class Symbols:
         self._addresses[name] = address
         self._names[address] = name
 
+    def _data(self, type_: Type, value: Operand) -> bytes:
+        if isinstance(value, Text) and value.spelling.startswith('c"'):
+            return string_bytes(value.spelling)
+        return self._codecs[type_].encode(self.constants.value(value))
+
     def _place_global(self, variable: GlobalVariable) -> None:
         if variable.initialiser is None:
             raise EvaluationError(f"global @{variable.name} is external: its memory is not in this module")
@@ -145,6 +151,6 @@ class Symbols:
         size = self._layout.size(variable.type)
         region = self._memory.allocate(size, f"global @{variable.name}", align)
         self._addresses[variable.name] = region.base
-        data = self._codecs[variable.type].encode(self.constants.value(variable.initialiser))
+        data = self._data(variable.type, variable.initialiser)
         region.data[: len(data)] = data
         region.writable = variable.kind == "global"

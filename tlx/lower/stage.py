@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.ir.module import Function, Module
-from tlx.knobs import Answers, no_answers
+from tlx.knobs import WEIGHT_BYTES, Answers, no_answers
 from tlx.openmp import THREAD_CYCLES, Threads
 from tlx.remarks import Remarks
 from tlx.target import Target
@@ -26,6 +26,7 @@ class Context:
         knobs: What is asked of products, in place of what the target's model would choose.
         threads: What runs large kernels on several threads.
         thread_cycles: Cycles of work that are worth a thread.
+        weight_bytes: Bytes of panels up to which a constant B is packed at compile time.
     """
 
     target: Target
@@ -36,6 +37,7 @@ class Context:
     knobs: Answers = no_answers
     threads: Threads = "none"
     thread_cycles: int = THREAD_CYCLES
+    weight_bytes: int = WEIGHT_BYTES
 
     def target_of(self, module: Module, function: Function) -> Target:
         """The target with the optional features that a function's `"target-features"` tell; a kernel's version."""

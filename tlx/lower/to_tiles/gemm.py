@@ -45,7 +45,7 @@ def gemm_kernel(
     parameters: list[tuple[str, Type, str]] = [
         ("c", gemm.c.element, "" if gemm.acc or (gemm.epilogue and may_be_leaf(gemm.epilogue, gemm.c)) else "noalias"),
         ("a", gemm.a.element, ""),
-        ("b", recipe.operand_b if recipe.shared_b else gemm.b.element, ""),
+        ("b", recipe.operand_b if recipe.shared_b and recipe.b_at is None else gemm.b.element, ""),
     ]
     if gemm.acc:
         parameters.append(("acc", gemm.acc.element, ""))

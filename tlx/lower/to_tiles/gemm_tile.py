@@ -82,6 +82,9 @@ class GemmTile:
         pointers, self.share = arguments_of(b.function)
         self.c, self.a, self.b_in = pointers[:3]
         self.acc = pointers[3] if gemm.acc else None
+        if recipe.b_at is not None:
+            place = b.gep(I8, b.retype(self.b_in, I8), recipe.b_at)
+            self.b_in = b.retype(place, recipe.operand_b if recipe.shared_b else gemm.b.element)
         self.partial = self._partial(target)
         self.epilogue = self._epilogue(target, pointers[4 if gemm.acc else 3 :])
         step, lanes = recipe.kstep, recipe.lanes

@@ -29,6 +29,7 @@ class Recipe:
         fetch: Locality with which operands of a loop's next round are prefetched; 0 where they are not.
         past_caches: Whether C, where it is aligned, is stored past the caches.
         shared_b: Whether B's panels are those of several products, packed by another kernel.
+        b_at: Where B or its panels lie in a block that holds them for several versions, in bytes; None where in none.
     """
 
     operand_a: Type
@@ -52,6 +53,7 @@ class Recipe:
     fetch: int = 0
     past_caches: bool = False
     shared_b: bool = False
+    b_at: int | None = None
 
 
 def up(number: int, step: int) -> int:

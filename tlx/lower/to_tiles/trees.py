@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -38,7 +39,7 @@ from tlx.lower.to_tiles.team import Together, grid_kernel, slabs_kernel
 from tlx.lower.to_tiles.team_panels import pack_together, packs_together
 from tlx.lower.to_tiles.terms import chain_of, offsets_of, operands_of
 from tlx.lower.to_tiles.view import View
-from tlx.lower.to_tiles.weights import Weights
+from tlx.lower.to_tiles.weights import Weights, given_weights
 from tlx.lower.to_tiles.work import Work, gemm_work
 from tlx.target import Target
 
@@ -81,7 +82,7 @@ class _Kernels:
 
     def __post_init__(self) -> None:
         self.dispatch = Dispatch(self.module, self.context.amx_permission)
-        self.weights = Weights(self.module, self.context.remarks)
+        self.weights = Weights(self.module, self.context.remarks, self.context.weight_bytes)
 
     @cached_property
     def inner(self) -> _Kernels:
@@ -92,23 +93,20 @@ class _Kernels:
         inner.weights, inner.past_caches = self.weights, self.past_caches
         return inner
 
-    def of(self, problem: Problem, target: Target, at: Instruction, *, shares: bool = False) -> Function:
-        """The kernel for a problem on a target; a product that `shares` is given B in panels."""
-        key = problem, target.features, shares
+    def of(self, problem: Problem, target: Target, at: Instruction, given: Sequence[Recipe] = ()) -> Function:
+        """The kernel for a problem on a target; a product may be `given` B in panels, by a recipe for each version."""
+        key = problem, target.features, bool(given)
         if key not in self.made:
-            if shares and isinstance(problem, Gemm):
-                self.made[key] = self._product(problem, target, at, shares=True)
-            else:
-                make = self._versions if target.versions else self._make
-                self.made[key] = make(problem, target, at)
+            make = self._versions if target.versions else self._make
+            self.made[key] = make(problem, target, at, given)
         return self.made[key]
 
-    def sharing(self, problem: Gemm, target: Target, at: Instruction) -> Recipe | None:
-        """How a product is computed that is given B in panels; None where B is not packed."""
-        if target.versions or self._as_row_sums(problem, target, at) is not None:
-            return None
-        recipe = chosen(self.context, problem, target, at)[0]
-        return replace(recipe, shared_b=True) if recipe.pack_b else None
+    def recipes(self, problem: Gemm, target: Target, at: Instruction) -> list[tuple[Recipe, Target]]:
+        """How each version of a target multiplies; none where one adds up rows instead."""
+        versions = target.versions or (target,)
+        if any(self._as_row_sums(problem, version, at) is not None for version in versions):
+            return []
+        return [(chosen(self.context, problem, version, at)[0], version) for version in versions]
 
     def packer(self, problem: Gemm, recipe: Recipe, target: Target) -> _Packer:
         """What packs B for a product that is given it in panels."""
@@ -118,14 +116,14 @@ class _Kernels:
             self.packers[key] = _Packer(kernel, Panels.of(problem, recipe).size(recipe), recipe.operand_b)
         return self.packers[key]
 
-    def _versions(self, problem: Problem, target: Target, at: Instruction) -> Function:
+    def _versions(self, problem: Problem, target: Target, at: Instruction, given: Sequence[Recipe]) -> Function:
         """Kernels for all versions of a target, and what chooses one when the program runs."""
         kernels: list[Function] = []
-        for version in target.versions:
+        for number, version in enumerate(target.versions):
             weaker = (
                 k for v, k in zip(target.versions, kernels, strict=False) if self._is_like(problem, v, version, at)
             )
-            kernels.append(next(weaker, None) or self._make(problem, version, at))
+            kernels.append(next(weaker, None) or self._make(problem, version, at, given[number : number + 1]))
         if len({id(kernel) for kernel in kernels}) == 1:
             return kernels[0]
         names = {k.name: v.name for v, k in zip(reversed(target.versions), reversed(kernels), strict=True)}
@@ -148,11 +146,11 @@ class _Kernels:
             return likeness(version, problem, chosen(self.context, problem, version, at)[0])
         return likeness(version, None, None)
 
-    def _make(self, problem: Problem, target: Target, at: Instruction) -> Function:
+    def _make(self, problem: Problem, target: Target, at: Instruction, given: Sequence[Recipe]) -> Function:
         if isinstance(problem, Gemm):
-            sums = self._as_row_sums(problem, target, at)
+            sums = None if given else self._as_row_sums(problem, target, at)
             if sums is None:
-                return self._product(problem, target, at)
+                return self._product(problem, target, at, given)
             problem = sums
         if isinstance(problem, Map):
             self.context.remarks.add("applied", "to-tiles", describe_map(problem, target), at.span)
@@ -185,10 +183,9 @@ class _Kernels:
         sums = as_row_sums(problem, target)
         return None if sums is None or chosen(self.context, problem, target, at)[1] else sums
 
-    def _product(self, problem: Gemm, target: Target, at: Instruction, *, shares: bool = False) -> Function:
+    def _product(self, problem: Gemm, target: Target, at: Instruction, given: Sequence[Recipe]) -> Function:
         recipe, knobs = chosen(self.context, problem, target, at)
-        if shares:
-            recipe = replace(recipe, shared_b=True)
+        recipe = given[0] if given else recipe
         remark_product(self.context, problem, recipe, knobs, target, at)
         work = gemm_work(problem, recipe)
         emitter = MatrixKernel if recipe.unit == "matrix" else None
@@ -273,8 +270,8 @@ def _kernel_call(
     b.debug = store.debug_location
     args = [b.retype(p, v.element) for p, v in found.pointers]
     found.problem = places.rounds.known(found.problem, listing.block_of[id(store)], found.pointers)
-    panels = _panels(kernels, target, places, listing.block_of[id(store)], store, found)
-    kernel = kernels.of(found.problem, target, store, shares=panels is not None)
+    given, panels = _panels(kernels, target, places, listing.block_of[id(store)], store, found)
+    kernel = kernels.of(found.problem, target, store, given)
     if panels is not None:
         args[2] = b.retype(*panels)
     args += [passed(b, scalar) for scalar in found.scalars]
@@ -285,25 +282,26 @@ def _kernel_call(
 
 def _panels(
     kernels: _Kernels, target: Target, places: Places, block: Block, store: Instruction, found: _Found
-) -> tuple[Value, Type] | None:
-    """B in panels that the compiler has packed, or code in front of a loop, and the type of their elements."""
+) -> tuple[Sequence[Recipe], tuple[Value, Type] | None]:
+    """B in panels that the compiler has packed, or code in front of a loop: recipes, pointer, and type of elements."""
     problem = found.problem
     if not isinstance(problem, Gemm):
-        return None
+        return (), None
     source = found.pointers[2][0]
-    weights, constant = kernels.weights, kernels.weights.are_at(places.function, source)
-    place = places.before(block, source)
-    recipe = kernels.sharing(problem, target, store) if constant or place else None
-    if constant and any(chosen(kernels.context, problem, v, store)[0].pack_b for v in target.versions):
-        weights.leave(problem, target, store.span)
-    if recipe is None:
-        return None
-    panels = weights.panels(places.function, source, problem, recipe, target, store.span) if constant else None
+    constant, place = kernels.weights.are_at(places.function, source), places.before(block, source)
+    recipes = kernels.recipes(problem, target, store) if constant or place else []
+    if not any(recipe.pack_b for recipe, _ in recipes):
+        return (), None
+    several = bool(target.versions)
+    given = given_weights(problem, recipes) if several else (replace(recipes[0][0], shared_b=True),)
+    element = problem.b.element if several else given[0].operand_b
+    panels = kernels.weights.panels(places.function, source, problem, recipes, store.span) if constant else None
     if panels is not None:
-        return panels, recipe.operand_b
-    if place is None:
-        return None
-    return _pack_before(places, place, kernels.packer(problem, recipe, target), found.pointers[2]), recipe.operand_b
+        return given, (panels, element)
+    if place is None or several:
+        return (), None
+    packer = kernels.packer(problem, given[0], target)
+    return given, (_pack_before(places, place, packer, found.pointers[2]), element)
 
 
 def _pack_before(places: Places, place: Block, packing: _Packer, operand: tuple[Value, View]) -> Value:

@@ -3,33 +3,70 @@
     @w = private constant [...]                     @tlx.panels = private unnamed_addr constant [...], align 64
     kernel(c, a, @w): pack B, multiply       ->     kernel(c, a, @tlx.panels): multiply
 
-The evaluator runs the kernel that would pack B in the program, so that nothing else knows how panels look.
+Of a target with several versions, the global holds B in a form for each that reads it in its own way:
+
+    @tlx.panels:   avx2's panels | avx512's panels | amx's tiles          each version's kernel adds its place
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from tlx.diagnostics import EvaluationError, Span
+from tlx.diagnostics import Span
 from tlx.ir.module import Function, Instruction, Module, Raw
-from tlx.ir.reader import parse
 from tlx.ir.types import I8, ArrayType
 from tlx.ir.values import ConstExpr, Global, Local, Value
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.remarks import size_in_words
-from tlx.lower.to_tiles.shared import Panels, packing_kernel
+from tlx.lower.to_tiles.shared import Panels
+from tlx.lower.to_tiles.weights_packer import elements_of, extent_of, packed, start_of
 from tlx.remarks import Kind, Remarks
 from tlx.target import Target
 
 if TYPE_CHECKING:
     from tlx.evaluate.constant_memory import ConstantMemory
 
-MOST_BYTES: Final = 1 << 20
-"""Panels that are larger are packed when the program runs: making these takes seconds already."""
+_ALIGN: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How B lies for a version of a target: by which recipe, and where in a block of forms, in how many bytes."""
+
+    recipe: Recipe
+    target: Target
+    at: int
+    size: int
+
+
+def forms_of(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> list[Form]:
+    """The form for each version; those that read the same have one. What is not packed lies in the block as it is."""
+    known: dict[tuple[object, ...], Form] = {}
+    forms: list[Form] = []
+    end = 0
+    for recipe, target in versions:
+        panels = Panels.of(gemm, recipe)
+        key = (panels, recipe.unit == "matrix", recipe.correction) if recipe.pack_b else ()
+        if key not in known:
+            size = panels.size(recipe) if recipe.pack_b else extent_of(gemm)
+            known[key] = Form(recipe, target, end, size)
+            end += -(-size // _ALIGN) * _ALIGN
+        forms.append(known[key])
+    return forms
+
+
+def given_weights(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> tuple[Recipe, ...]:
+    """The recipes of several versions for a B in a block of forms; none where no version packs B."""
+    if not any(recipe.pack_b for recipe, _ in versions):
+        return ()
+    forms = forms_of(gemm, versions)
+    places = [form.at + (0 if form.recipe.pack_b else start_of(gemm)) for form in forms]
+    return tuple(replace(r, shared_b=r.pack_b, b_at=at) for (r, _), at in zip(versions, places, strict=True))
 
 
 @dataclass(eq=False)
@@ -39,10 +76,12 @@ class Weights:
     Attributes:
         module: The module.
         remarks: Where it is said what is packed.
+        most: Bytes that are packed at compile time.
     """
 
     module: Module
     remarks: Remarks
+    most: int
     _made: dict[bytes, Global] = field(default_factory=dict[bytes, Global])
 
     @cached_property
@@ -67,27 +106,33 @@ class Weights:
         return re.search(pattern, self.module.source.text) is not None
 
     def panels(
-        self, function: Function, pointer: Value, gemm: Gemm, recipe: Recipe, target: Target, span: Span | None
+        self,
+        function: Function,
+        pointer: Value,
+        gemm: Gemm,
+        versions: Sequence[tuple[Recipe, Target]],
+        span: Span | None,
     ) -> Value | None:
-        """The global with the panels of the B at a pointer; None where packing is left to the program."""
-        size = Panels.of(gemm, recipe).size(recipe)
-        if size > MOST_BYTES:
-            text = f"{size_in_words(size)} of panels exceed {size_in_words(MOST_BYTES)}"
+        """The global with the B at a pointer in a form for each version; None where packing is left to the program."""
+        forms = list({form.at: form for form in forms_of(gemm, versions)}.values())
+        size = forms[-1].at + forms[-1].size
+        if size > self.most:
+            text = f"{size_in_words(size)} of panels exceed {size_in_words(self.most)}; --weight-bytes raises that"
             self._say("missed", f"{gemm.title}: constant B packed when the program runs: {text}", span)
             return None
         found = self._memory.find(_definitions(function), pointer)
-        data = _packed(*found, gemm, recipe, target, size) if found else None
-        if data is None:
+        source = elements_of(*found, gemm) if found else None
+        if source is None:
             return None
-        self._say("applied", f"{gemm.title}: B packed at compile time: {size_in_words(size)}", span)
-        if data not in self._made:
-            self._made[data] = self._add(data)
-        return self._made[data]
-
-    def leave(self, gemm: Gemm, target: Target, span: Span | None) -> None:
-        """Say that a constant B is packed when the program runs, as it is for several versions of a target."""
-        text = f"each version of {target.name} packs it in its own way"
-        self._say("missed", f"{gemm.title}: constant B packed when the program runs: {text}", span)
+        words = f", in {len(forms)} forms" if len(forms) > 1 else ""
+        self._say("applied", f"{gemm.title}: B packed at compile time: {size_in_words(size)}{words}", span)
+        data = bytearray(size)
+        for form in forms:
+            data[form.at : form.at + form.size] = _laid_out(source, gemm, form)
+        key = bytes(data)
+        if key not in self._made:
+            self._made[key] = self._add(key)
+        return self._made[key]
 
     def _say(self, kind: Kind, text: str, span: Span | None) -> None:
         self.remarks.add(kind, "to-tiles", text, span)
@@ -103,21 +148,9 @@ def _definitions(function: Function) -> dict[str, Instruction]:
     return {i.result: i for i in function.instructions() if i.result is not None}
 
 
-def _packed(contents: bytes, offset: int, gemm: Gemm, recipe: Recipe, target: Target, size: int) -> bytes | None:
-    """What the kernel that packs B makes of it; None where B is not all in the constant."""
-    from tlx.evaluate import Machine
-
-    module = parse("")
-    kernel = packing_kernel(module, gemm, recipe, target)
-    machine = Machine(module)
-    source = machine.memory.add(memoryview(contents), "weights", 64, writable=False)
-    panels = machine.memory.allocate(size, "panels", 64)
-    panels.data[:] = bytes(size)
-    try:
-        machine.call(kernel.name, panels.base, source.base + offset)
-    except EvaluationError:
-        return None
-    return bytes(panels.data)
+def _laid_out(source: bytes, gemm: Gemm, form: Form) -> bytes:
+    """A form of B, given all its elements."""
+    return packed(source, gemm, form.recipe, form.target, form.size) if form.recipe.pack_b else source
 
 
 _ESCAPES: Final = [chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\{byte:02X}" for byte in range(256)]
