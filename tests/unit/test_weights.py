@@ -217,7 +217,7 @@ def test_each_version_reads_its_own_form(target: str, kind: str) -> None:
 
 
 def test_versions_that_read_alike_share_a_form() -> None:
-    """Two machines of AVX2 and two of AVX-512 widen B to float, the third reads pairs; what is not packed lies there."""
+    """AVX2 and AVX-512 widen B to float, AVX-512 BF16 reads pairs; what is not packed lies there as it is."""
     _, b, _ = operands("bf16", (64, 96, 128))
     text = constant("w", b) + product("bf16", (64, 96, 128), "@w")
     assert said_about(text, "avx2,avx512") == ["B packed at compile time: 120 KB, in 3 forms"]
