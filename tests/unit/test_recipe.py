@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, Type
 from tlx.lower.signs import MMA_NAMES
+from tlx.lower.to_tiles.batch import Batch
 from tlx.lower.to_tiles.blocks import Range, column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.choose import choose
 from tlx.lower.to_tiles.cost import Shape, register_tile
@@ -191,3 +193,22 @@ def test_a_view_knows_how_it_lies() -> None:
 def test_a_slow_dot_product_gives_way_to_multiply_adds(cpu: str, unit: str, operand: Type) -> None:
     recipe = choose(_gemm(64, 64, 64, BFLOAT, FLOAT), TARGETS["avx512"].on_cpu(cpu))
     assert (recipe.unit, recipe.operand_b) == (unit, operand)
+
+
+@pytest.mark.parametrize(("n", "lanes"), [(1, 4), (4, 4), (5, 8), (8, 8), (9, 16), (24, 16)])
+def test_short_rows_take_parts_of_registers(n: int, lanes: int) -> None:
+    """Halves and quarters are loaded faster than whole ones; the share of the peak stays that of whole ones."""
+    recipe = choose(_gemm(8, n, 8), TARGETS["avx512"])
+    assert recipe.lanes == lanes
+    assert recipe.share <= n / 16 or n > 16
+    assert choose(_gemm(8, n, 8, DOUBLE, DOUBLE), TARGETS["avx512"]).lanes == (max(2, min(8, lanes)) if n > 2 else 2)
+
+
+def test_loops_configure_a_matrix_unit_once() -> None:
+    """So in a loop it takes smaller products than alone, but none of a quarter of a tile."""
+    target = TARGETS["amx"].on_cpu("sapphirerapids")
+    for n, alone, in_loop in ((8, False, False), (16, False, True), (64, True, True)):
+        gemm = _gemm(n, n, n, BFLOAT)
+        batch = Batch((4 * n * n, 2 * n * n, 2 * n * n), (4 * n * n, 2 * n * n, 2 * n * n), 8 * n * n * 100)
+        assert (choose(gemm, target).unit == "matrix") is alone
+        assert (choose(replace(gemm, batch=batch), target).unit == "matrix") is in_loop

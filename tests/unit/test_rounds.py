@@ -37,9 +37,10 @@ end:
 
 
 def _batch(names: list[str], view: View) -> Batch | None:
-    function = parse(_LOOP, wanted=lambda _: True).functions[0]
+    module = parse(_LOOP, wanted=lambda _: True)
+    function = module.functions[0]
     flow = ControlFlow(function)
-    rounds = Rounds(function, flow, natural_loops(flow))
+    rounds = Rounds(module, function, flow, natural_loops(flow))
     return rounds.batch(flow.blocks["loop"], [(Local(PTR, name), view) for name in names])
 
 
@@ -60,9 +61,28 @@ def test_matrices_with_gaps_are_not_prefetched() -> None:
 
 def test_outside_of_loops_there_are_no_rounds() -> None:
     """A product alone has no next one."""
-    function = parse(_LOOP, wanted=lambda _: True).functions[0]
-    flow = ControlFlow(function)
-    assert Rounds(function, flow, natural_loops(flow)).batch(flow.blocks["entry"], []) is None
+    module = parse(_LOOP, wanted=lambda _: True)
+    flow = ControlFlow(module.functions[0])
+    assert Rounds(module, module.functions[0], flow, natural_loops(flow)).batch(flow.blocks["entry"], []) is None
+
+
+def test_functions_say_that_they_are_called_in_a_loop() -> None:
+    """How often is not known, so nothing is said of the bytes of all rounds, nor of where results go."""
+    text = """
+define void @f(ptr %a, i64 %group) "tlx-rounds"="group" {
+  %row = mul i64 %group, 64
+  %x = getelementptr float, ptr %a, i64 %row
+  ret void
+}
+"""
+    module = parse(text, wanted=lambda _: True)
+    flow = ControlFlow(module.functions[0])
+    rounds, view = Rounds(module, module.functions[0], flow, []), View(FLOAT, 8, 8, 8, 1)
+    pointers = [(Local(PTR, name), view) for name in ("x", "x", "a")]
+    found = rounds.batch(module.functions[0].entry, pointers)
+    assert found == Batch((0, 256, 0), (256,) * 3, None)
+    assert fetched_into(found, find("avx512"))
+    assert not leaves_caches(found, find("avx512"))
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,14 @@ from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.outline import outline, region_of
 from tlx.ir.values import Global
-from tlx.lower.stage import INDEPENDENT, KERNEL, NEST, is_kernel, is_nest, wants_target
+from tlx.lower.stage import INDEPENDENT, KERNEL, NEST, ROUNDS, is_kernel, is_nest, wants_target
 
 _MOVABLE: Final = BINARY | CASTS | frozenset({"phi", "br", "switch", "getelementptr", "icmp", "fcmp", "select", "fneg"})
 _MEMORY: Final = frozenset({"load", "store"})
 _ORDERED: Final = frozenset({"volatile", "atomic"})
 _INTRINSICS: Final = ("llvm.memcpy.", "llvm.memset.", "llvm.memmove.")
 _GLOBAL: Final = re.compile(r"@([-a-zA-Z$._0-9]+)")
+_COUNTER: Final = re.compile(rf' *"{ROUNDS}"="[^"]*"')
 _MANY: Final = 1 << 20
 MOST_INLINED: Final = 600
 """Instructions up to which a kernel is inlined in more than one place."""
@@ -120,7 +121,9 @@ def inline_kernels(module: Module, legalized: dict[str, Function]) -> None:
 
 
 def _forget_marks(function: Function) -> None:
-    """What stage 1 says of loops is of no use any more."""
+    """What stage 1, or a front end, says of loops is of no use any more."""
+    if ROUNDS in function.signature.attributes:
+        function.replace_attributes(_COUNTER.sub("", function.signature.attributes))
     for block in function.blocks:
         last = block.terminator
         last.text, last.trailer = (text.replace(INDEPENDENT, "") for text in (last.text, last.trailer))

@@ -57,6 +57,7 @@ KERNEL: Final = "tlx-stage"
 NEST: Final = "nest"
 VERSION: Final = "tlx-target"  # the version of the target that a kernel is made for
 INDEPENDENT: Final = ", !tlx.independent !{}"  # on a loop's branch back: no round reads what another one writes
+ROUNDS: Final = "tlx-rounds"  # on a function that is called in a loop: the parameter that counts the calls
 TARGET_FEATURES: Final = '"tlx-features"="target"'  # a function that has it wants the target's features
 
 

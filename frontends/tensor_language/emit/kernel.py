@@ -22,6 +22,7 @@ from tlx.ir.builder import new_function
 from tlx.ir.module import Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.values import Value
+from tlx.lower.stage import ROUNDS
 
 _PACKAGE: Final = "tlx.frontends.tensor_language.emit"
 
@@ -29,7 +30,8 @@ _PACKAGE: Final = "tlx.frontends.tensor_language.emit"
 def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
     """Add a kernel's functions to a module."""
     parameters = llvm_parameters(module, kernel, one_group=True)
-    function = new_function(module, kernel.name.text + GROUP_SUFFIX, parameters, ATTRIBUTES, linkage="dso_local")
+    attributes = f'{ATTRIBUTES} "{ROUNDS}"="{parameters[-6][2]}"'
+    function = new_function(module, kernel.name.text + GROUP_SUFFIX, parameters, attributes, linkage="dso_local")
     b = TensorBuilder(module, function)
     values: list[Value] = [a.value for a in function.arguments]
     size, shape = work_group(kernel)

@@ -33,12 +33,12 @@ class Batch:
     Attributes:
         steps: Bytes from one round's to the next one's, for each pointer, that of the result first.
         sizes: Bytes of each, where they follow each other without a gap; 0 where they do not.
-        total: Bytes of all rounds.
+        total: Bytes of all rounds; None where it is not known how many there are.
     """
 
     steps: tuple[int, ...]
     sizes: tuple[int, ...]
-    total: int
+    total: int | None
 
     @property
     def read(self) -> tuple[tuple[int, int, int], ...]:
@@ -49,7 +49,7 @@ class Batch:
 
 def fetched_into(batch: Batch | None, target: Target) -> int:
     """The locality with which the next round's operands are prefetched; 0 where they are not."""
-    if batch is None or batch.total <= target.caches.l2:
+    if batch is None or (batch.total is not None and batch.total <= target.caches.l2):
         return 0
     both = 2 * sum(size for _, _, size in batch.read) + batch.sizes[0]
     if both <= target.caches.l1:
@@ -59,4 +59,4 @@ def fetched_into(batch: Batch | None, target: Target) -> int:
 
 def leaves_caches(batch: Batch | None, target: Target) -> bool:
     """Whether all rounds together move more than the last-level cache holds for one program."""
-    return batch is not None and batch.total > min(target.caches.l3, _SHARE)
+    return batch is not None and batch.total is not None and batch.total > min(target.caches.l3, _SHARE)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tlx.ir.dominance import ControlFlow, Loop
-from tlx.ir.module import Block, Function, Instruction
+from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import definitions
 from tlx.ir.types import bytes_of
 from tlx.ir.values import ConstInt, Local, Value
+from tlx.lower.stage import ROUNDS
 from tlx.lower.to_tiles.batch import Batch
 from tlx.lower.to_tiles.nest_team import trips_of
 from tlx.lower.to_tiles.problem import Gemm
@@ -21,36 +22,41 @@ P = TypeVar("P")
 
 @dataclass(eq=False)
 class Rounds:
-    """The loops of a function whose rounds are independent.
+    """The loops of a function whose rounds are independent, or the one that it is called in (`tlx-rounds`).
 
     Attributes:
-        flow: The function's control flow.
+        module, function: The function.
+        flow: Its control flow.
         loops: The loops, outer ones first.
     """
 
+    module: Module
     function: Function
     flow: ControlFlow
     loops: Sequence[Loop]
     made: Mapping[str, Instruction] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.made = definitions(self.function) if self.loops else {}
+        self.counter = self.module.function_attributes(self.function.signature).get(ROUNDS)
+        self.made = definitions(self.function) if self.loops or self.counter else {}
 
     def known(self, problem: P, block: Block, pointers: Sequence[tuple[Value, View]]) -> P:
         """A product that knows how it goes on in the other rounds of the loop it is in; any other problem as it is."""
         return replace(problem, batch=self.batch(block, pointers)) if isinstance(problem, Gemm) else problem
 
     def batch(self, block: Block, pointers: Sequence[tuple[Value, View]]) -> Batch | None:
-        """What the pointers of a kernel called in a block point to round by round; None outside of such loops."""
+        """What the pointers of a kernel called in a block point to round by round; None outside of loops."""
         around = [loop for loop in self.loops if block.name in loop.blocks]
+        sizes = tuple(_in_one_piece(view) for _, view in pointers)
         if not around:
-            return None
+            steps = tuple(self._step(pointer, self.counter) or 0 for pointer, _ in pointers) if self.counter else ()
+            return Batch((0, *steps[1:]), sizes, None) if any(steps[1:]) else None
         index = str(self.flow.blocks[around[-1].header].phis[0].result)
         steps = tuple(self._step(pointer, index) or 0 for pointer, _ in pointers)
         total = sum(view.moves for (_, view), step in zip(pointers, steps, strict=True) if step)
         for loop in around:
             total *= trips_of(self.flow, loop)
-        return Batch(steps, tuple(_in_one_piece(view) for _, view in pointers), total)
+        return Batch(steps, sizes, total)
 
     def _step(self, value: Value, index: str) -> int | None:
         """By how much a value grows from round to round, pointers in bytes; None where that is not known."""

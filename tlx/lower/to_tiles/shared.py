@@ -122,7 +122,7 @@ class Places:
     def __post_init__(self) -> None:
         self.flow = ControlFlow(self.function)
         self.loops = [loop for loop in natural_loops(self.flow) if self._is_independent(loop.header, loop.blocks)]
-        self.rounds = Rounds(self.function, self.flow, self.loops)
+        self.rounds = Rounds(self.module, self.function, self.flow, self.loops)
         self.buffers = Buffers(self.module, self.function)
 
     def _is_independent(self, header: str, blocks: frozenset[str]) -> bool:

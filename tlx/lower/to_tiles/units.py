@@ -46,7 +46,8 @@ def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     packed_b = columns * (_MASKED if any(c.padding for c in column_ranges(gemm, recipe)) else deep)
     packed = (packed_b if recipe.pack_b and not recipe.shared_b else 0) + (packed_a if recipe.pack_a else 0)
     packing = steps * terms * matrix.rows * _PACKED_ROW * packed
-    return max(products, loads) + tiles * _STORE + packing + _CONFIGURATION
+    once = _CONFIGURATION if gemm.batch is None else 0  # a loop configures once, and its rounds overlap
+    return max(products, loads) + tiles * _STORE + packing + once
 
 
 def vector_cycles(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -> float:

@@ -21,6 +21,7 @@ _MIN_CHAINS: Final = 10
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
 _AHEAD: Final = 8
 _LINE: Final = 64
+_NARROWEST: Final = 128
 
 
 def vector_recipe(
@@ -37,7 +38,8 @@ def vector_recipe(
     Raises:
         UsageError: The knobs do not fit.
     """
-    lanes = target.vector_bytes * 8 // bits_of(accumulator)
+    full = target.vector_bytes * 8 // bits_of(accumulator)
+    lanes = full if dot else _lanes(gemm.n, full, bits_of(accumulator))
     width = dot.width if dot else 1
     spare = int(correction == "columns") + (dot.temporaries if dot else 0)
     tile = given.vector_tile(knobs, target, lanes, spare=spare)
@@ -58,7 +60,7 @@ def vector_recipe(
     depth = kc * len(gemm.sums)
     mc = max(mr, target.caches.l2 // 2 // (depth * bits_of(operand_a) // 8) // mr * mr)
     nc = max(nr, min(_MAX_PACKED, target.caches.l3 // 4) // (up(depth, width) * size) // nr * nr)
-    share = predicted_share(shape, target.core, (mr, nv))
+    share = predicted_share(shape, target.core, (mr, nv)) * lanes / full
     roomy = given.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
     ahead = _AHEAD if roomy and 2 * kc * nr * size > target.caches.l1 else 0
     ahead = ahead if knobs.ahead is None else knobs.ahead
@@ -68,6 +70,13 @@ def vector_recipe(
     )  # fmt: skip
     mc, nc = given.blocks(gemm, knobs, recipe)
     return streamed(gemm, replace(recipe, mc=mc, nc=nc), target)
+
+
+def _lanes(n: int, full: int, bits: int) -> int:
+    """Elements of a register: parts of one where a row fills no more, which are loaded faster than whole ones."""
+    while n <= full // 2 and full * bits > _NARROWEST:
+        full //= 2
+    return full
 
 
 def _why_pack_a(gemm: Gemm, operand: Type, width: int, correction: str) -> str:
