@@ -22,7 +22,6 @@ ROWS: Final = 16
 ROW_BYTES: Final = 64
 _WORD_BYTES: Final = 4
 _WORDS: Final = VectorType(256, I32)
-_ROW_WORDS: Final = VectorType(ROW_BYTES // _WORD_BYTES, I32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +58,21 @@ class Tiles:
         """A tile of zeros."""
         return self._made("tilezero", [_short(ROWS), _short(ROW_BYTES)])
 
-    def product(self, name: str, acc: Value, lhs: Value, rhs: Value) -> Value:
-        """`acc + lhs @ rhs` by an instruction such as `tdpbf16ps`."""
+    def product(self, name: str, depth: int, acc: Value, lhs: Value, rhs: Value) -> Value:
+        """`acc + lhs @ rhs` by an instruction such as `tdpbf16ps`; `depth`: bytes of a row of `lhs`."""
         if self.emulate and name in UNKNOWN:
             self.products = self.products or scratch(self.b)
             words = [self.words[str(tile)] for tile in (acc, lhs, rhs)]
             return self._tile(call_product(self.b, self.target, name, words, self.products))
-        return self._made(name, [_short(ROWS), _short(ROW_BYTES), _short(ROW_BYTES), acc, lhs, rhs])
+        return self._made(name, [_short(ROWS), _short(ROW_BYTES), _short(depth), acc, lhs, rhs])
 
-    def load(self, pointer: Value, offset: int, stride: int) -> Value:
+    def load(self, pointer: Value, offset: int, stride: int, rows: int = ROWS, row_bytes: int = ROW_BYTES) -> Value:
         """The tile `offset` bytes behind `pointer`, its rows `stride` bytes apart."""
         b = self.b
         address = b.retype(b.gep(I8, pointer, offset), I8)
         if self.emulate and stride % _WORD_BYTES:
-            address, stride = self._copied(address, stride), ROW_BYTES
-        return self._made("tileloadd64", [_short(ROWS), _short(ROW_BYTES), address, const_int(I64, stride)])
+            address, stride = self._copied(address, stride, (rows, row_bytes)), ROW_BYTES
+        return self._made("tileloadd64", [_short(rows), _short(row_bytes), address, const_int(I64, stride)])
 
     def store(self, placed: Placed) -> None:
         """Store a tile at its place."""
@@ -107,8 +106,8 @@ class Tiles:
         self.words[str(tile)] = words
         return tile
 
-    def _copied(self, address: Value, stride: int) -> Value:
-        """A copy of a tile, row behind row.
+    def _copied(self, address: Value, stride: int, shape: tuple[int, int]) -> Value:
+        """A copy of a tile of so many rows and bytes a row, its rows `ROW_BYTES` apart.
 
         The instruction loads rows any number of bytes apart. LLVM's scalarisation of it (X86LowerAMXIntrinsics, the
         same in LLVM 14, 19 and 22) loads words and takes `stride / 4`, rounded down, for the words between two rows.
@@ -116,8 +115,9 @@ class Tiles:
         b = self.b
         if self.copy is None:
             self.copy = b.alloca(ArrayType(ROWS * ROW_BYTES, I8), "tile.copy")
-        for row in range(ROWS):
-            words = b.load(_ROW_WORDS, b.gep(I8, address, row * stride), 1)
+        words_of_row = VectorType(shape[1] // _WORD_BYTES, I32)
+        for row in range(shape[0]):
+            words = b.load(words_of_row, b.gep(I8, address, row * stride), 1)
             b.store(words, b.gep(I8, self.copy, row * ROW_BYTES), ROW_BYTES)
         return b.retype(self.copy, I8)
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _SIDE: Final = 16
 _GRID: Final = 2
+_WORD_BYTES: Final = 4
 _MOST_SUMS: Final = 4
 _ON_MEMORY: Final = ("load", "store", "call")
 _MOST_USES: Final = 2  # of a loaded tile in a block: LLVM 14 to 22 crash at -O0 over tiles with more
@@ -106,7 +107,9 @@ class _AmxLegalizer(TileLegalizer):
         acc, lhs, rhs = (t.type for t in op.tensors)
         size = bits_of(lhs.element) // 8
         rows, columns = _grid(acc)
-        whole = acc.shape == (rows * ROWS, columns * _SIDE) and lhs.shape == (rows * ROWS, ROW_BYTES // size)
+        depth = lhs.shape[1] * size
+        whole = acc.shape == (rows * ROWS, columns * _SIDE) and lhs.shape[0] == rows * ROWS
+        whole = whole and _WORD_BYTES < depth <= ROW_BYTES and depth % _WORD_BYTES == 0  # a word: a vector's step
         key = (str(lhs.element), *MMA_SIGNS[op.intrinsic.name])
         same = lhs.element == rhs.element and bits_of(acc.element) == 32
         fits = rows * columns <= _MOST_SUMS
@@ -252,6 +255,7 @@ class _AmxLegalizer(TileLegalizer):
         a: dict[int, Value] = {}
         b: dict[int, Value] = {}
         made: list[Value] = []
+        depth = _depth(lhs)
         for index, start in enumerate(starts):
             row, column = divmod(index, columns)
             if column not in b or row == _MOST_USES:
@@ -259,22 +263,23 @@ class _AmxLegalizer(TileLegalizer):
             if row not in a or column == _MOST_USES:
                 a[row] = self._load_a(lhs, row)
             self._store_waiting(1)
-            made.append(self.amx.product(product, start(), a[row], b[column]))
+            made.append(self.amx.product(product, depth, start(), a[row], b[column]))
         self._store_waiting(len(self.waiting))
         return made
 
     def _load_a(self, tensor: Tensor, row: int) -> Value:
         stride = tensor.type.strides(tensor.pitches)[0] * (bits_of(tensor.type.element) // 8)
-        return self.amx.load(tensor.source, row * ROWS * stride, stride)
+        return self.amx.load(tensor.source, row * ROWS * stride, stride, ROWS, _depth(tensor))
 
     def _load_b(self, tensor: Tensor, column: int) -> Value:
         """A tile of B: behind the one before it (4-D), or beside it in longer rows (3-D)."""
         packed = self._packed(tensor)
         assert packed is not None
+        rows = packed.type.shape[-3]
         if packed.type.rank == _TILES_APART:
-            return self.amx.load(packed.source, column * ROWS * ROW_BYTES, ROW_BYTES)
+            return self.amx.load(packed.source, column * rows * ROW_BYTES, ROW_BYTES, rows)
         stride = packed.type.strides(packed.pitches)[0] * (bits_of(packed.type.element) // 8)
-        return self.amx.load(packed.source, column * ROW_BYTES, stride)
+        return self.amx.load(packed.source, column * ROW_BYTES, stride, rows)
 
     def _packed(self, tensor: Tensor) -> Tensor | None:
         """The packed load behind a token, if the token is tiles of B in VNNI order."""
@@ -288,6 +293,11 @@ class _AmxLegalizer(TileLegalizer):
 def _grid(acc: TensorType) -> tuple[int, int]:
     """Tiles of an accumulator: (along M, along N)."""
     return acc.shape[0] // ROWS, acc.shape[1] // _SIDE
+
+
+def _depth(lhs: Tensor) -> int:
+    """Bytes of a row of a tile of A."""
+    return lhs.type.shape[1] * bits_of(lhs.type.element) // 8
 
 
 def _itself(tile: Value) -> Value:

@@ -26,6 +26,7 @@ from tlx.ir.inline import can_inline, inline_call
 from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.outline import outline, region_of
+from tlx.ir.types import X86_AMX
 from tlx.ir.values import Global
 from tlx.lower.stage import INDEPENDENT, KERNEL, NEST, ROUNDS, is_kernel, is_nest, wants_target
 
@@ -152,6 +153,7 @@ def _inline(
 ) -> None:
     """Inline the kernels of one function; a nest gets the attributes of its kernels."""
     attributes = ""
+    shapes: frozenset[tuple[str, ...]] = frozenset()
     pending = list(function.blocks)
     while pending:
         block = pending.pop(0)
@@ -163,11 +165,21 @@ def _inline(
                 attributes = max(attributes, kernel.signature.attributes, key=len)
             if not _pays(kernel, calls[kernel.name], keeps_attributes=keeps_attributes):
                 continue
+            own = _tile_shapes(kernel)
+            if shapes and own and own != shapes:
+                continue
+            shapes = shapes or own
             calls[kernel.name] -= 1
             pending.insert(0, inline_call(function, block, call, kernel))
             break
     if attributes:
         function.replace_attributes(attributes)
+
+
+def _tile_shapes(kernel: Function) -> frozenset[tuple[str, ...]]:
+    """Rows and bytes of a kernel's tiles: LLVM runs out of registers where a function has tiles of many shapes."""
+    makers = [i for i in kernel.instructions() if i.is_call and i.type == X86_AMX]
+    return frozenset(tuple(str(operand) for operand in i.operands[:2]) for i in makers)
 
 
 def _pays(kernel: Function, calls: int, *, keeps_attributes: bool) -> bool:

@@ -35,8 +35,8 @@ class TilePacking:
     Attributes:
         b: Where to emit.
         element: Element type.
-        rows: Rows of a tile.
-        kstep: Positions of K in a tile.
+        rows: Rows of a tile of A, columns of one of B.
+        kstep: Positions of K in a tile: columns of A.
         width: VNNI factor: positions of K side by side in a row of B.
     """
 
@@ -48,12 +48,22 @@ class TilePacking:
 
     @property
     def tile_size(self) -> int:
-        """Elements of a tile."""
+        """Elements of a tile of either."""
         return self.rows * self.kstep
 
     @property
     def columns(self) -> int:
         """Columns of a tile of B."""
+        return self.rows
+
+    @property
+    def line(self) -> int:
+        """Elements of a row of a tile of B."""
+        return self.columns * self.width
+
+    @property
+    def lines(self) -> int:
+        """Rows of a tile of B."""
         return self.kstep // self.width
 
     def pack_b_step(self, view: View, source: Value, panel: Value, columns: Range, depth: int) -> None:
@@ -65,7 +75,7 @@ class TilePacking:
             at = self.b.gep(view.element, source, start * view.col_stride)
             to = self.b.gep(self.element, panel, number * self.tile_size)
             if missing >= self.columns:
-                self._clear(to, self.tile_size)
+                self._clear(to, self.lines, self.line)
             elif view.group > 1:
                 self._copy_groups(view, at, to, missing, depth)
             elif view.is_row_major:
@@ -86,7 +96,7 @@ class TilePacking:
 
     def _interleave(self, view: View, source: Value, to: Value, row: Value, part: tuple[int, int]) -> None:
         """A few rows of a tile, of `part[0]` rows of B, `part[1]` of whose columns are not there."""
-        b, line = self.b, self.kstep
+        b, line = self.b, self.line
         count = -(-part[0] // self.width)
         type_ = tile(view.element, count * self.width, self.columns, (count * self.width - part[0], part[1]))
         address = b.gep(view.element, source, b.mul(row, self.width * view.row_stride))
@@ -100,10 +110,10 @@ class TilePacking:
         pitch, padding = self.width * view.row_stride, self.width * missing
 
         def rows(start: Value, count: int) -> None:
-            type_ = tile(view.element, count, self.kstep, (0, padding))
+            type_ = tile(view.element, count, self.line, (0, padding))
             address = self.b.gep(view.element, source, self.b.mul(start, pitch))
             vector = self.b.tovector(self.b.tensor_load(address, type_, (0, pitch), "b"), type_, "b.rows")
-            self._write(vector, self.b.gep(self.element, to, self.b.mul(start, self.kstep)), count, self.kstep)
+            self._write(vector, self.b.gep(self.element, to, self.b.mul(start, self.line)), count, self.line)
 
         if full:
             with self.b.loop(0, full, name="r") as loop:
@@ -118,8 +128,8 @@ class TilePacking:
         count = -(-depth // self.width)
         type_ = column_tile(view.element, count * self.width, self.columns, (count * self.width - depth, missing))
         token = b.tensor_load(source, type_, (0, view.col_stride), "b")
-        flat = VectorType(count * self.kstep, self.element)
-        self._write(b.reshape_block(token, (0,), (self.width,), flat, "b.vnni"), to, count, self.kstep)
+        flat = VectorType(count * self.line, self.element)
+        self._write(b.reshape_block(token, (0,), (self.width,), flat, "b.vnni"), to, count, self.line)
         self._clear_behind(to, count)
 
     def pack_a_step(self, view: View, source: Value, panel: Value, rows: Range, depth: int) -> None:
@@ -137,7 +147,7 @@ class TilePacking:
         if rest:
             self._copy_rows(view, source, panel, const_int(I64, full * _ROWS_AT_ONCE), (rest, depth))
         if rows.padding:
-            self._clear(self.b.gep(self.element, panel, rows.data * self.kstep), rows.padding * self.kstep)
+            self._clear(self.b.gep(self.element, panel, rows.data * self.kstep), rows.padding, self.kstep)
 
     def _copy_rows(self, view: View, source: Value, panel: Value, row: Value, extents: tuple[int, int]) -> None:
         """Some rows of A, filled up with zeros along K."""
@@ -155,7 +165,7 @@ class TilePacking:
             to = b.gep(self.element, panel, start * self.kstep)
             missing = max(0, start + self.rows - rows.data)
             if missing >= self.rows:
-                self._clear(to, self.tile_size)
+                self._clear(to, self.rows, self.kstep)
                 continue
             type_ = column_tile(view.element, self.rows, self.kstep, (missing, self.kstep - depth))
             token = b.tensor_load(b.gep(view.element, source, start), type_, (0, view.col_stride), "a")
@@ -173,7 +183,7 @@ class TilePacking:
             load <tiles, rows, columns, width>  ->  reshape.permute <1, 3, 0, 2> to <kstep, size>  ->  typeinfo
         """
         b, element = self.b, self.element
-        shape = (size // self.columns, self.rows, self.columns, self.width)
+        shape = (size // self.columns, self.lines, self.columns, self.width)
         packed = b.tensor_load(panel, TensorType.dense(element, shape), None, "b.vnni")
         vector = VectorType(self.kstep * size, element)
         flat = b.reshape_permute(packed, (1, 3, 0, 2), (self.kstep, size), vector, "b.flat")
@@ -185,7 +195,7 @@ class TilePacking:
         Rewrite:
             load <rows, size, width>  ->  reshape.permute <0, 2, 1> to <kstep, size>  ->  typeinfo
         """
-        b, shape = self.b, (self.rows, size, self.width)
+        b, shape = self.b, (self.lines, size, self.width)
         packed = b.tensor_load(
             address, TensorType.dense(self.element, shape), (0, view.row_stride, self.width), "b.vnni"
         )
@@ -193,16 +203,16 @@ class TilePacking:
         return b.typeinfo(flat, tile(self.element, self.kstep, size), "b")
 
     def _clear_behind(self, to: Value, done: int) -> None:
-        """Write zeros to the rows of a tile from row `done` on."""
-        if done < self.rows:
-            self._clear(self.b.gep(self.element, to, done * self.kstep), (self.rows - done) * self.kstep)
+        """Write zeros to the rows of a tile of B from row `done` on."""
+        if done < self.lines:
+            self._clear(self.b.gep(self.element, to, done * self.line), self.lines - done, self.line)
 
-    def _clear(self, to: Value, count: int) -> None:
-        """Write zeros, a row of a tile at a time."""
+    def _clear(self, to: Value, count: int, size: int) -> None:
+        """Write zeros to `count` rows of `size` elements."""
         b = self.b
-        with b.loop(0, count // self.kstep, name="z") as loop:
-            row = zero(VectorType(self.kstep, self.element))
-            self._write(row, b.gep(self.element, to, b.mul(loop.index, self.kstep)), 1, self.kstep)
+        with b.loop(0, count, name="z") as loop:
+            row = zero(VectorType(size, self.element))
+            self._write(row, b.gep(self.element, to, b.mul(loop.index, size)), 1, size)
 
     def _write(self, vector: Value, to: Value, rows: int, cols: int) -> None:
         self.b.tensor_store(to, self.b.typeinfo(vector, tile(self.element, rows, cols), "packed"))

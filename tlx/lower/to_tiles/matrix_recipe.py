@@ -40,7 +40,7 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
     matrix = target.matrix
     assert matrix is not None
     size = bits_of(gemm.a.element) // 8
-    kstep = matrix.row_bytes // size
+    kstep = _k_step(gemm.k, matrix.row_bytes // size, dot.width)
     lanes = matrix.row_bytes * 8 // bits_of(accumulator)
     grid = given.matrix_grid(knobs, matrix, lanes) or _grid(gemm, matrix, lanes)
     mr, nr = matrix.rows * grid[0], lanes * grid[1]
@@ -57,6 +57,16 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
     recipe = replace(recipe, mc=up(gemm.m, mr) if whole else mr, share=_share(gemm, recipe, target))
     mc, nc = given.blocks(gemm, knobs, recipe)
     return replace(recipe, mc=mc, nc=nc)
+
+
+def _k_step(k: int, most: int, width: int) -> int:
+    """Positions of K in a tile: `most`, or fewer where equal steps of whole groups of `width` need no padding.
+
+    K = 96 bytes are two steps of 48. A step of 16 rows of A takes as long with fewer positions, but operands with
+    padding are copied first.
+    """
+    steps = -(-k // most)
+    return k // steps if k % (steps * width) == 0 and k > width else most
 
 
 def _grid(gemm: Gemm, matrix: Matrix, lanes: int) -> tuple[int, int]:
