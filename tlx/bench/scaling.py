@@ -2,9 +2,12 @@
 
     work                          alone         1      2      4
     gemm f32 1024              143 G/s      1.00   1.96   3.80
+      multiply-adds alone                   1.00   1.98   3.95
+      copies alone                          1.00   1.81   2.70
 
 `alone` is the code without threads; behind it, for each number of threads, how many times as fast the code with threads
-is. Contestants take turns; the time is that of the clock on the wall.
+is. Below it is what the machine gives to as many threads at that time (`controls`): how many times as much as one of
+them all get done, by the loop of the peak and by copies. All take turns; the time is that of the clock on the wall.
 """
 
 from __future__ import annotations
@@ -16,9 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tlx import openmp
+from tlx.bench import controls, peaks
+from tlx.bench.elements import F32
 from tlx.bench.native_calls import Repeat, Step, repeated
 from tlx.bench.peers.base import address_of
-from tlx.bench.workload import Workload
+from tlx.bench.workload import Stream, Workload
 from tlx.diagnostics import TlxError
 from tlx.jit import compile as compile_module
 from tlx.pipeline import Options
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 
 SAMPLE: Final = 0.02  # seconds
 _LONGEST_NAME: Final = 36
+_CONTROLS: Final = ("multiply-adds alone", "copies alone")
 
 
 def print_scaling(
@@ -53,8 +59,20 @@ def print_scaling(
             continue
         alone = statistics.median(seconds[0])
         speed = work.operations / alone / 1e9
-        ratios = [statistics.median(a / b for a, b in zip(seconds[0], own, strict=True)) for own in seconds[1:]]
+        ours, *others = (seconds[1 + k * len(counts) : 1 + (k + 1) * len(counts)] for k in range(3))
+        ratios = [statistics.median(a / b for a, b in zip(seconds[0], own, strict=True)) for own in ours]
         echo(f"{work.name:{_LONGEST_NAME}} {speed:>7.0f} G/s " + "".join(f"{ratio:>7.2f}" for ratio in ratios))
+        for name, own in zip(_CONTROLS, others, strict=True):
+            echo(
+                f"  {name:{_LONGEST_NAME + 10}} " + "".join(f"{gain(own, counts, k):>7.2f}" for k in range(len(counts)))
+            )
+
+
+def gain(seconds: list[list[float]], counts: Sequence[int], number: int) -> float:
+    """How many times as much as the smallest team does another one does, all of whose threads do the same, each."""
+    least = counts.index(min(counts))
+    pairs = zip(seconds[least], seconds[number], strict=True)
+    return statistics.median(one / team for one, team in pairs) * counts[number] / counts[least]
 
 
 def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int) -> list[list[float]]:
@@ -68,13 +86,17 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
         return repeated([Step(address_of(compiled.entry.code), work.arguments(arrays))], (compiled, arrays))
 
     alone, team = contestant(Options()), contestant(Options(threads="openmp"))
-    contestants = [(alone, 1), *((team, count) for count in counts)]
+    most = max(counts)
+    ceiling = peaks.peak((F32, F32, F32) if isinstance(work.peak, Stream) else work.peak, target)
+    others = controls.multiply_adds(ceiling, target, most), controls.copies(controls.memory(most), target)
+    ours = [(alone, 1), *((team, count) for count in counts)]
+    contestants = [*ours, *((other, count) for other in others for count in counts)]
     often: list[int] = []
     for repeat, count in contestants:
         openmp.set_threads(count)
         out.view("u1")[...] = 0xA5  # what is not written is wrong
         repeat(1)
-        if expected is not None:
+        if expected is not None and (repeat, count) in ours:
             work.check(out, expected, f"{count} threads")
         often.append(max(1, int(SAMPLE / min(_timed(repeat, 1), _timed(repeat, 1)))))
     return list(map(list, zip(*_rounds(contestants, often, rounds), strict=True)))
