@@ -32,10 +32,11 @@ from tlx.frontends.tensor_language.builder_spmd import Spmd
 from tlx.frontends.tensor_language.builder_types import dictionary_of, parameter_of
 from tlx.frontends.tensor_language.builder_values import Value
 from tlx.frontends.tensor_language.types import GroupType, MemrefType, ScalarType
+from tlx.named import Named
 
 
-class Kernel(Arithmetic, Collective, Control, Mixed, Spmd):
-    """A kernel that is being written; see `kernel`.
+class Kernel(Arithmetic, Collective, Control, Mixed, Spmd, Named[Value]):
+    """A kernel that is being written, and its parameters by their names; see `kernel`.
 
     Attributes:
         name: What the language calls it.
@@ -53,9 +54,7 @@ class Kernel(Arithmetic, Collective, Control, Mixed, Spmd):
             body=self._frame.region,
             span=span,
         )
-        self._parameters = {
-            p.name.text: Value(self, self._frame, p.name, p.type.type) for p in self.function.parameters
-        }
+        self._named = {p.name.text: Value(self, self._frame, p.name, p.type.type) for p in self.function.parameters}
 
     def __enter__(self) -> Self:
         return self
@@ -72,32 +71,16 @@ class Kernel(Arithmetic, Collective, Control, Mixed, Spmd):
         if error is None:
             tensor_language.check_program(Program([self.function]))
 
-    def __getattr__(self, name: str) -> Value:
-        """The parameter of that name.
-
-        Raises:
-            AttributeError: There is none.
-        """
-        if name.startswith("_"):
-            raise AttributeError(name)
-        try:
-            return self[name]
-        except UsageError as error:
-            raise AttributeError(error.message) from None
-
     def __getitem__(self, name: str) -> Value:
         """The parameter of that name, which may be that of a method.
 
         Raises:
             UsageError: There is none.
         """
-        if name not in self._parameters:
-            known = ", ".join(self._parameters) or "none"
+        if name not in self._named:
+            known = ", ".join(self._named) or "none"
             raise UsageError(f"@{self.name} has no parameter and the language no instruction {name}; it has {known}")
-        return self._parameters[name]
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._parameters})
+        return self._named[name]
 
     def _parameter(self, name: str, given: Any) -> Parameter:
         span = self.here()
