@@ -5,6 +5,11 @@
               libxsmm_amx.so, a newer one that knows AMX, out of the wheel of intel-extension-for-pytorch
     lib/      libdnnl.so.3, the newer oneDNN out of the wheel of paddlepaddle
 
+A second word is a processor, as clang's -march has it, for machines that have no clang: the loops and matrices that are
+compared with are compiled into clang/ (this needs TLX and a clang here).
+
+    python tools/make_peers.py peers sapphirerapids
+
 Then `export TLX_PEERS=$PWD/peers`, or `tlx bench --peers-path=peers`. What cannot be had is passed over.
 
 The wheel's library links libxsmm statically and exports its functions, but needs all of PyTorch. A copy that can be
@@ -121,5 +126,16 @@ def _symbols(data: bytearray) -> Iterator[int]:
             yield from range(offset + 24, offset + length, 24)
 
 
+def compile_loops(folder: Path, processor: str) -> None:
+    """Fill `clang/` with libraries for a processor."""
+    from tlx.bench import catalogue
+    from tlx.bench.peers import clang
+
+    folder.mkdir(parents=True, exist_ok=True)
+    clang.build(catalogue.every(), folder, processor)
+
+
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+    for name in sys.argv[2:]:
+        compile_loops(Path(sys.argv[1]) / "clang", name)

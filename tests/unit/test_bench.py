@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import pytest
 from tlx.bench import command, compare, markdown, measure, plot, report, summary, timing, user
 from tlx.bench.elements import F16, F32, S8, S32, U8, Array
 from tlx.bench.peaks import peak
-from tlx.bench.peers import finding
+from tlx.bench.peers import clang, finding
 from tlx.bench.peers.base import Attempt, Places
 from tlx.bench.rows import gemm
 from tlx.bench.truth import Expected
@@ -31,7 +32,7 @@ GENERIC = "generic"
 MLP = str(ROOT / "examples" / "mlp.ll")
 
 
-def nothing(*_arguments: object) -> None:
+def nothing(*_arguments: object, **_options: object) -> None:
     """In place of functions whose work is not wanted."""
 
 
@@ -210,6 +211,23 @@ def test_peers_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.Monkey
     assert set(absent) == {"libxsmm", "openblas", "mkl", "onednn"}
     with pytest.raises(UsageError, match="unknown peer 'cublas'; known are libxsmm"):
         finding.find(["cublas"], Places(()))
+
+
+@pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
+def test_clang_s_loops_can_be_built_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = gemm.product("f32", 4, 5, 6)
+    assert clang.build([work, gemm.product("bf16", 4, 5, 6)], tmp_path, "x86-64") == 2
+    monkeypatch.setattr("shutil.which", nothing)
+    peers, absent = finding.find(["clang", "matrix"], Places((tmp_path,)))
+    assert not absent
+    assert peers[0].version.endswith("(built before)")
+    arrays = work.arrays()
+    for peer in peers:
+        (attempt,) = peer.attempts(work, arrays)
+        arrays["c"][...] = 0
+        attempt.repeat(1)
+        work.check(arrays["c"], expected(work, arrays), peer.name)
+        assert not list(peer.attempts(gemm.product("f32", 4, 5, 7), arrays))
 
 
 def test_places(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,7 @@
-"""clang: plain C loops at -O3 for this machine, and its matrix extension, compiled when they are needed."""
+"""clang: plain C loops at -O3 for this machine, and its matrix extension, compiled when they are needed.
+
+A machine without clang can be given what another one compiled: `build`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -26,36 +29,36 @@ _TYPES: Final = {
     "s8": "signed char",
     "u8": "unsigned char",
 }
-_FLAGS: Final = ("-O3", "-march=native", "-mprefer-vector-width=512", "-ffp-contract=fast", "-fno-math-errno")
+_FLAGS: Final = ("-O3", "-mprefer-vector-width=512", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
+_EXTENSION: Final = {"clang": [], "matrix": ["-fenable-matrix"]}
+_VERSION: Final = "clang-version.txt"
 _LARGEST: Final = 512
 _MATRIX: Final = 32
 
 
 class Clang:
-    """A compiler."""
+    """A compiler, or what one made before for this machine."""
 
-    def __init__(self, name: str, compiler: str, *, matrix: bool) -> None:
+    def __init__(self, name: str, places: Places) -> None:
         self.name = name
-        self._compiler = compiler
-        self._matrix = matrix
-        text = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
-        found = re.search(r"version (\S+)", text)
-        self.version = found.group(1) if found else "?"
+        self._places = places
+        self._compiler, self.version = _compiler(places)
 
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """A function `work` that takes the same pointers as ours."""
-        source = _matrix_source(work) if self._matrix else _source(work)
-        if source is None:
+        loaded = self._loaded(work)
+        if loaded is None:
             return
-        with tempfile.TemporaryDirectory() as folder:
-            text, library = Path(folder) / "work.c", Path(folder) / "work.so"
-            text.write_text(source)
-            extra = ["-fenable-matrix"] if self._matrix else []
-            command = [self._compiler, *_FLAGS, *extra, "-shared", "-fPIC", str(text), "-o", str(library), "-lm"]
-            if subprocess.run(command, capture_output=True, check=False).returncode:
-                return
-            loaded = ctypes.CDLL(str(library))
         yield Attempt(repeated([Step(address_of(loaded.work), work.arguments(arrays))], (loaded, arrays)))
+
+    def _loaded(self, work: Workload) -> ctypes.CDLL | None:
+        """The library of a workload; None where there is none."""
+        if self._compiler is None:
+            found = self._places.libraries(_library(self.name, work))
+            return ctypes.CDLL(str(found[0])) if found else None
+        with tempfile.TemporaryDirectory() as folder:
+            library = Path(folder) / "work.so"
+            return ctypes.CDLL(str(library)) if _built(self._compiler, self.name, work, library) else None
 
 
 def load_loops(places: Places) -> Clang:
@@ -64,7 +67,7 @@ def load_loops(places: Places) -> Clang:
     Raises:
         MissingError: There is no clang.
     """
-    return Clang("clang", _compiler(places), matrix=False)
+    return Clang("clang", places)
 
 
 def load_matrix(places: Places) -> Clang:
@@ -73,15 +76,56 @@ def load_matrix(places: Places) -> Clang:
     Raises:
         MissingError: There is no clang.
     """
-    return Clang("matrix", _compiler(places), matrix=True)
+    return Clang("matrix", places)
 
 
-def _compiler(places: Places) -> str:
+def build(works: Iterable[Workload], folder: Path, processor: str) -> int:
+    """Compile what a machine without clang can load; gives how many libraries that are.
+
+    Args:
+        works: Workloads.
+        folder: Where libraries are written to; it is to be among that machine's places.
+        processor: As `-march` takes it.
+
+    Raises:
+        MissingError: There is no clang here.
+    """
+    compiler, version = _compiler(Places(()))
+    assert compiler is not None
+    (folder / _VERSION).write_text(version)
+    wanted = [(name, work) for work in works for name in _EXTENSION]
+    return sum(_built(compiler, name, work, folder / _library(name, work), processor) for name, work in wanted)
+
+
+def _library(name: str, work: Workload) -> str:
+    return f"{name}-{'-'.join(work.key)}.so".replace(">", "").replace(" ", "_")
+
+
+def _built(compiler: str, name: str, work: Workload, library: Path, processor: str = "native") -> bool:
+    """Whether there is a library of a workload now."""
+    source = _matrix_source(work) if name == "matrix" else _source(work)
+    if source is None:
+        return False
+    flags = [*_FLAGS, f"-march={processor}", *_EXTENSION[name]]
+    command = [compiler, *flags, "-x", "c", "-", "-o", str(library), "-lm"]
+    return not subprocess.run(command, input=source.encode(), capture_output=True, check=False).returncode
+
+
+def _compiler(places: Places) -> tuple[str | None, str]:
+    """A compiler, None where there is only what one made, and its version.
+
+    Raises:
+        MissingError: There is neither.
+    """
     search = [str(folder) for folder in places.folders]
     for name in _COMPILERS:
         found = shutil.which(name) or shutil.which(name, path=":".join(search))
         if found:
-            return found
+            text = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+            number = re.search(r"version (\S+)", text)
+            return found, number.group(1) if number else "?"
+    for path in places.libraries(_VERSION):
+        return None, f"{path.read_text()} (built before)"
     raise MissingError("no clang")
 
 
