@@ -78,8 +78,8 @@ def main(words: Sequence[str]) -> int:
         process.kill()
         process.wait()
     missing = _missing(folder, options.rows)
-    for work in missing:
-        click.echo(f"missing: {work.name}")
+    for line in _listed(missing):
+        click.echo(f"missing: {line}")
     click.echo(f"{len(missing)} cells are missing")
     return len(missing)
 
@@ -115,6 +115,14 @@ def _missing(folder: Path, rows: Sequence[str]) -> list[Workload]:
         except UsageError as error:
             click.echo(error.message)
     return [work for work in catalogue.chosen(rows, [], [], []) if work.key not in done]
+
+
+def _listed(works: Sequence[Workload]) -> Iterator[str]:
+    """`gemm bf16 vnni B: 64, 128`."""
+    sizes: dict[str, list[str]] = {}
+    for work in works:
+        sizes.setdefault(" ".join(filter(None, (work.row, work.types, work.variant))), []).append(work.size)
+    yield from (f"{like}: {', '.join(own)}" for like, own in sizes.items())
 
 
 def _pieces(works: Sequence[Workload]) -> Iterator[Piece]:

@@ -55,7 +55,7 @@ def test_what_is_measured_is_not_measured_again(
     (tmp_path / "damaged.json").write_text("{")
     words = ["batch", "--cpus=0,1", f"--out={tmp_path}"]
     assert tool.main([*words, "--minutes=0"]) == 9
-    assert "missing: batch bf16 10000x32" in capsys.readouterr().out
+    assert "missing: batch bf16: 10000x8, 10000x16, 10000x32\n9 cells are missing" in capsys.readouterr().out
     assert tool.main(words) == 0
     (tmp_path / "damaged.json").unlink()
     assert len(report.read(str(tmp_path))["cells"]) == 9
