@@ -28,6 +28,7 @@ from tlx.target import find
 Array = NDArray[Any]
 DTYPES: dict[str, np.dtype[Any]] = {
     "i8": np.dtype(np.int8),
+    "i16": np.dtype(np.int16),
     "i32": np.dtype(np.int32),
     "half": np.dtype(np.float16),
     "bfloat": np.dtype(ml_dtypes.bfloat16),
@@ -118,6 +119,17 @@ def _check(
     assert np.array_equal(after[:-1], between[:-1])  # what lies between the rows of C is not touched
 
 
+STREAMED: list[tuple[tuple[int, int, int], tuple[str, str], str, str, int]] = [
+    ((1, 150, 37), ("bfloat", "float"), "smma", "rr", 2),
+    ((4, 70, 18), ("bfloat", "bfloat"), "matmul", "rr", 0),
+    ((3, 81, 19), ("half", "float"), "matmul", "cr", 1),
+    ((2, 140, 22), ("i8", "i32"), "matmul", "rr", 0),
+    ((4, 70, 33), ("i8", "i32"), "usmma", "rr", 3),
+    ((1, 70, 64), ("i8", "i32"), "umma", "rr", 0),
+    ((1, 70, 17), ("i8", "i16"), "matmul", "rr", 0),
+]
+"""Few rows and more columns than registers hold: B is not worth copying."""
+
 CASES: list[tuple[tuple[int, int, int], tuple[str, str], str, str, int]] = [
     ((8, 32, 16), ("float", "float"), "matmul", "rr", 0),
     ((7, 19, 5), ("float", "float"), "matmul", "rr", 3),
@@ -135,6 +147,7 @@ CASES: list[tuple[tuple[int, int, int], tuple[str, str], str, str, int]] = [
     ((4, 12, 70), ("i8", "i32"), "umma", "cc", 0),
     ((3, 5, 4), ("i32", "i32"), "matmul", "rr", 0),
     ((33, 40, 70), ("i8", "i32"), "matmul", "rr", 0),
+    *STREAMED,
 ]
 
 

@@ -89,7 +89,12 @@ def _check(gemm: Gemm, recipe: Recipe, target: Target) -> None:
     vectors = recipe.nr // recipe.lanes
     assert recipe.mr * vectors + min(recipe.mr, vectors) + 1 <= target.registers
     assert recipe.lanes * (target.vector_bytes // recipe.lanes) == target.vector_bytes
-    assert recipe.width == 1 or recipe.pack_b
+    assert recipe.width == 1 or recipe.pack_b or recipe.streams
+    if recipe.streams:
+        assert gemm.m == recipe.mr <= 8
+        assert recipe.streams % recipe.width == 0
+        assert all(r.size % (recipe.lanes * recipe.order[0]) == 0 for r in column_ranges(gemm, recipe))
+        return
     assert recipe.pack_b or (gemm.b.is_row_major and recipe.operand_b == gemm.b.element)
     assert recipe.pack_a or recipe.operand_a == gemm.a.element
     if recipe.correction != "none":
@@ -107,6 +112,22 @@ def test_random_products_fit_and_are_covered_once(name: str, seed: int) -> None:
     for _ in range(40):
         gemm = _random_gemm(rng)
         _check(gemm, choose(gemm, TARGETS[name]), TARGETS[name])
+
+
+@pytest.mark.parametrize("m", [1, 4])
+@pytest.mark.parametrize(
+    ("element", "result", "order"),
+    [(BFLOAT, FLOAT, (2, 4)), (HALF, FLOAT, (1, 1)), (I8, I32, (4, 4)), (FLOAT, FLOAT, (1, 1))],
+)
+def test_few_rows_stream_b(m: int, element: Type, result: Type, order: tuple[int, int]) -> None:
+    for target in (TARGETS["avx512"], TARGETS["amx"]):
+        recipe = choose(_gemm(m, 1024, 2048, element, result), target)
+        assert (recipe.streams > 4, recipe.pack_b, recipe.order) == (True, False, order)
+
+
+def test_many_rows_do_not_and_floats_in_the_caches_stay_in_tiles() -> None:
+    for m, k in ((32, 2048), (4, 64), (2, 16)):
+        assert choose(_gemm(m, 64, k), TARGETS["avx512"]).streams == 0
 
 
 @pytest.mark.parametrize("registers", [8, 16, 32])

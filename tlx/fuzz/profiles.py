@@ -99,6 +99,12 @@ _SHAPES: Final = (
     (513, 129, 511),
     (1, 1, 1),
 )
+_LINES: Final = tuple(
+    extents
+    for few in (1, 1, 2, 3, 4, 7, 8)
+    for n, k in ((33, 20), (200, 37), (130, 64), (48, 9))
+    for extents in ((few, n, k), (n, few, k))
+)
 _LARGE: Final = (1, 16, 31, 64, 100, 127, 128, 129, 200, 211, 255, 256, 257, 320, 333, 400, 511, 512, 513, 600, 700)
 _TILES: Final = (1, 3, 16, 17, 31, 32, 32, 33, 48, 63, 64, 64, 65, 96, 100, 128, 128, 130, 192, 256)
 
@@ -106,6 +112,7 @@ PROFILES: Final = {
     "small": Profile(_SMALL, 120_000, 8_000, (*FAMILIES * 3, *MIXED), _FORMS),
     "large": Profile((*_LARGE, 4096, 4097), 40_000_000, 2_000_000, (*FAMILIES * 3, *MIXED), _PRODUCTS, functions=3),
     "shapes": Profile((1, 2, 33), 0, 0, FAMILIES, ("product", "product", "update"), functions=4, shapes=_SHAPES),
+    "lines": Profile((1,), 0, 0, (*FAMILIES * 3, *MIXED), _PRODUCTS, functions=3, shapes=_LINES),
     "loops": Profile(_SMALL, 60_000, 8_000, FAMILIES, ("sums", "sums", "batch", "product", "chain", "transpose")),
     "overlaps": Profile(_SMALL, 20_000, 2_000, FAMILIES, ("overlaps",)),
     "run-time": Profile(_SMALL, 40_000, 3_000, FAMILIES, ("run_time",), functions=2),

@@ -18,6 +18,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, FLOAT, I32, FloatType, Type, VectorType, bits_of
 from tlx.ir.values import Keyword, Value
 from tlx.lower.legalize.conversions import convert_register
+from tlx.lower.legalize.dealt import DealtRight
 from tlx.lower.legalize.operands import Left, LoadedLeft, Right, VnniRight
 from tlx.lower.legalize.registers import Registers, widths
 from tlx.lower.legalize.shuffles import resized
@@ -124,6 +125,8 @@ def _by_fma(
         return _widened(b, target, left.scalar(b, row, at), left.element, acc.element, signs[0])
 
     def vector(chunk: int, at: int) -> Value:
+        if isinstance(right, DealtRight) and right.are_pairs_of_floats and acc.element == FLOAT:
+            return right.floats(b, at, chunk)
         return _widened(b, target, right.vector(b, at, chunk), right.element, acc.element, signs[1])
 
     def accumulate(c: Value, x: Value, y: Value) -> Value:

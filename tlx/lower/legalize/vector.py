@@ -21,6 +21,7 @@ from tlx.ir.rewriter import add_incoming, rename_incoming
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
 from tlx.ir.types import Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
+from tlx.lower.legalize.dealt import DEALING, DealtRight, dealt
 from tlx.lower.legalize.division import row_quotients
 from tlx.lower.legalize.elementwise import apply, library_call, unary
 from tlx.lower.legalize.lanes import lane_counts
@@ -60,6 +61,7 @@ class TileLegalizer:
         self.tensors: FunctionTensors = analyse(module, function)
         self.b = Builder(module, function)
         self.tiles: dict[str, Registers] = {}
+        self.permuted: dict[str, Tensor] = {}
         self.phis: list[tuple[Instruction, list[Instruction]]] = []
         self.ends: dict[str, str] = {}
         self.shapes = self._tile_shapes()
@@ -169,6 +171,8 @@ class TileLegalizer:
             self.set(op.instruction, self.block(op))
         elif name == "broadcast":
             self.set(op.instruction, self.broadcast(op))
+        elif name == "reshape.permute" and op.dims[0] == DEALING:
+            self.permuted[op.instruction.result or ""] = op.tensors[0]
         elif name != "reshape.permute":
             raise LoweringError(f"{op.intrinsic.full_name} is no tile operation", op.instruction.span)
 
@@ -181,6 +185,9 @@ class TileLegalizer:
         """Registers of a flattened vector, seen as rows x cols; constants come in registers of `lanes`."""
         if isinstance(value, Keyword | Splat | Aggregate):
             return constant_registers(value, element, rows, cols, lanes or self.lanes(element))
+        if isinstance(value, Local) and value.name in self.permuted:
+            source = self.permuted[value.name]
+            self.tiles[value.name] = dealt(self.b, self.registers(source), source.type.shape)
         tile = self.tiles.get(value.name) if isinstance(value, Local) else None
         if tile is None:
             raise LoweringError(f"{value} is no result of a tile operation", self.function.span)
@@ -236,6 +243,10 @@ class TileLegalizer:
 
     def right(self, tensor: Tensor, lanes: int) -> Right:
         """The right operand of a product, in registers of the accumulator's lanes."""
+        dealing = self._dealing(tensor)
+        if dealing is not None:
+            tile = relaned(self.b, self.registers(dealing), self.lanes(tensor.type.element))
+            return DealtRight(tile, dealing.type.shape, lanes, self.target.vector_bytes * 8)
         vnni = self._vnni(tensor)
         if vnni is not None:
             source, factor = vnni
@@ -245,6 +256,11 @@ class TileLegalizer:
         tile = self.registers(tensor)
         tile = tile if tensor.type.is_row_major else transposed(self.b, tile)
         return RegistersRight(relaned(self.b, tile, lanes))
+
+    def _dealing(self, tensor: Tensor) -> Tensor | None:
+        """The rows behind a token, if it is a tile whose columns are dealt out."""
+        source = tensor.source
+        return self.permuted.get(source.name) if isinstance(source, Local) else None
 
     def _vnni(self, tensor: Tensor) -> tuple[Tensor, int] | None:
         """The packed load behind a token, and its VNNI factor, if the token is a packed tile."""

@@ -50,6 +50,11 @@ def can_interleave(count: int, bits: int, width: int, vector_bits: int) -> bool:
     return fits and width * bits <= 32 and width in (2, 4) and size * width % vector_bits == 0
 
 
+def can_unpack(count: int, bits: int, width: int, run: int, vector_bits: int) -> bool:
+    """Whether interleaving within lanes leaves runs of so many columns of `width` rows, registers of `count`."""
+    return count * bits == vector_bits and run * width * bits == _LANE_BITS and width in (2, 4)
+
+
 def interleaved_registers(b: Builder, rows: list[Value], vector_bits: int) -> list[Value]:
     """Rows, of at most a register each, as registers of which each holds all rows of some columns."""
     type_ = rows[0].type
@@ -57,7 +62,7 @@ def interleaved_registers(b: Builder, rows: list[Value], vector_bits: int) -> li
     bits, width = bits_of(type_.element), len(rows)
     full = vector_bits // bits
     wide = [_widened(b, row, type_.count, full) for row in rows]
-    mixed = _unpacked(b, wide, bits, vector_bits)
+    mixed = unpacked(b, wide, bits, vector_bits)
     ordered = _ordered(b, mixed, vector_bits // _LANE_BITS, _LANE_BITS // bits)
     return ordered[: type_.count * width // full]
 
@@ -66,11 +71,11 @@ def _widened(b: Builder, row: Value, count: int, full: int) -> Value:
     return row if count == full else resized(b, row, full)
 
 
-def _unpacked(b: Builder, rows: list[Value], bits: int, vector_bits: int) -> list[Value]:
+def unpacked(b: Builder, rows: list[Value], bits: int, vector_bits: int) -> list[Value]:
     """Rows interleaved within lanes: lower halves of lanes, then upper ones, of pairs of pairs."""
     if len(rows) == 1:
         return rows
-    halves = (_unpacked(b, rows[0::2], bits, vector_bits), _unpacked(b, rows[1::2], bits, vector_bits))
+    halves = (unpacked(b, rows[0::2], bits, vector_bits), unpacked(b, rows[1::2], bits, vector_bits))
     found: list[Value] = []
     for even, odd in zip(*halves, strict=True):
         found += [b.shuffle(even, odd, _unpack_mask(bits, vector_bits, upper=upper)) for upper in (False, True)]

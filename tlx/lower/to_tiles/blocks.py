@@ -71,7 +71,7 @@ def column_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
     """
     if recipe.unit == "matrix":
         return (ending if gemm.is_repeatable else padded)(gemm.n, recipe.nr, recipe.lanes)
-    lanes = recipe.lanes
+    lanes = recipe.lanes * recipe.order[0]
     vectors = -(-gemm.n // lanes)
     panels = -(-vectors // (recipe.nr // lanes))
     narrow, wider = divmod(vectors, panels)

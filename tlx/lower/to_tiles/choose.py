@@ -20,7 +20,8 @@ from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.to_tiles.matrix_recipe import matrix_recipe
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
-from tlx.lower.to_tiles.units import matrix_cycles, vector_cycles
+from tlx.lower.to_tiles.stream_recipe import kinds_of, stream_recipe
+from tlx.lower.to_tiles.units import from_afar, matrix_cycles, vector_cycles
 from tlx.lower.to_tiles.vector_recipe import vector_recipe
 from tlx.target import Dot, Sign, Target
 
@@ -34,15 +35,20 @@ def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     accumulator = accumulator_type(gemm)
     narrow = _narrow_accumulator(gemm, accumulator)
     tile_dot = _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign)
-    if tile_dot is None:
-        return _on_vectors(gemm, target, accumulator, knobs)[0]
-    if knobs.tile is not None or gemm.b.group > 1:
+    if tile_dot is not None and (knobs.tile is not None or gemm.b.group > 1):
         return matrix_recipe(gemm, target, narrow, tile_dot, knobs)
-    on_tiles = matrix_recipe(gemm, target, narrow, tile_dot)
     on_vectors, dot = _on_vectors(gemm, target, accumulator, NO_KNOBS)
-    if vector_cycles(gemm, on_vectors, target, dot) < matrix_cycles(gemm, on_tiles, target):
-        return _on_vectors(gemm, target, accumulator, knobs)[0]
-    return matrix_recipe(gemm, target, narrow, tile_dot, knobs)
+    recipe, cycles = on_vectors, vector_cycles(gemm, on_vectors, target, dot)
+    if tile_dot is not None:
+        on_tiles = matrix_recipe(gemm, target, narrow, tile_dot)
+        recipe, cycles = min((recipe, cycles), (on_tiles, matrix_cycles(gemm, on_tiles, target)), key=lambda r: r[1])
+    dots = tuple(dot for dot in target.usable_dots if _pays(dot, target))
+    streamed = None if knobs else stream_recipe(gemm, target, kinds_of(gemm, dots, narrow, accumulator))
+    if streamed is not None and streamed[1] < from_afar(cycles, gemm, recipe, target):
+        return streamed[0]
+    if recipe.unit == "matrix" and tile_dot is not None:
+        return matrix_recipe(gemm, target, narrow, tile_dot, knobs)
+    return _on_vectors(gemm, target, accumulator, knobs)[0]
 
 
 def fits_matrix_unit(gemm: Gemm, target: Target) -> bool:

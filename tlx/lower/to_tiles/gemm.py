@@ -78,7 +78,7 @@ class GemmKernel(GemmTile):
         depth = self.packing_b.depth(min(recipe.kc, self.gemm.k)) * self.terms.count
         width = max(min(self.panels(c), c.count) * c.size for c in self.columns)
         height = max(min(self.tiles(r), r.count) * r.size for r in self.rows)
-        names: list[str] = []
+        names = self.reserve_own(scratch, width)
         if recipe.pack_b and not recipe.shared_b:
             scratch.reserve(recipe.operand_b, depth * width)
             names.append("panel_b")
@@ -98,6 +98,11 @@ class GemmKernel(GemmTile):
         holders = {"tile": self.epilogue, "memory": self.partial}
         for name, pointer in zip(names, scratch.allocate(self.b), strict=True):
             setattr(holders.get(name, self), name, pointer)
+
+    def reserve_own(self, scratch: Scratch, width: int) -> list[str]:
+        """Reserve buffers that only this kind of kernel has, for blocks of `width` columns; gives their names."""
+        del scratch, width
+        return []
 
     def panels(self, columns: Range) -> int:
         """Panels of a range that are packed at a time."""
@@ -190,4 +195,4 @@ class GemmKernel(GemmTile):
                 assert self.sums is not None
                 out = b.gep(recipe.accumulator, self.sums, b.mul(loop.index, block.rows.size))
                 shape = self.terms.count, block.rows.size, depth
-                row_sums(b, panel, out, shape, recipe.width, recipe.lanes, recipe.accumulator)
+                row_sums(b, panel, out, shape, recipe)

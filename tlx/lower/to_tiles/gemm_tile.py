@@ -143,14 +143,18 @@ class GemmTile:
 
     def tile(self, block: Block, i: Value, j: Value) -> None:
         """One register tile: start, sum over K, finish."""
-        b, gemm = self.b, self.gemm
+        b = self.b
         row = b.add(block.row, b.mul(i, block.rows.size), "row")
         column = b.add(block.column, b.mul(j, block.columns.size), "col")
         a = self.a_address(block, i, row)
         rhs = self.b_address(block, j, column)
         start = self.start(block, (i, j), (row, column))
         self.next_round.enter(block.rows.count, block.columns.count, (i, j))
-        total = self.total(block, start, a, rhs)
+        self.finish(block, self.total(block, start, a, rhs), row, column)
+
+    def finish(self, block: Block, total: Value, row: Value, column: Value) -> None:
+        """What follows once a tile's sums are complete."""
+        b, gemm = self.b, self.gemm
         if self.epilogue is not None:
             self.epilogue.finish(total, block.rows, block.columns, (row, column))
             return

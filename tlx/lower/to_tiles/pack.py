@@ -18,6 +18,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, I64, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_int, const_ints, zero
 from tlx.lower.to_tiles.blocks import Range
+from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.tiles import column_tile, convert, flip_sign_bit, tile
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign
@@ -225,11 +226,15 @@ def column_sums(
     b.tensor_store(out, b.typeinfo(negated, acc_type, "colsum"))
 
 
-def row_sums(
-    b: TensorBuilder, panel: Value, out: Value, shape: tuple[int, int, int], width: int, lanes: int, accumulator: Type
-) -> None:
-    """`out[m] = 128 * sum_sk panel[s][m][k]`: A (u8) times 64, twice; `shape` are the extents of the panel."""
+def row_sums(b: TensorBuilder, panel: Value, out: Value, shape: tuple[int, int, int], recipe: Recipe) -> None:
+    """What B's flipped bytes add too little or too much; `shape` are the extents of the panel of A.
+
+    out[m] =  128 * sum_sk panel[s][m][k]      u8 by B - 128: A times 64, twice
+    out[m] = -128 * sum_sk panel[s][m][k]      s8 by B + 128: A times 128 (u8), taken off
+    """
+    width, lanes, accumulator = recipe.width, recipe.lanes, recipe.accumulator
     type_ = VectorType(lanes, accumulator)
+    factor = 64 if recipe.mma == "usmma" else -128
     acc_type = tile(accumulator, 1, lanes)
     terms, rows, depth = shape
     with b.loop(0, rows, name="r") as row:
@@ -239,11 +244,12 @@ def row_sums(
                 acc = b.typeinfo(loop.carried[0], acc_type, "sum")
                 address = b.gep(I8, panel, b.add(start, b.mul(loop.index, width)))
                 bytes_ = b.tensor_load(address, tile(I8, 1, width), None, "a")
-                halves = b.typeinfo(const_ints(I8, [64] * width * lanes), tile(I8, width, lanes), "x64")
-                loop.next(b.mma("usmma", acc, bytes_, halves, acc_type))
+                factors = b.typeinfo(const_ints(I8, [factor] * width * lanes), tile(I8, width, lanes), "factor")
+                loop.next(b.mma(recipe.mma, acc, bytes_, factors, acc_type))
             term.next(loop.results[0])
-        doubled = b.binary("add", term.results[0], term.results[0])
-        one = b.typeinfo(doubled, tile(accumulator, 1, lanes, (0, lanes - 1)), "rowsum")
+        total = term.results[0]
+        wanted = b.binary("add", total, total) if recipe.mma == "usmma" else b.binary("sub", zero(type_), total)
+        one = b.typeinfo(wanted, tile(accumulator, 1, lanes, (0, lanes - 1)), "rowsum")
         b.tensor_store(b.gep(accumulator, out, row.index), one)
 
 

@@ -30,6 +30,8 @@ class Recipe:
         past_caches: Whether C, where it is aligned, is stored past the caches.
         shared_b: Whether B's panels are those of several products, packed by another kernel.
         b_at: Where B or its panels lie in a block that holds them for several versions, in bytes; None where in none.
+        streams: Rows of B that are read side by side, from end to end; 0 where a tile's sums stay in registers.
+        order: Registers that columns of streamed rows are dealt out to, and how many stay together; see `streams`.
     """
 
     operand_a: Type
@@ -54,6 +56,8 @@ class Recipe:
     past_caches: bool = False
     shared_b: bool = False
     b_at: int | None = None
+    streams: int = 0
+    order: tuple[int, int] = (1, 1)
 
 
 def up(number: int, step: int) -> int:

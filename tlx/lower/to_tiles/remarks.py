@@ -96,7 +96,9 @@ def remark_product(context: Context, gemm: Gemm, recipe: Recipe, knobs: Knobs, t
 
 def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[str]:
     reasons: list[str] = []
-    if recipe.unit != "matrix" and target.matrix is not None and fits_matrix_unit(gemm, target):
+    if recipe.streams:
+        reasons.append(f"B read once, as it lies, {recipe.streams} rows side by side")
+    elif recipe.unit != "matrix" and target.matrix is not None and fits_matrix_unit(gemm, target):
         reasons.append("too small for the matrix unit")
     if recipe.pack_a and knobs.pack_a is None:
         reasons.append(f"A packed: {_why_pack_a(gemm, recipe)}")

@@ -35,6 +35,7 @@ from tlx.lower.to_tiles.row_groups import Candidate, row_groups
 from tlx.lower.to_tiles.rows import rows_kernel
 from tlx.lower.to_tiles.shared import Panels, Places, packing_kernel
 from tlx.lower.to_tiles.slabs import cycles_of, slabs_of
+from tlx.lower.to_tiles.streams import StreamKernel
 from tlx.lower.to_tiles.team import Together, grid_kernel, slabs_kernel
 from tlx.lower.to_tiles.team_panels import pack_together, packs_together
 from tlx.lower.to_tiles.terms import chain_of, offsets_of, operands_of
@@ -188,7 +189,7 @@ class _Kernels:
         recipe = given[0] if given else recipe
         remark_product(self.context, problem, recipe, knobs, target, at)
         work = gemm_work(problem, recipe)
-        emitter = MatrixKernel if recipe.unit == "matrix" else None
+        emitter = MatrixKernel if recipe.unit == "matrix" else StreamKernel if recipe.streams else None
         most = work.team(self.context.thread_cycles) if work and self.context.threads != "none" else 1
         if work is None or most < 2:
             kernel = gemm_kernel(self.module, problem, recipe, target, emitter=emitter)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.ir.types import bits_of
+from tlx.ir.types import bits_of, bytes_of
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.cost import product_cycles
 from tlx.lower.to_tiles.problem import Gemm
@@ -26,6 +26,9 @@ _LOAD: Final = 8  # cycles of a tile from the first-level cache, 20 from the sec
 _FAR_LOAD: Final = 20
 _PACKED_ROW: Final = 2.5  # cycles of a row of a packed tile
 _MASKED: Final = 2  # times as long takes a row with padding
+_FAR_PACKED: Final = 6  # cycles more of a register that comes from beyond the first cache
+_FAR_BYTES: Final = 8  # a cycle, from beyond the second cache
+_NOTICED: Final = 512  # bytes that could have come until a run is noticed
 _CALL: Final = 20  # cycles of a vector kernel's call and loops
 _PACKED: Final = 4  # cycles of a register that is packed for vectors
 _CORRECTED: Final = 2  # more of one whose columns are added up
@@ -48,6 +51,19 @@ def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     packing = steps * terms * matrix.rows * _PACKED_ROW * packed
     once = _CONFIGURATION if gemm.batch is None else 0  # a loop configures once, and its rounds overlap
     return max(products, loads) + tiles * _STORE + packing + once
+
+
+def from_afar(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """Cycles of a kernel by tiles where B comes from beyond the first cache, given those on what lies near.
+
+    Packing waits for it. What is not packed is read in runs as long as a tile is wide, and caches and memory take a
+    while to notice each run.
+    """
+    moves = gemm.b.moves
+    if recipe.pack_b and moves > target.caches.l1:
+        return cycles + gemm.k * gemm.n * bytes_of(recipe.operand_b) / target.vector_bytes * _FAR_PACKED
+    run = min(recipe.nr, gemm.n) * bytes_of(gemm.b.element)
+    return max(cycles, moves / _FAR_BYTES * (1 + _NOTICED / run) if moves > target.caches.l2 else 0)
 
 
 def vector_cycles(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -> float:

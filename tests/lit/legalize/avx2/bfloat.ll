@@ -1,6 +1,6 @@
 ; bfloat is converted to float while it is packed; the inner loop is multiply-adds of floats.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 | FileCheck %s --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 --tile=2x8 | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK: shl <8 x i32> %{{.*}}, <{{(i32 16(, )?)+}}>
 ; CHECK: k.loop.1:

@@ -1,6 +1,6 @@
 ; Unsigned by unsigned bytes: B xor 128 is signed, and 128 times the row sums of A, as 64 twice, are added to the sums.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 | FileCheck %s --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --tile=1x16 | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK-LABEL: define internal void @tlx.matmul.1x16x64.i8.i8.i32.uu(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind noinline "no-builtins" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" "min-legal-vector-width"="512" "prefer-vector-width"="512" {
 ; CHECK: xor <64 x i8> %{{.*}}, <{{(i8 -128(, )?)+}}>

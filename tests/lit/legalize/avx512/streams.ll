@@ -1,39 +1,36 @@
-; Results larger than the caches: in the assembly the loop stores past them, four whole registers a step, and nothing is
-; on the stack; a fence comes behind. Exponentials are 14 instructions a register, without calls.
+; A row times a matrix of bytes: four rows of B are interleaved within lanes, which deals neighbouring columns out to
+; four registers; their order is restored once, where the sums are complete. Signed bytes of B become unsigned, and 128
+; times the sum of A is taken off. A register of B costs its load, an xor, two shuffles and one dot product.
 ;
-; REQUIRES: clang-19, host-x86_64
-; RUN: tlx-lower %s -o %t.ll --target=avx512
-; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
-; RUN: FileCheck %s --input-file=%t.s --check-prefix=ADD --implicit-check-not="(%rsp" --implicit-check-not=callq
-; RUN: FileCheck %s --input-file=%t.s --check-prefix=EXP
-;
-; ADD-LABEL: tlx.map.1x16777216.f32:
-; ADD: vmovntps %zmm
-; ADD-NEXT: vmovntps %zmm
-; ADD-NEXT: vmovntps %zmm
-; ADD-NEXT: vmovntps %zmm
-; ADD: jne
-; ADD: mfence
-; EXP-LABEL: tlx.map.1x4096.f32:
-; EXP: vmaxps
-; EXP-NEXT: vminps
-; EXP-COUNT-7: vfmadd
-; EXP: vscalefps
-; EXP-NEXT: vmovups %zmm
-; EXP: jne
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 | FileCheck %s --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s --check-prefix=TILES
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --emit=asm | FileCheck %s --check-prefix=ASM
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --remarks=%t.remarks
+; RUN: FileCheck %s --check-prefix=REMARKS < %t.remarks
 
-define void @add(ptr noalias %y, ptr noalias %a, ptr noalias %b) {
-  %v = load <16777216 x float>, ptr %a
-  %w = load <16777216 x float>, ptr %b
-  %r = fadd <16777216 x float> %v, %w
-  store <16777216 x float> %r, ptr %y
-  ret void
-}
+; REMARKS: B read once, as it lies, 16 rows side by side
 
-define void @exponentials(ptr noalias %y, ptr noalias %a) {
-  %v = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> <i32 4096>, <1 x i32> zeroinitializer,
-      <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
-  %r = call <4096 x float> @llvm.tensor.exp(token %v)
-  store <4096 x float> %r, ptr %y
+; TILES: %[[ROWS:.*]] = xor <1024 x i8> %b.rows, <
+; TILES-NEXT: %[[LAID:.*]] = call token @llvm.tensor.typeinfo{{.*}}(<1024 x i8> %[[ROWS]], <5 x i32> <i32 4, i32 4, i32 4, i32 4, i32 4>
+; TILES-NEXT: %[[DEALT:.*]] = call <1024 x i8> @llvm.tensor.reshape.permute{{.*}}(token %[[LAID]], <5 x i32> <i32 0, i32 1, i32 3, i32 2, i32 4>, <2 x i32> <i32 4, i32 256>)
+; TILES: call <256 x i32> @llvm.tensor.summa
+; TILES: done.loop:
+; TILES: call <256 x i32> @llvm.tensor.reshape.permute{{.*}}<5 x i32> <i32 0, i32 1, i32 3, i32 2, i32 4>, <2 x i32> <i32 1, i32 256>)
+
+; CHECK: j.loop:
+; CHECK: %[[LOW:.*]] = shufflevector <64 x i8> %{{.*}}, <64 x i8> %{{.*}}, <64 x i32> <i32 0, i32 64, i32 1, i32 65,
+; CHECK: call <16 x i32> @llvm.x86.avx512.vpdpbusd.512(
+
+; ASM: vpunpcklbw
+; ASM-COUNT-127: {{vpunpck[lh]bw}}
+; ASM-NOT: {{vpunpck|vpshufb|vpermb|vmovdqu64 [0-9]*\(%rsp\), %zmm}}
+; ASM: ret
+
+define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {
+  %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 1, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 1024, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <1024 x i32> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<1024 x i32> %m, <2 x i32> <i32 1, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
   ret void
 }

@@ -1,7 +1,7 @@
 ; Signed by signed bytes: A xor 128 is unsigned, and 128 times the column sums of B, made by the same dot product, are
 ; subtracted where the sums start.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 | FileCheck %s --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --tile=1x16 | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK-LABEL: define internal void @tlx.matmul.1x16x128.i8.i8.i32.ss(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "no-builtins" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" "min-legal-vector-width"="512" "prefer-vector-width"="512" {
 ; CHECK: %[[SUM:.*]] = call <16 x i32> @llvm.x86.avx512.vpdpbusd.512(<16 x i32> %{{.*}}, <16 x i32> <{{(i32 -2139062144(, )?)+}}>, <16 x i32> %{{.*}})

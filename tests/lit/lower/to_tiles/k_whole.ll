@@ -1,6 +1,6 @@
 ; K stays whole where C cannot hold the sums between passes: its type is not the accumulator's.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --stop-after=to-tiles | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --tile=2x8 --stop-after=to-tiles | FileCheck %s
 
 ; CHECK: icmp slt i64 %{{.*}}, 6144
 ; CHECK: smma

@@ -1,6 +1,6 @@
 ; Narrow integers are widened by their own sign.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --stop-after=to-tiles | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --tile=2x4 --stop-after=to-tiles | FileCheck %s
 
 ; CHECK-LABEL: define internal void @tlx.matmul.8x16x16.i16.i16.i32.us(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind noinline "tlx-stage"="tiles" {
 ; CHECK: sext <{{[0-9]+}} x i16> %b.rows

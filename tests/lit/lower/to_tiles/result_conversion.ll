@@ -1,6 +1,6 @@
 ; Sums are converted to C's type behind the loop over K: floats to bfloat, i32 to i16.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --stop-after=to-tiles | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --tile=2x8 --stop-after=to-tiles | FileCheck %s
 
 ; CHECK-LABEL: define internal void @tlx.matmul.2x8x19.bf16.bf16.bf16(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" {
 ; CHECK: %[[SUM:.*]] = call <16 x float> @llvm.tensor.smma.
