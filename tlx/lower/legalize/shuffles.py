@@ -126,6 +126,16 @@ def block_columns(b: Builder, tile: Registers, width: int) -> Registers:
     return Registers(tile.element, tile.cols // width, tile.rows * width, lanes, turned.regs)
 
 
+def stretched(b: Builder, column: Registers, rows: int, cols: int, lanes: int) -> Registers:
+    """A column, or one element, repeated along rows of `cols`."""
+    sizes = widths(cols, lanes)
+    regs: list[tuple[Value, ...]] = []
+    for row in column.regs:
+        made = {width: b.shuffle(row[0], None, [0] * width) for width in dict.fromkeys(sizes)}
+        regs.append(tuple(made[width] for width in sizes))
+    return Registers(column.element, rows, cols, lanes, tuple(regs * (rows // column.rows)))
+
+
 def relaned(b: Builder, tile: Registers, lanes: int) -> Registers:
     """The same tile in registers of another width."""
     if tile.lanes == lanes:

@@ -36,8 +36,8 @@ from tlx.lower.legalize.operands import (
     Right,
     VnniRight,
 )
-from tlx.lower.legalize.registers import Registers, constant_registers, slice_start, widths
-from tlx.lower.legalize.shuffles import block_columns, relaned, sliced, transposed
+from tlx.lower.legalize.registers import Registers, constant_registers, slice_start
+from tlx.lower.legalize.shuffles import block_columns, relaned, sliced, stretched, transposed
 from tlx.lower.legalize.vnni import blocked
 from tlx.lower.ordinary import UNARY, Operation
 from tlx.lower.signs import MMA_SIGNS
@@ -172,7 +172,7 @@ class TileLegalizer:
         elif name == "broadcast":
             self.set(op.instruction, self.broadcast(op))
         elif name == "reshape.permute" and op.dims[0] == DEALING:
-            self.permuted[op.instruction.result or ""] = op.tensors[0]
+            self.permuted[str(op.instruction.value)] = op.tensors[0]
         elif name != "reshape.permute":
             raise LoweringError(f"{op.intrinsic.full_name} is no tile operation", op.instruction.span)
 
@@ -185,8 +185,7 @@ class TileLegalizer:
         """Registers of a flattened vector, seen as rows x cols; constants come in registers of `lanes`."""
         if isinstance(value, Keyword | Splat | Aggregate):
             return constant_registers(value, element, rows, cols, lanes or self.lanes(element))
-        if isinstance(value, Local) and value.name in self.permuted:
-            source = self.permuted[value.name]
+        if isinstance(value, Local) and (source := self.permuted.get(str(value))) is not None:
             self.tiles[value.name] = dealt(self.b, self.registers(source), source.type.shape)
         tile = self.tiles.get(value.name) if isinstance(value, Local) else None
         if tile is None:
@@ -197,11 +196,10 @@ class TileLegalizer:
 
     def _reshaped(self, tile: Registers, rows: int, cols: int) -> Registers:
         """The same flattened vector as a tile of other extents, where registers need not be cut."""
-        if tile.rows == 1:
-            lanes = min(tile.lanes, cols)
-            pieces = relaned(self.b, tile, lanes).flat()
-            if cols % lanes == 0:
-                return Registers(tile.element, rows, cols, lanes, _chunked(pieces, cols // lanes))
+        if tile.rows == 1 and cols % (lanes := min(tile.lanes, cols)) == 0:
+            return Registers(
+                tile.element, rows, cols, lanes, _chunked(relaned(self.b, tile, lanes).flat(), cols // lanes)
+            )
         if rows == 1 and tile.cols % tile.lanes == 0:
             return Registers(tile.element, 1, cols, tile.lanes, (tuple(tile.flat()),))
         msg = f"a {tile.rows}x{tile.cols} tile is read as {rows}x{cols}"
@@ -243,7 +241,7 @@ class TileLegalizer:
 
     def right(self, tensor: Tensor, lanes: int) -> Right:
         """The right operand of a product, in registers of the accumulator's lanes."""
-        dealing = self._dealing(tensor)
+        dealing = self.permuted.get(str(tensor.source))
         if dealing is not None:
             tile = relaned(self.b, self.registers(dealing), self.lanes(tensor.type.element))
             return DealtRight(tile, dealing.type.shape, lanes, self.target.vector_bytes * 8)
@@ -256,11 +254,6 @@ class TileLegalizer:
         tile = self.registers(tensor)
         tile = tile if tensor.type.is_row_major else transposed(self.b, tile)
         return RegistersRight(relaned(self.b, tile, lanes))
-
-    def _dealing(self, tensor: Tensor) -> Tensor | None:
-        """The rows behind a token, if it is a tile whose columns are dealt out."""
-        source = tensor.source
-        return self.permuted.get(source.name) if isinstance(source, Local) else None
 
     def _vnni(self, tensor: Tensor) -> tuple[Tensor, int] | None:
         """The packed load behind a token, and its VNNI factor, if the token is a packed tile."""
@@ -299,13 +292,7 @@ class TileLegalizer:
             return Registers(tile.element, rows, cols, tile.lanes, tile.regs * rows)
         if tile.cols != 1 or tile.rows not in (1, rows) or op.dims[1] != (0, 1):
             raise LoweringError("broadcast of this form is no tile operation", op.instruction.span)
-        lanes = self.lanes_for(op.instruction.value, tile.element)
-        sizes = widths(cols, lanes)
-        regs: list[tuple[Value, ...]] = []
-        for row in tile.regs:
-            made = {width: self.b.shuffle(row[0], None, [0] * width) for width in dict.fromkeys(sizes)}
-            regs.append(tuple(made[width] for width in sizes))
-        return Registers(tile.element, rows, cols, lanes, tuple(regs * (rows // tile.rows)))
+        return stretched(self.b, tile, rows, cols, self.lanes_for(op.instruction.value, tile.element))
 
     def unary(self, op: TensorOp) -> Registers:
         """relu, tanh, ... of a tile."""
