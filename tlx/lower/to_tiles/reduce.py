@@ -6,8 +6,9 @@ rows to a column                                        columns to a row
     for columns: acc = acc op tile                          for rows: acc = acc op tile
     store acc folded to one number                          store acc
 
-A tile is a few registers: of one row where it is long, of several rows where it is short, so that there are several
-sums at a time. Elements of an edge that hold no data become the identity.
+A tile is a few registers: of one row where it is long, of several rows where it is short or all share another row (a
+matrix times a vector), so that there are several sums at a time. Elements of an edge that hold no data become the
+identity.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def emit_reduction(
     problem = simplified(problem)
     evaluator = Evaluator(b, problem.value, pointers, scalars)
     combine = Combine(problem.operation, problem.value.element)
-    shape = _tile_shape(problem.value, combine, target)
+    shape = _tile_shape(problem, combine, target)
     if problem.axis == 0 and not is_turned(problem.value) and is_large(evaluator, target):
         Strips(b, evaluator, combine, problem.destination, base, shape.lanes, target).emit()
         return
@@ -179,14 +180,24 @@ def _turned_view(view: View) -> View:
     return View(view.element, view.cols, view.rows, view.col_stride, view.row_stride).repeated()
 
 
-def _tile_shape(value: Expression, combine: Combine, target: Target) -> Shape:
+def _shares_a_row(value: Expression) -> bool:
+    """Whether a row is read again for each of the others: a tile of many rows reads it, and converts it, once."""
+    rows = (node for number in value.steady if isinstance(node := value.nodes[number], Leaf))
+    return any(leaf.view.cols > 1 for leaf in rows)
+
+
+def _tile_shape(problem: Reduction, combine: Combine, target: Target) -> Shape:
     """A tile of as many registers as may be added to at a time."""
+    value = problem.value
     lanes = max(1, target.vector_bytes * 8 // max(value.bits, bits_of(combine.held)))
     if is_turned(value):
         return square(value, lanes, target)
     registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 2)))
     if value.cost >= COSTLY:
         registers = 1
+    elif problem.axis == 1 and value.rows > 1 and _shares_a_row(value):
+        upright = min(_MOST_REGISTERS, max(1, (target.registers - value.live) // 2))
+        return Shape(min(value.rows, 1 << (upright.bit_length() - 1)), lanes, lanes)
     across = min(registers, -(-value.cols // lanes))
     across = 1 << (across.bit_length() - 1)
     return Shape(min(value.rows, max(1, registers // across)), across * lanes, lanes)

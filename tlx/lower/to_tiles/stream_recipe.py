@@ -33,6 +33,8 @@ _MOST_STREAMS: Final = 16
 _MOST_PRODUCTS: Final = 128  # instructions of a step
 _OVERHEAD: Final = 1.0  # cycles of a step: its loop
 _AROUND: Final = 4.0  # cycles of a register of sums before the first step and after the last
+_LOOPS: Final = 60.0  # cycles of a call and the loops of a strip
+_PACKED: Final = 4.0  # cycles of a register of A that is packed
 _THROUGH_MEMORY: Final = 5.0  # cycles from a store of sums to the load of them
 _L2_BYTES: Final = 32  # a cycle
 _FAR_BYTES: Final = 8
@@ -125,22 +127,24 @@ def stream_recipe(gemm: Gemm, target: Target, kinds: Iterator[Kind]) -> tuple[Re
         return None
     lanes = target.vector_bytes * 8 // bits_of(kind.accumulator)
     whole = kind.order[0] * lanes
+    operand_a = kind.operand_b if kind.dot else kind.accumulator
+    pack_a = gemm.a.element != operand_a or gemm.a.col_stride != 1 or gemm.k % kind.width or kind.correction != "none"
+    row = -(-gemm.k * bytes_of(operand_a) // target.vector_bytes)
+    once = _LOOPS + (gemm.m * row * _PACKED if pack_a else 0)
 
     def cycles(step: _Step) -> float:
         across = -(-gemm.n // (step.vectors * lanes)) * step.vectors
         steps = -(-gemm.k // step.rows)
         ports = steps * (across // step.vectors) * step.cycles(kind, b.element, target)
         chain = steps * (step.rows // kind.width * target.core.latency + _THROUGH_MEMORY)
-        return max(ports, chain) + _AROUND * gemm.m * across
+        return max(ports, chain) + _AROUND * gemm.m * across + once
 
     steps = [s for s in _steps(gemm, kind, target) if s.vectors * lanes < gemm.n + whole]
     if not steps:
         return None
     best = min(steps, key=lambda s: (cycles(s), s.rows * s.vectors))
     nr = best.vectors * lanes
-    operand_a = kind.operand_b if kind.dot else kind.accumulator
     strip = max(nr, target.caches.l1 // 2 // (gemm.m * bytes_of(kind.accumulator)) // nr * nr)
-    pack_a = gemm.a.element != operand_a or gemm.a.col_stride != 1 or gemm.k % kind.width or kind.correction != "none"
     total = max(cycles(best), moving_cycles(gemm, target))
     share = min(1.0, ideal_cycles(gemm, kind.dot, lanes, target) / total)
     recipe = Recipe(
