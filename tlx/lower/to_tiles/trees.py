@@ -20,7 +20,7 @@ from tlx.lower.to_tiles.copy import copy_kernel
 from tlx.lower.to_tiles.dispatch import Dispatch, likeness
 from tlx.lower.to_tiles.dispatched_nests import dispatch_nests
 from tlx.lower.to_tiles.evaluate import passed
-from tlx.lower.to_tiles.gemm import gemm_kernel
+from tlx.lower.to_tiles.gemm import GemmKernel, gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
 from tlx.lower.to_tiles.matrix_gemm import MatrixKernel
 from tlx.lower.to_tiles.matvec import as_row_sums
@@ -203,7 +203,7 @@ class _Kernels:
         return grid_kernel(self.module, part, work, most, many)
 
     def _together(
-        self, problem: Gemm, recipe: Recipe, target: Target, work: Work, emitter: type[MatrixKernel] | None
+        self, problem: Gemm, recipe: Recipe, target: Target, work: Work, emitter: type[GemmKernel] | None
     ) -> Together | None:
         """How a team of many threads packs B and multiplies; None where each thread packs what it reads."""
         if not packs_together(problem, recipe, target, work, self.context.thread_cycles):
