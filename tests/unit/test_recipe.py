@@ -233,3 +233,40 @@ def test_loops_configure_a_matrix_unit_once() -> None:
         batch = Batch((4 * n * n, 2 * n * n, 2 * n * n), (4 * n * n, 2 * n * n, 2 * n * n), 8 * n * n * 100)
         assert (choose(gemm, target).unit == "matrix") is alone
         assert (choose(replace(gemm, batch=batch), target).unit == "matrix") is in_loop
+
+
+@pytest.mark.parametrize("element", [FLOAT, DOUBLE])
+@pytest.mark.parametrize("extent", [512, 1000, 1024, 2048, 4096])
+def test_a_block_of_b_stays_in_half_of_the_second_cache(element: Type, extent: int) -> None:
+    target = TARGETS["avx512"]
+    recipe = choose(_gemm(extent, extent, extent, element, element), target)
+    size = 4 if element == FLOAT else 8
+    assert recipe.nr * recipe.kc * size <= recipe.nc * recipe.kc * size <= target.caches.l2 // 2
+
+
+def test_row_tiles_meet_all_panels_unless_a_panel_stays_in_the_first_cache() -> None:
+    target = TARGETS["avx512"]
+    deep, shallow = (choose(_gemm(1024, 1024, k), target) for k in (1024, 32))
+    assert deep.mc == deep.mr
+    assert shallow.mc > 8 * shallow.mr
+
+
+def test_all_of_a_is_packed_once_where_several_blocks_of_columns_read_it() -> None:
+    target = TARGETS["avx512"]
+    wide, narrow = (choose(_gemm(512, n, 512, a_columns=True), target) for n in (1024, 192))
+    assert wide.pack_a
+    assert wide.whole_a
+    assert narrow.pack_a
+    assert not narrow.whole_a
+
+
+def test_few_rows_meet_a_b_of_many_pages_in_short_passes() -> None:
+    target = TARGETS["avx512"]
+    few, narrow, more = (choose(_gemm(m, n, 1024), target) for m, n in ((16, 1024), (16, 512), (64, 1024)))
+    assert (few.pack_b, few.kc) == (False, 128)
+    assert narrow.kc == more.kc == 1024
+
+
+@pytest.mark.parametrize(("m", "pack_b"), [(64, False), (128, False), (256, True)])
+def test_a_wide_b_is_packed_where_many_rows_meet_it(m: int, pack_b: bool) -> None:
+    assert choose(_gemm(m, 3136, 256), TARGETS["avx512"]).pack_b == pack_b

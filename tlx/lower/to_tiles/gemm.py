@@ -1,7 +1,8 @@
 """The kernel of a matrix product: cache blocks, packing, register tiles.
 
-for columns in panels of B, nc at a time          jc
-  for a part of K                                 pc
+for a part of K                                   pc
+  pack A, where it needs it and all of it may be
+  for columns in panels of B, nc at a time        jc
     pack B's panels
     for rows of A, mc at a time                   ic
       pack A's rows, where they need it
@@ -10,6 +11,8 @@ for columns in panels of B, nc at a time          jc
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
@@ -23,9 +26,12 @@ from tlx.lower.to_tiles.pack import column_sums, pack_a_tile, pack_b_panel, row_
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
-from tlx.lower.to_tiles.share import blocks_of
+from tlx.lower.to_tiles.share import as_index, blocks_of
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.target import Target
+
+_COLUMNS: Final = 64
+"""Columns of a column-major A of which all row tiles are packed before the next ones are: so many lines stay near."""
 
 
 def gemm_kernel(
@@ -64,9 +70,8 @@ class GemmKernel(GemmTile):
         self.make_buffers(scratch)
         if self.partial:
             self.partial.start()
-        for columns in self.columns:
-            for parts in k_passes(self.gemm, self.recipe):
-                self.passes(columns, parts)
+        for parts in k_passes(self.gemm, self.recipe):
+            self.passes(parts)
         if self.partial:
             self.partial.finish()
         scratch.release(self.b)
@@ -79,6 +84,7 @@ class GemmKernel(GemmTile):
         width = max(min(self.panels(c), c.count) * c.size for c in self.columns)
         height = max(min(self.tiles(r), r.count) * r.size for r in self.rows)
         names = self.reserve_own(scratch, width)
+        height = self.rows[-1].start + self.rows[-1].count * self.rows[-1].size if recipe.whole_a else height
         if recipe.pack_b and not recipe.shared_b:
             scratch.reserve(recipe.operand_b, depth * width)
             names.append("panel_b")
@@ -114,17 +120,27 @@ class GemmKernel(GemmTile):
 
     # Loops around the tiles ------------------------------------------------------------------------------------
 
-    def passes(self, columns: Range, parts: Range) -> None:
-        """The passes over K of one range of panels."""
+    def passes(self, parts: Range) -> None:
+        """Some passes over K."""
         b = self.b
         first = parts.start == 0
         if first:
-            self.column_blocks(columns, Pass(const_int(I64, 0), parts.size, True))
+            self.one_pass(Pass(const_int(I64, 0), parts.size, True))
         count = parts.count - first
         if count:
             with b.loop(int(first), parts.count, name="pc") as loop:
                 start = b.add(b.mul(loop.index, parts.size), parts.start)
-                self.column_blocks(columns, Pass(start, parts.data, False))
+                self.one_pass(Pass(start, parts.data, False))
+
+    def one_pass(self, part: Pass) -> None:
+        """All tiles by a part of K."""
+        if self.recipe.whole_a:
+            for rows in self.rows:
+                first, last = (as_index(bound) for bound in self.share.rows.of(self.b, self.rows, rows))
+                row = self.b.add(self.b.mul(first, rows.size), rows.start)
+                self.pack_a(part, rows, row, self.b.sub(last, first))
+        for columns in self.columns:
+            self.column_blocks(columns, part)
 
     def column_blocks(self, columns: Range, part: Pass) -> None:
         """`nc` columns at a time: pack them, then go over the rows."""
@@ -144,8 +160,8 @@ class GemmKernel(GemmTile):
         with blocks_of(b, self.share.rows.of(b, self.rows, rows), step, "ic") as (first, tiles):
             row = b.add(b.mul(first, rows.size), rows.start)
             block = Block(part, columns, column, panels, rows, row, tiles)
-            if self.recipe.pack_a:
-                self.pack_a(block)
+            if self.recipe.pack_a and not self.recipe.whole_a:
+                self.pack_a(part, rows, row, tiles)
             self.tile_loops(block)
 
     def tile_loops(self, block: Block) -> None:
@@ -176,23 +192,35 @@ class GemmKernel(GemmTile):
                 groups = whole // recipe.width
                 column_sums(b, panel, out, columns.size, groups, recipe.width, recipe.accumulator)
 
-    def pack_a(self, block: Block) -> None:
-        """Pack a block's row tiles of A."""
+    def pack_a(self, part: Pass, rows: Range, row: Value, tiles: Value) -> None:
+        """Pack row tiles of A from a row on, some columns at a time: the rest of their lines is for the next tile."""
+        b, packing = self.b, self.packing_a
+        chunk = min(part.size, _COLUMNS) if packing.by_columns else part.size
+        full, rest = divmod(part.size, chunk)
+        with b.loop(0, full, name="kp") as loop:
+            self.pack_a_part(part, rows, row, tiles, (b.mul(loop.index, chunk), chunk))
+        if rest:
+            self.pack_a_part(part, rows, row, tiles, (const_int(I64, full * chunk), rest))
+
+    def pack_a_part(self, part: Pass, rows: Range, row: Value, tiles: Value, columns: tuple[Value, int]) -> None:
+        """Pack some columns, from one on, of row tiles of A."""
         b, recipe, view = self.b, self.recipe, self.gemm.a
-        depth = self.packing_a.depth(block.part.size)
-        assert self.panel_a is not None
-        with b.loop(0, block.tiles, name="ip", runs=True) as loop:
-            row = b.add(block.row, b.mul(loop.index, block.rows.size))
-            at = b.add(b.mul(row, view.row_stride), b.mul(block.part.start, view.col_stride))
-            size = block.rows.size * depth
-            panel = b.gep(recipe.operand_a, self.panel_a, b.mul(loop.index, size * self.terms.count))
+        depth = self.packing_a.depth(part.size)
+        column, count = columns
+        with b.loop(0, tiles, name="ip") as loop:
+            here = b.mul(loop.index, rows.size)
+            at = b.mul(b.add(row, here), view.row_stride)
+            at = b.add(at, b.mul(b.add(part.start, column), view.col_stride))
+            size = rows.size * depth
+            panel = self.panel_of_a(part, row if recipe.whole_a else const_int(I64, 0), here)
             source = b.gep(view.element, self.a, at)
             with self.terms.loop() as term:
-                there = b.gep(recipe.operand_a, panel, b.mul(term.index, size))
-                here = b.gep(view.element, source, self.terms.offset(0, term.index))
-                pack_a_tile(b, self.packing_a, here, there, block.rows, block.part.size)
+                there = b.gep(recipe.operand_a, panel, b.add(b.mul(term.index, size), b.mul(column, rows.size)))
+                pack_a_tile(
+                    b, self.packing_a, b.gep(view.element, source, self.terms.offset(0, term.index)), there, rows, count
+                )
             if recipe.correction == "rows":
                 assert self.sums is not None
-                out = b.gep(recipe.accumulator, self.sums, b.mul(loop.index, block.rows.size))
-                shape = self.terms.count, block.rows.size, depth
+                out = b.gep(recipe.accumulator, self.sums, here)
+                shape = self.terms.count, rows.size, depth
                 row_sums(b, panel, out, shape, recipe)

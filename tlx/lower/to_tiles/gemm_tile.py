@@ -231,9 +231,16 @@ class GemmTile:
         """Where row tile `i` of the block begins, packed or not."""
         if not self.recipe.pack_a:
             return self.at(self.gemm.a, self.a, row, block.part.start)
+        if self.recipe.whole_a:
+            return self.panel_of_a(block.part, row, const_int(I64, 0))
+        return self.panel_of_a(block.part, const_int(I64, 0), self.b.mul(i, block.rows.size))
+
+    def panel_of_a(self, part: Pass, row: Value, behind: Value) -> Value:
+        """Where the packed row tile begins that is so many rows behind a packed row."""
+        b = self.b
         assert self.panel_a is not None
-        depth = self.packing_a.depth(block.part.size) * self.terms.count
-        return self.b.gep(self.recipe.operand_a, self.panel_a, self.b.mul(i, block.rows.size * depth))
+        depth = self.packing_a.depth(part.size) * self.terms.count
+        return b.gep(self.recipe.operand_a, self.panel_a, b.mul(b.add(row, behind), depth))
 
     def b_address(self, block: Block, j: Value, column: Value) -> Value:
         """Where panel `j` of the block begins, packed or not."""

@@ -92,12 +92,13 @@ class MatrixKernel(GemmKernel):
 
     # Loops -----------------------------------------------------------------------------------------------------
 
-    def passes(self, columns: Range, parts: Range) -> None:
+    def passes(self, parts: Range) -> None:
         """All of K at once."""
         del parts
-        if self.recipe.pack_a and self._packs_all_of_a and columns is self.columns[0]:
+        if self.recipe.pack_a and self._packs_all_of_a:
             self._pack_all_of_a()
-        self.column_blocks(columns, self.whole)
+        for columns in self.columns:
+            self.column_blocks(columns, self.whole)
 
     def column_blocks(self, columns: Range, part: Pass) -> None:
         """Some panels at a time: pack them while the first row tile is multiplied, then the other row tiles."""

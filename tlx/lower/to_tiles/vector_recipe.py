@@ -16,8 +16,10 @@ from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.target import Dot, Sign, Target
 
 _MAX_KC: Final = 2048
-_MAX_PACKED: Final = 4 << 20
-_MIN_CHAINS: Final = 10
+_FEW_ROWS: Final = 19
+_REUSES: Final = 128
+_LOOKED_UP: Final = 128
+_PAGE: Final = 4096
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
 _AHEAD: Final = 8
 _LINE: Final = 64
@@ -50,7 +52,7 @@ def vector_recipe(
         "B", knobs.pack_b, _why_pack_b(gemm, operand_b, dot), not _b_fits_unpacked(gemm, target, size)
     )
     exact = gemm.c.element == accumulator and gemm.epilogue is None
-    kc = given.k_block(gemm, knobs, width, exact=exact, model=_k_block(gemm, accumulator, width))
+    kc = given.k_block(gemm, knobs, width, exact=exact, model=_k_block(gemm, target, accumulator, width, pack_b=pack_b))
     shape = Shape(gemm.m, gemm.n, lanes, target.caches.l1 // 2 // (kc * lanes * size))
     mr, nv = tile or register_tile(shape, target.registers, target.core, spare=spare)
     nr = nv * lanes
@@ -58,8 +60,8 @@ def vector_recipe(
         "A", knobs.pack_a, _why_pack_a(gemm, operand_a, width, correction), _a_lies_scattered(gemm, target, kc, nr)
     )
     depth = kc * len(gemm.sums)
-    mc = max(mr, target.caches.l2 // 2 // (depth * bits_of(operand_a) // 8) // mr * mr)
-    nc = max(nr, min(_MAX_PACKED, target.caches.l3 // 4) // (up(depth, width) * size) // nr * nr)
+    row = up(depth, width) * bits_of(operand_a) // 8
+    mc, nc = _blocks(target, (mr, nr), (gemm.m, row), up(depth, width) * size, pack_a=pack_a)
     share = predicted_share(shape, target.core, (mr, nv)) * lanes / full
     roomy = given.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
     ahead = _AHEAD if roomy and 2 * kc * nr * size > target.caches.l1 else 0
@@ -69,7 +71,24 @@ def vector_recipe(
         mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, share, ahead,
     )  # fmt: skip
     mc, nc = given.blocks(gemm, knobs, recipe)
-    return streamed(gemm, replace(recipe, mc=mc, nc=nc), target)
+    whole_a = pack_a and correction != "rows" and nc < gemm.n and gemm.m * row <= target.caches.l3 // 4
+    return streamed(gemm, replace(recipe, mc=mc, nc=nc, whole_a=whole_a), target)
+
+
+def _blocks(target: Target, tile: tuple[int, int], a: tuple[int, int], column: int, *, pack_a: bool) -> tuple[int, int]:
+    """Rows and columns of a cache block, where A has so many rows of so many bytes, and a column of B takes `column`.
+
+    B's block stays in half of the second cache, beside all of A where that is small, while A goes by. Where
+    a panel of B stays in the first cache, it meets many row tiles there; else it comes from the second cache for each
+    of them, and the rows of an A that is large meet all panels instead. Rows are packed many at a time.
+    """
+    caches = target.caches
+    mr, nr = tile
+    rows, row = a
+    beside = rows * row if rows * row <= caches.l2 // 4 else 0
+    nc = max(nr, (caches.l2 // 2 - beside) // column // nr * nr)
+    held = caches.l2 // 4 if pack_a or beside or column * nr <= caches.l1 // 2 else caches.l1
+    return max(mr, held // row // mr * mr), nc
 
 
 def _lanes(n: int, full: int, bits: int) -> int:
@@ -109,15 +128,23 @@ def _b_fits_unpacked(gemm: Gemm, target: Target, size: int) -> bool:
     """Reading B as it lies is best where it stays in the caches and its rows do not share cache sets."""
     if not gemm.b.is_row_major:
         return False
-    if gemm.m < 2 * _MIN_CHAINS:
+    if gemm.m <= _FEW_ROWS:
         return True
-    aliasing = gemm.b.row_stride * size % 4096 == 0 and gemm.k > 64
-    return gemm.b.size * len(gemm.sums) * size <= 2 * target.caches.l2 and not aliasing
+    aliasing = gemm.b.row_stride * size % _PAGE == 0 and gemm.k > 64
+    is_small = gemm.b.size * len(gemm.sums) * size <= 2 * target.caches.l2
+    return not aliasing and (is_small or gemm.m <= _REUSES)
 
 
-def _k_block(gemm: Gemm, accumulator: Type, width: int) -> int:
-    """All of K, or equal parts of at most 2048 where C holds the sums between passes exactly."""
-    if gemm.k <= _MAX_KC or len(gemm.sums) > 1 or gemm.c.element != accumulator or gemm.epilogue is not None:
+def _k_block(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
+    """All of K, or equal parts where C holds the sums between passes exactly.
+
+    Parts have 2048 positions at most; 128 where few rows meet a B that lies in a page for each position, and comes
+    from behind the second cache: then its pages are looked up once, and whole rows are read one behind the other.
+    """
+    pages = gemm.b.row_stride * bits_of(gemm.b.element) // 8 >= _PAGE
+    few = gemm.m <= _FEW_ROWS and not pack_b and gemm.b.size * bits_of(gemm.b.element) // 8 > target.caches.l2
+    most = _LOOKED_UP if few and pages and gemm.b.is_row_major else _MAX_KC
+    if gemm.k <= most or len(gemm.sums) > 1 or gemm.c.element != accumulator or gemm.epilogue is not None:
         return gemm.k
-    passes = -(-gemm.k // _MAX_KC)
+    passes = -(-gemm.k // most)
     return up(-(-gemm.k // passes), width)

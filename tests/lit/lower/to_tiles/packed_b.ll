@@ -1,11 +1,11 @@
-; A large B whose rows share cache sets is copied into panels [panel][k][48], and the product reads the panels. 4 MB of
-; panels come from the heap, 64-byte aligned; without memory the program stops.
+; A large B whose rows share cache sets is copied into panels [panel][k][48], as many as half of the second cache holds.
+; The panels come from the heap, 64-byte aligned; without memory the program stops.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 
 ; CHECK-LABEL: define internal void @tlx.matmul.32x1024x1024.f32.f32.f32(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:
-; CHECK-NEXT: %[[SCRATCH_HEAP:.*]] = call ptr @malloc(i64 3932224)
+; CHECK-NEXT: %[[SCRATCH_HEAP:.*]] = call ptr @malloc(i64 393280)
 ; CHECK-NEXT: %[[T:.*]] = icmp eq ptr %[[SCRATCH_HEAP]], null
 ; CHECK-NEXT: br i1 %[[T]], label %scratch.failed, label %scratch.ready
 ; CHECK: scratch.ready:
@@ -13,10 +13,14 @@
 ; CHECK-NEXT: %[[T_2:.*]] = sub i64 0, %[[T_1]]
 ; CHECK-NEXT: %[[T_3:.*]] = and i64 %[[T_2]], 63
 ; CHECK-NEXT: %[[T_4:.*]] = getelementptr inbounds i8, ptr %[[SCRATCH_HEAP]], i64 %[[T_3]]
+; CHECK: jc.loop:
+; CHECK-NEXT: %[[JC:.*]] = phi i64 [ 0, %scratch.ready ], [ %{{.*}}, %jr.end ]
+; CHECK: %[[COLUMN:.*]] = mul i64 %[[JC]], 48
 ; CHECK: jp.loop:
-; CHECK-NEXT: %[[JP:.*]] = phi i64 [ 0, %scratch.ready ], [ %{{.*}}, %k.end ]
+; CHECK-NEXT: %[[JP:.*]] = phi i64 [ 0, %jc.loop ], [ %{{.*}}, %k.end ]
 ; CHECK-NEXT: %[[T_5:.*]] = mul i64 %[[JP]], 48
-; CHECK-NEXT: %[[T_6:.*]] = getelementptr inbounds float, ptr %b, i64 %[[T_5]]
+; CHECK-NEXT: %[[T_55:.*]] = add i64 %[[COLUMN]], %[[T_5]]
+; CHECK-NEXT: %[[T_6:.*]] = getelementptr inbounds float, ptr %b, i64 %[[T_55]]
 ; CHECK-NEXT: %[[T_7:.*]] = mul i64 %[[JP]], 49152
 ; CHECK-NEXT: %[[T_8:.*]] = getelementptr inbounds float, ptr %[[T_4]], i64 %[[T_7]]
 ; CHECK-NEXT: br label %k.loop
@@ -34,6 +38,8 @@
 ; CHECK-NEXT: %[[T_13:.*]] = icmp slt i64 %[[K_NEXT]], 1024
 ; CHECK-NEXT: br i1 %[[T_13]], label %k.loop, label %k.end
 ; CHECK: k.end:
+; CHECK: jr.loop:
+; CHECK: ir.loop:
 ; CHECK: k.loop.1:
 ; CHECK-NEXT: %{{.*}} = phi i64 [ 0, %ir.loop ], [ %{{.*}}, %k.loop.1 ]
 ; CHECK-NEXT: %{{.*}} = phi <384 x float> [ zeroinitializer, %ir.loop ], [ %{{.*}}, %k.loop.1 ]
