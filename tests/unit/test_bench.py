@@ -106,6 +106,19 @@ def made(ours: float, peer: float, **changes: Any) -> dict[str, Any]:
     return plain | changes
 
 
+def test_contestants_take_turns_in_another_order_each_round() -> None:
+    calls: list[str] = []
+
+    def noted(name: str) -> timing.Contestant:
+        return timing.Contestant(lambda _count: calls.append(name), 1)
+
+    rates = timing.interleaved({name: noted(name) for name in "abcd"}, rounds=8)
+    rounds = ["".join(calls[i : i + 4]) for i in range(len(calls) - 32, len(calls), 4)]
+    assert all(sorted(order) == list("abcd") for order in rounds)
+    assert len({order[0] for order in rounds}) > 1
+    assert {len(r.rounds) for r in rates.values()} == {8}
+
+
 def test_a_peer_with_wrong_results_is_left_out(cell: measure.Cell) -> None:
     assert list(cell.rates) == ["peak", "tlx", "fine"]
     assert cell.best_peer == "fine"
