@@ -12,11 +12,13 @@ halves of a register are extended and joined.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, FLOAT, I32, Type, VectorType
 from tlx.ir.values import Value, const_ints
+from tlx.lower.legalize.interleave import interleaved
 from tlx.target import Target
 
 _UPPER: Final = -0x10000
@@ -55,7 +57,8 @@ def by_pairs(
         exact: The results are bfloat numbers: they need no rounding.
     """
     operands = [_split(b, register) for register in registers]
-    even, odd = [_words(b, compute([pair[i] for pair in operands])) for i in range(2)]
+    halves = [[pair[i] for pair in operands] for i in range(2)]
+    even, odd = [_words(b, x) for x in interleaved(b, [partial(compute, half) for half in halves])]
     if not exact:
         even = rounded_words(b, target, even)
     upper = b.binary("and", odd, _all(odd, _UPPER)) if exact else _rounded_upper(b, target, odd)

@@ -12,6 +12,7 @@ become instructions on registers. Rewrite, 2x32 accumulator with 16 lanes:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.builder import Builder
@@ -24,6 +25,7 @@ from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
 from tlx.lower.legalize.dealt import DEALING, DealtRight, dealt
 from tlx.lower.legalize.division import row_quotients
 from tlx.lower.legalize.elementwise import apply, library_call, unary
+from tlx.lower.legalize.interleave import interleaved
 from tlx.lower.legalize.lanes import lane_counts
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.multiply import multiply
@@ -299,7 +301,8 @@ class TileLegalizer:
         tile = self.registers(op.tensors[0], op.instruction.value)
         tile = relaned(self.b, tile, self.lanes_for(op.instruction.value, tile.element))
         name = op.intrinsic.name
-        return tile.map(tile.element, lambda r: unary(self.b, self.target, name, tile.element, r))
+        makes = [partial(unary, self.b, self.target, name, tile.element, r) for r in tile.flat()]
+        return tile.replaced(interleaved(self.b, makes))
 
     # Ordinary instructions on flattened tiles ------------------------------------------------------------------
 

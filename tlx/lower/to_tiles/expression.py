@@ -19,6 +19,7 @@ from tlx.lower.to_tiles.view import View
 
 _MATH_CALLS: Final = frozenset(f"llvm.{name}" for name in MATH | {"pow", "powi", "tan", "sinh", "cosh"})
 _MATH_COST: Final = 20
+_BRANCHING: Final = frozenset({"sin", "cos"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +183,11 @@ class Expression:
     def cost(self) -> int:
         """About how many instructions an element's register costs beyond loading and storing it."""
         return sum(_cost(node) for node in self.nodes)
+
+    @property
+    def branches(self) -> bool:
+        """Whether rare elements are computed apart: several registers' instructions cannot take turns then."""
+        return any(_title(node).removeprefix("llvm.") in _BRANCHING for node in self.nodes)
 
     @cached_property
     def live(self) -> int:

@@ -35,6 +35,10 @@ _STEADY: Final = 4
 """Leaves that are the same in all rows from which on tiles are upright: each is loaded for all rows of a tile."""
 _CHAINS: Final = 8
 COSTLY: Final = 20
+_CONSTANTS: Final = 16
+"""Registers that a mathematical function's constants fill."""
+_CHAIN: Final = 4
+"""Registers that one of it needs besides."""
 _LINE: Final = 64
 """Bytes of a cache line."""
 
@@ -227,9 +231,16 @@ def tile_shape(value: Expression, target: Target) -> Shape:
         return Shape(-(-value.rows // tiles), lanes, lanes)
     registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 1)))
     if value.cost >= COSTLY:
-        registers = 1
+        registers = min(registers, costly_registers(value, target))
     across = min(registers, -(-value.cols // lanes))
     return Shape(min(value.rows, max(1, registers // across)), across * lanes, lanes)
+
+
+def costly_registers(value: Expression, target: Target) -> int:
+    """Registers of long chains of instructions that are computed at a time; one of bfloat is two of float."""
+    if value.branches:
+        return 1
+    return max(1, (target.registers - _CONSTANTS) // _CHAIN * min(32, value.bits) // 32)
 
 
 def is_turned(value: Expression) -> bool:

@@ -7,7 +7,7 @@
 
 ;--- large.ll
 ; CHECK: call <16 x float> @llvm.x86.avx512.mask.scalef.ps.512
-; CHECK: call void @llvm.prefetch
+; CHECK-COUNT-4: call void @llvm.prefetch
 ; CHECK-NOT: call void @llvm.prefetch
 
 
