@@ -52,11 +52,12 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
     )  # fmt: skip
     pack_a = given.packing("A", knobs.pack_a, _needs_packed_a(gemm, recipe), _gains_by_packed_a(gemm, recipe))
     pack_b = given.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), _gains_by_packed_b(gemm, recipe))
-    whole = pack_a and up(gemm.m, mr) * depth <= target.caches.l3 // 4
-    recipe = replace(recipe, pack_a=pack_a, pack_b=pack_b)
-    recipe = replace(recipe, mc=up(gemm.m, mr) if whole else mr, share=_share(gemm, recipe, target))
+    again = recipe.nc < gemm.n  # further columns read A again
+    whole = pack_a and again and up(gemm.m, mr) * depth <= target.caches.l3 // 4
+    recipe = replace(recipe, pack_a=pack_a, pack_b=pack_b, mc=up(gemm.m, mr) if whole else mr)
     mc, nc = given.blocks(gemm, knobs, recipe)
-    return replace(recipe, mc=mc, nc=nc)
+    recipe = replace(recipe, mc=mc, nc=nc)
+    return replace(recipe, share=_share(gemm, recipe, target))
 
 
 def _k_step(k: int, most: int, width: int) -> int:
