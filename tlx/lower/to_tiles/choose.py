@@ -38,13 +38,13 @@ def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     if tile_dot is not None and (knobs.tile is not None or gemm.b.group > 1):
         return matrix_recipe(gemm, target, narrow, tile_dot, knobs)
     on_vectors, dot = _on_vectors(gemm, target, accumulator, NO_KNOBS)
-    recipe, cycles = on_vectors, vector_cycles(gemm, on_vectors, target, dot)
+    recipe, cycles = on_vectors, from_afar(vector_cycles(gemm, on_vectors, target, dot), gemm, on_vectors, target)
     if tile_dot is not None:
         on_tiles = matrix_recipe(gemm, target, narrow, tile_dot)
         recipe, cycles = min((recipe, cycles), (on_tiles, matrix_cycles(gemm, on_tiles, target)), key=lambda r: r[1])
     dots = tuple(dot for dot in target.usable_dots if _pays(dot, target))
     streamed = None if knobs else stream_recipe(gemm, target, kinds_of(gemm, dots, narrow, accumulator))
-    if streamed is not None and streamed[1] < from_afar(cycles, gemm, recipe, target):
+    if streamed is not None and streamed[1] < cycles:
         return streamed[0]
     if recipe.unit == "matrix" and tile_dot is not None:
         return matrix_recipe(gemm, target, narrow, tile_dot, knobs)

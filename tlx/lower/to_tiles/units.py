@@ -5,8 +5,11 @@
     vectors   packing; products of partly filled registers
 
 A tile product is 8 to 16 times as fast as vectors, but 16x16x16 bytes take 425 cycles on the matrix unit and 50 by
-vector dot products (Sapphire Rapids, operands in the first cache): of that, 250 are for the configuration, and for tile
+vector dot products (Sapphire Rapids, operands in the first cache): 250 of them for the configuration, others for tile
 loads that wait for what packing stored.
+
+Measured there, in cycles: four loads and four products 65 from the first cache, 88 to 98 from the second, 164 beyond
+512 KB of 4 KB pages; LDTILECFG 249; a tile store 21 (48 across lines); a row packed 2.5 to 3 in the first cache.
 """
 
 from __future__ import annotations
@@ -17,15 +20,20 @@ from tlx.ir.types import bits_of, bytes_of
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.cost import product_cycles
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.recipe import Recipe, up
+from tlx.lower.to_tiles.recipe import Recipe
 from tlx.target import Dot, Target
 
-_CONFIGURATION: Final = 250  # cycles a call, with the wait for the first tiles that were packed
-_STORE: Final = 20  # cycles of a tile of C
-_LOAD: Final = 8  # cycles of a tile from the first-level cache, 20 from the second
-_FAR_LOAD: Final = 20
-_PACKED_ROW: Final = 2.5  # cycles of a row of a packed tile
-_MASKED: Final = 2  # times as long takes a row with padding
+_CONFIGURATION: Final = 250  # cycles a call: LDTILECFG alone
+_LOAD: Final = (10.0, 30.0, 41.0)
+"""Cycles of a tile from the first-level cache, the second, and from more of it than the first TLB has pages for."""
+_STORE: Final = (40.0, 60.0, 180.0)
+"""Cycles of a tile of C: start and end of its sums, then 16 lines to the first cache, the second, beyond it."""
+_PACKED_ROW: Final = (2.5, 8.0, 16.0)
+"""Cycles of a row of a packed tile: shuffles, or a line read and a line written."""
+_MASKED: Final = 2.0  # more cycles of a row with padding
+_CROSSING: Final = 1.3  # times as long takes a tile of C whose rows cross lines
+_TLB_BYTES: Final = 384 << 10  # 96 pages of 4 KB
+_LINE: Final = 64
 _FAR_PACKED: Final = 6  # cycles more of a register that comes from beyond the first cache
 _FAR_BYTES: Final = 8  # a cycle, from beyond the second cache
 _NOTICED: Final = 512  # bytes that could have come until a run is noticed
@@ -35,26 +43,46 @@ _CORRECTED: Final = 2  # more of one whose columns are added up
 
 
 def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
-    """Cycles of a product on the matrix unit."""
+    """Cycles of a product on the matrix unit.
+
+    A step of p x q tiles loads p of A and q of B while it multiplies p * q times: what takes longer counts. Where not
+    all fits the first cache, it passes through it: C is read and written back, and packed tiles are.
+    """
     matrix, size = target.matrix, bits_of(gemm.a.element) // 8
     assert matrix is not None
-    rows, columns, steps = -(-gemm.m // matrix.rows), -(-gemm.n // recipe.lanes), -(-gemm.k // recipe.kstep)
-    tiles, terms = rows * columns, len(gemm.sums)
+    rows, columns, steps = -(-gemm.m // matrix.rows), -(-gemm.n // recipe.lanes), -(-gemm.depth // recipe.kstep)
+    tiles, depth = rows * columns, steps * recipe.kstep * size
     p, q = min(rows, recipe.mr // matrix.rows), min(columns, recipe.nr // recipe.lanes)
-    near = recipe.mr * up(gemm.k, recipe.kstep) * size <= target.caches.l1 // 2
-    loads = tiles * steps * terms * ((_LOAD if near else _FAR_LOAD) / q + _FAR_LOAD / p)
-    products = tiles * steps * terms * matrix.rows
-    deep = _MASKED if gemm.k % recipe.kstep else 1
-    packed_a = rows * (_MASKED if any(r.padding for r in row_ranges(gemm, recipe)) else deep)
-    packed_b = columns * (_MASKED if any(c.padding for c in column_ranges(gemm, recipe)) else deep)
-    packed = (packed_b if recipe.pack_b and not recipe.shared_b else 0) + (packed_a if recipe.pack_a else 0)
-    packing = steps * terms * matrix.rows * _PACKED_ROW * packed
+    packs_b = recipe.pack_b and not recipe.shared_b
+    whole = recipe.mc > recipe.mr
+    held = packs_b * min(recipe.nc, gemm.n) + (recipe.pack_a and whole) * gemm.m
+    place = _place(gemm, recipe, target, depth * held)
+    near = 0 if place == 0 or p * matrix.rows * depth <= target.caches.l1 * 3 // 4 else 1
+    panels = 0 if place == 0 else 1 + (min(recipe.nc, gemm.n) * depth > _TLB_BYTES)
+    loads = tiles * steps * (_LOAD[near] / q + _LOAD[panels] / p)
+    products = tiles * steps * matrix.rows
+    deep = _MASKED if gemm.k % recipe.kstep else 0
+    row_of_a = _PACKED_ROW[place if whole else 0] + (
+        _MASKED if any(r.padding for r in row_ranges(gemm, recipe)) else deep
+    )
+    row_of_b = _PACKED_ROW[place] + (_MASKED if any(c.padding for c in column_ranges(gemm, recipe)) else deep)
+    lines = recipe.kstep // recipe.width  # rows of a tile of B
+    packing = steps * (lines * columns * packs_b * row_of_b + matrix.rows * rows * recipe.pack_a * row_of_a)
+    crosses = gemm.c.row_stride * bits_of(recipe.accumulator) // 8 % _LINE and gemm.m > 1
+    store = _STORE[place] * (_CROSSING if crosses else 1)
     once = _CONFIGURATION if gemm.batch is None else 0  # a loop configures once, and its rounds overlap
-    return max(products, loads) + tiles * _STORE + packing + once
+    return max(products, loads) + tiles * store + packing + once
+
+
+def _place(gemm: Gemm, recipe: Recipe, target: Target, packed: int) -> int:
+    """Where operands, result and so many bytes of packed ones are together: first cache, second, or beyond."""
+    operands = gemm.depth * (gemm.m + gemm.n) * bits_of(gemm.a.element) // 8
+    total = operands + packed + gemm.m * gemm.n * bits_of(recipe.accumulator) // 8
+    return (total > target.caches.l1) + (total > target.caches.l2)
 
 
 def from_afar(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
-    """Cycles of a kernel by tiles where B comes from beyond the first cache, given those on what lies near.
+    """Cycles of a kernel by vector tiles where B comes from beyond the first cache, given those on what lies near.
 
     Packing waits for it. What is not packed is read in runs as long as a tile is wide, and caches and memory take a
     while to notice each run.

@@ -3,7 +3,7 @@
 ;
 ;     M = 33, N = 40, K = 70: 32 rows and 16 from row 17 on, 32 columns and 16 from column 24 on, 64 + 6 positions
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --tile=32x32 --stop-after=to-tiles | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --tile=32x32 --knobs=mc=33 --stop-after=to-tiles | FileCheck %s
 
 ; CHECK: call token @llvm.tensor.load{{.*}}, <2 x i32> <i32 4, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 58>, <2 x i32> <i32 0, i32 70>)
 ; CHECK: getelementptr inbounds i8, ptr %a, i64 1190

@@ -1,5 +1,5 @@
 ; A right operand whose rows lie pages apart is packed across all panels of a block, step of K by step of K.
-; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll --target=amx --stop-after=to-tiles -o - | FileCheck %s
+; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll --target=amx --knobs=mc=40 --stop-after=to-tiles -o - | FileCheck %s
 ; RUN: tlx-lower %t.ll -o %t.o.ll --target=amx --check --emulate-matrix
 
 ; CHECK-LABEL: define internal void @tlx.matmul.40x64x70.bf16.bf16.f32(
