@@ -222,6 +222,11 @@ define void @f(i1 %x) {
     assert "test.ll:9:3: note: called from @f" in caught.value.render()
 
 
+def test_assembly_without_instructions_does_nothing() -> None:
+    text = 'define i32 @f(ptr %p) {\n  call void asm sideeffect "", "r,~{memory}"(ptr %p)\n  ret i32 7\n}\n'
+    assert Machine(parse(text)).call("f", np.zeros(1, np.int32)) == 7
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -1,4 +1,4 @@
-"""Inline assembly that asks the machine what it is: the evaluator's machine has no feature at all.
+"""Inline assembly without instructions, and such as asks the machine what it is: the evaluator's has no feature at all.
 
 A program that chooses kernels by what its processor has takes those for the weakest, then.
 """
@@ -12,9 +12,10 @@ from typing import Any, Final
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate.scope import Frame, Scope, Step
 from tlx.ir.module import Instruction
-from tlx.ir.types import StructType
+from tlx.ir.types import VOID, StructType
 from tlx.ir.values import Text
 
+_EMPTY: Final = re.compile(r'asm sideeffect "",')
 _QUESTION: Final = re.compile(r'"(cpuid|xgetbv|syscall)"')
 Answer = Callable[[str, Sequence[int]], Sequence[int]]
 
@@ -31,8 +32,10 @@ def assembly(scope: Scope, instruction: Instruction, callee: Text) -> Step:
     """A call of assembly.
 
     Raises:
-        EvaluationError: It does not ask what the machine is.
+        EvaluationError: It has instructions that do not ask what the machine is.
     """
+    if _EMPTY.search(str(callee)) and instruction.type == VOID:
+        return lambda _frame: None
     asked = _QUESTION.search(str(callee))
     if asked is None:
         raise EvaluationError("the evaluator does not run inline assembly")

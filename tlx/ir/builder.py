@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from tlx.diagnostics import Span
 from tlx.ir.arithmetic import known_result
@@ -20,6 +21,7 @@ from tlx.ir.types import (
     I32,
     I64,
     LABEL,
+    PTR,
     VOID,
     FloatType,
     FunctionType,
@@ -28,9 +30,11 @@ from tlx.ir.types import (
     Type,
     VectorType,
 )
-from tlx.ir.values import ConstInt, Global, Keyword, Local, Value, const_int, const_ints, const_vector
+from tlx.ir.values import ConstInt, Global, Keyword, Local, Text, Value, const_int, const_ints, const_vector
 
 Number = int | Value
+KEEP: Final = 'asm sideeffect "", "r,~{memory}"'
+"""No instruction, of which a compiler believes that it reads and writes memory."""
 
 
 def new_function(
@@ -196,6 +200,15 @@ class Builder:
     def fence(self) -> None:
         """Stores before it, those past the caches too, are seen before what follows."""
         self.emit("fence", VOID, [], "fence seq_cst")
+
+    def keep(self, pointer: Value) -> None:
+        """Have what was written behind the pointer lie in memory: LLVM may not take it for values in registers.
+
+        Where it does, for memory on the stack, and there are too few of them, it spills what lay in memory already.
+        """
+        operand = self.retype(pointer, I8)
+        body = f"call void {KEEP}({operand.typed})"
+        self.emit("call", VOID, [Text(PTR, KEEP), operand], body).arg_attributes = ("",)
 
     def gep(self, element: Type, pointer: Value, index: Number, name: str = "") -> Value:
         """The address `index` elements behind `pointer`."""

@@ -191,6 +191,8 @@ class GemmKernel(GemmTile):
                 out = b.gep(recipe.accumulator, self.sums, b.mul(loop.index, columns.size))
                 groups = whole // recipe.width
                 column_sums(b, panel, out, columns.size, groups, recipe.width, recipe.accumulator)
+        assert self.panel_b is not None
+        b.keep(self.panel_b)
 
     def pack_a(self, part: Pass, rows: Range, row: Value, tiles: Value) -> None:
         """Pack row tiles of A from a row on, some columns at a time: the rest of their lines is for the next tile."""
@@ -201,6 +203,8 @@ class GemmKernel(GemmTile):
             self.pack_a_part(part, rows, row, tiles, (b.mul(loop.index, chunk), chunk))
         if rest:
             self.pack_a_part(part, rows, row, tiles, (const_int(I64, full * chunk), rest))
+        assert self.panel_a is not None
+        b.keep(self.panel_a)
 
     def pack_a_part(self, part: Pass, rows: Range, row: Value, tiles: Value, columns: tuple[Value, int]) -> None:
         """Pack some columns, from one on, of row tiles of A."""

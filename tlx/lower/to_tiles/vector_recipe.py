@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, Literal
 
-from tlx.ir.types import BFLOAT, HALF, I8, I16, Type, bits_of
+from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of
 from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles import given
@@ -24,6 +24,8 @@ _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
 _AHEAD: Final = 8
 _LINE: Final = 64
 _NARROWEST: Final = 128
+_MOST_WIDENED: Final = 2
+"""Times that an operand is converted, by one instruction, before packing it costs less."""
 
 
 def vector_recipe(
@@ -56,6 +58,8 @@ def vector_recipe(
     shape = Shape(gemm.m, gemm.n, lanes, target.caches.l1 // 2 // (kc * lanes * size))
     mr, nv = tile or register_tile(shape, target.registers, target.core, spare=spare)
     nr = nv * lanes
+    if dot is None and knobs.pack_b is None and _widens_as_it_reads(gemm, target, accumulator, (mr, lanes)):
+        operand_b, pack_b = gemm.b.element, False
     pack_a = given.packing(
         "A", knobs.pack_a, _why_pack_a(gemm, operand_a, width, correction), _a_lies_scattered(gemm, target, kc, nr)
     )
@@ -112,6 +116,14 @@ def _why_pack_b(gemm: Gemm, operand: Type, dot: Dot | None) -> str:
     if gemm.b.element != operand:
         return f"{gemm.b.element} becomes {operand}"
     return "" if gemm.b.is_row_major else "it is column-major"
+
+
+def _widens_as_it_reads(gemm: Gemm, target: Target, accumulator: Type, tile: tuple[int, int]) -> bool:
+    """Whether B is read so seldom that converting it each time is less than converting, storing and reading it."""
+    rows, lanes = tile
+    converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
+    fits = gemm.n % lanes == 0 and _b_fits_unpacked(gemm, target, bits_of(HALF) // 8)
+    return converted and fits and gemm.m <= _MOST_WIDENED * rows
 
 
 def _dot_needs_packed_a(gemm: Gemm, width: int, correction: str) -> bool:
