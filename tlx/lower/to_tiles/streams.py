@@ -51,8 +51,8 @@ class StreamKernel(GemmKernel):
         b = self.b
         nothing = const_int(I64, 0)
         block = Block(part, columns, column, panels, rows, nothing, as_index(1))
-        if self.recipe.pack_a:
-            self.pack_a(block)
+        if self.recipe.pack_a and not self.recipe.whole_a:
+            self.pack_a(part, rows, nothing, block.tiles)
         with b.loop(0, panels, name="clear", runs=True) as j:
             self._keep(block, j.index, zero(self._sums_type(block).vector))
         for steps in padded(part.size, self.recipe.streams, self.recipe.width):
