@@ -18,7 +18,7 @@ _ENOUGH_NS: Final = 200_000
 _FEWEST: Final = 3
 _clock = time.thread_time_ns
 _LONG_NS: Final = 12_000_000_000
-_VERY_LONG_NS: Final = 30_000_000_000
+_VERY_LONG_NS: Final = 20_000_000_000
 LENGTHY: Final = 0.05  # seconds
 
 
@@ -66,7 +66,7 @@ class Rates:
 def interleaved(contestants: Mapping[str, Contestant], rounds: int) -> dict[str, Rates]:
     """Time all contestants in turn, `rounds` times, each time for about `SAMPLE_NS`.
 
-    There are fewer rounds where one time takes so long that they would not end: three, or two of half a minute.
+    There are fewer rounds where one time takes so long that they would not end: three, or two of ten seconds each.
     The order is another one in each round: who comes after the peak loop is up to a fifth slower.
     """
     counts = {name: _calibrated(contestant) for name, contestant in contestants.items()}
