@@ -39,6 +39,8 @@ _CONSTANTS: Final = 16
 """Registers that a mathematical function's constants fill."""
 _CHAIN: Final = 4
 """Registers that one of it needs besides."""
+_DISTANCE: Final = 4096
+"""Bytes that are asked for ahead of what is read."""
 _LINE: Final = 64
 """Bytes of a cache line."""
 
@@ -79,11 +81,21 @@ def map_kernel(module: Module, problem: Map, target: Target) -> Function:
     shape, boundary = tile_shape(problem.value, target), past_caches(problem, target)
     if boundary:
         _leave_if_in_place(b, evaluator, problem, arguments[0], shape)
-    emit_map(b, evaluator, problem.destination, arguments[0], shape, boundary)
+    emit_map(b, evaluator, problem.destination, arguments[0], shape, boundary, _from_memory(problem, pointers, target))
     if boundary:
         b.fence()
     b.ret()
     return function
+
+
+def _from_memory(problem: Map, pointers: Sequence[Value], target: Target) -> list[Ahead]:
+    """What is asked for: leaves on one long row that come from beyond the second cache, where much is computed."""
+    value = problem.value
+    if value.cost < COSTLY or value.rows > 1 or (problem.whole or problem.moves) <= target.caches.l2:
+        return []
+    leaves = {leaf.pointer: leaf.view for leaf in value.leaves() if leaf.view.cols == value.cols}
+    numbers = sorted({leaf.pointer for leaf in value.leaves()})
+    return [Ahead(pointers[numbers.index(n)], view, _DISTANCE) for n, view in leaves.items()]
 
 
 def past_caches(problem: Map, target: Target) -> int:
