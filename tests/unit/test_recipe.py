@@ -270,3 +270,8 @@ def test_few_rows_meet_a_b_of_many_pages_in_short_passes() -> None:
 @pytest.mark.parametrize(("m", "pack_b"), [(64, False), (128, False), (256, True)])
 def test_a_wide_b_is_packed_where_many_rows_meet_it(m: int, pack_b: bool) -> None:
     assert choose(_gemm(m, 3136, 256), TARGETS["avx512"]).pack_b == pack_b
+
+
+@pytest.mark.parametrize(("k", "rows"), [(1000, 64), (1024, 16), (4096, 16)])
+def test_rows_that_share_cache_sets_are_fewer_at_a_time(k: int, rows: int) -> None:
+    assert choose(_gemm(1024, 1, k, I8, I32), TARGETS["amx"]).mr == rows

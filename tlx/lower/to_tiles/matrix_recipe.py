@@ -13,6 +13,7 @@ product's latency, and 2x2 of them need the fewest loads; a flat result takes 1x
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 from typing import Final
 
 from tlx.ir.types import Type, bits_of
@@ -26,6 +27,7 @@ from tlx.lower.to_tiles.units import matrix_cycles
 from tlx.target import Dot, Matrix, Target
 
 _LINE: Final = 64
+_WAY: Final = 4096  # bytes of the first cache in which no two lines share a set
 _REUSES: Final = 4
 """Panels that read A before copying it to aligned rows pays."""
 FAR_ROWS: Final = 2048  # bytes: a tile's 16 rows then share a few sets of a cache, and lie in many pages
@@ -42,7 +44,7 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
     size = bits_of(gemm.a.element) // 8
     kstep = _k_step(gemm.k, matrix.row_bytes // size, dot.width)
     lanes = matrix.row_bytes * 8 // bits_of(accumulator)
-    grid = given.matrix_grid(knobs, matrix, lanes) or _grid(gemm, matrix, lanes)
+    grid = given.matrix_grid(knobs, matrix, lanes) or _grid(gemm, target, matrix, lanes)
     mr, nr = matrix.rows * grid[0], lanes * grid[1]
     depth = up(gemm.k, kstep) * len(gemm.sums) * size
     kc = given.k_block(gemm, knobs, kstep, exact=False, model=gemm.k)
@@ -70,14 +72,24 @@ def _k_step(k: int, most: int, width: int) -> int:
     return k // steps if k % (steps * width) == 0 and k > width else most
 
 
-def _grid(gemm: Gemm, matrix: Matrix, lanes: int) -> tuple[int, int]:
+def _grid(gemm: Gemm, target: Target, matrix: Matrix, lanes: int) -> tuple[int, int]:
     """Accumulators along M and N."""
     rows, columns = matrix.grid
     if gemm.m <= matrix.rows:
         return 1, min(rows * columns, -(-gemm.n // lanes))
     if gemm.n <= lanes:
-        return min(rows * columns, -(-gemm.m // matrix.rows)), 1
+        return min(rows * columns, -(-gemm.m // matrix.rows), _tiles_apart(gemm, target, matrix)), 1
     return rows, columns
+
+
+def _tiles_apart(gemm: Gemm, target: Target, matrix: Matrix) -> int:
+    """Tiles of A, one below the other, whose lines and the next ones find room in the sets of the first cache.
+
+    Rows 1 KB apart share 4 of 64 sets: of 12 ways, 16 such rows take 4, 64 rows 16. At N = 1 nothing else stays.
+    """
+    pitch = gemm.a.row_stride * bits_of(gemm.a.element) // 8
+    sets = min(_WAY // gcd(pitch, _WAY), _WAY // _LINE)
+    return max(1, target.caches.l1 // _WAY * sets // (2 * matrix.rows))
 
 
 def _needs_packed_a(gemm: Gemm, recipe: Recipe) -> str:
