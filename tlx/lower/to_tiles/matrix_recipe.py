@@ -30,6 +30,8 @@ _LINE: Final = 64
 _WAY: Final = 4096  # bytes of the first cache in which no two lines share a set
 _REUSES: Final = 4
 """Panels that read A before copying it to aligned rows pays."""
+_EPILOGUE: Final = 7  # cycles of a row of a tile of sums that is rounded to bfloat
+_FEW_STEPS: Final = 4  # of K: too few to hide the epilogue of the last tile behind
 FAR_ROWS: Final = 2048  # bytes: a tile's 16 rows then share a few sets of a cache, and lie in many pages
 
 
@@ -124,5 +126,10 @@ def _gains_by_packed_b(gemm: Gemm, recipe: Recipe) -> bool:
 
 def _share(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """The part of the unit's peak that the kernel should reach: cycles of its products by cycles of all it does."""
-    products = gemm.m * gemm.n * gemm.depth / (recipe.lanes * recipe.kstep)
-    return products / matrix_cycles(gemm, recipe, target)
+    assert target.matrix is not None
+    deepest = target.matrix.row_bytes * 8 // bits_of(gemm.a.element)
+    products = gemm.m * gemm.n * gemm.depth / (recipe.lanes * deepest)
+    steps = -(-gemm.k // recipe.kstep) * len(gemm.sums)
+    alone = gemm.epilogue is not None and steps <= _FEW_STEPS
+    finishing = gemm.m * -(-gemm.n // recipe.lanes) * _EPILOGUE if alone else 0
+    return products / (matrix_cycles(gemm, recipe, target) + finishing)

@@ -50,7 +50,8 @@ def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """
     matrix, size = target.matrix, bits_of(gemm.a.element) // 8
     assert matrix is not None
-    rows, columns, steps = -(-gemm.m // matrix.rows), -(-gemm.n // recipe.lanes), -(-gemm.depth // recipe.kstep)
+    rows, columns = -(-gemm.m // matrix.rows), -(-gemm.n // recipe.lanes)
+    steps = -(-gemm.k // recipe.kstep) * len(gemm.sums)
     tiles, depth = rows * columns, steps * recipe.kstep * size
     p, q = min(rows, recipe.mr // matrix.rows), min(columns, recipe.nr // recipe.lanes)
     packs_b = recipe.pack_b and not recipe.shared_b
