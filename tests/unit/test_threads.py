@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -13,15 +14,17 @@ from tlx.diagnostics import TlxError
 from tlx.evaluate import Machine
 from tlx.evaluate.team import Team
 from tlx.ir.reader import parse
-from tlx.ir.types import FLOAT
+from tlx.ir.types import BFLOAT, FLOAT, Type
+from tlx.lower.to_tiles.choose import choose
 from tlx.lower.to_tiles.expression import Expression, Leaf
 from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.nest_team import spread
-from tlx.lower.to_tiles.problem import Copy, Map, Part, Reduction, Rows
+from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Part, Reduction, Rows
 from tlx.lower.to_tiles.slabs import Slabs, slabs_of
 from tlx.lower.to_tiles.stream import boundary_of
+from tlx.lower.to_tiles.units import recipe_cycles
 from tlx.lower.to_tiles.view import View
-from tlx.lower.to_tiles.work import Work
+from tlx.lower.to_tiles.work import Work, gemm_work
 from tlx.pipeline import Options, lower
 from tlx.target import find
 
@@ -94,6 +97,23 @@ def test_panels_that_stay_in_a_core_are_packed_by_each_thread() -> None:
     """B of 256 KB, and one whose rows of tiles are too few for threads above each other."""
     assert not any(packs for packs, _ in calls_of(512, 256, 256, 16))
     assert not any(packs for packs, _ in calls_of(16, 2048, 2048, 16))
+
+
+@pytest.mark.parametrize(
+    ("target", "element"), [("avx512", FLOAT), ("avx512", BFLOAT), ("amx", BFLOAT), ("avx2", FLOAT)]
+)
+def test_work_is_what_the_recipe_predicts(target: str, element: Type) -> None:
+    """And what is read from beyond a core's caches; panels that are given need no packing."""
+    a, b, c = (View(of, 512, 512, 512, 1) for of in (element, element, FLOAT))
+    gemm = Gemm(a, b, c, None, "f", "f")
+    recipe = replace(choose(gemm, find(target)), pack_b=True)
+    work, given = (gemm_work(gemm, r, find(target)) for r in (recipe, replace(recipe, shared_b=True)))
+    assert work is not None
+    assert given is not None
+    read = sum(view.moves for view in (a, b)) / 8
+    assert work.cycles == pytest.approx(recipe_cycles(gemm, recipe, find(target)) + read, rel=0.05)
+    assert given.cycles < work.cycles
+    assert given.tile == work.tile
 
 
 def test_grid_of_a_large_square_is_balanced() -> None:

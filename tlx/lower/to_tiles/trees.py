@@ -188,7 +188,7 @@ class _Kernels:
         recipe, knobs = chosen(self.context, problem, target, at)
         recipe = given[0] if given else recipe
         remark_product(self.context, problem, recipe, knobs, target, at)
-        work = gemm_work(problem, recipe)
+        work = gemm_work(problem, recipe, target)
         emitter = MatrixKernel if recipe.unit == "matrix" else StreamKernel if recipe.streams else None
         most = work.team(self.context.thread_cycles) if work and self.context.threads != "none" else 1
         if work is None or most < 2:
@@ -211,7 +211,7 @@ class _Kernels:
         given = replace(recipe, shared_b=True)
         pack = packing_kernel(self.module, problem, recipe, target, parts=True)
         part = gemm_kernel(self.module, problem, given, target, parts=True, emitter=emitter)
-        return pack_together(self.module, problem, given, (pack, part), gemm_work(problem, given) or work)
+        return pack_together(self.module, problem, given, (pack, part), gemm_work(problem, given, target) or work)
 
 
 def to_tiles(module: Module, context: Context) -> None:

@@ -42,6 +42,15 @@ _PACKED: Final = 4  # cycles of a register that is packed for vectors
 _CORRECTED: Final = 2  # more of one whose columns are added up
 
 
+def recipe_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """Cycles of a product by its recipe."""
+    if recipe.unit == "matrix":
+        return matrix_cycles(gemm, recipe, target)
+    reads = str(recipe.operand_a), str(recipe.operand_b), recipe.width
+    dots = (dot for dot in target.usable_dots if (dot.lhs[0], dot.rhs[0], dot.width) == reads)
+    return vector_cycles(gemm, recipe, target, next(dots, None) if recipe.unit == "dot" else None)
+
+
 def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """Cycles of a product on the matrix unit.
 

@@ -1,18 +1,20 @@
-"""How much work a kernel is, in cycles, roughly: whether threads pay, and how to cut it for them.
+"""How much work a kernel is, in cycles: whether threads pay, and how to cut it for them.
 
-Multiply-adds: two a cycle on vector registers; on a matrix unit, `rows` cycles for a product of tiles. Memory: bytes
-that move between a core and a cache beyond its second one.
+Multiplying and packing take what `units` predicts of a recipe. Each row of tiles reads A once, and each panel B, from
+beyond a core's second cache.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.ir.types import bytes_of
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.units import recipe_cycles
+from tlx.target import Target
 
 _BYTES: Final = 8  # a cycle
 
@@ -37,20 +39,18 @@ class Work:
         return min(self.rows * self.columns, int(self.cycles / max(least, 1)))
 
 
-def gemm_work(gemm: Gemm, recipe: Recipe) -> Work | None:
+def gemm_work(gemm: Gemm, recipe: Recipe, target: Target) -> Work | None:
     """The work of a product's kernel; None for one that cannot be cut."""
     if gemm.reduction is not None:
         return None
     rows, columns = (sum(r.count for r in ranges) for ranges in (row_ranges(gemm, recipe), column_ranges(gemm, recipe)))
-    tile = recipe.mr * recipe.nr * gemm.depth / _macs(recipe)
-    a_tile = recipe.mr * gemm.depth * (bytes_of(gemm.a.element) + recipe.pack_a * bytes_of(recipe.operand_a))
-    packs_b = recipe.pack_b and not recipe.shared_b
-    b_panel = recipe.nr * gemm.depth * (bytes_of(gemm.b.element) + packs_b * bytes_of(recipe.operand_b))
-    return Work(rows, columns, tile, a_tile / _BYTES, b_panel / _BYTES)
 
+    def cycles(*, a: bool, b: bool) -> float:
+        return recipe_cycles(gemm, replace(recipe, pack_a=a, pack_b=b), target)
 
-def _macs(recipe: Recipe) -> int:
-    """Multiply-adds a cycle."""
-    if recipe.unit == "matrix":
-        return recipe.lanes * recipe.kstep
-    return 2 * recipe.lanes * recipe.width
+    multiplying = cycles(a=False, b=False)
+    packing_a = cycles(a=recipe.pack_a, b=False) - multiplying
+    packing_b = cycles(a=False, b=recipe.pack_b and not recipe.shared_b) - multiplying
+    row = recipe.mr * gemm.depth * bytes_of(gemm.a.element) / _BYTES + packing_a / rows
+    column = recipe.nr * gemm.depth * bytes_of(gemm.b.element) / _BYTES + packing_b / columns
+    return Work(rows, columns, multiplying / (rows * columns), row, column)
