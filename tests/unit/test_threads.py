@@ -93,8 +93,8 @@ def test_many_threads_pack_each_panel_once(threads: int) -> None:
     assert panels == (list(range(columns)) if threads >= 4 else [])
 
 
-def test_panels_that_stay_in_a_core_are_packed_by_each_thread() -> None:
-    """B of 256 KB, and one whose rows of tiles are too few for threads above each other."""
+def test_few_rows_of_tiles_have_no_threads_above_each_other() -> None:
+    """Nor is B of 256 KB packed at all."""
     assert not any(packs for packs, _ in calls_of(512, 256, 256, 16))
     assert not any(packs for packs, _ in calls_of(16, 2048, 2048, 16))
 

@@ -206,7 +206,7 @@ class _Kernels:
         self, problem: Gemm, recipe: Recipe, target: Target, work: Work, emitter: type[GemmKernel] | None
     ) -> Together | None:
         """How a team of many threads packs B and multiplies; None where each thread packs what it reads."""
-        if not packs_together(problem, recipe, target, work, self.context.thread_cycles):
+        if not packs_together(problem, recipe, work, self.context.thread_cycles):
             return None
         given = replace(recipe, shared_b=True)
         pack = packing_kernel(self.module, problem, recipe, target, parts=True)

@@ -1,5 +1,5 @@
 ; Many threads pack B once: a team packs, and then multiplies by panels that all threads read. A few threads, and one, pack
-; what they read themselves. So does every thread where the panels of a cache block stay in a core's own cache.
+; what they read themselves. So does every thread on a matrix unit.
 ;
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles --threads=openmp | FileCheck %s
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=amx --stop-after=to-tiles --threads=openmp | FileCheck %s --check-prefix=AMX
