@@ -143,7 +143,7 @@ def _b_fits_unpacked(gemm: Gemm, target: Target, size: int) -> bool:
     if gemm.m <= _FEW_ROWS:
         return True
     aliasing = gemm.b.row_stride * size % _PAGE == 0 and gemm.k > 64
-    is_small = gemm.b.size * len(gemm.sums) * size <= 2 * target.caches.l2
+    is_small = gemm.b.size * len(gemm.sums) * size <= target.caches.l2
     return not aliasing and (is_small or gemm.m <= _REUSES)
 
 
