@@ -275,3 +275,9 @@ def test_a_wide_b_is_packed_where_many_rows_meet_it(m: int, pack_b: bool) -> Non
 @pytest.mark.parametrize(("k", "rows"), [(1000, 64), (1024, 16), (4096, 16)])
 def test_rows_that_share_cache_sets_are_fewer_at_a_time(k: int, rows: int) -> None:
     assert choose(_gemm(1024, 1, k, I8, I32), TARGETS["amx"]).mr == rows
+
+
+@pytest.mark.parametrize(("m", "n", "k", "low", "high"), [(16, 1024, 1024, 0.35, 0.55), (1024, 1024, 1024, 0.65, 0.85)])
+def test_the_predicted_share_counts_what_comes_from_memory(m: int, n: int, k: int, low: float, high: float) -> None:
+    assert low < choose(_gemm(m, n, k), TARGETS["avx512"]).share < high
+    assert choose(_gemm(128, 128, 128), TARGETS["avx512"]).share > 0.88

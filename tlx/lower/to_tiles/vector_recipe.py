@@ -10,6 +10,7 @@ from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles import given
 from tlx.lower.to_tiles.cost import Shape, predicted_share, register_tile
+from tlx.lower.to_tiles.far import share_with_memory
 from tlx.lower.to_tiles.next_round import streamed
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
@@ -76,7 +77,9 @@ def vector_recipe(
     )  # fmt: skip
     mc, nc = given.blocks(gemm, knobs, recipe)
     whole_a = pack_a and correction != "rows" and nc < gemm.n and gemm.m * row <= target.caches.l3 // 4
-    return streamed(gemm, replace(recipe, mc=mc, nc=nc, whole_a=whole_a), target)
+    recipe = replace(recipe, mc=mc, nc=nc, whole_a=whole_a)
+    share = share if gemm.batch is not None else share_with_memory(gemm, recipe, target)
+    return streamed(gemm, replace(recipe, share=share), target)
 
 
 def _blocks(target: Target, tile: tuple[int, int], a: tuple[int, int], column: int, *, pack_a: bool) -> tuple[int, int]:
