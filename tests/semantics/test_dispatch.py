@@ -199,7 +199,7 @@ def test_an_old_processor_is_asked_nothing_that_it_does_not_know(monkeypatch: py
 def test_levels_with_different_kernels() -> None:
     floats = str(lower(parse(_program("float", "float", 9, 32, 16)), "avx2,avx512,amx"))
     assert levels(floats) == [0, 3]
-    assert levels(str(lower(parse(_program("i8", "i32", 9, 32, 16)), "avx2,avx512,amx"))) == [0, 2, 3, 4, 6]
+    assert levels(str(lower(parse(_program("i8", "i32", 64, 64, 64)), "avx2,avx512,amx"))) == [0, 2, 3, 4, 6]
     assert levels("define void @f() {\n  ret void\n}\n") == []
 
 
