@@ -10,7 +10,7 @@
 ; RUN: %assembly %t.s | FileCheck %s --check-prefix=ZMM --implicit-check-not="stack {{[1-9]}}"
 ; RUN: tlx-lower %s -o %t.ll --target=generic --mcpu=haswell
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
-; RUN: %assembly %t.s --mcpu=haswell --bound=1.03
+; RUN: %assembly %t.s --mcpu=haswell --bound=1.11
 ; RUN: %assembly %t.s | FileCheck %s --check-prefix=YMM --implicit-check-not="stack {{[1-9]}}"
 ;
 ; ZMM: vbroadcastss zmm [[#MR:]]
