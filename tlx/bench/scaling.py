@@ -59,24 +59,22 @@ def print_scaling(
             continue
         alone = statistics.median(seconds[0])
         speed = work.operations / alone / 1e9
-        ours, *others = (seconds[1 + k * len(counts) : 1 + (k + 1) * len(counts)] for k in range(3))
+        ours, theirs = seconds[1 : 1 + len(counts)], seconds[1 + len(counts) :]
+        others = theirs[: len(theirs) // 2], theirs[len(theirs) // 2 :]
         ratios = [statistics.median(a / b for a, b in zip(seconds[0], own, strict=True)) for own in ours]
         echo(f"{work.name:{_LONGEST_NAME}} {speed:>7.0f} G/s " + "".join(f"{ratio:>7.2f}" for ratio in ratios))
         for name, own in zip(_CONTROLS, others, strict=True):
-            echo(
-                f"  {name:{_LONGEST_NAME + 10}} " + "".join(f"{gain(own, counts, k):>7.2f}" for k in range(len(counts)))
-            )
+            gains = (gain(own[0], team, count) for team, count in zip(own[1:], counts, strict=True))
+            echo(f"  {name:{_LONGEST_NAME + 10}} " + "".join(f"{more:>7.2f}" for more in gains))
 
 
-def gain(seconds: list[list[float]], counts: Sequence[int], number: int) -> float:
-    """How many times as much as the smallest team does another one does, all of whose threads do the same, each."""
-    least = counts.index(min(counts))
-    pairs = zip(seconds[least], seconds[number], strict=True)
-    return statistics.median(one / team for one, team in pairs) * counts[number] / counts[least]
+def gain(alone: Sequence[float], team: Sequence[float], count: int) -> float:
+    """How many times as much as one thread does a team of `count` do, all of whose threads do the same, each."""
+    return count * statistics.median(one / all_ for one, all_ in zip(alone, team, strict=True))
 
 
 def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int) -> list[list[float]]:
-    """Seconds without threads, then for each number of threads, round by round."""
+    """Seconds round by round: without threads, for each number of threads; then each control's, on one and on each."""
     arrays = work.arrays()
     expected = work.expected(arrays) if work.expected else None
     out = arrays[work.output.name]
@@ -90,7 +88,7 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
     ceiling = peaks.peak((F32, F32, F32) if isinstance(work.peak, Stream) else work.peak, target)
     others = controls.multiply_adds(ceiling, target, most), controls.copies(controls.memory(most), target)
     ours = [(alone, 1), *((team, count) for count in counts)]
-    contestants = [*ours, *((other, count) for other in others for count in counts)]
+    contestants = [*ours, *((other, count) for other in others for count in (1, *counts))]
     often: list[int] = []
     for repeat, count in contestants:
         openmp.set_threads(count)
