@@ -149,6 +149,7 @@ def test_bars() -> None:
     assert "bar 90.0%" in summary.below(made(89, 95, unit="GB/s"), 16)
     assert summary.below(made(49, 50, peak_loop="tdpbf16ps"), 16) == ""
     assert "bar 48.5%" in summary.below(made(48, 50, peak_loop="tdpbf16ps"), 16)
+    assert summary.below(made(48, 50, peak_loop="tdpbf16ps", best_peer=None, to_best=None), 16) == ""
 
 
 def test_summary() -> None:

@@ -2,7 +2,8 @@
 
 any cell              the best peer, or 97 % of the peak, whichever is lower
 gemm up to 64         libxsmm, and 85 % of what the lanes allow: 17 columns in 16 lanes fill 17 of 32
-matrix unit           97 % of the best peer, or of the peak, whichever is lower
+matrix unit           97 % of the best peer, or of the peak, whichever is lower; none without a peer: packing alone
+                      keeps products that are not blocked beforehand at half of that unit's peak
 memory                90 % of what memory gives, or the best peer, whichever is lower
 """
 
@@ -32,7 +33,7 @@ class Verdict:
 
 
 def verdict(cell: Record, lanes: int) -> Verdict | None:
-    """Whether a cell meets its bar; None where nothing of ours was measured. `lanes`: of 32 bits in a register."""
+    """Whether a cell meets its bar; None where nothing was measured to judge by. `lanes`: of 32 bits in a register."""
     part, best = share(cell), cell["best_peer"]
     if part is None:
         return None
@@ -41,7 +42,9 @@ def verdict(cell: Record, lanes: int) -> Verdict | None:
     if cell["unit"] == "GB/s":
         return _tied(min(_MEMORY_BAR, top), part)
     if cell["peak_loop"].startswith("tdp"):
-        bar = min(_PEAK_BAR, _TILE_BAR * top) if best else _PEAK_BAR
+        if not best:
+            return None
+        bar = min(_PEAK_BAR, _TILE_BAR * top)
         reached = max(part / bar, to_best / _TILE_BAR)
         return Verdict(bar, reached, reached >= 1)
     sides = _sides(cell)

@@ -66,7 +66,7 @@ def _own(cell: Record) -> list[str]:
 def _judged(cell: Record, lanes: int) -> list[str]:
     found = verdict(cell, lanes)
     if found is None:
-        return ["", cell["error"] or "not measured"]
+        return ["", cell["error"] or ("not measured" if share(cell) is None else "no peer")]
     return [_percent(found.bar), "met" if found.met else f"**{_ratio(found.reached)}**"]
 
 
