@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.constructors import add_constructor
+from tlx.ir.metadata import is_flushed
 from tlx.ir.module import Module
 from tlx.ir.rewriter import add_incoming
-from tlx.ir.types import I8, I64, PTR, ArrayType, Type, VectorType, bits_of
+from tlx.ir.types import BFLOAT, FLOAT, I8, I64, PTR, ArrayType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Keyword, Local, Text, Value
 from tlx.legalize._grids import spread
+from tlx.legalize._rounding import can_round, rounded_sums
 from tlx.legalize._tiles import ROW_BYTES, ROWS, Placed, Tiles
 from tlx.legalize.avx512 import TARGET as AVX512
 from tlx.lower.legalize.memory import load_tile, store_tile
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from tlx.ir.module import Function, Instruction
     from tlx.ir.tensors import Tensor, TensorOp
     from tlx.lower.legalize.registers import Registers
+    from tlx.lower.ordinary import Operation
     from tlx.lower.stage import Context
 
 _SIDE: Final = 16
@@ -157,6 +160,22 @@ class _AmxLegalizer(TileLegalizer):
             self._store_grid(value.name, self._scratch(), grid[1] * ROW_BYTES)
             return load_tile(self.b, self.target, self._scratch(), tile, None, self.lanes(element))
         return super().flat(value, element, rows, cols, lanes)
+
+    def _elementwise(self, instruction: Instruction, operation: Operation, rows: int, cols: int) -> Registers:
+        """Sums are rounded to bfloat by an instruction."""
+        source = instruction.operands[0]
+        is_rounding = operation.opcode == "fptrunc" and scalar_of(instruction.type) == BFLOAT
+        if is_rounding and self._is_flushed(source) and can_round(self.context.target, cols):
+            return rounded_sums(self.b, self.flat(source, FLOAT, rows, cols))
+        return super()._elementwise(instruction, operation, rows, cols)
+
+    def _is_flushed(self, value: Value) -> bool:
+        """Whether none of a vector's floats is subnormal: sums, what is marked as sums, and what relu makes of them."""
+        made = self.tensors.maker_of(value)
+        if made is not None and made.intrinsic.name in ("tovector", "relu"):
+            tensor = made.tensors[0]
+            return is_flushed(tensor.definition) if tensor.kind == "load" else self._is_flushed(tensor.source)
+        return isinstance(value, Local) and value.name in self.grids and scalar_of(value.type) == FLOAT
 
     def store(self, op: TensorOp) -> None:
         """A whole accumulator goes to memory directly, behind the first tile loads of the next product.

@@ -10,6 +10,8 @@ from tlx.ir.module import Instruction, Module, Raw
 _NODES: Final = re.compile(r"(?m)^!(\d+) = (.*?)\s*$")
 _ONE: Final = "!{i32 1}"
 _NONTEMPORAL: Final = ", !nontemporal "
+FLUSHED: Final = ", !tlx.flushed !{}"
+"""What marks a load of floats none of which is subnormal."""
 
 
 def nontemporal(module: Module) -> str:
@@ -24,3 +26,8 @@ def nontemporal(module: Module) -> str:
 def is_nontemporal(instruction: Instruction) -> bool:
     """Whether a store goes past the caches."""
     return _NONTEMPORAL in instruction.text
+
+
+def is_flushed(instruction: Instruction) -> bool:
+    """Whether what is loaded is no subnormal float."""
+    return FLUSHED in instruction.text

@@ -53,7 +53,12 @@ class TensorBuilder(Builder):
         return self._typed(call, type_)
 
     def tensor_load(
-        self, pointer: Value, type_: TensorType, pitches: Sequence[int] | None = None, name: str = ""
+        self,
+        pointer: Value,
+        type_: TensorType,
+        pitches: Sequence[int] | None = None,
+        name: str = "",
+        metadata: str = "",
     ) -> Local:
         """A token for a tensor in memory.
 
@@ -62,10 +67,12 @@ class TensorBuilder(Builder):
             type_: Its type.
             pitches: Positions of each dimension in the enclosing array; None and 0 mean dense.
             name: Name of the token.
+            metadata: Such as `, !tlx.flushed !{}`.
         """
         pointer = self.retype(pointer, type_.element)
         vectors = [*_vectors(type_), _pitches(type_, pitches)]
         call = self._tensor_call("load", TOKEN, [pointer, *vectors], name or "tensor", type_.element)
+        call.text += metadata
         return self._typed(call, type_)
 
     def tensor_store(

@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tlx.ir.metadata import FLUSHED
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import Type
+from tlx.ir.types import FloatType, Type
 from tlx.ir.values import Value
 from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.evaluate import Evaluator, Place, load_vector
@@ -86,27 +87,41 @@ class Epilogue:
         """Emit the rest for one row, without padding, of the tile in memory, without a loop."""
         b, held = self.b, self.recipe.accumulator
         assert self.tile is not None
-        lanes = min(columns.size, max(1, self.target.vector_bytes * 8 // self.expression.bits))
-        for start in range(0, columns.size, lanes):
-            size = min(lanes, columns.size - start)
+        width = self._width(columns)
+        for start in range(0, columns.size, width):
+            size = min(width, columns.size - start)
             at = Place(1, size, 0, b.add(place[0], row), b.add(place[1], start))
             address = b.gep(held, self.tile, b.add(b.mul(row, columns.size), start))
-            self._consume(at, load_vector(b, View(held, 1, size, 0, 1), address, at))
+            self._consume(at, load_vector(b, View(held, 1, size, 0, 1), address, at, self._kind_of_sums))
 
     def _through_scratch(self, sums: Value, rows: Range, columns: Range, place: tuple[Value, Value]) -> None:
         b = self.b
         self.keep(sums, rows, columns)
         assert self.tile is not None
         held = self.recipe.accumulator
-        lanes = max(1, self.target.vector_bytes * 8 // self.expression.bits)
         with b.loop(0, rows.data, name="er") as row:
-            for piece in padded(columns.data, lanes, min(lanes, columns.size)):
+            for piece in padded(columns.data, self._width(columns), min(self._lanes, columns.size)):
                 with b.loop(0, piece.count, name="ec") as loop:
                     start = b.add(b.mul(loop.index, piece.size), piece.start)
                     at = Place(1, piece.size, piece.padding, b.add(place[0], row.index), b.add(place[1], start))
                     address = b.gep(held, self.tile, b.add(b.mul(row.index, columns.size), start))
                     view = View(held, 1, piece.size - piece.padding, 0, 1)
-                    self._consume(at, load_vector(b, view, address, at))
+                    self._consume(at, load_vector(b, view, address, at, self._kind_of_sums))
+
+    @property
+    def _lanes(self) -> int:
+        """Columns of a register."""
+        return max(1, self.target.vector_bytes * 8 // self.expression.bits)
+
+    def _width(self, columns: Range) -> int:
+        """Columns that are computed together: two registers, which narrower results may share, where there is room."""
+        registers = 2 if 2 * self.expression.live <= self.target.registers else 1
+        return min(columns.size, registers * self._lanes)
+
+    @property
+    def _kind_of_sums(self) -> str:
+        """What marks loads of sums: a matrix unit's are not subnormal."""
+        return FLUSHED if self.recipe.unit == "matrix" and isinstance(self.recipe.accumulator, FloatType) else ""
 
     def _consume(self, place: Place, sums: Value) -> None:
         product = convert(self.b, sums, self.element, self.sign)

@@ -158,20 +158,20 @@ def address_of(b: TensorBuilder, view: View, base: Value, place: Place) -> Value
     return b.gep(view.element, at, b.mul(place.column, view.col_stride))
 
 
-def load_vector(b: TensorBuilder, view: View, address: Value, place: Place) -> Value:
+def load_vector(b: TensorBuilder, view: View, address: Value, place: Place, metadata: str = "") -> Value:
     """A tile of a matrix as a row-major flattened vector."""
-    token = _load(b, view, address, place)
+    token = _load(b, view, address, place, metadata)
     if _is_turned(view, place):
         return b.transpose(token, (0, 1), VectorType(place.count, view.element), "x.rows")
     return b.tovector(token, place.type(view.element), "x")
 
 
-def _load(b: TensorBuilder, view: View, address: Value, place: Place) -> Value:
+def _load(b: TensorBuilder, view: View, address: Value, place: Place, metadata: str = "") -> Value:
     if _is_turned(view, place):
         type_ = column_tile(view.element, place.rows, place.cols, (0, place.padding))
-        return b.tensor_load(address, type_, (0, view.col_stride), "x")
+        return b.tensor_load(address, type_, (0, view.col_stride), "x", metadata)
     pitch = max(view.row_stride, 1) if place.rows > 1 else place.cols
-    return b.tensor_load(address, place.type(view.element), (0, pitch), "x")
+    return b.tensor_load(address, place.type(view.element), (0, pitch), "x", metadata)
 
 
 def _is_turned(view: View, place: Place) -> bool:
