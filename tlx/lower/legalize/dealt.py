@@ -102,3 +102,13 @@ def _gathered(b: Builder, row: tuple[Value, ...], lanes: int, columns: list[int]
         mask = [len(columns) + c % lanes if c // lanes == number else i for i, c in enumerate(columns)]
         found = b.shuffle(found, row[number], mask)
     return found
+
+
+def pairs_of_floats(b: Builder, tile: Registers, shape: tuple[int, ...]) -> Registers | None:
+    """A tile of bfloat with its columns dealt out, as float; None where they do not go to two registers in turn."""
+    lanes = shape[2]
+    right = DealtRight(tile, shape, lanes, lanes * bits_of(FLOAT))
+    if not right.are_pairs_of_floats:
+        return None
+    made = [tuple(right.floats(b, row, i) for i in range(tile.cols // lanes)) for row in range(tile.rows)]
+    return Registers(FLOAT, tile.rows, tile.cols, lanes, tuple(made))

@@ -251,3 +251,17 @@ def _power_of_two(number: int) -> int:
 def _count(register: Value) -> int:
     assert isinstance(register.type, VectorType)
     return register.type.count
+
+
+def reshaped(b: Builder, tile: Registers, rows: int, cols: int) -> Registers | None:
+    """The same flattened vector as a tile of other extents, where registers need not be cut; else None."""
+    if tile.rows == 1 and cols % (lanes := min(tile.lanes, cols)) == 0:
+        return Registers(tile.element, rows, cols, lanes, chunked(relaned(b, tile, lanes).flat(), cols // lanes))
+    if rows == 1 and tile.cols % tile.lanes == 0:
+        return Registers(tile.element, 1, cols, tile.lanes, (tuple(tile.flat()),))
+    return None
+
+
+def chunked(registers: list[Value], size: int) -> tuple[tuple[Value, ...], ...]:
+    """Registers as rows of `size`."""
+    return tuple(tuple(registers[i : i + size]) for i in range(0, len(registers), size))

@@ -22,7 +22,7 @@ from tlx.ir.rewriter import add_incoming, rename_incoming
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
 from tlx.ir.types import Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
-from tlx.lower.legalize.dealt import DEALING, DealtRight, dealt
+from tlx.lower.legalize.dealt import DEALING, DealtRight, dealt, pairs_of_floats
 from tlx.lower.legalize.division import row_quotients
 from tlx.lower.legalize.elementwise import apply, library_call, unary
 from tlx.lower.legalize.interleave import interleaved
@@ -39,7 +39,7 @@ from tlx.lower.legalize.operands import (
     VnniRight,
 )
 from tlx.lower.legalize.registers import Registers, constant_registers, slice_start
-from tlx.lower.legalize.shuffles import block_columns, relaned, sliced, stretched, transposed
+from tlx.lower.legalize.shuffles import block_columns, chunked, relaned, reshaped, sliced, stretched, transposed
 from tlx.lower.legalize.vnni import blocked
 from tlx.lower.ordinary import UNARY, Operation
 from tlx.lower.signs import MMA_SIGNS
@@ -192,20 +192,12 @@ class TileLegalizer:
         tile = self.tiles.get(value.name) if isinstance(value, Local) else None
         if tile is None:
             raise LoweringError(f"{value} is no result of a tile operation", self.function.span)
-        if (tile.rows, tile.cols) != (rows, cols):
-            tile = self._reshaped(tile, rows, cols)
-        return tile
-
-    def _reshaped(self, tile: Registers, rows: int, cols: int) -> Registers:
-        """The same flattened vector as a tile of other extents, where registers need not be cut."""
-        if tile.rows == 1 and cols % (lanes := min(tile.lanes, cols)) == 0:
-            return Registers(
-                tile.element, rows, cols, lanes, _chunked(relaned(self.b, tile, lanes).flat(), cols // lanes)
-            )
-        if rows == 1 and tile.cols % tile.lanes == 0:
-            return Registers(tile.element, 1, cols, tile.lanes, (tuple(tile.flat()),))
-        msg = f"a {tile.rows}x{tile.cols} tile is read as {rows}x{cols}"
-        raise LoweringError(msg, self.function.span)
+        if (tile.rows, tile.cols) == (rows, cols):
+            return tile
+        if (found := reshaped(self.b, tile, rows, cols)) is None:
+            msg = f"a {tile.rows}x{tile.cols} tile is read as {rows}x{cols}"
+            raise LoweringError(msg, self.function.span)
+        return found
 
     def registers(self, tensor: Tensor, result: Value | None = None) -> Registers:
         """Registers of a token, rows and columns in memory order, as wide as those of `result` where it is loaded."""
@@ -346,6 +338,9 @@ class TileLegalizer:
 
     def _elementwise(self, instruction: Instruction, operation: Operation, rows: int, cols: int) -> Registers:
         element = scalar_of(instruction.type)
+        dealing = self.permuted.get(str(instruction.operands[0])) if operation.opcode == "fpext" else None
+        if dealing and (floats := pairs_of_floats(self.b, self.registers(dealing), dealing.type.shape)):
+            return floats
         if library_call(self.target, operation, element):
             text = f"{operation.title} of {element}: {self.target.name} has no vector code; the C library is called"
             self.context.remarks.add("missed", "legalize", text, instruction.span)
@@ -361,7 +356,7 @@ class TileLegalizer:
             apply(self.b, self.target, operation, element, sources, [t[i] if isinstance(t, list) else t for t in tiles])
             for i in range(len(sample))
         ]
-        return Registers(element, rows, cols, lanes, _chunked(made, -(-cols // lanes)))
+        return Registers(element, rows, cols, lanes, chunked(made, -(-cols // lanes)))
 
     def _quotients(
         self, operation: Operation, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
@@ -394,7 +389,3 @@ def _zero_of(type_: Type) -> Constant:
 
 def _is_vector(type_: Type) -> bool:
     return isinstance(type_, VectorType)
-
-
-def _chunked(registers: list[Value], size: int) -> tuple[tuple[Value, ...], ...]:
-    return tuple(tuple(registers[i : i + size]) for i in range(0, len(registers), size))

@@ -3,21 +3,34 @@
 The largest of floats is NaN where one of them is. A loop keeps the largest number and, beside it, a mask of where there
 was a NaN, so that each takes an instruction of its own, two lines of a tile are tested at once, and neither waits:
 
-    best = best > x ? best : x         NaN of x, or what comes behind it: no matter
-    seen = seen | (x0 unordered x1)    x0, x1: two lines of x
+    best = best > x ? best : x                           NaN of x, or what comes behind it: no matter
+    seen = x0 ordered x1, x2 ordered x3, ... ? seen : all    x0, x1, ...: lines of x
+
+The largest or smallest of 16-bit floats is the largest of integers in their order, which a whole register holds and
+at whose end NaN is (m is infinity's bits):
+
+    largest    x < 0 ? m - x : x     signed      -inf -> least,  -0 -> m - 0x8000,  0 -> 0,  inf -> m,  NaN above it
+    smallest   x < 0 ? x : m - x     unsigned    inf -> 0,  0 -> m,  -0 -> 0x8000,  -inf -> m + 0x8000,  NaN above it
+
+The same once more is the way back.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I32, I64, FloatType, IntType, Type, VectorType
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Constant, ConstInt, Value, const_float, const_ints, const_vector, zero
 from tlx.lower.ordinary import Operation
 from tlx.lower.to_tiles.evaluate import Place, data_mask
+from tlx.types import TensorType
 
+_DEALING: Final = (0, 1, 3, 2, 4)
+_INFINITIES: Final[dict[Type, int]] = {BFLOAT: 0x7F80, HALF: 0x7C00}
 _OPCODES: Final = {"add": "add", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 
 
@@ -35,19 +48,54 @@ class Combine:
 
     @property
     def held(self) -> Type:
-        """Element type of what is combined so far: 16-bit floats are combined as float."""
-        return FLOAT if self.element in (BFLOAT, HALF) else self.element
+        """Element type of what is combined so far: 16-bit floats are combined as float, or as integers in order."""
+        if self.are_ordered:
+            return I16
+        return FLOAT if self.element in _INFINITIES else self.element
+
+    @property
+    def are_ordered(self) -> bool:
+        """Whether floats become integers in the same order."""
+        return self.operation not in _OPCODES and self.element in _INFINITIES
 
     def widened(self, b: Builder, value: Value) -> Value:
         """A flattened tile in the type that is combined."""
+        if self.are_ordered:
+            return self._turned(b, _converted(b, "bitcast", value, I16))
         return _converted(b, "fpext", value, self.held)
 
     def narrowed(self, b: Builder, value: Value) -> Value:
         """What was combined, in the type of the result."""
+        if self.are_ordered:
+            return _converted(b, "bitcast", self._turned(b, value), self.element)
         return _converted(b, "fptrunc", value, self.element)
+
+    def widened_pairs(self, b: TensorBuilder, value: Value, rows: int, lanes: int) -> Value:
+        """A flattened tile of bfloat as float, each two registers' elements in turn: no element changes its place."""
+        assert isinstance(value.type, VectorType)
+        cols = value.type.count // rows
+        dealt = TensorType.dense(self.element, (rows, cols // (2 * lanes), lanes, 2, 1))
+        shape = VectorType(value.type.count, self.element)
+        moved = b.reshape_permute(b.typeinfo(value, dealt, "pairs"), _DEALING, (rows, cols), shape, "moved")
+        return self.widened(b, moved)
+
+    def _turned(self, b: Builder, x: Value) -> Value:
+        """Integers in the order of the floats whose bits they are, or back.
+
+        Whether any bit of the sign is set is a test: on Intel's machines it leaves the maximum's port alone, where
+        moving signs to a mask does not.
+        """
+        assert isinstance(x.type, VectorType)
+        count = x.type.count
+        turned = b.binary("sub", const_ints(I16, [_INFINITIES[self.element]] * count), x)
+        sign = b.binary("and", x, const_ints(I16, [-0x8000] * count))
+        is_negative = b.icmp("ne", sign, zero(x.type))
+        return b.select(is_negative, turned, x) if self.operation == "max" else b.select(is_negative, x, turned)
 
     def identity(self, count: int) -> Value:
         """What changes nothing: -0 for sums, as -0 + -0 is -0."""
+        if self.are_ordered:
+            return const_ints(I16, [-0x8000 if self.operation == "max" else 0] * count)
         return const_vector([_identity(self.operation, self.held)] * count)
 
     def masked(self, b: Builder, value: Value, place: Place) -> Value:
@@ -70,7 +118,8 @@ class Combine:
         if self.operation in _OPCODES:
             return b.binary(f"f{self.operation}" if floats else self.operation, x, y, "acc")
         if not floats:
-            return b.select(b.icmp("sgt" if self.operation == "max" else "slt", x, y), x, y, "acc")
+            least = "ugt" if self.are_ordered else "slt"
+            return b.select(b.icmp("sgt" if self.operation == "max" else least, x, y), x, y, "acc")
         return b.select(_compare(b, "ogt" if self.operation == "max" else "olt", x, y), x, y, "acc")
 
     def all_of(self, b: Builder, values: list[Value], *, checked: bool = True) -> Value:
@@ -149,10 +198,10 @@ class Running:
 
     def _marked(self, b: Builder, mask: Value, lines: list[Value]) -> Value:
         """The mask with all its bits set where one of the lines is NaN."""
-        ones = const_ints(self._word, [-1] * self.width)
-        for i in range(0, len(lines), 2):
-            mask = b.select(_compare(b, "uno", lines[i], lines[min(i + 1, len(lines) - 1)]), ones, mask, "seen")
-        return mask
+        pairs = zip(lines[::2], [*lines[1::2], lines[-1]], strict=False)
+        first, *others = [_compare(b, "ord", x, y) for x, y in pairs]
+        are_numbers = reduce(lambda x, y: b.binary("and", x, y, "are"), others, first)
+        return b.select(are_numbers, mask, const_ints(self._word, [-1] * self.width), "seen")
 
     def lines(self, b: Builder, carried: list[Value]) -> list[Value]:
         """Each row's result, a register wide; of columns that of all rows. NaN where there was one."""

@@ -19,7 +19,7 @@ from typing import Final
 
 from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I64, bits_of
+from tlx.ir.types import BFLOAT, FLOAT, I64, bits_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.columns import Strips, is_large
@@ -33,6 +33,8 @@ from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
 _MOST_REGISTERS: Final = 8
+_MOST_MASKED: Final = 4
+"""Where each register needs a mask: a few more than these are all that AVX-512 has."""
 
 
 def reduce_kernel(module: Module, problem: Reduction, target: Target) -> Function:
@@ -110,8 +112,20 @@ class _Kernel:
         return j.results
 
     def _tile(self, place: Place, known: dict[int, Value]) -> Value:
-        value = self.combine.widened(self.b, self.evaluator.result(place, known))
-        return self.combine.masked(self.b, value, place)
+        value = self.evaluator.result(place, known)
+        if self._are_pairs(place):
+            return self.combine.widened_pairs(self.b, value, place.rows, self.shape.lanes)
+        return self.combine.masked(self.b, self.combine.widened(self.b, value), place)
+
+    def _are_pairs(self, place: Place) -> bool:
+        """Whether a row's elements, in whole registers of bfloat, may be added in any order."""
+        if (
+            self.combine.element != BFLOAT
+            or self.combine.held != FLOAT
+            or self.evaluator.expression.bits > bits_of(BFLOAT)
+        ):
+            return False
+        return not place.padding and place.cols % (2 * self.shape.lanes) == 0
 
     def _store_folded(self, lines: list[Value], row: Value) -> None:
         b = self.b
@@ -192,7 +206,8 @@ def _tile_shape(problem: Reduction, combine: Combine, target: Target) -> Shape:
     lanes = max(1, target.vector_bytes * 8 // max(value.bits, bits_of(combine.held)))
     if is_turned(value):
         return square(value, lanes, target)
-    registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 2)))
+    most = _MOST_MASKED if combine.are_ordered else _MOST_REGISTERS
+    registers = max(1, min(most, target.registers // (2 * value.live + 2)))
     if value.cost >= COSTLY:
         registers = 1
     elif problem.axis == 1 and value.rows > 1 and _shares_a_row(value):

@@ -1,0 +1,62 @@
+; Maxima of rows. Of bfloat: registers of 32, negative numbers turned to be in the integers' order, by a mask that leaves
+; the maximum's port alone. Of float: two registers are tested for NaN at once, and their masks are joined by the tests.
+; Sums of bfloat: elements with even and odd numbers apart, so that none changes its place.
+;
+; REQUIRES: clang-19, host-x86_64
+; RUN: tlx-lower %s -o %t.ll --target=avx512
+; RUN: clang-19 -O2 -Xclang -disable-llvm-passes -fPIC -Wno-override-module -S %t.ll -o %t.s
+; RUN: FileCheck %s --check-prefix=BF16 < %t.s
+; RUN: FileCheck %s --check-prefix=F32 < %t.s
+; RUN: FileCheck %s --check-prefix=SUM --implicit-check-not=vpmovzx < %t.s
+;
+; BF16-LABEL: {{^}}tlx.reduce.max.rows.64x1024.bf16:
+; BF16: Inner Loop
+; BF16-COUNT-4: vptestmw
+; BF16-COUNT-4: vpmaxsw
+; BF16-NOT: vpmaxsw
+; BF16: jl
+;
+; F32-LABEL: {{^}}tlx.reduce.max.rows.64x1024.f32:
+; F32: Inner Loop
+; F32-COUNT-7: vmaxps
+; F32: vcmpordps %{{zmm[0-9]+}}, %{{zmm[0-9]+}}, %[[K:k[0-9]]]{{$}}
+; F32-COUNT-3: vcmpordps {{.*}} {%[[K]]}
+; F32-NEXT: vpblendmd
+; F32-NOT: vcmp
+; F32: jl
+;
+; SUM-LABEL: {{^}}tlx.reduce.add.rows.64x1024.bf16:
+; SUM: Inner Loop
+; SUM-COUNT-4: vmovdqu64 {{.*}}(%r{{.*}}), %zmm
+; SUM: vpslld $16,
+; SUM-NEXT: vaddps
+; SUM-NEXT: vpand
+; SUM-NEXT: vaddps
+; SUM: jl
+
+define void @largest_bfloat(ptr noalias %y, ptr %x) {
+  %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <2 x i32> <i32 64, i32 1024>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <64 x bfloat> @llvm.tensor.reduce.max(token %a, <2 x i32> <i32 1, i32 1024>, <2 x i32> <i32 1, i32 1>)
+  %t = call token @llvm.tensor.typeinfo(<64 x bfloat> %m, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %y, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+
+define void @largest_float(ptr noalias %y, ptr %x) {
+  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 64, i32 1024>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <64 x float> @llvm.tensor.reduce.max(token %a, <2 x i32> <i32 1, i32 1024>, <2 x i32> <i32 1, i32 1>)
+  %t = call token @llvm.tensor.typeinfo(<64 x float> %m, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %y, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+
+define void @sums(ptr noalias %y, ptr %x) {
+  %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <2 x i32> <i32 64, i32 1024>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <64 x bfloat> @llvm.tensor.reduce.add(token %a, <2 x i32> <i32 1, i32 1024>, <2 x i32> <i32 1, i32 1>)
+  %t = call token @llvm.tensor.typeinfo(<64 x bfloat> %m, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %y, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
