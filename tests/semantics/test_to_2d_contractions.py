@@ -22,6 +22,7 @@ from tlx.lower.to_2d import blocking, taps, to_2d
 from tlx.lower.to_2d import convolution as convolution_rule
 from tlx.lower.to_2d.blocking import Blocking
 from tlx.lower.to_2d.taps import Taps
+from tlx.lower.to_2d.unit import Unit
 from tlx.native import cpu_flags, missing
 from tlx.numpy_types import Array
 from tlx.pipeline import lower
@@ -76,20 +77,25 @@ def test_stage_1_means_the_same(generate: Generate, part: int) -> None:
 @pytest.mark.parametrize("part", range(3))
 @pytest.mark.parametrize("generate", GENERATORS)
 def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which dimensions become matrices, what is copied, and whether the input is split are a matter of cost only."""
+    """Which dimensions become matrices, what is copied, and how the input is, are a matter of cost only."""
     seen: list[Blocking | Taps] = []
+    copies: set[str] = set()
 
     def free(_count: int, _element: Type) -> float:
         return 0.0
 
+    def tiles(*_: object) -> Unit:
+        return Unit(16, 16, 64)
+
     choices = random.Random(part)
 
-    def estimate(choice: Blocking | Taps, _lanes: int) -> float:
+    def estimate(choice: Blocking | Taps, _unit: Unit | int) -> float:
         seen.append(choice)
         return choices.random()
 
     monkeypatch.setattr(blocking, "estimate", estimate)
     monkeypatch.setattr(taps, "estimate", estimate)
+    monkeypatch.setattr(Unit, "of", tiles)
     monkeypatch.setattr(convolution_rule, "copy_cycles", free)
     for seed in range(3000 + part * EACH, 3000 + (part + 1) * EACH):
         program = generate(seed)
@@ -99,6 +105,8 @@ def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch:
         got = evaluated(program, module)
         assert_same(program, expected, got)
         np.testing.assert_array_equal(got, evaluated(program, poisoned(module)))
+        copies |= {i.result for f in module.functions for i in f.instructions() if i.result and i.opcode == "alloca"}
+    assert generate is contraction or {"last.buf", "split.buf"} <= copies
     assert any(isinstance(choice, Blocking) and choice.sums > 1 for choice in seen)
     assert any(isinstance(choice, Taps) for choice in seen)
     assert generate is contraction or any(isinstance(choice, Blocking) and choice.uneven for choice in seen)

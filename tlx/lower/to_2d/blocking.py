@@ -23,14 +23,13 @@ from tlx.ir.types import BFLOAT, HALF, PTR, Type, bytes_of
 from tlx.ir.values import Keyword
 from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction, Memory, is_reduced
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk
+from tlx.lower.to_2d.unit import Unit
 from tlx.lower.to_2d.views import Dim, Place, View, loaded_as
 
 CHAINED: Final = 64
 """Products of a sum up to which they are one tree."""
 CALL: Final = 100
 """Cycles that a 2-D product takes beside its arithmetic."""
-_CHAINS: Final = 8
-"""Sums that have to be under way at a time for full speed."""
 _TERM: Final = 4
 """Cycles between two products of a sum."""
 _COPIED: Final = 1.5
@@ -126,16 +125,16 @@ def is_narrow(element: Type) -> bool:
     return element in (HALF, BFLOAT)
 
 
-def choose(contraction: Contraction, lanes: int, *, narrow: bool = False) -> tuple[Blocking, float] | None:
+def choose(contraction: Contraction, unit: Unit, *, narrow: bool = False) -> tuple[Blocking, float] | None:
     """The best choice, and an estimate of the cycles it takes; None where no blocks hold all that is reduced.
 
     Args:
         contraction: What to compute.
-        lanes: Elements of a vector register.
+        unit: What multiplies.
         narrow: Whether the result is too narrow for sums to be kept in it.
     """
     shape = _anywhere(contraction)
-    best = _chosen(shape, lanes, narrow)
+    best = _chosen(shape, unit, narrow)
     if best is None:
         return None
     found, cost = best
@@ -150,15 +149,15 @@ def _anywhere(c: Contraction) -> Contraction:
 
 
 @lru_cache(maxsize=1024)
-def _chosen(contraction: Contraction, lanes: int, narrow: bool) -> tuple[Blocking, float] | None:
+def _chosen(contraction: Contraction, unit: Unit, narrow: bool) -> tuple[Blocking, float] | None:
     """The best choice of `choose`; programs have the same contractions again and again."""
     best: tuple[float, Blocking] | None = None
     turns = filter(_has_reduced_columns, (contraction, contraction.swapped()))
     for turned, packed in product(turns, _packings()):
-        for blocking in _choices(turned, packed, lanes):
+        for blocking in _choices(turned, packed, unit.lanes):
             if (narrow and contraction.acc is not None and blocking.sums > 1) or not _keeps_groups(blocking):
                 continue
-            cost = estimate(blocking, lanes)
+            cost = estimate(blocking, unit)
             if best is None or cost < best[0]:
                 best = cost, blocking
     return None if best is None else (best[1], best[0])
@@ -312,12 +311,12 @@ def _can_store(c: Contraction, m: Run, n: Run, *, reduces: bool) -> bool:
 # Costs ---------------------------------------------------------------------------------------------------------------
 
 
-def estimate(blocking: Blocking, lanes: int) -> float:
+def estimate(blocking: Blocking, unit: Unit) -> float:
     """About how many cycles a choice takes."""
     rows, depth = blocking.m.extent, blocking.k.extent
-    vectors = -(-blocking.n.extent // lanes)
+    vectors = -(-blocking.n.extent // unit.lanes)
     terms, products = (blocking.sums, 1) if blocking.sums <= CHAINED else (1, blocking.sums)
-    cycles = CALL + terms * (_TERM + max(rows * vectors, _CHAINS) * depth / 2)
+    cycles = CALL + terms * (_TERM + unit.cycles(rows, blocking.n.extent, depth))
     cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else 2 * rows * vectors
     rhs = None if RHS in blocking.packed else _loaded_as(RHS, blocking.k, blocking.n)
     if rhs is not None and not rhs[0]:

@@ -11,16 +11,20 @@ Rewrite of 1 x 64 x 56 x 56 with 64 x 64 x 3 x 3, the result 54 x 54::
         y[:, row, :] += lhs.buf[i, j] @ x[:, row + i, j:j+54]
 
 Positions in the kernel are dimensions that are added up, and walk through the input as positions of the result do.
-Two things are copied first, where that pays: an input with holes (into zeros), and an input along whose rows the kernel
-moves on by more than one element. That is split into as many regions, so that neighbours in the result read neighbours:
+Three things are copied first, where that pays: an input with holes (into zeros); an input along whose rows the kernel
+moves on by more than one element; and one of few channels, for a unit that takes many positions along K at a time.
+The second is split into as many regions, so that neighbours in the result read neighbours:
 
     x       0 1 2 3 4 5 6          stride 2          0 2 4 6 | 1 3 5
+
+In the third's copy channels are innermost: a row of the window is one dimension, with its channels.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Final
 
 from tlx.intrinsics.convolution import Windows, dilated
 from tlx.ir.tensor_builder import TensorBuilder
@@ -33,7 +37,7 @@ from tlx.lower.to_2d.contraction import Contraction, Epilogue, Memory, Result, S
 from tlx.lower.to_2d.copies import copy, fill_zero
 from tlx.lower.to_2d.plan import STAGE, Plan
 from tlx.lower.to_2d.views import Dim, View
-from tlx.lower.to_2d.ways import least_cycles
+from tlx.lower.to_2d.ways import least_cycles, unit_of
 from tlx.types import TensorType
 
 
@@ -46,24 +50,29 @@ def lower_convolution(
     x = _with_holes(plan, b, op, x, windows)
     problem = _Problem(x, w, windows, Result(target, None, epilogue))
     element = target.element if epilogue is None else epilogue.element
-    split = problem.split()
-    if split is None or not _pays(plan, problem, split, element):
+    image = _best_image(plan, problem, element)
+    if image is None:
         emit_contraction(plan, b, op, problem.contraction, epilogue)
         return
-    type_ = TensorType.dense(x.element, split.extents)
-    _remark(plan, op, type_, f"its rows are read in steps of {split.period}")
-    place = plan.new_place(x.element, type_.count, "split")
-    split.write(b, View.of(place, type_))
-    emit_contraction(plan, b, op, split.contraction(Memory(place.pointer, x.element)), epilogue)
+    type_ = TensorType.dense(x.element, image.extents)
+    _remark(plan, op, type_, image.reason)
+    place = plan.new_place(x.element, type_.count, image.name)
+    image.write(b, View.of(place, type_))
+    emit_contraction(plan, b, op, image.contraction(Memory(place.pointer, x.element)), epilogue)
 
 
-def _pays(plan: Plan, problem: _Problem, split: _Split, element: Type) -> bool:
-    """Whether splitting the input is less work than it saves."""
+def _best_image(plan: Plan, problem: _Problem, element: Type) -> _Split | _ChannelsLast | None:
+    """The copy of the input that takes the fewest cycles, its making included; None for the input as it lies."""
     memory = Memory.of(problem.x)
-    after = least_cycles(plan, split.contraction(memory), element) + copy_cycles(
-        math.prod(split.extents), memory.element
-    )
-    return after < least_cycles(plan, problem.contraction, element)
+    best, least = None, least_cycles(plan, problem.contraction, element)
+    for image in (problem.split(), problem.channels_last(unit_of(plan, problem.contraction, element).step)):
+        if image is None:
+            continue
+        cycles = least_cycles(plan, image.contraction(memory), element)
+        cycles += copy_cycles(math.prod(image.extents), memory.element)
+        if cycles < least:
+            best, least = image, cycles
+    return best
 
 
 def _remark(plan: Plan, op: TensorOp, type_: TensorType, reason: str) -> None:
@@ -134,12 +143,58 @@ class _Problem:
             return None
         return _Split(self)
 
+    def channels_last(self, step: int) -> _ChannelsLast | None:
+        """The input with channels innermost; None where they alone are whole steps along K, or there is no window."""
+        taps = math.prod(dim.extent for dim in self.w.dims[self.channels :])
+        if not self.channels or self.x.dims[1].extent != self.w.dims[1].extent:
+            return None
+        return None if taps == 1 or self.w.dims[1].extent % step == 0 else _ChannelsLast(self)
+
+
+@dataclass(frozen=True)
+class _ChannelsLast:
+    """A convolution whose input is copied with its channels next to each other.
+
+    The channels of neighbours along a row are next to each other, too: those of a window's row are one dimension.
+
+        x[0, 0] x[1, 0] x[2, 0] x[0, 1] x[1, 1] x[2, 1] ...        7 x 7, 3 channels: 7 sums of 21 products
+    """
+
+    problem: _Problem
+    name: Final = "last"
+    reason: Final = "its few channels are summed together with those of their neighbours"
+
+    @property
+    def extents(self) -> list[int]:
+        """Images, rows, columns, channels."""
+        images, channels, *spatial = (dim.extent for dim in self.problem.x.dims)
+        return [images, *spatial, channels]
+
+    def _dims(self, element: Type) -> list[Dim]:
+        """The copy's dimensions in the input's order."""
+        images, *spatial, channels = map(Dim, self.extents, TensorType.dense(element, self.extents).strides())
+        return [images, channels, *spatial]
+
+    def contraction(self, memory: Memory) -> Contraction:
+        """The contraction that reads the copy."""
+        return replace(self.problem, x=strided_view(memory, self._dims(memory.element))).contraction
+
+    def write(self, b: TensorBuilder, target: View) -> None:
+        """Copy the input."""
+        copy(b, self.problem.x.row_major, strided_view(Memory.of(target), self._dims(target.element)))
+
 
 @dataclass(frozen=True)
 class _Split:
     """A convolution whose input is split into regions of every `period`-th element of each row."""
 
     problem: _Problem
+    name: Final = "split"
+
+    @property
+    def reason(self) -> str:
+        """Why the input is copied."""
+        return f"its rows are read in steps of {self.period}"
 
     @property
     def period(self) -> int:

@@ -27,6 +27,7 @@ from tlx.lower.to_2d.contraction import ACC, LHS, OUT, Contraction, is_reduced
 from tlx.lower.to_2d.loops import Walk
 from tlx.lower.to_2d.plan import STAGE
 from tlx.lower.to_2d.taps import Taps, choose_taps
+from tlx.lower.to_2d.unit import Unit
 from tlx.lower.to_2d.vnni import with_groups, without_groups
 from tlx.lower.to_2d.windows import Axis
 
@@ -146,15 +147,15 @@ def _with_out(strides: tuple[int, ...], step: int, *, alone: bool) -> tuple[int,
 
 def _choices(plan: Plan, contraction: Contraction, element: Type) -> list[tuple[Blocking | Taps, float]]:
     """The choices; only that which reads an operand's interleaved rows as they lie, if there is one."""
-    lanes = _lanes(plan, element)
+    unit = unit_of(plan, contraction, element)
     target = plan.context.target_of(plan.module, plan.function)
     grouped = with_groups(contraction, target) if contraction.rhs.group == 1 else contraction
-    blocks = None if grouped is None else choose(grouped, lanes, narrow=is_narrow(element))
+    blocks = None if grouped is None else choose(grouped, unit, narrow=is_narrow(element))
     if blocks is not None:
         return [blocks]
     contraction = without_groups(contraction)
-    blocks = choose(contraction, lanes, narrow=is_narrow(element))
-    taps = choose_taps(contraction, lanes)
+    blocks = choose(contraction, unit, narrow=is_narrow(element))
+    taps = choose_taps(contraction, unit.lanes)
     return [choice for choice in (blocks, taps) if choice is not None]
 
 
@@ -167,6 +168,12 @@ def _way_cycles(plan: Plan, way: Way, element: Type) -> float:
     results = math.prod(axis.extent for axis in way.axes)
     cycles += CALL + way.count / _lanes(plan, element) * each + results * FOLDED
     return cycles if way.contraction.reduces else cycles * _WORSE
+
+
+def unit_of(plan: Plan, contraction: Contraction, element: Type) -> Unit:
+    """What multiplies a contraction whose sums are of a type."""
+    target = plan.context.target_of(plan.module, plan.function)
+    return Unit.of(target, contraction.lhs.element, contraction.rhs.element, element)
 
 
 def _lanes(plan: Plan, element: Type) -> int:

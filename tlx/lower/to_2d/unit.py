@@ -1,0 +1,55 @@
+"""What multiplies the matrices of a contraction, as far as the choice of these matrices has to know.
+
+unit       a product of M x N x K takes cycles                        and what is missing
+vectors    M * (N / lanes) * K / 2                                    along N is filled up
+matrix     (N / lanes) * (K / step) * (M / rows * tile + packing)     along all three is
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.types import Type, bits_of, bytes_of
+from tlx.target import Target
+
+_CHAINS: Final = 8
+"""Sums that have to be under way at a time for full speed."""
+_TILE: Final = 25
+"""Cycles of a product of tiles, its loads included."""
+_PACKED: Final = 128
+"""Cycles to pack a tile of the right operand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit.
+
+    Attributes:
+        lanes: Sums that a vector register holds, or a row of a tile.
+        rows: Rows of a tile; 0 for vectors.
+        step: Positions along K in a tile.
+    """
+
+    lanes: int
+    rows: int = 0
+    step: int = 1
+
+    @classmethod
+    def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> Unit:
+        """The fastest unit of a target that multiplies elements of two types and adds up those of a third."""
+        lanes = target.vector_bytes * 8 // max(32, bits_of(element))
+        known = not target.versions and any(
+            (str(lhs), str(rhs)) == (dot.lhs[0], dot.rhs[0]) for dot in target.usable_matrix_dots
+        )
+        if target.matrix is None or not known:
+            return cls(lanes)
+        return cls(lanes, target.matrix.rows, target.matrix.row_bytes // bytes_of(lhs))
+
+    def cycles(self, rows: int, columns: int, depth: int) -> float:
+        """About how many cycles a product of `rows` x `columns` takes, `depth` along K."""
+        vectors = -(-columns // self.lanes)
+        by_vectors = max(rows * vectors, _CHAINS) * depth / 2
+        if not self.rows or rows == 1 or columns == 1:
+            return by_vectors
+        return min(by_vectors, vectors * -(-depth // self.step) * (-(-rows // self.rows) * _TILE + _PACKED))
