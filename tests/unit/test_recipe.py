@@ -125,6 +125,15 @@ def test_few_rows_stream_b(m: int, element: Type, result: Type, order: tuple[int
         assert (recipe.streams > 4, recipe.pack_b, recipe.order) == (True, False, order)
 
 
+def test_a_b_that_is_packed_for_several_products_does_not_stream() -> None:
+    for element, result in ((BFLOAT, FLOAT), (I8, I32)):
+        gemm = _gemm(4, 512, 512, element, result)
+        assert choose(gemm, TARGETS["amx"]).streams > 0
+        for packings in (0.0, 0.01):
+            recipe = choose(replace(gemm, packings=packings), TARGETS["amx"])
+            assert (recipe.unit, recipe.pack_b, recipe.streams) == ("matrix", True, 0)
+
+
 def test_many_rows_do_not_and_floats_in_the_caches_stay_in_tiles() -> None:
     for m, k in ((32, 2048), (4, 64), (2, 16)):
         assert choose(_gemm(m, 64, k), TARGETS["avx512"]).streams == 0

@@ -27,6 +27,8 @@ class Gemm:
         reduction: Operation and axis by which f's rows or columns are reduced to C.
         sums: What is added up are as many products: elements from A and B to the operands of each.
         batch: How it goes on in the other rounds of a loop around it.
+        packings: How often B is packed, if it is, for one product: less than once where several read the same panels,
+            never where the compiler packs.
     """
 
     a: View
@@ -39,6 +41,7 @@ class Gemm:
     reduction: tuple[str, int] | None = None
     sums: tuple[tuple[int, int], ...] = ((0, 0),)
     batch: Batch | None = None
+    packings: float = 1.0
 
     @property
     def depth(self) -> int:

@@ -10,9 +10,11 @@ same in all its rounds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
+from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.dominance import ControlFlow, natural_loops
+from tlx.ir.dominance import ControlFlow, Loop, natural_loops
 from tlx.ir.module import Block, Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, I64, bytes_of
@@ -22,6 +24,7 @@ from tlx.lower.to_2d.attributes import allow_heap
 from tlx.lower.to_2d.buffers import STACK_ALIGN, Buffers
 from tlx.lower.to_tiles.blocks import Range, column_ranges
 from tlx.lower.to_tiles.matrix_pack import TilePacking, pack_panel
+from tlx.lower.to_tiles.nest_team import trips_of
 from tlx.lower.to_tiles.pack import Packing, column_sums, pack_b_panel
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
@@ -30,6 +33,8 @@ from tlx.lower.to_tiles.share import arguments_of
 from tlx.lower.to_tiles.sums import Sums
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.target import Target
+
+_MANY: Final = 16  # rounds of a loop whose bound is not known
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,14 @@ def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *
     return function
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where B can be packed: at the end of a block, for a product in so many rounds of loops."""
+
+    block: Block
+    rounds: int
+
+
 @dataclass(eq=False)
 class Places:
     """Where in a function B can be packed for more than one product; makes the memory for it.
@@ -129,15 +142,21 @@ class Places:
         latches = [name for name in self.flow.predecessors[header] if name in blocks]
         return all(INDEPENDENT in self.flow.blocks[name].terminator.text for name in latches)
 
-    def before(self, block: Block, pointer: Value) -> Block | None:
-        """The block in front of the outermost loop around a block in which a pointer stays the same."""
+    def before(self, block: Block, pointer: Value) -> Place | None:
+        """The end of the block in front of the outermost loop around a block in which a pointer stays the same."""
         for loop in self.loops:
             if block.name not in loop.blocks or self._is_made_in(pointer, loop.blocks):
                 continue
             entered = [name for name in self.flow.predecessors[loop.header] if name not in loop.blocks]
             if len(entered) == 1:
-                return self.flow.blocks[entered[0]]
+                inner = [x for x in self.loops if block.name in x.blocks and x.blocks <= loop.blocks]
+                return Place(self.flow.blocks[entered[0]], prod(self._rounds(x) for x in inner))
         return None
+
+    def _rounds(self, loop: Loop) -> int:
+        """How often a loop runs, or a guess."""
+        trips = trips_of(self.flow, loop)
+        return trips if trips > 1 else _MANY
 
     def _is_made_in(self, pointer: Value, blocks: frozenset[str]) -> bool:
         made = (i.result for name in blocks for i in self.flow.blocks[name].instructions)

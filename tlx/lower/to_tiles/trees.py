@@ -289,20 +289,23 @@ def _panels(
     if not isinstance(problem, Gemm):
         return (), None
     source = found.pointers[2][0]
-    constant, place = kernels.weights.are_at(places.function, source), places.before(block, source)
-    recipes = kernels.recipes(problem, target, store) if constant or place else []
+    if kernels.weights.are_at(places.function, source):
+        known = replace(problem, packings=0.0)
+        recipes = kernels.recipes(known, target, store)
+        panels = kernels.weights.panels(places.function, source, known, recipes, store.span)
+        if panels is not None:
+            found.problem, given = known, given_weights(known, recipes)
+            return given, (panels, problem.b.element if len(recipes) > 1 else given[0].operand_b)
+    place = None if target.versions else places.before(block, source)
+    if place is None:
+        return (), None
+    shared = replace(problem, packings=1 / place.rounds)
+    recipes = kernels.recipes(shared, target, store)
     if not any(recipe.pack_b for recipe, _ in recipes):
         return (), None
-    several = bool(target.versions)
-    given = given_weights(problem, recipes) if several else (replace(recipes[0][0], shared_b=True),)
-    element = problem.b.element if several else given[0].operand_b
-    panels = kernels.weights.panels(places.function, source, problem, recipes, store.span) if constant else None
-    if panels is not None:
-        return given, (panels, element)
-    if place is None or several:
-        return (), None
-    packer = kernels.packer(problem, given[0], target)
-    return given, (_pack_before(places, place, packer, found.pointers[2]), element)
+    found.problem, recipe = shared, replace(recipes[0][0], shared_b=True)
+    packer = kernels.packer(shared, recipe, target)
+    return (recipe,), (_pack_before(places, place.block, packer, found.pointers[2]), recipe.operand_b)
 
 
 def _pack_before(places: Places, place: Block, packing: _Packer, operand: tuple[Value, View]) -> Value:

@@ -35,7 +35,8 @@ _CROSSING: Final = 1.3  # times as long takes a tile of C whose rows cross lines
 _TLB_BYTES: Final = 384 << 10  # 96 pages of 4 KB
 _LINE: Final = 64
 _FAR_PACKED: Final = 6  # cycles more of a register that comes from beyond the first cache
-_FAR_BYTES: Final = 8  # a cycle, from beyond the second cache
+_L2_BYTES: Final = 32  # a cycle, from the second cache
+_FAR_BYTES: Final = 8  # from beyond it
 _NOTICED: Final = 512  # bytes that could have come until a run is noticed
 _CALL: Final = 20  # cycles of a vector kernel's call and loops
 _PACKED: Final = 4  # cycles of a register that is packed for vectors
@@ -77,7 +78,9 @@ def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     )
     row_of_b = _PACKED_ROW[place] + (_MASKED if any(c.padding for c in column_ranges(gemm, recipe)) else deep)
     lines = recipe.kstep // recipe.width  # rows of a tile of B
-    packing = steps * (lines * columns * packs_b * row_of_b + matrix.rows * rows * recipe.pack_a * row_of_a)
+    packing = steps * (
+        lines * columns * packs_b * gemm.packings * row_of_b + matrix.rows * rows * recipe.pack_a * row_of_a
+    )
     crosses = gemm.c.row_stride * bits_of(recipe.accumulator) // 8 % _LINE and gemm.m > 1
     store = _STORE[place] * (_CROSSING if crosses else 1)
     once = _CONFIGURATION if gemm.batch is None else 0  # a loop configures once, and its rounds overlap
@@ -91,15 +94,24 @@ def _place(gemm: Gemm, recipe: Recipe, target: Target, packed: int) -> int:
     return (total > target.caches.l1) + (total > target.caches.l2)
 
 
+def moving_cycles(size: float, target: Target) -> float:
+    """Cycles in which so many bytes come from the cache or memory that holds them all; none from the first cache."""
+    if size <= target.caches.l1:
+        return 0
+    return size / (_L2_BYTES if size <= target.caches.l2 else _FAR_BYTES)
+
+
 def from_afar(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """Cycles of a kernel by vector tiles where B comes from beyond the first cache, given those on what lies near.
 
-    Packing waits for it. What is not packed is read in runs as long as a tile is wide, and caches and memory take a
-    while to notice each run.
+    Packing waits for it, and products wait for what was packed earlier. What is not packed is read in runs as long as
+    a tile is wide, and caches and memory take a while to notice each run.
     """
     moves = gemm.b.moves
     if recipe.pack_b and moves > target.caches.l1:
-        return cycles + gemm.k * gemm.n * bytes_of(recipe.operand_b) / target.vector_bytes * _FAR_PACKED
+        packed = gemm.k * gemm.n * bytes_of(recipe.operand_b)
+        read = moving_cycles(packed, target) if gemm.packings < 1 else 0
+        return cycles + packed / target.vector_bytes * _FAR_PACKED * gemm.packings + read
     run = min(recipe.nr, gemm.n) * bytes_of(gemm.b.element)
     return max(cycles, moves / _FAR_BYTES * (1 + _NOTICED / run) if moves > target.caches.l2 else 0)
 
@@ -113,6 +125,6 @@ def vector_cycles(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -
     products = slower * steps * product_cycles(core, gemm.m, vectors, recipe.mr, recipe.nr // lanes)
     corrected = _CORRECTED if recipe.correction != "none" else 0
     row = -(-gemm.k * bits_of(recipe.operand_a) // (8 * target.vector_bytes))
-    packed = steps * vectors * (_PACKED + corrected) if recipe.pack_b else 0
+    packed = steps * vectors * (_PACKED + corrected) * gemm.packings if recipe.pack_b else 0
     packed += gemm.m * row * _PACKED if recipe.pack_a else 0
     return terms * (products + packed) + _CALL

@@ -61,9 +61,9 @@ def forms_of(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> list[Form
 
 
 def given_weights(gemm: Gemm, versions: Sequence[tuple[Recipe, Target]]) -> tuple[Recipe, ...]:
-    """The recipes of several versions for a B in a block of forms; none where no version packs B."""
-    if not any(recipe.pack_b for recipe, _ in versions):
-        return ()
+    """The recipes of versions for a B that the compiler has packed, which several find in a block of forms."""
+    if len(versions) == 1:
+        return (replace(versions[0][0], shared_b=True),)
     forms = forms_of(gemm, versions)
     places = [form.at + (0 if form.recipe.pack_b else start_of(gemm)) for form in forms]
     return tuple(replace(r, shared_b=r.pack_b, b_at=at) for (r, _), at in zip(versions, places, strict=True))
@@ -114,6 +114,8 @@ class Weights:
         span: Span | None,
     ) -> Value | None:
         """The global with the B at a pointer in a form for each version; None where packing is left to the program."""
+        if not any(recipe.pack_b for recipe, _ in versions):
+            return None
         forms = list({form.at: form for form in forms_of(gemm, versions)}.values())
         size = forms[-1].at + forms[-1].size
         if size > self.most:
