@@ -39,6 +39,7 @@ from tlx.lower.legalize.operands import (
     VnniRight,
 )
 from tlx.lower.legalize.registers import Registers, constant_registers, slice_start
+from tlx.lower.legalize.short_products import short_factors, short_products
 from tlx.lower.legalize.shuffles import block_columns, chunked, relaned, reshaped, sliced, stretched, transposed
 from tlx.lower.legalize.vnni import blocked
 from tlx.lower.ordinary import UNARY, Operation
@@ -66,6 +67,7 @@ class TileLegalizer:
         self.permuted: dict[str, Tensor] = {}
         self.phis: list[tuple[Instruction, list[Instruction]]] = []
         self.ends: dict[str, str] = {}
+        self.short = short_factors(function, self.tensors)
         self.shapes = self._tile_shapes()
         self.lane_counts = lane_counts(function, self.tensors, set(self.shapes), self.lanes_of_bits)
 
@@ -352,7 +354,9 @@ class TileLegalizer:
             for v, s in zip(values, sources, strict=True)
         ]
         sample = next(t for t in tiles if isinstance(t, list))
-        made = self._quotients(operation, element, values, tiles) or [
+        made = self._quotients(operation, element, values, tiles)
+        made = made or short_products(self.b, self.target, operation, list(zip(values, tiles, strict=True)), self.short)
+        made = made or [
             apply(self.b, self.target, operation, element, sources, [t[i] if isinstance(t, list) else t for t in tiles])
             for i in range(len(sample))
         ]
