@@ -21,6 +21,7 @@ from tlx.fuzz.report import Report, file_text, request_of
 from tlx.fuzz.shrink import shrink
 from tlx.fuzz.worker import Request
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, Type
+from tlx.knobs import Question
 from tlx.numpy_types import dtype_of
 from tlx.target import targets
 
@@ -29,6 +30,20 @@ FLOATS = (HALF, BFLOAT, FLOAT, DOUBLE)
 
 def quiet(_: str) -> None:
     pass
+
+
+# Checks
+
+
+def test_small_products_are_multiplied_on_tiles_too() -> None:
+    asked = [Check("amx", variant=variant).options.knobs for variant in range(5)]
+    assert sum(bool(knobs(Question("matmul 8x8x8 bfloat", "amx", ()))) for knobs in asked) == 4
+    assert not any(knobs(Question("matmul 8x8x8 bfloat", "avx512", ())) for knobs in asked)
+    worker = Worker()
+    outcome = worker.check(Request("tiles", 1, Check("amx", emulate=True, evaluate=False, variant=1)))
+    worker.close()
+    assert outcome.kind == "done"
+    assert outcome.tiled > 0
 
 
 # Choices

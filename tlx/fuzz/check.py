@@ -21,6 +21,7 @@ from tlx.fuzz.guarded import GuardedArray
 from tlx.fuzz.programs import Function, Program, canonical
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
+from tlx.knobs import NO_KNOBS, Knobs, Origin, Question
 from tlx.lower.to_tiles.dispatch import at_level, levels
 from tlx.native import best_target, cpu_flags
 from tlx.numpy_types import Array
@@ -31,6 +32,8 @@ _DEFAULT: Final = Caches()
 _TINY: Final = Caches(l1=4 << 10, l2=16 << 10, l3=64 << 10)
 _TEAMS: Final = (3, 1, 2, 7)
 _LEVELS: Final = (2, 2, 2, 3, 1, 0)
+_REGISTER_TILES: Final = (None, (32, 32), (32, 32), (16, 64), (64, 16))
+"""What a matrix unit's products are asked to be; None leaves it to the model, which takes vectors for small ones."""
 _BUG: Final = "bug of TLX"
 MAX_STEPS: Final = 20_000_000
 _STAGE_STEPS: Final = 5_000_000
@@ -78,9 +81,15 @@ class Check:
     @property
     def options(self) -> Options:
         """How to lower."""
-        if not self.threads:
-            return Options(emulate_matrix=self.emulate)
-        return Options(emulate_matrix=self.emulate, threads="openmp", thread_cycles=0)
+        options = Options(emulate_matrix=self.emulate, knobs=self.knobs)
+        return replace(options, threads="openmp", thread_cycles=0) if self.threads else options
+
+    def knobs(self, question: Question) -> Knobs:
+        """Four of five programs multiply on tiles where there is a matrix unit that can, however small they are."""
+        tile = _REGISTER_TILES[self.variant % len(_REGISTER_TILES)]
+        if tile is None or find(question.target).matrix is None:
+            return NO_KNOBS
+        return Knobs(tile=tile, origin=Origin("from the fuzzer", binding=False))
 
     @property
     def team(self) -> Team:
