@@ -1,0 +1,21 @@
+; Where tiles at an edge have loops of their own, tiles are as deep as can be, and K is padded: with tiles of A, B and C of
+; different shapes, LLVM would run out of tile registers.
+;
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --tile=32x32 | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - -o %t.o --target=amx --tile=32x32 -O2 --emit=obj
+
+; CHECK-NOT: tileloadd64.internal(i16 {{.*}}, i16 32,
+; CHECK: call x86_amx @llvm.x86.tdpbssd.internal(i16 16, i16 64, i16 64,
+
+define void @f(ptr noalias %c, ptr %a, ptr %b) {
+  %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 65, i32 32>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 32, i32 256>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %acc = call token @llvm.tensor.load(ptr elementtype(i32) %c, <2 x i32> <i32 65, i32 256>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <16640 x i32> @llvm.tensor.smma(token %acc, token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<16640 x i32> %m, <2 x i32> <i32 65, i32 256>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
