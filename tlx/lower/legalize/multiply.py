@@ -7,6 +7,8 @@ before the multiply-adds that use it. Left elements are broadcast:
       b0 b1 b2 = load                                a0 a1 a2 = splat(load)
       a = splat(load A[0]); acc00 += a*b0 ...        b = load B[0]; acc00 += a0*b; acc10 += a1*b ...
       a = splat(load A[1]); acc10 += a*b0 ...        b = load B[1]; ...
+
+Where registers hold B's rows of all positions of K, A is read row by row: more instructions can run while one waits.
 """
 
 from __future__ import annotations
@@ -135,9 +137,36 @@ def _by_fma(
         name = "llvm.fma" if target.fused else "llvm.fmuladd"
         return b.call_intrinsic(name, [c.type], c.type, [x, y, c], "acc")
 
+    if k > 1 and left.element == right.element == acc.element and _holds_right(target, acc, k):
+        return _by_rows(b, acc, scalar, vector, accumulate, k)
     for at in range(k):
         acc = _step(b, acc, lambda row, p=at: scalar(row, p), lambda chunk, p=at: vector(chunk, p), accumulate)
     return acc
+
+
+def _holds_right(target: Target, acc: Registers, k: int) -> bool:
+    """Whether the right operand, smaller than the left one, stays in registers beside the sums."""
+    chunks = len(acc.regs[0])
+    return acc.rows > chunks and (acc.rows + k) * chunks + 1 <= target.registers
+
+
+def _by_rows(
+    b: Builder,
+    acc: Registers,
+    scalar: Callable[[int, int], Value],
+    vector: Callable[[int, int], Value],
+    accumulate: Callable[[Value, Value, Value], Value],
+    k: int,
+) -> Registers:
+    """All positions of K for a row, then for the next; `scalar` takes row and position, `vector` chunk and position."""
+    ys = [[vector(chunk, at) for chunk in range(len(acc.regs[0]))] for at in range(k)]
+    rows: list[tuple[Value, ...]] = []
+    for row, sums in enumerate(acc.regs):
+        for at in range(k):
+            x, splats = scalar(row, at), dict[int, Value]()
+            sums = tuple(accumulate(c, _splat_for(b, c, x, splats), y) for c, y in zip(sums, ys[at], strict=True))
+        rows.append(sums)
+    return Registers(acc.element, acc.rows, acc.cols, acc.lanes, tuple(rows))
 
 
 def _widened(b: Builder, target: Target, value: Value, element: Type, to: Type, sign: Sign) -> Value:
@@ -164,15 +193,12 @@ def _step(
     regs = [list(row) for row in acc.regs]
     splats: dict[int, dict[int, Value]] = {}
 
+    scalars: dict[int, Value] = {}
+
     def left(row: int, chunk: int) -> Value:
-        type_ = acc.regs[row][chunk].type
-        assert isinstance(type_, VectorType)
-        known = splats.setdefault(row, {})
-        if 0 not in known:
-            known[0] = scalar(row)
-        if type_.count not in known:
-            known[type_.count] = _splat(b, known[0], type_)
-        return known[type_.count]
+        if row not in scalars:
+            scalars[row] = scalar(row)
+        return _splat_for(b, acc.regs[row][chunk], scalars[row], splats.setdefault(row, {}))
 
     if rows <= chunks:
         for row in range(rows):
@@ -187,6 +213,15 @@ def _step(
             for chunk in range(chunks):
                 regs[row][chunk] = accumulate(regs[row][chunk], left(row, chunk), ys[chunk])
     return Registers(acc.element, acc.rows, acc.cols, acc.lanes, tuple(tuple(r) for r in regs))
+
+
+def _splat_for(b: Builder, acc: Value, scalar: Value, known: dict[int, Value]) -> Value:
+    """A scalar in all lanes of a register as long as a sum's, made once for each length."""
+    type_ = acc.type
+    assert isinstance(type_, VectorType)
+    if type_.count not in known:
+        known[type_.count] = _splat(b, scalar, type_)
+    return known[type_.count]
 
 
 def _splat(b: Builder, scalar: Value, type_: VectorType) -> Value:

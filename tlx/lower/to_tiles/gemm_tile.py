@@ -16,6 +16,7 @@ from tlx.ir.types import I8, I64, VectorType, bits_of
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_tiles.blocks import Range, column_ranges, row_ranges
 from tlx.lower.to_tiles.combine import Combine
+from tlx.lower.to_tiles.depth import positions_at_once
 from tlx.lower.to_tiles.epilogue import Epilogue
 from tlx.lower.to_tiles.evaluate import Place, address_of, store_vector
 from tlx.lower.to_tiles.map import expression_parameters
@@ -96,7 +97,7 @@ class GemmTile:
         self.rows = row_ranges(gemm, recipe)
         self.terms = Sums(b, gemm.sums)
         self.next_round = NextRound(b, pointers, gemm, recipe)
-        self.registers = target.registers
+        self.target = target
         self.panel_a: Value | None = None
         self.panel_b: Value | None = None
         self.sums: Value | None = None
@@ -173,13 +174,17 @@ class GemmTile:
     def add_product(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
         """`start + A[tile, :] @ B[:, panel]`."""
         steps = -(-block.part.size // self.recipe.kstep)
-        if self._is_short(block, steps):
-            for number in range(steps):
-                start = self._add_step(block, start, (a, rhs), const_int(I64, number))
-            return start
-        with self.b.loop(0, steps, carry=[start], name="k") as loop:
-            loop.next(self._add_step(block, loop.carried[0], (a, rhs), loop.index))
-        return loop.results[0]
+        is_short = self._is_short(block, steps)
+        tile_ = block.rows.size, -(-block.columns.size // self.recipe.lanes)
+        depth = positions_at_once(self.gemm, self.recipe, self.target, tile_, written_out=is_short)
+        looped = 0 if is_short else steps // depth * depth
+        if looped:
+            with self.b.loop(0, looped, depth, carry=[start], name="k") as loop:
+                loop.next(self._add_steps(block, loop.carried[0], (a, rhs), loop.index, depth))
+            start = loop.results[0]
+        for number in range(looped, steps, depth):
+            start = self._add_steps(block, start, (a, rhs), const_int(I64, number), min(depth, steps - number))
+        return start
 
     def _is_short(self, block: Block, steps: int) -> bool:
         """Whether a sum is too short for a loop: fewer instructions let a machine look further ahead.
@@ -189,7 +194,7 @@ class GemmTile:
         """
         vectors = -(-block.columns.size // self.recipe.lanes)
         sums = block.rows.size * vectors
-        fits = steps <= _FEW and steps * sums <= _SHORT and 2 * (sums + vectors) <= self.registers + 2
+        fits = steps <= _FEW and steps * sums <= _SHORT and 2 * (sums + vectors) <= self.target.registers + 2
         packs = self.recipe.unit == "matrix" or self.recipe.pack_a
         return fits and not packs and not self.recipe.ahead
 
@@ -206,6 +211,28 @@ class GemmTile:
         if recipe.ahead:
             self.prefetch_b(block, operands[1], k)
         self.next_round.fetch(number)
+        return following
+
+    def _add_steps(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value, depth: int) -> Value:
+        """The sums after some more positions of K; several at a time where both operands lie in rows."""
+        if depth == 1:
+            return self._add_step(block, sums, operands, number)
+        b, recipe, gemm = self.b, self.recipe, self.gemm
+        rows, columns = block.rows.size, block.columns.size
+        of_b = tile(recipe.operand_b, depth, columns, (0, block.columns.padding))
+        acc_type = tile(recipe.accumulator, rows, columns, (0, block.columns.padding))
+        acc = b.typeinfo(sums, acc_type, "acc")
+        lhs = b.tensor_load(
+            b.gep(recipe.operand_a, operands[0], number),
+            tile(recipe.operand_a, rows, depth),
+            (0, gemm.a.row_stride),
+            "a",
+        )
+        place = b.gep(recipe.operand_b, operands[1], b.mul(number, gemm.b.row_stride))
+        rhs = b.tensor_load(place, of_b, (0, gemm.b.row_stride), "b")
+        following = b.mma(recipe.mma, acc, lhs, rhs, acc_type)
+        for at in range(depth if recipe.fetch else 0):
+            self.next_round.fetch(b.add(number, at))
         return following
 
     def term_addresses(self, block: Block, index: Value, a: Value, rhs: Value) -> tuple[Value, Value]:

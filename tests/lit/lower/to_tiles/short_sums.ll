@@ -1,16 +1,20 @@
-; A sum of at most 16 steps is written out; a longer one, and one of a tile that needs most of the registers, is a loop.
+; A sum of at most 16 steps is written out, four positions of K at a time; a longer one, and one of a tile that needs most of the registers, is a loop.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 
 ; CHECK-LABEL: define internal void @tlx.matmul.8x16x16.f32.f32.f32(
 ; CHECK-NEXT:  entry:
 ; CHECK-NOT:   phi
-; CHECK-COUNT-16: call <128 x float> @llvm.tensor.smma.
+; CHECK-COUNT-4: call <128 x float> @llvm.tensor.smma.
 ; CHECK-NOT:   llvm.tensor.smma
 ; CHECK:       ret void
 
 ; CHECK-LABEL: define internal void @tlx.matmul.8x16x17.f32.f32.f32(
 ; CHECK:       k.loop:
+; CHECK:       load{{.*}} <2 x i32> <i32 8, i32 2>
+; CHECK:       call <128 x float> @llvm.tensor.smma.
+; CHECK:       br i1
+; CHECK:       load{{.*}} <2 x i32> <i32 8, i32 1>
 ; CHECK:       call <128 x float> @llvm.tensor.smma.
 ; CHECK-NOT:   llvm.tensor.smma
 ; CHECK:       ret void

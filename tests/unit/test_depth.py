@@ -1,0 +1,53 @@
+"""How many positions of K a register tile multiplies at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tlx.ir.types import DOUBLE, FLOAT, Type
+from tlx.lower.to_tiles.choose import choose
+from tlx.lower.to_tiles.depth import positions_at_once
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.view import View
+from tlx.target import targets
+
+TARGET = targets()["avx512"]
+
+
+def _gemm(element: Type, m: int, n: int, k: int) -> Gemm:
+    return Gemm(View(element, m, k, k, 1), View(element, k, n, n, 1), View(element, m, n, n, 1), None, "f", "f")
+
+
+@pytest.mark.parametrize(
+    ("element", "size", "tile", "written_out", "positions"),
+    [
+        (FLOAT, 16, (16, 1), True, 4),
+        (DOUBLE, 8, (8, 1), True, 4),
+        (FLOAT, 32, (11, 2), False, 2),
+        (DOUBLE, 16, (8, 2), False, 2),
+        (DOUBLE, 64, (6, 4), False, 1),
+        (FLOAT, 64, (2, 4), False, 1),
+    ],
+)
+def test_registers_to_spare_hold_more_rows_of_b(
+    element: Type, size: int, tile: tuple[int, int], *, written_out: bool, positions: int
+) -> None:
+    gemm = _gemm(element, size, size, size)
+    recipe = choose(gemm, TARGET)
+    assert positions_at_once(gemm, recipe, TARGET, tile, written_out=written_out) == positions
+    rows, vectors = tile
+    assert positions == 1 or rows * vectors + positions * (vectors + 1) + 1 <= TARGET.registers
+
+
+@pytest.mark.parametrize("change", [{"pack_a": True}, {"pack_b": True}, {"ahead": 8}, {"unit": "dot"}])
+def test_packed_operands_and_prefetches_go_position_by_position(change: dict[str, object]) -> None:
+    gemm = _gemm(FLOAT, 32, 32, 32)
+    recipe = replace(choose(gemm, TARGET), **change)  # pyright: ignore[reportArgumentType]
+    assert positions_at_once(gemm, recipe, TARGET, (11, 2), written_out=False) == 1
+
+
+def test_columns_of_a_go_position_by_position() -> None:
+    gemm = replace(_gemm(FLOAT, 32, 32, 32), a=View(FLOAT, 32, 32, 1, 32))
+    assert positions_at_once(gemm, choose(gemm, TARGET), TARGET, (11, 2), written_out=False) == 1
