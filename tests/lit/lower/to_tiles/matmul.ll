@@ -1,5 +1,6 @@
 ; A product becomes a call of a kernel on the pointers of C, A and B, and the kernel a loop over K around one tile
-; product: its sums are a phi of a flattened vector, whose type a typeinfo in the body says.
+; product, for two positions of K at a time: its sums are a phi of a flattened vector, whose type a typeinfo in the body
+; says.
 ;
 ;     C = A @ B          8x16 16x32 -> 8x32, one register tile of 8x32 floats
 ;
@@ -16,12 +17,12 @@
 ; CHECK-NEXT: %[[K_ACC:.*]] = phi <256 x float> [ zeroinitializer, %entry ], [ %{{.*}}, %k.loop ]
 ; CHECK-NEXT: %[[ACC:.*]] = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %[[K_ACC]], <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: %[[T:.*]] = getelementptr inbounds float, ptr %a, i64 %[[K]]
-; CHECK-NEXT: %[[A_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T]], <2 x i32> <i32 8, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
+; CHECK-NEXT: %[[A_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T]], <2 x i32> <i32 8, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)
 ; CHECK-NEXT: %[[T_1:.*]] = mul i64 %[[K]], 32
 ; CHECK-NEXT: %[[T_2:.*]] = getelementptr inbounds float, ptr %b, i64 %[[T_1]]
-; CHECK-NEXT: %[[B_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T_2]], <2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT: %[[B_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T_2]], <2 x i32> <i32 2, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
 ; CHECK-NEXT: %[[SMMA:.*]] = call <256 x float> @llvm.tensor.smma.v256f32(token %[[ACC]], token %[[A_1]], token %[[B_1]])
-; CHECK-NEXT: %[[K_NEXT:.*]] = add i64 %[[K]], 1
+; CHECK-NEXT: %[[K_NEXT:.*]] = add i64 %[[K]], 2
 ; CHECK-NEXT: %[[T_3:.*]] = icmp slt i64 %[[K_NEXT]], 16
 ; CHECK-NEXT: br i1 %[[T_3]], label %k.loop, label %k.end
 ; CHECK: k.end:

@@ -21,7 +21,7 @@
 ; CHECK-NEXT: %[[ROW:.*]] = add i64 52, %[[T_10]]
 ; CHECK: %{{.*}} = call token @llvm.tensor.typeinfo.v384f32.v2i32(<384 x float> %{{.*}}, <2 x i32> <i32 12, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 12>)
 ; CHECK-NEXT: %[[T_13:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %{{.*}}
-; CHECK-NEXT: %{{.*}} = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T_13]], <2 x i32> <i32 12, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 4>)
+; CHECK-NEXT: %{{.*}} = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T_13]], <2 x i32> <i32 12, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 4>)
 ; CHECK: %[[C_2:.*]] = call token @llvm.tensor.typeinfo.v384f32.v2i32(<384 x float> %{{.*}}, <2 x i32> <i32 12, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 12>)
 ; CHECK-NEXT: %[[T_17:.*]] = mul i64 %[[ROW]], 20
 ; CHECK-NEXT: %[[T_18:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %[[T_17]]

@@ -11,9 +11,9 @@
 ; CHECK-LABEL: define void @column_major(ptr noalias %c, ptr %a, ptr %b) {
 ; CHECK-NEXT: call void @tlx.matmul.8x32x16.f32.f32.f32.2(ptr %c, ptr %a, ptr %b)
 ; CHECK-LABEL: define internal void @tlx.matmul.8x32x16.f32.f32.f32(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
-; CHECK: %{{.*}} = call token @llvm.tensor.load.{{.*}}, <2 x i32> <i32 8, i32 1>, {{.*}}, <2 x i32> <i32 0, i32 16>)
+; CHECK: %{{.*}} = call token @llvm.tensor.load.{{.*}}, <2 x i32> <i32 8, i32 2>, {{.*}}, <2 x i32> <i32 0, i32 16>)
 ; CHECK-LABEL: define internal void @tlx.matmul.8x32x16.f32.f32.f32.1(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
-; CHECK: %{{.*}} = call token @llvm.tensor.load.{{.*}}, <2 x i32> <i32 8, i32 1>, {{.*}}, <2 x i32> <i32 0, i32 20>)
+; CHECK: %{{.*}} = call token @llvm.tensor.load.{{.*}}, <2 x i32> <i32 8, i32 2>, {{.*}}, <2 x i32> <i32 0, i32 20>)
 ; CHECK-LABEL: define internal void @tlx.matmul.8x32x16.f32.f32.f32.2(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NOT: define internal
 
