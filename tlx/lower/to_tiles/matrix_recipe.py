@@ -48,8 +48,7 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
     grid = given.matrix_grid(knobs, matrix, lanes) or _grid(gemm, target, matrix, lanes)
     mr, nr = matrix.rows * grid[0], lanes * grid[1]
     deepest = matrix.row_bytes // size
-    has_edges = gemm.m % mr or gemm.n % nr
-    kstep = deepest if has_edges else _k_step(gemm.k, deepest, dot.width)
+    kstep = _k_step(gemm.k, deepest, dot.width) if (gemm.m, gemm.n) == (mr, nr) else deepest
     depth = up(gemm.k, kstep) * len(gemm.sums) * size
     kc = given.k_block(gemm, knobs, kstep, exact=False, model=gemm.k)
     recipe = Recipe(
@@ -70,8 +69,8 @@ def _k_step(k: int, most: int, width: int) -> int:
     """Positions of K in a tile: `most`, or fewer where equal steps of whole groups of `width` need no padding.
 
     K = 96 bytes are two steps of 48. A step of 16 rows of A takes as long with fewer positions, but operands with
-    padding are copied first. Tiles of A, B and C have shapes of their own then: where edges have loops of their own,
-    too, LLVM runs out of tile registers.
+    padding are copied first. Tiles of A, B and C have shapes of their own then: with loops over several register tiles,
+    LLVM runs out of tile registers.
     """
     steps = -(-k // most)
     return k // steps if k % (steps * width) == 0 and k > width else most

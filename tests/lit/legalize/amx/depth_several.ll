@@ -1,5 +1,5 @@
-; Where tiles at an edge have loops of their own, tiles are as deep as can be, and K is padded: with tiles of A, B and C of
-; different shapes, LLVM would run out of tile registers.
+; Several register tiles are as deep as can be, and K is padded: with tiles of A, B and C of different shapes, LLVM would
+; run out of tile registers.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --tile=32x32 | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - -o %t.o --target=amx --tile=32x32 -O2 --emit=obj
