@@ -18,13 +18,12 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I64, bytes_of
+from tlx.ir.types import I64
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range
 from tlx.lower.to_tiles.gemm_tile import Block, Pass
 from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.matrix_panels import MatrixPanels
-from tlx.lower.to_tiles.matrix_recipe import FAR_ROWS
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.share import blocks_of
@@ -57,9 +56,9 @@ class MatrixKernel(MatrixPanels):
         b, step = self.b, self._at_a_time(columns)
         with blocks_of(b, self.share.columns.of(b, self.columns, columns), step, "jc") as (first, panels):
             column = b.add(b.mul(first, columns.size), columns.start)
-            ahead = self._is_shared or (step > 1 and self._has_far_rows)
+            ahead = self._is_shared or (step > 1 and self._comes_from_afar)
             packs = self.recipe.pack_b and not self.recipe.shared_b
-            if packs and self._has_far_rows and ahead:
+            if packs and self._comes_from_afar and ahead:
                 self._pack_across(columns, column, panels)
             elif packs and ahead:
                 with b.loop(0, panels, name="jp", runs=True) as j:
@@ -67,13 +66,6 @@ class MatrixKernel(MatrixPanels):
             for number, rows in enumerate(self.rows):
                 block = Block(part, columns, column, panels, rows, const_int(I64, rows.start), const_int(I64, 1))
                 self._rows(block, packs=number == 0 and not ahead and not self.recipe.shared_b)
-
-    @property
-    def _has_far_rows(self) -> bool:
-        """Whether B is packed and its rows are so far apart that reading a panel's part of each takes a page each."""
-        view, size = self.gemm.b, bytes_of(self.gemm.b.element)
-        by_rows = view.is_row_major or view.group > 1
-        return self.recipe.pack_b and by_rows and view.row_stride * view.group * size >= FAR_ROWS
 
     @property
     def _is_shared(self) -> bool:

@@ -26,6 +26,7 @@ from tlx.lower.to_tiles.view import View
 from tlx.types import TensorType
 
 _ROWS_AT_ONCE: Final = 4
+_LINES_AT_ONCE: Final = 8  # rows of tiles of B, of all tiles of a panel
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +69,49 @@ class TilePacking:
 
     def pack_b_step(self, view: View, source: Value, panel: Value, columns: Range, depth: int) -> None:
         """One step of K: `depth` rows of B of `columns.data` columns, as tiles behind each other."""
-        count = -(-columns.size // self.columns)
-        for number in range(count):
-            start = number * self.columns
-            missing = max(0, start + self.columns - columns.data)
-            at = self.b.gep(view.element, source, start * view.col_stride)
+        if view.is_row_major and view.group == 1:
+            self._pack_b_rows(view, (source, panel), columns, depth)
+            return
+        for number, missing in enumerate(self._missing(columns)):
+            at = self.b.gep(view.element, source, number * self.columns * view.col_stride)
             to = self.b.gep(self.element, panel, number * self.tile_size)
             if missing >= self.columns:
                 self._clear(to, self.lines, self.line)
             elif view.group > 1:
                 self._copy_groups(view, at, to, missing, depth)
-            elif view.is_row_major:
-                self._pack_b_rows(view, at, to, missing, depth)
             else:
                 self._pack_b_columns(view, at, to, missing, depth)
 
-    def _pack_b_rows(self, view: View, source: Value, to: Value, missing: int, depth: int) -> None:
-        """A tile of row-major B: `width` rows at a time are interleaved."""
-        full, rest = divmod(depth, _ROWS_AT_ONCE * self.width)
+    def _missing(self, columns: Range) -> list[int]:
+        """How many columns of each tile are not there."""
+        starts = range(0, columns.size, self.columns)
+        return [max(0, start + self.columns - columns.data) for start in starts]
+
+    def _pack_b_rows(self, view: View, place: tuple[Value, Value], columns: Range, depth: int) -> None:
+        """Tiles of row-major B: `width` rows at a time are interleaved, for all tiles, so that lines are read once."""
+        b, (source, panel) = self.b, place
+        tiles = self._missing(columns)
+        some = [(number, missing) for number, missing in enumerate(tiles) if missing < self.columns]
+        groups = max(1, _LINES_AT_ONCE // len(some))
+
+        def interleave(line: Value, rows: int) -> None:
+            for number, missing in some:
+                at = b.gep(view.element, source, number * self.columns)
+                to = b.gep(self.element, panel, number * self.tile_size)
+                self._interleave(view, at, to, line, (rows, missing))
+
+        full, rest = divmod(depth, groups * self.width)
         if full:
-            with self.b.loop(0, full, name="r") as loop:
-                at = self.b.mul(loop.index, _ROWS_AT_ONCE)
-                self._interleave(view, source, to, at, (_ROWS_AT_ONCE * self.width, missing))
+            with b.loop(0, full, name="r") as loop:
+                interleave(b.mul(loop.index, groups), groups * self.width)
         if rest:
-            self._interleave(view, source, to, const_int(I64, full * _ROWS_AT_ONCE), (rest, missing))
-        self._clear_behind(to, -(-depth // self.width))
+            interleave(const_int(I64, full * groups), rest)
+        for number, missing in enumerate(tiles):
+            to = b.gep(self.element, panel, number * self.tile_size)
+            if missing >= self.columns:
+                self._clear(to, self.lines, self.line)
+            else:
+                self._clear_behind(to, -(-depth // self.width))
 
     def _interleave(self, view: View, source: Value, to: Value, row: Value, part: tuple[int, int]) -> None:
         """A few rows of a tile, of `part[0]` rows of B, `part[1]` of whose columns are not there."""

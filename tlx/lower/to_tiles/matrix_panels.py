@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I64
+from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range
 from tlx.lower.to_tiles.epilogue import needs_scratch
 from tlx.lower.to_tiles.gemm import GemmKernel
 from tlx.lower.to_tiles.gemm_tile import Block
 from tlx.lower.to_tiles.matrix_pack import TilePacking, over_k, pack_panel
+from tlx.lower.to_tiles.matrix_recipe import FAR_ROWS
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.tiles import tile
 from tlx.target import Target
+
+_PAIR_BYTES: Final = 128  # lines that the second cache fetches together
 
 
 class MatrixPanels(GemmKernel):
@@ -31,6 +36,7 @@ class MatrixPanels(GemmKernel):
         assert target.matrix is not None
         self.term_depth = up(gemm.k, recipe.kstep)
         self.depth = self.term_depth * self.terms.count
+        self._near_bytes = target.caches.l1
         self.packing = TilePacking(b, recipe.operand_a, target.matrix.rows, recipe.kstep, recipe.width)
 
     def make_buffers(self, scratch: Scratch) -> None:
@@ -63,10 +69,19 @@ class MatrixPanels(GemmKernel):
         return sum(r.count * r.size for r in self.rows) if self._packs_all_of_a else self.recipe.mr
 
     def _at_a_time(self, columns: Range) -> int:
-        """Panels of a range that are held packed; one where each is used by one row tile only."""
+        """Panels of a range that are held packed; where only one row tile uses them, at most two lines of B's rows."""
         if sum(rows.count for rows in self.rows) == 1 and not self.recipe.shared_b:
-            return 1
+            most = _PAIR_BYTES // (columns.size * bytes_of(self.gemm.b.element)) if self._comes_from_afar else 1
+            return min(columns.count, max(1, most))
         return min(columns.count, self.panels(columns))
+
+    @property
+    def _comes_from_afar(self) -> bool:
+        """Whether B is packed from rows that do not stay in the first cache, or lie in pages of their own."""
+        view = self.gemm.b
+        pitch = view.row_stride * view.group * bytes_of(view.element)
+        by_rows = self.recipe.pack_b and (view.is_row_major or view.group > 1)
+        return by_rows and (view.moves > self._near_bytes or pitch >= FAR_ROWS)
 
     # Packing ---------------------------------------------------------------------------------------------------
 
