@@ -443,7 +443,7 @@ out:
 def test_heap_is_freed_on_every_way_out() -> None:
     for early in (0, 1):
         lowered, _ = same(HEAP.replace("ATTRIBUTES", ""), numbers(70, 70), numbers(70, 70), early)
-        assert lowered.count("call void @free(ptr %apart.buf)") == 2
+        assert lowered.count("call void @free(ptr %apart.heap)") == 2
         assert lowered.count("@llvm.trap()") == 2
 
 
@@ -480,7 +480,7 @@ def test_musttail_call_stays_in_front_of_ret() -> None:
         "out:\n  ret void", "out:\n  musttail call void @f(ptr %a, ptr %c, i1 false)\n  ret void"
     )
     lowered, _ = same(text, numbers(70, 70), numbers(70, 70), 1)
-    assert "call void @free(ptr %apart.buf)\n  musttail call" in lowered
+    assert "call void @free(ptr %apart.heap)\n  musttail call" in lowered
 
 
 # Large vectors in ordinary code --------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 %matmul.buf = alloca [15 x float], align 64
 
-%matmul.buf = call noalias i8* @malloc(i64 2560000)       and before every ret and resume:
-...                                                       call void @free(i8* %matmul.buf)
+%matmul.heap = call noalias i8* @malloc(i64 2560064)      and before every ret and resume:
+%matmul.buf = %matmul.heap, moved on to a cache line      call void @free(i8* %matmul.heap)
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from tlx.ir.values import ConstInt, Keyword, Local, Value
 STACK_BYTES: Final = 16 << 10
 _STACK_TOTAL: Final = 256 << 10
 STACK_ALIGN: Final = 64
-HEAP_ALIGN: Final = 16
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,8 @@ class Buffer:
 
     @property
     def align(self) -> int:
-        """Alignment of its first element in bytes."""
-        return HEAP_ALIGN if self.on_heap else STACK_ALIGN
+        """Alignment of its first element in bytes: that of a line of the caches."""
+        return STACK_ALIGN
 
 
 @dataclass
@@ -119,15 +118,17 @@ class Buffers:
 
     def _emit_heap(self, builder: TensorBuilder, heap: list[Buffer]) -> None:
         exits = [(blk, i) for blk in self.function.blocks for i in [exit_index(blk)] if i is not None]
+        names = [self.function.names.fresh(b.pointer.name.removesuffix(".buf") + ".heap") for b in heap]
+        blocks = [Local(b.pointer.type, name) for b, name in zip(heap, names, strict=True)]
         for block, index in exits:
             at_exit = TensorBuilder(self.module, self.function, block, index)
-            for buffer in heap:
-                at_exit.call_named("free", VOID, [buffer.pointer])
-        for buffer in heap:
-            _declare_malloc(builder, buffer)
+            for memory in blocks:
+                at_exit.call_named("free", VOID, [memory])
+        for buffer, memory in zip(heap, blocks, strict=True):
+            _declare_malloc(builder, buffer, memory)
         missing: Value | None = None
-        for buffer in heap:
-            null = builder.icmp("eq", buffer.pointer, Keyword(buffer.pointer.type, "null"))
+        for memory in blocks:
+            null = builder.icmp("eq", memory, Keyword(memory.type, "null"))
             missing = null if missing is None else builder.binary("or", missing, null)
         if missing is not None:
             _trap_if(builder, missing)
@@ -142,14 +143,20 @@ def _define(builder: TensorBuilder, buffer: Buffer, body: str) -> None:
     builder.index += 1
 
 
-def _declare_malloc(builder: TensorBuilder, buffer: Buffer) -> None:
-    """`%x.buf = call noalias ptr @malloc(i64 size)`."""
-    pointer = buffer.pointer
-    size = ConstInt(I64, buffer.bytes)
-    call = builder.call_named("malloc", pointer.type, [size], "malloc")
+def _declare_malloc(builder: TensorBuilder, buffer: Buffer, memory: Local) -> None:
+    """`%x.heap = call noalias ptr @malloc(i64 size)`, and `%x.buf`, the first line of the cache in it."""
+    size = ConstInt(I64, buffer.bytes + STACK_ALIGN)
+    call = builder.call_named("malloc", memory.type, [size], "malloc")
     builder.function.names.taken.discard(str(call.result))
-    call.result = pointer.name
-    call.text = f"%{pointer.name} = call noalias {pointer.type} @malloc({size.typed})"
+    call.result = memory.name
+    call.text = f"%{memory.name} = call noalias {memory.type} @malloc({size.typed})"
+    address = builder.cast("ptrtoint", memory, I64)
+    gap = builder.binary("and", builder.sub(ConstInt(I64, 0), address), ConstInt(I64, STACK_ALIGN - 1))
+    found = builder.gep(I8, memory, gap, "line")
+    start = builder.block.instructions[builder.index - 1]
+    builder.function.names.taken.discard(str(start.result))
+    start.text = start.text.replace(f"{found} =", f"{buffer.pointer} =", 1)
+    start.result = buffer.pointer.name
 
 
 def _trap_if(builder: TensorBuilder, condition: Value) -> None:

@@ -3,9 +3,13 @@
 
 ; CHECK-LABEL: define void @may_alias(ptr %a, ptr %c) nounwind {
 ; CHECK-NEXT:    %local = alloca i32
-; CHECK-NEXT:    %apart.buf = call noalias ptr @malloc(i64 2560000)
-; CHECK-NEXT:    %t.3 = icmp eq ptr %apart.buf, null
-; CHECK-NEXT:    br i1 %t.3, label %out.of.memory, label %allocated
+; CHECK-NEXT:    %apart.heap = call noalias ptr @malloc(i64 2560064)
+; CHECK-NEXT:    %t.3 = ptrtoint ptr %apart.heap to i64
+; CHECK-NEXT:    %t.4 = sub i64 0, %t.3
+; CHECK-NEXT:    %t.5 = and i64 %t.4, 63
+; CHECK-NEXT:    %apart.buf = getelementptr inbounds i8, ptr %apart.heap, i64 %t.5
+; CHECK-NEXT:    %t.6 = icmp eq ptr %apart.heap, null
+; CHECK-NEXT:    br i1 %t.6, label %out.of.memory, label %allocated
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  out.of.memory:
 ; CHECK-NEXT:    call void @llvm.trap()
@@ -32,7 +36,7 @@
 ; CHECK-NEXT:    br label %apart
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  apart:
-; CHECK-NEXT:    call void @free(ptr %apart.buf)
+; CHECK-NEXT:    call void @free(ptr %apart.heap)
 ; CHECK-NEXT:    ret void
 ; CHECK-NEXT:  }
 define void @may_alias(ptr %a, ptr %c) argmemonly nounwind {
