@@ -14,6 +14,7 @@ Measured there, in cycles: four loads and four products 65 from the first cache,
 
 from __future__ import annotations
 
+from math import hypot
 from typing import Final
 
 from tlx.ir.types import bits_of, bytes_of
@@ -111,7 +112,7 @@ def from_afar(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> floa
     if recipe.pack_b and moves > target.caches.l1:
         packed = gemm.k * gemm.n * bytes_of(recipe.operand_b)
         read = moving_cycles(packed, target) if gemm.packings < 1 else 0
-        return cycles + packed / target.vector_bytes * _FAR_PACKED * gemm.packings + read
+        return hypot(cycles + packed / target.vector_bytes * _FAR_PACKED * gemm.packings, read)
     run = min(recipe.nr, gemm.n) * bytes_of(gemm.b.element)
     return max(cycles, moves / _FAR_BYTES * (1 + _NOTICED / run) if moves > target.caches.l2 else 0)
 
