@@ -19,6 +19,7 @@ from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.tiles import tile
 from tlx.target import Target
 
+_MANY_TILES: Final = 4  # row tiles, of which the first can hide little of the packing
 _PAIR_BYTES: Final = 128  # lines that the second cache fetches together
 
 
@@ -70,18 +71,29 @@ class MatrixPanels(GemmKernel):
 
     def _at_a_time(self, columns: Range) -> int:
         """Panels of a range that are held packed; where only one row tile uses them, at most two lines of B's rows."""
-        if sum(rows.count for rows in self.rows) == 1 and not self.recipe.shared_b:
+        if self._row_tiles == 1 and not self.recipe.shared_b:
             most = _PAIR_BYTES // (columns.size * bytes_of(self.gemm.b.element)) if self._comes_from_afar else 1
             return min(columns.count, max(1, most))
         return min(columns.count, self.panels(columns))
 
     @property
     def _comes_from_afar(self) -> bool:
-        """Whether B is packed from rows that do not stay in the first cache, or lie in pages of their own."""
+        """Whether B is packed from rows that do not stay in the first cache, or lie in pages of their own.
+
+        Few row tiles hide the packing of a panel better behind their products, if it, the lines that it is cut from
+        (twice as long) and A stay in the first cache.
+        """
         view = self.gemm.b
-        pitch = view.row_stride * view.group * bytes_of(view.element)
+        size = bytes_of(view.element)
         by_rows = self.recipe.pack_b and (view.is_row_major or view.group > 1)
-        return by_rows and (view.moves > self._near_bytes or pitch >= FAR_ROWS)
+        hidden = self._row_tiles < _MANY_TILES and 4 * self.depth * self.recipe.nr * size <= self._near_bytes
+        far = view.row_stride * view.group * size >= FAR_ROWS
+        return by_rows and (far or (view.moves > self._near_bytes and not hidden))
+
+    @property
+    def _row_tiles(self) -> int:
+        """Row tiles of all heights."""
+        return sum(rows.count for rows in self.rows)
 
     # Packing ---------------------------------------------------------------------------------------------------
 
