@@ -29,7 +29,7 @@ _LOAD: Final = (10.0, 30.0, 41.0)
 """Cycles of a tile from the first-level cache, the second, and from more of it than the first TLB has pages for."""
 _STORE: Final = (40.0, 60.0, 180.0)
 """Cycles of a tile of C: start and end of its sums, then 16 lines to the first cache, the second, beyond it."""
-_PACKED_ROW: Final = (2.5, 8.0, 16.0)
+_PACKED_ROW: Final = (2.5, 8.0, 12.0)
 """Cycles of a row of a packed tile: shuffles, or a line read and a line written."""
 _MASKED: Final = 2.0  # more cycles of a row with padding
 _CROSSING: Final = 1.3  # times as long takes a tile of C whose rows cross lines
