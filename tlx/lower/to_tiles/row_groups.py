@@ -196,7 +196,9 @@ class _Search:
         if not isinstance(pointer, Local) or sum(pointer == p for p, _ in kept) != 1:
             return False
         (base,) = bases if len(bases := self.aliases.bases(pointer)) == 1 else [None]
-        if base is None or base.kind not in ("alloca", "fresh") or base.name != str(pointer):
+        if base is None or base.kind not in ("alloca", "fresh"):
+            return False
+        if base.name != str(pointer) and not self._is_aligned_start(pointer, base.name):
             return False
         inside = {id(m.store) for m in members}
         outside = [c for c in self.candidates if id(c.store) not in inside]
@@ -205,6 +207,16 @@ class _Search:
         first = next(m for m in members if any(pointer == p for p, _ in m.pointers))
         is_written = first.pointers[0][0] == pointer and all(pointer != p for p, _ in first.pointers[1:])
         return is_written and all(self._is_harmless(i) for i in self._users(pointer.name))
+
+    def _is_aligned_start(self, pointer: Local, memory: str) -> bool:
+        """Whether a pointer is the one that is made of some memory's: `memory + (-memory & 63)`."""
+
+        def leads_there(instruction: Instruction) -> bool:
+            if instruction.opcode in ("ptrtoint", "sub", "and"):
+                return all(leads_there(user) for user in self._users(str(instruction.result)))
+            return instruction.opcode == "getelementptr" and instruction.result == pointer.name
+
+        return all(self._is_harmless(i) or leads_there(i) for i in self._users(memory.removeprefix("%")))
 
     def _users(self, name: str) -> list[Instruction]:
         return [use.instruction for use in self._uses.get(name, [])]
