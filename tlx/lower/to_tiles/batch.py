@@ -18,8 +18,6 @@ from typing import Final
 
 from tlx.target import Target
 
-LINE: Final = 64
-"""Bytes of a cache line."""
 _FIRST: Final = 3
 _SECOND: Final = 2
 """Localities of `llvm.prefetch`."""

@@ -11,16 +11,13 @@ The longer of the two bounds the kernel. The model knows no loop overhead, and n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from tlx.lower.to_tiles.map import stores_past
+from tlx.lower.to_tiles.memory import FAR_BYTES, L2_BYTES
 from tlx.lower.to_tiles.problem import Map, Reduction, Rows
 from tlx.lower.to_tiles.rows import block_rows, cut_rows, views_of
 from tlx.lower.to_tiles.stream import counted_on
 from tlx.target import Target
-
-_L2_BYTES: Final = 32  # a cycle
-_FAR_BYTES: Final = 8  # a cycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ def _moving(read: int, written: int, place: str, target: Target) -> float:
     if place == "L1":
         width = max(target.vector_bytes, 1)
         return max(read / (target.core.loads * width), written / width)
-    return (read + written) / (_L2_BYTES if place == "L2" else _FAR_BYTES)
+    return (read + written) / (L2_BYTES if place == "L2" else FAR_BYTES)
 
 
 def _instructions(problem: Map | Reduction | Rows, target: Target) -> float:

@@ -13,12 +13,11 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.ir.types import bits_of
+from tlx.lower.to_tiles.memory import FAR_BYTES
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
-from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
-_FAR_BYTES: Final = 8  # a cycle
 _BOUND_BY_MEMORY: Final = 4
 
 
@@ -30,16 +29,12 @@ def share_with_memory(gemm: Gemm, recipe: Recipe, target: Target) -> float:
         recipe: Its recipe; `share` is that of the inner loops.
         target: The machine.
     """
-    a, b, c = (_bytes_of(view) * len(gemm.sums) for view in (gemm.a, gemm.b, gemm.c))
+    a, b, c = (view.moves * len(gemm.sums) for view in (gemm.a, gemm.b, gemm.c))
     if gemm.m <= _BOUND_BY_MEMORY or gemm.n <= _BOUND_BY_MEMORY or a + b + c <= target.caches.l2:
         return recipe.share
     blocks = -(-gemm.n // recipe.nc) if a > target.caches.l2 // 4 else 1
     passes = -(-gemm.k // recipe.kc)
-    far = (a * blocks + b + 2 * c * passes) / _FAR_BYTES
+    far = (a * blocks + b + 2 * c * passes) / FAR_BYTES
     lanes = target.vector_bytes * 8 // bits_of(recipe.accumulator)
     best = gemm.m * gemm.n * gemm.depth / recipe.width / lanes / target.core.products
     return best / (best / recipe.share + far)
-
-
-def _bytes_of(view: View) -> int:
-    return view.rows * view.cols * bits_of(view.element) // 8

@@ -20,6 +20,7 @@ from tlx.lower.to_tiles.depth import positions_at_once
 from tlx.lower.to_tiles.epilogue import Epilogue
 from tlx.lower.to_tiles.evaluate import Place, address_of, store_vector
 from tlx.lower.to_tiles.map import expression_parameters
+from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import NextRound
 from tlx.lower.to_tiles.pack import Packing, load_vnni
 from tlx.lower.to_tiles.partial import Partial
@@ -31,8 +32,6 @@ from tlx.lower.to_tiles.sums import Sums
 from tlx.lower.to_tiles.tiles import convert, tile
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign, Target
-
-_LINE: Final = 64
 
 _FEW: Final = 16
 _SHORT: Final = 256
@@ -303,7 +302,7 @@ class GemmTile:
         stride = size if recipe.pack_b else self.gemm.b.row_stride
         element = bits_of(recipe.operand_b) // 8
         start = b.gep(recipe.operand_b, base, b.mul(k, stride))
-        for line in range(0, size * recipe.kstep * element, _LINE):
+        for line in range(0, size * recipe.kstep * element, LINE):
             b.prefetch(start, recipe.ahead * recipe.kstep * stride * element + line)
 
     def load_b(self, block: Block, base: Value, k: Value) -> Value:

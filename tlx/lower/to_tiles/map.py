@@ -23,6 +23,7 @@ from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, passed_as, store_vector
 from tlx.lower.to_tiles.expression import Expression, Leaf
+from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.problem import Map
 from tlx.lower.to_tiles.stream import Span, aligned_spans, boundary_of, plain_spans, to_boundary
 from tlx.lower.to_tiles.tiles import new_kernel
@@ -41,8 +42,6 @@ _CHAIN: Final = 4
 """Registers that one of it needs besides."""
 _DISTANCE: Final = 4096
 """Bytes that are asked for ahead of what is read."""
-_LINE: Final = 64
-"""Bytes of a cache line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +208,7 @@ class _Rows:
             for row in range(place.rows):
                 at = replace(place, row=self.b.add(place.row or const_int(I64, 0), row))
                 start = address_of(self.b, one.view, one.base, at)
-                for line in range(0, place.cols * bytes_of(one.view.element), _LINE):
+                for line in range(0, place.cols * bytes_of(one.view.element), LINE):
                     self.b.prefetch(start, one.distance + line)
 
 

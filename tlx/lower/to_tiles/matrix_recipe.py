@@ -21,12 +21,12 @@ from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles import given
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
+from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.units import matrix_cycles
 from tlx.target import Dot, Matrix, Target
 
-_LINE: Final = 64
 _WAY: Final = 4096  # bytes of the first cache in which no two lines share a set
 _REUSES: Final = 4
 """Panels that read A before copying it to aligned rows pays."""
@@ -92,7 +92,7 @@ def _tiles_apart(gemm: Gemm, target: Target, matrix: Matrix) -> int:
     Rows 1 KB apart share 4 of 64 sets: of 12 ways, 16 such rows take 4, 64 rows 16. At N = 1 nothing else stays.
     """
     pitch = gemm.a.row_stride * bits_of(gemm.a.element) // 8
-    sets = min(_WAY // gcd(pitch, _WAY), _WAY // _LINE)
+    sets = min(_WAY // gcd(pitch, _WAY), _WAY // LINE)
     return max(1, target.caches.l1 // _WAY * sets // (2 * matrix.rows))
 
 
@@ -107,7 +107,7 @@ def _needs_packed_a(gemm: Gemm, recipe: Recipe) -> str:
 
 def _gains_by_packed_a(gemm: Gemm, recipe: Recipe) -> bool:
     """Whether rows that cross cache lines are read so often that copying them pays."""
-    aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % _LINE == 0
+    aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % LINE == 0
     return not aligned and gemm.n >= _REUSES * recipe.nr
 
 

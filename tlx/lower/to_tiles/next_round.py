@@ -19,8 +19,9 @@ from tlx.ir.module import Block, Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import Local, Value, const_int
-from tlx.lower.to_tiles.batch import LINE, fetched_into, leaves_caches
+from tlx.lower.to_tiles.batch import fetched_into, leaves_caches
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
+from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.target import Target

@@ -11,6 +11,7 @@ from tlx.lower.stage import Context
 from tlx.lower.to_tiles.blocks import row_ranges
 from tlx.lower.to_tiles.bound import bound_of
 from tlx.lower.to_tiles.choose import fits_matrix_unit
+from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.problem import Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.rows import block_rows
@@ -19,7 +20,6 @@ from tlx.target import Target
 
 _UNITS: Final = {"fma": "multiply-add", "dot": "dot product", "matrix": "matrix unit"}
 _PAGE: Final = 4096
-_LINE: Final = 64
 
 
 def describe_map(problem: Map, target: Target) -> str:
@@ -125,7 +125,7 @@ def _why_pack_a(gemm: Gemm, recipe: Recipe) -> str:
         return f"K {gemm.k} is filled up to a multiple of {recipe.kstep}"
     if any(rows.padding for rows in row_ranges(gemm, recipe)):
         return f"M {gemm.m} is filled up to a multiple of {recipe.mr}"
-    if recipe.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % _LINE:
+    if recipe.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % LINE:
         return "its rows cross cache lines"
     return "its panels are read again by every panel of B"
 

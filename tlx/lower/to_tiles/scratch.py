@@ -8,9 +8,9 @@ from typing import Final
 from tlx.ir.builder import Builder
 from tlx.ir.types import I8, I64, VOID, ArrayType, PointerType, Type, bytes_of
 from tlx.ir.values import Keyword, Value, const_int
+from tlx.lower.to_tiles.memory import LINE
 
 STACK_LIMIT: Final = 32 << 10
-_LINE: Final = 64
 
 
 @dataclass(eq=False)
@@ -28,7 +28,7 @@ class Scratch:
     def reserve(self, element: Type, count: int) -> int:
         """Note a buffer of `count` elements; returns its number."""
         self._offsets.append((self.size, element))
-        self.size += -(-count * bytes_of(element) // _LINE) * _LINE
+        self.size += -(-count * bytes_of(element) // LINE) * LINE
         return len(self._offsets) - 1
 
     def allocate(self, b: Builder) -> list[Value]:
@@ -36,14 +36,14 @@ class Scratch:
         if not self._offsets:
             return []
         if self.size <= STACK_LIMIT:
-            base: Value = b.retype(b.alloca(ArrayType(self.size, I8), "scratch", _LINE), I8)
+            base: Value = b.retype(b.alloca(ArrayType(self.size, I8), "scratch", LINE), I8)
         else:
             base = self._from_heap(b)
         return [b.retype(b.gep(I8, base, offset), element) for offset, element in self._offsets]
 
     def _from_heap(self, b: Builder) -> Value:
         pointer = b.pointer(I8)
-        self._block = b.call_named("malloc", pointer, [const_int(I64, self.size + _LINE)], "scratch.heap").value
+        self._block = b.call_named("malloc", pointer, [const_int(I64, self.size + LINE)], "scratch.heap").value
         failed = b.icmp("eq", self._block, Keyword(pointer, "null"))
         before = b.block
         ready = b.new_block("scratch.ready", before)
@@ -54,7 +54,7 @@ class Scratch:
         b.emit("unreachable", VOID, [], "unreachable")
         b.at_end(ready)
         address = b.cast("ptrtoint", self._block, I64)
-        return b.gep(I8, self._block, b.binary("and", b.sub(const_int(I64, 0), address), const_int(I64, _LINE - 1)))
+        return b.gep(I8, self._block, b.binary("and", b.sub(const_int(I64, 0), address), const_int(I64, LINE - 1)))
 
     def release(self, b: Builder) -> None:
         """Free what came from the heap."""

@@ -20,6 +20,7 @@ from typing import Final
 from tlx.ir.types import bits_of, bytes_of
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.cost import product_cycles
+from tlx.lower.to_tiles.memory import FAR_BYTES, L2_BYTES, LINE
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.target import Dot, Target
@@ -34,10 +35,7 @@ _PACKED_ROW: Final = (2.5, 8.0, 12.0)
 _MASKED: Final = 2.0  # more cycles of a row with padding
 _CROSSING: Final = 1.3  # times as long takes a tile of C whose rows cross lines
 _TLB_BYTES: Final = 384 << 10  # 96 pages of 4 KB
-_LINE: Final = 64
 _FAR_PACKED: Final = 6  # cycles more of a register that comes from beyond the first cache
-_L2_BYTES: Final = 32  # a cycle, from the second cache
-_FAR_BYTES: Final = 8  # from beyond it
 _NOTICED: Final = 512  # bytes that could have come until a run is noticed
 _CALL: Final = 20  # cycles of a vector kernel's call and loops
 _PACKED: Final = 4  # cycles of a register that is packed for vectors
@@ -82,7 +80,7 @@ def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     packing = steps * (
         lines * columns * packs_b * gemm.packings * row_of_b + matrix.rows * rows * recipe.pack_a * row_of_a
     )
-    crosses = gemm.c.row_stride * bits_of(recipe.accumulator) // 8 % _LINE and gemm.m > 1
+    crosses = gemm.c.row_stride * bits_of(recipe.accumulator) // 8 % LINE and gemm.m > 1
     store = _STORE[place] * (_CROSSING if crosses else 1)
     once = _CONFIGURATION if gemm.batch is None else 0  # a loop configures once, and its rounds overlap
     return max(products, loads) + tiles * store + packing + once
@@ -99,7 +97,7 @@ def moving_cycles(size: float, target: Target) -> float:
     """Cycles in which so many bytes come from the cache or memory that holds them all; none from the first cache."""
     if size <= target.caches.l1:
         return 0
-    return size / (_L2_BYTES if size <= target.caches.l2 else _FAR_BYTES)
+    return size / (L2_BYTES if size <= target.caches.l2 else FAR_BYTES)
 
 
 def from_afar(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
@@ -114,7 +112,7 @@ def from_afar(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> floa
         read = moving_cycles(packed, target) if gemm.packings < 1 else 0
         return hypot(cycles + packed / target.vector_bytes * _FAR_PACKED * gemm.packings, read)
     run = min(recipe.nr, gemm.n) * bytes_of(gemm.b.element)
-    return max(cycles, moves / _FAR_BYTES * (1 + _NOTICED / run) if moves > target.caches.l2 else 0)
+    return max(cycles, moves / FAR_BYTES * (1 + _NOTICED / run) if moves > target.caches.l2 else 0)
 
 
 def vector_cycles(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -> float:

@@ -11,6 +11,7 @@ from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles import given
 from tlx.lower.to_tiles.cost import Shape, predicted_share, register_tile
 from tlx.lower.to_tiles.far import share_with_memory
+from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import streamed
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
@@ -23,7 +24,6 @@ _LOOKED_UP: Final = 128
 _PAGE: Final = 4096
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
 _AHEAD: Final = 8
-_LINE: Final = 64
 _NARROWEST: Final = 128
 _MOST_WIDENED: Final = 2
 """Times that an operand is converted, by one instruction, before packing it costs less."""
@@ -136,7 +136,7 @@ def _dot_needs_packed_a(gemm: Gemm, width: int, correction: str) -> bool:
 
 def _a_lies_scattered(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
     """A row tile of a column-major A touches a cache line for each position of K: copied once, it is read in order."""
-    return not gemm.a.is_row_major and kc * _LINE > target.caches.l1 // 2 and gemm.n > 2 * nr
+    return not gemm.a.is_row_major and kc * LINE > target.caches.l1 // 2 and gemm.n > 2 * nr
 
 
 def _b_fits_unpacked(gemm: Gemm, target: Target, size: int) -> bool:
