@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tlx.diagnostics import ParseError
-from tlx.ir.instructions import parse_text
+from tlx.ir.instructions import PARSERS, parse_text
 from tlx.ir.module import Instruction
+from tlx.ir.opcodes import OPCODES
 from tlx.ir.reader import parse
 from tlx.ir.types import PointerType
 from tlx.ir.values import ConstFloat, ConstInt, Local, Splat, int_elements
@@ -342,3 +343,7 @@ def test_vectors_of_integers_are_read_in_any_spelling(spelling: str, numbers: li
     assert instruction.operands[0] is not instruction.operands[1]
     assert instruction.spans is not None
     assert [text[start:end] for start, end in instruction.spans] == [spelling] * 2
+
+
+def test_what_starts_an_instruction_is_what_has_a_parser() -> None:
+    assert PARSERS.keys() == OPCODES

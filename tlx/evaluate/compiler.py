@@ -12,8 +12,8 @@ from tlx.evaluate.calls import call
 from tlx.evaluate.control import BlockCode, Edges, terminator
 from tlx.evaluate.dynamic_steps import elementwise
 from tlx.evaluate.scope import Context, Frame, Scope, Step
-from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Block, Function, Instruction
+from tlx.ir.opcodes import BINARY, CASTS
 
 StepMaker = Callable[[Scope, Instruction], Step | None]
 

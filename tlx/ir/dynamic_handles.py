@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from tlx.diagnostics import VerifyError
-from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Function, Instruction
+from tlx.ir.opcodes import BINARY, CASTS
 from tlx.ir.tensor_calls import is_tensor_call, operand_span
 from tlx.ir.types import PointerType, Type, VectorType
 from tlx.ir.values import ConstExpr, Keyword, Local, Splat, Value

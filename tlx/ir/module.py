@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from tlx.diagnostics import Source, Span
+from tlx.ir.opcodes import CALLS, TERMINATORS
 from tlx.ir.types import LABEL, VOID, FunctionType, PointerType, Type
 from tlx.ir.values import Global, Local, Value
 from tlx.ir.writer import (
@@ -24,10 +25,6 @@ from tlx.ir.writer import (
     without_use_lists,
 )
 
-TERMINATORS: Final = frozenset(
-    "ret br switch indirectbr invoke callbr resume unreachable cleanupret catchret catchswitch".split()
-)
-_CALLS: Final = frozenset({"call", "invoke", "callbr"})
 _ATTRIBUTE_GROUP: Final = re.compile(r"(?m)^[ \t]*attributes\s+(#\d+)\s*=\s*\{((?:[^\"}]++|\"[^\"]*\")*+)\}")
 _UNQUOTED: Final = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*")
 
@@ -86,12 +83,12 @@ class Instruction:
     @property
     def is_call(self) -> bool:
         """A call, invoke or callbr."""
-        return self.opcode in _CALLS
+        return self.opcode in CALLS
 
     @property
     def callee(self) -> str | None:
         """Name (without `@`) of a directly called function."""
-        if self.opcode not in _CALLS:
+        if self.opcode not in CALLS:
             return None
         called = self.operands[0]
         return called.name if isinstance(called, Global) else None

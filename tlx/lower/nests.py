@@ -23,8 +23,8 @@ from typing import Final
 
 from tlx.ir.dominance import ControlFlow, natural_loops
 from tlx.ir.inline import can_inline, inline_call
-from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Function, Instruction, Module
+from tlx.ir.opcodes import BINARY, CASTS
 from tlx.ir.outline import outline, region_of
 from tlx.ir.types import X86_AMX
 from tlx.ir.values import Global

@@ -12,8 +12,8 @@ from typing import Final
 
 from tlx.intrinsics.elementwise import ELEMENTWISE
 from tlx.ir.builder import Builder
-from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Instruction
+from tlx.ir.opcodes import BINARY, CASTS
 from tlx.ir.types import BFLOAT, HALF, IntType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Value
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.dynamic_handles import elementwise_name, is_handle_type
-from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Instruction
+from tlx.ir.opcodes import BINARY, CASTS
 from tlx.ir.rewriter import declare
 from tlx.ir.types import BFLOAT, I1, I8, FunctionType, Type, VectorType
 from tlx.ir.values import Constant, Keyword, Local, Value

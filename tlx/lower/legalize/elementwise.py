@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.instructions import CASTS
+from tlx.ir.opcodes import CASTS
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, FloatType, Type, VectorType
 from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
 from tlx.lower.legalize.conversions import convert_register, float_to_narrow

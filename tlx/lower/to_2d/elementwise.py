@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from tlx.intrinsics import Intrinsic
-from tlx.ir.instructions import BINARY, CASTS
 from tlx.ir.module import Function, Instruction
+from tlx.ir.opcodes import BINARY, CASTS
 from tlx.ir.rewriter import Use, definitions, uses
 from tlx.ir.tensor_calls import ELEMENT_TYPES
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
