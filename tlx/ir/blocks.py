@@ -1,0 +1,138 @@
+"""Instructions and basic blocks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tlx.diagnostics import Span
+from tlx.ir.opcodes import CALLS, TERMINATORS
+from tlx.ir.types import LABEL, Type
+from tlx.ir.values import Global, Local, Value
+
+
+@dataclass(eq=False, slots=True)
+class Instruction:
+    """One instruction (or debug record), with its text and what the text says.
+
+    Attributes:
+        opcode: LLVM's opcode; `call` also for tail calls; `#dbg` for debug records.
+        type: Type of the result, `void` where there is none.
+        operands: Every value in the text, in order of appearance, labels included; a callee comes before the
+            arguments of its call.
+        text: Its characters, from the result's name to the last metadata attachment.
+        result: Name of the result without `%`, None where there is none.
+        lead: White space and comments before it.
+        spans: Range of each operand's value in `text`.
+        span: Where it stands in the user's file; None for what lowering made.
+        source_type: Element type of `getelementptr`, type of `alloca`, function type of calls.
+        predicate: Of `icmp` and `fcmp`; operation of `atomicrmw`.
+        indices: Of `extractvalue` and `insertvalue`.
+        arg_attributes: Attributes of each argument of a call, as text.
+        flags: Words such as nsw, fast, inbounds, volatile, tail.
+        align: Alignment in bytes, if the text gives one.
+        trailer: What follows the operands: call attributes, alignment, metadata attachments.
+    """
+
+    opcode: str
+    type: Type
+    operands: list[Value]
+    text: str
+    result: str | None = None
+    lead: str = "\n  "
+    spans: list[tuple[int, int]] | None = None
+    span: Span | None = None
+    source_type: Type | None = None
+    predicate: str = ""
+    indices: tuple[int, ...] = ()
+    arg_attributes: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    align: int | None = None
+    trailer: str = ""
+
+    @property
+    def value(self) -> Local:
+        """The result as an operand.
+
+        Raises:
+            ValueError: The instruction has no result.
+        """
+        if self.result is None:
+            msg = f"instruction has no result: {self.text}"
+            raise ValueError(msg)
+        return Local(self.type, self.result)
+
+    @property
+    def is_call(self) -> bool:
+        """A call, invoke or callbr."""
+        return self.opcode in CALLS
+
+    @property
+    def callee(self) -> str | None:
+        """Name (without `@`) of a directly called function."""
+        if self.opcode not in CALLS:
+            return None
+        called = self.operands[0]
+        return called.name if isinstance(called, Global) else None
+
+    @property
+    def args(self) -> list[Value]:
+        """Arguments of a call."""
+        return self.operands[1 : 1 + len(self.arg_attributes)]
+
+    @property
+    def is_terminator(self) -> bool:
+        """Whether it ends a block."""
+        return self.opcode in TERMINATORS
+
+    @property
+    def incoming(self) -> list[tuple[Value, str]]:
+        """(value, block name) pairs of a phi."""
+        return [
+            (value, label.name)
+            for value, label in zip(self.operands[::2], self.operands[1::2], strict=True)
+            if isinstance(label, Local)
+        ]
+
+    @property
+    def targets(self) -> list[str]:
+        """Names of the blocks a terminator may go to."""
+        if not self.is_terminator:
+            return []
+        return [op.name for op in self.operands if isinstance(op, Local) and op.type == LABEL]
+
+    @property
+    def debug_location(self) -> str:
+        """`, !dbg !N` if the instruction has one, else nothing."""
+        found = re.search(r",\s*!dbg (!\d+|!DILocation\([^)]*\))", self.trailer)
+        return f", !dbg {found.group(1)}" if found else ""
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """A basic block.
+
+    Attributes:
+        name: Its label without `%` and `:`; a number as text where LLVM numbers it.
+        label: The label as spelled in the text with its lead, empty for an unlabelled entry block.
+        instructions: In order; the last is the terminator.
+    """
+
+    name: str
+    label: str = ""
+    instructions: list[Instruction] = field(default_factory=list[Instruction])
+
+    @property
+    def terminator(self) -> Instruction:
+        """The last instruction."""
+        return self.instructions[-1]
+
+    @property
+    def phis(self) -> list[Instruction]:
+        """The phi instructions."""
+        return [i for i in self.instructions if i.opcode == "phi"]
+
+    @property
+    def value(self) -> Local:
+        """The block as an operand of a branch."""
+        return Local(LABEL, self.name)
