@@ -13,15 +13,15 @@ from typing import Final
 
 from tlx.collection import without_collection
 from tlx.diagnostics import ParseError, Source, Span
+from tlx.ir.bodies import check_labels, name_values, read_body, read_instruction
 from tlx.ir.cursor import Cursor
-from tlx.ir.instructions import parse_instruction
+from tlx.ir.headers import body_start, named_types, read_signature, skip_word, starts_item
 from tlx.ir.large import has_large_vectors
 from tlx.ir.lexer import LazyTokens, tokenize
-from tlx.ir.module import Argument, Block, Declaration, Function, Instruction, Module, NameScope, Raw, Signature, Twin
+from tlx.ir.module import Block, Declaration, Function, Instruction, Module, NameScope, Raw, Twin
 from tlx.ir.parts import Part, PartFinder, Repeated, carried
 from tlx.ir.twins import nameless
-from tlx.ir.types import LABEL, VOID, Type
-from tlx.ir.values import Local
+from tlx.ir.types import VOID, Type
 
 _TENSOR: Final = re.compile(r"@\"?llvm\.(?:tensor\.|vector\.totensor)")
 # Everything up to a `define` or `declare` that is a word of its own, outside strings and comments.
@@ -29,14 +29,7 @@ _TO_ITEM: Final = re.compile(
     r"""(?: [^\w";.$@%!-]++ | "[^"]*" | ;[^\n]*+ | (?!(?:define|declare)(?![\w.$-])) [\w.$@%!-]++ )*+""", re.VERBOSE
 )
 _TO_BRACE: Final = re.compile(r"""(?:[^"{};]++|"[^"]*"|;[^\n]*+)*+""")
-_TO_FIRST_BRACE: Final = re.compile(r'[^"{};]*+\{')
 _POINTER: Final = re.compile(r'"[^"]*"|;[^\n]*|(?<![%@\w.$!-])(ptr)(?![\w.$-])|[\w\])}>"]\s?(\*)')
-_NAMED_TYPE: Final = re.compile(r"(?m)^[ \t]*(%(?:[-a-zA-Z$._0-9]+|\"[^\"]*\"))\s*=\s*type\b")
-_ITEM_WORDS: Final = frozenset(
-    "define declare attributes module source_filename target uselistorder uselistorder_bb".split()
-)
-_CONSTANT_WORDS: Final = ("prefix", "prologue", "personality")
-_MOST_DIGITS: Final = 10
 
 
 def parse(
@@ -129,10 +122,10 @@ class _Reader:
 
     def _declaration(self, start: int) -> int:
         cursor = Cursor(self._source, LazyTokens(self._source, start))
-        signature = _signature(cursor)
+        signature = read_signature(cursor)
         after = cursor.previous_end
-        while not _starts_item(cursor):
-            _skip_word(cursor)
+        while not starts_item(cursor):
+            skip_word(cursor)
         end = cursor.previous_end
         signature.attributes = self._text[after:end].strip()
         self._keep(_lead_start(self._text, self._done, start))
@@ -142,7 +135,7 @@ class _Reader:
         return end
 
     def _definition(self, start: int) -> int:
-        opening = _body_start(self._source, start)
+        opening = body_start(self._source, start)
         end = self._body_end(start, opening)
         text = self._text[start:end]
         if self._wanted(text) and not (self._finder and self._with_parts(self._finder, start, opening, end)):
@@ -166,7 +159,7 @@ class _Reader:
         if not finder.may_pay(text):
             return False
         header = Cursor(self._source, tokenize(self._source, start, opening))
-        signature = _signature(header)
+        signature = read_signature(header)
         attributes = carried(self._text[header.previous_end : opening], self._text)
         lines = self._text[opening + 1 : end].split("\n")
         parts = finder.find(lines, signature.arguments) if attributes is not None else []
@@ -207,14 +200,14 @@ class _Reader:
         """The function that a part becomes; its instructions are read where they stand."""
         header = part.header(self._module.global_names.fresh(stem), attributes)
         made_up = Source(self._source.name, header)
-        signature = _signature(Cursor(made_up, tokenize(made_up)))
+        signature = read_signature(Cursor(made_up, tokenize(made_up)))
         signature.attributes = attributes
         function = Function(signature, header, [], span=span)
         cursor = Cursor(self._source, tokenize(self._source, span.start, span.end))
         block = Block("entry")
         position = span.start - len(part.indent) - 1  # the end of the line in front of it
         while cursor.token.kind != "end":
-            position = _read_instruction(
+            position = read_instruction(
                 cursor, block, position, self._named_types(), typed_pointers=self._module.typed_pointers
             )
         function.names.taken.update(argument.name for argument in signature.arguments)
@@ -232,7 +225,7 @@ class _Reader:
 
     def _named_types(self) -> dict[str, Type]:
         if self._types is None:
-            self._types = _named_types(self._source)
+            self._types = named_types(self._source)
         return self._types
 
     def _line_lead(self, start: int) -> int:
@@ -259,20 +252,17 @@ class _Reader:
         source = self._source
         types = self._named_types()
         header = Cursor(source, tokenize(source, start, opening))
-        signature = _signature(header)
+        signature = read_signature(header)
         signature.attributes = self._text[header.previous_end : opening].strip()
         span = Span(source, start, opening)
         function = Function(signature, self._text[self._done : opening + 1], [], span=span, names=NameScope())
         function.numbered_types = any(name[1:].isdecimal() for name in types)
         cursor = Cursor(source, tokenize(source, opening + 1, end - 1))
-        _read_body(cursor, function, opening + 1, types, typed_pointers=self._module.typed_pointers)
+        read_body(cursor, function, opening + 1, types, typed_pointers=self._module.typed_pointers)
         function.footer = self._text[cursor.previous_end if cursor.index else opening + 1 : end]
-        _name_values(function)
-        _check_labels(function)
+        name_values(function)
+        check_labels(function)
         return function
-
-
-# The top level -----------------------------------------------------------------------------------------------------
 
 
 def _skipped(pattern: re.Pattern[str], text: str, position: int) -> int:
@@ -292,211 +282,3 @@ def _lead_start(text: str, floor: int, start: int) -> int:
             break
         line = previous
     return line
-
-
-def _body_start(source: Source, start: int) -> int:
-    """Offset of a function's opening brace.
-
-    Result type, parameters, prefix data and metadata may hold braces as well.
-    """
-    found = _TO_FIRST_BRACE.match(source.text, start)
-    header = found.group() if found else ""
-    closed = "@" in header and "\n" not in header and header.count("(") == header.count(")") > 0
-    if closed and "prefix" not in header and "prologue" not in header:
-        return start + len(header) - 1
-    cursor = Cursor(source, LazyTokens(source, start))
-    while (kind := cursor.token.kind) != "global":
-        if kind == "end":
-            raise cursor.error("expected a function's name")
-        _skip_word(cursor)
-    cursor.next()
-    if not cursor.at("("):
-        raise cursor.error("expected '('")
-    cursor.skip_parens()
-    while not cursor.at("{"):
-        if _starts_item(cursor):
-            raise ParseError("function has no body: a '{' is missing", source.span(start, start + len("define")))
-        if cursor.accept(*_CONSTANT_WORDS):
-            cursor.typed_value()
-        else:
-            _skip_word(cursor)
-    return cursor.token.start
-
-
-def _skip_word(cursor: Cursor) -> None:
-    """Skip a token, or a bracket with all that is in it, or `!{...}`."""
-    if cursor.token.text in ("(", "[", "{", "<"):
-        cursor.skip_parens()
-        return
-    token = cursor.next()
-    if token.kind == "meta" and (cursor.at("(") or (token.text == "!" and cursor.at("{"))):
-        cursor.skip_parens()
-
-
-def _starts_item(cursor: Cursor) -> bool:
-    """Whether the token at the cursor begins a top-level item, and cannot belong to the declaration before it."""
-    token = cursor.token
-    if token.kind in ("local", "global", "comdat", "meta"):
-        return cursor.at("=", 1)
-    return token.kind in ("end", "label") or token.text == "^" or token.text in _ITEM_WORDS
-
-
-def _named_types(source: Source) -> dict[str, Type]:
-    types: dict[str, Type] = {}
-    for found in _NAMED_TYPE.finditer(source.text):
-        types[found.group(1)] = Cursor(source, LazyTokens(source, found.end())).type()
-    return types
-
-
-def _signature(cursor: Cursor) -> Signature:
-    """Parse `define ... @name(params)` or `declare ...`; what follows is the caller's."""
-    cursor.next()
-    prefix_start = cursor.token.start
-    while not cursor.starts_type():
-        if cursor.token.kind in ("meta", "number"):  # `!dbg !3`, `cc 10`
-            _skip_word(cursor)
-        elif not cursor.attribute():
-            raise cursor.error("expected a function's result type")
-    prefix = cursor.source.text[prefix_start : cursor.previous_end] if cursor.token.start > prefix_start else ""
-    result = cursor.type()
-    name = cursor.next()
-    if name.kind != "global":
-        raise cursor.error("expected a function's name", name)
-    arguments, vararg = _parameters(cursor)
-    return Signature(name.text[1:], result, arguments, vararg, prefix, "")
-
-
-def _parameters(cursor: Cursor) -> tuple[list[Argument], bool]:
-    cursor.expect("(")
-    arguments: list[Argument] = []
-    number = 0
-    while not cursor.accept(")"):
-        if cursor.accept("..."):
-            cursor.expect(")")
-            return arguments, True
-        type_ = cursor.type()
-        attributes = cursor.param_attributes()
-        name = cursor.next().text[1:] if cursor.token.kind == "local" else str(number)
-        number = _following(name, number)
-        arguments.append(Argument(type_, attributes, name))
-        if not cursor.at(")"):
-            cursor.expect(",")
-    return arguments, False
-
-
-# Bodies ------------------------------------------------------------------------------------------------------------
-
-
-def _read_body(
-    cursor: Cursor, function: Function, position: int, types: dict[str, Type], *, typed_pointers: bool
-) -> None:
-    """Read blocks and instructions; the cursor is left behind the last one.
-
-    Args:
-        cursor: On the first token of the body.
-        function: What gets the blocks.
-        position: Where the body begins.
-        types: The module's named types.
-        typed_pointers: Whether the module spells pointers as `T*`.
-    """
-    text = cursor.source.text
-    block: Block | None = None
-    while cursor.token.kind != "end" and not cursor.token.text.startswith("uselistorder"):
-        token = cursor.token
-        if token.kind == "label":
-            _check_terminated(cursor, block)
-            block = Block(token.text[:-1], text[position : token.end])
-            function.blocks.append(block)
-            position = cursor.next().end
-            continue
-        if block is None:  # LLVM numbers it
-            block = Block("")
-            function.blocks.append(block)
-        position = _read_instruction(cursor, block, position, types, typed_pointers=typed_pointers)
-        if block.terminator.is_terminator:
-            block = None
-    _check_terminated(cursor, block)
-    if not function.blocks:
-        raise ParseError("function body has no instructions", cursor.source.span(position - 1))
-
-
-def _read_instruction(
-    cursor: Cursor, block: Block, position: int, types: dict[str, Type], *, typed_pointers: bool
-) -> int:
-    """Read one instruction to the end of a block; gives where it ends.
-
-    Args:
-        cursor: On its first token.
-        block: What gets it.
-        position: Where the white space and comments in front of it begin.
-        types: The module's named types.
-        typed_pointers: Whether the module spells pointers as `T*`.
-    """
-    start = cursor.token.start
-    instruction = parse_instruction(cursor, types, typed_pointers=typed_pointers)
-    instruction.lead = cursor.source.text[position:start]
-    block.instructions.append(instruction)
-    return cursor.previous_end
-
-
-def _check_terminated(cursor: Cursor, block: Block | None) -> None:
-    if block is not None:
-        raise cursor.error("expected an instruction: the block before has no terminator")
-
-
-def _name_values(function: Function) -> None:
-    """Give blocks and results without a name the number LLVM gives them, and collect all names."""
-    number = 0
-    taken = function.names.taken
-    for argument in function.arguments:
-        number = _following(argument.name, number)
-        taken.add(argument.name)
-    for block in function.blocks:
-        if not block.name:
-            block.name = str(number)
-        number = _following(block.name, number)
-        taken.add(block.name)
-        for instruction in block.instructions:
-            if instruction.result is None and instruction.type != VOID and instruction.opcode != "#dbg":
-                _give_number(instruction, number)
-            if instruction.result is not None:
-                number = _following(instruction.result, number)
-                taken.add(instruction.result)
-
-
-def _following(name: str, number: int) -> int:
-    """The number that LLVM gives next, after a value of that name."""
-    return int(name) + 1 if name.isdecimal() and len(name) <= _MOST_DIGITS else number
-
-
-def _give_number(instruction: Instruction, number: int) -> None:
-    """Write the number of an unnamed result in front of the instruction."""
-    instruction.result = str(number)
-    instruction.text = f"%{number} = {instruction.text}"
-    shift = len(str(number)) + 4
-    if instruction.spans is not None:
-        instruction.spans = [(a + shift, b + shift) for a, b in instruction.spans]
-
-
-def _check_labels(function: Function) -> None:
-    """Every block that a terminator or phi names exists."""
-    names = {block.name for block in function.blocks}
-    for block in function.blocks:
-        for instruction in block.instructions:
-            if instruction.is_terminator or instruction.opcode == "phi":
-                _check_labels_of(instruction, names)
-
-
-def _check_labels_of(instruction: Instruction, names: set[str]) -> None:
-    for index, operand in enumerate(instruction.operands):
-        if operand.type == LABEL and not (isinstance(operand, Local) and operand.name in names):
-            raise ParseError(f"use of undefined block '{operand}'", _operand_span(instruction, index))
-
-
-def _operand_span(instruction: Instruction, index: int) -> Span | None:
-    span = instruction.span
-    if span is None or instruction.spans is None:
-        return span
-    shift = span.end - len(instruction.text)
-    start, end = instruction.spans[index]
-    return Span(span.source, start + shift, end + shift)
