@@ -29,10 +29,10 @@ from tlx.diagnostics import EvaluationError, Note, TlxError
 from tlx.evaluate import Machine
 from tlx.evaluate.memory import Memory, Region
 from tlx.evaluate.team import Team
+from tlx.ir.analysis import analyse
 from tlx.ir.large import has_large_vectors
 from tlx.ir.module import Function, Module
 from tlx.ir.reader import parse
-from tlx.ir.tensors import analyse
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FloatType, IntType, PointerType, Type, VectorType
 from tlx.lower.to_2d.by_pointer import is_too_large
 from tlx.lower.to_tiles.dispatch import at_level, levels

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from tlx.ir.analysis import analyse
 from tlx.ir.dynamic import element_of
 from tlx.ir.module import Argument, Function, Instruction, Module
-from tlx.ir.tensors import FunctionTensors, analyse
+from tlx.ir.tensors import FunctionTensors
 from tlx.ir.types import ArrayType, PointerType, Type, VectorType, is_scalar_number
 from tlx.ir.values import Local, Value
 from tlx.types import TensorType

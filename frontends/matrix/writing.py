@@ -17,11 +17,12 @@ from typing import Final
 
 from tlx.frontends.matrix.calls import MatrixBuilder
 from tlx.frontends.matrix.fitting import obstacle
+from tlx.ir.analysis import analyse
 from tlx.ir.canonical import canonicalise
 from tlx.ir.module import Block, Declaration, Function, Instruction, Module
 from tlx.ir.reader import parse
 from tlx.ir.rewriter import replace_uses, uses
-from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
+from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import FloatType
 from tlx.ir.values import Local, Value
 from tlx.ir.verifier import verify_tensors

@@ -15,10 +15,10 @@ from tests.semantics.contraction_programs import Program, contraction, convoluti
 from tests.semantics.to_2d_contract import check_contract
 from tests.semantics.to_2d_writer import DTYPES, ints
 from tlx.evaluate import Machine
+from tlx.ir.analysis import analyse
 from tlx.ir.canonical import canonicalise
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
-from tlx.ir.tensors import analyse
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I32, I64, FloatType, Type
 from tlx.lower.stage import Context
 from tlx.lower.to_2d import blocking, taps, to_2d, ways

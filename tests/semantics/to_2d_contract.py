@@ -8,12 +8,13 @@ an accumulator or an operand of ordinary instructions, has been read.
 from __future__ import annotations
 
 from tlx.intrinsics import Kind
+from tlx.ir.analysis import analyse
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.opcodes import BINARY, CASTS
 from tlx.ir.rewriter import Use, uses
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensor_calls import is_tensor_call
-from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
+from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import VectorType
 from tlx.ir.values import Constant, Keyword, Local, Value
 from tlx.types import TensorType

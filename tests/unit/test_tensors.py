@@ -10,10 +10,11 @@ from tests.tools import require
 from tlx import judge
 from tlx.diagnostics import ParseError, VerifyError
 from tlx.intrinsics import INTRINSICS, Intrinsic, lookup
+from tlx.ir.analysis import analyse
 from tlx.ir.canonical import canonical_name, canonicalise, declare
 from tlx.ir.reader import parse
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.tensors import FunctionTensors, analyse
+from tlx.ir.tensors import FunctionTensors
 from tlx.ir.types import FLOAT, I8, I32, PTR, TOKEN, VOID, PointerType, Type, VectorType
 from tlx.ir.verifier import collect, verify_tensors
 from tlx.types import TensorType

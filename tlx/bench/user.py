@@ -15,8 +15,9 @@ from tlx import files
 from tlx.bench.elements import BF16, F16, F32, F64, S8, S16, S32, S64, U8, Element
 from tlx.bench.workload import Buffer, Stream, Workload
 from tlx.diagnostics import UsageError
+from tlx.ir.analysis import analyse
 from tlx.ir.reader import parse
-from tlx.ir.tensors import TensorOp, analyse
+from tlx.ir.tensors import TensorOp
 from tlx.ir.types import PointerType
 from tlx.pipeline import raised
 from tlx.signatures import Parameter, Prototype, prototypes

@@ -18,8 +18,9 @@ from tlx.evaluate.memory import Memory
 from tlx.evaluate.symbols import Symbols
 from tlx.evaluate.team import Team
 from tlx.evaluate.values import Value
+from tlx.ir.analysis import analyse
 from tlx.ir.module import Function, Instruction, Module
-from tlx.ir.tensors import FunctionTensors, analyse
+from tlx.ir.tensors import FunctionTensors
 from tlx.ir.values import Local
 from tlx.ir.values import Value as Operand
 

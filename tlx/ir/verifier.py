@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tlx.diagnostics import VerifyError
+from tlx.ir.analysis import analyse
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.tensor_calls import tensor_call
-from tlx.ir.tensors import analyse
 
 
 def verify_tensors(module: Module) -> None:

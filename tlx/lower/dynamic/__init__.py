@@ -13,10 +13,11 @@ stages 2 and 3 see nothing that is dynamic.
 from __future__ import annotations
 
 from tlx.diagnostics import LoweringError
+from tlx.ir.analysis import analyse
 from tlx.ir.dynamic import is_dynamic_vector
 from tlx.ir.module import Function, Module, Raw
 from tlx.ir.tensor_calls import is_tensor_call
-from tlx.ir.tensors import FunctionTensors, analyse
+from tlx.ir.tensors import FunctionTensors
 from tlx.ir.types import I32, VectorType
 from tlx.ir.values import Local
 from tlx.lower.stage import Context

@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from tlx.diagnostics import LoweringError
+from tlx.ir.analysis import analyse
 from tlx.ir.builder import Builder
 from tlx.ir.metadata import is_nontemporal
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import add_incoming, rename_incoming
-from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
+from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
 from tlx.lower.legalize.dealt import DEALING, DealtRight, dealt, pairs_of_floats

@@ -14,9 +14,10 @@ from functools import cached_property
 from typing import Final, Literal
 
 from tlx.diagnostics import LoweringError
+from tlx.ir.analysis import analyse
 from tlx.ir.dominance import ControlFlow
 from tlx.ir.module import Function, Instruction, Module, Raw
-from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp, analyse
+from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import I1, I8, ArrayType, Type, VectorType, bytes_of
 from tlx.ir.values import Aggregate, ConstInt, Global, Keyword, Local, Splat, Value
 from tlx.lower.ordinary import UNARY

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tlx.ir.analysis import analyse
 from tlx.ir.builder import Builder
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import uses
-from tlx.ir.tensors import Tensor, TensorOp, analyse
+from tlx.ir.tensors import Tensor, TensorOp
 from tlx.ir.types import VOID, FloatType, FunctionType, Type, scalar_of
 from tlx.ir.values import Global, Keyword, Local, Value
 from tlx.lower.nests import outline_nests
