@@ -32,6 +32,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import LABEL, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.to_2d.copies import as_stored, copy_bytes
+from tlx.lower.to_2d.readings import readings_of
 from tlx.lower.to_2d.safety import Position
 from tlx.lower.to_2d.views import Place, View
 
@@ -147,7 +148,7 @@ def _operands_fit(plan: Plan, group: _Group, value: Local) -> bool:
     home = plan.place_of(group.phi.value)
     shared = {plan.place_of(_value(plan, name)) for name in group.members}
     target = View.of(home, op.result)
-    return all(reading.view.place not in shared or reading.allows(target) for reading in plan.readings(op))
+    return all(reading.view.place not in shared or reading.allows(target) for reading in readings_of(plan, op))
 
 
 def _value(plan: Plan, name: str) -> Local:

@@ -11,50 +11,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final
 
-from tlx.diagnostics import LoweringError
+from tlx.diagnostics import LoweringError, Span
 from tlx.ir.analysis import analyse
 from tlx.ir.dominance import ControlFlow
-from tlx.ir.module import Function, Instruction, Module, Raw
+from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
-from tlx.ir.types import I1, I8, ArrayType, Type, VectorType, bytes_of
-from tlx.ir.values import Aggregate, ConstInt, Global, Keyword, Local, Splat, Value
+from tlx.ir.types import I1, Type, VectorType, bytes_of
+from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.ordinary import UNARY
 from tlx.lower.stage import Context
-from tlx.lower.to_2d.buffers import Buffer, Buffers, size_text
+from tlx.lower.to_2d.buffers import Buffers, size_text
+from tlx.lower.to_2d.constants import constant_array
 from tlx.lower.to_2d.contraction import MMA
 from tlx.lower.to_2d.elementwise import NAME, with_elementwise
-from tlx.lower.to_2d.groups import POINTWISE, PRODUCTS, Groups
-from tlx.lower.to_2d.safety import Aliases, Position, Range, shortened
+from tlx.lower.to_2d.groups import PRODUCTS, Groups
+from tlx.lower.to_2d.lazy import is_lazy
+from tlx.lower.to_2d.live import find_live
+from tlx.lower.to_2d.readings import note_reads, settle
+from tlx.lower.to_2d.safety import Aliases, Position
 from tlx.lower.to_2d.sinks import Sink, find_sink
 from tlx.lower.to_2d.values import Flats
 from tlx.lower.to_2d.views import Place, View, stored, tensor_bytes
-from tlx.lower.to_2d.vnni import is_interleaved, multiplies
 from tlx.types import TensorType
 
 STAGE: Final = "to-2d"
-_VIEWS: Final = frozenset({"transpose", "tovector"})
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A view that an operation reads.
-
-    Attributes:
-        view: The view.
-        role: `leaf`: each position in memory order is read before the result at that position is written, and not
-            again; `acc`: each logical position likewise; `factor`: at any time.
-    """
-
-    view: View
-    role: Literal["leaf", "acc", "factor"]
-
-    def allows(self, target: View) -> bool:
-        """Whether the result may be written over what is read."""
-        if self.role == "leaf":
-            return self.view.is_pointwise(target)
-        return self.role == "acc" and self.view.is_same(target)
 
 
 @dataclass(eq=False)
@@ -184,7 +166,7 @@ class Plan:
     def _new_home(self, root: Value) -> Place:
         assert isinstance(root.type, VectorType)
         if not isinstance(root, (Local, Keyword)):
-            return Place(self._constant(root))
+            return Place(constant_array(self.module, root))
         definition = self.flats.definitions.get(root.name) if isinstance(root, Local) else None
         if definition is not None and definition.is_terminator:
             message = f"a {root.type} that {definition.opcode} returns is not lowered yet: use call"
@@ -197,20 +179,6 @@ class Plan:
             return "zeros"
         op = self.op_of(root) if isinstance(root, Local) and self.flats.kind(root) == "op" else None
         return title(op) if op is not None else "tensor"
-
-    def _constant(self, value: Value) -> Global:
-        """A constant vector as an array: LLVM aligns vectors to their size, which linkers refuse where it is large."""
-        name = self.module.global_names.fresh("tensor.constant")
-        type_ = value.type
-        assert isinstance(type_, VectorType)
-        if isinstance(value, (Aggregate, Splat)):
-            elements = value.elements if isinstance(value, Aggregate) else (value.element,) * type_.count
-            if type_.element == I1:
-                elements = tuple(ConstInt(I8, int(str(e) in ("1", "-1", "true"))) for e in elements)
-            value = Aggregate(ArrayType(type_.count, stored(type_.element)), elements, "[")
-        text = f"\n\n@{name} = private unnamed_addr constant {value.typed}, align 64"
-        self.module.append(Raw(text))
-        return Global(self.module.pointer_to(value.type), name)
 
     def new_place(self, element: Type, count: int, stem: str) -> Place:
         """A buffer."""
@@ -244,17 +212,6 @@ class Plan:
             for index, tensor in enumerate(op.tensors)
         ]
 
-    def readings(self, op: TensorOp) -> list[Reading]:
-        """What an operation reads from memory, with all that is fused into it."""
-        product = self.groups.product_of(op) or (None if self.groups.is_group(op) else op)
-        found = [Reading(self.view(tensor), "leaf") for tensor in self.groups.leaves(op)]
-        if product is not None:
-            acc, *factors = self.operands(product) if product.intrinsic.name in MMA else [None, *self.operands(product)]
-            if acc is not None:
-                found.append(Reading(acc, "acc") if product is op else Reading(acc.row_major, "leaf"))
-            found.extend(Reading(view, "factor") for view in factors if view is not None)
-        return found
-
     # Decisions -------------------------------------------------------------------------------------------------
 
     def decide(self) -> None:
@@ -266,18 +223,18 @@ class Plan:
         from tlx.lower.to_2d.phis import note_edges, share_buffers
 
         self._check()
-        self.lazy = {str(op.instruction.result) for op in self.tensors.ops if self._is_lazy(op)}
+        self.lazy = {str(op.instruction.result) for op in self.tensors.ops if is_lazy(self, op)}
         self.groups.find()
-        self._find_live()
+        self.live = find_live(self)
         for op in self.tensors.ops:
             sink = find_sink(self, op)
             if sink is not None:
                 self.sinks[id(sink.store)] = sink
                 self._sunk[id(op.instruction)] = sink
-        self._note_reads()
+        note_reads(self)
         note_edges(self)
         for place in list(self.reads):
-            self._settle(place)
+            settle(self, place)
         share_buffers(self)
 
     def _check(self) -> None:
@@ -295,70 +252,6 @@ class Plan:
         """Whether anything needs an operation's result in memory."""
         return op.pointer is not None or op.instruction.result in self.live
 
-    def _find_live(self) -> None:
-        pending: list[Value] = []
-        seen: set[str] = set()
-        for instruction in self.function.instructions():
-            op = self.tensors.op_of(instruction)
-            if op is not None and op.pointer is not None:
-                pending.extend(t.source for t in op.tensors if t.kind == "value")
-            elif self.flats.is_memory_store(instruction) or self.flats.is_memory_extract(instruction):
-                pending.append(instruction.operands[0])
-            elif instruction.result is not None and self._is_home(instruction.value):
-                pending.extend([instruction.value] if self.flats.needs_ssa(instruction.result) else [])
-        while pending:
-            root = self.flats.root(pending.pop())
-            if not isinstance(root, Local) or root.name in seen or not self._is_home(root):
-                continue
-            seen.add(root.name)
-            if self.flats.kind(root) == "phi":
-                self.live.add(root.name)
-                pending.extend(v for v, _ in self.flats.definitions[root.name].incoming)
-                continue
-            op = self.op_of(root)
-            if not self.groups.is_fused(op):
-                self.live.add(root.name)
-            scalars = op.intrinsic.name in POINTWISE
-            pending.extend(
-                t.source
-                for t in op.tensors
-                if t.kind == "value" and not (scalars and self.groups.scalar(t) is not None)
-            )
-
-    def _is_home(self, value: Value) -> bool:
-        return isinstance(value.type, VectorType) and self.flats.kind(value) in ("op", "phi")
-
-    def _is_lazy(self, op: TensorOp) -> bool:
-        """Whether every use of a transpose or a broadcast sees the same elements in its operand's memory."""
-        if op.result is None or op.scalars or op.intrinsic.name not in _VIEWS | {"broadcast", "reshape.permute"}:
-            return False
-        users = [u.instruction for u in self.flats.uses.get(str(op.instruction.result), [])]
-        if op.intrinsic.name == "reshape.permute":
-            target = self.context.target_of(self.module, self.function)
-            return is_interleaved(op, target) and all(self._multiplies(user, op.result) for user in users)
-        return all(self._sees_view(user, op.result, op.intrinsic.name == "broadcast") for user in users)
-
-    def _multiplies(self, user: Instruction, result: TensorType) -> bool:
-        """Whether a use reads interleaved rows as the right operand of products only."""
-        token = self.tensors.tokens.get(user.result or "")
-        if token is None or token.kind != "value" or token.type != result:
-            return False
-        readers = [self.tensors.op_of(u.instruction) for u in self.flats.uses.get(str(user.result), [])]
-        return all(multiplies(reader, token) for reader in readers)
-
-    def _sees_view(self, user: Instruction, result: TensorType, repeats: bool) -> bool:
-        """Whether one use does; what is repeated can only be read pointwise."""
-        own = self.tensors.op_of(user)
-        if own is not None:
-            return own.intrinsic.name == NAME and not result.is_padded
-        token = self.tensors.tokens.get(user.result or "")
-        if token is None or token.kind != "value" or not _lies_like(token.type, result):
-            return False
-        if not repeats:
-            return True
-        readers = [self.tensors.op_of(u.instruction) for u in self.flats.uses.get(str(user.result), [])]
-        return not result.is_padded and all(r is not None and r.intrinsic.name in UNARY for r in readers)
-
     # Sinking ---------------------------------------------------------------------------------------------------
 
     def is_sunk(self, op: TensorOp) -> bool:
@@ -371,7 +264,11 @@ class Plan:
             return
         self._explained.add(id(op.instruction))
         message = f"temporary of {size_text(tensor_bytes(op.result))} for {title(op)}, because {reason}"
-        self.context.remarks.add("missed", STAGE, message, op.instruction.span)
+        self.missed(message, op.instruction.span)
+
+    def missed(self, message: str, span: Span | None) -> None:
+        """Say what is copied that need not be in a better program."""
+        self.context.remarks.add("missed", STAGE, message, span)
 
     def dense_operand(self, op: TensorOp) -> Callable[[Type, int, str], Place]:
         """What gives an operation memory for an operand that no 2-D load can read, and says so."""
@@ -379,7 +276,7 @@ class Plan:
         def new_place(element: Type, count: int, name: str) -> Place:
             size = size_text(count * bytes_of(element))
             message = f"copy of {size} of operand {name}, because its rows and columns are both strided in memory"
-            self.context.remarks.add("missed", STAGE, message, op.instruction.span)
+            self.missed(message, op.instruction.span)
             return self.new_place(element, count, name)
 
         return new_place
@@ -401,71 +298,7 @@ class Plan:
         """Something at a position reads a place."""
         self.reads.setdefault(place, []).append(position)
 
-    def _note_reads(self) -> None:
-        for op in self.tensors.ops:
-            if not self.is_live(op) or str(op.instruction.result) in self.lazy or id(op.instruction) in self.sinks:
-                continue
-            for reading in self.readings(op):
-                self.note_read(reading.view.place, self.position_of(op))
-        for instruction in self.function.instructions():
-            if id(instruction) in self.sinks:
-                continue
-            is_store = self.flats.is_memory_store(instruction)
-            if is_store or self.flats.is_memory_extract(instruction):
-                root = self.flats.root(instruction.operands[0])
-                if not (is_store and isinstance(root, Keyword)):
-                    self.note_read(self.place_of(root), self.positions[id(instruction)])
-
-    def _settle(self, place: Place) -> None:
-        """Leave what a load reads where it is, or have it copied when the load runs."""
-        if place.reading is None:
-            return
-        start = self.start_of(place)
-        view = self._read_view(place)
-        for position in self.reads[place]:
-            writer = self.aliases.clobbered(Range.of(view), start, position)
-            if writer is not None:
-                self._snapshot(place, view, writer)
-                return
-
-    def _read_view(self, place: Place) -> View:
-        """What a load reads: its tensor, or the whole flattened vector."""
-        assert place.reading is not None
-        tensor = self.tensors.tokens.get(place.reading.result or "")
-        if tensor is None:
-            type_ = place.reading.type
-            assert isinstance(type_, VectorType)
-            return View.of(place, TensorType.dense(type_.element, (type_.count,)))
-        if tensor.kind == "load":
-            return View.of(place, tensor.type, tensor.pitches)
-        return View.of(place, TensorType.dense(tensor.type.element, (tensor.type.count,)))
-
-    def _snapshot(self, place: Place, view: View, writer: Instruction) -> None:
-        assert place.reading is not None
-        tensor = self.tensors.tokens.get(place.reading.result or "")
-        count = tensor.type.count if tensor is not None else len_of(place.reading.type)
-        name = place.reading.result or "tensor"
-        stem = f"{name}.copy" if not name.isdecimal() else "copy"
-        span = place.reading.span
-        buffer: Buffer = self.buffers.new(view.element, count, stem, span)
-        source = View(Place(place.pointer), view.element, view.sizes, view.data, view.steps, view.layout)
-        self.snapshots[id(place.reading)] = source
-        place.move(buffer)
-        message = f"copy of {size_text(buffer.bytes)}, because '{shortened(writer)}' may change {source.place.pointer}"
-        self.context.remarks.add("missed", STAGE, message, span)
-
-
-def _lies_like(type_: TensorType, result: TensorType) -> bool:
-    """Whether a token on a result reads no padding of the result as data, dimension by dimension."""
-    pairs = zip(type_.padding, result.padding, strict=False)
-    return type_.shape == result.shape and all(mine >= its for mine, its in pairs)
-
 
 def title(op: TensorOp) -> str:
     """What remarks call an operation: its intrinsic, or the opcode of an ordinary instruction."""
     return op.instruction.opcode if op.intrinsic.name == NAME else op.intrinsic.name
-
-
-def len_of(type_: Type) -> int:
-    """Elements of a vector."""
-    return type_.count if isinstance(type_, VectorType) else 1

@@ -26,13 +26,14 @@ from tlx.ir.module import Instruction
 from tlx.ir.tensors import Tensor, TensorOp
 from tlx.ir.types import PointerType, Type
 from tlx.lower.to_2d.groups import PRODUCTS
+from tlx.lower.to_2d.readings import Reading, readings_of
 from tlx.lower.to_2d.safety import Range, shortened
 from tlx.lower.to_2d.strides import strides_in
 from tlx.lower.to_2d.views import Place, View, stored, tensor_bytes
 from tlx.types import TensorType
 
 if TYPE_CHECKING:
-    from tlx.lower.to_2d.plan import Plan, Reading
+    from tlx.lower.to_2d.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def find_sink(plan: Plan, op: TensorOp) -> Sink | None:
     sink = _only_store(plan, op)
     if sink is None:
         return None
-    readings = plan.readings(op)
+    readings = readings_of(plan, op)
     read = _read_in_place(plan, op, readings)
     reason = _obstacle(plan, sink, read)
     if reason is not None:
