@@ -89,6 +89,16 @@ def ranged(type_: Type, low: int, high: int, *, zeros: bool = True) -> Facts:
     return Facts(low, high) if whole.low <= low and high <= whole.high else whole
 
 
+def range_of(name: str, x: Facts, y: Facts) -> tuple[int, int]:
+    """Least and largest result of `add`, `sub` or `mul`."""
+    if name == "add":
+        return x.low + y.low, x.high + y.high
+    if name == "sub":
+        return x.low - y.high, x.high - y.low
+    corners = [a * b for a in (x.low, x.high) for b in (y.low, y.high)]
+    return min(corners), max(corners)
+
+
 @dataclass(frozen=True)
 class Flow:
     """A flattened vector of the program and what is known of it."""

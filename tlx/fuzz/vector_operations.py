@@ -7,12 +7,10 @@ from typing import Final
 
 from tlx.fuzz.arrays import EXACT
 from tlx.fuzz.dataflow import FLOATS, INTEGERS, Dataflow
-from tlx.fuzz.flows import Facts, Flow, ranged, unknown
+from tlx.fuzz.flows import Facts, Flow, range_of, ranged, unknown
+from tlx.fuzz.intrinsic_operations import INTRINSICS
 from tlx.fuzz.operation import Operation
-from tlx.fuzz.tensor_operations import ulps_of, unary_facts
-from tlx.ir.mangle import mangle
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, Type
-from tlx.types import TensorType
 
 _INT_PREDICATES: Final = ("slt", "eq", "ne", "sgt", "sle", "sge", "ult", "ugt", "ule", "uge")
 _FLOAT_PREDICATES: Final = tuple("olt oeq one ogt ole oge ord uno ueq une ult ule ugt uge true false".split())
@@ -37,7 +35,7 @@ def _sum(name: str) -> Operation:
 
     def operation(flow: Dataflow) -> Flow:
         x, y = _integers(flow)
-        low, high = _range(name, x.facts, y.facts)
+        low, high = range_of(name, x.facts, y.facts)
         facts = ranged(x.element, low, high)
         fits = facts == Facts(low, high)
         flags = " nsw" if fits and flow.chance(0.5) else ""
@@ -45,15 +43,6 @@ def _sum(name: str) -> Operation:
         return flow.instruction(f"{name}{flags} {{}}, {{}}", [x, y], x.element, facts)
 
     return operation
-
-
-def _range(name: str, x: Facts, y: Facts) -> tuple[int, int]:
-    if name == "add":
-        return x.low + y.low, x.high + y.high
-    if name == "sub":
-        return x.low - y.high, x.high - y.low
-    corners = [a * b for a in (x.low, x.high) for b in (y.low, y.high)]
-    return min(corners), max(corners)
 
 
 def _bitwise(name: str) -> Operation:
@@ -108,7 +97,7 @@ def _float_sum(name: str) -> Operation:
     def operation(flow: Dataflow) -> Flow:
         x = flow.number(FLOATS)
         y = flow.partner(x)
-        low, high = _range(name[1:], x.facts, y.facts)
+        low, high = range_of(name[1:], x.facts, y.facts)
         zeros = x.facts.zeros and y.facts.zeros
         integral = x.facts.integral and y.facts.integral
         facts = ranged(x.element, low, high, zeros=zeros) if integral else Facts(zeros=zeros)
@@ -127,7 +116,7 @@ def _float_product(name: str) -> Operation:
         loose = not (x.facts.is_exact and y.facts.is_exact)
         if (name == "fdiv" and not zeros) or (loose and not _is_moderate(x, y)):
             return _negated(flow, x)
-        low, high = _range("mul", x.facts, y.facts)
+        low, high = range_of("mul", x.facts, y.facts)
         facts = Facts(zeros=zeros)
         if name == "fmul" and x.facts.integral and y.facts.integral:
             facts = ranged(x.element, low, high, zeros=zeros)
@@ -282,109 +271,6 @@ def _splat(flow: Dataflow) -> Flow:
     return flow.splat(x.type)
 
 
-# Intrinsics --------------------------------------------------------------------------------------------------------
-
-
-def intrinsic(flow: Dataflow, name: str, operands: list[Flow], element: Type, facts: Facts, *more: str) -> Flow:
-    """A call of an `llvm.*` intrinsic, declared."""
-    type_ = operands[0].type
-    result = TensorType(element, type_.shape, type_.layout, type_.padding)
-    suffix = mangle(type_.vector)
-    callee = f"@llvm.{name}.{suffix}" if element == type_.element else f"@llvm.{name}.{mangle(result.vector)}.{suffix}"
-    types = [str(x.type.vector) for x in operands] + [text.split()[0] for text in more]
-    flow.declarations.add(f"declare {result.vector} {callee}({', '.join(types)})")
-    arguments = [*(x.vector.typed for x in operands), *more]
-    return Flow(flow.call(f"{result.vector} {callee}({', '.join(arguments)})", result), facts)
-
-
-def _rounding(name: str) -> Operation:
-    def operation(flow: Dataflow) -> Flow:
-        x = flow.number(FLOATS)
-        return intrinsic(flow, name, [x], x.element, x.facts)
-
-    return operation
-
-
-def _function(name: str) -> Operation:
-    """Functions of a float such as `fabs`, `exp`, `sin`."""
-
-    def operation(flow: Dataflow) -> Flow:
-        x = flow.number(FLOATS)
-        return intrinsic(flow, name, [x], x.element, unary_facts(name, x))
-
-    return operation
-
-
-def _power(flow: Dataflow) -> Flow | None:
-    x = flow.number((FLOAT, DOUBLE))
-    y = flow.partner(x)
-    if not (x.facts.zeros and y.facts.zeros):
-        return None
-    return intrinsic(flow, "pow", [x, y], x.element, Facts(ulps=ulps_of(x.element), zeros=False))
-
-
-def _extremum(name: str) -> Operation:
-    """`minnum` and its kin: which of two zeros comes out is determined for `minimum` and `maximum` only."""
-
-    def operation(flow: Dataflow) -> Flow:
-        x = flow.number(FLOATS)
-        y = flow.partner(x)
-        facts = x.facts.joined(y.facts)
-        return intrinsic(flow, name, [x, y], x.element, facts if name.endswith("imum") else replace(facts, zeros=False))
-
-    return operation
-
-
-def _copysign(flow: Dataflow) -> Flow | None:
-    """The sign of NaN is not determined, so that signs come from small integers."""
-    x = flow.number(FLOATS)
-    y = flow.partner(x, integral=True)
-    if not (y.facts.integral and y.facts.zeros) or y.type.is_padded:
-        return None
-    facts = replace(x.facts, low=-x.facts.bound, high=x.facts.bound)
-    return intrinsic(flow, "copysign", [x, y], x.element, replace(facts, zeros=x.facts.zeros))
-
-
-def _fused(name: str) -> Operation:
-    """`fma` is rounded once; whether `fmuladd` is must not matter, nor may half be fused by way of float."""
-
-    def operation(flow: Dataflow) -> Flow | None:
-        narrow = name == "fmuladd" or flow.chance(0.5)
-        x = flow.number(FLOATS if narrow else (FLOAT, DOUBLE), integral=narrow)
-        y, z = flow.partner(x, integral=narrow), flow.partner(x, integral=narrow)
-        low, high = _range("add", Facts(*_range("mul", x.facts, y.facts)), z.facts)
-        zeros = x.facts.zeros and y.facts.zeros and z.facts.zeros
-        facts = Facts(zeros=zeros)
-        if x.facts.integral and y.facts.integral and z.facts.integral:
-            facts = ranged(x.element, low, high, zeros=zeros)
-        if narrow and not facts.integral:
-            return None
-        return intrinsic(flow, name, [x, y, z], x.element, facts)
-
-    return operation
-
-
-def _saturating_conversion(name: str) -> Operation:
-    def operation(flow: Dataflow) -> Flow:
-        x = flow.number(FLOATS)
-        element = flow.random.choice(INTEGERS)
-        return intrinsic(flow, name, [x], element, unknown(element))
-
-    return operation
-
-
-def _integer_function(name: str, operands: int, *more: str) -> Operation:
-    """Functions of integers such as `smax`, `ctpop`, `fshl`."""
-
-    def operation(flow: Dataflow) -> Flow:
-        x = flow.number((I32, I16, I64) if name == "bswap" else INTEGERS)
-        others = [flow.partner(x) for _ in range(operands - 1)]
-        facts = x.facts.joined(others[0].facts) if name in ("smax", "smin") else unknown(x.element)
-        return intrinsic(flow, name, [x, *others], x.element, facts, *more)
-
-    return operation
-
-
 VECTORS: Final[dict[str, Operation]] = {
     **{name: _sum(name) for name in ("add", "sub", "mul")},
     **{name: _bitwise(name) for name in ("and", "or", "xor")},
@@ -406,16 +292,5 @@ VECTORS: Final[dict[str, Operation]] = {
     "bitcast": _bitcast,
     "freeze": _freeze,
     "splat": _splat,
-    **{f"llvm.{name}": _rounding(name) for name in "trunc rint nearbyint round roundeven floor ceil".split()},
-    **{f"llvm.{name}": _function(name) for name in "fabs sqrt exp exp2 log log2 log10 sin cos tanh".split()},
-    "llvm.pow": _power,
-    **{f"llvm.{name}": _extremum(name) for name in ("minnum", "maxnum", "minimum", "maximum")},
-    "llvm.copysign": _copysign,
-    **{f"llvm.{name}": _fused(name) for name in ("fma", "fmuladd")},
-    **{f"llvm.{name}": _saturating_conversion(name) for name in ("fptosi.sat", "fptoui.sat")},
-    **{f"llvm.{name}": _integer_function(name, 2) for name in ("smax", "smin", "umax", "umin")},
-    **{f"llvm.{name}": _integer_function(name, 2) for name in ("sadd.sat", "ssub.sat", "uadd.sat", "usub.sat")},
-    **{f"llvm.{name}": _integer_function(name, 1, "i1 false") for name in ("abs", "ctlz", "cttz")},
-    **{f"llvm.{name}": _integer_function(name, 1) for name in ("ctpop", "bswap", "bitreverse")},
-    **{f"llvm.{name}": _integer_function(name, 3) for name in ("fshl", "fshr")},
+    **INTRINSICS,
 }
