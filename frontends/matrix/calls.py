@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tlx.ir.builder import Builder, is_float
-from tlx.ir.types import I1, I32, I64, VOID, Type, VectorType
+from tlx.ir.builder import Builder
+from tlx.ir.types import I1, I32, I64, VOID, Type, VectorType, is_float
 from tlx.ir.values import ConstInt, Local, Value
 from tlx.types import TensorType
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.test_rewriter import accepted
 from tlx.evaluate import evaluate
-from tlx.ir.builder import Builder, is_float, new_function
+from tlx.ir.builder import Builder, new_function
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
 from tlx.ir.rewriter import declare, set_operand
@@ -31,6 +31,7 @@ from tlx.ir.types import (
     PointerType,
     Type,
     VectorType,
+    is_float,
 )
 from tlx.ir.values import ConstInt, Value, const_float, const_int, const_ints, zero
 

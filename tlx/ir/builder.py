@@ -10,11 +10,9 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from tlx.diagnostics import Span
-from tlx.ir.arithmetic import known_result
+from tlx.ir.emitter import Emitter, Number, number_of
 from tlx.ir.loops import LoopState, counted_loop
-from tlx.ir.module import Argument, Block, Function, Instruction, Module, NameScope, Signature
-from tlx.ir.rewriter import declare, intrinsic
+from tlx.ir.module import Argument, Block, Function, Module, NameScope, Signature
 from tlx.ir.types import (
     I1,
     I8,
@@ -23,16 +21,12 @@ from tlx.ir.types import (
     LABEL,
     PTR,
     VOID,
-    FloatType,
-    FunctionType,
-    IntType,
     PointerType,
     Type,
     VectorType,
 )
-from tlx.ir.values import ConstInt, Global, Keyword, Local, Text, Value, const_int, const_ints, const_vector
+from tlx.ir.values import ConstInt, Keyword, Local, Text, Value, const_int
 
-Number = int | Value
 KEEP: Final = 'asm sideeffect "", "r,~{memory}"'
 """No instruction, of which a compiler believes that it reads and writes memory."""
 
@@ -60,106 +54,8 @@ def new_function(
     return function
 
 
-class Builder:
-    """Inserts instructions at a point of a function.
-
-    Attributes:
-        module: The module of the function.
-        function: The function.
-        block: The block of the insertion point.
-        index: Position in the block's instructions where the next one goes.
-        debug: Metadata attachment put on every call, such as `, !dbg !7`.
-        span: What the user wrote that the instructions to come stem from.
-        hint: What results that are given no name are called.
-    """
-
-    def __init__(
-        self, module: Module, function: Function, block: Block | None = None, index: int | None = None
-    ) -> None:
-        self.module = module
-        self.function = function
-        self.block: Block = block or function.blocks[-1]
-        self.index: int = len(self.block.instructions) if index is None else index
-        self.debug = ""
-        self.span: Span | None = None
-        self.hint = "t"
-
-    # Emitting --------------------------------------------------------------------------------------------------
-
-    def emit(
-        self,
-        opcode: str,
-        type_: Type,
-        operands: Sequence[Value],
-        body: str,
-        name: str = "",
-        source_type: Type | None = None,
-    ) -> Instruction:
-        """Insert an instruction whose text (behind `%name = `) is `body`."""
-        result = self.function.names.fresh(name or self.hint) if type_ != VOID else None
-        text = f"%{result} = {body}" if result is not None else body
-        instruction = Instruction(opcode, type_, list(operands), text, result, source_type=source_type, span=self.span)
-        self.block.instructions.insert(self.index, instruction)
-        self.index += 1
-        return instruction
-
-    def value(self, opcode: str, type_: Type, operands: Sequence[Value], body: str, name: str = "") -> Local:
-        """Insert an instruction with a result."""
-        return self.emit(opcode, type_, operands, body, name).value
-
-    # Arithmetic ------------------------------------------------------------------------------------------------
-
-    def binary(self, opcode: str, lhs: Value, rhs: Value, name: str = "", flags: str = "") -> Value:
-        """`opcode lhs, rhs`; folds trivial integer constants."""
-        folded = known_result(opcode, lhs, rhs)
-        if folded is not None:
-            return folded
-        words = f"{opcode} {flags}" if flags else opcode
-        instruction = self.emit(opcode, lhs.type, [lhs, rhs], f"{words} {lhs.typed}, {rhs}", name)
-        instruction.flags = tuple(flags.split())
-        return instruction.value
-
-    def add(self, lhs: Value, rhs: Number, name: str = "") -> Value:
-        """Integer sum; a plain int takes the type of `lhs`."""
-        return self.binary("add", lhs, _number(rhs, lhs.type), name)
-
-    def sub(self, lhs: Value, rhs: Number, name: str = "") -> Value:
-        """Integer difference."""
-        return self.binary("sub", lhs, _number(rhs, lhs.type), name)
-
-    def mul(self, lhs: Value, rhs: Number, name: str = "") -> Value:
-        """Integer product."""
-        return self.binary("mul", lhs, _number(rhs, lhs.type), name)
-
-    def icmp(self, predicate: str, lhs: Value, rhs: Number, name: str = "") -> Local:
-        """Integer or pointer comparison."""
-        other = _number(rhs, lhs.type)
-        type_ = VectorType(lhs.type.count, I1) if isinstance(lhs.type, VectorType) else I1
-        instruction = self.emit("icmp", type_, [lhs, other], f"icmp {predicate} {lhs.typed}, {other}", name)
-        instruction.predicate = predicate
-        return instruction.value
-
-    def select(self, condition: Value, first: Value, second: Value, name: str = "") -> Local:
-        """`select condition, first, second`."""
-        operands = [condition, first, second]
-        return self.value("select", first.type, operands, f"select {', '.join(o.typed for o in operands)}", name)
-
-    def umin(self, lhs: Value, rhs: Number, name: str = "") -> Value:
-        """The smaller of two unsigned numbers, by compare and select."""
-        other = _number(rhs, lhs.type)
-        if isinstance(lhs, ConstInt) and isinstance(other, ConstInt):
-            return lhs if lhs.unsigned <= other.unsigned else other
-        return self.select(self.icmp("ult", lhs, other), lhs, other, name)
-
-    def cast(self, opcode: str, value: Value, type_: Type, name: str = "") -> Value:
-        """A conversion; none where the types are equal."""
-        if value.type == type_:
-            return value
-        return self.value(opcode, type_, [value], f"{opcode} {value.typed} to {type_}", name)
-
-    def fma(self, a: Value, b: Value, c: Value, name: str = "") -> Local:
-        """`a * b + c`, rounded once."""
-        return self.call_intrinsic("llvm.fma", [a.type], a.type, [a, b, c], name)
+class Builder(Emitter):
+    """Inserts any instructions at a point of a function: an `Emitter` with memory and control flow."""
 
     # Memory ----------------------------------------------------------------------------------------------------
 
@@ -212,7 +108,7 @@ class Builder:
 
     def gep(self, element: Type, pointer: Value, index: Number, name: str = "") -> Value:
         """The address `index` elements behind `pointer`."""
-        offset = _number(index, I64)
+        offset = number_of(index, I64)
         pointer = self.retype(pointer, element)
         if isinstance(offset, ConstInt) and offset.value == 0:
             return pointer
@@ -227,7 +123,7 @@ class Builder:
             offset: Bytes behind it.
             locality: 3 for all caches, 2 for all but the first.
         """
-        behind = _number(offset, I64)
+        behind = number_of(offset, I64)
         address = self.retype(pointer, I8)
         body = f"getelementptr {I8}, {address.typed}, {behind.typed}"  # not inbounds: it may be outside
         place = self.emit("getelementptr", address.type, [address, behind], body, "", source_type=I8)
@@ -237,12 +133,12 @@ class Builder:
     def memcpy(self, destination: Value, source: Value, size: Number) -> None:
         """`llvm.memcpy`."""
         i8p = self.pointer(I8)
-        args = [self.retype(destination, I8), self.retype(source, I8), _number(size, I64), ConstInt(I1, 0)]
+        args = [self.retype(destination, I8), self.retype(source, I8), number_of(size, I64), ConstInt(I1, 0)]
         self.call_intrinsic("llvm.memcpy", [i8p, i8p, I64], VOID, args)
 
     def memset(self, destination: Value, byte: int, size: Number) -> None:
         """`llvm.memset`."""
-        args = [self.retype(destination, I8), ConstInt(I8, byte), _number(size, I64), ConstInt(I1, 0)]
+        args = [self.retype(destination, I8), ConstInt(I8, byte), number_of(size, I64), ConstInt(I1, 0)]
         self.call_intrinsic("llvm.memset", [self.pointer(I8), I64], VOID, args)
 
     def masked_load(self, type_: VectorType, pointer: Value, align: int, mask: Value, name: str = "") -> Local:
@@ -257,72 +153,7 @@ class Builder:
         args = [value, pointer, const_int(I32, align), mask]
         self.call_intrinsic("llvm.masked.store", [value.type, pointer.type], VOID, args)
 
-    # Vectors ---------------------------------------------------------------------------------------------------
-
-    def insert_element(self, vector: Value, element: Value, index: int, name: str = "") -> Local:
-        """`insertelement`."""
-        position = const_int(I32, index)
-        body = f"insertelement {vector.typed}, {element.typed}, {position.typed}"
-        return self.value("insertelement", vector.type, [vector, element, position], body, name)
-
-    def extract_element(self, vector: Value, index: int, name: str = "") -> Local:
-        """`extractelement`."""
-        type_ = vector.type
-        if not isinstance(type_, VectorType):
-            msg = f"extractelement of {type_}"
-            raise TypeError(msg)
-        position = const_int(I32, index)
-        body = f"extractelement {vector.typed}, {position.typed}"
-        return self.value("extractelement", type_.element, [vector, position], body, name)
-
-    def shuffle(self, first: Value, second: Value | None, mask: Sequence[int], name: str = "") -> Value:
-        """`shufflevector`; negative mask entries are undefined lanes; an identity mask is no instruction."""
-        type_ = first.type
-        if not isinstance(type_, VectorType):
-            msg = f"shufflevector of {type_}"
-            raise TypeError(msg)
-        if tuple(mask) == tuple(range(type_.count)):
-            return first
-        other = second if second is not None else Keyword(type_, "undef")
-        lanes = const_vector([const_int(I32, m) if m >= 0 else Keyword(I32, "undef") for m in mask])
-        body = f"shufflevector {first.typed}, {other.typed}, {lanes.typed}"
-        return self.value("shufflevector", VectorType(len(mask), type_.element), [first, other, lanes], body, name)
-
-    def splat(self, scalar: Value, count: int, name: str = "") -> Value:
-        """A vector with every lane `scalar`."""
-        type_ = VectorType(count, scalar.type)
-        if isinstance(scalar, ConstInt):
-            return const_vector([scalar] * count)
-        first = self.insert_element(Keyword(type_, "undef"), scalar, 0)
-        return self.shuffle(first, None, [0] * count, name)
-
-    # Calls and control flow ------------------------------------------------------------------------------------
-
-    def call(
-        self, callee: Global, type_: FunctionType, args: Sequence[Value], name: str = "", suffix: str = ""
-    ) -> Instruction:
-        """A call."""
-        spelled = ", ".join(a.typed for a in args)
-        written = type_ if type_.vararg else type_.result
-        body = f"call {written} {callee}({spelled}){suffix}{self.debug}"
-        instruction = self.emit("call", type_.result, [callee, *args], body, name, source_type=type_)
-        instruction.arg_attributes = ("",) * len(args)
-        return instruction
-
-    def call_intrinsic(
-        self, name: str, overloads: list[Type], result: Type, args: Sequence[Value], result_name: str = ""
-    ) -> Local:
-        """A call of an LLVM intrinsic, declared under its mangled name; void calls return a placeholder."""
-        type_ = FunctionType(result, tuple(a.type for a in args))
-        instruction = self.call(intrinsic(self.module, name, overloads, type_), type_, args, result_name)
-        return instruction.value if result != VOID else Local(VOID, "")
-
-    def call_named(
-        self, name: str, result: Type, args: Sequence[Value], result_name: str = "", attributes: str = ""
-    ) -> Instruction:
-        """A call of a function by its full name, declared if it is not."""
-        type_ = FunctionType(result, tuple(a.type for a in args))
-        return self.call(declare(self.module, name, type_, attributes), type_, args, result_name)
+    # Control flow --------------------------------------------------------------------------------------------
 
     def ret(self, value: Value | None = None) -> None:
         """`ret`."""
@@ -372,7 +203,7 @@ class Builder:
         `state.results` holds them after the loop. A loop that is known to run once is no loop; one that is known
         to run (constant bounds, or `runs`) is tested at its end only.
         """
-        first, last = _number(start, I64), _number(stop, I64)
+        first, last = number_of(start, I64), number_of(stop, I64)
         constant = isinstance(first, ConstInt) and isinstance(last, ConstInt)
         trips = (
             -(-(last.value - first.value) // step)
@@ -388,16 +219,3 @@ class Builder:
             msg = f"loop from {first} to {last} never runs"
             raise ValueError(msg)
         yield from counted_loop(self, (first, last, step), list(carry), name, guarded=not (constant or runs))
-
-
-def _number(number: Number, type_: Type) -> Value:
-    if isinstance(number, int):
-        if isinstance(type_, VectorType) and isinstance(type_.element, IntType):
-            return const_ints(type_.element, [number] * type_.count)
-        return ConstInt(type_, number)
-    return number
-
-
-def is_float(type_: Type) -> bool:
-    """Whether a scalar or vector type is floating-point."""
-    return isinstance(type_.element if isinstance(type_, VectorType) else type_, FloatType)

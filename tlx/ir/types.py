@@ -198,3 +198,8 @@ def bits_of(type_: Type) -> int:
 def bytes_of(type_: Type) -> int:
     """Size in bytes of a scalar, or of a fixed vector of them (its elements packed)."""
     return (bits_of(type_) + 7) // 8
+
+
+def is_float(type_: Type) -> bool:
+    """Whether a scalar or vector type is floating-point."""
+    return isinstance(type_.element if isinstance(type_, VectorType) else type_, FloatType)

@@ -14,11 +14,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.builder import is_float
 from tlx.ir.dynamic import DynamicOp
 from tlx.ir.mangle import mangle
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import FLOAT, FloatType, IntType, Type, VectorType, bits_of, bytes_of
+from tlx.ir.types import FLOAT, FloatType, IntType, Type, VectorType, bits_of, bytes_of, is_float
 from tlx.ir.values import ConstFloat, ConstInt, Local, Value, const_float
 from tlx.lower.dynamic.helpers import To, numbers
 from tlx.lower.dynamic.numbers import number, product
