@@ -26,6 +26,7 @@ from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
 from tlx.lower.legalize.dealt import DEALING, DealtRight, dealt, pairs_of_floats
 from tlx.lower.legalize.division import row_quotients
 from tlx.lower.legalize.elementwise import apply, library_call, unary
+from tlx.lower.legalize.folds import PREFIX, folded_columns, joined_rows
 from tlx.lower.legalize.interleave import interleaved
 from tlx.lower.legalize.lanes import lane_counts
 from tlx.lower.legalize.memory import load_tile, store_tile
@@ -176,6 +177,10 @@ class TileLegalizer:
             self.set(op.instruction, self.block(op))
         elif name == "broadcast":
             self.set(op.instruction, self.broadcast(op))
+        elif name == "concat":
+            self.set(op.instruction, joined_rows(op, [self.registers(tensor) for tensor in op.tensors]))
+        elif name.startswith(PREFIX):
+            self.set(op.instruction, folded_columns(self.b, op, self.registers(op.tensors[0])))
         elif name == "reshape.permute" and op.dims[0] == DEALING:
             self.permuted[str(op.instruction.value)] = op.tensors[0]
         elif name != "reshape.permute":

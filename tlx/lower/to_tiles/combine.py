@@ -23,15 +23,14 @@ from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I16, I32, I64, FloatType, IntType, Type, VectorType
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, FloatType, IntType, Type, VectorType
 from tlx.ir.values import Constant, ConstInt, Value, const_float, const_ints, const_vector, zero
-from tlx.lower.ordinary import Operation
+from tlx.lower.combining import EXTREMES, better, combined, compared
 from tlx.lower.to_tiles.evaluate import Place, data_mask
 from tlx.types import TensorType
 
 _DEALING: Final = (0, 1, 3, 2, 4)
 _INFINITIES: Final[dict[Type, int]] = {BFLOAT: 0x7F80, HALF: 0x7C00}
-_OPCODES: Final = {"add": "add", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Combine:
     @property
     def are_ordered(self) -> bool:
         """Whether floats become integers in the same order."""
-        return self.operation not in _OPCODES and self.element in _INFINITIES
+        return self.operation in EXTREMES and self.element in _INFINITIES
 
     def widened(self, b: Builder, value: Value) -> Value:
         """A flattened tile in the type that is combined."""
@@ -105,22 +104,20 @@ class Combine:
     @property
     def compares_floats(self) -> bool:
         """Whether NaN has to be looked after."""
-        return self.operation not in _OPCODES and isinstance(self.held, FloatType)
+        return self.operation in EXTREMES and isinstance(self.held, FloatType)
 
     def apply(self, b: Builder, x: Value, y: Value) -> Value:
         """Both combined, element by element. NaN wins in max and min."""
-        better = self.better(b, x, y)
-        return b.select(_compare(b, "uno", x, x), x, better, "acc") if self.compares_floats else better
+        return combined(b, self.operation, x, y) if self.compares_floats else self.better(b, x, y)
 
     def better(self, b: Builder, x: Value, y: Value) -> Value:
         """Both combined, where none of them is NaN."""
-        floats = isinstance(self.held, FloatType)
-        if self.operation in _OPCODES:
-            return b.binary(f"f{self.operation}" if floats else self.operation, x, y, "acc")
-        if not floats:
-            least = "ugt" if self.are_ordered else "slt"
-            return b.select(b.icmp("sgt" if self.operation == "max" else least, x, y), x, y, "acc")
-        return b.select(_compare(b, "ogt" if self.operation == "max" else "olt", x, y), x, y, "acc")
+        return better(b, self.in_order, x, y, signed=self.operation == "max" or not self.are_ordered)
+
+    @property
+    def in_order(self) -> str:
+        """The operation on what is held: the largest of integers in either order."""
+        return "max" if self.are_ordered else self.operation
 
     def all_of(self, b: Builder, values: list[Value], *, checked: bool = True) -> Value:
         """All values combined, in a tree; NaN among them is lost if it is not checked for."""
@@ -129,6 +126,13 @@ class Combine:
             pairs = [apply(b, x, y) for x, y in zip(values[::2], values[1::2], strict=False)]
             values = [*pairs, *([values[-1]] if len(values) % 2 else [])]
         return values[0]
+
+    def in_signed_order(self, b: Builder, line: Value) -> Value:
+        """What is combined in integers' signed order, which `reduce.max` goes by, or back from that."""
+        if not self.are_ordered or self.operation == "max":
+            return line
+        assert isinstance(line.type, VectorType)
+        return b.binary("xor", line, const_ints(I16, [-0x8000] * line.type.count))
 
     def folded(self, b: Builder, row: Value, width: int) -> Value:
         """A flattened row as one number, in a vector of one: registers of `width` first, then their halves."""
@@ -198,10 +202,16 @@ class Running:
 
     def _marked(self, b: Builder, mask: Value, lines: list[Value]) -> Value:
         """The mask with all its bits set where one of the lines is NaN."""
-        pairs = zip(lines[::2], [*lines[1::2], lines[-1]], strict=False)
-        first, *others = [_compare(b, "ord", x, y) for x, y in pairs]
-        are_numbers = reduce(lambda x, y: b.binary("and", x, y, "are"), others, first)
-        return b.select(are_numbers, mask, const_ints(self._word, [-1] * self.width), "seen")
+        return b.select(_are_numbers(b, lines), mask, const_ints(self._word, [-1] * self.width), "seen")
+
+    def only(self, b: Builder, value: Value) -> list[Value]:
+        """Each row's result, as `lines`, where there is one tile."""
+        rows = [slices(b, row, self.width) for row in slices(b, value, self.cols)]
+        return [self._line(b, row) for row in rows]
+
+    def _line(self, b: Builder, parts: list[Value]) -> Value:
+        best = self.combine.all_of(b, parts, checked=False)
+        return b.select(_are_numbers(b, parts), best, self._nan(), "line") if self.combine.compares_floats else best
 
     def lines(self, b: Builder, carried: list[Value]) -> list[Value]:
         """Each row's result, a register wide; of columns that of all rows. NaN where there was one."""
@@ -216,9 +226,18 @@ class Running:
     def _with_nan(self, b: Builder, value: Value, seen: list[Value]) -> Value:
         if not seen:
             return value
+        return b.select(b.icmp("ne", seen[0], zero(seen[0].type)), self._nan(), value, "acc")
+
+    def _nan(self) -> Value:
         assert isinstance(self.combine.held, FloatType)
-        nan = const_vector([const_float(self.combine.held, float("nan"))] * self.width)
-        return b.select(b.icmp("ne", seen[0], zero(seen[0].type)), nan, value, "acc")
+        return const_vector([const_float(self.combine.held, float("nan"))] * self.width)
+
+
+def _are_numbers(b: Builder, lines: list[Value]) -> Value:
+    """Where none of the lines is NaN: two are tested at once."""
+    pairs = zip(lines[::2], [*lines[1::2], lines[-1]], strict=False)
+    first, *others = [compared(b, "ord", x, y) for x, y in pairs]
+    return reduce(lambda x, y: b.binary("and", x, y, "are"), others, first)
 
 
 def slices(b: Builder, value: Value, width: int) -> list[Value]:
@@ -230,11 +249,6 @@ def slices(b: Builder, value: Value, width: int) -> list[Value]:
 def _converted(b: Builder, opcode: str, value: Value, element: Type) -> Value:
     assert isinstance(value.type, VectorType)
     return b.cast(opcode, value, VectorType(value.type.count, element))
-
-
-def _compare(b: Builder, predicate: str, x: Value, y: Value) -> Value:
-    assert isinstance(x.type, VectorType)
-    return Operation("fcmp", (), predicate).emit(b, VectorType(x.type.count, I1), [x, y], "is")
 
 
 def _identity(operation: str, element: Type) -> Constant:

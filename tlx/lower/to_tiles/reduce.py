@@ -6,6 +6,9 @@ rows to a column                                        columns to a row
     for columns: acc = acc op tile                          for rows: acc = acc op tile
     store acc folded to one number                          store acc
 
+The code for a short row is no loop. Then some rows are worked on at a time, and what is left of them, a register each,
+is folded together (`legalize/folds.py`): each step folds two of them, and all are stored at once.
+
 A tile is a few registers: of one row where it is long, of several rows where it is short or all share another row (a
 matrix times a vector), so that there are several sums at a time. Elements of an edge that hold no data become the
 identity.
@@ -28,7 +31,7 @@ from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, store_vect
 from tlx.lower.to_tiles.expression import Expression, Leaf
 from tlx.lower.to_tiles.map import COSTLY, Shape, as_row, expression_parameters, is_mergeable, is_turned, square
 from tlx.lower.to_tiles.problem import Reduction
-from tlx.lower.to_tiles.tiles import new_kernel
+from tlx.lower.to_tiles.tiles import column_tile, new_kernel, tile
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
@@ -66,11 +69,21 @@ def emit_reduction(
     if problem.axis == 0 and not is_turned(problem.value) and is_large(evaluator, target):
         Strips(b, evaluator, combine, problem.destination, base, shape.lanes, target).emit()
         return
-    kernel = _Kernel(b, evaluator, combine, problem.destination, base, shape)
+    kernel = _Kernel(b, evaluator, combine, problem.destination, base, shape, target)
     if problem.axis == 1:
         kernel.rows_to_column()
     else:
         kernel.columns_to_row()
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """Tiles of one height: their rows, their columns, and what all of a width share."""
+
+    rows: Range
+    columns: list[Range]
+    parts: list[Place]
+    known: list[dict[int, Value]]
 
 
 @dataclass(eq=False)
@@ -81,23 +94,52 @@ class _Kernel:
     to: View
     base: Value
     shape: Shape
+    target: Target
 
     def rows_to_column(self) -> None:
+        """All rows; short ones a few at a time, folded together."""
         value, shape = self.evaluator.expression, self.shape
-        for rows in padded(value.rows, shape.rows, 1):
-            ranges = padded(value.cols, shape.cols, shape.cols)
-            parts = [Place(rows.size, c.size, c.padding) for c in ranges]
-            known = [self.evaluator.compute(part, 0) for part in parts]
-            running = Running.along_columns(self.combine, parts[0], shape.lanes)
-            with self.b.loop(0, rows.count, name="i") as i:
-                row = self._index(rows, i.index)
-                state: list[Value] = []
-                for columns, part, shared in zip(ranges, parts, known, strict=True):
-                    place = replace(part, row=row)
-                    state = self._along_columns(
-                        running, columns, place, self.evaluator.compute(place, 1, shared), state
-                    )
-                self._store_folded(running.lines(self.b, state), row)
+        together = most_lines(shape.lanes, self.target) if self._folds_together() else 1
+        height = min(shape.rows, together) if together > 1 else shape.rows
+        for group in padded(value.rows, max(together, height), 1):
+            tiles = [self._tiles(rows) for rows in padded(group.size, height, 1)]
+            with self.b.loop(0, group.count, name="i") as i:
+                row = self._index(group, i.index)
+                lines = [line for tile in tiles for line in self._lines(tile, row)]
+                if together > 1:
+                    self._store_together(lines, row)
+                else:
+                    self._store_folded(lines, row)
+
+    def _folds_together(self) -> bool:
+        """Whether several rows' code is no loop, and their results are neighbours."""
+        columns = padded(self.evaluator.expression.cols, self.shape.cols, self.shape.cols)
+        return self.to.row_stride == 1 and all(c.count == 1 for c in columns) and self.evaluator.expression.rows > 1
+
+    def _tiles(self, rows: Range) -> _Tiles:
+        cols = self.shape.cols
+        columns = padded(self.evaluator.expression.cols, cols, cols)
+        parts = [Place(rows.size, c.size, c.padding) for c in columns]
+        return _Tiles(rows, columns, parts, [self.evaluator.compute(part, 0) for part in parts])
+
+    def _lines(self, tiles: _Tiles, first: Value) -> list[Value]:
+        """The rows' lines."""
+        return [
+            line
+            for i in range(tiles.rows.count)
+            for line in self._lines_of_tile(tiles, self.b.add(first, tiles.rows.start + i * tiles.rows.size))
+        ]
+
+    def _lines_of_tile(self, tiles: _Tiles, row: Value) -> list[Value]:
+        running = Running.along_columns(self.combine, tiles.parts[0], self.shape.lanes)
+        state: list[Value] = []
+        for columns, part, shared in zip(tiles.columns, tiles.parts, tiles.known, strict=True):
+            place = replace(part, row=row)
+            known = self.evaluator.compute(place, 1, shared)
+            if columns.count == len(tiles.parts) == 1:
+                return running.only(self.b, self._tile(replace(place, column=const_int(I64, columns.start)), known))
+            state = self._along_columns(running, columns, place, known, state)
+        return running.lines(self.b, state)
 
     def _along_columns(
         self, running: Running, columns: Range, place: Place, known: dict[int, Value], state: list[Value]
@@ -133,6 +175,17 @@ class _Kernel:
             at = Place(1, 1, 0, b.add(row, number))
             one = self.combine.narrowed(b, self.combine.folded(b, line, self.shape.lanes))
             store_vector(b, self.to, address_of(b, self.to, self.base, at), at, one)
+
+    def _store_together(self, lines: list[Value], row: Value) -> None:
+        b, held, lanes = self.b, self.combine.held, self.shape.lanes
+        lines = [self.combine.in_signed_order(b, line) for line in lines]
+        tokens = [b.typeinfo(line, tile(held, 1, lanes), "line") for line in lines]
+        joined = b.concat(tokens, 0, tile(held, len(lines), lanes), "lines") if len(lines) > 1 else lines[0]
+        token = b.typeinfo(joined, column_tile(held, lanes, len(lines)), "columns")
+        folded = b.reduce(self.combine.in_order, token, (lanes, 1), None, tile(held, 1, len(lines)))
+        results = self.combine.narrowed(b, self.combine.in_signed_order(b, folded))
+        start = address_of(b, self.to, self.base, Place(1, 1, 0, row))
+        store_vector(b, self.to.as_row(), start, Place(1, len(lines), 0), results)
 
     def columns_to_row(self) -> None:
         value, shape = self.evaluator.expression, self.shape
@@ -192,6 +245,11 @@ def _turned(value: Expression) -> Expression | None:
 
 def _turned_view(view: View) -> View:
     return View(view.element, view.cols, view.rows, view.col_stride, view.row_stride).repeated()
+
+
+def most_lines(lanes: int, target: Target) -> int:
+    """Lines of so many lanes that are folded together: they are in a quarter of the registers, and become one."""
+    return max(1, min(lanes, target.registers // 4))
 
 
 def _shares_a_row(value: Expression) -> bool:

@@ -1,6 +1,7 @@
 ; Maxima of rows. Of bfloat: registers of 32, negative numbers turned to be in the integers' order, by a mask that leaves
 ; the maximum's port alone. Of float: two registers are tested for NaN at once, and their masks are joined by the tests.
 ; Sums of bfloat: elements with even and odd numbers apart, so that none changes its place.
+; Of short rows eight are folded together: each step leaves half as many registers.
 ;
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx512
@@ -8,6 +9,7 @@
 ; RUN: FileCheck %s --check-prefix=BF16 < %t.s
 ; RUN: FileCheck %s --check-prefix=F32 < %t.s
 ; RUN: FileCheck %s --check-prefix=SUM --implicit-check-not=vpmovzx < %t.s
+; RUN: FileCheck %s --check-prefix=SHORT --implicit-check-not='(%rsp' < %t.s
 ;
 ; BF16-LABEL: {{^}}tlx.reduce.max.rows.64x1024.bf16:
 ; BF16: Inner Loop
@@ -33,6 +35,15 @@
 ; SUM-NEXT: vpand
 ; SUM-NEXT: vaddps
 ; SUM: jl
+;
+; SHORT-LABEL: {{^}}tlx.reduce.max.rows.64x64.f32:
+; SHORT: Loop
+; SHORT-COUNT-24: vmaxps %zmm
+; SHORT-COUNT-7: vmaxps %zmm
+; SHORT: vmaxps %ymm
+; SHORT-NOT: vmaxps
+; SHORT: vmovups %ymm{{.*}}, (%rdi)
+; SHORT: jl
 
 define void @largest_bfloat(ptr noalias %y, ptr %x) {
   %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <2 x i32> <i32 64, i32 1024>, <2 x i32> <i32 0, i32 1>,
@@ -57,6 +68,15 @@ define void @sums(ptr noalias %y, ptr %x) {
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %m = call <64 x bfloat> @llvm.tensor.reduce.add(token %a, <2 x i32> <i32 1, i32 1024>, <2 x i32> <i32 1, i32 1>)
   %t = call token @llvm.tensor.typeinfo(<64 x bfloat> %m, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %y, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+
+define void @short_rows(ptr noalias %y, ptr %x) {
+  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <64 x float> @llvm.tensor.reduce.max(token %a, <2 x i32> <i32 1, i32 64>, <2 x i32> <i32 1, i32 1>)
+  %t = call token @llvm.tensor.typeinfo(<64 x float> %m, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %y, token %t, <2 x i32> zeroinitializer)
   ret void
 }
