@@ -227,6 +227,12 @@ def test_assembly_without_instructions_does_nothing() -> None:
     assert Machine(parse(text)).call("f", np.zeros(1, np.int32)) == 7
 
 
+def test_assembly_without_instructions_gives_what_it_is_given() -> None:
+    body = '  %r = call <2 x i32> asm "", "=v,0"(<2 x i32> %v)\n  ret <2 x i32> %r\n'
+    text = f"define <2 x i32> @f(<2 x i32> %v) {{\n{body}}}\n"
+    assert list(Machine(parse(text)).call("f", np.array([3, 4], np.int32))) == [3, 4]
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -245,7 +245,16 @@ def bfloat_cases() -> list[tuple[str, Case]]:
     return found
 
 
-@pytest.mark.parametrize("family", [integer_dots, multiply_adds, bfloat_cases], ids=lambda f: f.__name__)
+def permutations() -> list[tuple[str, Case]]:
+    found: list[tuple[str, Case]] = []
+    for name, element, feature in (("qi", "i8", "avx512_vbmi"), ("hi", "i16", "avx512bw")):
+        type_ = f"<{512 // int(element[1:])} x {element}>"
+        body = f"  %r = call {type_} @llvm.x86.avx512.permvar.{name}.512({type_} %a, {type_} %b)"
+        found.append((feature, Case(f"permvar_{name}", (type_, type_), type_, body, (64, 64, 64))))
+    return found
+
+
+@pytest.mark.parametrize("family", [integer_dots, multiply_adds, bfloat_cases, permutations], ids=lambda f: f.__name__)
 def test_intrinsics_give_what_the_processor_gives(family: Any) -> None:
     """Cases whose instruction this processor lacks are left out; the formulas below hold everywhere."""
     cases = [case for feature, case in family() if feature in FLAGS]

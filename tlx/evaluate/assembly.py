@@ -1,6 +1,7 @@
-"""Inline assembly without instructions, and such as asks the machine what it is: the evaluator's has no feature at all.
+"""Inline assembly without instructions, which gives what it is given, and such as asks the machine what it is.
 
-A program that chooses kernels by what its processor has takes those for the weakest, then.
+The evaluator's machine has no feature at all. A program that chooses kernels by what its processor has takes those for
+the weakest, then.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tlx.ir.module import Instruction
 from tlx.ir.types import VOID, StructType
 from tlx.ir.values import Text
 
-_EMPTY: Final = re.compile(r'asm sideeffect "",')
+_EMPTY: Final = re.compile(r'asm (sideeffect )?"",')
 _QUESTION: Final = re.compile(r'"(cpuid|xgetbv|syscall)"')
 Answer = Callable[[str, Sequence[int]], Sequence[int]]
 
@@ -28,14 +29,26 @@ answer: Answer = _nothing
 """Registers after an instruction, by its name and the numbers that it is given; tests speak for other machines."""
 
 
+def _unchanged(scope: Scope, instruction: Instruction) -> Step:
+    """Assembly without instructions."""
+    if instruction.type == VOID:
+        return lambda _frame: None
+    out, source = scope.result(instruction), scope.slot(instruction.args[0])
+
+    def step(frame: Frame) -> None:
+        frame[out] = frame[source]
+
+    return step
+
+
 def assembly(scope: Scope, instruction: Instruction, callee: Text) -> Step:
     """A call of assembly.
 
     Raises:
         EvaluationError: It has instructions that do not ask what the machine is.
     """
-    if _EMPTY.search(str(callee)) and instruction.type == VOID:
-        return lambda _frame: None
+    if _EMPTY.search(str(callee)):
+        return _unchanged(scope, instruction)
     asked = _QUESTION.search(str(callee))
     if asked is None:
         raise EvaluationError("the evaluator does not run inline assembly")

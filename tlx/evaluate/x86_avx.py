@@ -198,6 +198,8 @@ AVX: Final[Table] = {
     "x86.avx512.mask.reduce.ps": plain(_fraction),
     "x86.avx512.mask.reduce.pd": plain(_fraction),
     "x86.avx512.permvar.sf": plain(_picked),
+    "x86.avx512.permvar.hi": plain(_picked),
+    "x86.avx512.permvar.qi": plain(_picked),
     "x86.avx512.vpermi2var.ps": plain(_picked_of_two),
     "x86.avx512bf16.dpbf16ps": plain(_dot_bf16),
     "x86.avx10.vdpphps": plain(_dot_f16),

@@ -29,6 +29,8 @@ from tlx.ir.values import ConstInt, Keyword, Local, Text, Value, const_int
 
 KEEP: Final = 'asm sideeffect "", "r,~{memory}"'
 """No instruction, of which a compiler believes that it reads and writes memory."""
+OPAQUE: Final = 'asm "", "=v,0"'
+"""No instruction, of which a compiler believes that it makes one vector of another (x86-64)."""
 
 
 def new_function(
@@ -105,6 +107,13 @@ class Builder(Emitter):
         operand = self.retype(pointer, I8)
         body = f"call void {KEEP}({operand.typed})"
         self.emit("call", VOID, [Text(PTR, KEEP), operand], body).arg_attributes = ("",)
+
+    def opaque(self, vector: Value, name: str = "") -> Local:
+        """The same vector, of which LLVM knows nothing; one that fills a register of x86-64."""
+        body = f"call {vector.type} {OPAQUE}({vector.typed})"
+        instruction = self.emit("call", vector.type, [Text(PTR, OPAQUE), vector], body, name)
+        instruction.arg_attributes = ("",)
+        return instruction.value
 
     def gep(self, element: Type, pointer: Value, index: Number, name: str = "") -> Value:
         """The address `index` elements behind `pointer`."""

@@ -7,6 +7,7 @@ from typing import Final
 from tlx.ir.builder import Builder
 from tlx.ir.types import I1, IntType, VectorType, bits_of
 from tlx.ir.values import ConstInt, Keyword, Value, const_vector, zero
+from tlx.lower.legalize.permute import Permute
 from tlx.lower.legalize.registers import Registers, storage, widths
 
 _LINE_BITS: Final = 512
@@ -30,12 +31,18 @@ def filled(b: Builder, register: Value, width: int) -> Value:
     return b.select(mask, wide, zero(wide.type))
 
 
-def interleaved(b: Builder, rows: list[Value]) -> Value:
-    """`v` equally wide registers as one: element i of row j goes to position `i * v + j`."""
+def interleaved(b: Builder, rows: list[Value], permute: Permute | None = None) -> Value:
+    """`v` equally wide registers as one: element i of row j goes to position `i * v + j`.
+
+    Args:
+        b: Where to emit.
+        rows: The registers.
+        permute: What permutes the elements of a register of 64 bytes, if an instruction does.
+    """
     if len(rows) == 1:
         return rows[0]
     if _fills_lines(rows):
-        return _dealt(b, rows)
+        return _dealt(b, rows, permute)
     even, odd = interleaved(b, rows[0::2]), interleaved(b, rows[1::2])
     count = _count(even)
     if _is_zero(odd):
@@ -51,8 +58,8 @@ def _fills_lines(rows: list[Value]) -> bool:
     return bits * type_.count * len(rows) == _LINE_BITS and not any(map(_is_zero, rows))
 
 
-def _dealt(b: Builder, rows: list[Value]) -> Value:
-    """Rows interleaved by shuffles of one register, which LLVM merges: `vpermw` of pairs, `vpermb` of fours.
+def _dealt(b: Builder, rows: list[Value], permute: Permute | None) -> Value:
+    """Rows interleaved by a permutation of one register, or shuffles that LLVM merges to one.
 
     Fours are dealt first as words, so that LLVM does not take them for a tree of pairs:
 
@@ -62,8 +69,11 @@ def _dealt(b: Builder, rows: list[Value]) -> Value:
     """
     count, height = _count(rows[0]), len(rows)
     joined = _joined(b, rows)
+    places = [j * count + i for i in range(count) for j in range(height)]
+    if permute is not None:
+        return permute(joined, places)
     if height < _LANES:
-        return b.shuffle(joined, None, [j * count + i for i in range(count) for j in range(height)])
+        return b.shuffle(joined, None, places)
     words = VectorType(_LANES * height, IntType(_LINE_BITS // _LANES // height))
     across = [j * _LANES + lane for lane in range(_LANES) for j in range(height)]
     dealt = b.cast("bitcast", b.shuffle(b.cast("bitcast", joined, words), None, across), joined.type)
@@ -93,15 +103,16 @@ def _spread(b: Builder, register: Value) -> Value:
     return b.cast("bitcast", wide, VectorType(2 * type_.count, type_.element))
 
 
-def block_rows(b: Builder, tile: Registers, width: int) -> Registers:
+def block_rows(b: Builder, tile: Registers, width: int, permute: Permute | None = None) -> Registers:
     """`reshape.block` of dimension 0 by `width`: rows k*width ... k*width+width-1 interleaved.
 
     RxC -> R/width x C*width; the registers of the result hold `width` times the lanes.
     """
-    regs = tuple(
-        tuple(interleaved(b, [tile.regs[k * width + j][c] for j in range(width)]) for c in range(len(tile.regs[0])))
-        for k in range(tile.rows // width)
-    )
+
+    def line(k: int, chunk: int) -> Value:
+        return interleaved(b, [tile.regs[k * width + j][chunk] for j in range(width)], permute)
+
+    regs = tuple(tuple(line(k, c) for c in range(len(tile.regs[0]))) for k in range(tile.rows // width))
     return Registers(tile.element, tile.rows // width, tile.cols * width, tile.lanes * width, regs)
 
 

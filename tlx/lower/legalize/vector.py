@@ -283,7 +283,7 @@ class TileLegalizer:
         tile = self.registers(tensor)
         if not tensor.type.is_row_major:
             return block_columns(self.b, tile, width)
-        return blocked(self.b, relaned(self.b, tile, self.lanes(tile.element)), width, self.target.vector_bytes * 8)
+        return blocked(self.b, relaned(self.b, tile, self.lanes(tile.element)), width, self.target)
 
     def broadcast(self, op: TensorOp) -> Registers:
         """A row or a column stretched to a tile."""

@@ -10,32 +10,31 @@ That is 16 shuffles, each of a whole register; interleaving 16 columns at a time
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.types import VectorType, bits_of
 from tlx.ir.values import Aggregate, Keyword, Value
+from tlx.lower.legalize.permute import permuter
 from tlx.lower.legalize.registers import Registers
 from tlx.lower.legalize.shuffles import block_rows, relaned, resized
+
+if TYPE_CHECKING:
+    from tlx.target import Target
 
 _LANE_BITS: Final = 128
 _MOST_LANES: Final = 4
 
 
-def blocked(b: Builder, tile: Registers, width: int, vector_bits: int) -> Registers:
-    """`reshape.block` of the rows by `width`: RxC -> R/width x C*width, by whole registers where they are filled.
-
-    Args:
-        b: Where to emit.
-        tile: The rows.
-        width: VNNI factor.
-        vector_bits: Width of a register.
-    """
+def blocked(b: Builder, tile: Registers, width: int, target: Target) -> Registers:
+    """`reshape.block` of the rows by `width`: RxC -> R/width x C*width, by whole registers where they are filled."""
+    vector_bits = target.vector_bytes * 8
     counts = [type_.count for r in tile.regs[0] if isinstance(type_ := r.type, VectorType)]
     bits = vector_bits // tile.lanes
     constant = any(isinstance(r, (Aggregate, Keyword)) for r in tile.flat())  # LLVM 22 asserts on shuffles of zeros
     if constant or not all(can_interleave(count, bits, width, vector_bits) for count in counts):
-        return block_rows(b, relaned(b, tile, max(1, tile.lanes // width)), width)
+        narrow = relaned(b, tile, max(1, tile.lanes // width))
+        return block_rows(b, narrow, width, permuter(b, tile.element, target))
     regs: list[tuple[Value, ...]] = []
     for group in range(0, tile.rows, width):
         chunks = zip(*tile.regs[group : group + width], strict=True)
