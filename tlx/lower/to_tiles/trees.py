@@ -10,17 +10,18 @@ from tlx.ir.analysis import analyse
 from tlx.ir.builder import Builder
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import uses
-from tlx.ir.tensors import Tensor, TensorOp
-from tlx.ir.types import VOID, FloatType, FunctionType, Type, scalar_of
-from tlx.ir.values import Global, Keyword, Local, Value
+from tlx.ir.tensors import TensorOp
+from tlx.ir.types import VOID, FunctionType, Type
+from tlx.ir.values import Global, Local, Value
 from tlx.lower.nests import outline_nests
-from tlx.lower.signs import PRODUCT_SIGNS
 from tlx.lower.stage import Context, is_kernel
 from tlx.lower.to_tiles.asked import chosen
+from tlx.lower.to_tiles.copied_a import find_copies
 from tlx.lower.to_tiles.copy import copy_kernel
 from tlx.lower.to_tiles.dispatch import Dispatch, likeness
 from tlx.lower.to_tiles.dispatched_nests import dispatch_nests
 from tlx.lower.to_tiles.evaluate import passed
+from tlx.lower.to_tiles.found import Found, Problem, problem_of
 from tlx.lower.to_tiles.gemm import GemmKernel, gemm_kernel
 from tlx.lower.to_tiles.map import map_kernel
 from tlx.lower.to_tiles.matrix_gemm import MatrixKernel
@@ -28,7 +29,7 @@ from tlx.lower.to_tiles.matvec import as_row_sums
 from tlx.lower.to_tiles.nest_team import shared_blocks, spread
 from tlx.lower.to_tiles.next_round import fence_behind
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows
-from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
+from tlx.lower.to_tiles.reading import Listing
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.reduce import reduce_kernel
 from tlx.lower.to_tiles.remarks import describe_map, describe_reduction, describe_rows, remark_product
@@ -39,23 +40,10 @@ from tlx.lower.to_tiles.slabs import cycles_of, slabs_of
 from tlx.lower.to_tiles.streams import StreamKernel
 from tlx.lower.to_tiles.team import Together, grid_kernel, slabs_kernel
 from tlx.lower.to_tiles.team_panels import pack_together, packs_together
-from tlx.lower.to_tiles.terms import chain_of, offsets_of, operands_of
 from tlx.lower.to_tiles.view import View
 from tlx.lower.to_tiles.weights import Weights, given_weights
 from tlx.lower.to_tiles.work import Work, gemm_work
 from tlx.target import Target
-
-Problem = Gemm | Copy | Map | Reduction | Rows
-
-
-@dataclass(eq=False)
-class _Found:
-    """A tree's problem, the pointers its kernel takes with what they point to, and the scalars behind them."""
-
-    problem: Problem
-    pointers: list[tuple[Value, View]]
-    scalars: list[Value]
-    instructions: list[Instruction]
 
 
 @dataclass(frozen=True)
@@ -109,6 +97,10 @@ class _Kernels:
         if any(self._as_row_sums(problem, version, at) is not None for version in versions):
             return []
         return [(chosen(self.context, problem, version, at)[0], version) for version in versions]
+
+    def is_asked_for(self, problem: Gemm, target: Target, at: Instruction) -> bool:
+        """Whether somebody says how a product is computed."""
+        return any(chosen(self.context, problem, version, at)[1] for version in target.versions or (target,))
 
     def packer(self, problem: Gemm, recipe: Recipe, target: Target) -> _Packer:
         """What packs B for a product that is given it in panels."""
@@ -240,18 +232,20 @@ def _lower_function(module: Module, function: Function, kernels: _Kernels) -> No
     calls: dict[int, list[Instruction]] = {}
     shared = shared_blocks(function) if kernels.inner is not kernels else set[str]()
     inner = {id(i) for block in function.blocks if block.name in shared for i in block.instructions}
-    trees = {id(op.instruction): (op, _problem(listing, op)) for op in tensors.ops if op.intrinsic.name == "store"}
+    trees = {id(op.instruction): (op, problem_of(listing, op)) for op in tensors.ops if op.intrinsic.name == "store"}
+    ahead = _copies(kernels, target, places, listing, trees)
     for group in row_groups(module, tensors, [_candidate(op, found) for op, found in trees.values()], target):
         *others, last = (member.store for member in group.members)
         calls |= {id(store): [] for store in others}
-        found = _Found(group.problem, group.pointers, group.scalars, [])
+        found = Found(group.problem, group.pointers, group.scalars, [])
         own = kernels.inner if id(last) in inner else kernels
         calls[id(last)] = _kernel_call(own, target, listing, places, last, found)
     for op, found in trees.values():
         done += found.instructions
         if id(op.instruction) not in calls:
             own = kernels.inner if id(op.instruction) in inner else kernels
-            calls[id(op.instruction)] = _kernel_call(own, target, listing, places, op.instruction, found)
+            call = _kernel_call(own, target, listing, places, op.instruction, found)
+            calls[id(op.instruction)] = [*ahead.get(id(op.instruction), ()), *call]
     for block in function.blocks:
         block.instructions = [new for old in block.instructions for new in calls.get(id(old), (old,))]
     done += [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
@@ -259,13 +253,41 @@ def _lower_function(module: Module, function: Function, kernels: _Kernels) -> No
     places.finish()
 
 
-def _candidate(op: TensorOp, found: _Found) -> Candidate:
+def _copies(
+    kernels: _Kernels, target: Target, places: Places, listing: Listing, trees: dict[int, tuple[TensorOp, Found]]
+) -> dict[int, list[Instruction]]:
+    """Have A copied where several products read it; gives what runs in front of stores, by their ids."""
+
+    def recipes(gemm: Gemm, at: Instruction) -> list[tuple[Recipe, Target]]:
+        return [] if kernels.is_asked_for(gemm, target, at) else kernels.recipes(gemm, target, at)
+
+    products = {store: (listing.block_of[store], found) for store, (_, found) in trees.items()}
+    ahead: dict[int, list[Instruction]] = {}
+    for copy in find_copies(places, listing.tensors, products, recipes):
+        b = Builder(kernels.module, places.function, Block("copy"))
+        _call(b, kernels.of(copy.problem, target, copy.first), copy.serve(places, b))
+        if copy.block is None:
+            ahead[id(copy.first)] = b.block.instructions
+        else:
+            places.put(copy.block, b.block)
+        kernels.context.remarks.add("applied", "to-tiles", copy.remark, copy.first.span)
+    return ahead
+
+
+def _call(b: Builder, kernel: Function, operands: Sequence[tuple[Value, View]]) -> None:
+    """Call a kernel of pointers only."""
+    args = [b.retype(pointer, view.element) for pointer, view in operands]
+    type_ = FunctionType(VOID, tuple(a.type for a in args))
+    b.call(Global(b.module.pointer_to(type_), kernel.name), type_, args)
+
+
+def _candidate(op: TensorOp, found: Found) -> Candidate:
     problem = found.problem if isinstance(found.problem, (Map, Reduction)) else None
     return Candidate(op.instruction, problem, found.pointers, found.scalars)
 
 
 def _kernel_call(
-    kernels: _Kernels, target: Target, listing: Listing, places: Places, store: Instruction, found: _Found
+    kernels: _Kernels, target: Target, listing: Listing, places: Places, store: Instruction, found: Found
 ) -> list[Instruction]:
     """The call of a kernel that takes the place of a store."""
     b = Builder(kernels.module, places.function, Block("call"))
@@ -283,7 +305,7 @@ def _kernel_call(
 
 
 def _panels(
-    kernels: _Kernels, target: Target, places: Places, block: Block, store: Instruction, found: _Found
+    kernels: _Kernels, target: Target, places: Places, block: Block, store: Instruction, found: Found
 ) -> tuple[Sequence[Recipe], tuple[Value, Type] | None]:
     """B in panels that the compiler has packed, or code in front of a loop: recipes, pointer, and type of elements."""
     problem = found.problem
@@ -318,70 +340,6 @@ def _pack_before(places: Places, place: Block, packing: _Packer, operand: tuple[
     b.call(Global(b.module.pointer_to(type_), packing.kernel.name), type_, args)
     places.put(place, b.block)
     return panels
-
-
-def _problem(listing: Listing, op: TensorOp) -> _Found:
-    """What a store's tree computes."""
-    stored = op.tensors[0]
-    if op.pointer is None:
-        raise left_over(op)
-    out = View.of(stored.type, op.pitches)
-    if stored.kind == "load":
-        return _copy(op, stored, op.pointer, out)
-    maker = listing.tensors.maker(stored)
-    if maker is not None and maker.intrinsic.name == "transpose":
-        return _copy(op, maker.tensors[0], op.pointer, out)
-    if not stored.type.is_row_major:
-        raise left_over(op)
-    if maker is not None and maker.intrinsic.name.startswith("reduce."):
-        return _reduction(listing, op, maker, out)
-    tree = read_tree(listing, op, stored)
-    if tree.product is not None:
-        return _gemm(listing, tree, op.pointer, out)
-    return _Found(Map(out, tree.value), [(op.pointer, out), *tree.pointers], tree.scalars, tree.instructions)
-
-
-def _gemm(listing: Listing, tree: Tree, pointer: Value, out: View, reduction: tuple[str, int] | None = None) -> _Found:
-    assert tree.product is not None
-    chain = chain_of(listing, tree.product)
-    op = chain[0]
-    added = list(op.tensors[:-2])
-    if added and added[0].kind == "value" and isinstance(added[0].source, Keyword):
-        del added[0]  # zeros
-    if any(t.kind != "load" for t in added):
-        raise left_over(op)
-    acc = [(t.source, View.of(t.type, t.pitches)) for t in added]
-    a, b = operands_of(listing, op)
-    floats = isinstance(scalar_of(op.instruction.type), FloatType)
-    lhs, rhs = ("f", "f") if floats else PRODUCT_SIGNS[op.intrinsic.name]
-    epilogue = tree.value if len(tree.value.nodes) > 1 or reduction else None
-    gemm = Gemm(a[1], b[1], out, acc[0][1] if acc else None, lhs, rhs, epilogue, reduction, offsets_of(listing, chain))
-    return _Found(gemm, [(pointer, out), a, b, *acc, *tree.pointers], tree.scalars, tree.instructions)
-
-
-def _reduction(listing: Listing, store: TensorOp, op: TensorOp, out: View) -> _Found:
-    """A reduction along one axis; along an axis of extent 1 nothing is to do."""
-    source = op.tensors[0]
-    window = op.dims[0]
-    axes = [axis for axis, size in enumerate(window) if size > 1]
-    whole = all(window[axis] == source.type.extents[axis] for axis in axes)
-    if len(axes) > 1 or not whole or not source.type.is_row_major or store.pointer is None:
-        raise left_over(op)
-    tree = read_tree(listing, store, source)
-    pointers = [(store.pointer, out), *tree.pointers]
-    operation = op.intrinsic.name.removeprefix("reduce.")
-    if tree.product is not None:
-        return _gemm(listing, tree, store.pointer, out, (operation, axes[0]) if axes else None)
-    if not axes:
-        return _Found(Map(out, tree.value), pointers, tree.scalars, tree.instructions)
-    return _Found(Reduction(out, tree.value, operation, axes[0]), pointers, tree.scalars, tree.instructions)
-
-
-def _copy(op: TensorOp, source: Tensor, pointer: Value, out: View) -> _Found:
-    if source.kind != "load":
-        raise left_over(op)
-    view = View.of(source.type, source.pitches)
-    return _Found(Copy(view, out), [(pointer, out), (source.source, view)], [], [])
 
 
 def _remove_dead(function: Function, candidates: list[Instruction]) -> None:
