@@ -23,15 +23,16 @@ class Rounded:
     ending: Value
 
 
-def nearest(lanes: Lanes, x: Value, scale: float = 1.0) -> Rounded:
-    """An integer near x * scale, which is below 2^21 (float) or 2^50 (double); where two are as near, either.
+def nearest(lanes: Lanes, x: Value, scale: float = 1.0, steps: int = 1) -> Rounded:
+    """A multiple of 1 / steps near x * scale, which is below 2^21 (float) or 2^50 (double) such; of two, either.
 
-    x + 3/2 2^p, p the bits of the fraction, is a number whose last place is one: the integer stands in its last bits,
-    in two's complement.
+    x + 3/2 2^p / steps, p the bits of the fraction, is a number whose last place is one step: how many they are stands
+    in its last bits, in two's complement.
     """
-    magic = 1.5 * 2.0**lanes.fraction
+    magic = 1.5 * 2.0**lanes.fraction / steps
     shifted = lanes.add(x, magic) if scale == 1.0 else lanes.multiply_add(x, scale, magic)
-    magic_bits = (lanes.bias + lanes.fraction) << lanes.fraction | 1 << (lanes.fraction - 1)
+    field = lanes.bias + lanes.fraction - (steps.bit_length() - 1)
+    magic_bits = field << lanes.fraction | 1 << (lanes.fraction - 1)
     ending = lanes.bits(shifted)
     return Rounded(lanes.sub(shifted, magic), lanes.integer_op("sub", ending, magic_bits), ending)
 
