@@ -269,13 +269,6 @@ def test_all_of_a_is_packed_once_where_several_blocks_of_columns_read_it() -> No
     assert not narrow.whole_a
 
 
-def test_few_rows_meet_a_b_of_many_pages_in_short_passes() -> None:
-    target = TARGETS["avx512"]
-    few, narrow, more = (choose(_gemm(m, n, 1024), target) for m, n in ((16, 1024), (16, 512), (64, 1024)))
-    assert (few.pack_b, few.kc) == (False, 128)
-    assert narrow.kc == more.kc == 1024
-
-
 @pytest.mark.parametrize(("m", "pack_b"), [(64, False), (128, False), (256, True)])
 def test_a_wide_b_is_packed_where_many_rows_meet_it(m: int, pack_b: bool) -> None:
     assert choose(_gemm(m, 3136, 256), TARGETS["avx512"]).pack_b == pack_b

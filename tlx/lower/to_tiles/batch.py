@@ -18,8 +18,8 @@ from typing import Final
 
 from tlx.target import Target
 
-_FIRST: Final = 3
-_SECOND: Final = 2
+FIRST: Final = 3
+SECOND: Final = 2
 """Localities of `llvm.prefetch`."""
 _SHARE: Final = 32 << 20
 
@@ -51,8 +51,8 @@ def fetched_into(batch: Batch | None, target: Target) -> int:
         return 0
     both = 2 * sum(size for _, _, size in batch.read) + batch.sizes[0]
     if both <= target.caches.l1:
-        return _FIRST
-    return _SECOND if both <= target.caches.l2 // 2 else 0
+        return FIRST
+    return SECOND if both <= target.caches.l2 // 2 else 0
 
 
 def leaves_caches(batch: Batch | None, target: Target) -> bool:

@@ -5,7 +5,9 @@
     C      read, as lines are, and written, in each pass over K
 
 They take 8 bytes a cycle beside the multiplications, hardly overlapped (measured: Xeon with AMX, float and double, 512
-to 2048 cubed and 16x1024x1024). Up to four rows are bound by memory alone; their share is that of what memory allows.
+to 2048 cubed). Where each pass over K asks for the part of B that the next one reads, it comes while others are
+multiplied, but for the first one, and C stays near. Up to four rows are bound by memory alone; their share is that of
+what memory allows.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.ir.types import bits_of
-from tlx.lower.to_tiles.memory import FAR_BYTES
+from tlx.lower.to_tiles.memory import FAR_BYTES, L2_BYTES
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.target import Target
@@ -34,7 +36,10 @@ def share_with_memory(gemm: Gemm, recipe: Recipe, target: Target) -> float:
         return recipe.share
     blocks = -(-gemm.n // recipe.nc) if a > target.caches.l2 // 4 else 1
     passes = -(-gemm.k // recipe.kc)
-    far = (a * blocks + b + 2 * c * passes) / FAR_BYTES
     lanes = target.vector_bytes * 8 // bits_of(recipe.accumulator)
     best = gemm.m * gemm.n * gemm.depth / recipe.width / lanes / target.core.products
-    return best / (best / recipe.share + far)
+    near = best / recipe.share
+    if recipe.fetch:
+        waits = (a + b / passes) / FAR_BYTES + 2 * c * passes / L2_BYTES
+        return best / (max(near, b / FAR_BYTES) + waits)
+    return best / (near + (a * blocks + b + 2 * c * passes) / FAR_BYTES)

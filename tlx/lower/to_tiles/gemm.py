@@ -134,6 +134,7 @@ class GemmKernel(GemmTile):
 
     def one_pass(self, part: Pass) -> None:
         """All tiles by a part of K."""
+        self.next_round.begin(self.b_in, part.start, part.size)
         if self.recipe.whole_a:
             for rows in self.rows:
                 first, last = (as_index(bound) for bound in self.share.rows.of(self.b, self.rows, rows))

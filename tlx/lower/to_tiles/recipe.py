@@ -26,7 +26,8 @@ class Recipe:
         kc, mc, nc: Cache blocks along K, M (in rows) and N (in columns).
         share: Predicted part of the unit's peak, 0 to 1.
         ahead: Steps by which B is prefetched into the first cache; 0 where it is not.
-        fetch: Locality with which operands of a loop's next round are prefetched; 0 where they are not.
+        fetch: Locality with which operands of a loop's next round, or B's rows of the next pass, are prefetched; 0
+            where they are not.
         past_caches: Whether C, where it is aligned, is stored past the caches.
         shared_b: Whether B's panels are those of several products, packed by another kernel.
         b_at: Where B or its panels lie in a block that holds them for several versions, in bytes; None where in none.

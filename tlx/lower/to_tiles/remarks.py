@@ -107,7 +107,7 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
     if recipe.ahead:
         reasons.append(f"B prefetched {recipe.ahead} steps ahead")
     if recipe.fetch:
-        reasons.append("the next round's operands prefetched")
+        reasons.append("the next round's operands prefetched" if gemm.batch else "B of the next pass prefetched")
     if recipe.past_caches:
         reasons.append("C stored past the caches")
     return reasons

@@ -13,15 +13,11 @@ from tlx.lower.to_tiles.cost import Shape, predicted_share, register_tile
 from tlx.lower.to_tiles.far import share_with_memory
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import streamed
+from tlx.lower.to_tiles.passes import fits_unpacked, is_far, k_block, rows_share_sets
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.target import Dot, Sign, Target
 
-_MAX_KC: Final = 2048
-_FEW_ROWS: Final = 19
-_REUSES: Final = 128
-_LOOKED_UP: Final = 128
-_PAGE: Final = 4096
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
 _AHEAD: Final = 8
 _NARROWEST: Final = 128
@@ -52,10 +48,10 @@ def vector_recipe(
     operand_b = _ELEMENTS[dot.rhs[0]] if dot else accumulator
     size = bits_of(operand_b) // 8
     pack_b = given.packing(
-        "B", knobs.pack_b, _why_pack_b(gemm, operand_b, dot), not _b_fits_unpacked(gemm, target, size)
+        "B", knobs.pack_b, _why_pack_b(gemm, operand_b, dot), not fits_unpacked(gemm, target, accumulator, size)
     )
     exact = gemm.c.element == accumulator and gemm.epilogue is None
-    kc = given.k_block(gemm, knobs, width, exact=exact, model=_k_block(gemm, target, accumulator, width, pack_b=pack_b))
+    kc = given.k_block(gemm, knobs, width, exact=exact, model=k_block(gemm, target, accumulator, width, pack_b=pack_b))
     shape = Shape(gemm.m, gemm.n, lanes, target.caches.l1 // 2 // (kc * lanes * size))
     mr, nv = tile or register_tile(shape, target.registers, target.core, spare=spare)
     nr = nv * lanes
@@ -69,7 +65,8 @@ def vector_recipe(
     mc, nc = _blocks(target, (mr, nr), (gemm.m, row), up(depth, width) * size, pack_a=pack_a)
     share = predicted_share(shape, target.core, (mr, nv)) * lanes / full
     roomy = given.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
-    ahead = _AHEAD if roomy and 2 * kc * nr * size > target.caches.l1 else 0
+    comes_by = not pack_b and (is_far(gemm, target) or rows_share_sets(gemm, size))
+    ahead = _AHEAD if roomy and (comes_by or 2 * kc * nr * size > target.caches.l1) else 0
     ahead = ahead if knobs.ahead is None else knobs.ahead
     recipe = Recipe(
         operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
@@ -78,8 +75,9 @@ def vector_recipe(
     mc, nc = given.blocks(gemm, knobs, recipe)
     whole_a = pack_a and correction != "rows" and nc < gemm.n and gemm.m * row <= target.caches.l3 // 4
     recipe = replace(recipe, mc=mc, nc=nc, whole_a=whole_a)
+    recipe = streamed(gemm, recipe, target)
     share = share if gemm.batch is not None else share_with_memory(gemm, recipe, target)
-    return streamed(gemm, replace(recipe, share=share), target)
+    return replace(recipe, share=share)
 
 
 def _blocks(target: Target, tile: tuple[int, int], a: tuple[int, int], column: int, *, pack_a: bool) -> tuple[int, int]:
@@ -125,7 +123,7 @@ def _widens_as_it_reads(gemm: Gemm, target: Target, accumulator: Type, tile: tup
     """Whether B is read so seldom that converting it each time is less than converting, storing and reading it."""
     rows, lanes = tile
     converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
-    fits = gemm.n % lanes == 0 and _b_fits_unpacked(gemm, target, bits_of(HALF) // 8)
+    fits = gemm.n % lanes == 0 and fits_unpacked(gemm, target, accumulator, bits_of(HALF) // 8)
     return converted and fits and gemm.m <= _MOST_WIDENED * rows
 
 
@@ -137,29 +135,3 @@ def _dot_needs_packed_a(gemm: Gemm, width: int, correction: str) -> bool:
 def _a_lies_scattered(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
     """A row tile of a column-major A touches a cache line for each position of K: copied once, it is read in order."""
     return not gemm.a.is_row_major and kc * LINE > target.caches.l1 // 2 and gemm.n > 2 * nr
-
-
-def _b_fits_unpacked(gemm: Gemm, target: Target, size: int) -> bool:
-    """Reading B as it lies is best where it stays in the caches and its rows do not share cache sets."""
-    if not gemm.b.is_row_major:
-        return False
-    if gemm.m <= _FEW_ROWS:
-        return True
-    aliasing = gemm.b.row_stride * size % _PAGE == 0 and gemm.k > 64
-    is_small = gemm.b.size * len(gemm.sums) * size <= target.caches.l2
-    return not aliasing and (is_small or gemm.m <= _REUSES)
-
-
-def _k_block(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
-    """All of K, or equal parts where C holds the sums between passes exactly.
-
-    Parts have 2048 positions at most; 128 where few rows meet a B that lies in a page for each position, and comes
-    from behind the second cache: then its pages are looked up once, and whole rows are read one behind the other.
-    """
-    pages = gemm.b.row_stride * bits_of(gemm.b.element) // 8 >= _PAGE
-    few = gemm.m <= _FEW_ROWS and not pack_b and gemm.b.size * bits_of(gemm.b.element) // 8 > target.caches.l2
-    most = _LOOKED_UP if few and pages and gemm.b.is_row_major else _MAX_KC
-    if gemm.k <= most or len(gemm.sums) > 1 or gemm.c.element != accumulator or gemm.epilogue is not None:
-        return gemm.k
-    passes = -(-gemm.k // most)
-    return up(-(-gemm.k // passes), width)

@@ -1,7 +1,7 @@
-; A large B whose rows share cache sets is copied into panels [panel][k][48], as many as half of the second cache holds.
-; The panels come from the heap, 64-byte aligned; without memory the program stops.
+; A large B is copied into panels [panel][k][48], as many as half of the second cache holds: here it is asked for, as only
+; many rows pay for it. The panels come from the heap, 64-byte aligned; without memory the program stops.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --knobs=pack_b=true --stop-after=to-tiles | FileCheck %s
 
 ; CHECK-LABEL: define internal void @tlx.matmul.32x1024x1024.f32.f32.f32(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "tlx-stage"="tiles" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma" {
 ; CHECK-NEXT: entry:

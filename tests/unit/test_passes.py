@@ -1,0 +1,62 @@
+"""Few rows that meet a B from behind the second cache read it as it lies, in short passes over K."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tlx.ir.types import BFLOAT, FLOAT, Type
+from tlx.lower.to_tiles.choose import choose
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.recipe import Recipe
+from tlx.lower.to_tiles.view import View
+from tlx.target import Caches, targets
+
+_TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
+
+
+def _recipe(m: int, n: int, k: int, result: Type = FLOAT, gap: int = 0) -> Recipe:
+    views = View(FLOAT, m, k, k, 1), View(FLOAT, k, n, n + gap, 1), View(result, m, n, n, 1)
+    return choose(Gemm(*views, None, "f", "f"), _TARGET)
+
+
+@pytest.mark.parametrize("m", [16, 64])
+def test_few_rows_ask_for_the_next_pass(m: int) -> None:
+    """Two parts of B fit the second cache beside C; lines of a pass are fetched into the first cache, too."""
+    recipe = _recipe(m, 1024, 1024)
+    assert (recipe.pack_b, recipe.kc, recipe.fetch, bool(recipe.ahead)) == (False, 128, 2, True)
+
+
+def test_many_rows_pack_b() -> None:
+    recipe = _recipe(80, 1024, 1024)
+    assert (recipe.pack_b, recipe.kc, recipe.fetch) == (True, 1024, 0)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "kc", "fetch"),
+    [
+        (512, 512, 512, 0),  # B stays in the second cache
+        (1024, 256, 128, 0),  # there, too, but it has a page for each position
+        (768, 4096, 241, 2),  # about sqrt(M K), in equal parts
+        (4096, 1024, 40, 2),  # two parts of B and C fill three quarters of the second cache
+        (1 << 17, 512, 32, 0),  # which holds no two parts
+    ],
+)
+def test_passes_are_as_long_as_caches_and_pages_allow(n: int, k: int, kc: int, fetch: int) -> None:
+    recipe = _recipe(16, n, k)
+    assert (recipe.pack_b, recipe.kc, recipe.fetch) == (False, kc, fetch)
+
+
+def test_what_lies_in_gaps_is_not_asked_for() -> None:
+    assert not _recipe(16, 1024, 1024, gap=64).fetch
+
+
+def test_sums_that_have_to_be_complete_are_made_in_one_pass() -> None:
+    recipe = _recipe(64, 1024, 1024, BFLOAT)
+    assert (recipe.pack_b, recipe.kc) == (True, 1024)
+
+
+def test_the_predicted_share_knows_what_is_overlapped() -> None:
+    assert 0.6 < _recipe(16, 1024, 1024).share < 0.9
+    assert _recipe(16, 1024, 1024, gap=64).share < 0.5

@@ -1,0 +1,86 @@
+"""Whether B is read as it lies, and which parts of K a pass goes over.
+
+    B packed        read, written to panels that stay near, and read again: pays where many rows meet it
+    B as it lies    each panel a few lines of each row: pays where B stays in the caches, or few rows meet it
+
+Few rows that meet a B from behind the second cache go over K in passes: while one part of B is multiplied, the next one
+is asked for, end to end (`next_round`). With kc positions a pass, N columns and M rows, cycles go to
+
+    kc N / FAR_BYTES                 what nothing is multiplied beside: the first part      fewest where they are equal,
+    2 M N K / kc / (2 FAR_BYTES)     C, read and written for each part, from near           kc = sqrt(M K)
+
+and two parts fit the second cache beside C. Where each position is in a page of its own, 128 are looked up at once.
+
+Measured (Xeon with AMX-FP16, one core, float, G/s with B packed or K whole, now): 16x1024x1024 98, 142; 32x1024x1024
+101, 158; 64x1024x1024 119, 150; 64x512x4096 55, 111.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import Final
+
+from tlx.ir.types import Type, bytes_of
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.recipe import up
+from tlx.target import Target
+
+_FEW_ROWS: Final = 19
+_SEVERAL_ROWS: Final = 64
+_REUSES: Final = 128
+_LONGEST: Final = 2048
+_SHORTEST: Final = 32
+_LOOKED_UP: Final = 128
+_PAGE: Final = 4096
+_SETS: Final = 64
+
+
+def is_far(gemm: Gemm, target: Target) -> bool:
+    """Whether B comes from behind the second cache."""
+    return gemm.b.size * len(gemm.sums) * bytes_of(gemm.b.element) > target.caches.l2
+
+
+def fits_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -> bool:
+    """Whether B, elements of so many bytes, is best read as it lies."""
+    if not gemm.b.is_row_major:
+        return False
+    if gemm.m <= _FEW_ROWS or (gemm.m <= _SEVERAL_ROWS and _goes_in_passes(gemm, target, accumulator)):
+        return True
+    return not rows_share_sets(gemm, size) and (not is_far(gemm, target) or gemm.m <= _REUSES)
+
+
+def rows_share_sets(gemm: Gemm, size: int) -> bool:
+    """Whether the rows of B lie whole pages apart: a panel of many is more than a first cache has ways for."""
+    return gemm.b.row_stride * size % _PAGE == 0 and gemm.k > _SETS
+
+
+def k_block(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
+    """All of K, or equal parts, 2048 positions at most, where C holds the sums between passes exactly."""
+    most = _LONGEST
+    if not pack_b and gemm.b.is_row_major and gemm.m <= _REUSES:
+        most = _LOOKED_UP if _pitch(gemm) >= _PAGE else most
+        most = min(most, isqrt(gemm.m * gemm.k), max(_held(gemm, target), _SHORTEST)) if is_far(gemm, target) else most
+    if gemm.k <= most or not _may_stop(gemm, accumulator):
+        return gemm.k
+    passes = -(-gemm.k // most)
+    return up(-(-gemm.k // passes), width)
+
+
+def _may_stop(gemm: Gemm, accumulator: Type) -> bool:
+    """Whether C may hold sums that are not complete."""
+    return len(gemm.sums) == 1 and gemm.c.element == accumulator and gemm.epilogue is None
+
+
+def _goes_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
+    """Whether the second cache holds C beside two parts of B that are worth a pass."""
+    return _may_stop(gemm, accumulator) and _held(gemm, target) >= _SHORTEST
+
+
+def _held(gemm: Gemm, target: Target) -> int:
+    """Rows of B of which the second cache holds twice as many, beside C."""
+    return max(0, target.caches.l2 * 3 // 4 - gemm.c.moves) // 2 // max(_pitch(gemm), 1)
+
+
+def _pitch(gemm: Gemm) -> int:
+    """Bytes from a row of B to the next."""
+    return gemm.b.row_stride * bytes_of(gemm.b.element)
