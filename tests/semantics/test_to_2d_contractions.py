@@ -18,8 +18,7 @@ from tlx.ir.reader import parse
 from tlx.ir.types import BFLOAT, HALF, FloatType, Type
 from tlx.judge import check_module
 from tlx.lower.stage import Context
-from tlx.lower.to_2d import blocking, taps, to_2d
-from tlx.lower.to_2d import convolution as convolution_rule
+from tlx.lower.to_2d import blocking, images, taps, to_2d
 from tlx.lower.to_2d.blocking import Blocking
 from tlx.lower.to_2d.taps import Taps
 from tlx.lower.to_2d.unit import Unit
@@ -96,7 +95,7 @@ def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch:
     monkeypatch.setattr(blocking, "estimate", estimate)
     monkeypatch.setattr(taps, "estimate", estimate)
     monkeypatch.setattr(Unit, "of", tiles)
-    monkeypatch.setattr(convolution_rule, "copy_cycles", free)
+    monkeypatch.setattr(images, "copy_cycles", free)
     for seed in range(3000 + part * EACH, 3000 + (part + 1) * EACH):
         program = generate(seed)
         expected = evaluated(program, parse(program.text))

@@ -181,7 +181,7 @@ class _Tree:
         assert op.result is not None
         assert op.result.extents == self.extents
         self._load(lhs)
-        self._load(rhs)
+        self._right_operand(rhs)
         assert all(tensor.type.is_row_major for tensor in acc)
         before = self.tensors.maker(acc[0]) if acc and acc[0].kind == "value" else None
         if before is not None:
@@ -193,6 +193,21 @@ class _Tree:
             self._add(acc[0].definition)
         elif acc:
             self._load(acc[0])
+
+    def _right_operand(self, rhs: Tensor) -> None:
+        """It may have interleaved rows that are permuted back; columns beside them may be read, so they are padding."""
+        maker = self.tensors.maker(rhs)
+        if maker is None or maker.intrinsic.name != "reshape.permute":
+            self._load(rhs)
+            return
+        (packed,) = maker.tensors
+        groups, columns, width = packed.type.extents
+        assert packed.kind == "load"
+        assert packed.type.padding[0] == packed.type.padding[2] == 0
+        assert maker.dims == ((0, 2, 1), (groups * width, columns))
+        for part in (packed.definition, maker.instruction, rhs.definition):
+            self._add(part)
+        self.loads.append(packed)
 
     def _leaf(self, op: TensorOp) -> None:
         (tensor,) = op.tensors

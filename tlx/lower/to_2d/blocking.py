@@ -173,8 +173,7 @@ def _keeps_groups(blocking: Blocking) -> bool:
     c, n, k = blocking.contraction, blocking.n, blocking.k
     if c.lhs.group == c.rhs.group == 1:
         return True
-    is_whole = n.extent == math.prod(extent for extent, _ in c.n) and k.strides[RHS] == n.extent
-    return c.lhs.group == 1 and RHS not in blocking.packed and is_whole
+    return c.lhs.group == 1 and RHS not in blocking.packed and n.parts == c.n[-1:] and k.parts == c.k[-1:]
 
 
 def _packings() -> Iterator[frozenset[int]]:
@@ -199,7 +198,8 @@ def _choices(c: Contraction, packed: frozenset[int], lanes: int) -> Iterator[Blo
     unit, uneven, reduces = Run(((1, (0,) * c.width),)), _uneven_run(c), c.reduces
     first = next((column for column in (LHS, RHS) if column not in packed), LHS)
     batch, all_m, all_n = (merge(_sorted(walks, OUT), packed) for walks in (c.batch, c.m, c.n))
-    all_k = merge(_sorted(c.k, first), packed)
+    apart = c.k[-1:] if c.rhs.group > 1 else ()  # its strides are those of groups
+    all_k = [*merge(_sorted(c.k[: len(c.k) - len(apart)], first), packed), *(Run((walk,)) for walk in apart)]
     for m, k in product([*all_m, unit], all_k or [unit]):
         if LHS not in packed and _loaded_as(LHS, m, k) is None:
             continue
@@ -316,7 +316,7 @@ def estimate(blocking: Blocking, unit: Unit) -> float:
     rows, depth = blocking.m.extent, blocking.k.extent
     vectors = -(-blocking.n.extent // unit.lanes)
     terms, products = (blocking.sums, 1) if blocking.sums <= CHAINED else (1, blocking.sums)
-    cycles = CALL + terms * (_TERM + unit.cycles(rows, blocking.n.extent, depth))
+    cycles = CALL + terms * (_TERM + unit.cycles(rows, blocking.n.extent, depth, blocking.contraction.rhs.group))
     cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else 2 * rows * vectors
     rhs = None if RHS in blocking.packed else _loaded_as(RHS, blocking.k, blocking.n)
     if rhs is not None and not rhs[0]:

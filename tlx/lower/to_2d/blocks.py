@@ -336,11 +336,14 @@ class _Emitter:
 
     def _rhs(self, memory: Memory) -> Local:
         """The right operand; interleaved rows are permuted back by what reads them."""
-        (depth, _), (cols, _) = self.nest.k, self.nest.n
+        (depth, steps), (cols, _) = self.nest.k, self.nest.n
         if memory.group == 1:
             return self._load(memory, RHS, self.nest.k, self.nest.n, "rhs")
-        shape = (depth // memory.group, cols, memory.group)
-        packed = self.b.tensor_load(memory.pointer, TensorType.dense(memory.element, shape), None, "rhs.vnni")
+        room = max(cols, memory.room)
+        shape = (depth // memory.group, room, memory.group)
+        there = TensorType(memory.element, shape, (0, 1, 2), (0, room - cols, 0))
+        pitches = None if steps[RHS] == room else (0, steps[RHS], memory.group)
+        packed = self.b.tensor_load(memory.pointer, there, pitches, "rhs.vnni")
         type_ = TensorType.dense(memory.element, (depth, cols))
         return self.b.typeinfo(self.b.reshape_permute(packed, VNNI, (depth, cols), type_), type_, "rhs")
 

@@ -93,11 +93,19 @@ class Epilogue:
 
 
 class Memory(NamedTuple):
-    """Where an operand lies: its first element's address, its elements' type, and how many rows are interleaved."""
+    """Where an operand lies.
+
+    Attributes:
+        pointer: Its first element's address.
+        element: Its elements' type.
+        group: How many rows are interleaved.
+        room: Columns that may be read where rows are, those behind the last one included; 0: no more than there are.
+    """
 
     pointer: Value
     element: Type
     group: int = 1
+    room: int = 0
 
     @classmethod
     def of(cls, view: View) -> Memory:

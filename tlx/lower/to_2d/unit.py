@@ -19,6 +19,8 @@ _TILE: Final = 25
 """Cycles of a product of tiles, its loads included."""
 _PACKED: Final = 128
 """Cycles to pack a tile of the right operand."""
+_GROUPED: Final = 16
+"""As much where its rows are interleaved already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,11 @@ class Unit:
             return cls(lanes)
         return cls(lanes, target.matrix.rows, target.matrix.row_bytes // bytes_of(lhs))
 
-    def cycles(self, rows: int, columns: int, depth: int) -> float:
-        """About how many cycles a product of `rows` x `columns` takes, `depth` along K."""
+    def cycles(self, rows: int, columns: int, depth: int, group: int = 1) -> float:
+        """About how many cycles a product of `rows` x `columns` takes, `depth` along K, `group` rows interleaved."""
         vectors = -(-columns // self.lanes)
         by_vectors = max(rows * vectors, _CHAINS) * depth / 2
         if not self.rows or rows == 1 or columns == 1:
             return by_vectors
-        return min(by_vectors, vectors * -(-depth // self.step) * (-(-rows // self.rows) * _TILE + _PACKED))
+        packing = _PACKED if group == 1 else _GROUPED
+        return min(by_vectors, vectors * -(-depth // self.step) * (-(-rows // self.rows) * _TILE + packing))

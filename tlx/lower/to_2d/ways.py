@@ -28,7 +28,7 @@ from tlx.lower.to_2d.loops import Walk
 from tlx.lower.to_2d.plan import STAGE
 from tlx.lower.to_2d.taps import Taps, choose_taps
 from tlx.lower.to_2d.unit import Unit
-from tlx.lower.to_2d.vnni import with_groups, without_groups
+from tlx.lower.to_2d.vnni import has_dense_groups, with_groups, without_groups
 from tlx.lower.to_2d.windows import Axis
 
 if TYPE_CHECKING:
@@ -153,6 +153,8 @@ def _choices(plan: Plan, contraction: Contraction, element: Type) -> list[tuple[
     blocks = None if grouped is None else choose(grouped, unit, narrow=is_narrow(element))
     if blocks is not None:
         return [blocks]
+    if contraction.rhs.group > 1 and not has_dense_groups(contraction):
+        return []
     contraction = without_groups(contraction)
     blocks = choose(contraction, unit, narrow=is_narrow(element))
     taps = choose_taps(contraction, unit.lanes)

@@ -115,9 +115,8 @@ def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
     """Why tiles of B cannot be read where it lies; empty if they can."""
     if gemm.b.group == 1:
         return "the unit reads it in groups"
-    if gemm.k % recipe.kstep or any(c.padding for c in column_ranges(gemm, recipe)):
-        return "the unit reads whole tiles of it"
-    return ""
+    beyond = any(c.padding and c.start + c.count * c.size > gemm.b.room for c in column_ranges(gemm, recipe))
+    return "the unit reads whole tiles of it" if gemm.k % recipe.kstep or beyond else ""
 
 
 def _gains_by_packed_b(gemm: Gemm, recipe: Recipe) -> bool:

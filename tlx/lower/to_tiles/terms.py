@@ -55,7 +55,7 @@ def operands_of(listing: Listing, op: TensorOp) -> tuple[tuple[Value, View], tup
     if maker is None or maker.intrinsic.name != "reshape.permute" or maker.tensors[0].kind != "load":
         raise left_over(op)
     packed = maker.tensors[0]
-    return lhs, (packed.source, View.interleaved(packed.type))
+    return lhs, (packed.source, View.interleaved(packed.type, packed.pitches))
 
 
 def offsets_of(listing: Listing, chain: list[TensorOp]) -> tuple[tuple[int, int], ...]:

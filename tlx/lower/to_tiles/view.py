@@ -13,7 +13,7 @@ class View:
     """A logical matrix in memory; strides are in elements, one of the two is 1 (or its extent is).
 
     With a `group` of v > 1, v rows lie interleaved (VNNI): element (k, n) is at
-    `k // v * v * row_stride + n * v + k % v`.
+    `k // v * v * row_stride + n * v + k % v`. Of such a matrix `room` columns may be read, if that is more than it has.
     """
 
     element: Type
@@ -22,12 +22,14 @@ class View:
     row_stride: int
     col_stride: int
     group: int = 1
+    room: int = 0
 
     @classmethod
-    def interleaved(cls, type_: TensorType) -> View:
-        """The K x N matrix that a dense tensor of K/v x N x v is."""
-        groups, columns, width = type_.shape
-        return cls(type_.element, groups * width, columns, columns, width, width)
+    def interleaved(cls, type_: TensorType, pitches: tuple[int, ...] | None) -> View:
+        """The K x N matrix that a tensor of K/v x N x v is."""
+        groups, columns, width = type_.data_shape
+        pitch = type_.strides(pitches)[0] // width
+        return cls(type_.element, groups * width, columns, pitch, width, width, type_.shape[1])
 
     @classmethod
     def of(cls, type_: TensorType, pitches: tuple[int, ...] | None) -> View:

@@ -1,0 +1,275 @@
+"""Copies of a convolution's input that are faster to read than the input as it lies.
+
+Along whose rows the kernel moves on by more than one element: split into as many regions, so that neighbours in the
+result read neighbours:
+
+    x       0 1 2 3 4 5 6          stride 2          0 2 4 6 | 1 3 5
+
+Of few channels, for a unit that takes many positions along K at a time: channels are innermost, and a row of the window
+is one dimension with its channels. For a matrix unit that reads the right operand in groups along K (VNNI): each group
+of channels is interleaved once, not once for each row of the result and each position in the kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I32, Type
+from tlx.lower.to_2d.blocking import copy_cycles
+from tlx.lower.to_2d.blocks import strided_view
+from tlx.lower.to_2d.contraction import LHS, OUT, Contraction, Memory
+from tlx.lower.to_2d.convolution_problem import Problem, Regions
+from tlx.lower.to_2d.copies import copy
+from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.unit import Unit
+from tlx.lower.to_2d.views import Dim, View
+from tlx.types import TensorType
+
+_INTERLEAVED: Final = 10
+"""Cycles to interleave as many words as a row of a tile has."""
+_DEALT: Final = 26
+"""Cycles to deal out as many to the regions of a split row."""
+
+
+@dataclass(frozen=True)
+class Image(ABC):
+    """A copy of the input of a convolution.
+
+    Attributes:
+        problem: The convolution.
+        name: Stem of its memory's name.
+    """
+
+    problem: Problem
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def reason(self) -> str:
+        """Why it is made."""
+
+    @property
+    @abstractmethod
+    def extents(self) -> list[int]:
+        """Its dimensions, outermost first."""
+
+    @abstractmethod
+    def contraction(self, memory: Memory) -> Contraction:
+        """The contraction that reads it."""
+
+    @abstractmethod
+    def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
+        """Copy the input."""
+
+    def cycles(self) -> float:
+        """About how many cycles it takes to make."""
+        return copy_cycles(math.prod(self.extents), self.problem.x.element)
+
+
+def images_of(problem: Problem, unit: Unit, width: int) -> Iterator[Image]:
+    """The copies that may pay.
+
+    Args:
+        problem: The convolution.
+        unit: What multiplies.
+        width: How many rows of the right operand the unit reads interleaved.
+    """
+    last = len(problem.x.dims) - 1
+    positions = problem.result.target.dims[last].extent
+    if problem.windows.strides[-1] > 1 and positions > 1:
+        yield _Split(problem)
+    if not problem.channels or problem.has_groups or problem.taps == 1:
+        return
+    whole = problem.w.dims[1].extent % unit.step == 0  # steps along K of channels alone
+    if not whole:
+        yield _ChannelsLast(problem)
+    elif width > 1 and positions > 1:
+        yield _Interleaved(problem, width, unit.lanes)
+
+
+@dataclass(frozen=True)
+class _Interleaved(Image):
+    """A convolution whose input is copied as a matrix unit reads it: neighbours along a row, a group of channels each.
+
+        x[0, 0] x[1, 0] x[0, 1] x[1, 1] ...        pairs of bfloat: all windows read this copy where it lies
+
+    Rows are split where the kernel moves on by more than one element, and so long that whole tiles can be read.
+    """
+
+    width: int
+    lanes: int
+    name: ClassVar[str] = "groups"
+
+    @property
+    def reason(self) -> str:
+        """Why the input is copied."""
+        reason = "the matrix unit reads channels in groups"
+        return f"{reason} and {_Split(self.problem).reason}" if self._is_split else reason
+
+    @property
+    def _regions(self) -> Regions:
+        return Regions(self.problem)
+
+    @property
+    def _is_split(self) -> bool:
+        return self._regions.period > 1
+
+    @property
+    def _room(self) -> int:
+        """Columns that tiles read."""
+        return -(-self.problem.result.target.dims[-1].extent // self.lanes) * self.lanes
+
+    @property
+    def extents(self) -> list[int]:
+        """Images, dimensions around rows, regions, groups of channels, columns, channels of a group."""
+        images, channels, *outer, _ = (dim.extent for dim in self.problem.x.dims)
+        columns = self._room + self._regions.furthest
+        return [images, *outer, self._regions.count, channels // self.width, columns, self.width]
+
+    def contraction(self, memory: Memory) -> Contraction:
+        """The contraction that reads the copy; steps along columns and channels are in groups."""
+        strides = TensorType.dense(memory.element, self.extents).strides()
+        images, *outer, region, groups, columns, _ = map(Dim, self.extents, strides)
+        channels = Dim(groups.extent * self.width, groups.stride)
+        view = strided_view(memory, [images, channels, *outer, columns])
+        found = self._regions.contraction(view, region.stride)
+        (channel, *taps), (*others, along) = found.k, found.n
+        rows = channel[0], (channel[1][LHS], groups.stride // self.width, *channel[1][OUT:])
+        along = along[0], (along[1][LHS], 1, *along[1][OUT:])
+        grouped = memory._replace(group=self.width, room=self._room)
+        return replace(found, rhs=grouped, n=(*others, along), k=(*taps, rows))
+
+    def cycles(self) -> float:
+        """About how many cycles it takes to make: what lies beside the data is not written."""
+        words = math.prod(dim.extent for dim in self.problem.x.dims) / self.width
+        return words / self.lanes * (_INTERLEAVED + (_DEALT if self._is_split else 0))
+
+    def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
+        """Copy the input: interleave its channels, then split its rows."""
+        *around, _, groups, columns, inner = target.dims
+        images, _, *outer, row = self.problem.x.dims
+        if not self._is_split:
+            self._interleave(b, target, [*around, groups, Dim(row.extent, columns.stride), inner])
+            return
+        whole = [images.extent, *(dim.extent for dim in outer), groups.extent, row.extent, self.width]
+        type_ = TensorType.dense(target.element, whole)
+        between = View.of(plan.new_place(target.element, type_.count, "whole"), type_)
+        self._interleave(b, between, between.dims)
+        self._split(b, between, target)
+
+    def _interleave(self, b: TensorBuilder, target: View, dims: list[Dim]) -> None:
+        """Copy the input to memory with dimensions of images, around rows, groups, columns, and within a group."""
+        images, channels, *spatial = self.problem.x.dims
+        apart = [Dim(channels.extent // self.width, channels.stride * self.width), Dim(self.width, channels.stride)]
+        first, *outer, groups, columns, inner = dims
+        source = strided_view(Memory.of(self.problem.x), [images, *apart, *spatial])
+        copy(b, source, strided_view(Memory.of(target), [first, groups, inner, *outer, columns]))
+
+    def _split(self, b: TensorBuilder, whole: View, target: View) -> None:
+        """Copy groups, word by word, to their regions."""
+        period, width = self._regions.period, self.width
+        *around, row, _ = [Dim(dim.extent, dim.stride // width) for dim in whole.dims]
+        *others, region, groups, columns, _ = [Dim(dim.extent, dim.stride // width) for dim in target.dims]
+        places = [b.retype(view.place.pointer, I32) for view in (whole, target)]
+
+        def words(column: int, count: int, regions: int) -> None:
+            """`count` columns of the first regions, from a column of a region on."""
+            steps = [Dim(count, period), Dim(regions, 1)], [Dim(count, columns.stride), Dim(regions, region.stride)]
+            source, there = (
+                strided_view(Memory(b.gep(I32, place, offset), I32), [*dims, *inner])
+                for place, offset, dims, inner in zip(
+                    places, (column * period, column), (around, [*others, groups]), steps, strict=True
+                )
+            )
+            copy(b, source, there)
+
+        full, rest = divmod(row.extent, period)
+        words(0, min(full, columns.extent), region.extent)
+        if rest and full < columns.extent:
+            words(full, 1, min(rest, region.extent))
+
+
+@dataclass(frozen=True)
+class _ChannelsLast(Image):
+    """A convolution whose input is copied with its channels next to each other.
+
+    The channels of neighbours along a row are next to each other, too: those of a window's row are one dimension.
+
+        x[0, 0] x[1, 0] x[2, 0] x[0, 1] x[1, 1] x[2, 1] ...        7 x 7, 3 channels: 7 sums of 21 products
+    """
+
+    name: ClassVar[str] = "last"
+
+    @property
+    def reason(self) -> str:
+        """Why the input is copied."""
+        return "its few channels are summed together with those of their neighbours"
+
+    @property
+    def extents(self) -> list[int]:
+        """Images, rows, columns, channels."""
+        images, channels, *spatial = (dim.extent for dim in self.problem.x.dims)
+        return [images, *spatial, channels]
+
+    def _dims(self, element: Type) -> list[Dim]:
+        """The copy's dimensions in the input's order."""
+        images, *spatial, channels = map(Dim, self.extents, TensorType.dense(element, self.extents).strides())
+        return [images, channels, *spatial]
+
+    def contraction(self, memory: Memory) -> Contraction:
+        """The contraction that reads the copy."""
+        return replace(self.problem, x=strided_view(memory, self._dims(memory.element))).contraction
+
+    def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
+        """Copy the input."""
+        del plan
+        copy(b, self.problem.x.row_major, strided_view(Memory.of(target), self._dims(target.element)))
+
+
+@dataclass(frozen=True)
+class _Split(Image):
+    """A convolution whose input is split into regions."""
+
+    name: ClassVar[str] = "split"
+
+    @property
+    def reason(self) -> str:
+        """Why the input is copied."""
+        return f"its rows are read in steps of {self._regions.period}"
+
+    @property
+    def _regions(self) -> Regions:
+        return Regions(self.problem)
+
+    @property
+    def _columns(self) -> int:
+        """Elements of a row of a region that are read, where most are."""
+        return self.problem.result.target.dims[-1].extent + self._regions.furthest
+
+    @property
+    def extents(self) -> list[int]:
+        """Regions, and the dimensions of one."""
+        return [self._regions.count, *(dim.extent for dim in self.problem.x.dims[:-1]), self._columns]
+
+    def contraction(self, memory: Memory) -> Contraction:
+        """The contraction that reads the regions."""
+        region, *strides = TensorType.dense(memory.element, self.extents).strides()
+        dims = [Dim(dim.extent, stride) for dim, stride in zip(self.problem.x.dims, strides, strict=True)]
+        return self._regions.contraction(strided_view(memory, dims), region)
+
+    def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
+        """Copy the input into the regions."""
+        del plan
+        x, period = self.problem.x, self._regions.period
+        for region in sorted({region for region, _ in self._regions.starts}):
+            columns = min(self._columns, -(-(x.dims[-1].extent - region) // period))
+            start = b.gep(x.element, x.place.pointer, region * x.dims[-1].stride)
+            source = [*x.dims[:-1], Dim(columns, x.dims[-1].stride * period)]
+            there = b.gep(x.element, target.place.pointer, region * target.dims[0].stride)
+            dims = [*target.dims[1:-1], Dim(columns, target.dims[-1].stride)]
+            copy(b, strided_view(Memory(start, x.element), source), strided_view(Memory(there, x.element), dims))
