@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, I32, Type
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, Type
 from tlx.lower.to_tiles.matvec import as_row_sums
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.view import View
@@ -49,7 +49,7 @@ def test_a_row_of_results_reads_the_columns_of_b() -> None:
         _gemm(100, 1, 300, columns="a"),
         _gemm(100, 1, 300, acc=True),
         _gemm(100, 1, 4),
-        _gemm(100, 1, 300, I8, I32),
+        _gemm(100, 1, 300, I8, I8),
         _gemm(100, 1, 300, BFLOAT, BFLOAT),
     ],
 )

@@ -28,6 +28,7 @@ from tlx.lower.legalize.division import row_quotients
 from tlx.lower.legalize.elementwise import apply, library_call, unary
 from tlx.lower.legalize.folds import PREFIX, folded_columns, joined_rows
 from tlx.lower.legalize.interleave import interleaved
+from tlx.lower.legalize.lane_products import LaneProduct, emit_lane_product, group_sums, is_group_sum, lane_products
 from tlx.lower.legalize.lanes import lane_counts
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.multiply import multiply
@@ -41,6 +42,7 @@ from tlx.lower.legalize.operands import (
     VnniRight,
 )
 from tlx.lower.legalize.registers import Registers, constant_registers, slice_start
+from tlx.lower.legalize.shapes import tile_shapes
 from tlx.lower.legalize.short_products import short_factors, short_products
 from tlx.lower.legalize.shuffles import block_columns, chunked, relaned, reshaped, sliced, stretched, transposed
 from tlx.lower.legalize.vnni import blocked
@@ -70,8 +72,10 @@ class TileLegalizer:
         self.phis: list[tuple[Instruction, list[Instruction]]] = []
         self.ends: dict[str, str] = {}
         self.short = short_factors(function, self.tensors)
-        self.shapes = self._tile_shapes()
-        self.lane_counts = lane_counts(function, self.tensors, set(self.shapes), self.lanes_of_bits)
+        self.shapes = tile_shapes(function, self.tensors)
+        self.products = lane_products(function, self.tensors, self.target)
+        computed = set(self.shapes) - self.products.absorbed
+        self.lane_counts = lane_counts(function, self.tensors, computed, self.lanes_of_bits)
 
     def run(self) -> None:
         """Legalise the function in place."""
@@ -111,45 +115,13 @@ class TileLegalizer:
         known = self.lane_counts.get(value.name) if isinstance(value, Local) else None
         return known or self.lanes(element)
 
-    def _tile_shapes(self) -> dict[str, tuple[Type, int, int]]:
-        """Element type, rows and columns of every flattened tile value, by name.
-
-        A vector has the shape that the operation that made it, or the typeinfo that reads it, says.
-        """
-        shapes: dict[str, tuple[Type, int, int]] = {}
-        for name, type_ in self.tensors.result_types().items():
-            shapes[name] = type_.element, type_.shape[0], type_.count // type_.shape[0]
-        for tensor in self.tensors.tokens.values():
-            if tensor.kind == "value" and isinstance(tensor.source, Local):
-                type_ = tensor.type
-                shapes.setdefault(tensor.source.name, (type_.element, type_.shape[0], type_.count // type_.shape[0]))
-        for instruction in self.function.instructions():
-            if slice_start(instruction) is not None and isinstance(instruction.type, VectorType):
-                shapes[instruction.result or ""] = instruction.type.element, 1, instruction.type.count
-        return self._spread(shapes)
-
-    def _spread(self, shapes: dict[str, tuple[Type, int, int]]) -> dict[str, tuple[Type, int, int]]:
-        """Carry shapes through phis, casts and arithmetic, both ways."""
-        changed = True
-        while changed:
-            changed = False
-            for instruction in self.function.instructions():
-                if instruction.opcode != "phi" and Operation.of(instruction) is None:
-                    continue
-                names = [o.name for o in instruction.operands if isinstance(o, Local) and _is_vector(o.type)]
-                group = [*names, *([instruction.result] if instruction.result and _is_vector(instruction.type) else [])]
-                known = next((shapes[n] for n in group if n in shapes), None)
-                for value in [*instruction.operands, *([instruction.value] if instruction.result else [])]:
-                    if known and isinstance(value, Local) and _is_vector(value.type) and value.name not in shapes:
-                        shapes[value.name] = scalar_of(value.type), known[1], known[2]
-                        changed = True
-        return shapes
-
     # One instruction -------------------------------------------------------------------------------------------
 
     def legalise(self, instruction: Instruction) -> bool:
         """Emit what an instruction becomes; False leaves it as it is."""
         op = self.tensors.op_of(instruction)
+        if instruction.result in self.products.absorbed:
+            return True
         if op is not None:
             self.operation(op)
             return True
@@ -180,7 +152,7 @@ class TileLegalizer:
         elif name == "concat":
             self.set(op.instruction, joined_rows(op, [self.registers(tensor) for tensor in op.tensors]))
         elif name.startswith(PREFIX):
-            self.set(op.instruction, folded_columns(self.b, op, self.registers(op.tensors[0])))
+            self.set(op.instruction, self.reduce(op))
         elif name == "reshape.permute" and op.dims[0] == DEALING:
             self.permuted[str(op.instruction.value)] = op.tensors[0]
         elif name != "reshape.permute":
@@ -296,6 +268,13 @@ class TileLegalizer:
             raise LoweringError("broadcast of this form is no tile operation", op.instruction.span)
         return stretched(self.b, tile, rows, cols, self.lanes_for(op.instruction.value, tile.element))
 
+    def reduce(self, op: TensorOp) -> Registers:
+        """Neighbours of rows added up, or columns folded."""
+        tile, width = self.registers(op.tensors[0]), op.dims[0][-1]
+        if is_group_sum(op):
+            return group_sums(self.b, tile, width, self.lanes(tile.element))
+        return folded_columns(self.b, op, tile)
+
     def unary(self, op: TensorOp) -> Registers:
         """relu, tanh, ... of a tile."""
         tile = self.registers(op.tensors[0], op.instruction.value)
@@ -311,7 +290,9 @@ class TileLegalizer:
         if instruction.result is None:
             return
         element, rows, cols = self.shapes[instruction.result]
-        if instruction.opcode == "phi":
+        if (product := self.products.found.get(instruction.result)) is not None:
+            self.set(instruction, self._lane_product(product, element, rows, cols))
+        elif instruction.opcode == "phi":
             self.phi(instruction, element, rows, cols)
         elif (operation := Operation.of(instruction)) is not None:
             self.set(instruction, self._elementwise(instruction, operation, rows, cols))
@@ -367,6 +348,16 @@ class TileLegalizer:
             for i in range(len(sample))
         ]
         return Registers(element, rows, cols, lanes, chunked(made, -(-cols // lanes)))
+
+    def _lane_product(self, product: LaneProduct, element: Type, rows: int, cols: int) -> Registers:
+        """A sum to which products are added, in whole registers."""
+        total = relaned(self.b, self.flat(product.sum, element, rows, cols), self.lanes(element))
+        factors: list[Registers] = []
+        for value in product.factors:
+            narrow = scalar_of(value.type)
+            tile = self.flat(value, narrow, rows, cols * product.width)
+            factors.append(relaned(self.b, tile, self.lanes(element) * product.width))
+        return emit_lane_product(self.b, self.target, product, total, factors)
 
     def _quotients(
         self, operation: Operation, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]

@@ -88,7 +88,8 @@ def _instructions(problem: Map | Reduction | Rows, target: Target) -> float:
         return sum(_instructions(part.problem, target) for part in problem.parts)
     value = problem.value
     lanes = max(1, target.vector_bytes * 8 // value.bits)
-    return (value.cost + isinstance(problem, Reduction)) * value.rows * value.cols / lanes
+    cost = problem.cost if isinstance(problem, Reduction) else value.cost
+    return cost * value.rows * value.cols / lanes
 
 
 def _is_past(problem: Map | Reduction | Rows, target: Target) -> bool:

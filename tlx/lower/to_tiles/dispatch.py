@@ -27,7 +27,7 @@ from tlx.ir.builder import Builder, new_function
 from tlx.ir.module import Function, Module, Raw
 from tlx.ir.types import I32, LABEL, VOID, FunctionType
 from tlx.ir.values import Global, Local, Value, const_int
-from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.problem import Gemm, Reduction
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.target import Target
 
@@ -38,20 +38,24 @@ _SWITCH: Final = re.compile(r"(?m)^ *switch i32 %level, label %version [^\]]*\]"
 _CASE: Final = re.compile(r"i32 (\d+), label (%version[.\d]*)")
 
 
-def likeness(target: Target, gemm: Gemm | None, recipe: Recipe | None) -> tuple[object, ...]:
+def likeness(target: Target, gemm: Gemm | None, way: Recipe | Reduction | None) -> tuple[object, ...]:
     """What a kernel is made by: two targets of one likeness have the same kernel.
 
     Args:
         target: The machine.
         gemm: The product, None for other kernels.
-        recipe: How it is computed.
+        way: How it is computed: by a recipe, or as sums of rows.
     """
+    recipe = way if isinstance(way, Recipe) else None
     matrix = target.matrix if recipe is not None and recipe.unit == "matrix" else None
     legalize = target.legalize_kernel if matrix or target.matrix is None else None
     dots = [d for d in target.usable_dots if recipe and d.lhs[0] == str(recipe.operand_a) and recipe.unit == "dot"]
+    if isinstance(way, Reduction):
+        dots = [d for d in target.usable_dots if d.width == way.products]
     names = [(d.lhs, d.rhs, d.accumulator, d.feature) for d in dots]
     unit = target.vector_bytes, target.registers, target.masked_bits
-    return (*unit, target.fused, target.converts_half, target.rounds, matrix, legalize, names[:1], gemm, recipe)
+    used = names[:1] if recipe else names
+    return (*unit, target.fused, target.converts_half, target.rounds, matrix, legalize, used, gemm, way)
 
 
 @dataclass(eq=False)

@@ -5,58 +5,124 @@ Rewrite:
     C[j] = sum_k a[k] * B[k, j]      column-major B  ->     the rows of B^T * a, reduced by addition
 
 The register tiles of products have columns in registers: a single one would fill one lane.
+
+A dot product of the target adds up neighbours along K. One of bytes that takes an unsigned and a signed factor also
+serves where both have the same sign. The matrix A changes sign, and what zeros would come to is taken off:
+
+    A' = A xor 128      (A + 128 unsigned, A - 128 signed)      A b = A' b - 0' b
 """
 
 from __future__ import annotations
 
-from tlx.ir.types import FloatType, Type
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from tlx.ir.types import I8, I16, FloatType, Type
+from tlx.ir.values import ConstInt
 from tlx.lower.ordinary import Operation
 from tlx.lower.to_tiles.choose import accumulator_type
-from tlx.lower.to_tiles.expression import Expression, Leaf, Node, Ordinary
+from tlx.lower.to_tiles.expression import Expression, Fill, Leaf, Node, Ordinary
 from tlx.lower.to_tiles.problem import Gemm, Reduction
 from tlx.lower.to_tiles.view import View
-from tlx.target import Target
+from tlx.target import Dot, Sign, Target
 
 _A, _B = 0, 1
+_EXTENSIONS: Final[dict[Sign, str]] = {"f": "fpext", "s": "sext", "u": "zext"}
+_OTHER: Final[dict[Sign, Sign]] = {"s": "u", "u": "s"}
+_CONVERTED: Final = 2  # instructions of a register of products without dot product: conversion and multiply-add
+
+_Change = Literal["none", "sign", "wider"]
+_Way = tuple[tuple[str, Sign], tuple[str, Sign], _Change]
+
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """The matrix with rows along K, the vector as a row, their signs, and how far apart the sums are stored."""
+
+    matrix: Leaf
+    vector: Leaf
+    signs: tuple[Sign, Sign]
+    stride: int
 
 
 def as_row_sums(gemm: Gemm, target: Target) -> Reduction | None:
     """The reduction that a product with a vector is; None where it is something else or had better stay a product."""
-    if (
-        len(gemm.sums) > 1
-        or gemm.acc is not None
-        or gemm.epilogue is not None
-        or gemm.reduction is not None
-        or not gemm.is_float
-    ):
+    if len(gemm.sums) > 1 or gemm.acc is not None or gemm.epilogue is not None or gemm.reduction is not None:
         return None
     accumulator = accumulator_type(gemm)
-    found = _matrix_and_vector(gemm)
+    found = _factors(gemm)
     if found is None or gemm.c.element != accumulator or gemm.k * 8 < target.vector_bytes:
         return None
-    matrix, vector, stride = found
-    nodes: list[Node] = [matrix, vector]
-    factors = [_widened(nodes, number, accumulator) for number in (0, 1)]
-    nodes.append(Ordinary(accumulator, Operation("fmul"), (factors[0], factors[1])))
-    rows = matrix.view.rows
-    return Reduction(View(accumulator, rows, 1, stride, 1).repeated(), Expression(rows, gemm.k, tuple(nodes)), "add", 1)
+    width, change = _dot(found, accumulator, target)
+    rows = found.matrix.view.rows
+    zeros = Fill(found.matrix.element, ConstInt(I8, 0))
+    return Reduction(
+        View(accumulator, rows, 1, found.stride, 1).repeated(),
+        _products(rows, gemm.k, found.matrix, found, change, accumulator),
+        "add",
+        1,
+        width,
+        _products(1, gemm.k, zeros, found, change, accumulator) if change == "sign" else None,
+    )
 
 
-def _matrix_and_vector(gemm: Gemm) -> tuple[Leaf, Leaf, int] | None:
-    """The matrix with rows along K, the vector as a row, and how far apart the sums are stored."""
+def _factors(gemm: Gemm) -> _Factors | None:
     a, b, c = gemm.a, gemm.b, gemm.c
-    if gemm.n == 1 and a.is_row_major and b.row_stride == 1:
-        return Leaf(a.element, a, _A), Leaf(b.element, View(b.element, 1, gemm.k, 0, 1), _B), c.row_stride
-    if gemm.m == 1 and gemm.n > 1 and b.row_stride == 1 and a.is_row_major:
-        turned = View(b.element, gemm.n, gemm.k, b.col_stride, 1)
-        return Leaf(b.element, turned, _B), Leaf(a.element, View(a.element, 1, gemm.k, 0, 1), _A), c.col_stride
+    if not a.is_row_major or b.row_stride != 1:
+        return None
+    if gemm.n == 1:
+        vector = Leaf(b.element, View(b.element, 1, gemm.k, 0, 1), _B)
+        return _Factors(Leaf(a.element, a, _A), vector, (gemm.lhs_sign, gemm.rhs_sign), c.row_stride)
+    if gemm.m == 1:
+        turned = Leaf(b.element, View(b.element, gemm.n, gemm.k, b.col_stride, 1), _B)
+        vector = Leaf(a.element, View(a.element, 1, gemm.k, 0, 1), _A)
+        return _Factors(turned, vector, (gemm.rhs_sign, gemm.lhs_sign), c.col_stride)
     return None
 
 
-def _widened(nodes: list[Node], number: int, accumulator: Type) -> int:
-    """The node with the leaf's elements in the accumulator's type."""
-    if nodes[number].element == accumulator:
+def _dot(found: _Factors, accumulator: Type, target: Target) -> tuple[int, _Change]:
+    """How many neighbours an instruction adds up, and what it wants the factors to become."""
+    dots = [dot for dot in target.usable_dots if dot.reads is None and dot.accumulator == str(accumulator)]
+    matrix, vector = found.matrix.element, found.vector.element
+    own, other = found.signs
+    ways: list[_Way] = [((str(matrix), own), (str(vector), other), "none")]
+    if matrix == vector == I8 and own == other:
+        ways.append(((str(I8), _OTHER[own]), (str(I8), other), "sign"))
+    if matrix == vector == I8:
+        ways.append(((str(I16), "s"), (str(I16), "s"), "wider"))
+    for one, another, change in ways:
+        for dot in dots:
+            if (dot.lhs, dot.rhs) == (another, one) and _pays(dot, target):
+                return dot.width, change
+    return 1, "none"
+
+
+def _pays(dot: Dot, target: Target) -> bool:
+    """Whether a dot product takes no longer than to convert what it multiplies and to multiply and add."""
+    return dot.cycles <= dot.width * _CONVERTED / target.core.products
+
+
+def _products(rows: int, cols: int, matrix: Node, found: _Factors, change: _Change, accumulator: Type) -> Expression:
+    """The rows of the matrix times the vector, element by element."""
+    nodes: list[Node] = [matrix, found.vector]
+    factors = [0, 1]
+    own, other = found.signs
+    if change == "sign":
+        nodes.append(Fill(I8, ConstInt(I8, -128)))
+        nodes.append(Ordinary(I8, Operation("xor"), (0, 2)))
+        factors, own = [3, 1], _OTHER[own]
+    if change == "wider":
+        factors = [_widened(nodes, n, I16, sign) for n, sign in zip(factors, found.signs, strict=True)]
+        own = other = "s"
+    last = _widened(nodes, factors[1], accumulator, other), _widened(nodes, factors[0], accumulator, own)
+    multiplication = "fmul" if isinstance(accumulator, FloatType) else "mul"
+    nodes.append(Ordinary(accumulator, Operation(multiplication), last))
+    return Expression(rows, cols, tuple(nodes))
+
+
+def _widened(nodes: list[Node], number: int, element: Type, sign: Sign) -> int:
+    """The node with another's elements in a wider type."""
+    if nodes[number].element == element:
         return number
-    assert isinstance(accumulator, FloatType)
-    nodes.append(Ordinary(accumulator, Operation("fpext"), (number,)))
+    nodes.append(Ordinary(element, Operation(_EXTENSIONS[sign]), (number,)))
     return len(nodes) - 1

@@ -6,6 +6,7 @@ Two problems that are equal share one kernel.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from tlx.ir.mangle import mangle
 from tlx.ir.types import FloatType, Type
@@ -14,6 +15,8 @@ from tlx.lower.to_tiles.batch import Batch
 from tlx.lower.to_tiles.expression import Expression, Product
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign
+
+_EXTENDED_PRODUCT: Final = 3  # instructions: two extensions and a multiplication
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,17 +212,39 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """`destination = value`, reduced along an axis: 0 leaves one row, 1 one column."""
+    """`destination = value`, reduced along an axis: 0 leaves one row, 1 one column.
+
+    Attributes:
+        destination: Where the result goes.
+        value: What is reduced.
+        operation: add, mul, max, min, and, or, xor.
+        axis: Which.
+        products: Where rows of products are added up, which may be rounded as those of a matrix product: how many
+            neighbours an instruction of the target adds up; else 0.
+        excess: A row of products by whose sum each result is less than the sum of its own.
+    """
 
     destination: View
     value: Expression
     operation: str
     axis: int
+    products: int = 0
+    excess: Expression | None = None
 
     @property
     def moves(self) -> int:
         """Bytes that are read and written."""
         return self.destination.moves + self.value.moves
+
+    @property
+    def cost(self) -> float:
+        """Instructions for as many values as a register holds, beyond loads.
+
+        Multiplying is part of adding, and so is extending both factors where several neighbours are added up; all else
+        happens to registers of narrow factors.
+        """
+        part = _EXTENDED_PRODUCT if self.products > 1 else self.products
+        return (self.value.cost - part + 1) / max(1, self.products)
 
     @property
     def kernel_name(self) -> str:

@@ -69,7 +69,10 @@ def emit_reduction(
     if problem.axis == 0 and not is_turned(problem.value) and is_large(evaluator, target):
         Strips(b, evaluator, combine, problem.destination, base, shape.lanes, target).emit()
         return
-    kernel = _Kernel(b, evaluator, combine, problem.destination, base, shape, target)
+    kernel = _Kernel(b, evaluator, combine, problem.destination, base, shape, target, problem.products)
+    if problem.excess is not None:
+        excess = Evaluator(b, problem.excess, pointers, scalars)
+        kernel.excess = replace(kernel, evaluator=excess).first_line()
     if problem.axis == 1:
         kernel.rows_to_column()
     else:
@@ -95,26 +98,35 @@ class _Kernel:
     base: Value
     shape: Shape
     target: Target
+    products: int
+    excess: Value | None = None
 
     def rows_to_column(self) -> None:
-        """All rows; short ones a few at a time, folded together."""
+        """All rows, a few at a time, folded together where their results are neighbours."""
         value, shape = self.evaluator.expression, self.shape
-        together = most_lines(shape.lanes, self.target) if self._folds_together() else 1
-        height = min(shape.rows, together) if together > 1 else shape.rows
-        for group in padded(value.rows, max(together, height), 1):
+        together = most_lines(shape.lanes, self.target) if self.to.row_stride == 1 and value.rows > 1 else 1
+        height, size = shape.rows, shape.rows
+        if together > 1 and self._is_short():
+            height, size = min(height, together), max(height, together)
+        for group in padded(value.rows, size, 1):
             tiles = [self._tiles(rows) for rows in padded(group.size, height, 1)]
             with self.b.loop(0, group.count, name="i") as i:
                 row = self._index(group, i.index)
                 lines = [line for tile in tiles for line in self._lines(tile, row)]
-                if together > 1:
-                    self._store_together(lines, row)
-                else:
+                if together == 1 or len(lines) == 1:
                     self._store_folded(lines, row)
+                    continue
+                for start in range(0, len(lines), together):
+                    self._store_together(lines[start : start + together], self.b.add(row, start))
 
-    def _folds_together(self) -> bool:
-        """Whether several rows' code is no loop, and their results are neighbours."""
+    def _is_short(self) -> bool:
+        """Whether a row's code is no loop."""
         columns = padded(self.evaluator.expression.cols, self.shape.cols, self.shape.cols)
-        return self.to.row_stride == 1 and all(c.count == 1 for c in columns) and self.evaluator.expression.rows > 1
+        return all(c.count == 1 for c in columns)
+
+    def first_line(self) -> Value:
+        """A register that adds up to what the first row does."""
+        return self._lines_of_tile(self._tiles(Range(0, 1, 1)), None)[0]
 
     def _tiles(self, rows: Range) -> _Tiles:
         cols = self.shape.cols
@@ -130,16 +142,20 @@ class _Kernel:
             for line in self._lines_of_tile(tiles, self.b.add(first, tiles.rows.start + i * tiles.rows.size))
         ]
 
-    def _lines_of_tile(self, tiles: _Tiles, row: Value) -> list[Value]:
-        running = Running.along_columns(self.combine, tiles.parts[0], self.shape.lanes)
+    def _lines_of_tile(self, tiles: _Tiles, row: Value | None) -> list[Value]:
+        whole = tiles.parts[0]
+        if self.products:
+            whole = replace(whole, cols=whole.cols // self.products)
+        running = Running.along_columns(self.combine, whole, self.shape.lanes)
         state: list[Value] = []
         for columns, part, shared in zip(tiles.columns, tiles.parts, tiles.known, strict=True):
             place = replace(part, row=row)
             known = self.evaluator.compute(place, 1, shared)
-            if columns.count == len(tiles.parts) == 1:
+            if columns.count == len(tiles.parts) == 1 and not self.products:
                 return running.only(self.b, self._tile(replace(place, column=const_int(I64, columns.start)), known))
             state = self._along_columns(running, columns, place, known, state)
-        return running.lines(self.b, state)
+        lines = running.lines(self.b, state)
+        return lines if self.excess is None else [self.b.binary("sub", line, self.excess) for line in lines]
 
     def _along_columns(
         self, running: Running, columns: Range, place: Place, known: dict[int, Value], state: list[Value]
@@ -147,6 +163,7 @@ class _Kernel:
         b = self.b
         if columns.count == 1:
             tile = self._tile(replace(place, column=const_int(I64, columns.start)), known)
+            state = state or (running.start() if self.products else [])
             return running.add(b, state, tile) if state else running.first(b, tile)
         with b.loop(0, columns.count, carry=state or running.start(), name="j") as j:
             at = replace(place, column=self._index(columns, j.index))
@@ -155,9 +172,16 @@ class _Kernel:
 
     def _tile(self, place: Place, known: dict[int, Value]) -> Value:
         value = self.evaluator.result(place, known)
+        if self.products:
+            return self._neighbours(value, place)
         if self._are_pairs(place):
             return self.combine.widened_pairs(self.b, value, place.rows, self.shape.lanes)
         return self.combine.masked(self.b, self.combine.widened(self.b, value), place)
+
+    def _neighbours(self, value: Value, place: Place) -> Value:
+        """Sums of neighbours, where an instruction has them; what holds no data has been multiplied as zero."""
+        token = self.b.typeinfo(value, tile(self.combine.held, place.rows, place.cols), "products")
+        return self.b.reduce("add", token, (1, self.products), (1, self.products))
 
     def _are_pairs(self, place: Place) -> bool:
         """Whether a row's elements, in whole registers of bfloat, may be added in any order."""
@@ -223,12 +247,12 @@ def simplified(problem: Reduction) -> Reduction:
     if problem.destination.rows == problem.destination.cols == 1 and all(
         is_mergeable(x, value) for x in value.leaves()
     ):
-        return Reduction(problem.destination, as_row(value), problem.operation, 1)
+        return replace(problem, value=as_row(value), axis=1)
     turned = _turned(value)
     if turned is None or not problem.destination.is_dense:
         return problem
     to = problem.destination
-    return Reduction(View(to.element, to.cols, to.rows, 1, 1), turned, problem.operation, 1 - problem.axis)
+    return replace(problem, destination=View(to.element, to.cols, to.rows, 1, 1), value=turned, axis=1 - problem.axis)
 
 
 def _turned(value: Expression) -> Expression | None:
@@ -264,13 +288,15 @@ def _tile_shape(problem: Reduction, combine: Combine, target: Target) -> Shape:
     lanes = max(1, target.vector_bytes * 8 // max(value.bits, bits_of(combine.held)))
     if is_turned(value):
         return square(value, lanes, target)
+    wide = lanes * max(1, problem.products)
     most = _MOST_MASKED if combine.are_ordered else _MOST_REGISTERS
     registers = max(1, min(most, target.registers // (2 * value.live + 2)))
     if value.cost >= COSTLY:
         registers = 1
     elif problem.axis == 1 and value.rows > 1 and _shares_a_row(value):
-        upright = min(_MOST_REGISTERS, max(1, (target.registers - value.live) // 2))
-        return Shape(min(value.rows, 1 << (upright.bit_length() - 1)), lanes, lanes)
-    across = min(registers, -(-value.cols // lanes))
+        free = target.registers - (0 if problem.products else value.live)  # a row's products need not wait
+        upright = min(_MOST_REGISTERS, max(1, free // 2))
+        return Shape(min(value.rows, 1 << (upright.bit_length() - 1)), wide, lanes)
+    across = min(registers, -(-value.cols // wide))
     across = 1 << (across.bit_length() - 1)
-    return Shape(min(value.rows, max(1, registers // across)), across * lanes, lanes)
+    return Shape(min(value.rows, max(1, registers // across)), across * wide, lanes)

@@ -114,9 +114,8 @@ class _Kernels:
         """Kernels for all versions of a target, and what chooses one when the program runs."""
         kernels: list[Function] = []
         for number, version in enumerate(target.versions):
-            weaker = (
-                k for v, k in zip(target.versions, kernels, strict=False) if self._is_like(problem, v, version, at)
-            )
+            known = zip(target.versions, kernels, strict=False)
+            weaker = (k for v, k in known if self._is_like(problem, v, version, at))
             kernels.append(next(weaker, None) or self._make(problem, version, at, given[number : number + 1]))
         if len({id(kernel) for kernel in kernels}) == 1:
             return kernels[0]
@@ -136,9 +135,10 @@ class _Kernels:
         )
 
     def _likeness(self, problem: Problem, version: Target, at: Instruction) -> tuple[object, ...]:
-        if isinstance(problem, Gemm):
-            return likeness(version, problem, chosen(self.context, problem, version, at)[0])
-        return likeness(version, None, None)
+        if not isinstance(problem, Gemm):
+            return likeness(version, None, None)
+        recipe = self._as_row_sums(problem, version, at) or chosen(self.context, problem, version, at)[0]
+        return likeness(version, problem, recipe)
 
     def _make(self, problem: Problem, target: Target, at: Instruction, given: Sequence[Recipe]) -> Function:
         if isinstance(problem, Gemm):

@@ -1,13 +1,46 @@
-; A matrix times a vector is sums along K: registers hold positions of K, not columns of the result.
+; A matrix times a vector is sums along K: registers hold positions of K, not columns of the result. What is multiplied
+; is a tile of rows of the matrix and a row, extended; as many neighbours are added up as the target's dot product does.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 | FileCheck %s
+; RUN: split-file %s %t
+; RUN: tlx-lower %t/float.ll -o - --target=avx512 --stop-after=to-tiles | FileCheck %s --check-prefix=FLOAT
+; RUN: tlx-lower %t/bfloat.ll -o - --target=avx512 --stop-after=to-tiles | FileCheck %s --check-prefix=BFLOAT
+; RUN: tlx-lower %t/bfloat.ll -o - --target=avx2 --stop-after=to-tiles | FileCheck %s --check-prefix=ONE
+; RUN: tlx-lower %t/bytes.ll -o - --target=avx512 --stop-after=to-tiles | FileCheck %s --check-prefix=SIGN
+; RUN: tlx-lower %t/bytes.ll -o - --target=avx2 --stop-after=to-tiles | FileCheck %s --check-prefix=WIDER
 ;
-; CHECK-LABEL: define internal void @tlx.reduce.add.rows.64x256.f32(
-; CHECK: load <16 x float>
-; CHECK: fmul <16 x float>
-; CHECK: fadd <16 x float>
-; CHECK-NOT: @llvm.fma
+; FLOAT-LABEL: define internal void @tlx.reduce.add.rows.64x256.f32(
+; FLOAT: %[[P:.*]] = fmul <128 x float>
+; FLOAT: %[[T:.*]] = call token @llvm.tensor.typeinfo.v128f32.v2i32(<128 x float> %[[P]], <2 x i32> <i32 8, i32 16>
+; FLOAT: %[[S:.*]] = call <128 x float> @llvm.tensor.reduce.add.v128f32.v2i32(token %[[T]], <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 1, i32 1>)
+; FLOAT: fadd <128 x float> %{{.*}}, %[[S]]
+;
+; BFLOAT-LABEL: define internal void @tlx.reduce.add.rows.64x256.f32(
+; BFLOAT: %[[X:.*]] = fpext <256 x bfloat> %{{.*}} to <256 x float>
+; BFLOAT: %[[Y:.*]] = fpext <256 x bfloat> %{{.*}} to <256 x float>
+; BFLOAT: %[[P:.*]] = fmul <256 x float> %[[X]], %[[Y]]
+; BFLOAT: typeinfo.v256f32.v2i32(<256 x float> %[[P]], <2 x i32> <i32 8, i32 32>
+; BFLOAT: call <128 x float> @llvm.tensor.reduce.add.v128f32.v2i32(token %{{.*}}, <2 x i32> <i32 1, i32 2>, <2 x i32> <i32 1, i32 2>)
+;
+; ONE-LABEL: define internal void @tlx.reduce.add.rows.64x256.f32(
+; ONE: call <64 x float> @llvm.tensor.reduce.add.v64f32.v2i32(token %{{.*}}, <2 x i32> <i32 1, i32 1>, <2 x i32> <i32 1, i32 1>)
+;
+; Signed bytes as unsigned ones; what zeros come to is taken off.
+;
+; SIGN-LABEL: define internal void @tlx.reduce.add.rows.64x256.i32(
+; SIGN: mul <64 x i32>
+; SIGN: %[[E:.*]] = add <16 x i32>
+; SIGN: i.loop:
+; SIGN: xor <512 x i8> %{{.*}}, <i8 -128, i8 -128,
+; SIGN: zext <512 x i8> %{{.*}} to <512 x i32>
+; SIGN: call <128 x i32> @llvm.tensor.reduce.add.v128i32.v2i32(token %{{.*}}, <2 x i32> <i32 1, i32 4>, <2 x i32> <i32 1, i32 4>)
+; SIGN-COUNT-8: sub <16 x i32> %{{.*}}, %[[E]]
+;
+; WIDER-LABEL: define internal void @tlx.reduce.add.rows.64x256.i32(
+; WIDER-COUNT-2: sext <{{.*}} x i8> %{{.*}} to <{{.*}} x i16>
+; WIDER-COUNT-2: sext <{{.*}} x i16> %{{.*}} to <{{.*}} x i32>
+; WIDER: reduce.add.{{.*}}<2 x i32> <i32 1, i32 2>, <2 x i32> <i32 1, i32 2>)
 
+;--- float.ll
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
   %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 64, i32 256>, <2 x i32> <i32 0, i32 1>,
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
@@ -15,6 +48,30 @@ define void @f(ptr noalias %c, ptr %a, ptr %b) {
       <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
   %m = call <64 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
   %t = call token @llvm.tensor.typeinfo(<64 x float> %m, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+
+;--- bfloat.ll
+define void @f(ptr noalias %c, ptr %a, ptr %b) {
+  %lhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 64, i32 256>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %b, <2 x i32> <i32 256, i32 1>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <64 x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<64 x float> %m, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+
+;--- bytes.ll
+define void @f(ptr noalias %c, ptr %a, ptr %b) {
+  %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 64, i32 256>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(i8) %b, <2 x i32> <i32 256, i32 1>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <64 x i32> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<64 x i32> %m, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
   ret void
 }

@@ -1,0 +1,86 @@
+"""Products with a vector, by the instructions of each extension: each stage is evaluated and compared with the input.
+
+That holds on any machine: the evaluator knows what the instructions do.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tlx.check import check
+from tlx.ir.reader import parse
+from tlx.pipeline import Options, lower
+
+_DENSE = "<2 x i32> zeroinitializer"
+_ROW, _COLUMN = "<2 x i32> <i32 0, i32 1>", "<2 x i32> <i32 1, i32 0>"
+
+
+def _product(operation: str, element: str, result: str, rows: int, k: int, *, turned: bool = False) -> str:
+    """`c = a @ b` with b of one column, or a of one row and b column-major."""
+    m, n = (1, rows) if turned else (rows, 1)
+    a, c = f"<2 x i32> <i32 {m}, i32 {k}>, {_ROW}", f"<2 x i32> <i32 {m}, i32 {n}>, {_ROW}, {_DENSE}"
+    b = f"<2 x i32> <i32 {n}, i32 {k}>, {_COLUMN}" if turned else f"<2 x i32> <i32 {k}, i32 {n}>, {_ROW}"
+    return f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
+  %acc = call token @llvm.tensor.typeinfo(<{rows} x {result}> zeroinitializer, {c})
+  %lhs = call token @llvm.tensor.load(ptr elementtype({element}) %a, {a}, {_DENSE}, {_DENSE})
+  %rhs = call token @llvm.tensor.load(ptr elementtype({element}) %b, {b}, {_DENSE}, {_DENSE})
+  %m = call <{rows} x {result}> @llvm.tensor.{operation}(token %acc, token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<{rows} x {result}> %m, {c})
+  call void @llvm.tensor.store(ptr %c, token %t, {_DENSE})
+  ret void
+}}
+"""
+
+
+_SIGNS = ("smma", "umma", "usmma", "summa")
+_BYTES = [
+    ("generic", "", ("", "", "", "")),
+    ("avx2", "haswell", ("avx2.pmadd.wd",) * 4),
+    ("avx2", "alderlake", ("vpdpbusd.256",) * 4),
+    ("avx2", "sierraforest", ("vpdpbssd.256", "vpdpbuud.256", "vpdpbusd.256", "vpdpbusd.256")),
+    ("avx512", "skylake-avx512", ("pmaddw.d.512",) * 4),
+    ("avx512", "cascadelake", ("vpdpbusd.512",) * 4),
+    ("amx", "sapphirerapids", ("vpdpbusd.512",) * 4),
+]
+
+
+@pytest.mark.parametrize(("target", "cpu", "names"), _BYTES, ids=lambda v: v if isinstance(v, str) else "")
+def test_bytes(target: str, cpu: str, names: tuple[str, ...]) -> None:
+    for turned, (operation, name) in enumerate(zip(_SIGNS, names, strict=True)):
+        text = _product(operation, "i8", "i32", 5, 70, turned=turned % 3 > 0)
+        options = Options(cpu=cpu)
+        assert check(text, target, options=options) == []
+        lowered = str(lower(parse(text), target, options=options))
+        assert name in lowered
+        assert "tdpb" not in lowered
+
+
+_FLOATS = [
+    ("generic", "", "llvm.fmuladd"),
+    ("avx2", "haswell", "llvm.fma.v8f32"),
+    ("avx512", "skylake-avx512", "llvm.fma.v16f32"),
+    ("avx512", "cooperlake", "dpbf16ps.512"),
+    ("amx", "sapphirerapids", "dpbf16ps.512"),
+]
+
+
+@pytest.mark.parametrize(("target", "cpu", "name"), _FLOATS, ids=lambda v: v)
+@pytest.mark.parametrize("size", [(1, 72), (19, 67)], ids=str)
+def test_bfloats(target: str, cpu: str, name: str, size: tuple[int, int]) -> None:
+    text, options = _product("smma", "bfloat", "float", *size), Options(cpu=cpu)
+    assert check(text, target, options=options) == []
+    assert name in str(lower(parse(text), target, options=options))
+
+
+@pytest.mark.parametrize(("target", "element"), [("generic", "float"), ("avx2", "half"), ("avx512", "double")])
+def test_multiply_adds(target: str, element: str) -> None:
+    result = "double" if element == "double" else "float"
+    text = _product("smma", element, result, 19, 67)
+    assert check(text, target) == []
+    assert ("@llvm.fmuladd." if target == "generic" else "@llvm.fma.") in str(lower(parse(text), target))
+
+
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize(("operation", "element", "result"), [("smma", "i16", "i32"), ("summa", "i16", "i64")])
+def test_wider_integers(target: str, operation: str, element: str, result: str) -> None:
+    assert check(_product(operation, element, result, 9, 40), target) == []

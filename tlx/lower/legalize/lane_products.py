@@ -1,0 +1,183 @@
+"""Sums of products lane by lane: one instruction multiplies, adds up neighbours and adds to what there is.
+
+Rewrite, v neighbours along a row (v = 2 for bfloat, 4 for bytes):
+    %x = fpext R x L*v %a    %y = fpext R x L*v %b    %p = fmul %x, %y
+    %s = reduce.add(typeinfo(%p), <1, v>, <1, v>)
+    %n = fadd R x L %acc, %s
+    ->
+    %n = vdpbf16ps %acc, %a, %b
+
+With v = 1 it is a multiply-add. Where a target has no such instruction the operations stay what they are, and
+neighbours are dealt out to v registers and added. Stage 2 writes windows of this form for the products of a matrix with
+a vector only, whose sums may have any order and need no rounding in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.builder import Builder
+from tlx.ir.module import Function, Instruction
+from tlx.ir.rewriter import Use, definitions, uses
+from tlx.ir.tensors import FunctionTensors, TensorOp
+from tlx.ir.types import FloatType, Type, scalar_of
+from tlx.ir.values import Local, Value
+from tlx.lower.legalize.dealt import dealt
+from tlx.lower.legalize.operands import as_words
+from tlx.lower.legalize.registers import Registers
+from tlx.lower.legalize.shuffles import relaned
+from tlx.target import Dot, Sign, Target
+
+_SIGNS: Final[dict[str, Sign]] = {"fpext": "f", "sext": "s", "zext": "u"}
+_ADDITIONS: Final = ("fadd", "add")
+
+
+@dataclass(frozen=True, slots=True)
+class LaneProduct:
+    """A sum that products are added to.
+
+    Attributes:
+        sum: What they are added to.
+        factors: What is multiplied, narrow where a dot product takes it so.
+        width: Neighbours that are added up.
+        dot: The instruction; None for a multiply-add.
+    """
+
+    sum: Value
+    factors: tuple[Value, Value]
+    width: int
+    dot: Dot | None
+
+
+@dataclass(frozen=True)
+class LaneProducts:
+    """A kernel's sums of products that are instructions.
+
+    Attributes:
+        found: Them, by the name of the new sum.
+        absorbed: Names of values that nothing else uses: they are not computed.
+    """
+
+    found: dict[str, LaneProduct]
+    absorbed: frozenset[str]
+
+
+def lane_products(function: Function, tensors: FunctionTensors, target: Target) -> LaneProducts:
+    """The sums of products of a kernel that are instructions of a target."""
+    found: dict[str, LaneProduct] = {}
+    absorbed: set[str] = set()
+    sums = [op for op in tensors.ops if is_group_sum(op)]
+    if sums:
+        search = _Search(target, definitions(function), uses(function))
+        for op in sums:
+            search.add(op, found, absorbed)
+    return LaneProducts(found, frozenset(absorbed))
+
+
+def is_group_sum(op: TensorOp) -> bool:
+    """Whether neighbours in rows are added up, in groups side by side."""
+    if op.intrinsic.name != "reduce.add":
+        return False
+    type_, width = op.tensors[0].type, op.dims[0][-1]
+    rows = type_.is_row_major and type_.rank == 2 and not type_.is_padded and type_.extents[-1] % width == 0
+    return rows and op.dims == ((1, width), (1, width))
+
+
+@dataclass(eq=False)
+class _Search:
+    target: Target
+    made: dict[str, Instruction]
+    used: dict[str, list[Use]]
+
+    def add(self, op: TensorOp, found: dict[str, LaneProduct], absorbed: set[str]) -> None:
+        """Note the sum that a reduction is added to, if it is one of products, and what needs not be computed."""
+        product, total = self._maker(op.tensors[0].source), self._only_user(op.instruction)
+        width = op.dims[0][1]
+        if product is None or total is None or total.opcode not in _ADDITIONS or product.opcode not in ("fmul", "mul"):
+            return
+        if self._users(product) != 1 or total.result is None:
+            return
+        other = next(o for o in total.operands if str(o) != str(op.instruction.value))
+        extensions = [self._maker(factor) for factor in product.operands]
+        dot = self._dot(extensions, scalar_of(product.type), width)
+        if dot is not None:
+            x, y = (e.operands[0] for e in extensions if e is not None)
+            absorbed |= {e.result or "" for e in extensions if e is not None and self._users(e) == 1}
+        elif width == 1 and isinstance(scalar_of(product.type), FloatType):
+            x, y = product.operands
+        else:
+            return
+        absorbed |= {product.result or "", op.instruction.result or ""}
+        found[total.result] = LaneProduct(other, (x, y), width, dot)
+
+    def _dot(self, extensions: Sequence[Instruction | None], accumulator: Type, width: int) -> Dot | None:
+        """The instruction for products of extended factors."""
+        kinds = [(str(scalar_of(e.operands[0].type)), _SIGNS[e.opcode]) for e in extensions if e and e.opcode in _SIGNS]
+        if len(kinds) < 2:
+            return None
+        wanted = (kinds[0], kinds[1], str(accumulator), width)
+        dots = (d for d in self.target.usable_dots if d.reads is None)
+        return next((d for d in dots if (d.lhs, d.rhs, d.accumulator, d.width) == wanted), None)
+
+    def _maker(self, value: Value) -> Instruction | None:
+        return self.made.get(value.name) if isinstance(value, Local) else None
+
+    def _users(self, instruction: Instruction) -> int:
+        return len(self.used.get(instruction.result or "", ()))
+
+    def _only_user(self, instruction: Instruction) -> Instruction | None:
+        users = self.used.get(instruction.result or "", [])
+        return users[0].instruction if len(users) == 1 else None
+
+
+def emit_lane_product(
+    b: Builder, target: Target, product: LaneProduct, total: Registers, factors: Sequence[Registers]
+) -> Registers:
+    """The new sum.
+
+    Args:
+        b: Where to emit.
+        target: Tells how to multiply and add.
+        product: Which.
+        total: The sum so far.
+        factors: What is multiplied, as many registers as the sum has.
+    """
+    x, y = (tile.flat() for tile in factors)
+    dot, width = product.dot, product.width
+    if dot is not None:
+        return total.replaced(
+            [
+                dot.emit(b, c, as_words(b, p, width), as_words(b, q, width))
+                for c, p, q in zip(total.flat(), x, y, strict=True)
+            ]
+        )
+    name = "llvm.fma" if target.fused else "llvm.fmuladd"
+    made = [
+        b.call_intrinsic(name, [c.type], c.type, [p, q, c], "acc") for c, p, q in zip(total.flat(), x, y, strict=True)
+    ]
+    return total.replaced(made)
+
+
+def group_sums(b: Builder, tile: Registers, width: int, lanes: int) -> Registers:
+    """Sums of `width` neighbours each: RxC -> R x C/width."""
+    cols = tile.cols // width
+    if width == 1:
+        return tile
+    lanes = min(lanes, cols)
+    tile = relaned(b, tile, lanes)
+    moved = dealt(b, tile, (tile.rows, cols // lanes, lanes, width, 1))
+    opcode = "fadd" if isinstance(tile.element, FloatType) else "add"
+    rows: list[tuple[Value, ...]] = []
+    for row in moved.regs:
+        groups = [row[i : i + width] for i in range(0, len(row), width)]
+        rows.append(tuple(_added(b, opcode, group) for group in groups))
+    return Registers(tile.element, tile.rows, cols, lanes, tuple(rows))
+
+
+def _added(b: Builder, opcode: str, registers: Sequence[Value]) -> Value:
+    first, *others = registers
+    for other in others:
+        first = b.binary(opcode, first, other, "acc")
+    return first
