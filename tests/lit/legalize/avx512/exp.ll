@@ -8,7 +8,7 @@
 ;
 ; CHECK-LABEL: {{^}}tlx.map.1x1024.f32:
 ; CHECK: Loop
-; CHECK-COUNT-4: vmaxps (
+; CHECK-COUNT-4: vmaxps
 ; CHECK-COUNT-4: vminps
 ; CHECK-COUNT-12: vfmadd
 ; CHECK-COUNT-4: vpermi2ps
