@@ -175,3 +175,30 @@ def test_tiles_of_three_registers_stay_aligned(offset: int) -> None:
     y = np.zeros(count + 8, np.int32)[offset : offset + count]
     Machine(module).call("f", np.array([3.7]), y)
     assert (y == 3).all()
+
+
+def _transposition(element: str, rows: int, cols: int) -> str:
+    count = rows * cols
+    return (
+        f"define void @f(ptr noalias %y, ptr noalias %x) {{\n"
+        f"  %t = call token @llvm.tensor.load(ptr elementtype({element}) %x, {DIMS.format(rows, cols)}, "
+        f"{DIMS.format(0, 1)}, {DIMS.format(0, 0)}, {DIMS.format(0, 0)})\n"
+        f"  %r = call <{count} x {element}> @llvm.tensor.transpose(token %t, {DIMS.format(1, 0)})\n"
+        f"  store <{count} x {element}> %r, ptr %y\n  ret void\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(160, 37), (200, 64), (130, 5)])
+@pytest.mark.parametrize("element", ["float", "double"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_transposed_past_the_caches(target: str, element: str, rows: int, cols: int) -> None:
+    module = _lowered(_transposition(element, rows, cols), _small(target))
+    whole_lines = rows * np.dtype(DTYPES[element]).itemsize % find(target).vector_bytes == 0
+    assert ("!nontemporal" in str(module)) == whole_lines
+    x = np.random.default_rng(0).integers(-9, 9, (rows, cols)).astype(DTYPES[element])
+    room = np.zeros(rows * cols + 64, x.dtype)
+    y = room[3 : 3 + rows * cols]
+    Machine(module).call("f", y.view(np.uint8), x.view(np.uint8))
+    assert np.array_equal(y.reshape(cols, rows), x.T)
+    assert not room[:3].any()
+    assert not room[3 + rows * cols :].any()
