@@ -124,6 +124,12 @@ class Builder(Emitter):
         body = f"getelementptr inbounds {element}, {pointer.typed}, {offset.typed}"
         return self.emit("getelementptr", pointer.type, [pointer, offset], body, name, source_type=element).value
 
+    def at_boundary(self, pointer: Value, align: int, name: str = "") -> Value:
+        """The first address at or behind an `i8` pointer that is a multiple of `align`, a power of two."""
+        address = self.cast("ptrtoint", pointer, I64)
+        gap = self.binary("and", self.sub(ConstInt(I64, 0), address), ConstInt(I64, align - 1))
+        return self.gep(I8, pointer, gap, name)
+
     def prefetch(self, pointer: Value, offset: Number = 0, locality: int = 3) -> None:
         """`llvm.prefetch` of the data cache line `offset` bytes behind `pointer`, to be read soon; it may not exist.
 

@@ -2,7 +2,8 @@
 
 %sum.slot = alloca ptr                     entry block; then: store ptr null, ptr %sum.slot
 call void @tlx.dynamic.allocate(ptr %sum.slot, i64 %bytes)
-%sum = load ptr, ptr %sum.slot             a value defined again (in a loop) takes the place of the one before
+%memory = load ptr, ptr %sum.slot          a value defined again (in a loop) takes the place of the one before
+%sum = %memory, moved on to a line of the caches
 ...
 call void @tlx.dynamic.release(ptr %sum.slot)      before every ret and resume
 """
@@ -21,7 +22,8 @@ from tlx.lower.dynamic.helpers import Helpers, To, numbers
 from tlx.lower.dynamic.numbers import trap
 from tlx.lower.to_2d.buffers import exit_index
 
-HEAP_ALIGN: Final = 16
+LINE: Final = 64
+"""Bytes of a line of the caches; malloc aligns to 16."""
 
 
 @dataclass(eq=False)
@@ -51,10 +53,14 @@ class Heap:
     def allocate_in(self, slot: Local, count: Value, element: Type) -> Value:
         """Memory for `count` elements in place of what a slot holds."""
         b = self.b
-        pointer = b.pointer(I8)
-        size = b.mul(count, bytes_of(element), "bytes")
-        self.helpers.call(b, "allocate", [("slot", To(pointer)), *numbers("size")], [slot, size], _allocate)
-        return b.retype(b.load(pointer, slot, 8, "memory"), element)
+        size = b.add(b.mul(count, bytes_of(element), "bytes"), LINE - 1)
+        self.helpers.call(b, "allocate", [("slot", To(b.pointer(I8))), *numbers("size")], [slot, size], _allocate)
+        return self.memory_of(slot, element)
+
+    def memory_of(self, slot: Local, element: Type) -> Value:
+        """Where the elements are for which a slot holds memory."""
+        b = self.b
+        return b.retype(b.at_boundary(b.load(b.pointer(I8), slot, 8, "memory"), LINE), element)
 
     def finish(self) -> None:
         """Clear the slots at the head of the function, and free what is in them at every way out."""

@@ -6,7 +6,7 @@ loop:
 entry: copy %a to new memory; free what %x.slot holds; put the new memory there
 loop:
   %x.count = phi i64 [ %a's count ], [ %b's count ]
-  %x = load ptr, ptr %x.slot
+  %x = load ptr, ptr %x.slot, moved on to a line of the caches
 """
 
 from __future__ import annotations
@@ -59,9 +59,8 @@ class Phis:
 
     def emit_late(self) -> None:
         """Behind the phis of a block: where the memory is."""
-        b = self.expansion.b
         for carried in self._late:
-            pointer = b.retype(b.load(b.pointer(I8), carried.slot, 8, "carried"), carried.element)
+            pointer = self.expansion.heap.memory_of(carried.slot, carried.element)
             self.expansion.flats[str(carried.phi.result)] = Flat(pointer, carried.count.value, carried.element)
         self._late = []
 

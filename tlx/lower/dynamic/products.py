@@ -24,6 +24,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import FLOAT, I8, I32, I64, VOID, ArrayType, FloatType, IntType, Type, bits_of, bytes_of
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.dynamic.copies import copy_row
+from tlx.lower.dynamic.heap import LINE
 from tlx.lower.dynamic.helpers import Helpers, numbers
 from tlx.lower.dynamic.numbers import number, trap
 from tlx.lower.dynamic.packs import DEPTHS, Segment, Source, Unit, each_block, emit_pack, round_up, segments
@@ -123,8 +124,8 @@ class _Builder:
     def run(self) -> None:
         b, p = self.b, self.p
         depth = round_up(b, p["k"], DEPTHS[-1])
-        a = self._packed("a", "m", ROWS, depth, self.shape.a_unit)
-        rhs = self._packed("b", "n", COLUMNS, depth, self.shape.b_unit)
+        memory_a, a = self._packed("a", "m", ROWS, depth, self.shape.a_unit)
+        memory_b, rhs = self._packed("b", "n", COLUMNS, depth, self.shape.b_unit)
         biggest = ArrayType(ROWS[0] * COLUMNS[0], self.shape.block_type)
         block = b.retype(b.alloca(biggest, "block"), self.shape.block_type)
         for columns in segments(b, p["n"], COLUMNS):
@@ -135,22 +136,22 @@ class _Builder:
                         a_panel = b.gep(self.shape.a, a, b.mul(m0, depth, "offset"), "a.panel")
                         edge = _Edge(rows.size, columns.size, m0, n0, m_valid, n_valid)
                         self._block(block, a_panel, b_panel, edge)
-        pointer = b.pointer(I8)
-        for memory in (a, rhs):
-            b.call_named("free", VOID, [b.cast("bitcast", memory, pointer)])
+        for memory in (memory_a, memory_b):
+            b.call_named("free", VOID, [memory])
 
-    def _packed(self, name: str, extent: str, sizes: Sequence[int], depth: Value, unit: Unit) -> Value:
-        """An operand in blocks, in memory of its own."""
+    def _packed(self, name: str, extent: str, sizes: Sequence[int], depth: Value, unit: Unit) -> tuple[Value, Value]:
+        """Memory that malloc gave, and in it, from a line of the caches on, an operand in blocks."""
         b, p = self.b, self.p
         element = self.shape.a if name == "a" else self.shape.b
         bits = IntType(8 * bytes_of(element))
         count = b.mul(round_up(b, p[extent], sizes[-1]), depth, "count")
-        memory = _malloc(b, b.mul(count, bytes_of(element), "bytes"), f"{name}.blocks")
+        memory = _malloc(b, b.add(b.mul(count, bytes_of(element), "bytes"), LINE - 1), f"{name}.memory")
+        blocks = b.at_boundary(memory, LINE, f"{name}.blocks")
         row, column = p[f"{name}.row"], p[f"{name}.column"]
         p_step, k_step = (row, column) if name == "a" else (column, row)
         source = Source(b.retype(p[name], bits), p[extent], p["k"], p_step, k_step)
-        emit_pack(b, b.retype(memory, bits), source, bits, sizes, unit)
-        return b.retype(memory, element)
+        emit_pack(b, b.retype(blocks, bits), source, bits, sizes, unit)
+        return memory, b.retype(blocks, element)
 
     def _block(self, block: Value, a_panel: Value, b_panel: Value, edge: _Edge) -> None:
         b, type_ = self.b, self.shape.block_type

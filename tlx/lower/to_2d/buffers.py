@@ -150,9 +150,7 @@ def _declare_malloc(builder: TensorBuilder, buffer: Buffer, memory: Local) -> No
     builder.function.names.taken.discard(str(call.result))
     call.result = memory.name
     call.text = f"%{memory.name} = call noalias {memory.type} @malloc({size.typed})"
-    address = builder.cast("ptrtoint", memory, I64)
-    gap = builder.binary("and", builder.sub(ConstInt(I64, 0), address), ConstInt(I64, STACK_ALIGN - 1))
-    found = builder.gep(I8, memory, gap, "line")
+    found = builder.at_boundary(memory, STACK_ALIGN, "line")
     start = builder.block.instructions[builder.index - 1]
     builder.function.names.taken.discard(str(start.result))
     start.text = start.text.replace(f"{found} =", f"{buffer.pointer} =", 1)

@@ -176,7 +176,7 @@ def _copy(users: Sequence[_User], block: Block | None, recipes: Recipes) -> Copi
     for user in users:
         before = recipes(user.gemm, user.store)
         read = {recipe.operand_a for recipe, _ in before if recipe.pack_a}
-        if len(read) != 1 or not all(recipe.pack_a for recipe, _ in before):
+        if len(read) != 1 or not all(recipe.pack_a and not recipe.streams for recipe, _ in before):
             continue
         after = recipes(replace(user.gemm, a=_copied(view, *read)), user.store)
         if element in (None, *read) and after and not any(recipe.pack_a for recipe, _ in after):

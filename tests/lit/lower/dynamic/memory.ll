@@ -1,5 +1,5 @@
 ; A result that is used twice has memory in a slot, which is freed on every way out; one defined in a loop replaces the
-; one before.
+; one before; it begins at a line of the caches.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
 
 ; CHECK-LABEL: define void @sums(ptr %a, ptr noalias %b, ptr noalias %c, i32 %n, i1 %early) {
@@ -9,7 +9,11 @@
 ; CHECK:       loop:
 ; CHECK:         call void @tlx.dynamic.allocate(ptr %s.slot, i64 %{{.*}})
 ; CHECK-NEXT:    %[[M:.*]] = load ptr, ptr %s.slot, align 8
-; CHECK-NEXT:    call void @tlx.dynamic.map.sums.s(ptr %[[M]], ptr %a, i64 %{{.*}})
+; CHECK-NEXT:    %[[A:.*]] = ptrtoint ptr %[[M]] to i64
+; CHECK-NEXT:    %[[N:.*]] = sub i64 0, %[[A]]
+; CHECK-NEXT:    %[[G:.*]] = and i64 %[[N]], 63
+; CHECK-NEXT:    %[[L:.*]] = getelementptr inbounds i8, ptr %[[M]], i64 %[[G]]
+; CHECK-NEXT:    call void @tlx.dynamic.map.sums.s(ptr %[[L]], ptr %a, i64 %{{.*}})
 ; CHECK:       out:
 ; CHECK:         %[[U:.*]] = load ptr, ptr %s.slot, align 8
 ; CHECK-NEXT:    call void @free(ptr %[[U]])
