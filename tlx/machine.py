@@ -65,6 +65,10 @@ class Dot:
             msg = f"dot product of width {self.width}: dot-product instructions add 2, 4 or 8 products"
             raise ValueError(msg)
 
+    def pays(self, core: Core) -> bool:
+        """Whether it makes as many products a cycle as multiply-adds of converted operands, and reads less."""
+        return self.width / self.cycles >= core.products
+
 
 @dataclass(frozen=True, slots=True)
 class Matrix:

@@ -283,3 +283,21 @@ def test_rows_that_share_cache_sets_are_fewer_at_a_time(k: int, rows: int) -> No
 def test_the_predicted_share_counts_what_comes_from_memory(m: int, n: int, k: int, low: float, high: float) -> None:
     assert low < choose(_gemm(m, n, k), TARGETS["avx512"]).share < high
     assert choose(_gemm(128, 128, 128), TARGETS["avx512"]).share > 0.88
+
+
+@pytest.mark.parametrize(
+    ("element", "sign", "n", "k", "packs"),
+    [
+        (BFLOAT, "f", 64, 64, False),
+        (BFLOAT, "f", 40, 64, True),  # half a register
+        (BFLOAT, "f", 1024, 1024, True),  # pairs of rows a page apart
+        (I8, "u", 64, 64, False),
+        (I8, "s", 64, 64, True),  # columns are summed up
+    ],
+)
+def test_interleaved_rows_are_read_as_they_lie(element: Type, sign: Sign, n: int, k: int, packs: bool) -> None:
+    width = 2 if element == BFLOAT else 4
+    b = View(element, k, n, n, width, width, n)
+    to = _view(FLOAT if element == BFLOAT else I32, 512, n)
+    recipe = choose(Gemm(_view(element, 512, k), b, to, None, sign, "f" if sign == "f" else "s"), TARGETS["avx512"])
+    assert (recipe.unit, recipe.width, recipe.pack_b) == ("dot", width, packs)

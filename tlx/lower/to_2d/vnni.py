@@ -5,8 +5,8 @@
     %t = call token @llvm.tensor.typeinfo(<K*N x bfloat> %f, <K, N>, ...)
     %p = call <M*N x float> @llvm.tensor.matmul(token %a, token %t)
 
-A matrix unit takes such operands, and the permutation stays a part of the product; otherwise it is a copy. A
-contraction over the groups and over the rows in them is the same product:
+A matrix unit takes such operands, or a dot product of vectors where there is none, and the permutation stays a part of
+the product; otherwise it is a copy. A contraction over the groups and over the rows in them is the same product:
 
     %a = call token @llvm.tensor.load(ptr %x, <M, K/v, v>, ...)
     %p = call <M*N x float> @llvm.tensor.contract(token %a, token %b, <1, 2>, <0, 2>)
@@ -14,6 +14,7 @@ contraction over the groups and over the rows in them is the same product:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -22,16 +23,16 @@ from tlx.ir.types import Type, bits_of
 from tlx.lower.to_2d.contraction import LHS, OUT, RHS, Contraction
 from tlx.lower.to_2d.groups import PRODUCTS
 from tlx.lower.to_2d.loops import Walk
-from tlx.target import Target
+from tlx.target import Dot, Target
 
 VNNI: Final = (0, 2, 1)
 _WORD_BITS: Final = 32
 
 
 def is_interleaved(op: TensorOp, target: Target) -> bool:
-    """Whether a `reshape.permute` makes a K x N matrix of whole groups of rows that the matrix unit reads."""
+    """Whether a `reshape.permute` makes a K x N matrix of whole groups of rows that products read."""
     source, result = op.tensors[0], op.result
-    if op.intrinsic.name != "reshape.permute" or result is None or target.matrix is None or target.versions:
+    if op.intrinsic.name != "reshape.permute" or result is None or target.versions:
         return False
     type_ = source.type
     plain = source.kind == "load" and type_.rank == len(VNNI) and not type_.is_padded and not any(source.pitches or ())
@@ -42,8 +43,17 @@ def is_interleaved(op: TensorOp, target: Target) -> bool:
 
 
 def _is_read(element: Type, width: int, target: Target) -> bool:
-    """Whether the matrix unit reads right operands of a type of which `width` rows are interleaved."""
-    return any(d.lhs[0] == d.rhs[0] == str(element) and d.width == width for d in target.usable_matrix_dots)
+    """Whether the matrix unit, or dot products, read right operands of a type of which `width` rows are interleaved."""
+    return any(d.lhs[0] == d.rhs[0] == str(element) and d.width == width for d in _dots(target))
+
+
+def _dots(target: Target) -> Iterable[Dot]:
+    """The matrix unit's products; without one those of vectors that multiply all signs, some with corrections."""
+    if target.matrix is not None:
+        return target.usable_matrix_dots
+    dots = [dot for dot in target.usable_dots if dot.reads is None and dot.pays(target.core)]
+    kinds = {(dot.lhs, dot.rhs, dot.width) for dot in dots}
+    return [d for d in dots if "f" in d.lhs or ((d.lhs[0], "u"), (d.rhs[0], "s"), d.width) in kinds]
 
 
 def with_groups(c: Contraction, target: Target) -> Contraction | None:
@@ -56,7 +66,7 @@ def with_groups(c: Contraction, target: Target) -> Contraction | None:
         n 32 (0, 1, 1)    k 64 (1, 32, 0)                    group 4
     """
     n, inner = [walk for walk in c.n if walk[0] > 1], [walk for walk in c.k if _steps(walk) == (1, 1)]
-    known = target.matrix is not None and not target.versions and c.kind == "matmul" and c.lhs.element == c.rhs.element
+    known = not target.versions and c.kind == "matmul" and c.lhs.element == c.rhs.element
     if not known or len(n) != 1 or len(inner) != 1 or c.reduces or bits_of(c.out.element) > _WORD_BITS:
         return None
     (columns, at), width = n[0], inner[0][0]
@@ -100,7 +110,7 @@ def _steps(walk: Walk) -> tuple[int, int]:
 
 
 def multiplies(product: TensorOp | None, operand: Tensor) -> bool:
-    """Whether an operation is a 2-D product on the matrix unit with this right operand, and nothing else of it."""
+    """Whether an operation is a 2-D product with this right operand, and nothing else of it."""
     if product is None or product.intrinsic.name not in PRODUCTS or product.result is None:
         return False
     *others, rhs = product.tensors

@@ -42,7 +42,7 @@ def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     if tile_dot is not None:
         on_tiles = matrix_recipe(gemm, target, narrow, tile_dot)
         recipe, cycles = min((recipe, cycles), (on_tiles, matrix_cycles(gemm, on_tiles, target)), key=lambda r: r[1])
-    dots = tuple(dot for dot in target.usable_dots if _pays(dot, target))
+    dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
     streamed = None if knobs else stream_recipe(gemm, target, kinds_of(gemm, dots, narrow, accumulator))
     if streamed is not None and streamed[1] < cycles:
         return streamed[0]
@@ -60,7 +60,7 @@ def fits_matrix_unit(gemm: Gemm, target: Target) -> bool:
 def _on_vectors(gemm: Gemm, target: Target, accumulator: Type, knobs: Knobs) -> tuple[Recipe, Dot | None]:
     """The recipe on vector registers, and its dot product."""
     narrow = _narrow_accumulator(gemm, accumulator)
-    dots = tuple(dot for dot in target.usable_dots if _pays(dot, target))
+    dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
     for lhs, rhs, correction in _dot_signs(gemm):
         dot = _find_dot(gemm, narrow, dots, lhs, rhs)
         if dot is not None:
@@ -70,11 +70,6 @@ def _on_vectors(gemm: Gemm, target: Target, accumulator: Type, knobs: Knobs) -> 
         return vector_recipe(gemm, target, narrow, dot, ("s", "s"), "none", knobs), dot
     signs = gemm.lhs_sign, gemm.rhs_sign
     return vector_recipe(gemm, target, accumulator, None, signs, "none", knobs), None
-
-
-def _pays(dot: Dot, target: Target) -> bool:
-    """Whether a dot product makes as many products a cycle as multiply-adds of converted operands, and reads less."""
-    return dot.width / dot.cycles >= target.core.products
 
 
 def accumulator_type(gemm: Gemm) -> Type:

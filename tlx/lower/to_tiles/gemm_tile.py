@@ -310,6 +310,8 @@ class GemmTile:
         b, recipe, size = self.b, self.recipe, block.columns.size
         if not recipe.pack_b:
             address = b.gep(recipe.operand_b, base, b.mul(k, self.gemm.b.row_stride))
+            if self.gemm.b.group > 1:
+                return load_vnni(b, recipe.operand_b, address, recipe.kstep, size, recipe.width)
             return b.tensor_load(address, tile(recipe.operand_b, 1, size, (0, block.columns.padding)), None, "b")
         address = b.gep(recipe.operand_b, base, b.mul(k, size))
         if recipe.width == 1:

@@ -72,6 +72,9 @@ def pack_b_panel(b: TensorBuilder, packing: Packing, source: Value, panel: Value
         columns: Size and padding of the panel.
         k: Rows, at least 1.
     """
+    if packing.view.group > 1:
+        _copy_b_groups(b, packing, source, panel, columns, k)
+        return
     group = packing.width if packing.view.is_row_major else max(packing.width, packing.lanes)
     full, rest = divmod(k, group)
     if full:
@@ -84,6 +87,19 @@ def pack_b_panel(b: TensorBuilder, packing: Packing, source: Value, panel: Value
     done = full * group + (-(-rest // packing.width) * packing.width if rest else 0)
     if depth > done:
         _zero(b, packing.element, b.gep(packing.element, panel, done * columns.size), (depth - done) * columns.size)
+
+
+def _copy_b_groups(b: TensorBuilder, packing: Packing, source: Value, panel: Value, columns: Range, k: int) -> None:
+    """Pack `k` rows of B that lie interleaved as the panel has them."""
+    view, width = packing.view, packing.width
+    size = columns.size * width
+    type_ = tile(view.element, 1, size, (0, columns.padding * width))
+    with b.loop(0, k // width, name="k") as loop:
+        at = b.mul(loop.index, width)
+        token = b.tensor_load(b.gep(view.element, source, b.mul(at, view.row_stride)), type_, None, "b")
+        vector = packing.finish(b, b.tovector(token, type_, "b.rows"))
+        packed = b.typeinfo(vector, tile(packing.element, 1, size), "b.packed")
+        b.tensor_store(b.gep(packing.element, panel, b.mul(at, columns.size)), packed)
 
 
 def _pack_b_group(

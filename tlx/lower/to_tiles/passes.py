@@ -42,7 +42,7 @@ def is_far(gemm: Gemm, target: Target) -> bool:
 
 def fits_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -> bool:
     """Whether B, elements of so many bytes, is best read as it lies."""
-    if not gemm.b.is_row_major:
+    if not gemm.b.is_row_major and gemm.b.group == 1:
         return False
     if gemm.m <= _FEW_ROWS or (gemm.m <= _SEVERAL_ROWS and _goes_in_passes(gemm, target, accumulator)):
         return True
@@ -51,7 +51,7 @@ def fits_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -> b
 
 def rows_share_sets(gemm: Gemm, size: int) -> bool:
     """Whether the rows of B lie whole pages apart: a panel of many is more than a first cache has ways for."""
-    return gemm.b.row_stride * size % _PAGE == 0 and gemm.k > _SETS
+    return gemm.b.row_stride * gemm.b.group * size % _PAGE == 0 and gemm.k > _SETS * gemm.b.group
 
 
 def k_block(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:

@@ -138,6 +138,8 @@ def _why_pack_b(view: View, recipe: Recipe, target: Target) -> str:
         return f"the {_UNITS[recipe.unit]} reads groups of {recipe.width} along K"
     if not view.is_row_major and view.group == 1:
         return "it is column-major"
+    if recipe.unit == "dot" and recipe.correction != "none":
+        return "its columns are summed up" if recipe.correction == "columns" else "its bytes change sign"
     size, pitch = bits_of(view.element) // 8, view.row_stride * view.group * bits_of(view.element) // 8
     if pitch % _PAGE == 0:
         return f"rows {size_in_words(pitch)} apart share cache sets"

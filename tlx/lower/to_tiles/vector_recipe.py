@@ -48,7 +48,10 @@ def vector_recipe(
     operand_b = _ELEMENTS[dot.rhs[0]] if dot else accumulator
     size = bits_of(operand_b) // 8
     pack_b = given.packing(
-        "B", knobs.pack_b, _why_pack_b(gemm, operand_b, dot), not fits_unpacked(gemm, target, accumulator, size)
+        "B",
+        knobs.pack_b,
+        _why_pack_b(gemm, operand_b, dot, correction, lanes),
+        not fits_unpacked(gemm, target, accumulator, size),
     )
     exact = gemm.c.element == accumulator and gemm.epilogue is None
     kc = given.k_block(gemm, knobs, width, exact=exact, model=k_block(gemm, target, accumulator, width, pack_b=pack_b))
@@ -110,8 +113,12 @@ def _why_pack_a(gemm: Gemm, operand: Type, width: int, correction: str) -> str:
     return "a dot product reads neighbours along K" if _dot_needs_packed_a(gemm, width, correction) else ""
 
 
-def _why_pack_b(gemm: Gemm, operand: Type, dot: Dot | None) -> str:
+def _why_pack_b(gemm: Gemm, operand: Type, dot: Dot | None, correction: str, lanes: int) -> str:
     """Why B has to be packed; empty where it need not."""
+    if dot is not None and gemm.b.group == dot.width:
+        if correction != "none":
+            return "its columns are summed up" if correction == "columns" else "its bytes change sign"
+        return f"N {gemm.n} is filled up to a multiple of {lanes}" if gemm.n % lanes else ""
     if dot is not None:
         return "a dot product reads neighbours along K"
     if gemm.b.element != operand:

@@ -1,10 +1,11 @@
-; The right operand of a product may have interleaved rows (VNNI): for a matrix unit it stays as it is, and tiles are read
-; where they lie. Other targets, and other uses, get a copy.
+; The right operand of a product may have interleaved rows (VNNI): for a matrix unit, and for dot products of vectors, it
+; stays as it is, and is read where it lies. Other targets, and other uses, get a copy.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --stop-after=to-2d | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --stop-after=to-tiles | FileCheck %s --check-prefix=TILES
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission | FileCheck %s --check-prefix=AMX
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-2d | FileCheck %s --check-prefix=COPY
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-2d | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 --stop-after=to-2d | FileCheck %s --check-prefix=COPY
 ; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll -o %t.o.ll --target=amx --check --emulate-matrix
 ; RUN: tlx-lower %t.ll -o %t.o.ll --target=avx512 --check
 
