@@ -1,7 +1,8 @@
 """`avx512`: x86-64 with AVX-512 F, BW, DQ, VL, BF16 and VNNI (Cooper Lake, Zen 4 and later; see `--mattr` for others).
 
 Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: VFMADD231PS, VDPBF16PS, VPDPBUSD, VPDPWSSD,
-VPMADDWD (of bytes widened to i16, where there is no VNNI), VSCALEFPS, VRCP14PS, VREDUCEPS, VPERMPS, VPERMI2PS.
+VPMADDWD (of bytes widened to i16, where there is no VNNI), VSCALEFPS, VRCP14PS, VREDUCEPS, VGETEXPPS,
+VGETMANTPS, VPERMPS, VPERMI2PS.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _PAIRS: Final = VectorType(32, I16)
 _CURRENT_ROUNDING: Final = 4
 _TO_NEAREST: Final = 8
 """VREDUCEPS: to the nearest integer, ties to even, no exceptions."""
+_FROM_THREE_QUARTERS: Final = 0b1111
+"""VGETMANTPS: from 3/4 to 3/2; negative numbers but -0 are invalid, whose sign does not count."""
 _SLOW: Final = (
     "amx-tile",
     2.0,
@@ -83,6 +86,22 @@ def vreduce(b: Builder, x: Value) -> Value:
     return b.call_named(f"llvm.x86.avx512.mask.reduce.{name}.512", x.type, args, "fraction").value
 
 
+def vgetexp(b: Builder, x: Value) -> Value:
+    """VGETEXPPS, VGETEXPPD: floor(log2 |x|)."""
+    name, lanes = _of_register(x)
+    mask = const_int(I16 if lanes == 16 else I8, -1)
+    args = [x, x, mask, const_int(I32, _CURRENT_ROUNDING)]
+    return b.call_named(f"llvm.x86.avx512.mask.getexp.{name}.512", x.type, args, "exponent").value
+
+
+def vgetmant(b: Builder, x: Value) -> Value:
+    """VGETMANTPS, VGETMANTPD: x / 2^n from 3/4 to 3/2, NaN of negative numbers, 1 of both zeros."""
+    name, lanes = _of_register(x)
+    mask = const_int(I16 if lanes == 16 else I8, -1)
+    args = [x, const_int(I32, _FROM_THREE_QUARTERS), x, mask, const_int(I32, _CURRENT_ROUNDING)]
+    return b.call_named(f"llvm.x86.avx512.mask.getmant.{name}.512", x.type, args, "mantissa").value
+
+
 def vperm(b: Builder, table: Sequence[float], index: Value) -> Value:
     """VPERMPS, VPERMI2PS: elements of a table of one or two registers of floats."""
     registers = [const_vector([const_float(FLOAT, x) for x in table[i : i + 16]]) for i in range(0, len(table), 16)]
@@ -115,7 +134,7 @@ TARGET: Final = Target(
     fused=True,
     converts_half=True,
     rounds=True,
-    helpers=FloatHelpers(vscalef, vrcp14, vreduce, vperm),
+    helpers=FloatHelpers(vscalef, vrcp14, vreduce, vgetexp, vgetmant, vperm),
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
     cpus=CPUS,
     requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),

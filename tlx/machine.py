@@ -103,12 +103,16 @@ class FloatHelpers:
         scale: (builder, x, n) -> x 2^floor(n), rounded once, also to infinity and to denormals.
         reciprocal: (builder, x) -> 1 / x to 2^-14 or better, for x far from the ends of the range.
         fraction: (builder, x) -> x less the integer next to it; 0 for infinity.
+        exponent: (builder, x) -> floor(log2 |x|) as a number: of zero -infinity, of infinity infinity.
+        mantissa: (builder, x) -> x / 2^n from 3/4 to 3/2; 1 of zero and infinity, NaN of what is less than zero.
         pick: (builder, table, n) -> of 16 or 32 floats the one that the last bits of n tell, lane by lane.
     """
 
     scale: Callable[[Builder, Value, Value], Value]
     reciprocal: Callable[[Builder, Value], Value]
     fraction: Callable[[Builder, Value], Value]
+    exponent: Callable[[Builder, Value], Value]
+    mantissa: Callable[[Builder, Value], Value]
     pick: Callable[[Builder, Sequence[float], Value], Value]
 
 

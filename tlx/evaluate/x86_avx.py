@@ -162,6 +162,26 @@ def _fraction(x: Array, *_: object) -> Array:
         return np.where(np.isinf(x), np.zeros_like(x), x - np.rint(x))
 
 
+def _exponent(x: Array, *_: object) -> Array:
+    """`vgetexpps`, all lanes: floor(log2 |x|), of zero -infinity."""
+    with np.errstate(all="ignore"):
+        found = np.frexp(np.abs(x))[1].astype(x.dtype) - 1
+        found = np.where(x == 0, x.dtype.type(-np.inf), found)
+    return np.where(np.isfinite(x), found, np.abs(x))
+
+
+def _mantissa(x: Array, form: Array, *_: object) -> Array:
+    """`vgetmantps`, all lanes: of positive numbers from 3/4 to 3/2, of negative ones NaN, of zeros 1."""
+    if int(form) != _FROM_THREE_QUARTERS:
+        msg = f"vgetmantps with immediate {int(form)}"
+        raise NotImplementedError(msg)
+    with np.errstate(all="ignore"):
+        half = np.frexp(np.where(np.isfinite(x), x, 1))[0]
+        found = np.where(half < x.dtype.type(0.75), 2 * half, half).astype(x.dtype)
+    found = np.where((x == 0) | np.isposinf(x), x.dtype.type(1), found)
+    return np.where((x < 0) | np.isnan(x), x.dtype.type(np.nan), found)
+
+
 def _picked(table: Array, index: Array) -> Array:
     """`vpermps`: elements of a register, by the last four bits of the index."""
     return table[index & (table.size - 1)]
@@ -172,6 +192,7 @@ def _picked_of_two(first: Array, index: Array, second: Array) -> Array:
     return _picked(np.concatenate([first, second]), index)
 
 
+_FROM_THREE_QUARTERS: Final = 0b1111
 _I8: Final = {"s": np.int8, "u": np.uint8}
 _I16: Final = {"s": np.int16, "u": np.uint16}
 _SIGNS: Final = [(a, b) for a in "su" for b in "su"]
@@ -197,6 +218,10 @@ AVX: Final[Table] = {
     "x86.avx512.rcp14.pd": plain(_reciprocal),
     "x86.avx512.mask.reduce.ps": plain(_fraction),
     "x86.avx512.mask.reduce.pd": plain(_fraction),
+    "x86.avx512.mask.getexp.ps": plain(_exponent),
+    "x86.avx512.mask.getexp.pd": plain(_exponent),
+    "x86.avx512.mask.getmant.ps": plain(_mantissa),
+    "x86.avx512.mask.getmant.pd": plain(_mantissa),
     "x86.avx512.permvar.sf": plain(_picked),
     "x86.avx512.permvar.hi": plain(_picked),
     "x86.avx512.permvar.qi": plain(_picked),

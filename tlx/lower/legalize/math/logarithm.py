@@ -20,6 +20,14 @@ Logarithms of powers of two to the base 2 are exact.
 
 P is a minimax approximation by Remez's algorithm in 200 bits, rounded afterwards; its error makes less than 2^-29.5
 (float, degree 2) or 2^-58.5 (double, degree 6) of the result.
+
+Where the parts of a number and elements of a table are instructions, logarithms of floats are of tables
+(`logarithm_tables.py`), off by 2.2 ulp at most:
+
+    x = 2^k m,   3/4 <= m < 3/2,   log_b x = (k H + log_b m) + k h
+
+The instructions make of zero a k of -infinity, of infinity infinity, of negative numbers an m of NaN: nothing is
+special.
 """
 
 from __future__ import annotations
@@ -28,9 +36,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.values import Value
+from tlx.lower.legalize.math import logarithm_tables
 from tlx.lower.legalize.math.lanes import Lanes
 from tlx.lower.legalize.math.pieces import fast_sum
 from tlx.lower.legalize.math.polynomial import horner, numbers
+from tlx.target import FloatHelpers
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,7 @@ class Base:
         rest: B = c - A.
         factor: c = 1 / ln b.
         single, double: H and h, for floats and doubles.
+        table: For floats.
     """
 
     exact: float
@@ -49,6 +60,7 @@ class Base:
     factor: float
     single: tuple[float, ...]
     double: tuple[float, ...]
+    table: logarithm_tables.Table
 
 
 E: Final = Base(
@@ -57,6 +69,7 @@ E: Final = Base(
     factor=1.0,
     single=numbers("0x1.62e4p-1 0x1.7f7d1cp-20"),
     double=numbers("0x1.62e42fefa38p-1 0x1.ef35793c7673p-45"),
+    table=logarithm_tables.E,
 )
 TWO: Final = Base(
     exact=1.0,
@@ -64,6 +77,7 @@ TWO: Final = Base(
     factor=float.fromhex("0x1.71547652b82fep+0"),
     single=(1.0, 0.0),
     double=(1.0, 0.0),
+    table=logarithm_tables.TWO,
 )
 TEN: Final = Base(
     exact=0.5,
@@ -71,6 +85,7 @@ TEN: Final = Base(
     factor=float.fromhex("0x1.bcb7b1526e50ep-2"),
     single=numbers("0x1.344p-2 0x1.3509f8p-18"),
     double=numbers("0x1.34413509f8p-2 -0x1.80433b83b532ap-44"),
+    table=logarithm_tables.TEN,
 )
 SINGLE: Final = numbers("0x1.55557ap-1 0x1.995eacp-2 0x1.31e4a0p-2")
 DOUBLE: Final = numbers("""
@@ -96,6 +111,8 @@ def log10(lanes: Lanes, x: Value) -> Value:
 
 def _logarithm(lanes: Lanes, x: Value, base: Base) -> Value:
     """log_b x, with the special values: -infinity of zero, NaN of negative numbers, infinity of itself."""
+    if lanes.single and lanes.helpers is not None:
+        return _by_table(lanes, lanes.helpers, x, base)
     k, f = _split(lanes, x)
     high, low = base.single if lanes.single else base.double
     rest = _rest(lanes, f, base)
@@ -105,6 +122,19 @@ def _logarithm(lanes: Lanes, x: Value, base: Base) -> Value:
     small = lanes.mul(f, base.exact) if base.exact != 1.0 else f
     total, lost = fast_sum(lanes, large, small)
     return _with_special_values(lanes, x, lanes.add(total, lanes.add(lost, rest)))
+
+
+def _by_table(lanes: Lanes, helpers: FloatHelpers, x: Value, base: Base) -> Value:
+    """log_b x of floats; k is the exponent of x less that of m, which is 0 or -1."""
+    b = lanes.b
+    m = helpers.mantissa(b, x)
+    k = lanes.sub(helpers.exponent(b, x), helpers.exponent(b, m))
+    interval = lanes.integer_op("lshr", lanes.bits(m), logarithm_tables.INTERVAL)
+    r = lanes.multiply_add(m, helpers.pick(b, logarithm_tables.INVERSES, interval), -1.0)
+    high, low = base.single
+    p = horner(lanes, r, base.table.p)
+    small = lanes.multiply_add(r, p, lanes.mul(k, low)) if low else lanes.mul(r, p)
+    return lanes.add(lanes.multiply_add(k, high, helpers.pick(b, base.table.logarithms, interval)), small)
 
 
 def _split(lanes: Lanes, x: Value) -> tuple[Value, Value]:
