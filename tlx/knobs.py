@@ -6,7 +6,7 @@
 Whoever answers is an `Answers`: a function of a question. A question has a text whose words patterns may match:
 
     question = "matmul" extents types ["us"|"ss"|...] ["nt"|"tn"|"nv2"|...] [lda] [ldb] ["fused"] ["openmp"]
-    extents  = M "x" N "x" K
+    extents  = M "x" N "x" [TERMS "*"] K              a sum of so many products
 """
 
 from __future__ import annotations

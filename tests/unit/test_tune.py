@@ -88,6 +88,10 @@ def database(tmp_path: Path) -> Database:
         "matmul 16x32x64 i8 -> i32 us nv4 fused",
         "matmul 16x32x64 bfloat fused",
         "matmul 16x32x64 float fused openmp=2",
+        "matmul 16x32x4*64 float",
+        "matmul 16x32x4*64 bfloat -> float nt",
+        "matmul 16x16x4*16 i8 -> i32 ss fused",
+        "matmul 3x4x2*5 float lda=8 ldb=9",
     ],
 )
 def test_a_product_is_lowered_to_what_its_words_say(words: str) -> None:
@@ -106,7 +110,8 @@ def test_a_product_is_lowered_to_what_its_words_say(words: str) -> None:
 
 @pytest.mark.parametrize(
     "words", ["", "matmul", "matmul 3x4 float", "matmul 0x4x4 float", "matmul 4x4x4 i64", "matmul 4x4x4 i8 ss",
-              "matmul 4x4x4 float nope", "conv 3x3x3 float", "matmul 4x4x4 i8 -> float ss"]
+              "matmul 4x4x4 float nope", "conv 3x3x3 float", "matmul 4x4x4 i8 -> float ss",
+              "matmul 4x4x2*4 i8 -> i32 us", "matmul 4x4x2*4 float nv2", "matmul 4x4x0*4 float"]
 )  # fmt: skip
 def test_words_that_name_no_product(words: str) -> None:
     with pytest.raises(UsageError):
@@ -116,7 +121,7 @@ def test_words_that_name_no_product(words: str) -> None:
 @pytest.mark.parametrize("words", [
     "matmul 7x9x5 float nt", "matmul 7x9x5 i8 -> i32 us ldb=12", "matmul 7x9x5 bfloat",
     "matmul 7x9x5 float fused", "matmul 7x9x5 bfloat fused", "matmul 7x9x5 i8 -> i32 us fused",
-    "matmul 64x64x64 float openmp=2",
+    "matmul 64x64x64 float openmp=2", "matmul 7x9x3*5 float", "matmul 16x16x4*16 i8 -> i32 ss fused",
 ])  # fmt: skip
 def test_a_trial_checks_and_measures(words: str) -> None:
     outcome = run(Trial(words, "generic", (), "", 2))

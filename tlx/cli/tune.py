@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _BUDGET: Final = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)|(\d+)")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
 _GUESS: Final = 80
-_SHAPE: Final = re.compile(r"\d+x\d+x\d+")
+_SHAPE: Final = re.compile(r"\d+x\d+x(?:\d+\*)?\d+")
 
 
 @click.command(

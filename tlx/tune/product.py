@@ -3,6 +3,7 @@
 Words do not tell what is fused with a product: what is timed adds a bias and takes what is positive.
 
     c = max(a @ b + bias, 0)        MxN = MxK KxN + N
+    c = sum_t a[t] @ b[t]           MxN = TxMxK TxKxN: a batch-reduce, written MxNxT*K
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from tlx.lower.to_tiles.view import View
 from tlx.target import Sign
 from tlx.types import TensorType
 
-_TYPE: Final = r"(half|bfloat|float|double|i\d+)"
+_TYPE: Final = r"(?:half|bfloat|float|double|i\d+)"
 _WORDS: Final = re.compile(
-    rf"matmul (\d+)x(\d+)x(\d+) {_TYPE}(?: {_TYPE})?(?: -> {_TYPE})?"
-    r"(?: ([us])([us]))?(?: ([nt])(n|t|v[248]))?(?: lda=(\d+))?(?: ldb=(\d+))?( fused)?(?: openmp=([1-9]\d{0,3}))?"
+    rf"matmul (?P<m>\d+)x(?P<n>\d+)x(?:(?P<terms>\d+)\*)?(?P<k>\d+)"
+    rf" (?P<lhs>{_TYPE})(?: (?P<rhs>{_TYPE}))?(?: -> (?P<result>{_TYPE}))?(?: (?P<lhs_sign>[us])(?P<rhs_sign>[us]))?"
+    r"(?: (?P<a>[nt])(?P<b>n|t|v[248]))?(?: lda=(?P<lda>\d+))?(?: ldb=(?P<ldb>\d+))?"
+    r"(?P<fused> fused)?(?: openmp=(?P<threads>[1-9]\d{0,3}))?"
 )
 _FLOATS: Final = {"half": F16, "bfloat": BF16, "float": F32, "double": F64}
 _BYTES: Final = {"s": S8, "u": U8}
@@ -55,6 +58,7 @@ class Operand:
         by_rows: Whether it lies row by row, or column by column.
         pitch: Elements from a line to the next.
         group: Rows that lie interleaved.
+        terms: So many matrices lie one behind the other.
     """
 
     element: Element
@@ -63,6 +67,7 @@ class Operand:
     by_rows: bool
     pitch: int
     group: int = 1
+    terms: int = 1
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -78,13 +83,19 @@ class Operand:
     def view(self) -> View:
         """The matrix as the lowering sees it."""
         if self.group > 1:
-            return View.interleaved(TensorType.dense(type_of(self.element), self.groups))
+            return View.interleaved(TensorType.dense(type_of(self.element), self.groups), None)
         strides = (self.pitch, 1) if self.by_rows else (1, self.pitch)
         return View(type_of(self.element), self.rows, self.cols, *strides)
 
     def buffer(self, name: str) -> Buffer:
         """The memory."""
-        return Buffer(name, self.element, self.groups if self.group > 1 else (self.shape[0], self.pitch))
+        lines = self.terms * self.shape[0], self.pitch
+        return Buffer(name, self.element, self.groups if self.group > 1 else lines)
+
+    @property
+    def size(self) -> int:
+        """Elements from a matrix to the next."""
+        return self.shape[0] * self.pitch
 
     def loaded(self, b: Writer, name: str) -> Value:
         """A token for the matrix."""
@@ -93,20 +104,25 @@ class Operand:
             groups = b.tensor_load(b.buffer(name), TensorType.dense(type_of(self.element), self.groups))
             return b.typeinfo(b.reshape_permute(groups, (0, 2, 1), self.shape, flat), flat)
         layout = (0, 1) if self.by_rows else (1, 0)
+        if self.terms > 1:
+            layout = (0, *(axis + 1 for axis in layout))
+            stacked = TensorType(type_of(self.element), (self.terms, *self.shape), layout, (0, 0, 0))
+            return b.tensor_load(b.buffer(name), stacked, (0, 0, self.pitch))
         type_ = TensorType(type_of(self.element), self.shape, layout, (0, 0))
         return b.tensor_load(b.buffer(name), type_, (0, self.pitch))
 
     def values(self, array: Array) -> Array:
-        """The matrix that an array holds, in float64."""
+        """The matrices that an array holds, in float64."""
         if self.group > 1:
-            return self.element.widened(array).transpose(0, 2, 1).reshape(self.shape).astype(np.float64)
+            return self.element.widened(array).transpose(0, 2, 1).reshape(1, *self.shape).astype(np.float64)
         lines = self.element.widened(array)[:, : self.shape[1]].astype(np.float64)
-        return lines if self.by_rows else lines.T
+        stacked = lines.reshape(self.terms, *self.shape)
+        return stacked if self.by_rows else stacked.transpose(0, 2, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`C = A @ B`; C is dense and row-major. `threads`: of OpenMP; 1 is none."""
+    """`C = A @ B`, or the sum of such products; C is dense and row-major. `threads`: of OpenMP; 1 is none."""
 
     words: str
     a: Operand
@@ -119,7 +135,8 @@ class Product:
     def gemm(self) -> Gemm:
         """The problem that the target's model decides on."""
         c = Operand(self.result, self.a.rows, self.b.cols, True, self.b.cols)
-        return Gemm(self.a.view, self.b.view, c.view, None, *self._signs)
+        sums = tuple((term * self.a.size, term * self.b.size) for term in range(self.a.terms))
+        return Gemm(self.a.view, self.b.view, c.view, None, *self._signs, sums=sums)
 
     @property
     def _signs(self) -> tuple[Sign, Sign]:
@@ -128,7 +145,12 @@ class Product:
     @property
     def operations(self) -> int:
         """Multiplications and additions."""
-        return 2 * self.a.rows * self.b.cols * self.a.cols
+        return 2 * self.a.rows * self.b.cols * self._depth
+
+    @property
+    def _depth(self) -> int:
+        """Positions of K of all matrices."""
+        return self.a.terms * self.a.cols
 
     @property
     def workload(self) -> Workload:
@@ -165,6 +187,8 @@ class Product:
 
     def _product(self, b: Writer, type_: TensorType) -> Value:
         lhs, rhs = self.a.loaded(b, "a"), self.b.loaded(b, "b")
+        if self.a.terms > 1:
+            return b.contract(lhs, rhs, (0, 2), (0, 1), result=type_)
         if self._signs in (("f", "f"), ("s", "s")):
             return b.matmul(lhs, rhs, type_)
         start = b.typeinfo(zero(type_.vector), type_)
@@ -173,13 +197,14 @@ class Product:
     def expected(self, arrays: dict[str, Array]) -> Expected:
         """The result for operands by the buffers' names."""
         lhs, rhs = self.a.values(arrays["a"]), self.b.values(arrays["b"])
-        values, magnitude = lhs @ rhs, np.abs(lhs) @ np.abs(rhs) if self.result.is_float else None
+        values = (lhs @ rhs).sum(0)
+        magnitude = (np.abs(lhs) @ np.abs(rhs)).sum(0) if self.result.is_float else None
         if not self.fused:
-            return Expected(values, magnitude, self.a.cols)
+            return Expected(values, magnitude, self._depth)
         bias = self.result.widened(arrays["bias"])
         if magnitude is None:  # sums wrap around
             return Expected(np.maximum(S32.narrowed(values.astype(np.int64) + bias), 0))
-        roundings = self.a.cols + (2 << max(0, F32.precision - self.result.precision))
+        roundings = self._depth + (2 << max(0, F32.precision - self.result.precision))
         return Expected(np.maximum(values + bias, 0), magnitude + np.abs(bias), roundings)
 
 
@@ -192,18 +217,23 @@ def parse_product(words: str) -> Product:
     found = _WORDS.fullmatch(words)
     if found is None:
         raise UsageError(f"'{words}' names no product; write it as 'matmul 64x64x64 float'")
-    m, n, k = (int(found[i]) for i in (1, 2, 3))
-    if min(m, n, k) < 1 or max(m, n, k) > 1 << 20:
+    m, n, k, terms = (int(found[name] or 1) for name in ("m", "n", "k", "terms"))
+    if min(m, n, k, terms) < 1 or max(m, n, k, terms) > 1 << 20:
         raise UsageError(f"'{words}': extents are 1 to {1 << 20}")
-    lhs, rhs = found[4], found[5] or found[4]
-    a = Operand(_element(lhs, found[7], words), m, k, found[9] != "t", int(found[11] or (m if found[9] == "t" else k)))
-    group = int(found[10][1:]) if (found[10] or "").startswith("v") else 1
+    lhs, rhs = found["lhs"], found["rhs"] or found["lhs"]
+    lines = m if found["a"] == "t" else k
+    a = Operand(
+        _element(lhs, found["lhs_sign"], words), m, k, found["a"] != "t", int(found["lda"] or lines), terms=terms
+    )
+    group = int(found["b"][1:]) if (found["b"] or "").startswith("v") else 1
     if k % group:
         raise UsageError(f"'{words}': K is a multiple of {group} where so many rows of B lie interleaved")
-    pitch = int(found[12] or (k if found[10] == "t" else n))
-    b = Operand(_element(rhs, found[8], words), k, n, found[10] != "t", pitch, group)
-    result = _result(found[6] or lhs, a.element, b.element, words)
-    return Product(words, a, b, result, found[13] is not None, int(found[14] or 1))
+    pitch = int(found["ldb"] or (k if found["b"] == "t" else n))
+    b = Operand(_element(rhs, found["rhs_sign"], words), k, n, found["b"] != "t", pitch, group, terms)
+    if terms > 1 and (group > 1 or (a.element, b.element) == (U8, S8)):
+        raise UsageError(f"'{words}': sums of products are tuned where B is not interleaved and signs are the same")
+    result = _result(found["result"] or lhs, a.element, b.element, words)
+    return Product(words, a, b, result, found["fused"] is not None, int(found["threads"] or 1))
 
 
 def on_threads(text: str, threads: int) -> str:
