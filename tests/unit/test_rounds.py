@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -14,7 +17,9 @@ from tlx.ir.values import Local
 from tlx.lower.to_tiles.batch import Batch, fetched_into, leaves_caches
 from tlx.lower.to_tiles.rounds import Rounds
 from tlx.lower.to_tiles.view import View
-from tlx.target import find
+from tlx.pipeline import Options
+from tlx.remarks import Remarks
+from tlx.target import Caches, find
 
 _LOOP = """
 define void @f(ptr %a, ptr %same, i64 %n) {
@@ -108,5 +113,24 @@ def test_results_past_the_caches(offset: int) -> None:
     c = memory[start : start + count * n * n].reshape(count, n, n)
     compiled(c, a, b)
     np.testing.assert_allclose(c, a @ b, atol=1e-4)
+    assert not memory[:start].any()
+    assert not memory[start + c.size :].any()
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_sums_of_tile_products_past_the_caches(offset: int) -> None:
+    """No tile goes there, vectors do: aligned results and others, by a model whose caches hold one round."""
+    count, n = 12, 32
+    target = replace(find("amx"), caches=Caches(l1=16 << 10, l2=32 << 10, l3=64 << 10))
+    options = Options(emulate_matrix=True, remarks=Remarks())
+    compiled = tlx.compile(batch("bf16", count, n).text(), target, options=options)
+    assert any("past the caches" in remark.message for remark in options.remarks or ())
+    random = np.random.default_rng(2)
+    a, b = (random.integers(-9, 9, (count, n, n)).astype(ml_dtypes.bfloat16) for _ in range(2))
+    memory = np.zeros(count * n * n + 32, np.float32)
+    start = -memory.ctypes.data % 64 // 4 + offset
+    c = memory[start : start + count * n * n].reshape(count, n, n)
+    compiled(c, a, b)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
     assert not memory[:start].any()
     assert not memory[start + c.size :].any()

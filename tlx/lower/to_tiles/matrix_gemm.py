@@ -20,7 +20,7 @@ from typing import Final
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.blocks import Range
+from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.gemm_tile import Block, Pass
 from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.matrix_panels import MatrixPanels
@@ -32,6 +32,9 @@ from tlx.target import Target
 
 _ROWS_A_STEP: Final = 8
 """Rows of an epilogue computed with a step of K at most; with too few steps for that, they have a loop of their own."""
+
+_ROWS_PAST: Final = 4
+"""Rows of a tile of sums stored past the caches at a time."""
 
 
 class MatrixKernel(MatrixPanels):
@@ -120,7 +123,7 @@ class MatrixKernel(MatrixPanels):
 
     def _defers(self, block: Block) -> bool:
         """Whether several tiles follow each other, and it does no harm to store something at the first one's place."""
-        several = block.rows.count > 1 or block.columns.count > 1
+        several = (block.rows.count > 1 or block.columns.count > 1) and not self.recipe.past_caches
         direct = self.epilogue is None and self.gemm.c.element == self.recipe.accumulator
         return several and (direct or self._overlaps) and not block.rows.padding and not block.columns.padding
 
@@ -161,6 +164,7 @@ class MatrixKernel(MatrixPanels):
         row = b.add(block.row, b.mul(i, block.rows.size), "row")
         column = b.add(block.column, b.mul(j, block.columns.size), "col")
         a, rhs = self.a_address(block, i, row), self.b_address(block, j, column)
+        self.next_round.enter(block.rows.count, block.columns.count, (i, j))
         if self.epilogue is not None:
             self.epilogue.keep(waiting[0], block.rows, block.columns)
         else:
@@ -170,6 +174,21 @@ class MatrixKernel(MatrixPanels):
         if self.epilogue is not None:
             begin, sums = self._finish_rows(block, sums, (a, rhs), waiting)
         return [self._steps(block, sums, (a, rhs), begin), *self._place(row, column)]
+
+    def finish(self, block: Block, total: Value, row: Value, column: Value) -> None:
+        """What follows once a tile's sums are complete. No tile store goes past the caches: vectors do, of a copy."""
+        if self.passing is None:
+            super().finish(block, total, row, column)
+            return
+        b, c, columns = self.b, self.gemm.c, block.columns
+        b.tensor_store(self.passing, b.typeinfo(total, tile(c.element, block.rows.size, columns.size), "sums"))
+        for rows in padded(block.rows.data, _ROWS_PAST, 1):
+            part = tile(c.element, rows.size, columns.size, (rows.padding, columns.padding))
+            with b.loop(0, rows.count, name="past") as loop:
+                at = b.add(b.mul(loop.index, rows.size), rows.start)
+                copied = b.gep(c.element, self.passing, b.mul(at, columns.size))
+                token = b.tensor_load(copied, part, (0, columns.size), "sums")
+                self.next_round.store(self.at(c, self.c, b.add(row, at), column), token, c.row_stride)
 
     def total(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
         """`start` and all products of the sum, in one loop."""
@@ -201,7 +220,7 @@ class MatrixKernel(MatrixPanels):
 
     def _step(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value) -> Value:
         """The sums after step `number` of all products."""
-        b, recipe = self.b, self.recipe
+        b, recipe, step = self.b, self.recipe, number
         if self.terms.count > 1 and not (recipe.pack_a and recipe.pack_b):
             steps = const_int(I64, self.term_depth // recipe.kstep)
             term = b.binary("udiv", number, steps)
@@ -210,4 +229,6 @@ class MatrixKernel(MatrixPanels):
         k = b.mul(number, recipe.kstep)
         type_ = tile(self.recipe.accumulator, block.rows.size, block.columns.size)
         lhs, rhs = self.load_a(block, operands[0], k), self.load_b(block, operands[1], k)
-        return b.mma(self.recipe.mma, b.typeinfo(sums, type_, "acc"), lhs, rhs, type_)
+        following = b.mma(self.recipe.mma, b.typeinfo(sums, type_, "acc"), lhs, rhs, type_)
+        self.next_round.fetch(step)
+        return following

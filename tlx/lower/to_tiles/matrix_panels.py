@@ -30,6 +30,7 @@ class MatrixPanels(GemmKernel):
         packing: How operands become tiles.
         term_depth: Positions of K of a product of the sum: whole steps.
         depth: Positions of K in a panel: those of all products of the sum.
+        passing: A tile of sums in memory, on their way past the caches.
     """
 
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
@@ -38,6 +39,7 @@ class MatrixPanels(GemmKernel):
         self.term_depth = up(gemm.k, recipe.kstep)
         self.depth = self.term_depth * self.terms.count
         self._near_bytes = target.caches.l1
+        self.passing: Value | None = None
         self.packing = TilePacking(b, recipe.operand_a, target.matrix.rows, recipe.kstep, recipe.width)
 
     def make_buffers(self, scratch: Scratch) -> None:
@@ -48,7 +50,8 @@ class MatrixPanels(GemmKernel):
             scratch.reserve(recipe.operand_b, self.depth * width)
         if recipe.pack_a:
             scratch.reserve(recipe.operand_a, self.depth * self._height_of_a())
-        if self.epilogue is not None and needs_scratch(self.epilogue.expression, recipe):
+        through = self.epilogue is not None and needs_scratch(self.epilogue.expression, recipe)
+        if through or recipe.past_caches:
             scratch.reserve(recipe.accumulator, recipe.mr * recipe.nr)
         if self.partial:
             self.partial.reserve(scratch)
@@ -57,8 +60,10 @@ class MatrixPanels(GemmKernel):
             self.panel_b = next(made)
         if recipe.pack_a:
             self.panel_a = next(made)
-        if self.epilogue is not None and needs_scratch(self.epilogue.expression, recipe):
+        if self.epilogue is not None and through:
             self.epilogue.tile = next(made)
+        elif recipe.past_caches:
+            self.passing = next(made)
         if self.partial:
             self.partial.memory = next(made)
 

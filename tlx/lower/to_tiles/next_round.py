@@ -34,7 +34,8 @@ def streamed(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
     """A recipe with what is to be done about memory, for a product in one block: in a loop, or in passes over K."""
     if gemm.batch is None:
         return replace(recipe, fetch=SECOND) if _asks_for_next_pass(gemm, recipe, target) else recipe
-    if len(gemm.sums) > 1 or recipe.kc < gemm.k or recipe.mc < gemm.m or recipe.nc < gemm.n:
+    blocked = recipe.unit != "matrix" and (recipe.kc < gemm.k or recipe.mc < gemm.m)
+    if len(gemm.sums) > 1 or blocked or recipe.nc < gemm.n:
         return recipe
     past = leaves_caches(gemm.batch, target) and _is_aligned(gemm, recipe) and gemm.is_repeatable
     return replace(recipe, fetch=fetched_into(gemm.batch, target), past_caches=past)
