@@ -188,14 +188,14 @@ class GemmTile:
     def _is_short(self, block: Block, steps: int) -> bool:
         """Whether a sum is too short for a loop: fewer instructions let a machine look further ahead.
 
-        Half of the registers have to be free: LLVM loads early what it can, and would spill. A packed A has to have
-        reached the cache (measured: 16x16x16 bfloat by floats takes 266 cycles with a loop, 502 without).
+        Half of the registers have to be free: LLVM loads early what it can, and would spill. An element of A without an
+        index is read by the multiply-add itself, as one instruction: 16x16x16 half takes 198 cycles with a loop, 180
+        without, 270 and 208 where two threads share a core.
         """
         vectors = -(-block.columns.size // self.recipe.lanes)
         sums = block.rows.size * vectors
         fits = steps <= _FEW and steps * sums <= _SHORT and 2 * (sums + vectors) <= self.target.registers + 2
-        packs = self.recipe.unit == "matrix" or self.recipe.pack_a
-        return fits and not packs and not self.recipe.ahead
+        return fits and self.recipe.unit != "matrix" and not self.recipe.ahead
 
     def _add_step(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value) -> Value:
         """The sums after one more step of K."""

@@ -66,6 +66,8 @@ def vector_recipe(
     depth = kc * len(gemm.sums)
     row = up(depth, width) * bits_of(operand_a) // 8
     mc, nc = _blocks(target, (mr, nr), (gemm.m, row), up(depth, width) * size, pack_a=pack_a)
+    if pack_a and gemm.n <= nr and gemm.a.is_row_major:
+        mc = mr  # a row tile is packed right before its only product, and stays near
     share = predicted_share(shape, target.core, (mr, nv)) * lanes / full
     roomy = given.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
     comes_by = not pack_b and (is_far(gemm, target) or rows_share_sets(gemm, size))
@@ -130,8 +132,9 @@ def _widens_as_it_reads(gemm: Gemm, target: Target, accumulator: Type, tile: tup
     """Whether B is read so seldom that converting it each time is less than converting, storing and reading it."""
     rows, lanes = tile
     converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
-    fits = gemm.n % lanes == 0 and fits_unpacked(gemm, target, accumulator, bits_of(HALF) // 8)
-    return converted and fits and gemm.m <= _MOST_WIDENED * rows
+    times = _MOST_WIDENED if gemm.n % lanes == 0 else 1  # a part of a register takes more than one instruction
+    fits = fits_unpacked(gemm, target, accumulator, bits_of(HALF) // 8)
+    return converted and fits and gemm.m <= times * rows
 
 
 def _dot_needs_packed_a(gemm: Gemm, width: int, correction: str) -> bool:

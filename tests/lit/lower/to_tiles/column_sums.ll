@@ -21,14 +21,14 @@
 ; CHECK-NEXT: %[[T_11:.*]] = sub <32 x i32> zeroinitializer, %[[USMMA]]
 ; CHECK-NEXT: %[[COLSUM:.*]] = call token @llvm.tensor.typeinfo.v32i32.v2i32(<32 x i32> %[[T_11]], <2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %[[COLSUM]], <2 x i32> <i32 0, i32 0>)
-; CHECK: %[[A_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i8) %{{.*}}, <2 x i32> <i32 1, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT: %[[A_ROW:.*]] = call <16 x i8> @llvm.tensor.tovector.v16i8(token %[[A_1]])
-; CHECK-NEXT: %[[T_16:.*]] = xor <16 x i8> %[[A_ROW]], <{{(i8 -128(, )?)+}}>
-; CHECK-NEXT: %[[A_PACKED:.*]] = call token @llvm.tensor.typeinfo.v16i8.v2i32(<16 x i8> %[[T_16]], <2 x i32> <i32 1, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK: %[[A_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i8) %{{.*}}, <2 x i32> <i32 2, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT: %[[A_PART:.*]] = call <128 x i8> @llvm.tensor.tovector.v128i8(token %[[A_1]])
+; CHECK-NEXT: %[[T_16:.*]] = xor <128 x i8> %[[A_PART]], <{{(i8 -128(, )?)+}}>
+; CHECK-NEXT: %[[A_PACKED:.*]] = call token @llvm.tensor.typeinfo.v128i8.v2i32(<128 x i8> %[[T_16]], <2 x i32> <i32 2, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %[[A_PACKED]], <2 x i32> <i32 0, i32 0>)
 ; CHECK: %[[COLSUM_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %{{.*}}, <2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: %[[BROADCAST:.*]] = call <256 x i32> @llvm.tensor.broadcast.v256i32.v2i32.v2i32(token %[[COLSUM_1]], <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>)
-; CHECK: %{{.*}} = phi <256 x i32> [ %[[BROADCAST]], %r.end ], [ %{{.*}}, %k.loop.2 ]
+; CHECK: %{{.*}} = phi <256 x i32> [ %[[BROADCAST]], %k.end.1 ], [ %{{.*}}, %k.loop.2 ]
 ; CHECK: %{{.*}} = call <256 x i32> @llvm.tensor.usmma.v256i32(token %{{.*}}, token %{{.*}}, token %{{.*}})
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {

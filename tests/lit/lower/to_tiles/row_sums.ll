@@ -7,8 +7,8 @@
 ; CHECK: %[[B_VNNI:.*]] = call <128 x i8> @llvm.tensor.reshape.block.v128i8.v1i32.v1i32(token %{{.*}}, <1 x i32> <i32 0>, <1 x i32> <i32 4>)
 ; CHECK-NEXT: %{{.*}} = xor <128 x i8> %[[B_VNNI]], <{{(i8 -128(, )?)+}}>
 ; CHECK: k.loop.1:
-; CHECK-NEXT: %[[K_1:.*]] = phi i64 [ 0, %r.loop.1 ], [ %{{.*}}, %k.loop.1 ]
-; CHECK-NEXT: %[[K_ACC:.*]] = phi <16 x i32> [ zeroinitializer, %r.loop.1 ], [ %{{.*}}, %k.loop.1 ]
+; CHECK-NEXT: %[[K_1:.*]] = phi i64 [ 0, %r.loop ], [ %{{.*}}, %k.loop.1 ]
+; CHECK-NEXT: %[[K_ACC:.*]] = phi <16 x i32> [ zeroinitializer, %r.loop ], [ %{{.*}}, %k.loop.1 ]
 ; CHECK-NEXT: %[[SUM:.*]] = call token @llvm.tensor.typeinfo.v16i32.v2i32(<16 x i32> %[[K_ACC]], <2 x i32> <i32 1, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: %[[T_15:.*]] = mul i64 %[[K_1]], 4
 ; CHECK-NEXT: %[[T_16:.*]] = add i64 %{{.*}}, %[[T_15]]
@@ -26,7 +26,7 @@
 ; CHECK: %[[ROWSUM_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %{{.*}}, <2 x i32> <i32 8, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: %[[BROADCAST:.*]] = call <256 x i32> @llvm.tensor.broadcast.v256i32.v2i32.v2i32(token %[[ROWSUM_1]], <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>)
 ; CHECK-NEXT: %[[T_22:.*]] = add <256 x i32> %{{.*}}, %[[BROADCAST]]
-; CHECK: %{{.*}} = phi <256 x i32> [ %[[T_22]], %r.end.1 ], [ %{{.*}}, %k.loop.2 ]
+; CHECK: %{{.*}} = phi <256 x i32> [ %[[T_22]], %r.end ], [ %{{.*}}, %k.loop.2 ]
 ; CHECK: %{{.*}} = call <256 x i32> @llvm.tensor.usmma.v256i32(token %{{.*}}, token %{{.*}}, token %{{.*}})
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
