@@ -164,7 +164,7 @@ def _pack_a_run(b: TensorBuilder, packing: Packing, source: Value, panel: Value,
     def pack(start: Value, type_: TensorType) -> None:
         token = b.tensor_load(b.gep(view.element, source, start), type_, None, "a")
         vector = packing.finish(b, b.tovector(token, type_, "a.run"))
-        packed = b.typeinfo(vector, tile(packing.element, *type_.shape), "a.packed")
+        packed = b.typeinfo(vector, TensorType.dense(packing.element, type_.shape), "a.packed")
         b.tensor_store(b.gep(packing.element, panel, start), packed)
 
     if full >= _AT_ONCE:
