@@ -200,16 +200,17 @@ class _Rows:
             at = replace(place, column=b.add(b.mul(j.index, columns.size), start))
             result = self.evaluator.result(at, known)
             store_vector(b, self.to, address_of(b, self.to, self.base, at), at, result, mark)
-            self._ask(at)
+            ask(b, self.ahead, at)
 
-    def _ask(self, place: Place) -> None:
-        """Prefetch the lines of a tile."""
-        for one in self.ahead:
-            for row in range(place.rows):
-                at = replace(place, row=self.b.add(place.row or const_int(I64, 0), row))
-                start = address_of(self.b, one.view, one.base, at)
-                for line in range(0, place.cols * bytes_of(one.view.element), LINE):
-                    self.b.prefetch(start, one.distance + line)
+
+def ask(b: TensorBuilder, ahead: Sequence[Ahead], place: Place) -> None:
+    """Prefetch the lines of what is read soon, for a tile that is read now."""
+    for one in ahead:
+        for row in range(place.rows):
+            at = replace(place, row=b.add(place.row or const_int(I64, 0), row))
+            start = address_of(b, one.view, one.base, at)
+            for line in range(0, place.cols * bytes_of(one.view.element), LINE):
+                b.prefetch(start, one.distance + line)
 
 
 def merged(problem: Map) -> Map:

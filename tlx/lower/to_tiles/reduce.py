@@ -22,14 +22,24 @@ from typing import Final
 
 from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import BFLOAT, FLOAT, I64, bits_of
+from tlx.ir.types import BFLOAT, FLOAT, I64, bits_of, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.columns import Strips, is_large
 from tlx.lower.to_tiles.combine import Combine, Running
 from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, store_vector
 from tlx.lower.to_tiles.expression import Expression, Leaf
-from tlx.lower.to_tiles.map import COSTLY, Shape, as_row, expression_parameters, is_mergeable, is_turned, square
+from tlx.lower.to_tiles.map import (
+    COSTLY,
+    Ahead,
+    Shape,
+    as_row,
+    ask,
+    expression_parameters,
+    is_mergeable,
+    is_turned,
+    square,
+)
 from tlx.lower.to_tiles.problem import Reduction
 from tlx.lower.to_tiles.tiles import column_tile, new_kernel, tile
 from tlx.lower.to_tiles.view import View
@@ -70,9 +80,10 @@ def emit_reduction(
         Strips(b, evaluator, combine, problem.destination, base, shape.lanes, target).emit()
         return
     kernel = _Kernel(b, evaluator, combine, problem.destination, base, shape, target, problem.products)
+    kernel.ahead = _next_rows(problem, shape, pointers, target) if problem.products else ()
     if problem.excess is not None:
         excess = Evaluator(b, problem.excess, pointers, scalars)
-        kernel.excess = replace(kernel, evaluator=excess).first_line()
+        kernel.excess = replace(kernel, evaluator=excess, ahead=()).first_line()
     if problem.axis == 1:
         kernel.rows_to_column()
     else:
@@ -100,6 +111,7 @@ class _Kernel:
     target: Target
     products: int
     excess: Value | None = None
+    ahead: Sequence[Ahead] = ()
 
     def rows_to_column(self) -> None:
         """All rows, a few at a time, folded together where their results are neighbours."""
@@ -167,6 +179,7 @@ class _Kernel:
             return running.add(b, state, tile) if state else running.first(b, tile)
         with b.loop(0, columns.count, carry=state or running.start(), name="j") as j:
             at = replace(place, column=self._index(columns, j.index))
+            ask(b, self.ahead, at)
             j.next(*running.add(b, j.carried, self._tile(at, known)))
         return j.results
 
@@ -269,6 +282,20 @@ def _turned(value: Expression) -> Expression | None:
 
 def _turned_view(view: View) -> View:
     return View(view.element, view.cols, view.rows, view.col_stride, view.row_stride).repeated()
+
+
+def _next_rows(problem: Reduction, shape: Shape, pointers: Sequence[Value], target: Target) -> tuple[Ahead, ...]:
+    """The rows of the matrix behind a tile's, where they do not lie in the second cache, and the first holds both.
+
+    The hardware follows rows within a page and starts anew with each tile: 1024x1024 bfloat, at the edge of the second
+    cache, are read 1.25 times as fast (Emerald Rapids, one core; 1.4 on a Xeon with AMX-FP16), 16 MB 1.08.
+    """
+    leaf = next(leaf for leaf in problem.value.leaves() if leaf.view.rows == problem.value.rows)
+    distance = shape.rows * leaf.view.row_stride * bytes_of(leaf.element)
+    is_far = leaf.view.moves > target.caches.l2 * 3 // 4
+    if not is_far or 2 * distance > target.caches.l1 or problem.value.rows == 1:
+        return ()
+    return (Ahead(pointers[leaf.pointer], leaf.view, distance),)
 
 
 def most_lines(lanes: int, target: Target) -> int:
