@@ -84,7 +84,7 @@ def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch:
         return 0.0
 
     def tiles(*_: object) -> Unit:
-        return Unit(16, 16, 64)
+        return Unit(16) if part == 1 else Unit(16, 16, 64)
 
     choices = random.Random(part)
 
@@ -108,6 +108,8 @@ def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch:
     assert generate is contraction or {"last.buf", "split.buf"} <= copies
     assert any(isinstance(choice, Blocking) and choice.sums > 1 for choice in seen)
     assert any(isinstance(choice, Taps) for choice in seen)
+    turned = any(isinstance(choice, Blocking) and choice.is_turned for choice in seen)
+    assert turned == (generate is not contraction and part == 1)
     assert generate is contraction or any(isinstance(choice, Blocking) and choice.uneven for choice in seen)
 
 

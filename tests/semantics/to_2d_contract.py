@@ -93,7 +93,7 @@ class _Tree:
             assert maker.result == token.type
             self._add(token.definition)
             self._add(maker.instruction)
-            self._load(maker.tensors[0])
+            self._turned(maker.tensors[0])
             return
         assert token.type.is_row_major
         if maker is not None and name.startswith("reduce."):
@@ -119,6 +119,15 @@ class _Tree:
         assert tensor.pitches[1] > 0
         self._add(tensor.definition)
         self.loads.append(tensor)
+
+    def _turned(self, tensor: Tensor) -> None:
+        """The root is the transpose of what is loaded, or of products."""
+        if tensor.kind == "load":
+            self._load(tensor)
+            return
+        self.extents = tensor.type.extents
+        self._value_token(tensor)
+        assert self.products
 
     def _reduction(self, token: Tensor, maker: TensorOp) -> None:
         """The root reduces the rows or the columns of a value."""

@@ -22,6 +22,7 @@ from typing import Final
 from tlx.ir.types import BFLOAT, HALF, PTR, Type, bytes_of
 from tlx.ir.values import Keyword
 from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction, Memory, is_reduced
+from tlx.lower.to_2d.copy_cost import FAR_BYTE, NEAR_BYTES, TURNED, copy_cycles
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk
 from tlx.lower.to_2d.unit import Unit
 from tlx.lower.to_2d.views import Dim, Place, View, loaded_as
@@ -32,17 +33,15 @@ CALL: Final = 100
 """Cycles that a 2-D product takes beside its arithmetic."""
 _TERM: Final = 4
 """Cycles between two products of a sum."""
-_COPIED: Final = 1.5
-_COPIED_FAR: Final = 3.0
-"""Cycles to copy an element, in the caches and outside."""
-NEAR_BYTES: Final = 1 << 20
-"""What stays in the caches."""
-_FAR_BYTE: Final = 0.25
-"""Cycles to read a byte from outside of the near caches."""
 _CROWDED: Final = 1024
 """Bytes of which the distance of rows is a multiple where rows share cache sets."""
 _ROWS: Final = 16
 """Rows that a part of an operand has a multiple of."""
+_LINE: Final = 0.05
+"""Cycles that products of registers take longer where the left operand has another line for each position of K."""
+_STORE: Final = 2
+_TURNED_STORE: Final = 6
+"""Cycles to store a register of the result, and one that is turned before."""
 _NOWHERE: Final = Keyword(PTR, "null")
 _TURNED: Final = 4
 """Cycles to turn a narrow element for dot products."""
@@ -110,6 +109,11 @@ class Blocking:
         return [*self.batch, *outer, *inner]
 
     @property
+    def is_turned(self) -> bool:
+        """Whether the result of a product is stored column by column."""
+        return self.n.extent > 1 and self.n.strides[OUT] > 1
+
+    @property
     def sums(self) -> int:
         """Products that are added up in each block."""
         return math.prod(run.extent for run in (*self.outer_k, *self.uneven))
@@ -156,6 +160,8 @@ def _chosen(contraction: Contraction, unit: Unit, narrow: bool) -> tuple[Blockin
     for turned, packed in product(turns, _packings()):
         for blocking in _choices(turned, packed, unit.lanes):
             if (narrow and contraction.acc is not None and blocking.sums > 1) or not _keeps_groups(blocking):
+                continue
+            if blocking.is_turned and (unit.rows or blocking.sums > CHAINED):
                 continue
             cost = estimate(blocking, unit)
             if best is None or cost < best[0]:
@@ -304,6 +310,8 @@ def _can_store(c: Contraction, m: Run, n: Run, *, reduces: bool) -> bool:
         return False
     if n.extent == 1:
         return True
+    if c.may_turn and m.strides[OUT] == 1 and not reduces:
+        return True
     is_dense = n.strides[OUT] == (0 if reduces else 1) and (c.acc is None or n.strides[ACC] == 1)
     return is_dense and all(stride <= 1 for stride in n.strides[LEAVES:])
 
@@ -316,21 +324,41 @@ def estimate(blocking: Blocking, unit: Unit) -> float:
     rows, depth = blocking.m.extent, blocking.k.extent
     vectors = -(-blocking.n.extent // unit.lanes)
     terms, products = (blocking.sums, 1) if blocking.sums <= CHAINED else (1, blocking.sums)
-    cycles = CALL + terms * (_TERM + unit.cycles(rows, blocking.n.extent, depth, blocking.contraction.rhs.group))
-    cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else 2 * rows * vectors
+    shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
+    group = blocking.contraction.rhs.group
+    cycles = CALL + terms * (_TERM + unit.cycles(rows, blocking.n.extent, depth, group, 1 / shared))
+    stored = _TURNED_STORE if blocking.is_turned else _STORE
+    cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else stored * rows * vectors
+    lhs = None if LHS in blocking.packed else _loaded_as(LHS, blocking.m, blocking.k)
+    if lhs is not None and not lhs[0] and not unit.rows:
+        cycles += terms * depth * rows * min(_LINE * vectors, TURNED)
     rhs = None if RHS in blocking.packed else _loaded_as(RHS, blocking.k, blocking.n)
     if rhs is not None and not rhs[0]:
-        cycles += terms * depth * blocking.n.extent
+        cycles += terms * depth * blocking.n.extent * TURNED
     cycles += sum(_far_cycles(blocking, column) for column in (LHS, RHS)) / products
     copies = sum(_copy_cost(blocking, column) for column in blocking.packed)
-    return blocking.blocks * products * cycles + copies
+    return blocking.blocks * products * cycles + _outside_cycles(blocking) + copies
+
+
+def _outside_cycles(blocking: Blocking) -> float:
+    """About how many cycles it takes to read operands, or their copies, that are larger than the near caches.
+
+    The left one is read once for each part of the right one that stays there.
+    """
+    c = blocking.contraction
+    lhs, rhs = (
+        math.prod(run.extent for run in blocking.order(column)) * bytes_of(memory.element)
+        for column, memory in ((LHS, c.lhs), (RHS, c.rhs))
+    )
+    parts = -(-rhs // NEAR_BYTES)
+    return FAR_BYTE * ((lhs * parts if lhs > NEAR_BYTES else 0) + (rhs if parts > 1 else 0))
 
 
 def _far_cycles(blocking: Blocking, column: int) -> float:
     """About how many cycles a block waits for an operand that does not stay in the caches between blocks."""
     size = _block_bytes(blocking, column)
     stays = size * _crowding(blocking, column) <= NEAR_BYTES
-    return 0 if stays or not _meets_others(blocking, column) else size * _FAR_BYTE
+    return 0 if stays or not _meets_others(blocking, column) else size * FAR_BYTE
 
 
 def _crowding(blocking: Blocking, column: int) -> float:
@@ -364,9 +392,4 @@ def _copy_cost(blocking: Blocking, column: int) -> float:
     size = count * bytes_of(memory.element)
     if count > 2 * reach and size > _MOST_REPEATED:
         return math.inf
-    return copy_cycles(count, memory.element)
-
-
-def copy_cycles(count: int, element: Type) -> float:
-    """About how many cycles it takes to copy some elements."""
-    return count * (_COPIED if count * bytes_of(element) <= NEAR_BYTES else _COPIED_FAR)
+    return CALL + copy_cycles([(extent, strides[column]) for extent, strides in parts], memory.element)

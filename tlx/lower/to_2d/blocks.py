@@ -357,9 +357,19 @@ class _Emitter:
         """The block of the result, after the epilogue."""
         if self.epilogue is not None:
             vector = self.epilogue.emit(self.b, vector, self.rows, self.cols, self._leaves(offsets))
+        if self.epilogue is None and self.nest.n[1][OUT] > 1 and self.cols > 1:
+            self._store_turned(vector, out, name)
+            return
         cols = 1 if self.c.reduces else self.cols
         token = self.b.typeinfo(vector, TensorType.dense(self.c.out.element, (self.rows, cols)), name)
         self.b.tensor_store(out, token, (0, _pitch(self.nest.m, (cols, self.nest.n[1]))))
+
+    def _store_turned(self, vector: Value, out: Value, name: str) -> None:
+        """The block of the result, column by column."""
+        type_ = TensorType.dense(self.c.out.element, (self.rows, self.cols))
+        turned = type_.transposed((1, 0))
+        columns = self.b.transpose(self.b.typeinfo(vector, type_, name), (1, 0), turned)
+        self.b.tensor_store(out, self.b.typeinfo(columns, turned, name), (0, self.nest.n[1][OUT]))
 
     def _leaves(self, offsets: dict[int, Value]) -> list[Leaf]:
         m, n = self.nest.m[1], self.nest.n[1]

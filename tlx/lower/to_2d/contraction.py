@@ -157,6 +157,7 @@ class Contraction:
         k: Dimensions of lhs and rhs, which are added up.
         acc: What the product is added to: the result's memory, element by element, or apart from it.
         uneven: One more dimension that is added up.
+        may_turn: Whether blocks may be computed turned and stored column by column: nothing is done to them.
     """
 
     kind: str
@@ -169,6 +170,7 @@ class Contraction:
     k: tuple[Walk, ...]
     acc: Memory | None = None
     uneven: Uneven | None = None
+    may_turn: bool = False
 
     @property
     def width(self) -> int:

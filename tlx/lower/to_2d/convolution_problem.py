@@ -52,6 +52,7 @@ class Problem:
             for d, step in enumerate(self.windows.kernel_steps, first)
         ]
         memories = Memory.of(self.w), Memory.of(self.x), Memory.of(result.target)
+        may_turn = result.epilogue is None
         if not first:
             return Contraction("matmul", *memories, (), (), tuple(positions), tuple(taps))
         inner = w[1].extent
@@ -61,7 +62,7 @@ class Problem:
         images = result.free(0, x[0].extent, rhs=x[0].stride)
         channels = result.summed(inner, w[1].stride, x[1].stride)
         m = (result.free(1, filters, lhs=w[0].stride),)
-        return Contraction("matmul", *memories, (batch,), m, (images, *positions), (channels, *taps))
+        return Contraction("matmul", *memories, (batch,), m, (images, *positions), (channels, *taps), may_turn=may_turn)
 
 
 @dataclass(frozen=True)

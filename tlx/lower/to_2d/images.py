@@ -5,9 +5,10 @@ result read neighbours:
 
     x       0 1 2 3 4 5 6          stride 2          0 2 4 6 | 1 3 5
 
-Of few channels, for a unit that takes many positions along K at a time: channels are innermost, and a row of the window
-is one dimension with its channels. For a matrix unit that reads the right operand in groups along K (VNNI): each group
-of channels is interleaved once, not once for each row of the result and each position in the kernel.
+Of few channels, for a unit that takes many positions along K at a time, and of any number for vectors: channels are
+innermost, and a row of the window is one dimension with its channels. Vectors have filters as columns then, where rows
+of pixels do not fill registers. For a matrix unit that reads the right operand in groups along K (VNNI): each group of
+channels is interleaved once, not once for each row of the result and each position in the kernel.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from typing import ClassVar, Final
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I32, Type
-from tlx.lower.to_2d.blocking import copy_cycles
 from tlx.lower.to_2d.blocks import strided_view
 from tlx.lower.to_2d.contraction import LHS, OUT, Contraction, Memory
 from tlx.lower.to_2d.convolution_problem import Problem, Regions
 from tlx.lower.to_2d.copies import copy
+from tlx.lower.to_2d.copy_cost import copy_cycles
 from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.unit import Unit
 from tlx.lower.to_2d.views import Dim, View
@@ -66,9 +67,14 @@ class Image(ABC):
     def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
         """Copy the input."""
 
+    @property
+    @abstractmethod
+    def dims(self) -> list[tuple[int, int]]:
+        """Its extents, and elements between neighbours in the input."""
+
     def cycles(self) -> float:
         """About how many cycles it takes to make."""
-        return copy_cycles(math.prod(self.extents), self.problem.x.element)
+        return copy_cycles(self.dims, self.problem.x.element)
 
 
 def images_of(problem: Problem, unit: Unit, width: int) -> Iterator[Image]:
@@ -86,7 +92,7 @@ def images_of(problem: Problem, unit: Unit, width: int) -> Iterator[Image]:
     if not problem.channels or problem.has_groups or problem.taps == 1:
         return
     whole = problem.w.dims[1].extent % unit.step == 0  # steps along K of channels alone
-    if not whole:
+    if not whole or not unit.rows:
         yield _ChannelsLast(problem)
     elif width > 1 and positions > 1:
         yield _Interleaved(problem, width, unit.lanes)
@@ -130,6 +136,14 @@ class _Interleaved(Image):
         images, channels, *outer, _ = (dim.extent for dim in self.problem.x.dims)
         columns = self._room + self._regions.furthest
         return [images, *outer, self._regions.count, channels // self.width, columns, self.width]
+
+    @property
+    def dims(self) -> list[tuple[int, int]]:
+        """Its extents, and elements between neighbours in the input; a row has more columns than that."""
+        images, channels, *outer, row = self.problem.x.dims
+        around = [dim.stride for dim in (images, *outer)]
+        within = [row.stride, channels.stride * self.width, row.stride * self._regions.period, channels.stride]
+        return list(zip(self.extents, [*around, *within], strict=True))
 
     def contraction(self, memory: Memory) -> Contraction:
         """The contraction that reads the copy; steps along columns and channels are in groups."""
@@ -208,13 +222,19 @@ class _ChannelsLast(Image):
     @property
     def reason(self) -> str:
         """Why the input is copied."""
-        return "its few channels are summed together with those of their neighbours"
+        return "its channels are summed together with those of their neighbours"
 
     @property
     def extents(self) -> list[int]:
         """Images, rows, columns, channels."""
         images, channels, *spatial = (dim.extent for dim in self.problem.x.dims)
         return [images, *spatial, channels]
+
+    @property
+    def dims(self) -> list[tuple[int, int]]:
+        """Its extents, and elements between neighbours in the input."""
+        images, channels, *spatial = self.problem.x.dims
+        return [(dim.extent, dim.stride) for dim in (images, *spatial, channels)]
 
     def _dims(self, element: Type) -> list[Dim]:
         """The copy's dimensions in the input's order."""
@@ -255,6 +275,12 @@ class _Split(Image):
     def extents(self) -> list[int]:
         """Regions, and the dimensions of one."""
         return [self._regions.count, *(dim.extent for dim in self.problem.x.dims[:-1]), self._columns]
+
+    @property
+    def dims(self) -> list[tuple[int, int]]:
+        """Its extents, and elements between neighbours in the input."""
+        *others, last = (dim.stride for dim in self.problem.x.dims)
+        return list(zip(self.extents, (last, *others, last * self._regions.period), strict=True))
 
     def contraction(self, memory: Memory) -> Contraction:
         """The contraction that reads the regions."""

@@ -48,11 +48,19 @@ class Unit:
             return cls(lanes)
         return cls(lanes, target.matrix.rows, target.matrix.row_bytes // bytes_of(lhs))
 
-    def cycles(self, rows: int, columns: int, depth: int, group: int = 1) -> float:
-        """About how many cycles a product of `rows` x `columns` takes, `depth` along K, `group` rows interleaved."""
+    def cycles(self, rows: int, columns: int, depth: int, group: int = 1, packings: float = 1) -> float:
+        """About how many cycles a product takes.
+
+        Args:
+            rows: Its rows.
+            columns: Its columns.
+            depth: Positions along K.
+            group: How many rows of the right operand lie interleaved.
+            packings: How often that is packed: less than once where several products share it.
+        """
         vectors = -(-columns // self.lanes)
         by_vectors = max(rows * vectors, _CHAINS) * depth / 2
         if not self.rows or rows == 1 or columns == 1:
             return by_vectors
         packing = _PACKED if group == 1 else _GROUPED
-        return min(by_vectors, vectors * -(-depth // self.step) * (-(-rows // self.rows) * _TILE + packing))
+        return min(by_vectors, vectors * -(-depth // self.step) * (-(-rows // self.rows) * _TILE + packing * packings))

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import Type, bits_of, bytes_of
-from tlx.lower.to_2d.blocking import CALL, FOLDED, NEAR_BYTES, Blocking, choose, is_narrow
+from tlx.lower.to_2d.blocking import CALL, FOLDED, Blocking, choose, is_narrow
 from tlx.lower.to_2d.buffers import size_text
 from tlx.lower.to_2d.contraction import ACC, LHS, OUT, Contraction, is_reduced
+from tlx.lower.to_2d.copy_cost import NEAR_BYTES
 from tlx.lower.to_2d.loops import Walk
 from tlx.lower.to_2d.plan import STAGE
 from tlx.lower.to_2d.taps import Taps, choose_taps

@@ -34,7 +34,8 @@ def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     """
     accumulator = accumulator_type(gemm)
     narrow = _narrow_accumulator(gemm, accumulator)
-    tile_dot = _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign)
+    dots = target.usable_matrix_dots if gemm.c.is_row_major else ()
+    tile_dot = _find_dot(gemm, narrow, dots, gemm.lhs_sign, gemm.rhs_sign)
     if tile_dot is not None and (knobs.tile is not None or gemm.b.group > 1):
         return matrix_recipe(gemm, target, narrow, tile_dot, knobs)
     on_vectors, dot = _on_vectors(gemm, target, accumulator, NO_KNOBS)

@@ -48,7 +48,7 @@ def problem_of(listing: Listing, op: TensorOp) -> Found:
         return _copy(op, stored, op.pointer, out)
     maker = listing.tensors.maker(stored)
     if maker is not None and maker.intrinsic.name == "transpose":
-        return _copy(op, maker.tensors[0], op.pointer, out)
+        return _turned(listing, op, maker.tensors[0], op.pointer, out)
     if not stored.type.is_row_major:
         raise left_over(op)
     if maker is not None and maker.intrinsic.name.startswith("reduce."):
@@ -57,6 +57,16 @@ def problem_of(listing: Listing, op: TensorOp) -> Found:
     if tree.product is not None:
         return _gemm(listing, tree, op.pointer, out)
     return Found(Map(out, tree.value), [(op.pointer, out), *tree.pointers], tree.scalars, tree.instructions)
+
+
+def _turned(listing: Listing, op: TensorOp, source: Tensor, pointer: Value, out: View) -> Found:
+    """What is stored is the transpose of a block in memory, or of a product: its C is column-major."""
+    if source.kind == "load":
+        return _copy(op, source, pointer, out)
+    tree = read_tree(listing, op, source)
+    if tree.product is None or len(tree.value.nodes) > 1:
+        raise left_over(op)
+    return _gemm(listing, tree, pointer, out)
 
 
 def _gemm(listing: Listing, tree: Tree, pointer: Value, out: View, reduction: tuple[str, int] | None = None) -> Found:

@@ -160,8 +160,12 @@ class GemmTile:
             return
         padding = (block.rows.padding, block.columns.padding)
         out = convert(b, total, gemm.c.element, self._sign)
-        token = b.typeinfo(out, tile(gemm.c.element, block.rows.size, block.columns.size, padding), "c")
-        self.next_round.store(self.at(gemm.c, self.c, row, column), token, gemm.c.row_stride)
+        type_ = tile(gemm.c.element, block.rows.size, block.columns.size, padding)
+        token = b.typeinfo(out, type_, "c")
+        if not gemm.c.is_row_major:
+            type_ = type_.transposed((1, 0))
+            token = b.typeinfo(b.transpose(token, (1, 0), type_, "c.columns"), type_, "c")
+        self.next_round.store(self.at(gemm.c, self.c, row, column), token, gemm.c.pitch)
 
     def total(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
         """`start` and all products of the sum, given where the first one's operands are."""

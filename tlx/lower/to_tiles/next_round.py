@@ -58,7 +58,7 @@ def _is_aligned(gemm: Gemm, recipe: Recipe) -> bool:
     widths = [columns.size * element for columns in column_ranges(gemm, recipe)]
     whole = all(width % LINE == 0 for width in widths) or (gemm.c.is_dense and len(widths) == 1 == gemm.n // recipe.nr)
     same = gemm.c.element == recipe.accumulator
-    return whole and same and gemm.n % recipe.lanes == pitch % size == steps % size == 0
+    return whole and same and gemm.c.is_row_major and gemm.n % recipe.lanes == pitch % size == steps % size == 0
 
 
 @dataclass(eq=False)

@@ -9,7 +9,8 @@ is asked for, end to end (`next_round`). With kc positions a pass, N columns and
     kc N / FAR_BYTES                 what nothing is multiplied beside: the first part      fewest where they are equal,
     2 M N K / kc / (2 FAR_BYTES)     C, read and written for each part, from near           kc = sqrt(M K)
 
-and two parts fit the second cache beside C. Where each position is in a page of its own, 128 are looked up at once.
+and two parts, or halves of them, fit the second cache beside C; else all of K is multiplied at once. Where each position
+is in a page of its own, 128 are looked up at once.
 
 Measured (Xeon with AMX-FP16, one core, float, G/s with B packed or K whole, now): 16x1024x1024 98, 142; 32x1024x1024
 101, 158; 64x1024x1024 119, 150; 64x512x4096 55, 111.
@@ -57,9 +58,10 @@ def rows_share_sets(gemm: Gemm, size: int) -> bool:
 def k_block(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
     """All of K, or equal parts, 2048 positions at most, where C holds the sums between passes exactly."""
     most = _LONGEST
-    if not pack_b and gemm.b.is_row_major and gemm.m <= _REUSES:
+    if not pack_b and gemm.b.is_row_major and gemm.m <= _REUSES and is_far(gemm, target):
+        best, held = isqrt(gemm.m * gemm.k), _held(gemm, target)
         most = _LOOKED_UP if _pitch(gemm) >= _PAGE else most
-        most = min(most, isqrt(gemm.m * gemm.k), max(_held(gemm, target), _SHORTEST)) if is_far(gemm, target) else most
+        most = min(most, best, max(held, _SHORTEST)) if 2 * held >= best else _LONGEST
     if gemm.k <= most or not _may_stop(gemm, accumulator):
         return gemm.k
     passes = -(-gemm.k // most)
@@ -68,7 +70,8 @@ def k_block(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b
 
 def _may_stop(gemm: Gemm, accumulator: Type) -> bool:
     """Whether C may hold sums that are not complete."""
-    return len(gemm.sums) == 1 and gemm.c.element == accumulator and gemm.epilogue is None
+    exact = gemm.c.element == accumulator and gemm.c.is_row_major and gemm.epilogue is None
+    return exact and len(gemm.sums) == 1
 
 
 def _goes_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:

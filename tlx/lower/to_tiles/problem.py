@@ -21,7 +21,7 @@ _EXTENDED_PRODUCT: Final = 3  # instructions: two extensions and a multiplicatio
 
 @dataclass(frozen=True, slots=True)
 class Gemm:
-    """`C = f(A @ B)` or `C = f(Acc + A @ B)`: MxK KxN -> MxN. C and Acc are row-major.
+    """`C = f(A @ B)` or `C = f(Acc + A @ B)`: MxK KxN -> MxN. C and Acc are row-major; a C of A @ B alone may not be.
 
     Attributes:
         lhs_sign, rhs_sign: How narrow integer operands are extended; "f" for floating types.

@@ -53,9 +53,9 @@ def vector_recipe(
         _why_pack_b(gemm, operand_b, dot, correction, lanes),
         not fits_unpacked(gemm, target, accumulator, size),
     )
-    exact = gemm.c.element == accumulator and gemm.epilogue is None
+    exact = gemm.c.element == accumulator and gemm.c.is_row_major and gemm.epilogue is None
     kc = given.k_block(gemm, knobs, width, exact=exact, model=k_block(gemm, target, accumulator, width, pack_b=pack_b))
-    shape = Shape(gemm.m, gemm.n, lanes, target.caches.l1 // 2 // (kc * lanes * size))
+    shape = Shape(gemm.m, gemm.n, lanes, target.caches.l1 // 2 // (kc * len(gemm.sums) * lanes * size))
     mr, nv = tile or register_tile(shape, target.registers, target.core, spare=spare)
     nr = nv * lanes
     if dot is None and knobs.pack_b is None and _widens_as_it_reads(gemm, target, accumulator, (mr, lanes)):

@@ -55,8 +55,8 @@ define void @planes(ptr noalias %x, ptr noalias %w, ptr noalias %y) {
 ; CHECK:       call <48 x float> @llvm.tensor.reduce.add{{.*}}, <2 x i32> <i32 1, i32 40>, <2 x i32> <i32 1, i32 1>)
 ; CHECK:       @llvm.tensor.reduce.add{{.*}}, <2 x i32> <i32 1, i32 40>, <2 x i32> <i32 1, i32 1>)
 ; CHECK:       ret void
-  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <4 x i32> <i32 1, i32 16, i32 42, i32 42>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
-  %f = call token @llvm.tensor.load(ptr elementtype(float) %w, <4 x i32> <i32 48, i32 16, i32 3, i32 3>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <4 x i32> <i32 1, i32 64, i32 42, i32 42>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %f = call token @llvm.tensor.load(ptr elementtype(float) %w, <4 x i32> <i32 48, i32 64, i32 3, i32 3>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
   %r = call <76800 x float> @llvm.tensor.convolution(token %a, token %f)
   %t = call token @llvm.tensor.typeinfo(<76800 x float> %r, <4 x i32> <i32 1, i32 48, i32 40, i32 40>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer)
   %s = call <48 x float> @llvm.tensor.reduce.add(token %t, <4 x i32> <i32 1, i32 1, i32 40, i32 40>, <4 x i32> <i32 1, i32 1, i32 1, i32 1>)

@@ -26,10 +26,10 @@ define void @blocks(ptr noalias %r, ptr noalias %p, ptr noalias %q) {
 ; CHECK-NEXT:    %offset = load i64,
 ; CHECK:       @tlx.offsets = private unnamed_addr constant [4 x i64] [i64 0, i64 1, i64 100, i64 101], align 64
 define void @window(ptr noalias %r, ptr noalias %p, ptr noalias %q) {
-  %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <4 x i32> <i32 1, i32 64, i32 10, i32 100>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
-  %w = call token @llvm.tensor.load(ptr elementtype(float) %q, <4 x i32> <i32 2, i32 2, i32 64, i32 64>, <4 x i32> <i32 2, i32 3, i32 1, i32 0>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
-  %y = call <57024 x float> @llvm.tensor.convolution(token %x, token %w, <4 x i32> <i32 1, i32 1, i32 1, i32 1>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
-  %t = call token @llvm.tensor.typeinfo(<57024 x float> %y, <4 x i32> <i32 1, i32 64, i32 9, i32 99>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer)
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <4 x i32> <i32 1, i32 128, i32 10, i32 100>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.load(ptr elementtype(float) %q, <4 x i32> <i32 2, i32 2, i32 64, i32 128>, <4 x i32> <i32 2, i32 3, i32 1, i32 0>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %y = call <114048 x float> @llvm.tensor.convolution(token %x, token %w, <4 x i32> <i32 1, i32 1, i32 1, i32 1>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %t = call token @llvm.tensor.typeinfo(<114048 x float> %y, <4 x i32> <i32 1, i32 128, i32 9, i32 99>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %r, token %t, <4 x i32> zeroinitializer)
   ret void
 }

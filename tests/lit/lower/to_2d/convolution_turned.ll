@@ -1,0 +1,30 @@
+; Rows of 28 pixels fill 87 % of registers, filters fill them whole: a block is 28 pixels by 128 filters. The image is
+; copied with channels innermost, the weights with filters innermost, and a block of the result is stored column by column.
+; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 -o - | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=avx512 -o - | FileCheck %s --check-prefix=TILES
+
+; CHECK-LABEL: define void @rows(
+; CHECK:         %last.buf = getelementptr
+; CHECK:         %rhs.buf = getelementptr
+; CHECK:         %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr, <2 x i32> <i32 28, i32 384>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 128>)
+; CHECK:         %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.buf, <2 x i32> <i32 384, i32 128>, <2 x i32> <i32 0, i32 1>,
+; CHECK-COUNT-2: call <3584 x float> @llvm.tensor.smma
+; CHECK:         %transpose{{.*}} = call <3584 x float> @llvm.tensor.transpose{{.*}}(token %product, <2 x i32> <i32 1, i32 0>)
+; CHECK:         %[[C:.*]] = call token @llvm.tensor.typeinfo{{.*}}(<3584 x float> %transpose{{.*}}, <2 x i32> <i32 128, i32 28>, <2 x i32> <i32 1, i32 0>,
+; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %[[C]], <2 x i32> <i32 0, i32 784>)
+
+; A register tile is turned when its sums are complete.
+; TILES-LABEL: define internal void @tlx.matmul.28x128x3x384.f32.f32.f32(
+; TILES:         %[[ACC:.*]] = call token @llvm.tensor.typeinfo.v[[N:[0-9]+]]f32.v2i32(<[[N]] x float> %{{.*}}, <2 x i32> <i32 [[ROWS:[0-9]+]], i32 [[COLUMNS:[0-9]+]]>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; TILES:       s.end:
+; TILES:         call <[[N]] x float> @llvm.tensor.transpose
+; TILES:         <2 x i32> <i32 [[COLUMNS]], i32 [[ROWS]]>, <2 x i32> <i32 1, i32 0>
+; TILES:         call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %{{.*}}, <2 x i32> <i32 0, i32 784>)
+define void @rows(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <4 x i32> <i32 1, i32 128, i32 30, i32 30>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.load(ptr elementtype(float) %q, <4 x i32> <i32 128, i32 128, i32 3, i32 3>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %y = call <100352 x float> @llvm.tensor.convolution(token %x, token %w)
+  %t = call token @llvm.tensor.typeinfo(<100352 x float> %y, <4 x i32> <i32 1, i32 128, i32 28, i32 28>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %r, token %t, <4 x i32> zeroinitializer)
+  ret void
+}
