@@ -9,7 +9,7 @@ is asked for, end to end (`next_round`). With kc positions a pass, N columns and
     kc N / FAR_BYTES                 what nothing is multiplied beside: the first part      fewest where they are equal,
     2 M N K / kc / (2 FAR_BYTES)     C, read and written for each part, from near           kc = sqrt(M K)
 
-and two parts, or halves of them, fit the second cache beside C; else all of K is multiplied at once. Where each position
+and two parts, or halves of them, fit the second cache beside C; else all of K is multiplied. Where each position
 is in a page of its own, 128 are looked up at once.
 
 Measured (Xeon with AMX-FP16, one core, float, G/s with B packed or K whole, now): 16x1024x1024 98, 142; 32x1024x1024
