@@ -212,3 +212,33 @@ def test_sums_on_tiles_of_several_rows_and_panels(count: int, depth: int) -> Non
     c = np.zeros((96, 64), np.int32)
     Machine(module).call("f", c, a, b)
     np.testing.assert_array_equal(c, np.einsum("gmk,gkn->mn", a.astype(np.int32), b.astype(np.int32)))
+
+
+def test_a_loop_carries_no_bfloats_that_llvm_cannot() -> None:
+    """Without optimisation LLVM 22 dies over 33 bfloats across blocks, for machines with AVX512-BF16."""
+    text = """
+define void @f(ptr noalias %c, ptr noalias %x, i32 %n) {
+entry:
+  %a = load <33 x bfloat>, ptr %x
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %v = phi <33 x bfloat> [ %a, %entry ], [ %w, %loop ]
+  %t = call token @llvm.tensor.typeinfo(<33 x bfloat> %v, <2 x i32> <i32 3, i32 11>, <2 x i32> <i32 0, i32 1>,
+                                        <2 x i32> zeroinitializer)
+  %w = call <33 x bfloat> @llvm.tensor.relu(token %t)
+  %next = add i32 %i, 1
+  %go = icmp slt i32 %next, %n
+  br i1 %go, label %loop, label %end
+end:
+  store <33 x bfloat> %w, ptr %c
+  ret void
+}
+"""
+    lowered = str(lower(parse(text), "amx", options=Options(emulate_matrix=True)))
+    assert "phi <33 x bfloat>" not in lowered
+    assert emit(lowered, "obj", 0, "cooperlake", emulate_matrix=True)
+    x = np.linspace(-2, 2, 33).astype(ml_dtypes.bfloat16)
+    c = np.zeros_like(x)
+    tlx.compile(text, "generic")(c, x, 3)
+    np.testing.assert_array_equal(c, np.maximum(x, 0))

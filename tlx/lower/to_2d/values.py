@@ -20,12 +20,14 @@ from tlx.ir.module import Function, Instruction
 from tlx.ir.rewriter import Use, definitions, uses
 from tlx.ir.tensor_calls import is_tensor_call
 from tlx.ir.tensors import FunctionTensors
-from tlx.ir.types import I1, Type, VectorType, bits_of
+from tlx.ir.types import BFLOAT, I1, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Local, Value
 from tlx.lower.to_2d.elementwise import REGISTER_BYTES
 
 SMALL_PHI: Final = 64
 """Loop-carried vectors of up to this many elements stay phis."""
+_SMALL_BFLOAT_PHI: Final = 32
+"""Fewer of bfloat: without optimisation LLVM 22 dies over 33, a register and one more, where AVX512-BF16 is at hand."""
 ABI_ELEMENTS: Final = 4096
 """Where a signature asks for a vector by value there is no choice; LLVM's code generator copes up to this size."""
 
@@ -86,7 +88,8 @@ class Flats:
     def _is_memory_phi(self, phi: Instruction) -> bool:
         if is_big(phi.type):
             return True
-        large = isinstance(phi.type, VectorType) and phi.type.count > SMALL_PHI
+        most = _SMALL_BFLOAT_PHI if scalar_of(phi.type) == BFLOAT else SMALL_PHI
+        large = isinstance(phi.type, VectorType) and phi.type.count > most
         return large and any(self._makes_token(use) for use in self.uses.get(str(phi.result), []))
 
     def _makes_token(self, use: Use) -> bool:
