@@ -39,6 +39,7 @@ def test_small_products_are_multiplied_on_tiles_too() -> None:
     asked = [Check("amx", variant=variant).options.knobs for variant in range(5)]
     assert sum(bool(knobs(Question("matmul 8x8x8 bfloat", "amx", ()))) for knobs in asked) == 4
     assert not any(knobs(Question("matmul 8x8x8 bfloat", "avx512", ())) for knobs in asked)
+    assert not any(knobs(Question("matmul 8x8x8 bfloat", "avx2.avxvnni", ())) for knobs in asked)
     worker = Worker()
     outcome = worker.check(Request("tiles", 1, Check("amx", emulate=True, evaluate=False, variant=1)))
     worker.close()
