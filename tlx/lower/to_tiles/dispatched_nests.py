@@ -27,22 +27,32 @@ from tlx.target import Target
 _GLOBAL: Final = re.compile(r"@([-a-zA-Z$._0-9]+)")
 
 
-def dispatch_nests(module: Module, nests: Sequence[Function], dispatch: Dispatch, versions: Sequence[Target]) -> None:
-    """Make nests that call dispatchers dispatchers themselves, and drop those that nobody calls any more."""
+def dispatch_nests(
+    module: Module, nests: Sequence[Function], dispatch: Dispatch, versions: Sequence[Target]
+) -> list[Function]:
+    """Make nests that call dispatchers dispatchers themselves, and drop those that nobody calls any more.
+
+    Returns:
+        The nests, in versions where they come in some.
+    """
     if not dispatch.made:
-        return
+        return list(nests)
+    found: list[Function] = []
     for nest in nests:
         called = dict.fromkeys(c for i in nest.instructions() if (c := i.callee) in dispatch.made)
         if called:
-            _dispatch(module, nest, dispatch, versions, [str(name) for name in called])
+            found += _dispatch(module, nest, dispatch, versions, [str(name) for name in called])
+        else:
+            found.append(nest)
     used = {o.name for f in module.functions for i in f.instructions() for o in i.operands if isinstance(o, Global)}
     used |= set(_GLOBAL.findall(module.raw_text()))
     module.remove(*(f for f in module.functions if f.name in dispatch.made and f.name not in used))
+    return found
 
 
 def _dispatch(
     module: Module, nest: Function, dispatch: Dispatch, versions: Sequence[Target], called: Sequence[str]
-) -> None:
+) -> list[Function]:
     copies: dict[tuple[str, ...], Function] = {}
     for level, version in enumerate(versions):
         kernels = [dispatch.made[name][level] for name in called]
@@ -54,6 +64,7 @@ def _dispatch(
     levels = [tuple(dispatch.made[name][level].name for name in called) for level in range(len(versions))]
     module.remove(nest)
     dispatch.dispatcher(nest.name, versions, [copies[key] for key in levels])
+    return list(copies.values())
 
 
 def _copy(module: Module, function: Function, name: str, attributes: str) -> Function:

@@ -1,10 +1,18 @@
-"""Loops around kernels on several threads: each thread runs some iterations of the outermost loop.
+"""Loops around kernels on several threads: each thread runs some iterations of the outermost loop that may be shared.
 
 Rewrite, where stage 1 marked the loop (`!tlx.independent`) and every kernel in it writes where its index says:
     define internal void @N(args) { for (i = 0; i < 100; i++) call @K(...) }
         ->
     define internal void @N.part(args, first, last) { for (i = first; i < last; i++) call @K(...) }
     define internal void @N(args) { a team runs @N.part }
+
+A loop of few iterations is shared together with the one in it, if that is marked as well and all there is:
+    for (i = 0; i < 3; i++) for (j = 0; j < 50; j++) call @K(...)                150 iterations, from `first` to `last`
+        ->
+    for (i = first / 50; i < (last + 49) / 50; i++)
+      for (j = max(first - i * 50, 0); j < min(last - i * 50, 50); j++) call @K(...)
+
+A marked loop within others that are not becomes a function of its own first, which they call.
 """
 
 from __future__ import annotations
@@ -17,16 +25,19 @@ from typing import Final
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.dominance import ControlFlow, Loop, natural_loops
 from tlx.ir.module import Block, Function, Instruction, Module
+from tlx.ir.outline import outline, region_of
 from tlx.ir.rewriter import definitions, set_operand
 from tlx.ir.types import I64
-from tlx.ir.values import ConstInt, Local, Value
-from tlx.lower.stage import INDEPENDENT
+from tlx.ir.values import ConstInt, Local, Value, const_int
+from tlx.lower.stage import INDEPENDENT, is_kernel
 from tlx.lower.to_tiles.share import PART
-from tlx.lower.to_tiles.team import iterations_kernel
+from tlx.lower.to_tiles.team import ATTRIBUTES, iterations_kernel
 
 _SEVERAL: Final = "tlx.rows."  # kernels that write to more than their first pointer
 MANY: Final = 16
 """Iterations from which on threads share them, rather than the work of each kernel."""
+_FINE: Final = 64
+"""Iterations from which on shares of them are about as large."""
 
 
 def is_marked(block: Block) -> bool:
@@ -39,8 +50,9 @@ def shared_blocks(function: Function) -> set[str]:
     if not any(is_marked(block) for block in function.blocks):
         return set()
     flow = ControlFlow(function)
-    loops = [loop for loop in natural_loops(flow) if (latch := _latch(flow, loop)) and is_marked(latch)]
-    return {name for loop in loops if trips_of(flow, loop) >= MANY for name in loop.blocks}
+    loops = natural_loops(flow)
+    nests = [_Nest(function, {}, flow, loops, loop) for loop in loops]
+    return {name for nest in nests if nest.trips >= MANY for name in nest.loop.blocks}
 
 
 def spread(module: Module, nests: list[Function], cycles: Mapping[str, float], least: int) -> None:
@@ -53,67 +65,130 @@ def spread(module: Module, nests: list[Function], cycles: Mapping[str, float], l
         least: Cycles that are worth a thread.
     """
     for function in nests:
-        nest = _Nest(function, cycles)
-        most = min(nest.trips, int(nest.cycles / max(least, 1)))
-        if most > 1 and nest.is_apart:
-            _split(module, nest, most)
+        done: set[str] = set()
+        while (nest := _shareable(function, cycles, least, done)) is not None:
+            done.add(nest.loop.header)
+            if nest.loop is nest.loops[0]:
+                _split(module, nest, nest.team(least))
+                break
+            region = region_of(nest.flow, nest.loop, lambda _: True)
+            if region is not None:
+                name = module.global_names.fresh(f"{function.name}.inner")
+                made = outline(module, function, region, name, function.signature.attributes)
+                _split(module, _Nest.outermost(made, cycles), nest.team(least))
+                _forget_kernels(module, function)
+
+
+def _forget_kernels(module: Module, function: Function) -> None:
+    """A function that calls no kernels any more is none around kernels."""
+    kernels = {f.name for f in module.functions if is_kernel(module, f)}
+    if not any(i.callee in kernels for i in function.instructions()):
+        function.replace_attributes(ATTRIBUTES)
+
+
+def _shareable(function: Function, cycles: Mapping[str, float], least: int, done: set[str]) -> _Nest | None:
+    """The outermost loop of a nest that threads can share and that is work for them; those in `done` were looked at."""
+    flow = ControlFlow(function)
+    loops = natural_loops(flow)
+    for loop in loops:
+        nest = _Nest(function, cycles, flow, loops, loop)
+        if loop.header not in done and nest.team(least) > 1 and nest.is_apart:
+            return nest
+    return None
 
 
 @dataclass(eq=False)
 class _Nest:
+    """A loop around kernels.
+
+    Attributes:
+        function: Where it is.
+        costs: The work of kernels, by name.
+        flow: The function's control flow.
+        loops: The function's loops, outer ones first.
+        loop: The loop.
+    """
+
     function: Function
     costs: Mapping[str, float]
+    flow: ControlFlow
+    loops: list[Loop]
+    loop: Loop
+
+    @classmethod
+    def outermost(cls, function: Function, costs: Mapping[str, float]) -> _Nest:
+        """The first loop of a function."""
+        flow = ControlFlow(function)
+        loops = natural_loops(flow)
+        return cls(function, costs, flow, loops, loops[0])
 
     @cached_property
-    def flow(self) -> ControlFlow:
-        return ControlFlow(self.function)
-
-    @cached_property
-    def loops(self) -> list[Loop]:
-        return natural_loops(self.flow)
-
-    @property
-    def latch(self) -> Block | None:
-        """The block that ends the outermost loop."""
-        return _latch(self.flow, self.loops[0])
+    def inner(self) -> Loop | None:
+        """The marked loop in this one that is shared with it: it has the same work, and this one few iterations."""
+        inside = [loop for loop in self.loops if loop.header in self.loop.blocks and loop is not self.loop]
+        own = trips_of(self.flow, self.loop)
+        if (
+            own >= _FINE
+            or not inside
+            or _marked_trips(self.flow, inside[0]) < 1
+            or not _is_counter(self.flow, inside[0])
+        ):
+            return None
+        rest = self.loop.blocks - inside[0].blocks
+        works = any(i.is_call or i.opcode == "store" for name in rest for i in self.flow.blocks[name].instructions)
+        return None if works else inside[0]
 
     @property
     def trips(self) -> int:
-        """Iterations of the outermost loop; 0 where it is not marked."""
-        return trips_of(self.flow, self.loops[0]) if self.latch is not None and is_marked(self.latch) else 0
+        """Iterations that are shared; 0 where the loop is not marked."""
+        own = _marked_trips(self.flow, self.loop)
+        return own * (trips_of(self.flow, self.inner) if own and self.inner is not None else 1)
 
     @property
     def cycles(self) -> float:
-        """The work of all kernels."""
+        """The work of all kernels, each time the loop is entered."""
         total = 0.0
-        for block in self.function.blocks:
+        for name in self.loop.blocks:
             times = 1
             for loop in self.loops:
-                times *= trips_of(self.flow, loop) if block.name in loop.blocks else 1
-            total += times * sum(self.costs.get(str(i.callee), 0.0) for i in block.instructions)
+                inside = loop.blocks <= self.loop.blocks and name in loop.blocks
+                times *= trips_of(self.flow, loop) if inside else 1
+            total += times * sum(self.costs.get(str(i.callee), 0.0) for i in self.flow.blocks[name].instructions)
         return total
 
-    @cached_property
-    def index(self) -> Instruction:
-        """The phi of the outermost loop's index."""
-        return self.flow.blocks[self.loops[0].header].phis[0]
+    def team(self, least: int) -> int:
+        """How many threads are worth having, where each should work for `least` cycles."""
+        return min(self.trips, int(self.cycles / max(least, 1)))
 
     @property
     def is_apart(self) -> bool:
-        """Whether all that is written is at a place that the outermost index moves."""
+        """Whether all that is written is at a place that the shared loops' indices move."""
         made = definitions(self.function)
-        if any(str(i.callee).startswith(_SEVERAL) for i in self.function.instructions()):
+        inside = [i for name in self.loop.blocks for i in self.flow.blocks[name].instructions]
+        if any(str(i.callee).startswith(_SEVERAL) for i in inside):
             return False
-        return all(_depends(pointer, str(self.index.result), made) for pointer in self._written())
+        indices = [_index(self.flow, loop) for loop in (self.loop, self.inner) if loop is not None]
+        written = [
+            i.operands[1] if i.opcode == "store" else i.args[0] for i in inside if i.opcode == "store" or i.is_call
+        ]
+        return all(_depends(pointer, str(index.result), made) for pointer in written for index in indices)
 
-    def _written(self) -> list[Value]:
-        found: list[Value] = []
-        for instruction in self.function.instructions():
-            if instruction.opcode == "store":
-                found.append(instruction.operands[1])
-            elif instruction.is_call:
-                found.append(instruction.args[0])
-        return found
+
+def _index(flow: ControlFlow, loop: Loop) -> Instruction:
+    """The phi of a loop's index."""
+    return flow.blocks[loop.header].phis[0]
+
+
+def _is_counter(flow: ControlFlow, loop: Loop) -> bool:
+    """Whether a loop carries its index alone, and is entered from one block."""
+    entered = [name for name in flow.predecessors[loop.header] if name not in loop.blocks]
+    return len(flow.blocks[loop.header].phis) == 1 and len(entered) == 1
+
+
+def _marked_trips(flow: ControlFlow, loop: Loop) -> int:
+    """Iterations of a loop that is marked; 0 of any other."""
+    latch = _latch(flow, loop)
+    return trips_of(flow, loop) if latch is not None and is_marked(latch) else 0
 
 
 def _depends(value: Value, index: str, made: Mapping[str, Instruction]) -> bool:
@@ -149,10 +224,7 @@ def trips_of(flow: ControlFlow, loop: Loop) -> int:
 
 def _split(module: Module, nest: _Nest, most: int) -> None:
     """Give a nest bounds, and put the function that has a team run it in its place."""
-    old, latch, trips = nest.function, nest.latch, nest.trips
-    test = _test(latch) if latch else None
-    assert latch is not None
-    assert test is not None
+    old, trips = nest.function, nest.trips
     name = old.name.strip('"')
     names = [old.names.fresh(stem) for stem in ("first", "last")]
     parameters = [(a.type, a.attributes, a.name) for a in old.arguments]
@@ -160,23 +232,60 @@ def _split(module: Module, nest: _Nest, most: int) -> None:
     fresh = module.global_names.fresh(name + PART)
     part = new_function(module, fresh, [*parameters, *bounds], old.signature.attributes)
     part.blocks, part.names = old.blocks, old.names
-    first, last = (Local(I64, bound) for bound in names)
-    header = nest.flow.blocks[nest.loops[0].header]
-    _start_from(nest.index, first, latch)
-    set_operand(test, 1, last)
-    latch.terminator.text = latch.terminator.text.replace(INDEPENDENT, "")
-    latch.terminator.trailer = latch.terminator.trailer.replace(INDEPENDENT, "")
-    entry = part.entry
-    entry.instructions.pop()
-    b = Builder(module, part, entry)
-    b.branch_if(b.icmp("slt", first, last), header, part.blocks[-1])
+    _set_bounds(Builder(module, part, part.entry), nest, Local(I64, names[0]), Local(I64, names[1]))
     module.remove(old)
     module.global_names.taken.discard(name)
     iterations_kernel(module, name, part, trips, most)
 
 
-def _start_from(phi: Instruction, first: Value, latch: Block) -> None:
+def _set_bounds(b: Builder, nest: _Nest, first: Value, last: Value) -> None:
+    """Have a nest run from one iteration to another, given a builder at the end of its entry block."""
+    flow, header = nest.flow, nest.flow.blocks[nest.loop.header]
+    b.block.instructions.pop()
+    b.index -= 1
+    entry, behind = b.block, b.function.blocks[-1]
+    runs = b.icmp("slt", first, last)
+    if nest.inner is None:
+        _count(flow, nest.loop, first, last)
+    else:
+        _cut_inner(b, nest, nest.inner, first, last)
+    b.at_end(entry)
+    b.branch_if(runs, header, behind)
+    for loop in (nest.loop, nest.inner):
+        latch = _latch(flow, loop) if loop is not None else None
+        if latch is not None:
+            _unmark(latch)
+
+
+def _cut_inner(b: Builder, nest: _Nest, inner: Loop, first: Value, last: Value) -> None:
+    """Have both loops of a nest run from one iteration of all to another."""
+    trips = trips_of(nest.flow, inner)
+    rounds = const_int(I64, trips)
+    ends = b.binary("udiv", b.add(last, trips - 1), rounds)
+    _count(nest.flow, nest.loop, b.binary("udiv", first, rounds), ends)
+    before = next(name for name in nest.flow.predecessors[inner.header] if name not in inner.blocks)
+    b.block = nest.flow.blocks[before]
+    b.index = len(b.block.instructions) - 1
+    done = b.mul(_index(nest.flow, nest.loop).value, trips)
+    low, high = b.sub(first, done), b.sub(last, done)
+    start = b.select(b.icmp("sgt", low, 0), low, const_int(I64, 0))
+    stop = b.select(b.icmp("slt", high, trips), high, rounds)
+    _count(nest.flow, inner, start, stop)
+
+
+def _count(flow: ControlFlow, loop: Loop, first: Value, last: Value) -> None:
+    """Have a loop's index run from one number to another."""
+    latch, phi = _latch(flow, loop), _index(flow, loop)
+    test = _test(latch) if latch else None
+    assert latch is not None
+    assert test is not None
     for index in range(0, len(phi.operands), 2):
         label = phi.operands[index + 1]
         if isinstance(label, Local) and label.name != latch.name:
             set_operand(phi, index, first)
+    set_operand(test, 1, last)
+
+
+def _unmark(latch: Block) -> None:
+    latch.terminator.text = latch.terminator.text.replace(INDEPENDENT, "")
+    latch.terminator.trailer = latch.terminator.trailer.replace(INDEPENDENT, "")

@@ -77,10 +77,10 @@ class _Kernels:
     @cached_property
     def inner(self) -> _Kernels:
         """Kernels in loops whose iterations threads share: each runs on one thread."""
-        if self.context.threads == "none" or self.context.target.versions:
+        if self.context.threads == "none":
             return self
         inner = _Kernels(self.module, replace(self.context, threads="none"))
-        inner.weights, inner.past_caches = self.weights, self.past_caches
+        inner.weights, inner.past_caches, inner.dispatch = self.weights, self.past_caches, self.dispatch
         return inner
 
     def of(self, problem: Problem, target: Target, at: Instruction, given: Sequence[Recipe] = ()) -> Function:
@@ -219,9 +219,9 @@ def to_tiles(module: Module, context: Context) -> None:
             _lower_function(module, function, kernels)
     nests = outline_nests(module, kernels.dispatch.made)
     fence_behind(module, nests, kernels.past_caches)
+    nests = dispatch_nests(module, nests, kernels.dispatch, context.target.versions)
     if kernels.inner is not kernels:
         spread(module, nests, kernels.cycles | kernels.inner.cycles, context.thread_cycles)
-    dispatch_nests(module, nests, kernels.dispatch, context.target.versions)
 
 
 def _lower_function(module: Module, function: Function, kernels: _Kernels) -> None:
