@@ -33,7 +33,8 @@ def describe_reduction(problem: Reduction, target: Target) -> str:
     """What a reducing kernel does, and what bounds it."""
     value = problem.value
     text = f"reduce.{problem.operation} {value.rows}x{value.cols} {value.element}"
-    return f"{text}{f' of {value.summary}' if value.summary else ''} in one pass; {_bound(problem, target)}"
+    way = f", dot products of {problem.products}," if problem.products > 1 else ""
+    return f"{text}{f' of {value.summary}' if value.summary else ''}{way} in one pass; {_bound(problem, target)}"
 
 
 def describe_rows(problem: Rows, target: Target) -> str:

@@ -99,7 +99,8 @@ def cycles_of(problem: Cut, target: Target) -> float:
         return sum(cycles_of(part.problem, target) for part in problem.parts)
     value = problem.value
     lanes = max(1, target.vector_bytes * 8 // value.bits)
-    return max(problem.moves / _BYTES, value.cost * value.rows * value.cols / lanes)
+    cost = problem.cost if isinstance(problem, Reduction) else value.cost
+    return max(problem.moves / _BYTES, cost * value.rows * value.cols / lanes)
 
 
 def _pointers(problem: Cut, *, by_rows: bool) -> tuple[Pointer, ...] | None:

@@ -2,10 +2,15 @@
 ; Floats are multiplied and added at once. The next rows are asked for where the first cache holds them, too.
 ;
 ; REQUIRES: clang-19, host-x86_64
-; RUN: tlx-lower %s -o %t.ll --target=avx512
+; RUN: tlx-lower %s -o %t.ll --target=avx512 --remarks 2>&1 | FileCheck %s --check-prefix=REMARK
 ; RUN: grep -v '^;' %t.ll | FileCheck %s --check-prefix=AHEAD
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o %t.s
 ; RUN: %assembly %t.s | FileCheck %s --implicit-check-not="stack {{[1-9]}}"
+;
+; REMARK: reduce.add 1024x1024 float of fmul; 2 extra operands in one pass;
+; REMARK: reduce.add 1024x1024 float of fpext, fpext, fmul; 2 extra operands, dot products of 2, in one pass;
+; REMARK: reduce.add 1024x1024 i32 of sext, zext, mul; 2 extra operands, dot products of 4, in one pass;
+; REMARK: reduce.add 1024x1024 i32 of xor, sext, zext, mul; 2 extra operands, dot products of 4, in one pass;
 ;
 ; AHEAD-LABEL: define internal void @{{tlx}}.reduce.add.rows.1024x1024.f32(
 ; AHEAD-NOT: call void @llvm.prefetch
