@@ -202,3 +202,34 @@ def test_transposed_past_the_caches(target: str, element: str, rows: int, cols: 
     assert np.array_equal(y.reshape(cols, rows), x.T)
     assert not room[:3].any()
     assert not room[3 + rows * cols :].any()
+
+
+def _sum_of_turned(element: str, rows: int, cols: int) -> str:
+    """`y = x^T + z`."""
+    count = rows * cols
+    rest = f"{DIMS.format(0, 1)}, {DIMS.format(0, 0)}, {DIMS.format(0, 0)}"
+    turned = f"{DIMS.format(cols, rows)}, {DIMS.format(1, 0)}, {DIMS.format(0, 0)}, {DIMS.format(0, 0)}"
+    vector = f"<{count} x {element}>"
+    return (
+        f"define void @f(ptr noalias %y, ptr noalias %x, ptr noalias %z) {{\n"
+        f"  %t = call token @llvm.tensor.load(ptr elementtype({element}) %x, {turned})\n"
+        f"  %a = call {vector} @llvm.tensor.transpose(token %t, {DIMS.format(0, 1)})\n"
+        f"  %u = call token @llvm.tensor.load(ptr elementtype({element}) %z, {DIMS.format(rows, cols)}, {rest})\n"
+        f"  %b = call {vector} @llvm.tensor.tovector(token %u)\n  %s = fadd {vector} %a, %b\n"
+        f"  store {vector} %s, ptr %y\n  ret void\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(37, 160), (64, 200), (70, 130)])
+@pytest.mark.parametrize("target", TARGETS)
+def test_sums_of_turned_matrices_past_the_caches(target: str, rows: int, cols: int) -> None:
+    module = _lowered(_sum_of_turned("float", rows, cols), _small(target))
+    assert ("!nontemporal" in str(module)) == (cols * 4 % find(target).vector_bytes == 0)
+    rng = np.random.default_rng(0)
+    x, z = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((cols, rows), (rows, cols)))
+    room = np.zeros(rows * cols + 64, x.dtype)
+    y = room[3 : 3 + rows * cols]
+    Machine(module).call("f", y.view(np.uint8), x.view(np.uint8), z.view(np.uint8))
+    assert np.array_equal(y.reshape(rows, cols), x.T + z)
+    assert not room[:3].any()
+    assert not room[3 + rows * cols :].any()

@@ -24,14 +24,12 @@ from tlx.ir.types import I64, VectorType, bits_of, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.problem import Copy
-from tlx.lower.to_tiles.stream import Span, aligned_spans, boundary_of, plain_spans, to_boundary
+from tlx.lower.to_tiles.stream import Span, aligned_spans, boundary_of, plain_spans, runs, to_boundary
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.target import Target
 from tlx.types import TensorType
 
 _ROW_VECTORS: Final = 4
-_RUN: Final = 4
-"""Tiles of 64 bytes that are read beside each other."""
 
 
 def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
@@ -102,7 +100,7 @@ class _Tiles:
     def emit_columns(self, rows: Range, spans: list[Span]) -> None:
         """Column by column of a few rows of tiles."""
         b = self.b
-        for run in padded(rows.count, rows.count if self.boundary else _RUN, 1):
+        for run in runs(rows, past_caches=self.boundary > 0):
             with b.loop(0, run.count, name="r") as r:
                 first = b.add(b.mul(r.index, run.size), run.start)
                 for span in spans:

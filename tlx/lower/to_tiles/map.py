@@ -5,7 +5,8 @@ for rows, for columns        tiles of one row x 4 registers; several rows where 
   y = ordinary instructions, unary operations
   store y
 
-Where every leaf is dense, the matrix is one long row. A column-major leaf makes tiles square, to be transposed.
+Where every leaf is dense, the matrix is one long row. A column-major leaf makes tiles square, to be transposed, and a
+few of them below each other are computed one after the other (`stream.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, passed_as,
 from tlx.lower.to_tiles.expression import Expression, Leaf
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.problem import Map
-from tlx.lower.to_tiles.stream import Span, aligned_spans, boundary_of, plain_spans, to_boundary
+from tlx.lower.to_tiles.stream import Span, aligned_spans, boundary_of, plain_spans, runs, to_boundary
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
@@ -99,7 +100,11 @@ def _from_memory(problem: Map, pointers: Sequence[Value], target: Target) -> lis
 
 def past_caches(problem: Map, target: Target) -> int:
     """Elements that stores past the caches are aligned to: those of a register; 0 where there are to be none."""
-    return 0 if is_turned(problem.value) else boundary_of(problem, target)
+    boundary = boundary_of(problem, target)
+    if not is_turned(problem.value):
+        return boundary
+    are_lines = boundary == tile_shape(problem.value, target).cols and problem.destination.row_stride % boundary == 0
+    return boundary if are_lines else 0
 
 
 def stores_past(problem: Map, target: Target) -> bool:
@@ -164,7 +169,11 @@ def emit_map(
     else:
         spans = plain_spans(value.cols, shape.cols, shape.lanes)
     for rows in padded(value.rows, shape.rows, 1):
-        _Rows(b, evaluator, to, base, rows, boundary, ahead).emit(spans)
+        tiles = _Rows(b, evaluator, to, base, rows, boundary, ahead)
+        if is_turned(value):
+            tiles.emit_columns(spans)
+        else:
+            tiles.emit(spans)
 
 
 @dataclass(eq=False)
@@ -189,17 +198,47 @@ class _Rows:
             for span, place, known in zip(spans, places, shared, strict=True):
                 self._span(span, replace(place, row=row), known)
 
+    def emit_columns(self, spans: Sequence[Span]) -> None:
+        """Emit the loops over runs of rows, over columns of these, and over the rows of a run."""
+        b = self.b
+        places = [Place(self.rows.size, span.columns.size, span.columns.padding) for span in spans]
+        shared = [self.evaluator.compute(place, 0) for place in places]
+        for run in runs(self.rows, past_caches=self.boundary > 0 and self._all_turned):
+            with b.loop(0, run.count, name="r") as r:
+                first = b.add(b.mul(r.index, run.size), run.start)
+                for span, place, known in zip(spans, places, shared, strict=True):
+                    start = self._start(span, replace(place, row=const_int(I64, self.rows.start)))
+                    with b.loop(0, span.columns.count, name="j") as j:
+                        at = replace(place, column=b.add(b.mul(j.index, span.columns.size), start))
+                        with b.loop(0, run.size, name="i") as i:
+                            row = b.add(b.mul(b.add(first, i.index), self.rows.size), self.rows.start)
+                            self._tile(span, replace(at, row=row), known)
+
+    @property
+    def _all_turned(self) -> bool:
+        """Whether no matrix is read in the order of the result."""
+        value = self.evaluator.expression
+        return not any(value.is_full(leaf.view) and leaf.view.col_stride == 1 for leaf in value.leaves())
+
+    def _start(self, span: Span, place: Place) -> Value:
+        """The first column of a span's tiles, in a row."""
+        if not span.past_caches:
+            return const_int(I64, span.columns.start)
+        address = address_of(self.b, self.to, self.base, place)
+        return to_boundary(self.b, address, bytes_of(self.to.element), self.boundary)
+
+    def _tile(self, span: Span, at: Place, known: dict[int, Value]) -> None:
+        b = self.b
+        mark = nontemporal(b.module) if span.past_caches else ""
+        store_vector(b, self.to, address_of(b, self.to, self.base, at), at, self.evaluator.result(at, known), mark)
+
     def _span(self, span: Span, place: Place, shared: dict[int, Value]) -> None:
         b, columns = self.b, span.columns
         known = self.evaluator.compute(place, 1, shared)
-        start: Value = const_int(I64, columns.start)
-        if span.past_caches:
-            start = to_boundary(b, address_of(b, self.to, self.base, place), bytes_of(self.to.element), self.boundary)
-        mark = nontemporal(b.module) if span.past_caches else ""
+        start = self._start(span, place)
         with b.loop(0, columns.count, name="j") as j:
             at = replace(place, column=b.add(b.mul(j.index, columns.size), start))
-            result = self.evaluator.result(at, known)
-            store_vector(b, self.to, address_of(b, self.to, self.base, at), at, result, mark)
+            self._tile(span, at, known)
             ask(b, self.ahead, at)
 
 

@@ -28,6 +28,9 @@ _SHARE: Final = 32 << 20
 _LEAST_TILES: Final = 8
 """Of a row: the first register and the rest, which are computed twice, are to count little."""
 
+_RUN: Final = 4
+"""Tiles of 64 bytes that are read beside each other: as many lines as are fetched with one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -71,6 +74,15 @@ def aligned_spans(cols: int, width: int, lanes: int, boundary: int) -> list[Span
     rest = [Range(done + r.start, r.count, r.size, r.padding) for r in padded(cols - done, width, lanes)]
     head = padded(boundary, width, lanes)
     return [*map(Span, head), Span(Range(0, count, width), True), *map(Span, rest)]
+
+
+def runs(rows: Range, *, past_caches: bool) -> list[Range]:
+    """Tiles below each other of a result whose source lies in the other order, that are written one after the other.
+
+    They read lines beside each other of the source's rows, which is how caches fetch them; past the caches all tiles
+    do, as what is written need not stay there until its neighbours come.
+    """
+    return padded(rows.count, rows.count if past_caches else _RUN, 1)
 
 
 def to_boundary(b: TensorBuilder, address: Value, element: int, boundary: int) -> Value:
