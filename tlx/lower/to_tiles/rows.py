@@ -61,11 +61,10 @@ def rows_kernel(module: Module, problem: Rows, target: Target) -> Function:
 
 
 def _asking(problem: Rows, target: Target) -> Part | None:
-    """The part that asks for the next block's rows while it computes: the longest; none where all is in the caches."""
+    """The part that asks for the next block's rows while it computes, the longest; none where the L1 cache has all."""
     maps = [part for part in problem.parts if isinstance(part.problem, Map)]
-    if not maps or sum(view.rows * view.cols * bytes_of(view.element) for view in _inputs(problem).values()) <= (
-        target.caches.l2 // 2
-    ):
+    read = sum(view.rows * view.cols * bytes_of(view.element) for view in _inputs(problem).values())
+    if not maps or read <= target.caches.l1:
         return None
     return max(maps, key=lambda part: part.problem.value.cost)
 

@@ -1,4 +1,4 @@
-; Softmax of more than the caches hold: while a row's exponentials are computed, the next row is asked for, as nothing is
+; Softmax of more than the L1 cache holds: while a row's exponentials are computed, the next row is asked for, as nothing is
 ; read then otherwise. What fits is not.
 ;
 ; RUN: split-file %s %t
@@ -54,38 +54,38 @@ declare void @llvm.tensor.store.p0.v2i32(ptr, token, <2 x i32>) argmemonly nounw
 
 define dso_local void @work(ptr noalias %y, ptr noalias %x) nounwind {
 entry:
-  %x.t = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %x, <2 x i32> <i32 32, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
-  %tovector = call <32768 x float> @llvm.tensor.tovector.v32768f32(token %x.t)
-  %max = call <32 x float> @llvm.tensor.reduce.max.v32f32.v2i32(token %x.t, <2 x i32> <i32 1, i32 1024>, <2 x i32> <i32 1, i32 1>)
-  %tensor = call token @llvm.tensor.typeinfo.v32f32.v2i32(<32 x float> %max, <2 x i32> <i32 32, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-  %broadcast = call <32768 x float> @llvm.tensor.broadcast.v32768f32.v2i32.v2i32(token %tensor, <2 x i32> <i32 32, i32 1024>, <2 x i32> <i32 0, i32 1>)
-  %t = fsub <32768 x float> %tovector, %broadcast
-  %tensor.1 = call token @llvm.tensor.typeinfo.v32768f32.v2i32(<32768 x float> %t, <2 x i32> <i32 32, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-  %exp = call <32768 x float> @llvm.tensor.exp.v32768f32(token %tensor.1)
-  %tensor.2 = call token @llvm.tensor.typeinfo.v32768f32.v2i32(<32768 x float> %exp, <2 x i32> <i32 32, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-  %add = call <32 x float> @llvm.tensor.reduce.add.v32f32.v2i32(token %tensor.2, <2 x i32> <i32 1, i32 1024>, <2 x i32> <i32 1, i32 1>)
-  %tensor.3 = call token @llvm.tensor.typeinfo.v32f32.v2i32(<32 x float> %add, <2 x i32> <i32 32, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-  %broadcast.1 = call <32768 x float> @llvm.tensor.broadcast.v32768f32.v2i32.v2i32(token %tensor.3, <2 x i32> <i32 32, i32 1024>, <2 x i32> <i32 0, i32 1>)
-  %t.1 = fdiv <32768 x float> %exp, %broadcast.1
-  %tensor.4 = call token @llvm.tensor.typeinfo.v32768f32.v2i32(<32768 x float> %t.1, <2 x i32> <i32 32, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %x.t = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %x, <2 x i32> <i32 8, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
+  %tovector = call <8192 x float> @llvm.tensor.tovector.v8192f32(token %x.t)
+  %max = call <8 x float> @llvm.tensor.reduce.max.v8f32.v2i32(token %x.t, <2 x i32> <i32 1, i32 1024>, <2 x i32> <i32 1, i32 1>)
+  %tensor = call token @llvm.tensor.typeinfo.v8f32.v2i32(<8 x float> %max, <2 x i32> <i32 8, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %broadcast = call <8192 x float> @llvm.tensor.broadcast.v8192f32.v2i32.v2i32(token %tensor, <2 x i32> <i32 8, i32 1024>, <2 x i32> <i32 0, i32 1>)
+  %t = fsub <8192 x float> %tovector, %broadcast
+  %tensor.1 = call token @llvm.tensor.typeinfo.v8192f32.v2i32(<8192 x float> %t, <2 x i32> <i32 8, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %exp = call <8192 x float> @llvm.tensor.exp.v8192f32(token %tensor.1)
+  %tensor.2 = call token @llvm.tensor.typeinfo.v8192f32.v2i32(<8192 x float> %exp, <2 x i32> <i32 8, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %add = call <8 x float> @llvm.tensor.reduce.add.v8f32.v2i32(token %tensor.2, <2 x i32> <i32 1, i32 1024>, <2 x i32> <i32 1, i32 1>)
+  %tensor.3 = call token @llvm.tensor.typeinfo.v8f32.v2i32(<8 x float> %add, <2 x i32> <i32 8, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+  %broadcast.1 = call <8192 x float> @llvm.tensor.broadcast.v8192f32.v2i32.v2i32(token %tensor.3, <2 x i32> <i32 8, i32 1024>, <2 x i32> <i32 0, i32 1>)
+  %t.1 = fdiv <8192 x float> %exp, %broadcast.1
+  %tensor.4 = call token @llvm.tensor.typeinfo.v8192f32.v2i32(<8192 x float> %t.1, <2 x i32> <i32 8, i32 1024>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
   call void @llvm.tensor.store.p0.v2i32(ptr %y, token %tensor.4, <2 x i32> <i32 0, i32 0>)
   ret void
 }
 
 declare token @llvm.tensor.load.p0.v2i32(ptr, <2 x i32>, <2 x i32>, <2 x i32>, <2 x i32>) argmemonly nounwind readonly
 
-declare <32768 x float> @llvm.tensor.tovector.v32768f32(token) nounwind readnone speculatable willreturn
+declare <8192 x float> @llvm.tensor.tovector.v8192f32(token) nounwind readnone speculatable willreturn
 
-declare <32 x float> @llvm.tensor.reduce.max.v32f32.v2i32(token, <2 x i32>, <2 x i32>) nounwind readnone speculatable willreturn
+declare <8 x float> @llvm.tensor.reduce.max.v8f32.v2i32(token, <2 x i32>, <2 x i32>) nounwind readnone speculatable willreturn
 
-declare token @llvm.tensor.typeinfo.v32f32.v2i32(<32 x float>, <2 x i32>, <2 x i32>, <2 x i32>) nounwind readnone
+declare token @llvm.tensor.typeinfo.v8f32.v2i32(<8 x float>, <2 x i32>, <2 x i32>, <2 x i32>) nounwind readnone
 
-declare <32768 x float> @llvm.tensor.broadcast.v32768f32.v2i32.v2i32(token, <2 x i32>, <2 x i32>) nounwind readnone speculatable willreturn
+declare <8192 x float> @llvm.tensor.broadcast.v8192f32.v2i32.v2i32(token, <2 x i32>, <2 x i32>) nounwind readnone speculatable willreturn
 
-declare token @llvm.tensor.typeinfo.v32768f32.v2i32(<32768 x float>, <2 x i32>, <2 x i32>, <2 x i32>) nounwind readnone
+declare token @llvm.tensor.typeinfo.v8192f32.v2i32(<8192 x float>, <2 x i32>, <2 x i32>, <2 x i32>) nounwind readnone
 
-declare <32768 x float> @llvm.tensor.exp.v32768f32(token) nounwind readnone speculatable willreturn
+declare <8192 x float> @llvm.tensor.exp.v8192f32(token) nounwind readnone speculatable willreturn
 
-declare <32 x float> @llvm.tensor.reduce.add.v32f32.v2i32(token, <2 x i32>, <2 x i32>) nounwind readnone speculatable willreturn
+declare <8 x float> @llvm.tensor.reduce.add.v8f32.v2i32(token, <2 x i32>, <2 x i32>) nounwind readnone speculatable willreturn
 
 declare void @llvm.tensor.store.p0.v2i32(ptr, token, <2 x i32>) argmemonly nounwind willreturn writeonly
