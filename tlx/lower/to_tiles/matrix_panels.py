@@ -17,10 +17,10 @@ from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.tiles import tile
+from tlx.lower.to_tiles.units import packs_by_steps
 from tlx.target import Target
 
 _MANY_TILES: Final = 4  # row tiles, of which the first can hide little of the packing
-_PAIR_BYTES: Final = 128  # lines that the second cache fetches together
 
 
 class MatrixPanels(GemmKernel):
@@ -31,6 +31,7 @@ class MatrixPanels(GemmKernel):
         term_depth: Positions of K of a product of the sum: whole steps.
         depth: Positions of K in a panel: those of all products of the sum.
         passing: A tile of sums in memory, on their way past the caches.
+        by_steps: Whether a step of B is packed right before it is multiplied, into the same place each time.
     """
 
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
@@ -40,14 +41,16 @@ class MatrixPanels(GemmKernel):
         self.depth = self.term_depth * self.terms.count
         self._near_bytes = target.caches.l1
         self.passing: Value | None = None
+        self.by_steps = packs_by_steps(gemm, recipe)
         self.packing = TilePacking(b, recipe.operand_a, target.matrix.rows, recipe.kstep, recipe.width)
 
     def make_buffers(self, scratch: Scratch) -> None:
         """Reserve and make the panels and the tile that the kernel needs."""
         recipe = self.recipe
         if recipe.pack_b and not recipe.shared_b:
-            width = max(self._at_a_time(c) * c.size for c in self.columns)
-            scratch.reserve(recipe.operand_b, self.depth * width)
+            step = recipe.kstep * recipe.nr
+            panels = max(self._at_a_time(c) * c.size for c in self.columns) * self.depth
+            scratch.reserve(recipe.operand_b, step if self.by_steps else panels)
         if recipe.pack_a:
             scratch.reserve(recipe.operand_a, self.depth * self._height_of_a())
         through = self.epilogue is not None and needs_scratch(self.epilogue.expression, recipe)
@@ -75,11 +78,8 @@ class MatrixPanels(GemmKernel):
         return sum(r.count * r.size for r in self.rows) if self._packs_all_of_a else self.recipe.mr
 
     def _at_a_time(self, columns: Range) -> int:
-        """Panels of a range that are held packed; where only one row tile uses them, at most two lines of B's rows."""
-        if self._row_tiles == 1 and not self.recipe.shared_b:
-            most = _PAIR_BYTES // (columns.size * bytes_of(self.gemm.b.element)) if self._comes_from_afar else 1
-            return min(columns.count, max(1, most))
-        return min(columns.count, self.panels(columns))
+        """Panels of a range that are worked on, and held packed unless `by_steps`."""
+        return columns.count if self.by_steps else min(columns.count, self.panels(columns))
 
     @property
     def _comes_from_afar(self) -> bool:
@@ -168,7 +168,8 @@ class MatrixPanels(GemmKernel):
         b, recipe, depth = self.b, self.recipe, self.term_depth
         packed = b.mul(index, depth * block.rows.size)
         a = b.gep(recipe.operand_a, a, packed if recipe.pack_a else self.terms.offset(0, index))
-        beyond = b.mul(index, depth * block.columns.size) if recipe.pack_b else self.terms.offset(1, index)
+        held = recipe.pack_b and not self.by_steps
+        beyond = b.mul(index, depth * block.columns.size) if held else self.terms.offset(1, index)
         return a, b.gep(recipe.operand_b, rhs, beyond)
 
     # One register tile -----------------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ class MatrixPanels(GemmKernel):
 
     def b_address(self, block: Block, j: Value, column: Value) -> Value:
         """Where panel `j` of the block begins, packed or not."""
-        if not self.recipe.pack_b:
+        if not self.recipe.pack_b or self.by_steps:
             return self.b.gep(self.gemm.b.element, self.b_in, self.b.mul(column, self.gemm.b.col_stride))
         if self.shared is None:
             return self._panel(block.columns, j)
@@ -209,3 +210,11 @@ class MatrixPanels(GemmKernel):
         if not self.recipe.pack_b:
             return self.packing.read_b(view, self.b.gep(view.element, base, self.b.mul(k, view.row_stride)), size)
         return self.packing.load_b(self.b.gep(self.recipe.operand_b, base, self.b.mul(k, size)), size)
+
+    def packed_step(self, block: Block, base: Value, k: Value, depth: int) -> Value:
+        """The panel's columns of B at `depth` positions from `k` on, packed just now."""
+        view = self.gemm.b
+        assert self.panel_b is not None
+        rows = self.b.gep(view.element, base, self.b.mul(k, view.row_stride))
+        self.packing.pack_b_step(view, rows, self.panel_b, block.columns, depth)
+        return self.packing.load_b(self.panel_b, block.columns.size)

@@ -42,6 +42,12 @@ _PACKED: Final = 4  # cycles of a register that is packed for vectors
 _CORRECTED: Final = 2  # more of one whose columns are added up
 
 
+def packs_by_steps(gemm: Gemm, recipe: Recipe) -> bool:
+    """Whether a matrix unit's B is packed step by step as it is multiplied: one row tile uses it, and never again."""
+    whole = gemm.k % recipe.kstep == 0 or len(gemm.sums) == 1
+    return recipe.pack_b and not recipe.shared_b and gemm.m <= recipe.mr and whole
+
+
 def recipe_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """Cycles of a product by its recipe."""
     if recipe.unit == "matrix":
@@ -65,7 +71,8 @@ def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     p, q = min(rows, recipe.mr // matrix.rows), min(columns, recipe.nr // recipe.lanes)
     packs_b = recipe.pack_b and not recipe.shared_b
     whole = recipe.mc > recipe.mr
-    held = packs_b * min(recipe.nc, gemm.n) + (recipe.pack_a and whole) * gemm.m
+    kept = packs_b and not packs_by_steps(gemm, recipe)
+    held = kept * min(recipe.nc, gemm.n) + (recipe.pack_a and whole) * gemm.m
     place = _place(gemm, recipe, target, depth * held)
     near = 0 if place == 0 or p * matrix.rows * depth <= target.caches.l1 * 3 // 4 else 1
     panels = 0 if place == 0 else 1 + (min(recipe.nc, gemm.n) * depth > _TLB_BYTES)
