@@ -7,7 +7,8 @@ Rewrite, v neighbours along a row (v = 2 for bfloat, 4 for bytes):
     ->
     %n = vdpbf16ps %acc, %a, %b
 
-With v = 1 it is a multiply-add. Where a target has no such instruction the operations stay what they are, and
+With v = 1 it is a multiply-add. Pairs of bfloat are two of them where there is no dot product: of the elements with
+even numbers, and of those with odd ones. Where a target has nothing else the operations stay what they are, and
 neighbours are dealt out to v registers and added. Stage 2 writes windows of this form for the products of a matrix with
 a vector only, whose sums may have any order and need no rounding in between.
 """
@@ -26,12 +27,17 @@ from tlx.ir.types import FloatType, Type, scalar_of
 from tlx.ir.values import Local, Value
 from tlx.lower.legalize.dealt import dealt
 from tlx.lower.legalize.operands import as_words
+from tlx.lower.legalize.pairs import even_and_odd
 from tlx.lower.legalize.registers import Registers
 from tlx.lower.legalize.shuffles import relaned
 from tlx.target import Dot, Sign, Target
 
 _SIGNS: Final[dict[str, Sign]] = {"fpext": "f", "sext": "s", "zext": "u"}
 _ADDITIONS: Final = ("fadd", "add")
+
+
+_Kind = tuple[str, Sign]
+_BFLOAT: Final[_Kind] = ("bfloat", "f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class LaneProduct:
         sum: What they are added to.
         factors: What is multiplied, narrow where a dot product takes it so.
         width: Neighbours that are added up.
-        dot: The instruction; None for a multiply-add.
+        dot: The instruction; None for multiply-adds.
     """
 
     sum: Value
@@ -101,8 +107,9 @@ class _Search:
             return
         other = next(o for o in total.operands if str(o) != str(op.instruction.value))
         extensions = [self._maker(factor) for factor in product.operands]
-        dot = self._dot(extensions, scalar_of(product.type), width)
-        if dot is not None:
+        kinds = [_kind(extension) for extension in extensions]
+        dot = self._dot(kinds, scalar_of(product.type), width)
+        if dot is not None or (width == len(kinds) and set(kinds) == {_BFLOAT}):
             x, y = (e.operands[0] for e in extensions if e is not None)
             absorbed |= {e.result or "" for e in extensions if e is not None and self._users(e) == 1}
         elif width == 1 and isinstance(scalar_of(product.type), FloatType):
@@ -112,11 +119,8 @@ class _Search:
         absorbed |= {product.result or "", op.instruction.result or ""}
         found[total.result] = LaneProduct(other, (x, y), width, dot)
 
-    def _dot(self, extensions: Sequence[Instruction | None], accumulator: Type, width: int) -> Dot | None:
+    def _dot(self, kinds: Sequence[_Kind | None], accumulator: Type, width: int) -> Dot | None:
         """The instruction for products of extended factors."""
-        kinds = [(str(scalar_of(e.operands[0].type)), _SIGNS[e.opcode]) for e in extensions if e and e.opcode in _SIGNS]
-        if len(kinds) < 2:
-            return None
         wanted = (kinds[0], kinds[1], str(accumulator), width)
         dots = (d for d in self.target.usable_dots if d.reads is None)
         return next((d for d in dots if (d.lhs, d.rhs, d.accumulator, d.width) == wanted), None)
@@ -144,20 +148,27 @@ def emit_lane_product(
         total: The sum so far.
         factors: What is multiplied, as many registers as the sum has.
     """
-    x, y = (tile.flat() for tile in factors)
+    registers = zip(total.flat(), *(tile.flat() for tile in factors), strict=True)
+    return total.replaced([_added_products(b, target, product, c, x, y) for c, x, y in registers])
+
+
+def _added_products(b: Builder, target: Target, product: LaneProduct, total: Value, x: Value, y: Value) -> Value:
+    """A register's new sums."""
     dot, width = product.dot, product.width
     if dot is not None:
-        return total.replaced(
-            [
-                dot.emit(b, c, as_words(b, p, width), as_words(b, q, width))
-                for c, p, q in zip(total.flat(), x, y, strict=True)
-            ]
-        )
+        return dot.emit(b, total, as_words(b, x, width), as_words(b, y, width))
+    pairs = [(x, y)] if width == 1 else zip(even_and_odd(b, x), even_and_odd(b, y), strict=True)
     name = "llvm.fma" if target.fused else "llvm.fmuladd"
-    made = [
-        b.call_intrinsic(name, [c.type], c.type, [p, q, c], "acc") for c, p, q in zip(total.flat(), x, y, strict=True)
-    ]
-    return total.replaced(made)
+    for one, another in pairs:
+        total = b.call_intrinsic(name, [total.type], total.type, [one, another, total], "acc")
+    return total
+
+
+def _kind(extension: Instruction | None) -> _Kind | None:
+    """What is extended, and how; None of anything else."""
+    if extension is None or extension.opcode not in _SIGNS:
+        return None
+    return str(scalar_of(extension.operands[0].type)), _SIGNS[extension.opcode]
 
 
 def group_sums(b: Builder, tile: Registers, width: int, lanes: int) -> Registers:

@@ -56,7 +56,7 @@ def by_pairs(
         compute: Emits the operation on registers of half as many floats.
         exact: The results are bfloat numbers: they need no rounding.
     """
-    operands = [_split(b, register) for register in registers]
+    operands = [even_and_odd(b, register) for register in registers]
     halves = [[pair[i] for pair in operands] for i in range(2)]
     even, odd = [_words(b, x) for x in interleaved(b, [partial(compute, half) for half in halves])]
     if not exact:
@@ -66,7 +66,8 @@ def by_pairs(
     return b.cast("bitcast", joined, registers[0].type)
 
 
-def _split(b: Builder, register: Value) -> tuple[Value, Value]:
+def even_and_odd(b: Builder, register: Value) -> tuple[Value, Value]:
+    """The elements with even numbers as float, and those with odd ones."""
     words = _pairs(b, register)
     return _floats(b, b.binary("shl", words, _all(words, 16))), upper_half(b, register)
 

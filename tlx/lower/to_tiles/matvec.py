@@ -6,8 +6,9 @@ Rewrite:
 
 The register tiles of products have columns in registers: a single one would fill one lane.
 
-A dot product of the target adds up neighbours along K. One of bytes that takes an unsigned and a signed factor also
-serves where both have the same sign. The matrix A changes sign, and what zeros would come to is taken off:
+A dot product of the target adds up neighbours along K; two multiply-adds do so with pairs of bfloat. A dot product of
+bytes that takes an unsigned and a signed factor also serves where both have the same sign. The matrix A changes sign,
+and what zeros would come to is taken off:
 
     A' = A xor 128      (A + 128 unsigned, A - 128 signed)      A b = A' b - 0' b
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from tlx.ir.types import I8, I16, FloatType, Type
+from tlx.ir.types import BFLOAT, FLOAT, I8, I16, FloatType, Type
 from tlx.ir.values import ConstInt
 from tlx.lower.ordinary import Operation
 from tlx.lower.to_tiles.choose import accumulator_type
@@ -94,7 +95,8 @@ def _dot(found: _Factors, accumulator: Type, target: Target) -> tuple[int, _Chan
         for dot in dots:
             if (dot.lhs, dot.rhs) == (another, one) and _pays(dot, target):
                 return dot.width, change
-    return 1, "none"
+    is_pairs = matrix == vector == BFLOAT and accumulator == FLOAT
+    return (2 if is_pairs else 1), "none"
 
 
 def _pays(dot: Dot, target: Target) -> bool:

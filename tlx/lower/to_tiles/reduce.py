@@ -321,8 +321,7 @@ def _tile_shape(problem: Reduction, combine: Combine, target: Target) -> Shape:
     if value.cost >= COSTLY:
         registers = 1
     elif problem.axis == 1 and value.rows > 1 and _shares_a_row(value):
-        free = target.registers - (0 if problem.products else value.live)  # a row's products need not wait
-        upright = min(_MOST_REGISTERS, max(1, free // 2))
+        upright = min(_MOST_REGISTERS, max(1, (target.registers - value.live) // 2))
         return Shape(min(value.rows, 1 << (upright.bit_length() - 1)), wide, lanes)
     across = min(registers, -(-value.cols // wide))
     across = 1 << (across.bit_length() - 1)
