@@ -161,7 +161,7 @@ def _chosen(contraction: Contraction, unit: Unit, narrow: bool) -> tuple[Blockin
         for blocking in _choices(turned, packed, unit.lanes):
             if (narrow and contraction.acc is not None and blocking.sums > 1) or not _keeps_groups(blocking):
                 continue
-            if blocking.is_turned and (unit.rows or blocking.sums > CHAINED):
+            if blocking.is_turned and (narrow or unit.rows or blocking.sums > CHAINED):
                 continue
             cost = estimate(blocking, unit)
             if best is None or cost < best[0]:

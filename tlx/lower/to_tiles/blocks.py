@@ -71,12 +71,12 @@ def column_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
     """
     if recipe.unit == "matrix":
         return (ending if gemm.is_repeatable else padded)(gemm.n, recipe.nr, recipe.lanes)
-    lanes = recipe.lanes * recipe.order[0]
-    vectors = -(-gemm.n // lanes)
+    lanes, columns = recipe.lanes * recipe.order[0], gemm.n - recipe.dots
+    vectors = -(-columns // lanes)
     panels = -(-vectors // (recipe.nr // lanes))
     narrow, wider = divmod(vectors, panels)
     sizes = [(wider, (narrow + 1) * lanes), (panels - wider, narrow * lanes)]
-    return _last_padded([(count, size) for count, size in sizes if count], vectors * lanes - gemm.n)
+    return _last_padded([(count, size) for count, size in sizes if count], vectors * lanes - columns)
 
 
 def _last_padded(sizes: list[tuple[int, int]], padding: int) -> list[Range]:

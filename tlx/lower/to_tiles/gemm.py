@@ -21,6 +21,7 @@ from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, k_passes
 from tlx.lower.to_tiles.epilogue import needs_scratch
 from tlx.lower.to_tiles.gemm_tile import Block, GemmTile, Pass
+from tlx.lower.to_tiles.last_columns import LastColumns
 from tlx.lower.to_tiles.map import expression_parameters, may_be_leaf
 from tlx.lower.to_tiles.pack import column_sums, pack_a_tile, pack_b_panel, row_sums
 from tlx.lower.to_tiles.problem import Gemm
@@ -70,6 +71,8 @@ class GemmKernel(GemmTile):
         self.make_buffers(scratch)
         if self.partial:
             self.partial.start()
+        if self.dots:
+            self.dots.copy(self.b_in)
         for parts in k_passes(self.gemm, self.recipe):
             self.passes(parts)
         if self.partial:
@@ -101,7 +104,10 @@ class GemmKernel(GemmTile):
         if self.partial:
             self.partial.reserve(scratch)
             names.append("memory")
-        holders = {"tile": self.epilogue, "memory": self.partial}
+        if self.dots:
+            scratch.reserve(recipe.operand_b, self.dots.depth * self.dots.count)
+            names.append("rows_of_b")
+        holders = {"tile": self.epilogue, "memory": self.partial, "rows_of_b": self.dots}
         for name, pointer in zip(names, scratch.allocate(self.b), strict=True):
             setattr(holders.get(name, self), name, pointer)
 
@@ -164,6 +170,18 @@ class GemmKernel(GemmTile):
             if self.recipe.pack_a and not self.recipe.whole_a:
                 self.pack_a(part, rows, row, tiles)
             self.tile_loops(block)
+            if self.dots and columns is self.columns[0]:
+                self.last_columns(self.dots, block)
+
+    def last_columns(self, dots: LastColumns, block: Block) -> None:
+        """The last columns of a block's rows, in the first block of columns: these rows are near."""
+        b, part = self.b, block.part
+        at_first = b.select(b.icmp("eq", block.column, const_int(I64, 0)), block.tiles, const_int(I64, 0))
+        with b.loop(0, at_first, name="dr") as loop:
+            row = b.add(block.row, b.mul(loop.index, block.rows.size))
+            zero = const_int(I64, 0)
+            pointers = self.at(self.gemm.c, self.c, row, zero), self.at(self.gemm.a, self.a, row, zero)
+            dots.tiles(pointers, block.rows.size, (part.start, part.size), first=part.first)
 
     def tile_loops(self, block: Block) -> None:
         """The tiles of a block."""

@@ -19,6 +19,7 @@ from tlx.lower.to_tiles.combine import Combine
 from tlx.lower.to_tiles.depth import positions_at_once
 from tlx.lower.to_tiles.epilogue import Epilogue
 from tlx.lower.to_tiles.evaluate import Place, address_of, store_vector
+from tlx.lower.to_tiles.last_columns import LastColumns
 from tlx.lower.to_tiles.map import expression_parameters
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import NextRound
@@ -73,6 +74,7 @@ class GemmTile:
         rows, columns: Tiles along M, panels along N.
         panel_a, panel_b, sums: Packed operands, and sums for corrections, where they are needed.
         shared: The panels of B that the kernel is given.
+        dots: What sums the last columns along K, where there are such columns.
     """
 
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
@@ -101,6 +103,7 @@ class GemmTile:
         self.panel_b: Value | None = None
         self.sums: Value | None = None
         self.shared: Panels | None = None
+        self.dots = LastColumns(b, gemm, target, recipe.dots, recipe.lanes) if recipe.dots else None
         if recipe.shared_b:
             self._take_panels()
 

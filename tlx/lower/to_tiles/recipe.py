@@ -33,6 +33,7 @@ class Recipe:
         b_at: Where B or its panels lie in a block that holds them for several versions, in bytes; None where in none.
         streams: Rows of B that are read side by side, from end to end; 0 where a tile's sums stay in registers.
         order: Registers that columns of streamed rows are dealt out to, and how many stay together; see `streams`.
+        dots: Last columns of C that are sums along K, in registers along K; see `last_columns`.
         whole_a: Whether all rows of A are packed before anything is multiplied, else those of a block.
     """
 
@@ -61,6 +62,7 @@ class Recipe:
     streams: int = 0
     order: tuple[int, int] = (1, 1)
     whole_a: bool = False
+    dots: int = 0
 
 
 def up(number: int, step: int) -> int:

@@ -105,6 +105,9 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
         reasons.append(f"A packed: {_why_pack_a(gemm, recipe)}")
     if recipe.pack_b and knobs.pack_b is None:
         reasons.append(f"B packed: {_why_pack_b(gemm.b, recipe, target)}")
+    if recipe.dots:
+        columns = "column is" if recipe.dots == 1 else f"{recipe.dots} columns are"
+        reasons.append(f"the last {columns} summed along K")
     if recipe.ahead:
         reasons.append(f"B prefetched {recipe.ahead} steps ahead")
     if recipe.fetch:

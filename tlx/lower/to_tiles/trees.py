@@ -180,6 +180,8 @@ class _Kernels:
     def _product(self, problem: Gemm, target: Target, at: Instruction, given: Sequence[Recipe]) -> Function:
         recipe, knobs = chosen(self.context, problem, target, at)
         recipe = given[0] if given else recipe
+        if self.context.threads != "none":
+            recipe = replace(recipe, dots=0)  # who multiplies which columns is known when the program runs
         remark_product(self.context, problem, recipe, knobs, target, at)
         work = gemm_work(problem, recipe, target)
         emitter = MatrixKernel if recipe.unit == "matrix" else StreamKernel if recipe.streams else None

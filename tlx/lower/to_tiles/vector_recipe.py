@@ -11,6 +11,7 @@ from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles import given
 from tlx.lower.to_tiles.cost import Shape, predicted_share, register_tile
 from tlx.lower.to_tiles.far import share_with_memory
+from tlx.lower.to_tiles.last_columns import last_columns
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import streamed
 from tlx.lower.to_tiles.passes import fits_unpacked, is_far, k_block, rows_share_sets
@@ -56,6 +57,9 @@ def vector_recipe(
     exact = gemm.c.element == accumulator and gemm.c.is_row_major and gemm.epilogue is None
     kc = given.k_block(gemm, knobs, width, exact=exact, model=k_block(gemm, target, accumulator, width, pack_b=pack_b))
     shape = Shape(gemm.m, gemm.n, lanes, target.caches.l1 // 2 // (kc * len(gemm.sums) * lanes * size))
+    plain = dot is None and not pack_b and knobs.pack_a is not True
+    dots = last_columns(gemm, target, accumulator, shape, spare=spare) if plain else 0
+    shape = replace(shape, n=gemm.n - dots)
     mr, nv = tile or register_tile(shape, target.registers, target.core, spare=spare)
     nr = nv * lanes
     if dot is None and knobs.pack_b is None and _widens_as_it_reads(gemm, target, accumulator, (mr, lanes)):
@@ -75,7 +79,7 @@ def vector_recipe(
     ahead = ahead if knobs.ahead is None else knobs.ahead
     recipe = Recipe(
         operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
-        mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, share, ahead,
+        mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, share, ahead, dots=dots,
     )  # fmt: skip
     mc, nc = given.blocks(gemm, knobs, recipe)
     whole_a = pack_a and correction != "rows" and nc < gemm.n and gemm.m * row <= target.caches.l3 // 4
