@@ -132,6 +132,7 @@ TARGET: Final = Target(
     ),
     masked_bits=(8, 16, 32, 64),
     fused=True,
+    broadcasts=True,
     converts_half=True,
     rounds=True,
     helpers=FloatHelpers(vscalef, vrcp14, vreduce, vgetexp, vgetmant, vperm),

@@ -304,6 +304,20 @@ def test_loops_that_carry_nothing_further_keep_their_values() -> None:
     assert results(body, 3)[0] == 7
 
 
+@pytest.mark.parametrize("pointer", ["ptr", "float*"])
+def test_a_pointer_in_a_register_of_its_own(pointer: str) -> None:
+    """It points to the same, in either dialect."""
+    text = f"define float @f({pointer} %p) {{\n  %x = load float, {pointer} %p\n  ret float %x\n}}\n"
+    module = parse(text, wanted=lambda _: True)
+    (function,) = module.functions
+    b = Builder(module, function, function.entry, 0)
+    own = b.plain(function.arguments[0].value)
+    set_operand(function.entry.instructions[1], 0, own)
+    assert f'call {pointer} asm "", "=r,0"({pointer} %p)' in str(module)
+    accepted(str(module), "opt-19" if pointer == "ptr" else "opt-14")
+    assert evaluate(parse(str(module)), "f", np.array([2.5], np.float32)) == 2.5
+
+
 # Types and constants -----------------------------------------------------------------------------------------------
 
 

@@ -30,6 +30,7 @@ from tlx.ir.values import ConstInt, Keyword, Local, Text, Value, const_int
 KEEP: Final = 'asm sideeffect "", "r,~{memory}"'
 """No instruction, of which a compiler believes that it reads and writes memory."""
 OPAQUE: Final = 'asm "", "=v,0"'
+PLAIN: Final = 'asm "", "=r,0"'
 """No instruction, of which a compiler believes that it makes one vector of another (x86-64)."""
 
 
@@ -110,8 +111,16 @@ class Builder(Emitter):
 
     def opaque(self, vector: Value, name: str = "") -> Local:
         """The same vector, of which LLVM knows nothing; one that fills a register of x86-64."""
-        body = f"call {vector.type} {OPAQUE}({vector.typed})"
-        instruction = self.emit("call", vector.type, [Text(PTR, OPAQUE), vector], body, name)
+        return self._unchanged(OPAQUE, vector, name)
+
+    def plain(self, pointer: Value, name: str = "") -> Local:
+        """The same pointer in a register of its own: no sum that LLVM makes a base and an index of."""
+        return self._unchanged(PLAIN, pointer, name)
+
+    def _unchanged(self, assembly: str, value: Value, name: str) -> Local:
+        """What assembly without instructions makes of a value."""
+        body = f"call {value.type} {assembly}({value.typed})"
+        instruction = self.emit("call", value.type, [Text(PTR, assembly), value], body, name)
         instruction.arg_attributes = ("",)
         return instruction.value
 

@@ -53,7 +53,7 @@ def likeness(target: Target, gemm: Gemm | None, way: Recipe | Reduction | None) 
     if isinstance(way, Reduction):
         dots = [d for d in target.usable_dots if d.width == way.products]
     names = [(d.lhs, d.rhs, d.accumulator, d.feature) for d in dots]
-    unit = target.vector_bytes, target.registers, target.masked_bits
+    unit = target.vector_bytes, target.registers, target.masked_bits, target.broadcasts
     used = names[:1] if recipe else names
     return (*unit, target.fused, target.converts_half, target.rounds, matrix, legalize, used, gemm, way)
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, I64, VectorType, bits_of
-from tlx.ir.values import Value, const_int, zero
+from tlx.ir.values import ConstInt, Value, const_int, zero
 from tlx.lower.to_tiles.blocks import Range, column_ranges, row_ranges
 from tlx.lower.to_tiles.combine import Combine
 from tlx.lower.to_tiles.depth import positions_at_once
@@ -37,6 +37,8 @@ from tlx.target import Sign, Target
 _FEW: Final = 16
 _SHORT: Final = 256
 """Steps and multiply-adds up to which a sum is written out."""
+_PAYS: Final = 2
+"""Multiply-adds above which an address of their own is less than an index in each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,8 @@ class GemmTile:
         tile_ = block.rows.size, -(-block.columns.size // self.recipe.lanes)
         depth = positions_at_once(self.gemm, self.recipe, self.target, tile_, written_out=is_short)
         looped = 0 if is_short else steps // depth * depth
+        if is_short and self.gemm.batch is not None:
+            a = self.plain(block, a)
         if looped:
             with self.b.loop(0, looped, depth, carry=[start], name="k") as loop:
                 loop.next(self._add_steps(block, loop.carried[0], (a, rhs), loop.index, depth))
@@ -229,7 +233,7 @@ class GemmTile:
         acc_type = tile(recipe.accumulator, rows, columns, (0, block.columns.padding))
         acc = b.typeinfo(sums, acc_type, "acc")
         lhs = b.tensor_load(
-            b.gep(recipe.operand_a, operands[0], number),
+            self.a_at(block, operands[0], number),
             tile(recipe.operand_a, rows, depth),
             (0, gemm.a.row_stride),
             "a",
@@ -296,12 +300,21 @@ class GemmTile:
         b, recipe, view = self.b, self.recipe, self.gemm.a
         type_ = tile(recipe.operand_a, block.rows.size, recipe.kstep)
         if recipe.pack_a and self.packing_a.by_columns:
-            return b.tensor_load(b.gep(recipe.operand_a, base, b.mul(k, block.rows.size)), type_, (0, 1), "a")
+            return b.tensor_load(self.a_at(block, base, b.mul(k, block.rows.size)), type_, (0, 1), "a")
         if recipe.pack_a:
             depth = self.packing_a.depth(block.part.size)
-            return b.tensor_load(b.gep(recipe.operand_a, base, k), type_, (0, depth), "a")
-        address = b.gep(recipe.operand_a, base, b.mul(k, view.col_stride))
-        return b.tensor_load(address, type_, (0, view.row_stride), "a")
+            return b.tensor_load(self.a_at(block, base, k), type_, (0, depth), "a")
+        return b.tensor_load(self.a_at(block, base, b.mul(k, view.col_stride)), type_, (0, view.row_stride), "a")
+
+    def a_at(self, block: Block, base: Value, offset: Value) -> Value:
+        """Address of elements of A behind others."""
+        address = self.b.gep(self.recipe.operand_a, base, offset)
+        return address if isinstance(offset, ConstInt) else self.plain(block, address)
+
+    def plain(self, block: Block, address: Value) -> Value:
+        """An address of A, in a register of its own where each element is read by one multiply-add."""
+        once = block.columns.size <= self.recipe.lanes and block.rows.size > _PAYS and self.recipe.unit != "matrix"
+        return self.b.plain(address, "a.at") if once and self.target.broadcasts else address
 
     def prefetch_b(self, block: Block, base: Value, k: Value) -> None:
         """Ask for the columns of B that are multiplied some steps later."""

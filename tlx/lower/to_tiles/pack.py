@@ -25,7 +25,7 @@ from tlx.target import Sign
 from tlx.types import TensorType
 
 _CHUNK_BYTES: Final = 64
-_AT_ONCE: Final = 4
+_AT_ONCE: Final = 8
 """Registers of A that are read before the first of them is stored."""
 
 

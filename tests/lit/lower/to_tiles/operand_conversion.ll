@@ -6,10 +6,10 @@
 ; CHECK-NEXT: %[[B_ROWS:.*]] = call <16 x bfloat> @llvm.tensor.tovector.v16bf16(token %[[B_1]])
 ; CHECK-NEXT: %[[T_3:.*]] = fpext <16 x bfloat> %[[B_ROWS]] to <16 x float>
 ; CHECK-NEXT: %{{.*}} = call token @llvm.tensor.typeinfo.v16f32.v2i32(<16 x float> %[[T_3]], <2 x i32> <i32 1, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; CHECK: %[[A_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %{{.*}}, <2 x i32> <i32 4, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT: %[[A_PART:.*]] = call <16 x bfloat> @llvm.tensor.tovector.v16bf16(token %[[A_1]])
-; CHECK-NEXT: %[[T_16:.*]] = fpext <16 x bfloat> %[[A_PART]] to <16 x float>
-; CHECK-NEXT: %{{.*}} = call token @llvm.tensor.typeinfo.v16f32.v2i32(<16 x float> %[[T_16]], <2 x i32> <i32 4, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK: %[[A_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %{{.*}}, <2 x i32> <i32 8, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT: %[[A_PART:.*]] = call <32 x bfloat> @llvm.tensor.tovector.v32bf16(token %[[A_1]])
+; CHECK-NEXT: %[[T_16:.*]] = fpext <32 x bfloat> %[[A_PART]] to <32 x float>
+; CHECK-NEXT: %{{.*}} = call token @llvm.tensor.typeinfo.v32f32.v2i32(<32 x float> %[[T_16]], <2 x i32> <i32 8, i32 4>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK: %[[ACC:.*]] = call token @llvm.tensor.typeinfo.v48f32.v2i32(<48 x float> %{{.*}}, <2 x i32> <i32 3, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: %[[T_22:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %{{.*}}
 ; CHECK-NEXT: %[[A_2:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T_22]], <2 x i32> <i32 3, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 16>)

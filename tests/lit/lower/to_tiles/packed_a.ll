@@ -8,18 +8,16 @@
 ; RUN: clang-19 --target=x86_64-linux-gnu -O2 -S -Wno-override-module %t.ll -o - | FileCheck %s --check-prefix=ASM
 
 ; CHECK-LABEL: define internal void @tlx.matmul.13x16x19.f16.f16.f32(
-; CHECK: %[[K:.*]] = phi i64
-; CHECK: call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %{{.*}}, <2 x i32> <i32 4, i32 16>,
-; CHECK: icmp slt i64 %{{.*}}, 3
-; CHECK: %[[REST:.*]] = getelementptr inbounds half, ptr %a, i64 192
-; CHECK: call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %[[REST]], <2 x i32> <i32 3, i32 16>,
+; CHECK: call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %a, <2 x i32> <i32 8, i32 16>,
+; CHECK: %[[REST:.*]] = getelementptr inbounds half, ptr %a, i64 128
+; CHECK: call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %[[REST]], <2 x i32> <i32 7, i32 16>,
 ; CHECK: %[[LAST:.*]] = getelementptr inbounds half, ptr %a, i64 231
 ; CHECK: call token @llvm.tensor.load.p0.v2i32(ptr elementtype(half) %[[LAST]], <2 x i32> <i32 1, i32 16>,
 ; CHECK: call void asm sideeffect "", "r,~{memory}"(ptr %{{.*}})
 ; CHECK-NOT: call void asm sideeffect
 ; CHECK-LABEL: define internal void @tlx.matmul.32x32x32.f16.f16.f32(
 ; CHECK: ic.loop:
-; CHECK: fpext <64 x half>
+; CHECK: fpext <128 x half>
 ; CHECK: call <352 x float> @llvm.tensor.smma
 
 ; A short sum is written out: its elements of A are broadcast by the multiply-adds, without an index.
