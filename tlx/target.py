@@ -63,8 +63,8 @@ class Target:
         core: Ports and latency, for the choice of register tiles.
         masked_bits: Element widths that masked loads and stores have instructions for.
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
-        broadcasts: Whether a multiply-add repeats an element of memory for all lanes itself, which takes a processor two
-            operations in place of one where the address has an index.
+        broadcasts: Whether a multiply-add repeats an element of memory for all lanes itself: a processor needs two
+            operations for it in place of one where the address has an index.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
         helpers: What helps mathematical functions, if there is any.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
