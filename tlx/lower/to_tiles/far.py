@@ -6,8 +6,8 @@
 
 They take 8 bytes a cycle beside the multiplications, hardly overlapped (measured: Xeon with AMX, float and double, 512
 to 2048 cubed). Where each pass over K asks for the part of B that the next one reads, it comes while others are
-multiplied, but for the first one, and C stays near. Up to four rows are bound by memory alone; their share is that of
-what memory allows.
+multiplied, but for the first one, and C stays near; where tiles ask for A and C, half of them does. Up to four rows are
+bound by memory alone; their share is that of what memory allows.
 """
 
 from __future__ import annotations
@@ -42,4 +42,5 @@ def share_with_memory(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     if recipe.fetch:
         waits = (a + b / passes) / FAR_BYTES + 2 * c * passes / L2_BYTES
         return best / (max(near, b / FAR_BYTES) + waits)
-    return best / (near + (a * blocks + b + 2 * c * passes) / FAR_BYTES)
+    a_waits, c_waits = (0.5 if operand in recipe.asks else 1.0 for operand in "AC")
+    return best / (near + (a_waits * a * blocks + b + c_waits * 2 * c * passes) / FAR_BYTES)

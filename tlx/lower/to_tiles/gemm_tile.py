@@ -8,115 +8,55 @@ C[tile, panel] = f(acc)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I8, I64, VectorType, bits_of
-from tlx.ir.values import ConstInt, Value, const_int, zero
-from tlx.lower.to_tiles.blocks import Range, column_ranges, row_ranges
+from tlx.ir.types import I64, VectorType, bits_of
+from tlx.ir.values import Value, const_int, zero
+from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.combine import Combine
 from tlx.lower.to_tiles.depth import positions_at_once
 from tlx.lower.to_tiles.epilogue import Epilogue
 from tlx.lower.to_tiles.evaluate import Place, address_of, store_vector
 from tlx.lower.to_tiles.last_columns import LastColumns
 from tlx.lower.to_tiles.map import expression_parameters
-from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import NextRound
-from tlx.lower.to_tiles.pack import Packing, load_vnni
+from tlx.lower.to_tiles.next_tile import NextTile, Strip, following
+from tlx.lower.to_tiles.operands import Block, Operands
 from tlx.lower.to_tiles.partial import Partial
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.share import arguments_of
-from tlx.lower.to_tiles.shared import Panels
-from tlx.lower.to_tiles.sums import Sums
 from tlx.lower.to_tiles.tiles import convert, tile
-from tlx.lower.to_tiles.view import View
 from tlx.target import Sign, Target
 
 _FEW: Final = 16
 _SHORT: Final = 256
 """Steps and multiply-adds up to which a sum is written out."""
-_PAYS: Final = 2
-"""Multiply-adds above which an address of their own is less than an index in each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """A part of K: from `start` on, `size` positions; the first pass starts the sums, others go on with C."""
-
-    start: Value
-    size: int
-    first: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """What the inner loops work on: a part of K, some panels from column `column` on, some row tiles from `row` on."""
-
-    part: Pass
-    columns: Range
-    column: Value
-    panels: Value
-    rows: Range
-    row: Value
-    tiles: Value
-
-
-class GemmTile:
+class GemmTile(Operands):
     """Emits the register tiles of one kernel. What multiplies otherwise (a matrix unit) overrides where operands lie.
 
     Attributes:
-        b: Where code is emitted.
-        c, a, b_in, acc: Addresses of the matrices.
+        acc: Address of what is added to.
         share: The row tiles and panels that a call works on.
-        packing_a, packing_b: How the operands are packed.
-        terms: The products that are added up.
-        registers: Vector registers of the target.
         rows, columns: Tiles along M, panels along N.
-        panel_a, panel_b, sums: Packed operands, and sums for corrections, where they are needed.
-        shared: The panels of B that the kernel is given.
+        next_round, next_tile: What is asked for.
         dots: What sums the last columns along K, where there are such columns.
     """
 
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
-        self.b = b
-        self.gemm = gemm
-        self.recipe = recipe
+        super().__init__(b, gemm, recipe, target)
         pointers, self.share = arguments_of(b.function)
-        self.c, self.a, self.b_in = pointers[:3]
         self.acc = pointers[3] if gemm.acc else None
-        if recipe.b_at is not None:
-            place = b.gep(I8, b.retype(self.b_in, I8), recipe.b_at)
-            self.b_in = b.retype(place, recipe.operand_b if recipe.shared_b else gemm.b.element)
         self.partial = self._partial(target)
         self.epilogue = self._epilogue(target, pointers[4 if gemm.acc else 3 :])
-        step, lanes = recipe.kstep, recipe.lanes
-        flip_a, flip_b = recipe.correction == "columns", recipe.correction == "rows"
-        by_columns = recipe.unit == "fma" and not gemm.a.is_row_major
-        self.packing_a = Packing(gemm.a, recipe.operand_a, gemm.lhs_sign, 1, step, flip_a, lanes, by_columns)
-        self.packing_b = Packing(gemm.b, recipe.operand_b, gemm.rhs_sign, recipe.width, step, flip_b, lanes)
         self.columns = column_ranges(gemm, recipe)
         self.rows = row_ranges(gemm, recipe)
-        self.terms = Sums(b, gemm.sums)
         self.next_round = NextRound(b, pointers, gemm, recipe)
-        self.target = target
-        self.panel_a: Value | None = None
-        self.panel_b: Value | None = None
-        self.sums: Value | None = None
-        self.shared: Panels | None = None
+        self.next_tile = NextTile(b)
         self.dots = LastColumns(b, gemm, target, recipe.dots, recipe.lanes) if recipe.dots else None
-        if recipe.shared_b:
-            self._take_panels()
-
-    def _take_panels(self) -> None:
-        """B is packed, with what the sums have to be corrected by."""
-        b, recipe = self.b, self.recipe
-        self.panel_b = self.b_in
-        self.shared = Panels.of(self.gemm, recipe)
-        if recipe.correction == "columns":
-            behind = b.gep(I8, self.b_in, self.shared.sums_at)
-            self.sums = b.retype(behind, recipe.accumulator)
 
     def _epilogue(self, target: Target, arguments: Sequence[Value]) -> Epilogue | None:
         gemm = self.gemm
@@ -155,7 +95,26 @@ class GemmTile:
         rhs = self.b_address(block, j, column)
         start = self.start(block, (i, j), (row, column))
         self.next_round.enter(block.rows.count, block.columns.count, (i, j))
+        if self.recipe.asks:
+            self._look_ahead(block, i, j)
         self.finish(block, self.total(block, start, a, rhs), row, column)
+
+    def _look_ahead(self, block: Block, i: Value, j: Value) -> None:
+        """Note what the tile asks for: the next one's rows of C, and a share of those of A in the next block."""
+        b, gemm, recipe = self.b, self.gemm, self.recipe
+        height, width = block.rows.size, block.columns.size
+        if "C" in recipe.asks:
+            row, column = following(b, block, i, j)
+            size = bits_of(gemm.c.element) // 8
+            offset = b.mul(b.add(b.mul(row, gemm.c.row_stride), column), size)
+            self.next_tile.at_once = Strip(self.c, offset, gemm.c.row_stride * size, width * size)
+        if "A" in recipe.asks:
+            size = bits_of(recipe.operand_a) // 8
+            share = -(-block.part.size // max(1, recipe.nc // width))
+            row = b.add(block.row, b.mul(b.add(i, block.tiles), height))
+            base, pitch, start = self.rows_of_a(block.part)
+            offset = b.mul(b.add(b.add(b.mul(row, pitch), start), b.mul(j, share)), size)
+            self.next_tile.by_steps = Strip(base, offset, pitch * size, share * size)
 
     def finish(self, block: Block, total: Value, row: Value, column: Value) -> None:
         """What follows once a tile's sums are complete."""
@@ -188,13 +147,29 @@ class GemmTile:
         looped = 0 if is_short else steps // depth * depth
         if is_short and self.gemm.batch is not None:
             a = self.plain(block, a)
-        if looped:
-            with self.b.loop(0, looped, depth, carry=[start], name="k") as loop:
+        done = 0
+        if self.recipe.asks and looped >= block.rows.size * depth:
+            each = looped // block.rows.size // depth * depth
+            start, done = self._add_parts(block, start, (a, rhs), each, depth), each * block.rows.size
+        if looped > done:
+            with self.b.loop(done, looped, depth, carry=[start], name="k") as loop:
                 loop.next(self._add_steps(block, loop.carried[0], (a, rhs), loop.index, depth))
             start = loop.results[0]
         for number in range(looped, steps, depth):
             start = self._add_steps(block, start, (a, rhs), const_int(I64, number), min(depth, steps - number))
         return start
+
+    def _add_parts(self, block: Block, start: Value, operands: tuple[Value, Value], each: int, depth: int) -> Value:
+        """The sums after a part of K for each row of the tile, `each` steps long: with the part, it asks for a row."""
+        b = self.b
+        with b.loop(0, block.rows.size, carry=[start], name="part") as part:
+            first = b.mul(part.index, each)
+            self.next_tile.begin(part.index, first, each)
+            with b.loop(first, b.add(first, each), depth, carry=[part.carried[0]], name="k", runs=True) as loop:
+                loop.next(self._add_steps(block, loop.carried[0], operands, loop.index, depth))
+            part.next(loop.results[0])
+        self.next_tile.end()
+        return part.results[0]
 
     def _is_short(self, block: Block, steps: int) -> bool:
         """Whether a sum is too short for a loop: fewer instructions let a machine look further ahead.
@@ -221,6 +196,7 @@ class GemmTile:
         if recipe.ahead:
             self.prefetch_b(block, operands[1], k)
         self.next_round.fetch(number)
+        self.next_tile.step(number)
         return following
 
     def _add_steps(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value, depth: int) -> Value:
@@ -243,100 +219,8 @@ class GemmTile:
         following = b.mma(recipe.mma, acc, lhs, rhs, acc_type)
         for at in range(depth if recipe.fetch else 0):
             self.next_round.fetch(b.add(number, at))
+        self.next_tile.step(number)
         return following
-
-    def term_addresses(self, block: Block, index: Value, a: Value, rhs: Value) -> tuple[Value, Value]:
-        """Where a product of the sum finds its operands, given where the first one does."""
-        b, recipe = self.b, self.recipe
-        if recipe.pack_a:
-            a_offset = b.mul(index, block.rows.size * self.packing_a.depth(block.part.size))
-        else:
-            a_offset = self.terms.offset(0, index)
-        if recipe.pack_b:
-            part = self.gemm.k if recipe.shared_b else block.part.size
-            b_offset = b.mul(index, block.columns.size * self.packing_b.depth(part))
-        else:
-            b_offset = self.terms.offset(1, index)
-        return b.gep(recipe.operand_a, a, a_offset), b.gep(recipe.operand_b, rhs, b_offset)
-
-    def at(self, view: View, base: Value, row: Value, column: Value) -> Value:
-        """Address of an element of a matrix."""
-        b = self.b
-        return b.gep(view.element, base, b.add(b.mul(row, view.row_stride), b.mul(column, view.col_stride)))
-
-    def a_address(self, block: Block, i: Value, row: Value) -> Value:
-        """Where row tile `i` of the block begins, packed or not."""
-        if not self.recipe.pack_a:
-            return self.at(self.gemm.a, self.a, row, block.part.start)
-        if self.recipe.whole_a:
-            return self.panel_of_a(block.part, row, const_int(I64, 0))
-        return self.panel_of_a(block.part, const_int(I64, 0), self.b.mul(i, block.rows.size))
-
-    def panel_of_a(self, part: Pass, row: Value, behind: Value) -> Value:
-        """Where the packed row tile begins that is so many rows behind a packed row."""
-        b = self.b
-        assert self.panel_a is not None
-        depth = self.packing_a.depth(part.size) * self.terms.count
-        return b.gep(self.recipe.operand_a, self.panel_a, b.mul(b.add(row, behind), depth))
-
-    def b_address(self, block: Block, j: Value, column: Value) -> Value:
-        """Where panel `j` of the block begins, packed or not."""
-        if not self.recipe.pack_b:
-            return self.at(self.gemm.b, self.b_in, block.part.start, column)
-        assert self.panel_b is not None
-        if self.shared is not None:
-            return self.b.gep(self.recipe.operand_b, self.panel_b, self.place_of_panel(self.shared, block, column))
-        depth = self.packing_b.depth(block.part.size) * self.terms.count
-        return self.b.gep(self.recipe.operand_b, self.panel_b, self.b.mul(j, depth * block.columns.size))
-
-    def place_of_panel(self, shared: Panels, block: Block, column: Value) -> Value:
-        """Elements from the first of the panels that the kernel is given to the one of a column, at the pass's K."""
-        b = self.b
-        panel = b.mul(shared.place(b, block.columns, column), shared.depth)
-        return b.add(panel, b.mul(block.part.start, block.columns.size))
-
-    def load_a(self, block: Block, base: Value, k: Value) -> Value:
-        """The tile's rows of A at position `k`."""
-        b, recipe, view = self.b, self.recipe, self.gemm.a
-        type_ = tile(recipe.operand_a, block.rows.size, recipe.kstep)
-        if recipe.pack_a and self.packing_a.by_columns:
-            return b.tensor_load(self.a_at(block, base, b.mul(k, block.rows.size)), type_, (0, 1), "a")
-        if recipe.pack_a:
-            depth = self.packing_a.depth(block.part.size)
-            return b.tensor_load(self.a_at(block, base, k), type_, (0, depth), "a")
-        return b.tensor_load(self.a_at(block, base, b.mul(k, view.col_stride)), type_, (0, view.row_stride), "a")
-
-    def a_at(self, block: Block, base: Value, offset: Value) -> Value:
-        """Address of elements of A behind others."""
-        address = self.b.gep(self.recipe.operand_a, base, offset)
-        return address if isinstance(offset, ConstInt) else self.plain(block, address)
-
-    def plain(self, block: Block, address: Value) -> Value:
-        """An address of A, in a register of its own where each element is read by one multiply-add."""
-        once = block.columns.size <= self.recipe.lanes and block.rows.size > _PAYS and self.recipe.unit != "matrix"
-        return self.b.plain(address, "a.at") if once and self.target.broadcasts else address
-
-    def prefetch_b(self, block: Block, base: Value, k: Value) -> None:
-        """Ask for the columns of B that are multiplied some steps later."""
-        b, recipe, size = self.b, self.recipe, block.columns.size
-        stride = size if recipe.pack_b else self.gemm.b.row_stride
-        element = bits_of(recipe.operand_b) // 8
-        start = b.gep(recipe.operand_b, base, b.mul(k, stride))
-        for line in range(0, size * recipe.kstep * element, LINE):
-            b.prefetch(start, recipe.ahead * recipe.kstep * stride * element + line)
-
-    def load_b(self, block: Block, base: Value, k: Value) -> Value:
-        """The panel's columns of B at position `k`."""
-        b, recipe, size = self.b, self.recipe, block.columns.size
-        if not recipe.pack_b:
-            address = b.gep(recipe.operand_b, base, b.mul(k, self.gemm.b.row_stride))
-            if self.gemm.b.group > 1:
-                return load_vnni(b, recipe.operand_b, address, recipe.kstep, size, recipe.width)
-            return b.tensor_load(address, tile(recipe.operand_b, 1, size, (0, block.columns.padding)), None, "b")
-        address = b.gep(recipe.operand_b, base, b.mul(k, size))
-        if recipe.width == 1:
-            return b.tensor_load(address, tile(recipe.operand_b, recipe.kstep, size), None, "b")
-        return load_vnni(b, recipe.operand_b, address, recipe.kstep, size, recipe.width)
 
     # How the sums start ----------------------------------------------------------------------------------------
 

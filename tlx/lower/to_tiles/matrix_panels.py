@@ -10,9 +10,9 @@ from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range
 from tlx.lower.to_tiles.epilogue import needs_scratch
 from tlx.lower.to_tiles.gemm import GemmKernel
-from tlx.lower.to_tiles.gemm_tile import Block
 from tlx.lower.to_tiles.matrix_pack import TilePacking, over_k, pack_panel
 from tlx.lower.to_tiles.matrix_recipe import FAR_ROWS
+from tlx.lower.to_tiles.operands import Block
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.scratch import Scratch

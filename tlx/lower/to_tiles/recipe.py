@@ -35,6 +35,7 @@ class Recipe:
         order: Registers that columns of streamed rows are dealt out to, and how many stay together; see `streams`.
         dots: Last columns of C that are sums along K, in registers along K; see `last_columns`.
         whole_a: Whether all rows of A are packed before anything is multiplied, else those of a block.
+        asks: Operands, some of "CA", that tiles prefetch for those behind them; see `next_tile`.
     """
 
     operand_a: Type
@@ -63,6 +64,7 @@ class Recipe:
     order: tuple[int, int] = (1, 1)
     whole_a: bool = False
     dots: int = 0
+    asks: str = ""
 
 
 def up(number: int, step: int) -> int:

@@ -112,6 +112,8 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
         reasons.append(f"B prefetched {recipe.ahead} steps ahead")
     if recipe.fetch:
         reasons.append("the next round's operands prefetched" if gemm.batch else "B of the next pass prefetched")
+    if recipe.asks:
+        reasons.append(f"{' and '.join(recipe.asks)} of the next tiles prefetched")
     if recipe.past_caches:
         reasons.append("C stored past the caches")
     return reasons

@@ -23,7 +23,7 @@ from tlx.ir.types import I64
 from tlx.ir.values import Value, const_int, zero
 from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.gemm import GemmKernel
-from tlx.lower.to_tiles.gemm_tile import Block, Pass
+from tlx.lower.to_tiles.operands import Block, Pass
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.share import as_index
 from tlx.lower.to_tiles.tiles import tile

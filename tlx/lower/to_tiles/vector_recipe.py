@@ -14,6 +14,7 @@ from tlx.lower.to_tiles.far import share_with_memory
 from tlx.lower.to_tiles.last_columns import last_columns
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import streamed
+from tlx.lower.to_tiles.next_tile import asked_for
 from tlx.lower.to_tiles.passes import fits_unpacked, is_far, k_block, rows_share_sets
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
@@ -85,6 +86,7 @@ def vector_recipe(
     whole_a = pack_a and correction != "rows" and nc < gemm.n and gemm.m * row <= target.caches.l3 // 4
     recipe = replace(recipe, mc=mc, nc=nc, whole_a=whole_a)
     recipe = streamed(gemm, recipe, target)
+    recipe = replace(recipe, asks=asked_for(gemm, recipe, target))
     share = share if gemm.batch is not None else share_with_memory(gemm, recipe, target)
     return replace(recipe, share=share)
 

@@ -40,9 +40,13 @@
 ; CHECK: k.end:
 ; CHECK: jr.loop:
 ; CHECK: ir.loop:
+; CHECK: part.loop:
+; CHECK-NEXT: %[[PART:.*]] = phi i64 [ 0, %ir.loop ], [ %{{.*}}, %k.end.1 ]
+; CHECK-NEXT: %[[ACC:.*]] = phi <384 x float> [ zeroinitializer, %ir.loop ], [ %{{.*}}, %k.end.1 ]
+; CHECK-NEXT: %[[BEGIN:.*]] = mul i64 %[[PART]], 128
 ; CHECK: k.loop.1:
-; CHECK-NEXT: %{{.*}} = phi i64 [ 0, %ir.loop ], [ %{{.*}}, %k.loop.1 ]
-; CHECK-NEXT: %{{.*}} = phi <384 x float> [ zeroinitializer, %ir.loop ], [ %{{.*}}, %k.loop.1 ]
+; CHECK-NEXT: %{{.*}} = phi i64 [ %[[BEGIN]], %part.loop ], [ %{{.*}}, %k.loop.1 ]
+; CHECK-NEXT: %{{.*}} = phi <384 x float> [ %[[ACC]], %part.loop ], [ %{{.*}}, %k.loop.1 ]
 ; CHECK: call void @free(ptr %[[SCRATCH_HEAP]])
 ; CHECK-NEXT: ret void
 ; CHECK: scratch.failed:
