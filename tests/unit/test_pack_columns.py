@@ -33,10 +33,12 @@ def _packs_a(m: int, n: int, k: int, strides: tuple[int, int]) -> bool:
 
 
 def test_a_is_copied_where_its_columns_are_many_and_used_often() -> None:
-    assert _packs_a(100, 400, 1000, (1, 100))
-    assert not _packs_a(100, 400, 64, (1, 100))
-    assert not _packs_a(100, 64, 1000, (1, 100))
-    assert not _packs_a(100, 400, 1000, (1000, 1))
+    """A row tile of 1000 columns is as many lines; few rows go over K in passes, short enough for the first cache."""
+    assert _packs_a(200, 400, 1000, (1, 200))
+    assert not _packs_a(200, 400, 64, (1, 200))
+    assert not _packs_a(200, 64, 1000, (1, 200))
+    assert not _packs_a(200, 400, 1000, (1000, 1))
+    assert not _packs_a(50, 400, 1000, (1, 50))
 
 
 @pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])

@@ -40,12 +40,18 @@ def test_many_rows_pack_b() -> None:
         (1024, 256, 128, 0),  # there, too, but it has a page for each position
         (768, 4096, 241, 2),  # about sqrt(M K), in equal parts
         (4096, 1024, 40, 2),  # two parts of B and C fill three quarters of the second cache
-        (1 << 17, 512, 32, 0),  # which holds no two parts
+        (1 << 17, 512, 512, 0),  # which holds no two parts
     ],
 )
 def test_passes_are_as_long_as_caches_and_pages_allow(n: int, k: int, kc: int, fetch: int) -> None:
     recipe = _recipe(16, n, k)
     assert (recipe.pack_b, recipe.kc, recipe.fetch) == (False, kc, fetch)
+
+
+@pytest.mark.parametrize(("m", "n", "k", "kc"), [(100, 512, 4096, 316), (128, 784, 1152, 1152)])
+def test_passes_have_to_pay_for_c(m: int, n: int, k: int, kc: int) -> None:
+    recipe = _recipe(m, n, k)
+    assert (recipe.pack_b, recipe.kc) == (False, kc)
 
 
 def test_what_lies_in_gaps_is_not_asked_for() -> None:

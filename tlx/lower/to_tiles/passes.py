@@ -9,8 +9,8 @@ is asked for, end to end (`next_round`). With kc positions a pass, N columns and
     kc N / FAR_BYTES                 what nothing is multiplied beside: the first part      fewest where they are equal,
     2 M N K / kc / (2 FAR_BYTES)     C, read and written for each part, from near           kc = sqrt(M K)
 
-and two parts, or halves of them, fit the second cache beside C; else all of K is multiplied. Where each position
-is in a page of its own, 128 are looked up at once.
+and two parts fit the second cache beside C. Where that does not pay, all of K is multiplied. Where each position is in
+a page of its own, 128 are looked up at once.
 
 Measured (Xeon with AMX-FP16, one core, float, G/s with B packed or K whole, now): 16x1024x1024 98, 142; 32x1024x1024
 101, 158; 64x1024x1024 119, 150; 64x512x4096 55, 111.
@@ -58,14 +58,24 @@ def rows_share_sets(gemm: Gemm, size: int) -> bool:
 def k_block(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
     """All of K, or equal parts, 2048 positions at most, where C holds the sums between passes exactly."""
     most = _LONGEST
-    if not pack_b and gemm.b.is_row_major and gemm.m <= _REUSES and is_far(gemm, target):
-        best, held = isqrt(gemm.m * gemm.k), _held(gemm, target)
-        most = _LOOKED_UP if _pitch(gemm) >= _PAGE else most
-        most = min(most, best, max(held, _SHORTEST)) if 2 * held >= best else _LONGEST
+    if not pack_b and gemm.b.is_row_major and gemm.m <= _REUSES:
+        pages = _LOOKED_UP if _pitch(gemm) >= _PAGE else _LONGEST
+        part = min(pages, isqrt(gemm.m * gemm.k), _held(gemm, target)) if is_far(gemm, target) else pages
+        most = part if not is_far(gemm, target) or _pays(gemm, part) else _LONGEST
     if gemm.k <= most or not _may_stop(gemm, accumulator):
         return gemm.k
     passes = -(-gemm.k // most)
     return up(-(-gemm.k // passes), width)
+
+
+def _pays(gemm: Gemm, part: int) -> bool:
+    """Whether a pass of so many positions gains twice what it costs, in cycles a position for a register of C.
+
+    gains    4 lanes / M FAR_BYTES                what it takes to read B
+    costs    4 lanes kc / K M FAR_BYTES           the first part of it
+             8 lanes / kc 2 FAR_BYTES             C, read and written
+    """
+    return part >= _SHORTEST and part - 2 * part * part / gemm.k >= gemm.m
 
 
 def _may_stop(gemm: Gemm, accumulator: Type) -> bool:
