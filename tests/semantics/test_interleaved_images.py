@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +16,13 @@ from tlx.ir.canonical import canonicalise
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
 from tlx.lower.stage import Context
+from tlx.lower.to_2d import blocking, taps, to_2d
 from tlx.lower.to_2d import convolution as convolution_rule
-from tlx.lower.to_2d import to_2d
+from tlx.lower.to_2d.blocking import Blocking
 from tlx.lower.to_2d.contraction import Contraction
+from tlx.lower.to_2d.images import Image
+from tlx.lower.to_2d.taps import Taps
+from tlx.lower.to_2d.unit import Unit
 from tlx.numpy_types import Array
 from tlx.pipeline import Options, lower
 from tlx.target import find
@@ -96,35 +101,53 @@ CASES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def interleaved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the copy pays is a matter of cost only: here it always does."""
-
-    def cycles(_plan: object, contraction: Contraction, _element: object) -> float:
-        return 0.0 if contraction.rhs.group > 1 else 1e9
-
-    monkeypatch.setattr(convolution_rule, "least_cycles", cycles)
-
-
 def evaluated(case: Case, module: Module) -> Array:
     arguments = case.inputs()
     Machine(module).call("f", *arguments)
     return arguments[2]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_means_the_same(case: Case) -> None:
-    """After stage 1, after all stages, and as machine code without tiles."""
+def check(case: Case, copy: str) -> None:
+    """The same after stage 1, after all stages, and as machine code without tiles."""
     module = parse(case.text)
     expected = evaluated(case, module)
     canonicalise(module)
     to_2d(module, Context(find("amx")))
     check_contract(module)
-    copies = case.kernel != (1, 1)
-    assert ("%groups.buf" in str(module)) == copies
+    assert (f"%{copy}.buf" in str(module)) == (copy == "rhs" or case.kernel != (1, 1))
+    assert ("%rhs.vnni" in str(module)) == (f"%{copy}.buf" in str(module))
     np.testing.assert_array_equal(expected, evaluated(case, module))
     np.testing.assert_array_equal(expected, evaluated(case, poisoned(module)))
     np.testing.assert_array_equal(expected, evaluated(case, lower(parse(case.text), "amx")))
     arguments = case.inputs()
     tlx.compile(case.text, "amx", opt_level=0, options=Options(emulate_matrix=True))(*arguments)
     np.testing.assert_array_equal(expected, arguments[2])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_interleaved_images_mean_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the copy pays is a matter of cost only: here it always does."""
+
+    def cycles(_plan: object, contraction: Contraction, _element: object) -> float:
+        return 0.0 if contraction.rhs.group > 1 else 1e9
+
+    monkeypatch.setattr(convolution_rule, "least_cycles", cycles)
+    check(case, "groups")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.strides[1] == 1])
+def test_interleaved_windows_mean_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here it always pays to copy windows in groups of rows, the left operand only where it has to be."""
+
+    def estimate(choice: Blocking | Taps, _unit: Unit | int) -> float:
+        if isinstance(choice, Taps) or choice.groups is None:
+            return 1e9
+        return len(choice.packed)
+
+    def no_images(_problem: object, _unit: Unit) -> Iterator[Image]:
+        return iter(())
+
+    monkeypatch.setattr(blocking, "estimate", estimate)
+    monkeypatch.setattr(taps, "estimate", estimate)
+    monkeypatch.setattr(convolution_rule, "images_of", no_images)
+    check(case, "rhs")

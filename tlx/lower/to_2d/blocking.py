@@ -23,6 +23,7 @@ from tlx.ir.types import BFLOAT, HALF, PTR, Type, bytes_of
 from tlx.ir.values import Keyword
 from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction, Memory, is_reduced
 from tlx.lower.to_2d.copy_cost import FAR_BYTE, NEAR_BYTES, TURNED, copy_cycles
+from tlx.lower.to_2d.grouping import Groups
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk
 from tlx.lower.to_2d.unit import Unit
 from tlx.lower.to_2d.views import Dim, Place, View, loaded_as
@@ -79,6 +80,8 @@ class Blocking:
         outer_k: Loops around the products that make one block.
         m, n, k: The dimensions of the products.
         uneven: One more loop around the products of a block, where the contraction has such a dimension.
+        groups: How rows of a copied right operand are interleaved for a matrix unit, if they are.
+        room: Columns of a row of that copy: whole tiles.
     """
 
     contraction: Contraction
@@ -91,6 +94,8 @@ class Blocking:
     n: Run
     k: Run
     uneven: tuple[Run, ...] = ()
+    groups: Groups | None = None
+    room: int = 0
 
     def order(self, column: int) -> list[Run]:
         """An operand's dimensions in the order in which they are read, and copied."""
@@ -158,7 +163,7 @@ def _chosen(contraction: Contraction, unit: Unit, narrow: bool) -> tuple[Blockin
     best: tuple[float, Blocking] | None = None
     turns = filter(_has_reduced_columns, (contraction, contraction.swapped()))
     for turned, packed in product(turns, _packings()):
-        for blocking in _choices(turned, packed, unit.lanes):
+        for blocking in _choices(turned, packed, unit):
             if (narrow and contraction.acc is not None and blocking.sums > 1) or not _keeps_groups(blocking):
                 continue
             if blocking.is_turned and (narrow or unit.rows or blocking.sums > CHAINED):
@@ -197,19 +202,19 @@ def _uneven_run(c: Contraction) -> tuple[Run, ...]:
 # Choices -------------------------------------------------------------------------------------------------------------
 
 
-def _choices(c: Contraction, packed: frozenset[int], lanes: int) -> Iterator[Blocking]:
+def _choices(c: Contraction, packed: frozenset[int], unit: Unit) -> Iterator[Blocking]:
     """The choices for which 2-D loads and stores exist, with some operands copied."""
     if not _can_pack(c, packed):
         return
-    unit, uneven, reduces = Run(((1, (0,) * c.width),)), _uneven_run(c), c.reduces
+    single, uneven, reduces = Run(((1, (0,) * c.width),)), _uneven_run(c), c.reduces
     first = next((column for column in (LHS, RHS) if column not in packed), LHS)
     batch, all_m, all_n = (merge(_sorted(walks, OUT), packed) for walks in (c.batch, c.m, c.n))
     apart = c.k[-1:] if c.rhs.group > 1 else ()  # its strides are those of groups
     all_k = [*merge(_sorted(c.k[: len(c.k) - len(apart)], first), packed), *(Run((walk,)) for walk in apart)]
-    for m, k in product([*all_m, unit], all_k or [unit]):
+    for m, k in product([*all_m, single], all_k or [single]):
         if LHS not in packed and _loaded_as(LHS, m, k) is None:
             continue
-        for n in [*all_n, unit]:
+        for n in [*all_n, single]:
             if (RHS in packed or _loaded_as(RHS, k, n)) and _can_store(c, m, n, reduces=reduces):
                 outer_m, outer_n, outer_k = (
                     tuple(run for run in runs if run is not inner)
@@ -218,8 +223,21 @@ def _choices(c: Contraction, packed: frozenset[int], lanes: int) -> Iterator[Blo
                 if reduces and not all(run.strides[OUT] for run in outer_n):
                     continue
                 whole = Blocking(c, packed, tuple(batch), outer_m, outer_n, outer_k, m, n, k, uneven)
-                yield whole
-                yield from _split(whole, lanes)
+                for choice in (whole, *_split(whole, unit.lanes)):
+                    yield choice
+                    yield from _interleaved(choice, unit)
+
+
+def _interleaved(choice: Blocking, unit: Unit) -> Iterator[Blocking]:
+    """The choice with the right operand copied as a matrix unit reads it, where such a copy can be made."""
+    c, m, n, k = choice.contraction, choice.m, choice.n, choice.k
+    wanted = unit.width > 1 and RHS in choice.packed and c.kind == "matmul" and not c.reduces
+    dense = m.extent > 1 and n.extent > 1 and n.parts[-1][1][RHS] == 1
+    if not wanted or not dense or k.extent % unit.step or not k.strides[RHS]:
+        return
+    groups = Groups.of([Dim(extent, strides[RHS]) for extent, strides in k.parts], unit.width)
+    if groups is not None:
+        yield replace(choice, groups=groups, room=-(-n.extent // unit.lanes) * unit.lanes)
 
 
 def _split(whole: Blocking, lanes: int) -> Iterator[Blocking]:
@@ -322,10 +340,10 @@ def _can_store(c: Contraction, m: Run, n: Run, *, reduces: bool) -> bool:
 def estimate(blocking: Blocking, unit: Unit) -> float:
     """About how many cycles a choice takes."""
     rows, depth = blocking.m.extent, blocking.k.extent
+    group = blocking.contraction.rhs.group if blocking.groups is None else blocking.groups.width
     vectors = -(-blocking.n.extent // unit.lanes)
     terms, products = (blocking.sums, 1) if blocking.sums <= CHAINED else (1, blocking.sums)
     shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
-    group = blocking.contraction.rhs.group
     cycles = CALL + terms * (_TERM + unit.cycles(rows, blocking.n.extent, depth, group, 1 / shared))
     stored = _TURNED_STORE if blocking.is_turned else _STORE
     cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else stored * rows * vectors
@@ -336,7 +354,7 @@ def estimate(blocking: Blocking, unit: Unit) -> float:
     if rhs is not None and not rhs[0]:
         cycles += terms * depth * blocking.n.extent * TURNED
     cycles += sum(_far_cycles(blocking, column) for column in (LHS, RHS)) / products
-    copies = sum(_copy_cost(blocking, column) for column in blocking.packed)
+    copies = sum(_copy_cost(blocking, column, unit) for column in blocking.packed)
     return blocking.blocks * products * cycles + _outside_cycles(blocking) + copies
 
 
@@ -384,7 +402,7 @@ def _reduced_cycles(blocking: Blocking, vectors: int) -> float:
     return m.extent * (vectors + FOLDED + (_TURNED * k.extent if is_turned else 0))
 
 
-def _copy_cost(blocking: Blocking, column: int) -> float:
+def _copy_cost(blocking: Blocking, column: int, unit: Unit) -> float:
     memory = (blocking.contraction.lhs, blocking.contraction.rhs)[column]
     parts = [part for run in blocking.order(column) for part in run.parts]
     count = math.prod(extent for extent, _ in parts)
@@ -392,4 +410,7 @@ def _copy_cost(blocking: Blocking, column: int) -> float:
     size = count * bytes_of(memory.element)
     if count > 2 * reach and size > _MOST_REPEATED:
         return math.inf
-    return CALL + copy_cycles([(extent, strides[column]) for extent, strides in parts], memory.element)
+    if column == LHS or blocking.groups is None:
+        return CALL + copy_cycles([(extent, strides[column]) for extent, strides in parts], memory.element)
+    columns = [extent for extent, _ in blocking.n.parts]
+    return CALL + blocking.groups.cycles(count // blocking.n.extent, columns, unit.lanes)

@@ -14,15 +14,14 @@ epilogue are one tree: the second stage keeps its sums in registers. Otherwise s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import FLOAT, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
-from tlx.lower.to_2d.blocking import CHAINED, Blocking, Run, block_view, is_narrow
+from tlx.lower.to_2d.blocking import CHAINED, Blocking, block_view, is_narrow
 from tlx.lower.to_2d.contraction import (
     ACC,
     LEAVES,
@@ -35,14 +34,13 @@ from tlx.lower.to_2d.contraction import (
     Memory,
     Reduced,
     Steps,
-    Uneven,
 )
-from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.leaves import leaf_vector, store_vector
 from tlx.lower.to_2d.loops import Walk, nest
+from tlx.lower.to_2d.operand_copies import Nest, Packing
 from tlx.lower.to_2d.reduce import reduce_axes
 from tlx.lower.to_2d.taps import Taps, emit_taps
-from tlx.lower.to_2d.views import Dim, Place, View, matrix
+from tlx.lower.to_2d.views import Dim, matrix
 from tlx.lower.to_2d.vnni import VNNI
 from tlx.lower.to_2d.ways import best_choice, best_way
 from tlx.lower.to_2d.windows import Data
@@ -50,8 +48,6 @@ from tlx.types import TensorType
 
 if TYPE_CHECKING:
     from tlx.lower.to_2d.plan import Plan
-
-_OPERANDS: Final = ("lhs", "rhs")
 
 
 def emit_contraction(
@@ -97,90 +93,10 @@ def _emit_blocks(
     plan: Plan, b: TensorBuilder, op: TensorOp, blocking: Blocking, epilogue: Epilogue | None, element: Type
 ) -> None:
     """A contraction as 2-D products."""
-    packing = _Packing(plan, b, op, blocking)
+    packing = Packing(plan, b, op, blocking)
     lhs, rhs = (packing.operand(column) for column in (LHS, RHS))
     packed = replace(blocking.contraction, lhs=lhs, rhs=rhs)
     _Emitter(plan, b, packed, packing.nest(), element, epilogue).emit()
-
-
-# Copies of operands --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Nest:
-    """The loops of a contraction, with the strides that its operands have in the end.
-
-    Attributes:
-        loops: Around the blocks of the result.
-        sums: Around the products of a block.
-        m, n, k: The dimensions of a product.
-    """
-
-    loops: list[Walk]
-    sums: list[Uneven]
-    m: Walk
-    n: Walk
-    k: Walk
-
-
-class _Packing:
-    """Copies operands, dense in the order in which they are read."""
-
-    def __init__(self, plan: Plan, b: TensorBuilder, op: TensorOp, blocking: Blocking) -> None:
-        self.new_place = plan.dense_operand(op)
-        self.b = b
-        self.blocking = blocking
-        self.strides: dict[tuple[int, Run], int] = {}
-
-    def operand(self, column: int) -> Memory:
-        """Where an operand is read: in a copy, if that was chosen."""
-        memory = (self.blocking.contraction.lhs, self.blocking.contraction.rhs)[column]
-        if column not in self.blocking.packed:
-            return memory
-        runs = self.blocking.order(column)
-        dims = [Dim(extent, strides[column]) for run in runs for extent, strides in run.parts]
-        dense = TensorType.dense(memory.element, [dim.extent for dim in dims] or [1])
-        place = self.new_place(memory.element, dense.count, _OPERANDS[column])
-        copy(self.b, strided_view(memory, dims), View.of(place, dense))
-        self._note(column, runs)
-        return Memory(place.pointer, memory.element)
-
-    def _note(self, column: int, runs: Sequence[Run]) -> None:
-        stride = 1
-        for run in reversed(runs):
-            self.strides[column, run] = stride
-            stride *= run.extent
-
-    def nest(self) -> _Nest:
-        """The loops, once the operands are copied."""
-        blocking = self.blocking
-        loops = [self._walk(run) for run in blocking.loops]
-        sums = [*self._uneven(), *map(self._sum, blocking.outer_k)]
-        return _Nest(loops, sums, *map(self._walk, (blocking.m, blocking.n, blocking.k)))
-
-    def _walk(self, run: Run) -> Walk:
-        strides = (self.strides.get((column, run), stride) for column, stride in enumerate(run.strides))
-        return run.extent, tuple(strides)
-
-    def _sum(self, run: Run) -> Uneven:
-        extent, strides = self._walk(run)
-        return Uneven(extent, *(Steps.by(strides[column]) for column in (LHS, RHS)))
-
-    def _uneven(self) -> list[Uneven]:
-        """The uneven dimension; it has plain strides in a copy."""
-        uneven = self.blocking.contraction.uneven
-        if uneven is None:
-            return []
-        (run,) = self.blocking.uneven
-        copies = [self.strides.get((column, run)) for column in (LHS, RHS)]
-        old = uneven.lhs, uneven.rhs
-        return [Uneven(uneven.extent, *(s if c is None else Steps.by(c) for s, c in zip(old, copies, strict=True)))]
-
-
-def strided_view(memory: Memory, dims: Sequence[Dim]) -> View:
-    """A view of any dimensions, those of overlapping windows among them."""
-    extents, steps = tuple(dim.extent for dim in dims) or (1,), tuple(dim.stride for dim in dims) or (1,)
-    return View(Place(memory.pointer), memory.element, extents, extents, steps, tuple(range(len(extents))))
 
 
 # Blocks --------------------------------------------------------------------------------------------------------------
@@ -203,7 +119,7 @@ class _Emitter:
     plan: Plan
     b: TensorBuilder
     c: Contraction
-    nest: _Nest
+    nest: Nest
     element: Type
     epilogue: Epilogue | None
 

@@ -20,15 +20,15 @@ from tlx.intrinsics.convolution import Windows, dilated
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import Type, bytes_of
-from tlx.lower.to_2d.blocks import emit_contraction, strided_view
+from tlx.lower.to_2d.blocks import emit_contraction
 from tlx.lower.to_2d.buffers import size_text
 from tlx.lower.to_2d.contraction import Epilogue, Memory, Result
 from tlx.lower.to_2d.convolution_problem import Problem
 from tlx.lower.to_2d.copies import copy, fill_zero
 from tlx.lower.to_2d.images import Image, images_of
+from tlx.lower.to_2d.operand_copies import strided_view
 from tlx.lower.to_2d.plan import STAGE, Plan
 from tlx.lower.to_2d.views import Dim, View
-from tlx.lower.to_2d.vnni import group_width
 from tlx.lower.to_2d.ways import least_cycles, unit_of
 from tlx.types import TensorType
 
@@ -57,8 +57,7 @@ def _best_image(plan: Plan, problem: Problem, element: Type) -> Image | None:
     """The copy of the input that takes the fewest cycles, its making included; None for the input as it lies."""
     memory, contraction = Memory.of(problem.x), problem.contraction
     best, least = None, least_cycles(plan, contraction, element)
-    width = group_width(contraction, plan.context.target_of(plan.module, plan.function))
-    for image in images_of(problem, unit_of(plan, contraction, element), width):
+    for image in images_of(problem, unit_of(plan, contraction, element)):
         cycles = least_cycles(plan, image.contraction(memory), element)
         cycles += image.cycles()
         if cycles < least:

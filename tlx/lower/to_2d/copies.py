@@ -62,7 +62,7 @@ def copy(b: TensorBuilder, source: View, target: View) -> None:
     inner = next((w for w in walks if w[1][0] == 1 and w[1][1] < INDEX_LIMIT), None)
     outer = next((w for w in walks if w[1][1] == 1 and w[1][0] < INDEX_LIMIT), None)
     if inner and outer:
-        _copy_transposed(b, places, element, (outer, inner), without(walks, outer, inner))
+        copy_transposed(b, places, element, (outer, inner), without(walks, outer, inner))
         return
     _copy_columns(b, places, element, walks)
 
@@ -177,10 +177,13 @@ def _copy_columns(b: TensorBuilder, places: _Places, element: Type, walks: list[
         b.tensor_store(target, token, (0, column[1][1]))
 
 
-def _copy_transposed(
-    b: TensorBuilder, places: _Places, element: Type, dims: tuple[Walk, Walk], rest: list[Walk]
+def copy_transposed(
+    b: TensorBuilder, places: _Places, element: Type, dims: tuple[Walk, Walk], rest: Sequence[Walk]
 ) -> None:
-    """The source is dense along the second of `dims`, the destination along the first."""
+    """Copy between two places, within loops over `rest`.
+
+    The source is dense along the second of `dims`, the destination along the first.
+    """
     (outer, (pitch, _)), (inner, (_, target_pitch)) = dims
     with nest(b, rest, 2) as offsets:
         source, target = _addresses(b, places, element, offsets)

@@ -2,7 +2,7 @@
 
 next to each other in source and copy       are copied as        cycles
 neighbours along the same dimension         rows                 6 a row, 2.5 for each register of it
-along one dimension, and along another      transposed tiles     128 for each tile, however much of it is filled; 256
+along one dimension, and along another      transposed tiles     128 for each tile, however much of it is filled; 200
                                                                  of elements of less than 32 bits
 in the copy alone                           single elements      1.5 for each
 
@@ -30,7 +30,7 @@ _ROW: Final = 2.5
 _TILE: Final = 128
 TURNED: Final = _TILE / _SIDE**2
 """Cycles to turn an element of whole tiles."""
-_NARROW_TILE: Final = 256
+_NARROW_TILE: Final = 200
 _ELEMENT: Final = 1.5
 _WIDE: Final = 4
 

@@ -21,18 +21,17 @@ from typing import ClassVar, Final
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I32, Type
-from tlx.lower.to_2d.blocks import strided_view
 from tlx.lower.to_2d.contraction import LHS, OUT, Contraction, Memory
 from tlx.lower.to_2d.convolution_problem import Problem, Regions
 from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.copy_cost import copy_cycles
+from tlx.lower.to_2d.grouping import INTERLEAVED
+from tlx.lower.to_2d.operand_copies import strided_view
 from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.unit import Unit
 from tlx.lower.to_2d.views import Dim, View
 from tlx.types import TensorType
 
-_INTERLEAVED: Final = 10
-"""Cycles to interleave as many words as a row of a tile has."""
 _DEALT: Final = 26
 """Cycles to deal out as many to the regions of a split row."""
 
@@ -77,13 +76,12 @@ class Image(ABC):
         return copy_cycles(self.dims, self.problem.x.element)
 
 
-def images_of(problem: Problem, unit: Unit, width: int) -> Iterator[Image]:
+def images_of(problem: Problem, unit: Unit) -> Iterator[Image]:
     """The copies that may pay.
 
     Args:
         problem: The convolution.
         unit: What multiplies.
-        width: How many rows of the right operand the unit reads interleaved.
     """
     last = len(problem.x.dims) - 1
     positions = problem.result.target.dims[last].extent
@@ -94,8 +92,8 @@ def images_of(problem: Problem, unit: Unit, width: int) -> Iterator[Image]:
     whole = problem.w.dims[1].extent % unit.step == 0  # steps along K of channels alone
     if not whole or not unit.rows:
         yield _ChannelsLast(problem)
-    elif width > 1 and positions > 1:
-        yield _Interleaved(problem, width, unit.lanes)
+    elif unit.width > 1 and positions > 1 and not problem.contraction.reduces:
+        yield _Interleaved(problem, unit.width, unit.lanes)
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,7 @@ class _Interleaved(Image):
     def cycles(self) -> float:
         """About how many cycles it takes to make: what lies beside the data is not written."""
         words = math.prod(dim.extent for dim in self.problem.x.dims) / self.width
-        return words / self.lanes * (_INTERLEAVED + (_DEALT if self._is_split else 0))
+        return words / self.lanes * (INTERLEAVED + (_DEALT if self._is_split else 0))
 
     def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
         """Copy the input: interleave its channels, then split its rows."""

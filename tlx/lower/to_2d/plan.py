@@ -274,12 +274,15 @@ class Plan:
         """What gives an operation memory for an operand that no 2-D load can read, and says so."""
 
         def new_place(element: Type, count: int, name: str) -> Place:
-            size = size_text(count * bytes_of(element))
-            message = f"copy of {size} of operand {name}, because its rows and columns are both strided in memory"
-            self.missed(message, op.instruction.span)
-            return self.new_place(element, count, name)
+            return self.copied_operand(op, element, count, name, "its rows and columns are both strided in memory")
 
         return new_place
+
+    def copied_operand(self, op: TensorOp, element: Type, count: int, name: str, reason: str) -> Place:
+        """Memory for a copy of an operand; says why it is made."""
+        size = size_text(count * bytes_of(element))
+        self.missed(f"copy of {size} of operand {name}, because {reason}", op.instruction.span)
+        return self.new_place(element, count, name)
 
     def start_of(self, place: Place) -> Position:
         """Where what a place means is read."""

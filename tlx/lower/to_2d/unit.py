@@ -21,6 +21,7 @@ _PACKED: Final = 128
 """Cycles to pack a tile of the right operand."""
 _GROUPED: Final = 16
 """As much where its rows are interleaved already."""
+_WORD_BITS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +32,24 @@ class Unit:
         lanes: Sums that a vector register holds, or a row of a tile.
         rows: Rows of a tile; 0 for vectors.
         step: Positions along K in a tile.
+        width: Rows of the right operand that it reads interleaved.
     """
 
     lanes: int
     rows: int = 0
     step: int = 1
+    width: int = 1
 
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> Unit:
         """The fastest unit of a target that multiplies elements of two types and adds up those of a third."""
         lanes = target.vector_bytes * 8 // max(32, bits_of(element))
-        known = not target.versions and any(
-            (str(lhs), str(rhs)) == (dot.lhs[0], dot.rhs[0]) for dot in target.usable_matrix_dots
-        )
-        if target.matrix is None or not known:
+        types = str(lhs), str(rhs)
+        dots = [] if target.versions else [d for d in target.usable_matrix_dots if types == (d.lhs[0], d.rhs[0])]
+        if target.matrix is None or not dots:
             return cls(lanes)
-        return cls(lanes, target.matrix.rows, target.matrix.row_bytes // bytes_of(lhs))
+        width = dots[0].width if lhs == rhs and bits_of(element) <= _WORD_BITS else 1
+        return cls(lanes, target.matrix.rows, target.matrix.row_bytes // bytes_of(lhs), width)
 
     def cycles(self, rows: int, columns: int, depth: int, group: int = 1, packings: float = 1) -> float:
         """About how many cycles a product takes.
@@ -60,7 +63,9 @@ class Unit:
         """
         vectors = -(-columns // self.lanes)
         by_vectors = max(rows * vectors, _CHAINS) * depth / 2
-        if not self.rows or rows == 1 or columns == 1:
+        if not self.rows or (group == 1 and (rows == 1 or columns == 1)):
             return by_vectors
-        packing = _PACKED if group == 1 else _GROUPED
-        return min(by_vectors, vectors * -(-depth // self.step) * (-(-rows // self.rows) * _TILE + packing * packings))
+        tiles = vectors * -(-depth // self.step)
+        if group > 1:
+            return tiles * (-(-rows // self.rows) * _TILE + _GROUPED)
+        return min(by_vectors, tiles * (-(-rows // self.rows) * _TILE + _PACKED * packings))

@@ -84,15 +84,6 @@ def has_dense_groups(c: Contraction) -> bool:
     return c.k[-1][1][RHS] == c.n[-1][0]
 
 
-def group_width(c: Contraction, target: Target) -> int:
-    """How many rows of the right operand the matrix unit reads interleaved; 1 if there is none for the types."""
-    known = target.matrix is not None and not target.versions and c.lhs.element == c.rhs.element
-    if not known or c.reduces or bits_of(c.out.element) > _WORD_BITS:
-        return 1
-    element = str(c.rhs.element)
-    return next((d.width for d in target.usable_matrix_dots if d.lhs[0] == d.rhs[0] == element), 1)
-
-
 def without_groups(c: Contraction) -> Contraction:
     """A contraction whose right operand's interleaved rows are two dimensions: the inverse of `with_groups`."""
     width = c.rhs.group

@@ -30,6 +30,9 @@ from tlx.target import Target
 from tlx.types import TensorType
 
 _ROW_VECTORS: Final = 4
+_WORD: Final = 32
+_FEW: Final = (2, 4)
+"""Rows of narrow elements that are interleaved, as those of a group are for dot products."""
 
 
 def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
@@ -46,7 +49,8 @@ def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
     to_stride = to.row_stride if to.is_row_major else to.col_stride
     across, along = source.row_stride, source.col_stride
     strides = (across, along) if to.is_row_major else (along, across)
-    straight = strides[1] == 1 or inner == 1
+    overlaps = strides == (1, 1) and outer > inner  # rows of the source do: it is a matrix of long columns, too
+    straight = inner == 1 or (strides[1] == 1 and not overlaps)
     height, width = (1, lanes * _ROW_VECTORS) if straight else (min(lanes, 16), min(lanes, 16))
     boundary = boundary_of(copy, target)
     if not straight and (boundary != width or to_stride % boundary):
@@ -55,8 +59,12 @@ def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
         outer, inner, strides = 1, outer * inner, (0, 1)
     spans = aligned_spans(inner, width, 1, boundary) if boundary else plain_spans(inner, width, 1)
     pointers = function.arguments[0].value, function.arguments[1].value
-    tiles = _Tiles(b, copy, pointers, to_stride, strides, boundary)
-    for rows in padded(outer, height, 1):
+    few = to_stride == inner in _FEW and bits_of(element) < _WORD
+    interleaved = few and not straight and not boundary
+    if interleaved:
+        height = max(1, lanes // inner)
+    tiles = _Tiles(b, copy, pointers, to_stride, strides, boundary, straight, interleaved)
+    for rows in padded(outer, height, _whole(outer % height) if interleaved else 1):
         if straight:
             tiles.emit_rows(rows, spans)
         else:
@@ -65,6 +73,11 @@ def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
         b.fence()
     b.ret()
     return function
+
+
+def _whole(count: int) -> int:
+    """The power of two that holds so many elements: LLVM loads and stores odd numbers of them one by one."""
+    return 1 << max(0, count - 1).bit_length()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,8 @@ class _Tiles:
         to_stride: Elements from row to row of the destination.
         strides: Elements from row to row of the source, and from column to column.
         boundary: Elements that stores past the caches are aligned to; 0 where there are none.
+        straight: Whether rows are copied as they lie in the source, not its columns.
+        interleaved: Whether a few rows of the source are, to lines of the destination that lie next to each other.
     """
 
     b: TensorBuilder
@@ -86,6 +101,8 @@ class _Tiles:
     to_stride: int
     strides: tuple[int, int]
     boundary: int
+    straight: bool
+    interleaved: bool
 
     def emit_rows(self, rows: Range, spans: list[Span]) -> None:
         """Row by row."""
@@ -123,22 +140,29 @@ class _Tiles:
 
     def _emit(self, rows: Range, row: Value, span: Span, column: Value) -> None:
         mark = nontemporal(self.b.module) if span.past_caches else ""
-        self._tile(row, column, (rows.size, span.columns.size), mark)
+        self._tile(row, column, (rows.size, span.columns.size), rows.padding, mark)
 
-    def _tile(self, row: Value, column: Value, size: tuple[int, int], mark: str) -> None:
+    def _tile(self, row: Value, column: Value, size: tuple[int, int], missing: int, mark: str) -> None:
+        """One tile; the last `missing` of its rows, if any, are not there."""
         b, element = self.b, self.copy.source.element
         at = b.add(b.mul(row, self.strides[0]), b.mul(column, self.strides[1]))
-        vector = self._loaded(b.gep(element, self.pointers[1], at), size)
+        vector = self._loaded(b.gep(element, self.pointers[1], at), size, missing)
         place = b.gep(element, self.pointers[0], b.add(b.mul(row, self.to_stride), column))
-        out = b.typeinfo(vector, TensorType.dense(element, size), "rows")
-        b.tensor_store(place, out, (0, max(self.to_stride, 1)), metadata=mark)
+        shape = (1, size[0] * size[1]) if self.interleaved else size
+        type_ = TensorType(element, shape, (0, 1), (0, missing * size[1]))
+        pitch = shape[1] if self.interleaved else max(self.to_stride, 1)
+        b.tensor_store(place, b.typeinfo(vector, type_, "rows"), (0, pitch), metadata=mark)
 
-    def _loaded(self, address: Value, size: tuple[int, int]) -> Value:
+    def _loaded(self, address: Value, size: tuple[int, int], missing: int) -> Value:
         """A tile of the source as a row-major flattened vector."""
         b, element = self.b, self.copy.source.element
-        if self.strides[1] == 1 or size[1] == 1:
+        if self.straight or size[1] == 1:
             type_ = TensorType.dense(element, size)
             return b.tovector(b.tensor_load(address, type_, (0, max(self.strides[0], 1)), "x"), type_, "x.rows")
+        if self.interleaved:
+            type_ = TensorType(element, (size[1], size[0]), (0, 1), (0, missing))
+            token = b.tensor_load(address, type_, (0, self.strides[1]), "x")
+            return b.reshape_block(token, (0,), (size[1],), VectorType(size[0] * size[1], element), "x.lines")
         type_ = TensorType(element, (size[1], size[0]), (1, 0), (0, 0))
         token = b.tensor_load(address, type_, (0, self.strides[1]), "x")
         return b.transpose(token, (0, 1), VectorType(size[0] * size[1], element), "x.rows")

@@ -54,8 +54,29 @@ class MatrixKernel(MatrixPanels):
         del parts
         if self.recipe.pack_a and self._packs_all_of_a:
             self._pack_all_of_a()
+        if self._goes_by_rows:
+            self._row_by_row()
+            return
         for columns in self.columns:
             self.column_blocks(columns, self.whole)
+
+    @property
+    def _goes_by_rows(self) -> bool:
+        """Whether each row tile is multiplied by all panels before the next one: A is read once, B stays near."""
+        recipe = self.recipe
+        in_place = not recipe.pack_b and not recipe.shared_b and recipe.nc >= self.gemm.n
+        return in_place and len(self.columns) > 1 and not self._is_shared
+
+    def _row_by_row(self) -> None:
+        """All row tiles, each by the panels of all widths."""
+        b, none = self.b, const_int(I64, 0)
+        for rows in self.rows:
+            with b.loop(0, rows.count, name="ir") as i:
+                self._pack_row(rows, i.index)
+                for columns in self.columns:
+                    place = const_int(I64, columns.start), const_int(I64, columns.count)
+                    block = Block(self.whole, columns, *place, rows, const_int(I64, rows.start), none)
+                    self._panels(block, i.index, [], packs=False)
 
     def column_blocks(self, columns: Range, part: Pass) -> None:
         """Some panels at a time: pack them while the first row tile is multiplied, then the other row tiles."""
@@ -93,10 +114,18 @@ class MatrixKernel(MatrixPanels):
                 self._row(block, i.index, [], packs=False)
 
     def _row(self, block: Block, i: Value, waiting: list[Value], *, packs: bool) -> list[Value]:
-        """One row tile by all panels of the block; gives the sums that are not stored yet."""
+        """One row tile, packed if it has to be, by all panels of the block; gives the sums that are not stored yet."""
+        self._pack_row(block.rows, i)
+        return self._panels(block, i, waiting, packs=packs)
+
+    def _pack_row(self, rows: Range, i: Value) -> None:
+        """Pack a row tile of A, where it has to be and is not yet."""
         if self.recipe.pack_a and not self._packs_all_of_a:
-            self._pack_row_of_a(block.rows, i, const_int(I64, 0))
-        alone = self._defers(block) and not waiting
+            self._pack_row_of_a(rows, i, const_int(I64, 0))
+
+    def _panels(self, block: Block, i: Value, waiting: list[Value], *, packs: bool) -> list[Value]:
+        """One row tile by all panels of the block."""
+        alone = self._defers(block) and block.columns.count > 1 and not waiting
         if alone:
             waiting = self._first_sums(block, i)
         with self.b.loop(0, block.panels, name="jr", runs=True, carry=waiting) as j:

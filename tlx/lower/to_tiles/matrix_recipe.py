@@ -54,10 +54,12 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
     kc = given.k_block(gemm, knobs, kstep, exact=False, model=gemm.k)
     recipe = Recipe(
         gemm.a.element, gemm.b.element, accumulator, MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign], dot.width, "matrix",
-        "none", mr, nr, kstep, lanes, False, True, kc, mr, max(nr, target.caches.l2 // 4 // depth // nr * nr), 0.0,
+        "none", mr, nr, kstep, lanes, False, True, kc, mr, nr, 0.0,
     )  # fmt: skip
     pack_a = given.packing("A", knobs.pack_a, _needs_packed_a(gemm, recipe), _gains_by_packed_a(gemm, recipe))
     pack_b = given.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), _gains_by_packed_b(gemm, recipe))
+    near = target.caches.l2 // (4 if pack_b else 2) // depth // nr * nr  # packed, B is there twice
+    recipe = replace(recipe, nc=max(nr, near))
     again = recipe.nc < gemm.n  # further columns read A again
     whole = pack_a and again and up(gemm.m, mr) * depth <= target.caches.l3 // 4
     recipe = replace(recipe, pack_a=pack_a, pack_b=pack_b, mc=up(gemm.m, mr) if whole else mr)

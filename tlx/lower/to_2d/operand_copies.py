@@ -1,0 +1,133 @@
+"""Copies of a contraction's operands, in the order in which blocks read them, and the loops that walk through these.
+
+x of 2 x 3 windows in 5 rows, copied          loops     step in the input     step in the copy
+                                              i         5                     3 * 12
+    i, j   y, x                               j         1                     12
+    0, 0   12 elements next to each other     y, x      5, 1                  1
+    0, 1   12 elements
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.tensors import TensorOp
+from tlx.lower.to_2d.blocking import Blocking, Run
+from tlx.lower.to_2d.contraction import LHS, RHS, Memory, Steps, Uneven
+from tlx.lower.to_2d.copies import copy
+from tlx.lower.to_2d.grouping import Grouped, Groups
+from tlx.lower.to_2d.loops import Walk
+from tlx.lower.to_2d.views import Dim, Place, View
+from tlx.types import TensorType
+
+if TYPE_CHECKING:
+    from tlx.lower.to_2d.plan import Plan
+
+_OPERANDS: Final = ("lhs", "rhs")
+
+
+@dataclass(frozen=True)
+class Nest:
+    """The loops of a contraction, with the strides that its operands have in the end.
+
+    Attributes:
+        loops: Around the blocks of the result.
+        sums: Around the products of a block.
+        m, n, k: The dimensions of a product.
+    """
+
+    loops: list[Walk]
+    sums: list[Uneven]
+    m: Walk
+    n: Walk
+    k: Walk
+
+
+class Packing:
+    """Copies operands, dense in the order in which they are read."""
+
+    def __init__(self, plan: Plan, b: TensorBuilder, op: TensorOp, blocking: Blocking) -> None:
+        self.plan, self.op = plan, op
+        self.b = b
+        self.blocking = blocking
+        self.strides: dict[tuple[int, Run], int] = {}
+
+    def operand(self, column: int) -> Memory:
+        """Where an operand is read: in a copy, if that was chosen."""
+        memory = (self.blocking.contraction.lhs, self.blocking.contraction.rhs)[column]
+        if column not in self.blocking.packed:
+            return memory
+        runs = self.blocking.order(column)
+        if column == RHS and self.blocking.groups is not None:
+            return self._grouped(memory, runs, self.blocking.groups)
+        dims = [Dim(extent, strides[column]) for run in runs for extent, strides in run.parts]
+        dense = TensorType.dense(memory.element, [dim.extent for dim in dims] or [1])
+        place = self.plan.dense_operand(self.op)(memory.element, dense.count, _OPERANDS[column])
+        copy(self.b, strided_view(memory, dims), View.of(place, dense))
+        self._note(column, runs)
+        return Memory(place.pointer, memory.element)
+
+    def _grouped(self, memory: Memory, runs: Sequence[Run], groups: Groups) -> Memory:
+        """The right operand with its rows interleaved; steps along rows and columns are in groups."""
+        *outer, rows, columns = runs
+        room = self.blocking.room
+        self.strides[RHS, columns], self.strides[RHS, rows] = 1, room
+        self._note(RHS, outer, rows.extent * room)
+        size = math.prod(run.extent for run in outer) * rows.extent * room
+        reason = f"the matrix unit reads its rows in groups of {groups.width}"
+        reason += "" if groups.is_direct else ", which are pairs of pairs that take as much memory"
+        place = self.plan.copied_operand(self.op, memory.element, size, _OPERANDS[RHS], reason)
+        between = None if groups.is_direct else self.plan.new_place(memory.element, size, "pairs")
+        loops = [walk for run in outer for walk in _apart(run, self.strides[RHS, run])]
+        dims = tuple(Dim(extent, strides[RHS]) for extent, strides in columns.parts)
+        Grouped(self.b, memory, groups, tuple(loops), dims, room).write(place, between)
+        return Memory(place.pointer, memory.element, groups.width, room)
+
+    def _note(self, column: int, runs: Sequence[Run], stride: int = 1) -> None:
+        for run in reversed(runs):
+            self.strides[column, run] = stride
+            stride *= run.extent
+
+    def nest(self) -> Nest:
+        """The loops, once the operands are copied."""
+        blocking = self.blocking
+        loops = [self._walk(run) for run in blocking.loops]
+        sums = [*self._uneven(), *map(self._sum, blocking.outer_k)]
+        return Nest(loops, sums, *map(self._walk, (blocking.m, blocking.n, blocking.k)))
+
+    def _walk(self, run: Run) -> Walk:
+        strides = (self.strides.get((column, run), stride) for column, stride in enumerate(run.strides))
+        return run.extent, tuple(strides)
+
+    def _sum(self, run: Run) -> Uneven:
+        extent, strides = self._walk(run)
+        return Uneven(extent, *(Steps.by(strides[column]) for column in (LHS, RHS)))
+
+    def _uneven(self) -> list[Uneven]:
+        """The uneven dimension; it has plain strides in a copy."""
+        uneven = self.blocking.contraction.uneven
+        if uneven is None:
+            return []
+        (run,) = self.blocking.uneven
+        copies = [self.strides.get((column, run)) for column in (LHS, RHS)]
+        old = uneven.lhs, uneven.rhs
+        return [Uneven(uneven.extent, *(s if c is None else Steps.by(c) for s, c in zip(old, copies, strict=True)))]
+
+
+def _apart(run: Run, stride: int) -> list[Walk]:
+    """The dimensions of a run: extent, stride in the right operand, and in a copy."""
+    walks = list[Walk]()
+    for extent, strides in reversed(run.parts):
+        walks.insert(0, (extent, (strides[RHS], stride)))
+        stride *= extent
+    return walks
+
+
+def strided_view(memory: Memory, dims: Sequence[Dim]) -> View:
+    """A view of any dimensions, those of overlapping windows among them."""
+    extents, steps = tuple(dim.extent for dim in dims) or (1,), tuple(dim.stride for dim in dims) or (1,)
+    return View(Place(memory.pointer), memory.element, extents, extents, steps, tuple(range(len(extents))))
