@@ -21,7 +21,7 @@ from tlx.lower.to_tiles.matrix_recipe import matrix_recipe
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.stream_recipe import kinds_of, stream_recipe
-from tlx.lower.to_tiles.units import from_afar, matrix_cycles, vector_cycles
+from tlx.lower.to_tiles.units import matrix_cycles, vector_cycles, with_waits
 from tlx.lower.to_tiles.vector_recipe import vector_recipe
 from tlx.target import Dot, Sign, Target
 
@@ -38,15 +38,15 @@ def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     tile_dot = _find_dot(gemm, narrow, dots, gemm.lhs_sign, gemm.rhs_sign)
     if tile_dot is not None and (knobs.tile is not None or gemm.b.group > 1):
         return matrix_recipe(gemm, target, narrow, tile_dot, knobs)
-    on_vectors, dot = _on_vectors(gemm, target, accumulator, NO_KNOBS)
-    recipe, cycles = on_vectors, from_afar(vector_cycles(gemm, on_vectors, target, dot), gemm, on_vectors, target)
+    recipe, dot = _on_vectors(gemm, target, accumulator, NO_KNOBS)
+    cycles = with_waits(vector_cycles(gemm, recipe, target, dot), gemm, recipe, target)
     if tile_dot is not None:
         on_tiles = matrix_recipe(gemm, target, narrow, tile_dot)
         recipe, cycles = min((recipe, cycles), (on_tiles, matrix_cycles(gemm, on_tiles, target)), key=lambda r: r[1])
     dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
-    streamed = None if knobs else stream_recipe(gemm, target, kinds_of(gemm, dots, narrow, accumulator))
-    if streamed is not None and streamed[1] < cycles:
-        return streamed[0]
+    if not knobs:
+        streamed = stream_recipe(gemm, target, kinds_of(gemm, dots, narrow, accumulator))
+        return streamed[0] if streamed is not None and streamed[1] < cycles else recipe
     if recipe.unit == "matrix" and tile_dot is not None:
         return matrix_recipe(gemm, target, narrow, tile_dot, knobs)
     return _on_vectors(gemm, target, accumulator, knobs)[0]

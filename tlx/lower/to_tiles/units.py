@@ -108,12 +108,40 @@ def moving_cycles(size: float, target: Target) -> float:
     return size / (L2_BYTES if size <= target.caches.l2 else FAR_BYTES)
 
 
-def from_afar(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
-    """Cycles of a kernel by vector tiles where B comes from beyond the first cache, given those on what lies near.
+def with_waits(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """Cycles of a kernel by vector tiles whose operands come from beyond the first cache, given those on what is near.
 
-    Packing waits for it, and products wait for what was packed earlier. What is not packed is read in runs as long as
-    a tile is wide, and caches and memory take a while to notice each run.
+    A     once, or for each block of columns where it does not stay in the second cache
+    B     packing waits for it, and products wait for what was packed earlier. What is not packed is read in runs as
+          long as a tile is wide, and caches and memory take a while to notice each run
+    C     read, as lines are, and written, in each pass over K
+
+    What comes from beyond the second cache is hardly overlapped (measured: Xeon with AMX, float and double, 512 to 2048
+    cubed). Where each pass over K asks for the part of B that the next one reads, and multiplies for as long as that
+    takes to come, only the first one waits, and C stays near; where tiles ask for A and C, half of them does.
     """
+    a, b, c = (view.moves * len(gemm.sums) for view in (gemm.a, gemm.b, gemm.c))
+    passes = -(-gemm.k // recipe.kc)
+    waiting = _with_b(cycles, gemm, recipe, target)
+    if a + b + c <= target.caches.l2:
+        return waiting
+    if recipe.fetch:
+        waiting = cycles if cycles >= b / FAR_BYTES else waiting
+        return waiting + (a + b / passes) / FAR_BYTES + 2 * c * passes / L2_BYTES
+    blocks = -(-gemm.n // recipe.nc) if a > target.caches.l2 // 4 else 1
+    a_waits, c_waits = (0.5 if operand in recipe.asks else 1.0 for operand in "AC")
+    return waiting + (a_waits * a * blocks + c_waits * 2 * c * passes) / FAR_BYTES
+
+
+def share_with_waits(gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """The share of the peak that vector tiles should reach, given in a recipe that of their inner loops."""
+    lanes = target.vector_bytes * 8 // bits_of(recipe.accumulator)
+    best = gemm.m * gemm.n * gemm.depth / recipe.width / lanes / target.core.products
+    return best / with_waits(best / recipe.share, gemm, recipe, target)
+
+
+def _with_b(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """Cycles of a kernel that waits for B alone."""
     moves = gemm.b.moves
     if recipe.pack_b and moves > target.caches.l1:
         packed = gemm.k * gemm.n * bytes_of(recipe.operand_b)

@@ -10,7 +10,6 @@ from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles import given
 from tlx.lower.to_tiles.cost import Shape, predicted_share, register_tile
-from tlx.lower.to_tiles.far import share_with_memory
 from tlx.lower.to_tiles.last_columns import last_columns
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import streamed
@@ -18,6 +17,7 @@ from tlx.lower.to_tiles.next_tile import asked_for
 from tlx.lower.to_tiles.passes import fits_unpacked, is_far, k_block, rows_share_sets
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
+from tlx.lower.to_tiles.units import share_with_waits
 from tlx.target import Dot, Sign, Target
 
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
@@ -87,7 +87,7 @@ def vector_recipe(
     recipe = replace(recipe, mc=mc, nc=nc, whole_a=whole_a)
     recipe = streamed(gemm, recipe, target)
     recipe = replace(recipe, asks=asked_for(gemm, recipe, target))
-    share = share if gemm.batch is not None else share_with_memory(gemm, recipe, target)
+    share = share if gemm.batch is not None else share_with_waits(gemm, recipe, target)
     return replace(recipe, share=share)
 
 
