@@ -26,6 +26,7 @@ from tlx.ir.values import ConstInt, Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.matrix_panels import MatrixPanels
+from tlx.lower.to_tiles.next_rows import NextRows
 from tlx.lower.to_tiles.operands import Block, Pass
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
@@ -46,6 +47,7 @@ class MatrixKernel(MatrixPanels):
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
         super().__init__(b, gemm, recipe, target)
         self.whole = Pass(const_int(I64, 0), gemm.k, first=True)
+        self.next_rows = NextRows(b, gemm, recipe, sum(columns.count for columns in self.columns))
 
     # Loops -----------------------------------------------------------------------------------------------------
 
@@ -196,6 +198,8 @@ class MatrixKernel(MatrixPanels):
         row = b.add(block.row, b.mul(i, block.rows.size), "row")
         column = b.add(block.column, b.mul(j, block.columns.size), "col")
         a, rhs = self.a_address(block, i, row), self.b_address(block, j, column)
+        if self.recipe.asks:
+            self._look_ahead(block, i, j)
         self.next_round.enter(block.rows.count, block.columns.count, (i, j))
         if self.epilogue is not None:
             self.epilogue.keep(waiting[0], block.rows, block.columns)
@@ -221,6 +225,12 @@ class MatrixKernel(MatrixPanels):
                 copied = b.gep(c.element, self.passing, b.mul(at, columns.size))
                 token = b.tensor_load(copied, part, (0, columns.size), "sums")
                 self.next_round.store(self.at(c, self.c, b.add(row, at), column), token, c.row_stride)
+
+    def _look_ahead(self, block: Block, i: Value, j: Value) -> None:
+        """Note which rows of the next row tile the products with a panel ask for."""
+        del i
+        before = sum(columns.count for columns in self.columns if columns.start < block.columns.start)
+        self.next_rows.enter(self.b.add(j, before))
 
     def total(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
         """`start` and all products of the sum, in one loop."""
@@ -273,4 +283,6 @@ class MatrixKernel(MatrixPanels):
             rhs = self.load_b(block, operands[1], k)
         following = b.mma(self.recipe.mma, b.typeinfo(sums, type_, "acc"), lhs, rhs, type_)
         self.next_round.fetch(step)
+        if recipe.asks:
+            self.next_rows.fetch(operands[0], k)
         return following

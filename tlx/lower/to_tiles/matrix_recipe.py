@@ -23,6 +23,7 @@ from tlx.lower.to_tiles import given
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import streamed
+from tlx.lower.to_tiles.next_rows import asks_for_rows
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.units import matrix_cycles
@@ -65,7 +66,8 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
     recipe = replace(recipe, pack_a=pack_a, pack_b=pack_b, mc=up(gemm.m, mr) if whole else mr)
     mc, nc = given.blocks(gemm, knobs, recipe)
     recipe = replace(recipe, mc=mc, nc=nc)
-    return streamed(gemm, replace(recipe, share=_share(gemm, recipe, target)), target)
+    recipe = streamed(gemm, replace(recipe, share=_share(gemm, recipe, target)), target)
+    return replace(recipe, asks="A" if asks_for_rows(gemm, recipe, target) else "")
 
 
 def _k_step(k: int, most: int, width: int) -> int:
