@@ -363,13 +363,18 @@ def _outside_cycles(blocking: Blocking) -> float:
 
     The left one is read once for each part of the right one that stays there.
     """
-    c = blocking.contraction
-    lhs, rhs = (
-        math.prod(run.extent for run in blocking.order(column)) * bytes_of(memory.element)
-        for column, memory in ((LHS, c.lhs), (RHS, c.rhs))
-    )
+    lhs, rhs = (_operand_bytes(blocking, column) for column in (LHS, RHS))
     parts = -(-rhs // NEAR_BYTES)
     return FAR_BYTE * ((lhs * parts if lhs > NEAR_BYTES else 0) + (rhs if parts > 1 else 0))
+
+
+def _operand_bytes(blocking: Blocking, column: int) -> int:
+    """Bytes of an operand, or its copy; those of overlapping windows count once."""
+    memory = (blocking.contraction.lhs, blocking.contraction.rhs)[column]
+    parts = [part for run in blocking.order(column) for part in run.parts]
+    count = math.prod(extent for extent, _ in parts)
+    reach = 1 + sum((extent - 1) * strides[column] for extent, strides in parts)
+    return (count if column in blocking.packed else min(count, reach)) * bytes_of(memory.element)
 
 
 def _far_cycles(blocking: Blocking, column: int) -> float:
