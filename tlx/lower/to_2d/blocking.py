@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import product
 from typing import Final
 
@@ -25,6 +25,7 @@ from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction,
 from tlx.lower.to_2d.copy_cost import FAR_BYTE, NEAR_BYTES, TURNED, copy_cycles
 from tlx.lower.to_2d.grouping import Groups
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk
+from tlx.lower.to_2d.runs import Run, merge
 from tlx.lower.to_2d.unit import Unit
 from tlx.lower.to_2d.views import Dim, Place, View, loaded_as
 
@@ -33,7 +34,8 @@ CHAINED: Final = 64
 CALL: Final = 100
 """Cycles that a 2-D product takes beside its arithmetic."""
 _TERM: Final = 4
-"""Cycles between two products of a sum."""
+_TERM_OF_REGISTER: Final = 0.8
+"""Cycles between two products of a sum; more for each register of the result, whose tiles begin a loop each."""
 _CROWDED: Final = 1024
 """Bytes of which the distance of rows is a multiple where rows share cache sets."""
 _ROWS: Final = 16
@@ -50,23 +52,6 @@ FOLDED: Final = 4
 """Cycles to reduce a vector to one element."""
 _MOST_REPEATED: Final = 16 << 20
 """Bytes up to which a copy may hold elements of overlapping windows more than twice."""
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """Neighbouring dimensions that are walked through as one; the last of them is the innermost."""
-
-    parts: tuple[Walk, ...]
-
-    @cached_property
-    def extent(self) -> int:
-        """Positions."""
-        return math.prod(extent for extent, _ in self.parts)
-
-    @cached_property
-    def strides(self) -> tuple[int, ...]:
-        """The strides of its steps, in the operands that are not copied."""
-        return self.parts[-1][1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,30 +272,6 @@ def _sorted(walks: Sequence[Walk], column: int) -> list[Walk]:
     return sorted((w for w in walks if w[0] > 1), key=lambda w: w[1][column], reverse=True)
 
 
-def merge(walks: Sequence[Walk], packed: frozenset[int]) -> list[Run]:
-    """The dimensions as runs, neighbours merged where every operand walks through them as one.
-
-    Operands that are copied get the order that is needed.
-    """
-    runs: list[Run] = []
-    for walk in walks:
-        if runs and _continues(runs[-1], walk, packed):
-            runs[-1] = Run((*runs[-1].parts, walk))
-        else:
-            runs.append(Run((walk,)))
-    return runs
-
-
-def _continues(run: Run, walk: Walk, packed: frozenset[int]) -> bool:
-    extent, strides = walk
-    if run.extent * extent >= INDEX_LIMIT:
-        return False
-    return all(
-        bool(far) == bool(near) if column in packed else far == near * extent
-        for column, (far, near) in enumerate(zip(run.strides, strides, strict=True))
-    )
-
-
 def _loaded_as(column: int, rows: Run, cols: Run) -> tuple[bool, int] | None:
     """How an operand's block is loaded; None if no 2-D load can say it."""
     return loaded_as(Dim(rows.extent, rows.strides[column]), Dim(cols.extent, cols.strides[column]))
@@ -344,7 +305,8 @@ def estimate(blocking: Blocking, unit: Unit) -> float:
     vectors = -(-blocking.n.extent // unit.lanes)
     terms, products = (blocking.sums, 1) if blocking.sums <= CHAINED else (1, blocking.sums)
     shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
-    cycles = CALL + terms * (_TERM + unit.cycles(rows, blocking.n.extent, depth, group, 1 / shared))
+    between = _TERM if unit.rows else _TERM + _TERM_OF_REGISTER * rows * vectors
+    cycles = CALL + terms * (between + unit.cycles(rows, blocking.n.extent, depth, group, 1 / shared))
     stored = _TURNED_STORE if blocking.is_turned else _STORE
     cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else stored * rows * vectors
     lhs = None if LHS in blocking.packed else _loaded_as(LHS, blocking.m, blocking.k)
@@ -370,11 +332,16 @@ def _outside_cycles(blocking: Blocking) -> float:
 
 def _operand_bytes(blocking: Blocking, column: int) -> int:
     """Bytes of an operand, or its copy; those of overlapping windows count once."""
-    memory = (blocking.contraction.lhs, blocking.contraction.rhs)[column]
-    parts = [part for run in blocking.order(column) for part in run.parts]
-    count = math.prod(extent for extent, _ in parts)
-    reach = 1 + sum((extent - 1) * strides[column] for extent, strides in parts)
-    return (count if column in blocking.packed else min(count, reach)) * bytes_of(memory.element)
+    _, count, reach = _dims(blocking, column)
+    element = (blocking.contraction.lhs, blocking.contraction.rhs)[column].element
+    return (count if column in blocking.packed else min(count, reach)) * bytes_of(element)
+
+
+def _dims(blocking: Blocking, column: int) -> tuple[list[tuple[int, int]], int, int]:
+    """An operand's dimensions in the order of a copy, its elements, and from the first to behind the last in memory."""
+    dims = [(extent, strides[column]) for run in blocking.order(column) for extent, strides in run.parts]
+    reach = 1 + sum((extent - 1) * stride for extent, stride in dims)
+    return dims, math.prod(extent for extent, _ in dims), reach
 
 
 def _far_cycles(blocking: Blocking, column: int) -> float:
@@ -409,13 +376,10 @@ def _reduced_cycles(blocking: Blocking, vectors: int) -> float:
 
 def _copy_cost(blocking: Blocking, column: int, unit: Unit) -> float:
     memory = (blocking.contraction.lhs, blocking.contraction.rhs)[column]
-    parts = [part for run in blocking.order(column) for part in run.parts]
-    count = math.prod(extent for extent, _ in parts)
-    reach = 1 + sum((extent - 1) * strides[column] for extent, strides in parts)
-    size = count * bytes_of(memory.element)
-    if count > 2 * reach and size > _MOST_REPEATED:
+    dims, count, reach = _dims(blocking, column)
+    if count > 2 * reach and count * bytes_of(memory.element) > _MOST_REPEATED:
         return math.inf
     if column == LHS or blocking.groups is None:
-        return CALL + copy_cycles([(extent, strides[column]) for extent, strides in parts], memory.element)
+        return CALL + copy_cycles(dims, memory.element)
     columns = [extent for extent, _ in blocking.n.parts]
     return CALL + blocking.groups.cycles(count // blocking.n.extent, columns, unit.lanes)

@@ -20,10 +20,11 @@ from typing import Final
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import FLOAT, FloatType, Type, VectorType
 from tlx.ir.values import Value
-from tlx.lower.to_2d.blocking import CALL, Run, is_narrow, merge
+from tlx.lower.to_2d.blocking import CALL, is_narrow
 from tlx.lower.to_2d.contraction import LEAVES, LHS, OUT, RHS, Contraction, Epilogue, Leaf, Steps
 from tlx.lower.to_2d.leaves import leaf_vector, store_vector
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, nest
+from tlx.lower.to_2d.runs import Run, merge
 
 _MOST: Final = 27
 """Products of a sum up to which they are written out."""
