@@ -58,3 +58,11 @@ def test_sixteen_rows_by_a_far_matrix_are_for_the_matrix_unit() -> None:
     """16x1024x1024 of bfloat: 1470 kcycles by vectors, 313 by tiles (`--target=amx`)."""
     a, b, c = View(BFLOAT, 16, 1024, 1024, 1), View(BFLOAT, 1024, 1024, 1024, 1), View(FLOAT, 16, 1024, 1024, 1)
     assert choose(Gemm(a, b, c, None, "f", "f"), targets()["amx"]).unit == "matrix"
+
+
+@pytest.mark.parametrize(("k", "packs"), [(512, False), (1024, True)])
+def test_rows_far_apart_are_read_as_they_lie_beside_a_near_a(amx: Target, k: int, packs: bool) -> None:
+    """512x512xK of bfloat, B in pairs of rows: 32 rows of A take 32 or 64 KB of the first cache's 48."""
+    a, c = View(BFLOAT, 512, k, k, 1), View(FLOAT, 512, 512, 512, 1)
+    recipe = choose(Gemm(a, View(BFLOAT, k, 512, 512, 2, group=2), c, None, "f", "f"), amx)
+    assert recipe.pack_b is packs

@@ -26,7 +26,7 @@ from tlx.lower.to_tiles.next_round import streamed
 from tlx.lower.to_tiles.next_rows import asks_for_rows
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
-from tlx.lower.to_tiles.units import matrix_cycles
+from tlx.lower.to_tiles.units import matrix_cycles, stays_near
 from tlx.target import Dot, Matrix, Target
 
 _WAY: Final = 4096  # bytes of the first cache in which no two lines share a set
@@ -58,7 +58,8 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
         "none", mr, nr, kstep, lanes, False, True, kc, mr, nr, 0.0,
     )  # fmt: skip
     pack_a = given.packing("A", knobs.pack_a, _needs_packed_a(gemm, recipe), _gains_by_packed_a(gemm, recipe))
-    pack_b = given.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), _gains_by_packed_b(gemm, recipe))
+    gains_b = _gains_by_packed_b(gemm, recipe, target)
+    pack_b = given.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), gains_b)
     near = target.caches.l2 // (4 if pack_b else 2) // depth // nr * nr  # packed, B is there twice
     recipe = replace(recipe, nc=max(nr, near))
     again = recipe.nc < gemm.n  # further columns read A again
@@ -124,10 +125,14 @@ def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
     return "the unit reads whole tiles of it" if gemm.k % recipe.kstep or beyond else ""
 
 
-def _gains_by_packed_b(gemm: Gemm, recipe: Recipe) -> bool:
-    """Whether a tile's rows are so far apart, and read so often, that copying them pays."""
-    pitch = gemm.b.row_stride * recipe.width * bits_of(gemm.b.element) // 8
-    return pitch >= FAR_ROWS and gemm.m >= _REUSES * recipe.mr
+def _gains_by_packed_b(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+    """Whether a tile's rows are so far apart, and read so often, that copying them pays.
+
+    Not where a row tile of A stays in the first cache: rows far apart go through a few sets of it, panels through all.
+    """
+    size = bits_of(gemm.b.element) // 8
+    far = gemm.b.row_stride * recipe.width * size >= FAR_ROWS
+    return far and gemm.m >= _REUSES * recipe.mr and not stays_near(gemm, recipe, target)
 
 
 def _share(gemm: Gemm, recipe: Recipe, target: Target) -> float:

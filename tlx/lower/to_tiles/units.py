@@ -49,6 +49,11 @@ def packs_by_steps(gemm: Gemm, recipe: Recipe) -> bool:
     return recipe.pack_b and not recipe.shared_b and gemm.m <= recipe.mr and whole
 
 
+def stays_near(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+    """Whether a row tile of A stays in the first cache while all columns of B go by."""
+    return min(gemm.m, recipe.mr) * gemm.depth * bytes_of(gemm.a.element) <= target.caches.l1 * 3 // 4
+
+
 def recipe_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """Cycles of a product by its recipe."""
     if recipe.unit == "matrix":
@@ -75,7 +80,7 @@ def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     kept = packs_b and not packs_by_steps(gemm, recipe)
     held = kept * min(recipe.nc, gemm.n) + (recipe.pack_a and whole) * gemm.m
     place = _place(gemm, recipe, target, depth * held)
-    near = 0 if place == 0 or p * matrix.rows * depth <= target.caches.l1 * 3 // 4 else 1
+    near = 0 if place == 0 or stays_near(gemm, recipe, target) else 1
     panels = 0 if place == 0 else 1 + (min(recipe.nc, gemm.n) * depth > _TLB_BYTES)
     loads = tiles * steps * (_LOAD[near] / q + _LOAD[panels] / p)
     products = tiles * steps * matrix.rows
