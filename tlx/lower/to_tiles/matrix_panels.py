@@ -17,7 +17,7 @@ from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.tiles import tile
-from tlx.lower.to_tiles.units import packs_by_steps
+from tlx.lower.to_tiles.units import packs_by_steps, stays_near
 from tlx.target import Target
 
 _MANY_TILES: Final = 4  # row tiles, of which the first can hide little of the packing
@@ -42,7 +42,23 @@ class MatrixPanels(GemmKernel):
         self._near_bytes = target.caches.l1
         self.passing: Value | None = None
         self.by_steps = packs_by_steps(gemm, recipe)
-        self.packing = TilePacking(b, recipe.operand_a, target.matrix.rows, recipe.kstep, recipe.width)
+        self.packing = TilePacking(
+            b, recipe.operand_a, target.matrix.rows, recipe.kstep, recipe.width, self._pitch(target)
+        )
+
+    def _pitch(self, target: Target) -> int:
+        """Elements from a row of packed B to the next one; 0 for tiles in one piece.
+
+        All rows of a panel then go through a few sets of the first cache, and a row tile of A stays there that tiles in
+        one piece would push out; where both fit, it would stay anyway.
+        """
+        gemm, recipe = self.gemm, self.recipe
+        size = bytes_of(recipe.operand_b)
+        both = (recipe.mr + recipe.nr) * self.depth * size
+        if self.by_steps or recipe.shared_b or not stays_near(gemm, recipe, target) or both <= self._near_bytes:
+            return 0
+        row = max(self._at_a_time(c) * c.size for c in self.columns) * recipe.width
+        return up(row * size, FAR_ROWS) // size
 
     def make_buffers(self, scratch: Scratch) -> None:
         """Reserve and make the panels and the tile that the kernel needs."""
@@ -50,6 +66,7 @@ class MatrixPanels(GemmKernel):
         if recipe.pack_b and not recipe.shared_b:
             step = recipe.kstep * recipe.nr
             panels = max(self._at_a_time(c) * c.size for c in self.columns) * self.depth
+            panels = max(panels, self.depth // recipe.width * self.packing.pitch)
             scratch.reserve(recipe.operand_b, step if self.by_steps else panels)
         if recipe.pack_a:
             scratch.reserve(recipe.operand_a, self.depth * self._height_of_a())
@@ -111,7 +128,7 @@ class MatrixPanels(GemmKernel):
 
         with self.terms.loop() as term:
             here = b.gep(view.element, source, self.terms.offset(1, term.index))
-            there = b.gep(self.recipe.operand_b, panel, b.mul(term.index, self.term_depth * columns.size))
+            there = b.gep(self.recipe.operand_b, panel, b.mul(term.index, self._term_of_b(columns)))
             pack_panel(self.packing, view, (here, there), columns, self.gemm.k)
 
     def _pack_across(self, columns: Range, start: Value, panels: Value) -> None:
@@ -120,14 +137,14 @@ class MatrixPanels(GemmKernel):
         source = b.gep(view.element, self.b_in, b.mul(start, view.col_stride))
         with self.terms.loop() as term:
             here = b.gep(view.element, source, self.terms.offset(1, term.index))
-            behind = b.mul(term.index, self.term_depth * columns.size)
+            behind = b.mul(term.index, self._term_of_b(columns))
 
             def step(k: Value, depth: int) -> None:
                 rows = b.gep(view.element, here, b.mul(k, recipe.kstep * view.row_stride))
                 with b.loop(0, panels, name="jp", runs=True) as j:
                     at = b.gep(view.element, rows, b.mul(j.index, columns.size * view.col_stride))
                     to = b.gep(recipe.operand_b, self._panel(columns, j.index), behind)
-                    to = b.gep(recipe.operand_b, to, b.mul(k, recipe.kstep * columns.size))
+                    to = b.gep(recipe.operand_b, to, b.mul(k, self.packing.b_step(columns.size)))
                     self.packing.pack_b_step(view, at, to, columns, depth)
 
             over_k(b, self.gemm.k, recipe.kstep, step)
@@ -169,7 +186,7 @@ class MatrixPanels(GemmKernel):
         packed = b.mul(index, depth * block.rows.size)
         a = b.gep(recipe.operand_a, a, packed if recipe.pack_a else self.terms.offset(0, index))
         held = recipe.pack_b and not self.by_steps
-        beyond = b.mul(index, depth * block.columns.size) if held else self.terms.offset(1, index)
+        beyond = b.mul(index, self._term_of_b(block.columns)) if held else self.terms.offset(1, index)
         return a, b.gep(recipe.operand_b, rhs, beyond)
 
     # One register tile -----------------------------------------------------------------------------------------
@@ -193,7 +210,13 @@ class MatrixPanels(GemmKernel):
 
     def _panel(self, columns: Range, j: Value) -> Value:
         assert self.panel_b is not None
-        return self.b.gep(self.recipe.operand_b, self.panel_b, self.b.mul(j, self.depth * columns.size))
+        return self.b.gep(
+            self.recipe.operand_b, self.panel_b, self.b.mul(j, self.packing.b_panel(self.depth, columns.size))
+        )
+
+    def _term_of_b(self, columns: Range) -> int:
+        """Elements from the packed B of a product of the sum to that of the next one."""
+        return self.term_depth // self.recipe.kstep * self.packing.b_step(columns.size)
 
     def load_a(self, block: Block, base: Value, k: Value) -> Value:
         """The tile's rows of A at position `k`."""
@@ -208,8 +231,10 @@ class MatrixPanels(GemmKernel):
         """The panel's columns of B at position `k`."""
         size, view = block.columns.size, self.gemm.b
         if not self.recipe.pack_b:
-            return self.packing.read_b(view, self.b.gep(view.element, base, self.b.mul(k, view.row_stride)), size)
-        return self.packing.load_b(self.b.gep(self.recipe.operand_b, base, self.b.mul(k, size)), size)
+            place = self.b.gep(view.element, base, self.b.mul(k, view.row_stride))
+            return self.packing.read_b(place, size, view.row_stride)
+        behind = self.packing.b_step(size) // self.recipe.kstep
+        return self.packing.load_b(self.b.gep(self.recipe.operand_b, base, self.b.mul(k, behind)), size)
 
     def packed_step(self, block: Block, base: Value, k: Value, depth: int) -> Value:
         """The panel's columns of B at `depth` positions from `k` on, packed just now."""
