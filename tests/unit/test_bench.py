@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -374,3 +375,14 @@ def test_starting_imports_nothing_heavy() -> None:
     code = "import sys, tlx.cli.bench; print(sorted({'numpy', 'llvmlite', 'matplotlib', 'json'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout == "[]\n"
+
+
+def test_a_prediction_is_a_share_of_what_bounds_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares: list[float] = []
+    for unit in (1.0, 1.5):  # times as fast as memory
+        monkeypatch.setattr(measure, "rate", Mock(side_effect=[unit, 1.0]))
+        cell = measure.Bench(find(GENERIC), [], rounds=1).measure(gemm.product("f32", 4, 5, 6))
+        assert cell.predicted is not None
+        shares.append(cell.predicted)
+    assert shares[0] < shares[1] <= 1.0
+    assert abs(shares[1] - min(1.0, 1.5 * shares[0])) < 1e-9

@@ -39,7 +39,7 @@ class Cell:
         rates: By contestant: `peak`, `tlx`, then the peers.
         instruction: What the peak loop repeats; empty without one.
         notes: What is special about a contestant, by its name.
-        predicted: Share of the peak that the lowering predicts; None where it says nothing.
+        predicted: Share of what bounds the work that the lowering predicts; None where it says nothing.
         error: Why there is nothing of ours; empty where there is.
     """
 
@@ -86,7 +86,7 @@ class Bench:
         contestants: dict[str, Contestant] = {}
         notes: dict[str, str] = {}
         instruction = ""
-        contestants[PEAK], instruction = self._limit(work)
+        contestants[PEAK], instruction, times = self._limit(work)
         error, predicted = "", None
         try:
             contestants[OURS], predicted = self._ours(work, arrays, expected)
@@ -100,19 +100,24 @@ class Bench:
                 contestants[peer.name], notes[peer.name] = found[best]
         rates = interleaved(contestants, self.rounds)
         notes = {name: note for name, note in notes.items() if note}
+        predicted = min(1.0, predicted * times) if predicted is not None else None
         return Cell(work, self.target.name, rates, instruction, notes, predicted, error)
 
-    def _limit(self, work: Workload) -> tuple[Contestant, str]:
-        """What bounds a workload, and what that loop does: multiplications, or memory where that takes longer."""
+    def _limit(self, work: Workload) -> tuple[Contestant, str, float]:
+        """What bounds a workload, what that loop does, and how often the unit's own peak is as high.
+
+        It is bound by multiplications, or by memory where that takes longer.
+        """
         loop, instruction = self._peak(work.peak)
         if isinstance(work.peak, Stream) or work.operations > _INTENSE * work.traffic:
-            return loop, instruction
+            return loop, instruction, 1.0
         reads = len(work.buffers) - 1
         mostly_read = work.output.bytes * _INTENSE < work.traffic
         bound = Stream(work.traffic, 1, 0) if mostly_read else Stream(work.traffic // (reads + 1), reads, 1)
         memory, what = streams.contestant(bound, self.target)
         memory = Contestant(memory.repeat, work.operations)
-        return (memory, what) if rate(memory) < rate(loop) else (loop, instruction)
+        times = rate(loop) / rate(memory)
+        return (memory, what, times) if times > 1 else (loop, instruction, 1.0)
 
     def _peak(self, bound: peaks.Types | Stream) -> tuple[Contestant, str]:
         """The peak loop for products of these types, or for memory, made once, and what it repeats."""
