@@ -59,12 +59,13 @@ def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
         outer, inner, strides = 1, outer * inner, (0, 1)
     spans = aligned_spans(inner, width, 1, boundary) if boundary else plain_spans(inner, width, 1)
     pointers = function.arguments[0].value, function.arguments[1].value
-    few = to_stride == inner in _FEW and bits_of(element) < _WORD
-    interleaved = few and not straight and not boundary
+    masked = bits_of(element) < _WORD and bits_of(element) in target.masked_bits
+    narrow = masked and not straight and not boundary
+    interleaved = narrow and to_stride == inner in _FEW
     if interleaved:
         height = max(1, lanes // inner)
     tiles = _Tiles(b, copy, pointers, to_stride, strides, boundary, straight, interleaved)
-    for rows in padded(outer, height, _whole(outer % height) if interleaved else 1):
+    for rows in padded(outer, height, _whole(outer % height) if narrow else 1):
         if straight:
             tiles.emit_rows(rows, spans)
         else:
@@ -76,7 +77,7 @@ def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
 
 
 def _whole(count: int) -> int:
-    """The power of two that holds so many elements: LLVM loads and stores odd numbers of them one by one."""
+    """The power of two that holds so many elements: LLVM loads and stores odd numbers of narrow ones one by one."""
     return 1 << max(0, count - 1).bit_length()
 
 
@@ -148,9 +149,10 @@ class _Tiles:
         at = b.add(b.mul(row, self.strides[0]), b.mul(column, self.strides[1]))
         vector = self._loaded(b.gep(element, self.pointers[1], at), size, missing)
         place = b.gep(element, self.pointers[0], b.add(b.mul(row, self.to_stride), column))
-        shape = (1, size[0] * size[1]) if self.interleaved else size
-        type_ = TensorType(element, shape, (0, 1), (0, missing * size[1]))
-        pitch = shape[1] if self.interleaved else max(self.to_stride, 1)
+        type_, pitch = TensorType(element, size, (0, 1), (missing, 0)), max(self.to_stride, 1)
+        if self.interleaved:
+            pitch = size[0] * size[1]
+            type_ = TensorType(element, (1, pitch), (0, 1), (0, missing * size[1]))
         b.tensor_store(place, b.typeinfo(vector, type_, "rows"), (0, pitch), metadata=mark)
 
     def _loaded(self, address: Value, size: tuple[int, int], missing: int) -> Value:
@@ -163,6 +165,6 @@ class _Tiles:
             type_ = TensorType(element, (size[1], size[0]), (0, 1), (0, missing))
             token = b.tensor_load(address, type_, (0, self.strides[1]), "x")
             return b.reshape_block(token, (0,), (size[1],), VectorType(size[0] * size[1], element), "x.lines")
-        type_ = TensorType(element, (size[1], size[0]), (1, 0), (0, 0))
+        type_ = TensorType(element, (size[1], size[0]), (1, 0), (0, missing))
         token = b.tensor_load(address, type_, (0, self.strides[1]), "x")
         return b.transpose(token, (0, 1), VectorType(size[0] * size[1], element), "x.rows")
