@@ -78,7 +78,7 @@ def map_kernel(module: Module, problem: Map, target: Target) -> Function:
     pointers = arguments[1 : 1 + len(parameters)]
     problem = merged(problem)
     evaluator = Evaluator(b, problem.value, pointers, arguments[1 + len(parameters) :])
-    shape, boundary = tile_shape(problem.value, target), past_caches(problem, target)
+    shape, boundary = shape_of(problem, target), past_caches(problem, target)
     if boundary:
         _leave_if_in_place(b, evaluator, problem, arguments[0], shape)
     emit_map(b, evaluator, problem.destination, arguments[0], shape, boundary, _from_memory(problem, pointers, target))
@@ -110,7 +110,7 @@ def past_caches(problem: Map, target: Target) -> int:
 def stores_past(problem: Map, target: Target) -> bool:
     """Whether its kernel, unless it works in place, writes past the caches: its rows are long enough for that."""
     problem = merged(problem)
-    shape, boundary = tile_shape(problem.value, target), past_caches(problem, target)
+    shape, boundary = shape_of(problem, target), past_caches(problem, target)
     if not boundary:
         return False
     return any(span.past_caches for span in aligned_spans(problem.value.cols, shape.cols, shape.lanes, boundary))
@@ -271,13 +271,28 @@ def as_row(value: Expression) -> Expression:
     return Expression(1, value.rows * value.cols, nodes)
 
 
+def shape_of(problem: Map, target: Target) -> Shape:
+    """The tile of a map: upright ones read rows once, but beyond the second cache memory in its order is faster.
+
+    Measured (Xeon with AMX, depthwise 3x3 windows, float): 128 images of 56x56 (3.3 MB) 60 GFLOP/s by tiles of six
+    rows, 67 by single ones; of 256 images of 28x28 (1.7 MB) 98 and 63.
+    """
+    shape = tile_shape(problem.value, target)
+    upright = shape.cols == shape.lanes and _steady(problem.value) >= _STEADY
+    return replace(shape, rows=1) if upright and problem.passed > target.caches.l2 else shape
+
+
+def _steady(value: Expression) -> int:
+    """Leaves that are the same in all rows."""
+    return sum(isinstance(value.nodes[number], Leaf) for number in value.steady)
+
+
 def tile_shape(value: Expression, target: Target) -> Shape:
     """The tile that keeps a few registers of each live value at once."""
     lanes = max(1, target.vector_bytes * 8 // value.bits)
     if is_turned(value):
         return square(value, lanes, target)
-    steady = sum(isinstance(value.nodes[number], Leaf) for number in value.steady)
-    if steady >= _STEADY and value.rows > 1:
+    if _steady(value) >= _STEADY and value.rows > 1:
         tiles = -(-value.rows // max(1, min(_CHAINS, target.registers // (value.live + 1))))
         return Shape(-(-value.rows // tiles), lanes, lanes)
     registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 1)))

@@ -151,11 +151,13 @@ class Map:
         destination: Where the result goes.
         value: What is computed.
         whole: Bytes that the problem moves of which this is a piece; 0 where it is none.
+        passed: Bytes that all rounds of a loop around it go over; 0 where there is none.
     """
 
     destination: View
     value: Expression
     whole: int = 0
+    passed: int = 0
 
     @property
     def moves(self) -> int:

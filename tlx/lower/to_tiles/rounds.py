@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TypeVar
 
 from tlx.ir.dominance import ControlFlow, Loop
@@ -14,7 +15,7 @@ from tlx.ir.values import ConstInt, Local, Value
 from tlx.lower.stage import ROUNDS
 from tlx.lower.to_tiles.batch import Batch
 from tlx.lower.to_tiles.nest_team import trips_of
-from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.problem import Gemm, Map
 from tlx.lower.to_tiles.view import View
 
 P = TypeVar("P")
@@ -41,8 +42,19 @@ class Rounds:
         self.made = definitions(self.function) if self.loops or self.counter else {}
 
     def known(self, problem: P, block: Block, pointers: Sequence[tuple[Value, View]]) -> P:
-        """A product that knows how it goes on in the other rounds of the loop it is in; any other problem as it is."""
+        """A product or map that knows how it goes on in the other rounds of the loop it is in; others as they are."""
+        if isinstance(problem, Map):
+            return replace(problem, passed=self._passed(block, [pointer for pointer, _ in pointers]))
         return replace(problem, batch=self.batch(block, pointers)) if isinstance(problem, Gemm) else problem
+
+    def _passed(self, block: Block, pointers: Sequence[Value]) -> int:
+        """Bytes that pointers go over in all rounds of the loops around a block; those that go together count once."""
+        around = [loop for loop in self.loops if block.name in loop.blocks]
+        if not around:
+            return 0
+        index = str(self.flow.blocks[around[-1].header].phis[0].result)
+        steps = {abs(self._step(pointer, index) or 0) for pointer in pointers}
+        return sum(steps) * prod(trips_of(self.flow, loop) for loop in around)
 
     def batch(self, block: Block, pointers: Sequence[tuple[Value, View]]) -> Batch | None:
         """What the pointers of a kernel called in a block point to round by round; None outside of loops."""
