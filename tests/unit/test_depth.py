@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tlx.ir.types import DOUBLE, FLOAT, Type
+from tlx.ir.types import DOUBLE, FLOAT, HALF, Type
 from tlx.lower.to_tiles.choose import choose
 from tlx.lower.to_tiles.depth import positions_at_once
 from tlx.lower.to_tiles.problem import Gemm
@@ -41,11 +41,16 @@ def test_registers_to_spare_hold_more_rows_of_b(
     assert positions == 1 or rows * vectors + positions * (vectors + 1) + 1 <= TARGET.registers
 
 
-@pytest.mark.parametrize("change", [{"pack_a": True}, {"pack_b": True}, {"ahead": 8}, {"unit": "dot"}])
-def test_packed_operands_and_prefetches_go_position_by_position(change: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("change", "positions"),
+    [({"pack_a": True}, 2), ({"pack_b": True}, 2), ({"operand_b": HALF}, 1), ({"ahead": 8}, 1), ({"unit": "dot"}, 1)],
+)
+def test_operands_converted_as_they_are_read_and_prefetches_go_position_by_position(
+    change: dict[str, object], positions: int
+) -> None:
     gemm = _gemm(FLOAT, 32, 32, 32)
     recipe = replace(choose(gemm, TARGET), **change)  # pyright: ignore[reportArgumentType]
-    assert positions_at_once(gemm, recipe, TARGET, (11, 2), written_out=False) == 1
+    assert positions_at_once(gemm, recipe, TARGET, (11, 2), written_out=False) == positions
 
 
 def test_columns_of_a_go_position_by_position() -> None:

@@ -1,4 +1,4 @@
-"""How many positions of K a register tile multiplies at a time, where neither operand is packed.
+"""How many positions of K a register tile multiplies at a time, where no operand is converted on the way.
 
     for k:                                       for k, by 2:
       acc += A[tile, k] @ B[k, panel]              acc += A[tile, k:k+2] @ B[k:k+2, panel]
@@ -8,7 +8,7 @@ is left fewer times too late. A sum that is written out goes over a row of A whi
 for a load short. Each element is added in the order of K either way.
 
 Measured (Xeon with AVX-512, medians in one process, cycles before and now): 32x32x32 float 1211, 1158; 13x17x19 double
-451, 423; 12x24x36 float 550, 525, double 688, 667; 16x16x16 float, written out, 178, 167. Four at a time, or two with
+451, 423; 12x24x36 float 550, 525, double 688, 667; 16x16x16 float, written out, 178, 167; 32x32x32 half, both packed, 1278, 1236, beside another thread 1661, 1532. Four at a time, or two with
 hardly a register left, were not faster.
 """
 
@@ -42,6 +42,7 @@ def positions_at_once(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[in
 
 
 def _lies_in_rows(gemm: Gemm, recipe: Recipe) -> bool:
-    """Whether multiply-adds read both operands row by row, as they lie."""
-    as_they_lie = gemm.a.element == gemm.b.element == recipe.accumulator and not (recipe.pack_a or recipe.pack_b)
-    return recipe.unit == "fma" and as_they_lie and gemm.a.is_row_major and gemm.b.row_stride > 0
+    """Whether multiply-adds read both operands row by row, as they lie or in panels, without converting them."""
+    if recipe.unit != "fma" or not recipe.operand_a == recipe.operand_b == recipe.accumulator:
+        return False
+    return gemm.a.is_row_major and (recipe.pack_b or gemm.b.row_stride > 0)

@@ -205,17 +205,20 @@ class GemmTile(Operands):
             return self._add_step(block, sums, operands, number)
         b, recipe, gemm = self.b, self.recipe, self.gemm
         rows, columns = block.rows.size, block.columns.size
-        of_b = tile(recipe.operand_b, depth, columns, (0, block.columns.padding))
-        acc_type = tile(recipe.accumulator, rows, columns, (0, block.columns.padding))
+        padding = (0, 0 if recipe.pack_b else block.columns.padding)
+        a_stride = self.packing_a.depth(block.part.size) if recipe.pack_a else gemm.a.row_stride
+        b_stride = columns if recipe.pack_b else gemm.b.row_stride
+        of_b = tile(recipe.operand_b, depth, columns, padding)
+        acc_type = tile(recipe.accumulator, rows, columns, padding)
         acc = b.typeinfo(sums, acc_type, "acc")
         lhs = b.tensor_load(
             self.a_at(block, operands[0], number),
             tile(recipe.operand_a, rows, depth),
-            (0, gemm.a.row_stride),
+            (0, a_stride),
             "a",
         )
-        place = b.gep(recipe.operand_b, operands[1], b.mul(number, gemm.b.row_stride))
-        rhs = b.tensor_load(place, of_b, (0, gemm.b.row_stride), "b")
+        place = b.gep(recipe.operand_b, operands[1], b.mul(number, b_stride))
+        rhs = b.tensor_load(place, of_b, (0, b_stride), "b")
         following = b.mma(recipe.mma, acc, lhs, rhs, acc_type)
         for at in range(depth if recipe.fetch else 0):
             self.next_round.fetch(b.add(number, at))
