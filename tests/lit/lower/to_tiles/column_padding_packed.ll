@@ -8,10 +8,10 @@
 ; CHECK-NEXT: call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %[[B_PACKED]], <2 x i32> <i32 0, i32 0>)
 ; CHECK: %[[ACC:.*]] = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %{{.*}}, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: %[[T:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %{{.*}}
-; CHECK-NEXT: %[[A_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T]], <2 x i32> <i32 8, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 4>)
+; CHECK-NEXT: %[[A_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T]], <2 x i32> <i32 8, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 4>)
 ; CHECK-NEXT: %[[T_1:.*]] = mul i64 %{{.*}}, 32
 ; CHECK-NEXT: %[[T_2:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %[[T_1]]
-; CHECK-NEXT: %[[B_2:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T_2]], <2 x i32> <i32 1, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT: %[[B_2:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T_2]], <2 x i32> <i32 2, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
 ; CHECK-NEXT: %[[SMMA:.*]] = call <256 x float> @llvm.tensor.smma.v256f32(token %[[ACC]], token %[[A_1]], token %[[B_2]])
 ; CHECK: %[[C_1:.*]] = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %[[SMMA]], <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 12>)
 ; CHECK-NEXT: call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %[[C_1]], <2 x i32> <i32 0, i32 20>)
