@@ -8,8 +8,9 @@ is left fewer times too late. A sum that is written out goes over a row of A whi
 for a load short. Each element is added in the order of K either way.
 
 Measured (Xeon with AVX-512, medians in one process, cycles before and now): 32x32x32 float 1211, 1158; 13x17x19 double
-451, 423; 12x24x36 float 550, 525, double 688, 667; 16x16x16 float, written out, 178, 167; 32x32x32 half, both packed, 1278, 1236, beside another thread 1661, 1532. Four at a time, or two with
-hardly a register left, were not faster.
+451, 423; 12x24x36 float 550, 525, double 688, 667; 16x16x16 float, written out, 178, 167; 32x32x32 half, both packed,
+1278, 1236, beside another thread on the core 1661, 1532. Four at a time, or two with hardly a register left, were not
+faster.
 """
 
 from __future__ import annotations
