@@ -17,7 +17,7 @@ A marked loop within others that are not becomes a function of its own first, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -45,13 +45,18 @@ def is_marked(block: Block) -> bool:
     return INDEPENDENT in block.terminator.text
 
 
-def shared_blocks(function: Function) -> set[str]:
-    """Blocks in marked loops of many iterations."""
+def shared_blocks(function: Function, several: Collection[str] = ()) -> set[str]:
+    """Blocks in marked loops of many iterations.
+
+    Args:
+        function: The function.
+        several: Blocks whose kernels write to more than one place, so that the loops around them are not shared.
+    """
     if not any(is_marked(block) for block in function.blocks):
         return set()
     flow = ControlFlow(function)
     loops = natural_loops(flow)
-    nests = [_Nest(function, {}, flow, loops, loop) for loop in loops]
+    nests = [_Nest(function, {}, flow, loops, loop) for loop in loops if not loop.blocks.intersection(several)]
     return {name for nest in nests if nest.trips >= MANY for name in nest.loop.blocks}
 
 

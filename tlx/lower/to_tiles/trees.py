@@ -232,11 +232,13 @@ def _lower_function(module: Module, function: Function, kernels: _Kernels) -> No
     target = kernels.context.target_of(module, function)
     done: list[Instruction] = []
     calls: dict[int, list[Instruction]] = {}
-    shared = shared_blocks(function) if kernels.inner is not kernels else set[str]()
-    inner = {id(i) for block in function.blocks if block.name in shared for i in block.instructions}
     trees = {id(op.instruction): (op, problem_of(listing, op)) for op in tensors.ops if op.intrinsic.name == "store"}
     ahead = _copies(kernels, target, places, listing, trees)
-    for group in row_groups(module, tensors, [_candidate(op, found) for op, found in trees.values()], target):
+    groups = row_groups(module, tensors, [_candidate(op, found) for op, found in trees.values()], target)
+    several = {listing.block_of[id(member.store)].name for group in groups for member in group.members}
+    shared = shared_blocks(function, several) if kernels.inner is not kernels else set[str]()
+    inner = {id(i) for block in function.blocks if block.name in shared for i in block.instructions}
+    for group in groups:
         *others, last = (member.store for member in group.members)
         calls |= {id(store): [] for store in others}
         found = Found(group.problem, group.pointers, group.scalars, [])
