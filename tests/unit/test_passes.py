@@ -21,7 +21,7 @@ def _recipe(m: int, n: int, k: int, result: Type = FLOAT, gap: int = 0) -> Recip
     return choose(Gemm(*views, None, "f", "f"), _TARGET)
 
 
-@pytest.mark.parametrize("m", [16, 64])
+@pytest.mark.parametrize("m", [16, 64, 96])
 def test_few_rows_ask_for_the_next_pass(m: int) -> None:
     """Two parts of B fit the second cache beside C; lines of a pass are fetched into the first cache, too."""
     recipe = _recipe(m, 1024, 1024)
@@ -29,8 +29,20 @@ def test_few_rows_ask_for_the_next_pass(m: int) -> None:
 
 
 def test_many_rows_pack_b() -> None:
-    recipe = _recipe(80, 1024, 1024)
-    assert (recipe.pack_b, recipe.kc, recipe.fetch) == (True, 1024, 0)
+    """And fewer where C leaves no room for parts of B that are worth a pass."""
+    for m, n in ((120, 1024), (64, 2048)):
+        recipe = _recipe(m, n, 1024)
+        assert (recipe.pack_b, recipe.kc, recipe.fetch) == (True, 1024, 0)
+
+
+@pytest.mark.parametrize(("m", "pack_b", "kc"), [(196, False, 128), (256, True, 256)])
+def test_passes_over_a_b_that_is_near_pay_for_more_rows(m: int, pack_b: bool, kc: int) -> None:
+    recipe = _recipe(m, 1024, 256)
+    assert (recipe.pack_b, recipe.kc, recipe.fetch) == (pack_b, kc, 0)
+
+
+def test_an_a_from_memory_meets_wider_blocks() -> None:
+    assert [_recipe(n, n, n).kc for n in (2048, 4096)] == [2048, 1024]
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ def test_row_tiles_meet_all_panels_unless_a_panel_stays_in_the_first_cache() -> 
 
 def test_all_of_a_is_packed_once_where_several_blocks_of_columns_read_it() -> None:
     target = TARGETS["avx512"]
-    wide, narrow = (choose(_gemm(512, n, 512, a_columns=True), target) for n in (1024, 192))
+    wide, narrow = (choose(_gemm(512, n, k, a_columns=True), target) for n, k in ((1024, 512), (192, 300)))
     assert wide.pack_a
     assert wide.whole_a
     assert narrow.pack_a

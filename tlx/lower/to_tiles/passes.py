@@ -13,7 +13,8 @@ and two parts fit the second cache beside C. Where that does not pay, all of K i
 a page of its own, 128 are looked up at once.
 
 Measured (Xeon with AMX-FP16, one core, float, G/s with B packed or K whole, now): 16x1024x1024 98, 142; 32x1024x1024
-101, 158; 64x1024x1024 119, 150; 64x512x4096 55, 111.
+101, 158; 64x1024x1024 119, 150; 64x512x4096 55, 111. Xeon with AMX: 96x1024x1024 154, 170; 196x1024x256 156, 170;
+double 4096 cubed by 2048 and 1024 positions 84, 88.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from tlx.lower.to_tiles.recipe import up
 from tlx.target import Target
 
 _FEW_ROWS: Final = 19
-_SEVERAL_ROWS: Final = 64
 _REUSES: Final = 128
 _LONGEST: Final = 2048
+_SHARE: Final = 32 << 20  # of the last cache
 _SHORTEST: Final = 32
 _LOOKED_UP: Final = 128
 _PAGE: Final = 4096
@@ -45,7 +46,7 @@ def fits_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -> b
     """Whether B, elements of so many bytes, is best read as it lies."""
     if not gemm.b.is_row_major and gemm.b.group == 1:
         return False
-    if gemm.m <= _FEW_ROWS or (gemm.m <= _SEVERAL_ROWS and _goes_in_passes(gemm, target, accumulator)):
+    if gemm.m <= _FEW_ROWS or (gemm.m <= _most_rows(gemm, target) and _goes_in_passes(gemm, target, accumulator)):
         return True
     return not rows_share_sets(gemm, size) and (not is_far(gemm, target) or gemm.m <= _REUSES)
 
@@ -56,16 +57,30 @@ def rows_share_sets(gemm: Gemm, size: int) -> bool:
 
 
 def k_block(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
-    """All of K, or equal parts, 2048 positions at most, where C holds the sums between passes exactly."""
-    most = _LONGEST
-    if not pack_b and gemm.b.is_row_major and gemm.m <= _REUSES:
-        pages = _LOOKED_UP if _pitch(gemm) >= _PAGE else _LONGEST
-        part = min(pages, isqrt(gemm.m * gemm.k), _held(gemm, target)) if is_far(gemm, target) else pages
-        most = part if not is_far(gemm, target) or _pays(gemm, part) else _LONGEST
+    """All of K, or equal parts, 2048 positions at most, where C holds the sums between passes exactly.
+
+    Parts are half as long where A comes from memory for each block of columns: blocks are twice as wide then.
+    """
+    most = _LONGEST if gemm.a.moves <= min(target.caches.l3, _SHARE) else _LONGEST // 2
+    if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target):
+        part = _part(gemm, target)
+        most = part if not is_far(gemm, target) or _pays(gemm, part) else most
     if gemm.k <= most or not _may_stop(gemm, accumulator):
         return gemm.k
     passes = -(-gemm.k // most)
     return up(-(-gemm.k // passes), width)
+
+
+def _most_rows(gemm: Gemm, target: Target) -> int:
+    """Rows up to which B may be read in passes: twice as many where all operands stay in the second cache."""
+    near = gemm.a.moves + gemm.b.moves + gemm.c.moves <= target.caches.l2
+    return 2 * _REUSES if near else _REUSES
+
+
+def _part(gemm: Gemm, target: Target) -> int:
+    """Positions of a pass over a B that is read as it lies."""
+    pages = _LOOKED_UP if _pitch(gemm) >= _PAGE else _LONGEST
+    return min(pages, isqrt(gemm.m * gemm.k), _held(gemm, target)) if is_far(gemm, target) else pages
 
 
 def _pays(gemm: Gemm, part: int) -> bool:
@@ -85,8 +100,9 @@ def _may_stop(gemm: Gemm, accumulator: Type) -> bool:
 
 
 def _goes_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
-    """Whether the second cache holds C beside two parts of B that are worth a pass."""
-    return _may_stop(gemm, accumulator) and _held(gemm, target) >= _SHORTEST
+    """Whether B is near, or the second cache holds C beside two parts of it that are worth a pass."""
+    near = not is_far(gemm, target)
+    return _may_stop(gemm, accumulator) and (near or _pays(gemm, _part(gemm, target)))
 
 
 def _held(gemm: Gemm, target: Target) -> int:

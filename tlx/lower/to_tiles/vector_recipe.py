@@ -70,7 +70,9 @@ def vector_recipe(
     )
     depth = kc * len(gemm.sums)
     row = up(depth, width) * bits_of(operand_a) // 8
-    mc, nc = _blocks(target, (mr, nr), (gemm.m, row), up(depth, width) * size, pack_a=pack_a)
+    by_columns = dot is None and pack_a and not gemm.a.is_row_major
+    for_b = target.caches.l2 // (4 if by_columns else 2)  # a packed A goes by, too
+    mc, nc = _blocks(target, (mr, nr), (gemm.m, row), (up(depth, width) * size, for_b), pack_a=pack_a)
     if pack_a and gemm.n <= nr and gemm.a.is_row_major:
         mc = mr  # a row tile is packed right before its only product, and stays near
     share = predicted_share(shape, target.core, (mr, nv)) * lanes / full
@@ -91,18 +93,20 @@ def vector_recipe(
     return replace(recipe, share=share)
 
 
-def _blocks(target: Target, tile: tuple[int, int], a: tuple[int, int], column: int, *, pack_a: bool) -> tuple[int, int]:
-    """Rows and columns of a cache block, where A has so many rows of so many bytes, and a column of B takes `column`.
+def _blocks(
+    target: Target, tile: tuple[int, int], a: tuple[int, int], b: tuple[int, int], *, pack_a: bool
+) -> tuple[int, int]:
+    """Rows and columns of a cache block; A has rows of so many bytes, B columns of so many and room for so many.
 
-    B's block stays in half of the second cache, beside all of A where that is small, while A goes by. Where
+    B's block stays in a part of the second cache, beside all of A where that is small, while A goes by. Where
     a panel of B stays in the first cache, it meets many row tiles there; else it comes from the second cache for each
     of them, and the rows of an A that is large meet all panels instead. Rows are packed many at a time.
     """
     caches = target.caches
     mr, nr = tile
-    rows, row = a
+    (rows, row), (column, for_b) = a, b
     beside = rows * row if rows * row <= caches.l2 // 4 else 0
-    nc = max(nr, (caches.l2 // 2 - beside) // column // nr * nr)
+    nc = max(nr, (for_b - beside) // column // nr * nr)
     held = caches.l2 // 4 if pack_a or beside or column * nr <= caches.l1 // 2 else caches.l1
     return max(mr, held // row // mr * mr), nc
 
