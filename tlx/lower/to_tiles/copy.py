@@ -159,7 +159,7 @@ class _Tiles:
         """A tile of the source as a row-major flattened vector."""
         b, element = self.b, self.copy.source.element
         if self.straight or size[1] == 1:
-            type_ = TensorType.dense(element, size)
+            type_ = TensorType(element, size, (0, 1), (missing, 0))
             return b.tovector(b.tensor_load(address, type_, (0, max(self.strides[0], 1)), "x"), type_, "x.rows")
         if self.interleaved:
             type_ = TensorType(element, (size[1], size[0]), (0, 1), (0, missing))

@@ -29,3 +29,15 @@ define void @taps(ptr noalias %p, ptr noalias %q) {
   call void @llvm.tensor.store(ptr %q, token %t, <2 x i32> zeroinitializer)
   ret void
 }
+
+; A single last column: rows that are not there are not read.
+; CHECK-LABEL: define internal void @tlx.transpose.17x3.i8(
+; CHECK:         %x = call token @llvm.tensor.load{{.*}}, <2 x i32> <i32 16, i32 4>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 4>)
+; CHECK:         %x.1 = call token @llvm.tensor.load{{.*}}, <2 x i32> <i32 4, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 1, i32 0>,
+define void @last(ptr noalias %p, ptr noalias %q) {
+  %x = call token @llvm.tensor.load(ptr elementtype(i8) %p, <2 x i32> <i32 17, i32 3>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> <i32 0, i32 4>)
+  %v = call <51 x i8> @llvm.tensor.transpose(token %x, <2 x i32> <i32 1, i32 0>)
+  %t = call token @llvm.tensor.typeinfo(<51 x i8> %v, <2 x i32> <i32 3, i32 17>, <2 x i32> <i32 1, i32 0>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %q, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
