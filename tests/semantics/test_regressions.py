@@ -89,7 +89,17 @@ define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {{
 
 def test_amx_module_with_permission_compiles() -> None:
     """The call in the constructor had no callee, on which the judgement of stage 3 stumbled."""
-    text = BATCH_INNERMOST.replace("NAME", "f").replace("double", "bfloat")
+    dims = "<2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer"
+    load = f"call token @llvm.tensor.load(ptr elementtype(bfloat) %{{}}, {dims})"
+    text = f"""
+define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {{
+  %x = {load.format("a")}
+  %y = {load.format("b")}
+  %m = call <4096 x float> @llvm.tensor.matmul(token %x, token %y)
+  store <4096 x float> %m, ptr %c
+  ret void
+}}
+"""
     compiled = tlx.compile(text, "amx", opt_level=0, options=Options(emulate_matrix=True))
     assert "tlx.amx.permission" in compiled.lowered
 
