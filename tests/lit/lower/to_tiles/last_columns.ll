@@ -9,6 +9,8 @@
 ; CHECK:         %b.column = call <16 x float> @llvm.tensor.transpose
 ; CHECK:       k.loop{{.*}}:
 ; CHECK:         llvm.tensor.smma
+; CHECK:       part.end:
+; CHECK:         llvm.tensor.smma
 ; CHECK-NOT:     llvm.tensor.smma
 ; CHECK:       dr.loop:
 ; CHECK:       kd.loop:
