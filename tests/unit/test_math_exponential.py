@@ -26,6 +26,8 @@ BOUNDS: Final = {
     FLOAT: {"exp": 1.8, "exp2": 1.5, "sigmoid": 2.1, "tanh": 2.6},
     DOUBLE: {"exp": 1.1, "exp2": 1.5, "sigmoid": 1.6, "tanh": 1.8},
 }
+# Subnormal results are rounded again; their last place is two of a float's or more: 1.8 / 2 + 1 / 2.
+SUBNORMAL_BOUNDS: Final = {("exp", FLOAT): 1.4}
 INF: Final = float("inf")
 NAN: Final = float("nan")
 
@@ -76,7 +78,7 @@ def test_denormal_results(
     x = uniform(element, *(floats if element == FLOAT else doubles), 20_000 if element == FLOAT else 500)
     y = computed(name, x, target)
     assert np.all((y > 0) & (y < np.finfo(y.dtype).smallest_normal * 1.01))
-    assert worst(name, x, target) < 1.0
+    assert worst(name, x, target) < SUBNORMAL_BOUNDS.get((name, element), 1.0)
 
 
 SPECIAL: Final[dict[str, list[tuple[float, float]]]] = {
