@@ -66,3 +66,9 @@ def test_rows_far_apart_are_read_as_they_lie_beside_a_near_a(amx: Target, k: int
     a, c = View(BFLOAT, 512, k, k, 1), View(FLOAT, 512, 512, 512, 1)
     recipe = choose(Gemm(a, View(BFLOAT, k, 512, 512, 2, group=2), c, None, "f", "f"), amx)
     assert recipe.pack_b is packs
+
+
+@pytest.mark.parametrize(("n", "columns"), [(512, 512), (2048, 256)])
+def test_blocks_of_b_are_larger_where_a_is_read_from_afar(amx: Target, n: int, columns: int) -> None:
+    """Packed, they take a quarter of the second cache, or half of it."""
+    assert choose(_square(BFLOAT, n), amx).nc == columns

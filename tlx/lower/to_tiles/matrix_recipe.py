@@ -60,7 +60,7 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
     pack_a = given.packing("A", knobs.pack_a, _needs_packed_a(gemm, recipe), _gains_by_packed_a(gemm, recipe))
     gains_b = _gains_by_packed_b(gemm, recipe, target)
     pack_b = given.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), gains_b)
-    near = target.caches.l2 // (4 if pack_b else 2) // depth // nr * nr  # packed, B is there twice
+    near = _held_of_b(gemm, recipe, target, packed=pack_b) // depth // nr * nr
     recipe = replace(recipe, nc=max(nr, near))
     again = recipe.nc < gemm.n  # further columns read A again
     whole = pack_a and again and up(gemm.m, mr) * depth <= target.caches.l3 // 4
@@ -115,6 +115,15 @@ def _gains_by_packed_a(gemm: Gemm, recipe: Recipe) -> bool:
     """Whether rows that cross cache lines are read so often that copying them pays."""
     aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % LINE == 0
     return not aligned and gemm.n >= _REUSES * recipe.nr
+
+
+def _held_of_b(gemm: Gemm, recipe: Recipe, target: Target, *, packed: bool) -> int:
+    """Bytes of a block of B: half of the second cache, or a quarter where B is there twice, as it is and packed.
+
+    Half of it all the same where rows of A do not stay in the first cache, and come from behind the second one for each
+    block: fewer blocks pay.
+    """
+    return target.caches.l2 // (4 if packed and stays_near(gemm, recipe, target) else 2)
 
 
 def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
