@@ -114,7 +114,7 @@ def _measured(program: Program, target: Target, rounds: int) -> dict[str, Rates]
         "matmul": _contestant(program, lambda: program.matmul(every), GROUPS),
         "einsum": _contestant(program, lambda: program.einsum(every), GROUPS),
     }
-    return interleaved(contestants, rounds)
+    return interleaved(contestants, rounds).rates
 
 
 def _contestant(program: Program, once: Callable[[], object], groups: int) -> Contestant:

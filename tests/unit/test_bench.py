@@ -113,7 +113,7 @@ def test_contestants_take_turns_in_another_order_each_round() -> None:
     def noted(name: str) -> timing.Contestant:
         return timing.Contestant(lambda _count: calls.append(name), 1)
 
-    rates = timing.interleaved({name: noted(name) for name in "abcd"}, rounds=8)
+    rates = timing.interleaved({name: noted(name) for name in "abcd"}, rounds=8).rates
     rounds = ["".join(calls[i : i + 4]) for i in range(len(calls) - 32, len(calls), 4)]
     assert all(sorted(order) == list("abcd") for order in rounds)
     assert len({order[0] for order in rounds}) > 1

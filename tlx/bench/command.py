@@ -130,6 +130,7 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
     from tlx.bench import measure, report, streams, table, timing
     from tlx.bench.peers import finding
     from tlx.bench.peers.base import Places
+    from tlx.bench.quiet import Core
 
     works = _works(choice)
     timing.use_clock(setting.threads)
@@ -152,13 +153,16 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
     facts["memory"] = {name: round(speed, 1) for name, speed in streams.bandwidths(target).items()}
     _introduce(facts, absent, echo)
     names = [peer.name for peer in peers]
-    bench = measure.Bench(target, peers, setting.rounds, setting.threads, _made(setting.folder), setting.knobs)
+    core = Core() if setting.threads == 1 else None  # threads of ours may share one
+    folder = _made(setting.folder)
+    bench = measure.Bench(target, peers, setting.rounds, setting.threads, folder, setting.knobs, core)
     echo("\n" + table.heading(names))
     cells: list[dict[str, Any]] = []
     widest = 0.0
     for work in works:
         cell = bench.measure(work)
         cells.append(report.record(cell))
+        facts["core"] = core.best if core else None
         widest = max(widest, cell.rates[measure.PEAK].spread)
         for line in table.lines(cell, names):
             echo(line)

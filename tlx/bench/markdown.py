@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from tlx.bench.bars import verdict
 from tlx.bench.measure import OURS, PEAK
-from tlx.bench.report import Record, geometric_mean, groups, median, name, peers_of, share
+from tlx.bench.quiet import ENOUGH
+from tlx.bench.report import Record, disturbed, geometric_mean, groups, median, name, peers_of, share
 
 _FACTS = ("machine", "cpu", "threads", "target", "features", "llvm", "date")
 
@@ -25,6 +26,8 @@ def tables(report: Record) -> str:
 def _facts(report: Record) -> str:
     lines = [f"{fact}: {str(report[fact]).replace(',', ', ')}" for fact in _FACTS if fact in report]
     lines.append("peers: " + (", ".join(f"{peer} {number}" for peer, number in report["peers"].items()) or "none"))
+    if count := disturbed(report["cells"]):
+        lines.append(f"fewer than {ENOUGH} quiet rounds: {count} cells")
     return "\n".join(f"- {line}" for line in lines)
 
 

@@ -13,6 +13,7 @@ from tlx.bench import peaks, streams
 from tlx.bench.elements import Array
 from tlx.bench.native_calls import Repeat, Step, repeated
 from tlx.bench.peers.base import Peer, address_of
+from tlx.bench.quiet import Core
 from tlx.bench.timing import LENGTHY, Contestant, Rates, fastest, interleaved, rate, seconds
 from tlx.bench.truth import Truth
 from tlx.bench.workload import Stream, Workload, WrongResultError
@@ -41,6 +42,8 @@ class Cell:
         notes: What is special about a contestant, by its name.
         predicted: Share of what bounds the work that the lowering predicts; None where it says nothing.
         error: Why there is nothing of ours; empty where there is.
+        rounds: How many there were.
+        quiet: How many of them were quiet; None where nobody looked.
     """
 
     work: Workload
@@ -50,6 +53,8 @@ class Cell:
     notes: dict[str, str] = field(default_factory=dict[str, str])
     predicted: float | None = None
     error: str = ""
+    rounds: int = 0
+    quiet: int | None = None
 
     @property
     def best_peer(self) -> str | None:
@@ -69,6 +74,7 @@ class Bench:
         threads: Threads that all of them use, by OpenMP where there are more than one.
         folder: Where the workloads' texts are written to, if anywhere.
         knobs: What products' kernels are asked for.
+        core: What tells whether somebody else was on it; None takes all samples.
     """
 
     target: Target
@@ -77,6 +83,7 @@ class Bench:
     threads: int = 1
     folder: Path | None = None
     knobs: Answers = no_answers
+    core: Core | None = None
     _peaks: dict[peaks.Types, tuple[Contestant, str]] = field(default_factory=dict[Any, Any], init=False, repr=False)
 
     def measure(self, work: Workload) -> Cell:
@@ -98,10 +105,12 @@ class Bench:
             if found:
                 best = fastest([contestant for contestant, _ in found])
                 contestants[peer.name], notes[peer.name] = found[best]
-        rates = interleaved(contestants, self.rounds)
+        steady = [PEAK] if instruction in peaks.TILE_PRODUCTS.values() else []
+        timed = interleaved(contestants, self.rounds, self.core, steady)
         notes = {name: note for name, note in notes.items() if note}
         predicted = min(1.0, predicted * times) if predicted is not None else None
-        return Cell(work, self.target.name, rates, instruction, notes, predicted, error)
+        facts = (instruction, notes, predicted, error, timed.rounds, timed.quiet)
+        return Cell(work, self.target.name, timed.rates, *facts)
 
     def _limit(self, work: Workload) -> tuple[Contestant, str, float]:
         """What bounds a workload, what that loop does, and how often the unit's own peak is as high.

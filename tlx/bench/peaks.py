@@ -35,7 +35,7 @@ from tlx.target import Dot, Target
 STEPS: Final = 2000
 _ROWS: Final = 16
 _ROW_BYTES: Final = 64
-_TILE_PRODUCTS: Final = {
+TILE_PRODUCTS: Final = {
     ("bf16", "bf16"): "tdpbf16ps",
     ("f16", "f16"): "tdpfp16ps",
     ("s8", "s8"): "tdpbssd",
@@ -68,7 +68,7 @@ def peak(types: Types, target: Target) -> Peak:
     """The peak loop of a target for products of (lhs, rhs) summed up in (accumulator)."""
     unit = _first(target.usable_matrix_dots, types)
     if unit is not None:
-        return _tiles(types, _TILE_PRODUCTS[types[0].name, types[1].name], target)
+        return _tiles(types, TILE_PRODUCTS[types[0].name, types[1].name], target)
     accumulators = 20 if target.registers >= 32 else 12
     accumulator = types[2]
     lanes = target.vector_bytes // accumulator.bytes

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
 from tlx import files
 from tlx.bench import catalogue
 from tlx.bench.measure import OURS, PEAK, Cell
+from tlx.bench.quiet import ENOUGH, NEAR
 from tlx.bench.timing import Rates
 from tlx.diagnostics import UsageError
 from tlx.files import reason
@@ -41,6 +42,8 @@ def record(cell: Cell) -> Record:
         "best_peer": best,
         "to_best": ours.share(cell.rates[best]) if ours and best else None,
         "to_peers": {n: ours.share(r) for n, r in cell.rates.items() if ours and n not in {PEAK, OURS}},
+        "rounds": cell.rounds,
+        "quiet": cell.quiet,
         "notes": cell.notes,
         "error": cell.error,
     }
@@ -81,7 +84,10 @@ def read(path: str) -> Record:
 
 
 def merged(paths: Sequence[str]) -> Record:
-    """Reports of parts of the table as one, in the order of the table; of cells in several, the last counts.
+    """Reports of parts of the table as one, in the order of the table.
+
+    Of a cell in several, that with the most quiet rounds counts, then that with the steadiest peak, then the last. No
+    round was quiet in a report that never saw the core as quiet as another one did.
 
     Raises:
         UsageError: One cannot be read, or they are not of one machine, target and number of threads.
@@ -94,14 +100,36 @@ def merged(paths: Sequence[str]) -> Record:
             if report.get(fact) != reports[0].get(fact):
                 ours, first = report.get(fact), reports[0].get(fact)
                 raise UsageError(f"'{path}' is about {fact} {ours}, '{paths[0]}' about {first}")
-    cells = {key(cell): cell for report in reports for cell in report["cells"]}
+    cells: dict[tuple[str, ...], Record] = {}
+    for cell in _counted(reports):
+        cells[key(cell)] = max(cell, cells.get(key(cell), cell), key=_calm)
     order: dict[tuple[str, ...], int] = {work.key: place for place, work in enumerate(catalogue.every())}
     dates = sorted({report["date"] for report in reports})
     spans = {"date": dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"}
     spans["cpu"] = ",".join(sorted({report["cpu"] for report in reports}))
+    if cores := [report["core"] for report in reports if report.get("core")]:
+        spans["core"] = min(cores)
     peers = {peer: number for report in reports for peer, number in report["peers"].items()}
     rows = sorted(cells.values(), key=lambda cell: order.get(key(cell), len(order)))
     return {**reports[0], **spans, "peers": peers, "cells": rows}
+
+
+def disturbed(cells: Sequence[Record]) -> int:
+    """How many cells have fewer quiet rounds than a median is taken of; not those where nobody looked."""
+    looked = [cell for cell in cells if cell.get("quiet") is not None]
+    return sum(cell["quiet"] < min(ENOUGH, cell["rounds"]) for cell in looked)
+
+
+def _counted(reports: Sequence[Record]) -> Iterator[Record]:
+    """The cells of all reports."""
+    best = min((report["core"] for report in reports if report.get("core")), default=0.0)
+    for report in reports:
+        shared = (report.get("core") or 0.0) > NEAR * best
+        yield from ({**cell, "quiet": 0} if shared else cell for cell in report["cells"])
+
+
+def _calm(cell: Record) -> tuple[int, float]:
+    return cell.get("quiet") or 0, -cell.get("rates", {}).get(PEAK, {}).get("spread", math.inf)
 
 
 def groups(cells: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tlx.bench.bars import verdict
 from tlx.bench.measure import OURS
-from tlx.bench.report import Record, geometric_mean, groups, median, name, peers_of, share
+from tlx.bench.quiet import ENOUGH
+from tlx.bench.report import Record, disturbed, geometric_mean, groups, median, name, peers_of, share
 
 Echo = Callable[[str], object]
 
@@ -16,6 +17,8 @@ def summarise(cells: Sequence[Record], lanes: int, echo: Echo) -> None:
     missed = [(cell, text) for cell in cells if (text := below(cell, lanes))]
     measured = sum(OURS in cell["rates"] for cell in cells)
     echo(f"\n{measured - len(missed)} of {measured} cells reach their bar")
+    if count := disturbed(cells):
+        echo(f"{count} had fewer than {ENOUGH} quiet rounds: something else is using the core")
     for cell, text in missed:
         echo(f"  below: {name(cell):36} {text}")
     if not cells:

@@ -11,8 +11,8 @@ def heading(peers: Sequence[str]) -> str:
     """The titles of the columns."""
     columns = " ".join(f"{name:>8}" for name in peers)
     return (
-        f"{'':48} G/s, median           of peak          to best peer     of peak\n"
-        f"{'work':11} {'types':10} {'size':14} {'variant':11} {'peak':>7} {'ours':>7} {'spread':>6} "
+        f"{'':48} G/s, median                  of peak          to best peer     of peak\n"
+        f"{'work':11} {'types':10} {'size':14} {'variant':11} {'peak':>7} {'ours':>7} {'spread':>6} {'quiet':>6} "
         f"{'ours':>7} {'said':>7} {'ours':>7} {'':8} {columns}"
     ).rstrip()
 
@@ -25,7 +25,9 @@ def lines(cell: Cell, peers: Sequence[str]) -> Iterator[str]:
     parts = [
         f"{work.row:11} {work.types:10} {work.size:14} {work.variant:11}",
         f"{top.median:7.1f}",
-        f"{ours.median:7.1f} {ours.spread:6.0%} {ours.share(top):7.1%}" if ours else f"{'-':>7} {'-':>6} {'-':>7}",
+        f"{ours.median:7.1f} {ours.spread:6.0%}" if ours else f"{'-':>7} {'-':>6}",
+        f"{f'{cell.quiet}/{cell.rounds}' if cell.quiet is not None else '-':>6}",
+        f"{ours.share(top):7.1%}" if ours else f"{'-':>7}",
         f"{cell.predicted:7.0%}" if cell.predicted is not None else f"{'-':>7}",
         to_best,
         *[f"{rates[name].share(top):8.1%}" if name in rates else f"{'-':>8}" for name in peers],

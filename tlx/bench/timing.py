@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
+from tlx.bench.quiet import ENOUGH, Core, quiet
+
 SAMPLE_NS: Final = 8_000_000
 _ENOUGH_NS: Final = 200_000
 _FEWEST: Final = 3
 _clock = time.thread_time_ns
 _LONG_NS: Final = 12_000_000_000
 _VERY_LONG_NS: Final = 20_000_000_000
+_MORE: Final = 3  # times as many rounds at most, for want of quiet ones
+_MORE_NS: Final = 4_000_000_000
 LENGTHY: Final = 0.05  # seconds
 
 
@@ -63,25 +67,66 @@ class Rates:
         return statistics.median(own / other for own, other in zip(self.rounds, whole.rounds, strict=True))
 
 
-def interleaved(contestants: Mapping[str, Contestant], rounds: int) -> dict[str, Rates]:
+@dataclass(frozen=True)
+class Timed:
+    """What contestants did beside each other.
+
+    Attributes:
+        rates: By contestant, in the same rounds for all: the quiet ones, where there are enough.
+        rounds: How many there were.
+        quiet: How many of them were quiet; None where nobody looked.
+    """
+
+    rates: dict[str, Rates]
+    rounds: int
+    quiet: int | None = None
+
+
+def interleaved(
+    contestants: Mapping[str, Contestant], rounds: int, core: Core | None = None, steady: Sequence[str] = ()
+) -> Timed:
     """Time all contestants in turn, `rounds` times, each time for about `SAMPLE_NS`.
 
     There are fewer rounds where one time takes so long that they would not end: three, or two of ten seconds each.
-    The order is another one in each round: who comes after the peak loop is up to a fifth slower.
+    The order is another one in each round: who comes after the peak loop is up to a fifth slower. With a core to look
+    at, before and after each contestant, there are more rounds until enough were quiet.
+
+    Args:
+        contestants: By name.
+        rounds: How many are asked for.
+        core: What tells quiet rounds; None takes all.
+        steady: Contestants that are as fast as at best in a quiet round.
     """
     counts = {name: _calibrated(contestant) for name, contestant in contestants.items()}
     samples: dict[str, list[float]] = {name: [] for name in contestants}
+    ratios: list[float] = []
+    kept: list[int] = []
     started = time.monotonic_ns()
-    for done in range(rounds):
-        spent = time.monotonic_ns() - started
-        if (done >= _FEWEST and spent > _LONG_NS) or (done >= _FEWEST - 1 and spent > _VERY_LONG_NS):
-            break
-        for name in random.Random(done).sample(list(contestants), len(contestants)):
+    while _goes_on(len(ratios), rounds, time.monotonic_ns() - started, lacking=core is not None and _few(kept, rounds)):
+        ratio = core.ratio() if core else 0.0
+        for name in random.Random(len(ratios)).sample(list(contestants), len(contestants)):
             if counts[name] > 1:
                 contestants[name].repeat(1)  # the peak loop has memory of its own, which pushed this one's out
             elapsed = _elapsed(contestants[name], counts[name])
             samples[name].append(contestants[name].operations * counts[name] / elapsed)
-    return {name: Rates(tuple(values)) for name, values in samples.items()}
+            ratio = max(ratio, core.ratio() if core else 0.0)
+        ratios.append(ratio)
+        kept = quiet(ratios, core.best, [samples[name] for name in steady]) if core else []
+    chosen = range(len(ratios)) if _few(kept, rounds) else kept
+    rates = {name: Rates(tuple(values[index] for index in chosen)) for name, values in samples.items()}
+    return Timed(rates, len(ratios), len(kept) if core else None)
+
+
+def _few(kept: Sequence[int], rounds: int) -> bool:
+    """Whether so many quiet rounds are too few."""
+    return len(kept) < min(ENOUGH, rounds)
+
+
+def _goes_on(done: int, rounds: int, spent: int, *, lacking: bool) -> bool:
+    """Whether there is another round, after some and so many nanoseconds."""
+    if (done >= _FEWEST and spent > _LONG_NS) or (done >= _FEWEST - 1 and spent > _VERY_LONG_NS):
+        return False
+    return done < rounds or (lacking and done < _MORE * rounds and spent < _MORE_NS)
 
 
 def fastest(contestants: Sequence[Contestant]) -> int:
@@ -90,7 +135,7 @@ def fastest(contestants: Sequence[Contestant]) -> int:
         return 0
     if all(one.once > LENGTHY for one in contestants):
         return min(range(len(contestants)), key=lambda index: contestants[index].once)
-    rates = interleaved({str(index): one for index, one in enumerate(contestants)}, _FEWEST)
+    rates = interleaved({str(index): one for index, one in enumerate(contestants)}, _FEWEST).rates
     return max(range(len(contestants)), key=lambda index: rates[str(index)].best)
 
 
@@ -106,7 +151,7 @@ def seconds(repeat: Callable[[int], object], times: int = 2) -> float:
 
 def rate(contestant: Contestant) -> float:
     """The best speed of a few samples."""
-    return interleaved({"": contestant}, _FEWEST)[""].best
+    return interleaved({"": contestant}, _FEWEST).rates[""].best
 
 
 def _calibrated(contestant: Contestant) -> int:

@@ -103,7 +103,7 @@ def _measured(trial: Trial) -> Outcome:
         "default": _contestant(trial.words, trial.target, trial.features, ""),
         "candidate": _contestant(trial.words, trial.target, trial.features, trial.knobs),
     }
-    rates = interleaved(contestants, trial.rounds)
+    rates = interleaved(contestants, trial.rounds).rates
     ours, default = rates["candidate"], rates["default"]
     ratios = tuple(a / b for a, b in zip(ours.rounds, default.rounds, strict=True))
     return Outcome(ratios, ours.best / default.best, ours.median, default.median)
