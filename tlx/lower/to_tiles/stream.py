@@ -28,8 +28,8 @@ _SHARE: Final = 32 << 20
 _LEAST_TILES: Final = 8
 """Of a row: the first register and the rest, which are computed twice, are to count little."""
 
-_RUN: Final = 4
-"""Tiles of 64 bytes that are read beside each other: as many lines as are fetched with one."""
+_RUN: Final = 8
+"""Tiles of 64 bytes that are read beside each other (`copy.py` has measurements)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def aligned_spans(cols: int, width: int, lanes: int, boundary: int) -> list[Span
 def runs(rows: Range, *, past_caches: bool) -> list[Range]:
     """Tiles below each other of a result whose source lies in the other order, that are written one after the other.
 
-    They read lines beside each other of the source's rows, which is how caches fetch them; past the caches all tiles
+    They read lines beside each other of the source's rows, which is how memory is fetched; past the caches all tiles
     do, as what is written need not stay there until its neighbours come.
     """
     return padded(rows.count, rows.count if past_caches else _RUN, 1)
