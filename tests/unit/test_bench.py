@@ -20,7 +20,7 @@ from tlx.bench.elements import F16, F32, S8, S32, U8, Array
 from tlx.bench.peaks import peak
 from tlx.bench.peers import clang, finding
 from tlx.bench.peers.base import Attempt, Places
-from tlx.bench.rows import gemm
+from tlx.bench.rows import gemm, pointwise
 from tlx.bench.truth import Expected
 from tlx.bench.workload import Stream, Workload
 from tlx.diagnostics import UsageError
@@ -231,7 +231,8 @@ def test_peers_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
 def test_clang_s_loops_can_be_built_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = gemm.product("f32", 4, 5, 6)
-    assert clang.build([work, gemm.product("bf16", 4, 5, 6)], tmp_path, "x86-64") == 2
+    reduction = pointwise.of_rows("rowsum", "bf16", 4, 5)
+    assert clang.build([work, reduction, gemm.product("bf16", 4, 5, 6)], tmp_path, "x86-64") == 3
     monkeypatch.setattr("shutil.which", nothing)
     peers, absent = finding.find(["clang", "matrix"], Places((tmp_path,)))
     assert not absent
@@ -243,6 +244,36 @@ def test_clang_s_loops_can_be_built_before(tmp_path: Path, monkeypatch: pytest.M
         attempt.repeat(1)
         work.check(arrays["c"], expected(work, arrays), peer.name)
         assert not list(peer.attempts(gemm.product("f32", 4, 5, 7), arrays))
+
+
+@pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
+@pytest.mark.parametrize("types", ["f32", "bf16"])
+@pytest.mark.parametrize("function", ["add", "muladd", "rowsum", "rowmax"])
+def test_clang_s_loops_on_elements_and_rows(function: str, types: str) -> None:
+    """Of 203 elements and of 72 columns, which are no multiples of what is done at once."""
+    rows = function.startswith("row")
+    work = pointwise.of_rows(function, types, 5, 72) if rows else pointwise.pointwise(function, types, 203)
+    (attempt,) = clang.load_loops(Places(())).attempts(work, arrays := work.arrays())
+    attempt.repeat(1)
+    work.check(arrays["y"], expected(work, arrays), "clang")
+
+
+@pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
+@pytest.mark.parametrize("work", [pointwise.pointwise("tanh", "f32", 16), pointwise.of_rows("softmax", "bf16", 2, 16)])
+def test_clang_has_no_loops_for_functions(work: Workload, tmp_path: Path) -> None:
+    assert clang.build([work], tmp_path, "x86-64-v4") == 0
+
+
+@pytest.mark.parametrize("types", ["f32", "bf16"])
+@pytest.mark.parametrize("function", ["rowsum", "rowmax"])
+def test_onednn_s_reductions(function: str, types: str) -> None:
+    peers, absent = finding.find(["onednn"], Places.of(None))
+    if absent:
+        pytest.skip("needs oneDNN")
+    work = pointwise.of_rows(function, types, 5, 72)
+    for attempt in peers[0].attempts(work, arrays := work.arrays()):
+        attempt.repeat(1)
+        work.check(arrays["y"], expected(work, arrays), "onednn")
 
 
 def test_places(monkeypatch: pytest.MonkeyPatch) -> None:

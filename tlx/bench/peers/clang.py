@@ -1,5 +1,6 @@
 """clang: plain C loops at -O3 for this machine, and its matrix extension, compiled when they are needed.
 
+Sums and maxima of rows are compiled as if additions were associative and there were no NaNs, or they would stay scalar.
 A machine without clang can be given what another one compiled: `build`.
 """
 
@@ -30,6 +31,7 @@ _TYPES: Final = {
     "u8": "unsigned char",
 }
 _FLAGS: Final = ("-O3", "-mprefer-vector-width=512", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
+_ROW_FLAGS: Final = ("-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-honor-nans")
 _EXTENSION: Final = {"clang": [], "matrix": ["-fenable-matrix"]}
 _VERSION: Final = "clang-version.txt"
 _LARGEST: Final = 512
@@ -106,7 +108,7 @@ def _built(compiler: str, name: str, work: Workload, library: Path, processor: s
     source = _matrix_source(work) if name == "matrix" else _source(work)
     if source is None:
         return False
-    flags = [*_FLAGS, f"-march={processor}", *_EXTENSION[name]]
+    flags = [*_FLAGS, *_row_flags(work), f"-march={processor}", *_EXTENSION[name]]
     command = [compiler, *flags, "-x", "c", "-", "-o", str(library), "-lm"]
     return not subprocess.run(command, input=source.encode(), capture_output=True, check=False).returncode
 
@@ -129,7 +131,14 @@ def _compiler(places: Places) -> tuple[str | None, str]:
     raise MissingError("no clang")
 
 
+def _row_flags(work: Workload) -> tuple[str, ...]:
+    """What lets clang make vectors of sums and maxima of rows."""
+    return _ROW_FLAGS if isinstance(work.problem, Pointwise) and work.problem.columns else ()
+
+
 def _source(work: Workload) -> str | None:
+    if isinstance(work.problem, Pointwise):
+        return _elements(work.problem, len(work.buffers) - 1)
     if any(buffer.element.name not in _TYPES for buffer in work.buffers):
         return None
     match work.problem:
@@ -139,8 +148,6 @@ def _source(work: Workload) -> str | None:
             return _product(gemm, count, reduced=reduced)
         case Convolution() as conv if conv.groups == conv.channels:
             return _depthwise(conv)
-        case Pointwise(function, count, element, 0) if function in _EXPRESSIONS:
-            return _pointwise(function, count, _TYPES[element.name], len(work.buffers) - 1)
         case _:
             return None
 
@@ -207,10 +214,45 @@ void work({out} *restrict y, const {lhs} *restrict x, const {rhs} *restrict w) {
 """
 
 
-_EXPRESSIONS: Final = {"add": "x0[i] + x1[i]", "muladd": "x0[i] * x1[i] + x2[i]"}
+_POINTWISE_TYPES: Final = {"f32": "float", "bf16": "__bf16"}
+_EXPRESSIONS: Final = {
+    "add": "(float)x0[i] + (float)x1[i]",
+    "muladd": "(float)x0[i] * (float)x1[i] + (float)x2[i]",
+}
+_ROWS: Final = {"rowsum": ("0", "all + one"), "rowmax": ("x[0]", "one > all ? one : all")}
 
 
-def _pointwise(function: str, count: int, type_: str, inputs: int) -> str:
+def _elements(problem: Pointwise, inputs: int) -> str | None:
+    """Work on elements or rows; None where there is no loop for it."""
+    type_ = _POINTWISE_TYPES[problem.element.name]
+    if problem.function in _EXPRESSIONS:
+        return _pointwise(problem, type_, inputs)
+    return _rows(problem, type_) if problem.function in _ROWS else None
+
+
+def _wide(problem: Pointwise) -> str:
+    """Says how wide vectors are to be: of bfloat clang makes them of four elements by itself."""
+    return '_Pragma("clang loop vectorize_width(16) interleave_count(4)")' if problem.element.name == "bf16" else ""
+
+
+def _pointwise(problem: Pointwise, type_: str, inputs: int) -> str:
     pointers = ", ".join(f"const {type_} *restrict x{i}" for i in range(inputs))
-    body = f"for (long i = 0; i < {count}; i++) y[i] = {_EXPRESSIONS[function]};"
-    return f"void work({type_} *restrict y, {pointers}) {{ {body} }}\n"
+    loop = f"{_wide(problem)} for (long i = 0; i < {problem.count}; i++)"
+    return f"void work({type_} *restrict y, {pointers}) {{ {loop} y[i] = {_EXPRESSIONS[problem.function]}; }}\n"
+
+
+def _rows(problem: Pointwise, type_: str) -> str:
+    """Sums and maxima in float: y[i] of row i of x. Rows are of one element at least; NaNs are lost from maxima."""
+    columns, (start, step) = problem.columns, _ROWS[problem.function]
+    return f"""
+void work({type_} *restrict y, const {type_} *restrict x) {{
+  for (long i = 0; i < {problem.count // columns}; i++, x += {columns}) {{
+    float all = {start};
+    {_wide(problem)} for (long j = 0; j < {columns}; j++) {{
+      float one = x[j];
+      all = {step};
+    }}
+    y[i] = all;
+  }}
+}}
+"""

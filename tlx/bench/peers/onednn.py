@@ -23,6 +23,7 @@ _ACCURATE: Final = 0x30000
 _RELU: Final = 0x20
 _FUNCTIONS: Final = {"tanh": 0x21, "sigmoid": 0x29, "exp": 0x2A}
 _ADD: Final = 0x1FFF0
+_REDUCTIONS: Final = {"rowmax": 0x2FFF2, "rowsum": 0x2FFF4}
 _SECOND, _BIAS = 2, 41
 
 
@@ -48,6 +49,8 @@ class Onednn:
                     yield self._batch(count, gemm, arrays)
                 case Convolution():
                     yield from self._convolution(problem, arrays)
+                case Pointwise(function) if function in _REDUCTIONS:
+                    yield self._reduction(problem, arrays)
                 case Pointwise():
                     yield from self._pointwise(problem, arrays)
                 case _:
@@ -118,6 +121,14 @@ class Onednn:
             return
         given = dict(zip((SOURCE, _SECOND), inputs.values(), strict=False))
         yield self._attempt(pd, {**given, DESTINATION: make.memory(d, arrays["y"])}, arrays)
+
+    def _reduction(self, problem: Pointwise, arrays: dict[str, Array]) -> Attempt:
+        make, rows, zero = self._library, problem.count // problem.columns, ctypes.c_float(0)
+        x, y = make.dense((rows, problem.columns), problem.element), make.dense((rows, 1), problem.element)
+        pd = make.optimised("reduction", _REDUCTIONS[problem.function], x, y, zero, zero, None)
+        return self._attempt(
+            pd, {SOURCE: make.memory(x, arrays["x"]), DESTINATION: make.memory(y, arrays["y"])}, arrays
+        )
 
     def _attempt(self, pd: Any, memories: dict[int, Memory], arrays: dict[str, Array], note: str = "") -> Attempt:
         return Attempt(self._library.execution([self._library.primitive(pd, memories)], arrays), note)
