@@ -58,3 +58,22 @@ def test_their_product_is_numpy_s(target: str, element: str, m: int, n: int, k: 
     c = np.full((m, n), np.nan, dtype)
     tlx.compile(PROGRAM.format(t=element, m=m, n=n, k=k, mn=m * n), target)(c, a, b)
     assert np.array_equal(c, a @ b)
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+@pytest.mark.parametrize(("m", "n", "k"), [(23, 17, 2500), (23, 36, 20000)])
+def test_a_part_of_k_reads_nothing_of_the_next_one(target: str, m: int, n: int, k: int) -> None:
+    """Zeros in place of A's elements would make an infinite one of B a NaN."""
+    lacking = missing(find(target), cpu_flags())
+    if lacking:
+        pytest.skip(f"this processor has no {', '.join(lacking)}")
+    views = View(FLOAT, m, k, k, 1), View(FLOAT, k, n, n, 1), View(FLOAT, m, n, n, 1)
+    recipe = choose(Gemm(*views, None, "f", "f"), targets()[target])
+    assert recipe.dots
+    assert recipe.kc < k
+    assert recipe.kc % recipe.lanes
+    a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+    b[recipe.kc, -1] = np.inf
+    c = np.full((m, n), np.nan, np.float32)
+    tlx.compile(PROGRAM.format(t="float", m=m, n=n, k=k, mn=m * n), target)(c, a, b)
+    assert np.array_equal(c, a @ b)

@@ -14,7 +14,7 @@ from typing import Final
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, Type, VectorType
-from tlx.ir.values import Value, const_int, zero
+from tlx.ir.values import ConstInt, Value, const_int, zero
 from tlx.lower.to_tiles.cost import Shape, product_cycles, register_tile
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.tiles import column_tile, tile
@@ -147,14 +147,19 @@ class LastColumns:
                 self._store(b.gep(element, c, behind), lines[top : top + lanes], first=first)
 
     def _step(self, a: Value, rows: int, k: Value, padding: int, sums: list[Value]) -> list[Value]:
-        """The sums, row by row, after a register along K."""
+        """The sums, row by row, after a register along K; its last `padding` positions are not there.
+
+        Of a column of B those hold zeros, but at the end of a part of K, where the next part's may be infinite.
+        """
         b, gemm, lanes = self.b, self.gemm, self.lanes
         element = gemm.a.element
-        whole, present = tile(element, 1, lanes), tile(element, 1, lanes, (0, padding))
+        present = tile(element, 1, lanes, (0, padding))
+        ends_in_zeros = isinstance(k, ConstInt) and k.value + lanes == self.depth == gemm.k + padding
+        copied = tile(element, 1, lanes) if ends_in_zeros else present
         assert self.rows_of_b is not None
         columns = [
             b.tovector(
-                b.tensor_load(b.gep(element, self.rows_of_b, b.add(k, column * self.depth)), whole, None, "b"), whole
+                b.tensor_load(b.gep(element, self.rows_of_b, b.add(k, column * self.depth)), copied, None, "b"), copied
             )
             for column in range(self.count)
         ]
