@@ -136,11 +136,13 @@ class Core:
         products: Multiply-adds.
         loads: Loads, broadcasts of one element included.
         latency: Cycles until a sum can be added to again.
+        width: Instructions that go to the ports (Haswell and Skylake; later ones are wider).
     """
 
     products: float = 2.0
     loads: float = 2.0
     latency: float = 4.0
+    width: float = 4.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,9 @@ def test_reduced_convolutions(window: str, types: tuple[str, str, Type | None, T
     Machine(module).call("f", x, w, bias, y)
     np.testing.assert_array_equal(y, expected)
     into = [r.message for r in remarks if f"into reduce.{kind}" in r.message]
-    assert window == "channel" or len(into) == 1
+    stored = [r.message for r in remarks if f"between the product and reduce.{kind}" in r.message]
+    faster_apart = window == "image" and any("takes less time" in message for message in stored)
+    assert window == "channel" or len(into) == (0 if faster_apart else 1)
     assert all(message.startswith("fused convolution") for message in into)
 
 

@@ -37,6 +37,13 @@ def test_what_comes_from_afar_is_asked_for(m: int, n: int, k: int, asks: str) ->
     assert choose(_gemm(m, n, k), _TARGET, Knobs(pack_b=True) if asks == "C" else Knobs()).asks == asks
 
 
+def test_nothing_is_asked_for_where_products_and_loads_fill_the_front_end() -> None:
+    narrow = replace(targets()["avx2"], caches=_TARGET.caches)
+    assert choose(_gemm(2048, 2048, 2048), narrow).asks == ""
+    wide = replace(narrow, core=replace(narrow.core, width=6.0))
+    assert choose(_gemm(2048, 2048, 2048), wide).asks == "CA"
+
+
 def test_rows_of_a_packed_a_are_asked_for_where_all_of_them_are_there() -> None:
     whole = choose(_gemm(1024, 1024, 1024, a_columns=True), _TARGET)
     assert (whole.whole_a, whole.asks) == (True, "CA")

@@ -24,10 +24,16 @@ from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.operands import Block
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
-from tlx.target import Target
+from tlx.target import Core, Target
 
 _SHORTEST: Final = 8
 """Steps of a part."""
+
+_AROUND: Final = 4
+"""Instructions of a step beside products and their loads: counter, comparison, branch, the prefetch of B."""
+
+_ADDED: Final = 3
+"""Instructions that a part adds to a step: an address of B (the counter begins anew), a prefetch and its address."""
 
 
 def asked_for(gemm: Gemm, recipe: Recipe, target: Target) -> str:
@@ -36,8 +42,20 @@ def asked_for(gemm: Gemm, recipe: Recipe, target: Target) -> str:
     alone = gemm.batch is None and len(gemm.sums) == 1 and not recipe.fetch
     if not alone or a + b + c <= target.caches.l2 or recipe.kc // recipe.kstep < _SHORTEST * recipe.mr:
         return ""
+    if not _has_room(recipe, target.core):
+        return ""
     in_rows = recipe.whole_a if recipe.pack_a else gemm.a.is_row_major
     return "C" * gemm.c.is_row_major + "A" * (in_rows and a > target.caches.l2 // 4)
+
+
+def _has_room(recipe: Recipe, core: Core) -> bool:
+    """Whether a step can issue what a part adds to it in the cycles of its products.
+
+    6x16 floats in 16 registers leave nothing on Haswell: 12 products, 8 loads and 4 of the loop fill its 6 cycles.
+    """
+    vectors = recipe.nr // recipe.lanes
+    products = recipe.mr * vectors
+    return products + recipe.mr + vectors + _AROUND + _ADDED <= core.width * products / core.products
 
 
 def following(b: TensorBuilder, block: Block, i: Value, j: Value) -> tuple[Value, Value]:
