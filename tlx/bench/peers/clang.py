@@ -217,7 +217,7 @@ void work({out} *restrict y, const {lhs} *restrict x, const {rhs} *restrict w) {
 _POINTWISE_TYPES: Final = {"f32": "float", "bf16": "__bf16"}
 _EXPRESSIONS: Final = {
     "add": "(float)x0[i] + (float)x1[i]",
-    "muladd": "(float)x0[i] * (float)x1[i] + (float)x2[i]",
+    "muladd": "(float)(T)((float)x0[i] * (float)x1[i]) + (float)x2[i]",  # a product is rounded, as ours is
 }
 _ROWS: Final = {"rowsum": ("0", "all + one"), "rowmax": ("x[0]", "one > all ? one : all")}
 
@@ -238,7 +238,8 @@ def _wide(problem: Pointwise) -> str:
 def _pointwise(problem: Pointwise, type_: str, inputs: int) -> str:
     pointers = ", ".join(f"const {type_} *restrict x{i}" for i in range(inputs))
     loop = f"{_wide(problem)} for (long i = 0; i < {problem.count}; i++)"
-    return f"void work({type_} *restrict y, {pointers}) {{ {loop} y[i] = {_EXPRESSIONS[problem.function]}; }}\n"
+    value = _EXPRESSIONS[problem.function].replace("(T)", f"({type_})")
+    return f"void work({type_} *restrict y, {pointers}) {{ {loop} y[i] = {value}; }}\n"
 
 
 def _rows(problem: Pointwise, type_: str) -> str:
