@@ -18,7 +18,7 @@ from tlx.ir.reader import parse
 from tlx.lower.stage import Context
 from tlx.lower.to_2d import blocking, taps, to_2d
 from tlx.lower.to_2d import convolution as convolution_rule
-from tlx.lower.to_2d.blocking import Blocking
+from tlx.lower.to_2d.block_choice import Blocking
 from tlx.lower.to_2d.contraction import Contraction
 from tlx.lower.to_2d.images import Image
 from tlx.lower.to_2d.taps import Taps

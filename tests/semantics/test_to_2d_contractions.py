@@ -19,7 +19,7 @@ from tlx.ir.types import BFLOAT, HALF, FloatType, Type
 from tlx.judge import check_module
 from tlx.lower.stage import Context
 from tlx.lower.to_2d import blocking, images, taps, to_2d
-from tlx.lower.to_2d.blocking import Blocking
+from tlx.lower.to_2d.block_choice import Blocking
 from tlx.lower.to_2d.taps import Taps
 from tlx.lower.to_2d.unit import Unit
 from tlx.native import cpu_flags, missing

@@ -22,7 +22,7 @@ from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I64, FloatType, Type, Vect
 from tlx.ir.values import Value
 from tlx.lower.stage import Context
 from tlx.lower.to_2d import blocking, rules, taps, to_2d
-from tlx.lower.to_2d.blocking import Blocking
+from tlx.lower.to_2d.block_choice import Blocking
 from tlx.lower.to_2d.contract import lower_contract
 from tlx.lower.to_2d.contraction import Epilogue, Leaf
 from tlx.lower.to_2d.convolution import lower_convolution

@@ -22,7 +22,7 @@ from tlx.ir.reader import parse
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I32, I64, FloatType, Type
 from tlx.lower.stage import Context
 from tlx.lower.to_2d import blocking, taps, to_2d, ways
-from tlx.lower.to_2d.blocking import Blocking
+from tlx.lower.to_2d.block_choice import Blocking
 from tlx.lower.to_2d.taps import Taps
 from tlx.lower.to_2d.ways import Way
 from tlx.numpy_types import Array

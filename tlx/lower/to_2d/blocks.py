@@ -21,7 +21,8 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import FLOAT, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
-from tlx.lower.to_2d.blocking import CHAINED, Blocking, block_view, is_narrow
+from tlx.lower.to_2d.block_choice import CHAINED, Blocking
+from tlx.lower.to_2d.blocking import block_view, is_narrow
 from tlx.lower.to_2d.contraction import (
     ACC,
     LEAVES,

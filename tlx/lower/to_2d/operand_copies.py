@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
-from tlx.lower.to_2d.blocking import Blocking, Run
+from tlx.lower.to_2d.block_choice import Blocking
 from tlx.lower.to_2d.contraction import LHS, RHS, Memory, Steps, Uneven
 from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.grouping import Grouped, Groups
 from tlx.lower.to_2d.loops import Walk
+from tlx.lower.to_2d.runs import Run
 from tlx.lower.to_2d.views import Dim, Place, View
 from tlx.types import TensorType
 

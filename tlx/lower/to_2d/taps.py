@@ -20,7 +20,8 @@ from typing import Final
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import FLOAT, FloatType, Type, VectorType
 from tlx.ir.values import Value
-from tlx.lower.to_2d.blocking import CALL, is_narrow
+from tlx.lower.to_2d.block_cost import CALL
+from tlx.lower.to_2d.blocking import is_narrow
 from tlx.lower.to_2d.contraction import LEAVES, LHS, OUT, RHS, Contraction, Epilogue, Leaf, Steps
 from tlx.lower.to_2d.leaves import leaf_vector, store_vector
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, nest

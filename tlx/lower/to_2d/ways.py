@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import Type, bits_of, bytes_of
-from tlx.lower.to_2d.blocking import CALL, FOLDED, Blocking, choose, is_narrow
+from tlx.lower.to_2d.block_choice import Blocking
+from tlx.lower.to_2d.block_cost import CALL, FOLDED
+from tlx.lower.to_2d.blocking import choose, is_narrow
 from tlx.lower.to_2d.buffers import size_text
 from tlx.lower.to_2d.contraction import ACC, LHS, OUT, Contraction, is_reduced
 from tlx.lower.to_2d.copy_cost import NEAR_BYTES

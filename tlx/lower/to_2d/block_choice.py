@@ -1,0 +1,92 @@
+"""A choice of which dimensions of a contraction become the matrices of 2-D products, and which become loops."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.types import bytes_of
+from tlx.lower.to_2d.contraction import LHS, OUT, RHS, Contraction
+from tlx.lower.to_2d.grouping import Groups
+from tlx.lower.to_2d.runs import Run
+from tlx.lower.to_2d.views import Dim, loaded_as
+
+CHAINED: Final = 64
+"""Products of a sum up to which they are one tree."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocking:
+    """A choice.
+
+    Attributes:
+        contraction: The contraction or its transpose.
+        packed: Which operands are copied: LHS, RHS.
+        batch, outer_m, outer_n: Loops around the blocks of the result.
+        outer_k: Loops around the products that make one block.
+        m, n, k: The dimensions of the products.
+        uneven: One more loop around the products of a block, where the contraction has such a dimension.
+        groups: How rows of a copied right operand are interleaved for a matrix unit, if they are.
+        room: Columns of a row of that copy: whole tiles.
+    """
+
+    contraction: Contraction
+    packed: frozenset[int]
+    batch: tuple[Run, ...]
+    outer_m: tuple[Run, ...]
+    outer_n: tuple[Run, ...]
+    outer_k: tuple[Run, ...]
+    m: Run
+    n: Run
+    k: Run
+    uneven: tuple[Run, ...] = ()
+    groups: Groups | None = None
+    room: int = 0
+
+    def order(self, column: int) -> list[Run]:
+        """An operand's dimensions in the order in which they are read, and copied."""
+        if column == LHS:
+            runs = [*self.batch, *self.outer_m, *self.uneven, *self.outer_k, self.m, self.k]
+        else:
+            runs = [*self.batch, *self.outer_n, *self.uneven, *self.outer_k, self.k, self.n]
+        return [run for run in runs if run.strides[column] and run.extent > 1]
+
+    @property
+    def loops(self) -> list[Run]:
+        """The loops around blocks: those that move on in the larger operand are outside."""
+        larger = max((LHS, RHS), key=self.block_bytes)
+        inner = [run for run in (*self.outer_m, *self.outer_n) if not run.strides[larger]]
+        outer = [run for run in (*self.outer_m, *self.outer_n) if run.strides[larger]]
+        return [*self.batch, *outer, *inner]
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether the result of a product is stored column by column."""
+        return self.n.extent > 1 and self.n.strides[OUT] > 1
+
+    @property
+    def sums(self) -> int:
+        """Products that are added up in each block."""
+        return math.prod(run.extent for run in (*self.outer_k, *self.uneven))
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the result."""
+        return math.prod(run.extent for run in (*self.batch, *self.outer_m, *self.outer_n))
+
+    def meets_others(self, column: int) -> bool:
+        """Whether a block of an operand is used for several blocks of the result."""
+        loops = (*self.batch, *self.outer_m, *self.outer_n)
+        return any(run.extent > 1 and not run.strides[column] for run in loops)
+
+    def block_bytes(self, column: int) -> int:
+        """Bytes of an operand that a block of the result needs."""
+        memory = (self.contraction.lhs, self.contraction.rhs)[column]
+        side = (self.m, self.n)[column]
+        return self.sums * self.k.extent * side.extent * bytes_of(memory.element)
+
+
+def block_loaded_as(column: int, rows: Run, cols: Run) -> tuple[bool, int] | None:
+    """How an operand's block is loaded; None if no 2-D load can say it."""
+    return loaded_as(Dim(rows.extent, rows.strides[column]), Dim(cols.extent, cols.strides[column]))

@@ -1,0 +1,118 @@
+"""About how many cycles a contraction takes as 2-D products: what `blocking` compares choices by."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from tlx.ir.types import bytes_of
+from tlx.lower.to_2d.block_choice import CHAINED, Blocking, block_loaded_as
+from tlx.lower.to_2d.contraction import LHS, RHS
+from tlx.lower.to_2d.copy_cost import FAR_BYTE, NEAR_BYTES, TURNED, copy_cycles
+from tlx.lower.to_2d.unit import Unit
+
+CALL: Final = 100
+"""Cycles that a 2-D product takes beside its arithmetic."""
+_TERM: Final = 4
+_TERM_OF_REGISTER: Final = 0.8
+"""Cycles between two products of a sum; more for each register of the result, whose tiles begin a loop each."""
+_CROWDED: Final = 1024
+"""Bytes of which the distance of rows is a multiple where rows share cache sets."""
+_LINE: Final = 0.05
+"""Cycles that products of registers take longer where the left operand has another line for each position of K."""
+_STORE: Final = 2
+_TURNED_STORE: Final = 6
+"""Cycles to store a register of the result, and one that is turned before."""
+_TURNED_NARROW: Final = 4
+"""Cycles to turn a narrow element for dot products."""
+FOLDED: Final = 4
+"""Cycles to reduce a vector to one element."""
+_MOST_REPEATED: Final = 16 << 20
+"""Bytes up to which a copy may hold elements of overlapping windows more than twice."""
+
+
+def estimate(blocking: Blocking, unit: Unit) -> float:
+    """About how many cycles a choice takes."""
+    rows, depth = blocking.m.extent, blocking.k.extent
+    group = blocking.contraction.rhs.group if blocking.groups is None else blocking.groups.width
+    vectors = -(-blocking.n.extent // unit.lanes)
+    terms, products = (blocking.sums, 1) if blocking.sums <= CHAINED else (1, blocking.sums)
+    shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
+    between = _TERM if unit.rows else _TERM + _TERM_OF_REGISTER * rows * vectors
+    cycles = CALL + terms * (between + unit.cycles(rows, blocking.n.extent, depth, group, 1 / shared))
+    stored = _TURNED_STORE if blocking.is_turned else _STORE
+    cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else stored * rows * vectors
+    lhs = None if LHS in blocking.packed else block_loaded_as(LHS, blocking.m, blocking.k)
+    if lhs is not None and not lhs[0] and not unit.rows:
+        cycles += terms * depth * rows * min(_LINE * vectors, TURNED)
+    rhs = None if RHS in blocking.packed else block_loaded_as(RHS, blocking.k, blocking.n)
+    if rhs is not None and not rhs[0]:
+        cycles += terms * depth * blocking.n.extent * TURNED
+    cycles += sum(_far_cycles(blocking, column) for column in (LHS, RHS)) / products
+    copies = sum(_copy_cost(blocking, column, unit) for column in blocking.packed)
+    return blocking.blocks * products * cycles + _outside_cycles(blocking) + copies
+
+
+def _outside_cycles(blocking: Blocking) -> float:
+    """About how many cycles it takes to read operands, or their copies, that are larger than the near caches.
+
+    The left one is read once for each part of the right one that stays there.
+    """
+    lhs, rhs = (_operand_bytes(blocking, column) for column in (LHS, RHS))
+    parts = -(-rhs // NEAR_BYTES)
+    return FAR_BYTE * ((lhs * parts if lhs > NEAR_BYTES else 0) + (rhs if parts > 1 else 0))
+
+
+def _operand_bytes(blocking: Blocking, column: int) -> int:
+    """Bytes of an operand, or its copy; those of overlapping windows count once."""
+    _, count, reach = _dims(blocking, column)
+    element = (blocking.contraction.lhs, blocking.contraction.rhs)[column].element
+    return (count if column in blocking.packed else min(count, reach)) * bytes_of(element)
+
+
+def _dims(blocking: Blocking, column: int) -> tuple[list[tuple[int, int]], int, int]:
+    """An operand's dimensions in the order of a copy, its elements, and from the first to behind the last in memory."""
+    dims = [(extent, strides[column]) for run in blocking.order(column) for extent, strides in run.parts]
+    reach = 1 + sum((extent - 1) * stride for extent, stride in dims)
+    return dims, math.prod(extent for extent, _ in dims), reach
+
+
+def _far_cycles(blocking: Blocking, column: int) -> float:
+    """About how many cycles a block waits for an operand that does not stay in the caches between blocks."""
+    size = blocking.block_bytes(column)
+    stays = size * _crowding(blocking, column) <= NEAR_BYTES
+    return 0 if stays or not blocking.meets_others(column) else size * FAR_BYTE
+
+
+def _crowding(blocking: Blocking, column: int) -> float:
+    """How much less of a cache there is for an operand whose rows share cache sets."""
+    if column in blocking.packed:
+        return 1
+    runs = (blocking.m, blocking.k) if column == LHS else (blocking.k, blocking.n)
+    size = bytes_of((blocking.contraction.lhs, blocking.contraction.rhs)[column].element)
+    near, far = sorted(runs, key=lambda run: run.strides[column])
+    step = far.strides[column] * size
+    return max(1, step / (near.extent * size)) if step % _CROWDED == 0 else 1
+
+
+def _reduced_cycles(blocking: Blocking, vectors: int) -> float:
+    """About how many cycles it takes to reduce a block, beside those to compute its rows.
+
+    Columns are what is reduced, so that rows may be what lies next to each other in the left operand. Those of narrow
+    elements are turned for dot products.
+    """
+    m, k = blocking.m, blocking.k
+    found = None if LHS in blocking.packed else block_loaded_as(LHS, m, k)
+    is_turned = found is not None and not found[0] and bytes_of(blocking.contraction.lhs.element) < 4
+    return m.extent * (vectors + FOLDED + (_TURNED_NARROW * k.extent if is_turned else 0))
+
+
+def _copy_cost(blocking: Blocking, column: int, unit: Unit) -> float:
+    memory = (blocking.contraction.lhs, blocking.contraction.rhs)[column]
+    dims, count, reach = _dims(blocking, column)
+    if count > 2 * reach and count * bytes_of(memory.element) > _MOST_REPEATED:
+        return math.inf
+    if column == LHS or blocking.groups is None:
+        return CALL + copy_cycles(dims, memory.element)
+    columns = [extent for extent, _ in blocking.n.parts]
+    return CALL + blocking.groups.cycles(count // blocking.n.extent, columns, unit.lanes)
