@@ -239,6 +239,8 @@ def test_assembly_without_instructions_gives_what_it_is_given() -> None:
         ("  call void @llvm.trap()\n  unreachable", "reached llvm.trap"),
         ("  call void @llvm.assume(i1 false)\n  ret void", "llvm.assume of what is false"),
         ('  call void asm sideeffect "nop", ""()\n  ret void', "does not run inline assembly"),
+        ('  %v = call i32 asm "", "=r"()\n  ret void', "result of this inline assembly is not its operand"),
+        ('  %v = call i32 asm "", "=r,r"(i32 1)\n  ret void', "result of this inline assembly is not its operand"),
         ("  call void @abort()\n  unreachable", "the program called abort"),
         ("  call void @nowhere()\n  ret void", "call of @nowhere, which is neither in this module nor known"),
         ("  %v = call i64 @llvm.readcyclecounter()\n  ret void", "call of @llvm.readcyclecounter"),

@@ -17,6 +17,8 @@ from tlx.ir.types import VOID, StructType
 from tlx.ir.values import Text
 
 _EMPTY: Final = re.compile(r'asm (sideeffect )?"",')
+_TIED: Final = re.compile(r'"=\w+,0(,~\{[^"]*)?"')
+"""One result, in the register of the only operand."""
 _QUESTION: Final = re.compile(r'"(cpuid|xgetbv|syscall)"')
 Answer = Callable[[str, Sequence[int]], Sequence[int]]
 
@@ -29,10 +31,16 @@ answer: Answer = _nothing
 """Registers after an instruction, by its name and the numbers that it is given; tests speak for other machines."""
 
 
-def _unchanged(scope: Scope, instruction: Instruction) -> Step:
-    """Assembly without instructions."""
+def _unchanged(scope: Scope, instruction: Instruction, callee: str) -> Step:
+    """Assembly without instructions.
+
+    Raises:
+        EvaluationError: A result is what happens to be in a register.
+    """
     if instruction.type == VOID:
         return lambda _frame: None
+    if not _TIED.search(callee):
+        raise EvaluationError("the result of this inline assembly is not its operand")
     out, source = scope.result(instruction), scope.slot(instruction.args[0])
 
     def step(frame: Frame) -> None:
@@ -48,7 +56,7 @@ def assembly(scope: Scope, instruction: Instruction, callee: Text) -> Step:
         EvaluationError: It has instructions that do not ask what the machine is.
     """
     if _EMPTY.search(str(callee)):
-        return _unchanged(scope, instruction)
+        return _unchanged(scope, instruction, str(callee))
     asked = _QUESTION.search(str(callee))
     if asked is None:
         raise EvaluationError("the evaluator does not run inline assembly")
