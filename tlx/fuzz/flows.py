@@ -128,11 +128,6 @@ class Flow:
         return self.element == I1
 
     @property
-    def is_integer(self) -> bool:
-        """Whether its elements are integers wider than a bit."""
-        return not self.is_float and not self.is_mask
-
-    @property
     def is_loose(self) -> bool:
         """Whether it can take no more errors."""
         return self.facts.ulps >= _MOST_ULPS

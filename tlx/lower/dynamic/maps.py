@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tlx.lower.dynamic.rewrite import Expansion
 
 CHUNK: Final = 256
-_MOST_NODES: Final = 64
 
 
 @dataclass(eq=False)

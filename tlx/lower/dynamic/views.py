@@ -83,12 +83,6 @@ def steps_of(b: Builder, sizes: Sequence[Value]) -> list[Value]:
     return steps[::-1]
 
 
-def dense_view(b: Builder, flat: Flat, extents: Sequence[Value]) -> RunView:
-    """A handle as a row-major tensor without padding."""
-    dims = tuple(Dim(e, s) for e, s in zip(extents, steps_of(b, extents), strict=True))
-    return RunView(flat.pointer, flat.element, dims, tuple(extents), tuple(range(len(dims))), is_dense=True)
-
-
 def count_of(b: Builder, view: RunView) -> Value:
     """Elements of the flattened tensor, padding included."""
     return product(b, view.shape)
