@@ -16,12 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from tlx.lower.to_tiles.memory import counted_on
 from tlx.target import Target
 
 FIRST: Final = 3
 SECOND: Final = 2
 """Localities of `llvm.prefetch`."""
-_SHARE: Final = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +57,4 @@ def fetched_into(batch: Batch | None, target: Target) -> int:
 
 def leaves_caches(batch: Batch | None, target: Target) -> bool:
     """Whether all rounds together move more than the last-level cache holds for one program."""
-    return batch is not None and batch.total is not None and batch.total > min(target.caches.l3, _SHARE)
+    return batch is not None and batch.total is not None and batch.total > counted_on(target)

@@ -13,10 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tlx.lower.to_tiles.map import stores_past
-from tlx.lower.to_tiles.memory import FAR_BYTES, L2_BYTES
+from tlx.lower.to_tiles.memory import FAR_BYTES, L2_BYTES, counted_on
 from tlx.lower.to_tiles.problem import Map, Reduction, Rows
 from tlx.lower.to_tiles.rows import block_rows, cut_rows, views_of
-from tlx.lower.to_tiles.stream import counted_on
 from tlx.target import Target
 
 

@@ -25,15 +25,12 @@ from tlx.lower.ordinary import Operation
 from tlx.lower.to_2d.safety import Aliases, Range
 from tlx.lower.to_tiles.expression import Expression, Leaf, Ordinary
 from tlx.lower.to_tiles.found import Found
-from tlx.lower.to_tiles.memory import LINE
+from tlx.lower.to_tiles.memory import LINE, PAGE
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.shared import Places
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign, Target
-
-_PAGE: Final = 4096
-"""Bytes: rows so far apart share sets of the caches."""
 
 _LEAST: Final = 2  # products
 
@@ -193,7 +190,7 @@ def _copied(view: View, element: Type) -> View:
     """Where a copy lies: row by row, each at the beginning of a line of the caches."""
     size = bytes_of(element)
     pitch = up(view.cols * size, LINE)
-    return View(element, view.rows, view.cols, (pitch + (LINE if pitch % _PAGE == 0 else 0)) // size, 1)
+    return View(element, view.rows, view.cols, (pitch + (LINE if pitch % PAGE == 0 else 0)) // size, 1)
 
 
 def _problem(view: View, copied: View, sign: Sign) -> Copy | Map:

@@ -23,18 +23,23 @@ from math import isqrt
 from typing import Final
 
 from tlx.ir.types import Type, bytes_of
+from tlx.lower.to_tiles.memory import PAGE, counted_on
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import up
 from tlx.target import Target
 
 _FEW_ROWS: Final = 19
+"""Rows of A up to which no B is packed for them, wherever it is."""
 _REUSES: Final = 128
+"""Rows up to which a B from behind the second cache is read as it lies."""
 _LONGEST: Final = 2048
-_SHARE: Final = 32 << 20  # of the last cache
+"""Positions of a pass."""
 _SHORTEST: Final = 32
+"""Positions of a pass that asks for the next one's part of B."""
 _LOOKED_UP: Final = 128
-_PAGE: Final = 4096
-_SETS: Final = 64
+"""Pages that are looked up at once."""
+_GROUPS_APART: Final = 64
+"""Groups of rows up to which it does no harm that they lie whole pages apart."""
 
 
 def is_far(gemm: Gemm, target: Target) -> bool:
@@ -53,7 +58,7 @@ def fits_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -> b
 
 def rows_share_sets(gemm: Gemm, size: int) -> bool:
     """Whether the rows of B lie whole pages apart: a panel of many is more than a first cache has ways for."""
-    return gemm.b.row_stride * gemm.b.group * size % _PAGE == 0 and gemm.k > _SETS * gemm.b.group
+    return gemm.b.row_stride * gemm.b.group * size % PAGE == 0 and gemm.k > _GROUPS_APART * gemm.b.group
 
 
 def k_block(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
@@ -61,7 +66,7 @@ def k_block(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b
 
     Parts are half as long where A comes from memory for each block of columns: blocks are twice as wide then.
     """
-    most = _LONGEST if gemm.a.moves <= min(target.caches.l3, _SHARE) else _LONGEST // 2
+    most = _LONGEST if gemm.a.moves <= counted_on(target) else _LONGEST // 2
     if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target):
         part = _part(gemm, target)
         most = part if not is_far(gemm, target) or _pays(gemm, part) else most
@@ -79,7 +84,7 @@ def _most_rows(gemm: Gemm, target: Target) -> int:
 
 def _part(gemm: Gemm, target: Target) -> int:
     """Positions of a pass over a B that is read as it lies."""
-    pages = _LOOKED_UP if _pitch(gemm) >= _PAGE else _LONGEST
+    pages = _LOOKED_UP if _pitch(gemm) >= PAGE else _LONGEST
     return min(pages, isqrt(gemm.m * gemm.k), _held(gemm, target)) if is_far(gemm, target) else pages
 
 

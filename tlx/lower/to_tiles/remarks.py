@@ -11,7 +11,7 @@ from tlx.lower.stage import Context
 from tlx.lower.to_tiles.blocks import row_ranges
 from tlx.lower.to_tiles.bound import bound_of
 from tlx.lower.to_tiles.choose import fits_matrix_unit
-from tlx.lower.to_tiles.memory import LINE
+from tlx.lower.to_tiles.memory import LINE, PAGE
 from tlx.lower.to_tiles.problem import Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.rows import block_rows
@@ -19,7 +19,6 @@ from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
 _UNITS: Final = {"fma": "multiply-add", "dot": "dot product", "matrix": "matrix unit"}
-_PAGE: Final = 4096
 
 
 def describe_map(problem: Map, target: Target) -> str:
@@ -147,7 +146,7 @@ def _why_pack_b(view: View, recipe: Recipe, target: Target) -> str:
     if recipe.unit == "dot" and recipe.correction != "none":
         return "its columns are summed up" if recipe.correction == "columns" else "its bytes change sign"
     size, pitch = bits_of(view.element) // 8, view.row_stride * view.group * bits_of(view.element) // 8
-    if pitch % _PAGE == 0:
+    if pitch % PAGE == 0:
         return f"rows {size_in_words(pitch)} apart share cache sets"
     if view.size * size > target.caches.l2:
         return f"{size_in_words(view.size * size)} exceed L2's {size_in_words(target.caches.l2)}"

@@ -20,11 +20,10 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, bits_of, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
+from tlx.lower.to_tiles.memory import counted_on
 from tlx.lower.to_tiles.problem import Copy, Map
 from tlx.target import Target
 
-_SHARE: Final = 32 << 20
-"""No more of a last-level cache, which other cores use too, is counted on."""
 _LEAST_TILES: Final = 8
 """Of a row: the first register and the rest, which are computed twice, are to count little."""
 
@@ -43,11 +42,6 @@ class Span:
 def streams(problem: Copy | Map, target: Target) -> bool:
     """Whether a result and what it is made of are larger than the caches: of a piece, those of the whole problem."""
     return (problem.whole or problem.moves) > counted_on(target)
-
-
-def counted_on(target: Target) -> int:
-    """Bytes of the last-level cache that one program may take to be its own."""
-    return min(target.caches.l3, _SHARE)
 
 
 def boundary_of(problem: Copy | Map, target: Target) -> int:
