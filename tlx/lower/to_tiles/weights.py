@@ -17,7 +17,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import Span
-from tlx.ir.module import Function, Instruction, Module, Raw
+from tlx.ir.module import Function, Module, Raw
+from tlx.ir.rewriter import definitions
 from tlx.ir.types import I8, ArrayType
 from tlx.ir.values import ConstExpr, Global, Local, Value
 from tlx.lower.to_tiles.problem import Gemm
@@ -92,9 +93,9 @@ class Weights:
 
     def are_at(self, function: Function, pointer: Value) -> bool:
         """Whether a pointer is one into a global that says that it is constant."""
-        definitions = _definitions(function) if isinstance(pointer, Local) else {}
-        while isinstance(pointer, Local) and pointer.name in definitions:
-            made = definitions[pointer.name]
+        made_by = definitions(function) if isinstance(pointer, Local) else {}
+        while isinstance(pointer, Local) and pointer.name in made_by:
+            made = made_by[pointer.name]
             if made.opcode not in ("bitcast", "getelementptr"):
                 return False
             pointer = made.operands[0]
@@ -122,7 +123,7 @@ class Weights:
             text = f"{size_in_words(size)} of panels exceed {size_in_words(self.most)}; --weight-bytes raises that"
             self._say("missed", f"{gemm.title}: constant B packed when the program runs: {text}", span)
             return None
-        found = self._memory.find(_definitions(function), pointer)
+        found = self._memory.find(definitions(function), pointer)
         source = elements_of(*found, gemm) if found else None
         if source is None:
             return None
@@ -144,10 +145,6 @@ class Weights:
         value = f'c"{_escaped(data)}"' if any(data) else "zeroinitializer"
         self.module.append(Raw(f"\n\n@{name} = private unnamed_addr constant {type_} {value}, align 64"))
         return Global(self.module.pointer_to(type_), name)
-
-
-def _definitions(function: Function) -> dict[str, Instruction]:
-    return {i.result: i for i in function.instructions() if i.result is not None}
 
 
 def _laid_out(source: bytes, gemm: Gemm, form: Form) -> bytes:
