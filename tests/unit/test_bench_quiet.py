@@ -95,4 +95,8 @@ def test_the_quietest_report_of_a_cell_counts(tmp_path: Path) -> None:
     whole = report.read(str(tmp_path))
     assert whole["cells"][0]["rates"]["tlx"]["median"] == 3  # no round of report a was quiet
     assert whole["core"] == 1.04
+    for number in range(10):
+        report.write(str(tmp_path / f"c{number}.json"), reported(core=1.04 if number else 0.9))
+    whole = report.read(str(tmp_path))
+    assert (whole["core"], whole["cells"][0]["rates"]["tlx"]["median"]) == (1.04, 3)  # a single low ratio is an error
     assert "- fewer than 3 quiet rounds: 1 cells\n" in markdown.tables(reported(*cells))
