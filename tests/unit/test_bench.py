@@ -264,18 +264,6 @@ def test_clang_has_no_loops_for_functions(work: Workload, tmp_path: Path) -> Non
     assert clang.build([work], tmp_path, "x86-64-v4") == 0
 
 
-@pytest.mark.parametrize("types", ["f32", "bf16"])
-@pytest.mark.parametrize("function", ["rowsum", "rowmax"])
-def test_onednn_s_reductions(function: str, types: str) -> None:
-    peers, absent = finding.find(["onednn"], Places.of(None))
-    if absent:
-        pytest.skip("needs oneDNN")
-    work = pointwise.of_rows(function, types, 5, 72)
-    for attempt in peers[0].attempts(work, arrays := work.arrays()):
-        attempt.repeat(1)
-        work.check(arrays["y"], expected(work, arrays), "onednn")
-
-
 def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TLX_PEERS", "/a:/b")
     assert Places.of(None).folders == (Path("/a"), Path("/b"))
