@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from tlx.ir.cursor import Cursor
 from tlx.ir.opcodes import CALLS, FLAGS, starts_instruction
 from tlx.ir.parsed import Parsed, Parser, Types
 from tlx.ir.types import METADATA, TOKEN, FunctionType
+from tlx.ir.values import Value
 
 _CONVENTION: Final = frozenset("ccc fastcc coldcc tailcc swiftcc swifttailcc ghccc cc".split())
 
@@ -148,26 +150,25 @@ def _resume(c: Cursor, p: Parsed, _opcode: str, _t: Types) -> None:
 def _pad(c: Cursor, p: Parsed, _opcode: str, _t: Types) -> None:
     """`catchpad within %cs [ptr null, i32 64]`, `cleanuppad within none []`."""
     p.type = TOKEN
-    c.expect("within")
-    p.operands.append(c.operand(TOKEN))
-    c.expect("[")
-    while not c.accept("]"):
-        p.operands.append(c.operand())
-        if not c.at("]"):
-            c.expect(",")
+    _within(c, p, c.operand)
 
 
 def _catch_switch(c: Cursor, p: Parsed, _opcode: str, _t: Types) -> None:
     """`catchswitch within none [label %a, label %b] unwind to caller`."""
     p.type = TOKEN
+    _within(c, p, c.label)
+    _unwind(c, p)
+
+
+def _within(c: Cursor, p: Parsed, read: Callable[[], Value]) -> None:
+    """`within %parent [one, two]`."""
     c.expect("within")
     p.operands.append(c.operand(TOKEN))
     c.expect("[")
     while not c.accept("]"):
-        p.operands.append(c.label())
+        p.operands.append(read())
         if not c.at("]"):
             c.expect(",")
-    _unwind(c, p)
 
 
 def _catch_return(c: Cursor, p: Parsed, _opcode: str, _t: Types) -> None:

@@ -14,6 +14,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import bytes_of
 from tlx.ir.values import Value
 from tlx.lower.to_tiles.batch import SECOND
+from tlx.lower.to_tiles.next_tile import is_alone
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.target import Target
@@ -22,8 +23,7 @@ from tlx.target import Target
 def asks_for_rows(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether A comes from behind the second cache, row tile by row tile, once."""
     in_place = not recipe.pack_a and not recipe.pack_b and recipe.nc >= gemm.n and gemm.m > recipe.mr
-    alone = gemm.batch is None and len(gemm.sums) == 1 and not recipe.fetch
-    return in_place and alone and gemm.a.moves + gemm.b.moves > target.caches.l2
+    return in_place and is_alone(gemm, recipe) and gemm.a.moves + gemm.b.moves > target.caches.l2
 
 
 class NextRows:

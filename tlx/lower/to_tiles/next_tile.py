@@ -36,11 +36,15 @@ _ADDED: Final = 3
 """Instructions that a part adds to a step: an address of B (the counter begins anew), a prefetch and its address."""
 
 
+def is_alone(gemm: Gemm, recipe: Recipe) -> bool:
+    """Whether nothing else is asked for: a product that is no round of a loop, nor one of several of a sum."""
+    return gemm.batch is None and len(gemm.sums) == 1 and not recipe.fetch
+
+
 def asked_for(gemm: Gemm, recipe: Recipe, target: Target) -> str:
     """The operands that tiles ask for on behalf of those behind them: some of "CA"."""
     a, b, c = (view.moves for view in (gemm.a, gemm.b, gemm.c))
-    alone = gemm.batch is None and len(gemm.sums) == 1 and not recipe.fetch
-    if not alone or a + b + c <= target.caches.l2 or recipe.kc // recipe.kstep < _SHORTEST * recipe.mr:
+    if not is_alone(gemm, recipe) or a + b + c <= target.caches.l2 or recipe.kc // recipe.kstep < _SHORTEST * recipe.mr:
         return ""
     if not _has_room(recipe, target.core):
         return ""

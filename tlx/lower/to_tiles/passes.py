@@ -98,10 +98,14 @@ def _pays(gemm: Gemm, part: int) -> bool:
     return part >= _SHORTEST and part - 2 * part * part / gemm.k >= gemm.m
 
 
+def holds_sums(gemm: Gemm, accumulator: Type) -> bool:
+    """Whether C holds sums as they are: of the accumulator's type, row by row, with nothing applied to them."""
+    return gemm.c.element == accumulator and gemm.c.is_row_major and gemm.epilogue is None
+
+
 def _may_stop(gemm: Gemm, accumulator: Type) -> bool:
     """Whether C may hold sums that are not complete."""
-    exact = gemm.c.element == accumulator and gemm.c.is_row_major and gemm.epilogue is None
-    return exact and len(gemm.sums) == 1
+    return holds_sums(gemm, accumulator) and len(gemm.sums) == 1
 
 
 def _goes_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:

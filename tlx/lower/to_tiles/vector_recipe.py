@@ -14,7 +14,7 @@ from tlx.lower.to_tiles.last_columns import last_columns
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import streamed
 from tlx.lower.to_tiles.next_tile import asked_for
-from tlx.lower.to_tiles.passes import fits_unpacked, is_far, k_block, rows_share_sets
+from tlx.lower.to_tiles.passes import fits_unpacked, holds_sums, is_far, k_block, rows_share_sets
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.units import share_with_waits
@@ -55,7 +55,7 @@ def vector_recipe(
         _why_pack_b(gemm, operand_b, dot, correction, lanes),
         not fits_unpacked(gemm, target, accumulator, size),
     )
-    exact = gemm.c.element == accumulator and gemm.c.is_row_major and gemm.epilogue is None
+    exact = holds_sums(gemm, accumulator)
     kc = given.k_block(gemm, knobs, width, exact=exact, model=k_block(gemm, target, accumulator, width, pack_b=pack_b))
     shape = Shape(gemm.m, gemm.n, lanes, target.caches.l1 // 2 // (kc * len(gemm.sums) * lanes * size))
     plain = dot is None and not pack_b and knobs.pack_a is not True
@@ -78,15 +78,21 @@ def vector_recipe(
     share = predicted_share(shape, target.core, (mr, nv)) * lanes / full
     roomy = given.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
     comes_by = not pack_b and (is_far(gemm, target) or rows_share_sets(gemm, size))
-    ahead = _AHEAD if roomy and (comes_by or 2 * kc * nr * size > target.caches.l1) else 0
-    ahead = ahead if knobs.ahead is None else knobs.ahead
+    useful = comes_by or 2 * kc * nr * size > target.caches.l1
+    ahead = _AHEAD * (roomy and useful) if knobs.ahead is None else knobs.ahead
     recipe = Recipe(
         operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
         mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, share, ahead, dots=dots,
     )  # fmt: skip
     mc, nc = given.blocks(gemm, knobs, recipe)
-    whole_a = pack_a and correction != "rows" and nc < gemm.n and gemm.m * row <= target.caches.l3 // 4
-    recipe = replace(recipe, mc=mc, nc=nc, whole_a=whole_a)
+    return _completed(gemm, replace(recipe, mc=mc, nc=nc), target, row)
+
+
+def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
+    """With what follows from tiles and blocks; a row of A has so many bytes."""
+    share = recipe.share
+    several = recipe.pack_a and recipe.correction != "rows" and recipe.nc < gemm.n
+    recipe = replace(recipe, whole_a=several and gemm.m * row <= target.caches.l3 // 4)
     recipe = streamed(gemm, recipe, target)
     recipe = replace(recipe, asks=asked_for(gemm, recipe, target))
     share = share if gemm.batch is not None else share_with_waits(gemm, recipe, target)
