@@ -168,8 +168,13 @@ class LastColumns:
             address = b.gep(element, a, b.add(k, row * gemm.a.row_stride))
             part = b.tovector(b.tensor_load(address, present, None, "a"), present)
             before = sums[row * self.count : (row + 1) * self.count]
-            found += [b.fma(part, column, total, "dot") for column, total in zip(columns, before, strict=True)]
+            found += [self._multiply_add(part, column, total) for column, total in zip(columns, before, strict=True)]
         return found
+
+    def _multiply_add(self, part: Value, column: Value, total: Value) -> Value:
+        """`total + part * column`, rounded once where that is an instruction: elsewhere it would be a call."""
+        name = "llvm.fma" if self.target.fused else "llvm.fmuladd"
+        return self.b.call_intrinsic(name, [total.type], total.type, [part, column, total], "dot")
 
     def _store(self, place: Value, lines: list[Value], *, first: bool) -> None:
         """Add up the lanes of each row's sum, of as many rows as there are lanes at most, and store a column."""
