@@ -84,3 +84,41 @@ def test_multiply_adds(target: str, element: str) -> None:
 @pytest.mark.parametrize(("operation", "element", "result"), [("smma", "i16", "i32"), ("summa", "i16", "i64")])
 def test_wider_integers(target: str, operation: str, element: str, result: str) -> None:
     assert check(_product(operation, element, result, 9, 40), target) == []
+
+
+def _finished(rows: int, k: int, result: str, added: str, *, turned: bool, pitch: int = 0) -> str:
+    """`c = relu(round(added + a @ b) * scale + bias)`: `added` is c itself or other memory; c's rows may lie apart."""
+    m, n = (1, rows) if turned else (rows, 1)
+    shape, pitches = f"<2 x i32> <i32 {m}, i32 {n}>, {_ROW}, {_DENSE}", f"<2 x i32> <i32 0, i32 {pitch}>"
+    a = f"<2 x i32> <i32 {m}, i32 {k}>, {_ROW}"
+    b = f"<2 x i32> <i32 {n}, i32 {k}>, {_COLUMN}" if turned else f"<2 x i32> <i32 {k}, i32 {n}>, {_ROW}"
+    c, f = f"<{rows} x {result}>", f"<{rows} x float>"
+    rounded = "" if result == "float" else f"  %y = fptrunc {f} %biased to {c}\n"
+    value = "%biased" if result == "float" else "%y"
+    return f"""define void @f(ptr {"noalias " if added != "c" else ""}%c, ptr %a, ptr %b, ptr %d, ptr %x, float %s) {{
+  %old = call token @llvm.tensor.load(ptr elementtype(float) %{added}, {shape}, {pitches})
+  %lhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, {a}, {_DENSE}, {_DENSE})
+  %rhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %b, {b}, {_DENSE}, {_DENSE})
+  %m = call {f} @llvm.tensor.smma(token %old, token %lhs, token %rhs)
+  %tx = call token @llvm.tensor.load(ptr elementtype(float) %x, {shape}, {_DENSE})
+  %bias = call {f} @llvm.tensor.tovector(token %tx)
+  %one = insertelement {f} undef, float %s, i32 0
+  %scale = shufflevector {f} %one, {f} undef, <{rows} x i32> zeroinitializer
+  %scaled = fmul {f} %m, %scale
+  %biased = fadd {f} %scaled, %bias
+{rounded}  %t = call token @llvm.tensor.typeinfo({c} {value}, {shape})
+  %r = call {c} @llvm.tensor.relu(token %t)
+  %u = call token @llvm.tensor.typeinfo({c} %r, {shape})
+  call void @llvm.tensor.store(ptr %c, token %u, {pitches})
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize(("target", "cpu"), [("generic", ""), ("avx2", "haswell"), ("avx512", "cooperlake")])
+@pytest.mark.parametrize(("added", "result"), [("c", "float"), ("d", "bfloat")])
+def test_what_becomes_of_sums(target: str, cpu: str, added: str, result: str) -> None:
+    for turned, pitch in ((False, 0), (True, 0), (False, 3)):
+        text, options = _finished(19, 70, result, added, turned=turned, pitch=pitch), Options(cpu=cpu)
+        assert check(text, target, options=options) == []
+        assert "@tlx.reduce.add.rows.19x70." in str(lower(parse(text), target, options=options))

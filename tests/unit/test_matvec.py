@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I8, Type
+from tlx.lower.ordinary import Operation
+from tlx.lower.to_tiles.expression import Expression, Leaf, Ordinary, Product
 from tlx.lower.to_tiles.matvec import as_row_sums
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.view import View
@@ -47,11 +51,41 @@ def test_a_row_of_results_reads_the_columns_of_b() -> None:
         _gemm(100, 2, 300),
         _gemm(1, 100, 300),
         _gemm(100, 1, 300, columns="a"),
-        _gemm(100, 1, 300, acc=True),
         _gemm(100, 1, 4),
-        _gemm(100, 1, 300, I8, I8),
-        _gemm(100, 1, 300, BFLOAT, BFLOAT),
     ],
 )
 def test_other_products_stay(gemm: Gemm) -> None:
     assert as_row_sums(gemm, AVX512) is None
+
+
+@pytest.mark.parametrize(
+    ("element", "result", "rounding"), [(BFLOAT, BFLOAT, "fptrunc"), (I8, I8, "trunc")], ids=["bfloat", "bytes"]
+)
+def test_sums_are_rounded_to_the_result(element: Type, result: Type, rounding: str) -> None:
+    sums = as_row_sums(_gemm(100, 1, 300, element, result), AVX512)
+    assert sums is not None
+    assert sums.finish is not None
+    assert (sums.finish.rows, sums.finish.cols, sums.finish.summary) == (1, 100, rounding)
+    assert sums.destination.element == sums.finish.element == result
+
+
+def test_what_is_added_is_a_leaf_behind_the_operands() -> None:
+    sums = as_row_sums(_gemm(100, 1, 300, acc=True), AVX512)
+    assert sums is not None
+    assert sums.finish is not None
+    assert [(leaf.pointer, leaf.view) for leaf in sums.finish.leaves()] == [(2, View(FLOAT, 1, 100, 0, 1))]
+
+
+def test_an_epilogue_computes_on_a_row_of_sums() -> None:
+    bias = Leaf(FLOAT, View(FLOAT, 100, 1, 7, 1), 0)
+    epilogue = Expression(100, 1, (bias, Product(FLOAT), Ordinary(FLOAT, Operation("fadd"), (1, 0))))
+    sums = as_row_sums(replace(_gemm(100, 1, 300, acc=True), epilogue=epilogue), AVX512)
+    assert sums is not None
+    assert sums.finish is not None
+    assert [(leaf.pointer, leaf.view.col_stride) for leaf in sums.finish.leaves()] == [(2, 1), (3, 7)]
+    *_, added, moved, last = sums.finish.nodes
+    assert (added.operands, moved, last.operands) == (
+        (0, 1),
+        replace(bias, view=View(FLOAT, 1, 100, 0, 7), pointer=3),
+        (2, 3),
+    )

@@ -16,7 +16,7 @@ from tlx.evaluate.team import Team
 from tlx.ir.reader import parse
 from tlx.ir.types import BFLOAT, FLOAT, Type
 from tlx.lower.to_tiles.choose import choose
-from tlx.lower.to_tiles.expression import Expression, Leaf
+from tlx.lower.to_tiles.expression import Expression, Leaf, Product
 from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.nest_team import spread
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Part, Reduction, Rows
@@ -171,6 +171,19 @@ def test_a_reduction_is_cut_along_the_axis_that_stays(axis: int, to: View, step:
     kept = slabs.slab.value.cols if axis == 0 else slabs.slab.value.rows
     assert slabs.count * kept == 4096
     assert [pointer.step for pointer in slabs.pointers] == [kept, step * kept]
+
+
+def test_what_becomes_of_a_reductions_results_is_cut_with_them() -> None:
+    old, bias = Leaf(FLOAT, View(FLOAT, 1, 4096, 0, 1), 1), Leaf(FLOAT, View(FLOAT, 1, 4096, 0, 3), 2)
+    finish = Expression(1, 4096, (Product(FLOAT), old, bias))
+    to = View(FLOAT, 4096, 1, 1, 1)
+    slabs = cut(Reduction(to, value(4096, 4096, view(4096, 4096)), "add", 1, finish=finish))
+    assert isinstance(slabs.slab, Reduction)
+    assert slabs.slab.finish is not None
+    rows = slabs.slab.value.rows
+    assert slabs.slab.finish.cols == rows
+    assert [leaf.view.cols for leaf in slabs.slab.finish.leaves()] == [rows, rows]
+    assert [pointer.step for pointer in slabs.pointers] == [rows, 4096 * rows, rows, 3 * rows]
 
 
 @pytest.mark.parametrize("cols", [64, 1 << 14])

@@ -3,6 +3,7 @@
 Rewrite:
     C[i] = sum_k A[i, k] * b[k]      MxK K -> M      ->     the rows of A * b, reduced by addition
     C[j] = sum_k a[k] * B[k, j]      column-major B  ->     the rows of B^T * a, reduced by addition
+    C[i] = f(c[i] + sum_k A[i, k] * b[k])            ->     the same, and f of some sums at a time
 
 The register tiles of products have columns in registers: a single one would fill one lane.
 
@@ -15,15 +16,17 @@ and what zeros would come to is taken off:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from tlx.ir.types import BFLOAT, FLOAT, I8, I16, FloatType, Type
+from tlx.ir.types import BFLOAT, FLOAT, I8, I16, FloatType, Type, bits_of
 from tlx.ir.values import ConstInt
 from tlx.lower.ordinary import Operation
 from tlx.lower.to_tiles.choose import accumulator_type
-from tlx.lower.to_tiles.expression import Expression, Fill, Leaf, Node, Ordinary
+from tlx.lower.to_tiles.expression import Expression, Fill, Leaf, Node, Ordinary, Product, Unary
 from tlx.lower.to_tiles.problem import Gemm, Reduction
+from tlx.lower.to_tiles.reduce import in_one_row
 from tlx.lower.to_tiles.view import View
 from tlx.target import Dot, Sign, Target
 
@@ -48,22 +51,23 @@ class _Factors:
 
 def as_row_sums(gemm: Gemm, target: Target) -> Reduction | None:
     """The reduction that a product with a vector is; None where it is something else or had better stay a product."""
-    if len(gemm.sums) > 1 or gemm.acc is not None or gemm.epilogue is not None or gemm.reduction is not None:
+    if len(gemm.sums) > 1 or gemm.reduction is not None:
         return None
     accumulator = accumulator_type(gemm)
     found = _factors(gemm)
-    if found is None or gemm.c.element != accumulator or gemm.k * 8 < target.vector_bytes:
+    if found is None or gemm.k * 8 < target.vector_bytes:
         return None
     width, change = _dot(found, accumulator, target)
     rows = found.matrix.view.rows
     zeros = Fill(found.matrix.element, ConstInt(I8, 0))
     return Reduction(
-        View(accumulator, rows, 1, found.stride, 1).repeated(),
+        View(gemm.c.element, rows, 1, found.stride, 1).repeated(),
         _products(rows, gemm.k, found.matrix, found, change, accumulator),
         "add",
         1,
         width,
         _products(1, gemm.k, zeros, found, change, accumulator) if change == "sign" else None,
+        _finish(gemm, accumulator),
     )
 
 
@@ -127,4 +131,47 @@ def _widened(nodes: list[Node], number: int, element: Type, sign: Sign) -> int:
     if nodes[number].element == element:
         return number
     nodes.append(Ordinary(element, Operation(_EXTENSIONS[sign]), (number,)))
+    return len(nodes) - 1
+
+
+# What is done to sums ------------------------------------------------------------------------------------------------
+
+
+def _finish(gemm: Gemm, accumulator: Type) -> Expression | None:
+    """The result of sums in one row; None where they are the result. What is added to them is a leaf like others."""
+    nodes: list[Node] = [Product(accumulator)]
+    count = 2
+    if gemm.acc is not None:
+        nodes.append(Leaf(gemm.acc.element, in_one_row(gemm.acc), count))
+        old = _converted(nodes, 1, accumulator)
+        nodes.append(Ordinary(accumulator, Operation("fadd" if gemm.is_float else "add"), (0, old)))
+        count += 1
+    sums = _converted(nodes, len(nodes) - 1, gemm.result)
+    places: list[int] = []
+    for node in gemm.epilogue.nodes if gemm.epilogue is not None else ():
+        if isinstance(node, Product):
+            places.append(sums)
+            continue
+        places.append(len(nodes))
+        nodes.append(_moved(node, places, count))
+    return Expression(1, gemm.m * gemm.n, tuple(nodes)) if len(nodes) > 1 else None
+
+
+def _moved(node: Node, places: Sequence[int], pointers: int) -> Node:
+    """A node of an epilogue behind others: where its operands are now, its leaf in one row behind so many pointers."""
+    if isinstance(node, Leaf):
+        return replace(node, view=in_one_row(node.view), pointer=node.pointer + pointers)
+    if isinstance(node, (Ordinary, Unary)):
+        return replace(node, operands=tuple(places[n] for n in node.operands))
+    return node
+
+
+def _converted(nodes: list[Node], number: int, element: Type) -> int:
+    """The node with another's elements in a type that holds sums, or one they are rounded to."""
+    own = nodes[number].element
+    if bits_of(own) < bits_of(element):
+        return _widened(nodes, number, element, "f" if isinstance(own, FloatType) else "s")
+    if own == element:
+        return number
+    nodes.append(Ordinary(element, Operation("fptrunc" if isinstance(own, FloatType) else "trunc"), (number,)))
     return len(nodes) - 1

@@ -224,6 +224,7 @@ class Reduction:
         products: Where rows of products are added up, which may be rounded as those of a matrix product: how many
             neighbours an instruction of the target adds up; else 0.
         excess: A row of products by whose sum each result is less than the sum of its own.
+        finish: What is computed of the results, in one row: they are its `Product`. Its leaves come behind the value's.
     """
 
     destination: View
@@ -232,11 +233,12 @@ class Reduction:
     axis: int
     products: int = 0
     excess: Expression | None = None
+    finish: Expression | None = None
 
     @property
     def moves(self) -> int:
         """Bytes that are read and written."""
-        return self.destination.moves + self.value.moves
+        return self.destination.moves + self.value.moves + (self.finish.moves if self.finish else 0)
 
     @property
     def cost(self) -> float:

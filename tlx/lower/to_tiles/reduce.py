@@ -28,7 +28,7 @@ from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.columns import Strips, is_large
 from tlx.lower.to_tiles.combine import Combine, Running
 from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, store_vector
-from tlx.lower.to_tiles.expression import Expression, Leaf
+from tlx.lower.to_tiles.expression import Expression, Leaf, Product
 from tlx.lower.to_tiles.map import (
     COSTLY,
     Ahead,
@@ -38,6 +38,7 @@ from tlx.lower.to_tiles.map import (
     expression_parameters,
     is_mergeable,
     is_turned,
+    may_be_leaf,
     square,
 )
 from tlx.lower.to_tiles.problem import Reduction
@@ -54,6 +55,10 @@ def reduce_kernel(module: Module, problem: Reduction, target: Target) -> Functio
     """Add the kernel for a reduction to the module: a function of the destination, leaves and scalars."""
     parameters, scalars = expression_parameters(problem.value)
     to = ("to", problem.destination.element, "noalias")
+    if problem.finish is not None:
+        others, scalars = expression_parameters(problem.finish)
+        parameters += others
+        to = (*to[:2], "" if may_be_leaf(problem.finish, in_one_row(problem.destination)) else "noalias")
     function = new_kernel(module, target, problem.kernel_name, [to, *parameters], scalars)
     b = TensorBuilder(module, function)
     arguments = [argument.value for argument in function.arguments]
@@ -80,6 +85,8 @@ def emit_reduction(
         Strips(b, evaluator, combine, problem.destination, base, shape.lanes, target).emit()
         return
     kernel = _Kernel(b, evaluator, combine, problem.destination, base, shape, target, problem.products)
+    if problem.finish is not None:
+        kernel.finish = Evaluator(b, problem.finish, pointers, scalars)
     kernel.ahead = _next_rows(problem, shape, pointers, target) if problem.products else ()
     if problem.excess is not None:
         excess = Evaluator(b, problem.excess, pointers, scalars)
@@ -112,11 +119,12 @@ class _Kernel:
     products: int
     excess: Value | None = None
     ahead: Sequence[Ahead] = ()
+    finish: Evaluator | None = None
 
     def rows_to_column(self) -> None:
         """All rows, a few at a time, folded together where their results are neighbours."""
         value, shape = self.evaluator.expression, self.shape
-        together = most_lines(shape.lanes, self.target) if self.to.row_stride == 1 and value.rows > 1 else 1
+        together = most_lines(shape.lanes, self.target) if self._are_neighbours() and value.rows > 1 else 1
         height, size = shape.rows, shape.rows
         if together > 1 and self._is_short():
             height, size = min(height, together), max(height, together)
@@ -130,6 +138,11 @@ class _Kernel:
                     continue
                 for start in range(0, len(lines), together):
                     self._store_together(lines[start : start + together], self.b.add(row, start))
+
+    def _are_neighbours(self) -> bool:
+        """Whether results lie side by side, and what they are finished with."""
+        others = self.finish.expression.leaves() if self.finish is not None else ()
+        return self.to.row_stride == 1 and all(leaf.view.col_stride == 1 for leaf in others)
 
     def _is_short(self) -> bool:
         """Whether a row's code is no loop."""
@@ -210,7 +223,7 @@ class _Kernel:
         b = self.b
         for number, line in enumerate(lines):
             at = Place(1, 1, 0, b.add(row, number))
-            one = self.combine.narrowed(b, self.combine.folded(b, line, self.shape.lanes))
+            one = self._finished(self.combine.folded(b, line, self.shape.lanes), 1, b.add(row, number))
             store_vector(b, self.to, address_of(b, self.to, self.base, at), at, one)
 
     def _store_together(self, lines: list[Value], row: Value) -> None:
@@ -220,9 +233,17 @@ class _Kernel:
         joined = b.concat(tokens, 0, tile(held, len(lines), lanes), "lines") if len(lines) > 1 else lines[0]
         token = b.typeinfo(joined, column_tile(held, lanes, len(lines)), "columns")
         folded = b.reduce(self.combine.in_order, token, (lanes, 1), None, tile(held, 1, len(lines)))
-        results = self.combine.narrowed(b, self.combine.in_signed_order(b, folded))
+        results = self._finished(self.combine.in_signed_order(b, folded), len(lines), row)
         start = address_of(b, self.to, self.base, Place(1, 1, 0, row))
         store_vector(b, self.to.as_row(), start, Place(1, len(lines), 0), results)
+
+    def _finished(self, results: Value, count: int, first: Value) -> Value:
+        """What is stored of some neighbouring results."""
+        results = self.combine.narrowed(self.b, results)
+        if self.finish is None:
+            return results
+        known = {n: results for n, node in enumerate(self.finish.expression.nodes) if isinstance(node, Product)}
+        return self.finish.result(Place(1, count, 0, None, first), known)
 
     def columns_to_row(self) -> None:
         value, shape = self.evaluator.expression, self.shape
@@ -278,6 +299,11 @@ def _turned(value: Expression) -> Expression | None:
         return None
     nodes = tuple(replace(n, view=_turned_view(n.view)) if isinstance(n, Leaf) else n for n in value.nodes)
     return Expression(value.cols, value.rows, nodes)
+
+
+def in_one_row(view: View) -> View:
+    """A column, or what is a row already, as a row."""
+    return _turned_view(view) if view.rows > 1 else view.repeated()
 
 
 def _turned_view(view: View) -> View:

@@ -32,8 +32,10 @@ def describe_reduction(problem: Reduction, target: Target) -> str:
     """What a reducing kernel does, and what bounds it."""
     value = problem.value
     text = f"reduce.{problem.operation} {value.rows}x{value.cols} {value.element}"
-    way = f", dot products of {problem.products}," if problem.products > 1 else ""
-    return f"{text}{f' of {value.summary}' if value.summary else ''}{way} in one pass; {_bound(problem, target)}"
+    text += f" of {value.summary}" if value.summary else ""
+    more = [f"dot products of {problem.products}"] if problem.products > 1 else []
+    more += [f"then {problem.finish.summary}"] if problem.finish is not None else []
+    return f"{', '.join([text, *more])}{',' if more else ''} in one pass; {_bound(problem, target)}"
 
 
 def describe_rows(problem: Rows, target: Target) -> str:

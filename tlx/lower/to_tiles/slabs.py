@@ -114,8 +114,10 @@ def _pointers(problem: Cut, *, by_rows: bool) -> tuple[Pointer, ...] | None:
                 found.setdefault(number, _pointer(view, by_rows=True))
         return tuple(found[number] for number in sorted(found))
     leaves: dict[int, Pointer] = {}
-    for leaf in problem.value.leaves():
-        pointer = _pointer(leaf.view, by_rows=by_rows)
+    moved = [(leaf, _pointer(leaf.view, by_rows=by_rows)) for leaf in problem.value.leaves()]
+    if isinstance(problem, Reduction) and problem.finish is not None:
+        moved += [(leaf, _pointer(leaf.view, by_rows=False)) for leaf in problem.finish.leaves()]
+    for leaf, pointer in moved:
         if leaves.setdefault(leaf.pointer, pointer) != pointer:
             return None
     return (_pointer(problem.destination, by_rows=by_rows), *(leaves[number] for number in sorted(leaves)))
@@ -138,7 +140,8 @@ def _piece(problem: Cut, size: int, *, by_rows: bool) -> Cut:
     to = _shorter(problem.destination, size, by_rows=by_rows)
     if isinstance(problem, Map):
         return Map(to, value, problem.moves)
-    return replace(problem, value=value, destination=to)
+    finish = _shorter_value(problem.finish, size, by_rows=False) if problem.finish is not None else None
+    return replace(problem, value=value, destination=to, finish=finish)
 
 
 def _shorter_value(value: Expression, size: int, *, by_rows: bool) -> Expression:

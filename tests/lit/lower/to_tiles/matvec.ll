@@ -7,6 +7,7 @@
 ; RUN: tlx-lower %t/bfloat.ll -o - --target=avx2 --stop-after=to-tiles | FileCheck %s --check-prefix=PAIRS
 ; RUN: tlx-lower %t/bytes.ll -o - --target=avx512 --stop-after=to-tiles | FileCheck %s --check-prefix=SIGN
 ; RUN: tlx-lower %t/bytes.ll -o - --target=avx2 --stop-after=to-tiles | FileCheck %s --check-prefix=WIDER
+; RUN: tlx-lower %t/layer.ll -o - --target=avx512 --stop-after=to-tiles --remarks 2>&1 | FileCheck %s --check-prefix=LAYER
 ;
 ; FLOAT-LABEL: define internal void @tlx.reduce.add.rows.64x256.f32(
 ; FLOAT: %[[P:.*]] = fmul <128 x float>
@@ -39,6 +40,16 @@
 ; WIDER-COUNT-2: sext <{{.*}} x i8> %{{.*}} to <{{.*}} x i16>
 ; WIDER-COUNT-2: sext <{{.*}} x i16> %{{.*}} to <{{.*}} x i32>
 ; WIDER: reduce.add.{{.*}}<2 x i32> <i32 1, i32 2>, <2 x i32> <i32 1, i32 2>)
+;
+; What is computed of the sums is computed of some at a time, once they are folded together; what lies in C may be read.
+;
+; LAYER: reduce.add 64x256 float of fpext, fpext, fmul; 2 extra operands, dot products of 2, then fadd, fadd, relu, fptrunc; 2 extra operands, in one pass
+; LAYER-LABEL: define internal void @tlx.reduce.add.rows.64x256.bf16(ptr noalias %to, ptr %x0, ptr %x1, ptr %x2, ptr %x3)
+; LAYER: %[[F:.*]] = call <8 x float> @llvm.tensor.reduce.add.v8f32.v2i32(
+; LAYER: load.p0.v2i32(ptr elementtype(float) %{{.*}}, <2 x i32> <i32 1, i32 8>
+; LAYER: fadd <8 x float> %[[F]], %{{.*}}
+; LAYER: call <8 x float> @llvm.tensor.relu.v8f32(
+; LAYER: fptrunc <8 x float> %{{.*}} to <8 x bfloat>
 
 ;--- float.ll
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
@@ -73,5 +84,26 @@ define void @f(ptr noalias %c, ptr %a, ptr %b) {
   %m = call <64 x i32> @llvm.tensor.matmul(token %lhs, token %rhs)
   %t = call token @llvm.tensor.typeinfo(<64 x i32> %m, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+
+;--- layer.ll
+define void @f(ptr noalias %c, ptr %a, ptr %b, ptr %d, ptr %bias) {
+  %old = call token @llvm.tensor.load(ptr elementtype(float) %d, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %lhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %a, <2 x i32> <i32 64, i32 256>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(bfloat) %b, <2 x i32> <i32 256, i32 1>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <64 x float> @llvm.tensor.smma(token %old, token %lhs, token %rhs)
+  %tx = call token @llvm.tensor.load(ptr elementtype(float) %bias, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %x = call <64 x float> @llvm.tensor.tovector(token %tx)
+  %sum = fadd <64 x float> %m, %x
+  %t = call token @llvm.tensor.typeinfo(<64 x float> %sum, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %r = call <64 x float> @llvm.tensor.relu(token %t)
+  %y = fptrunc <64 x float> %r to <64 x bfloat>
+  %u = call token @llvm.tensor.typeinfo(<64 x bfloat> %y, <2 x i32> <i32 64, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %u, <2 x i32> zeroinitializer)
   ret void
 }
