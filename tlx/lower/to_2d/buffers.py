@@ -2,8 +2,8 @@
 
 %matmul.buf = alloca [15 x float], align 64
 
-%matmul.heap = call noalias i8* @malloc(i64 2560064)      and before every ret and resume:
-%matmul.buf = %matmul.heap, moved on to a cache line      call void @free(i8* %matmul.heap)
+%matmul.heap = call noalias i8* @malloc(i64 2560064), !tlx.buffer !{}      and before every ret and resume:
+%matmul.buf = %matmul.heap, moved on to a cache line                       call void @free(i8* %matmul.heap)
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tlx.ir.rewriter import split_block
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, I64, VOID, ArrayType, FunctionType, Type, bytes_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value
+from tlx.lower.stage import BUFFER
 
 STACK_BYTES: Final = 16 << 10
 _STACK_TOTAL: Final = 256 << 10
@@ -149,7 +150,8 @@ def _declare_malloc(builder: TensorBuilder, buffer: Buffer, memory: Local) -> No
     call = builder.call_named("malloc", memory.type, [size], "malloc")
     builder.function.names.taken.discard(str(call.result))
     call.result = memory.name
-    call.text = f"%{memory.name} = call noalias {memory.type} @malloc({size.typed})"
+    call.text = f"%{memory.name} = call noalias {memory.type} @malloc({size.typed}){BUFFER}"
+    call.trailer, call.spans = BUFFER, None
     found = builder.at_boundary(memory, STACK_ALIGN, "line")
     start = builder.block.instructions[builder.index - 1]
     builder.function.names.taken.discard(str(start.result))

@@ -28,6 +28,7 @@ from tlx.lower.to_tiles.matrix_gemm import MatrixKernel
 from tlx.lower.to_tiles.matvec import as_row_sums
 from tlx.lower.to_tiles.nest_team import shared_blocks, spread
 from tlx.lower.to_tiles.next_round import fence_behind
+from tlx.lower.to_tiles.one_block import join_buffers
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.reading import Listing
 from tlx.lower.to_tiles.recipe import Recipe
@@ -219,6 +220,7 @@ def to_tiles(module: Module, context: Context) -> None:
     for function in module.functions:
         if not is_kernel(module, function):
             _lower_function(module, function, kernels)
+            join_buffers(module, function)
     nests = outline_nests(module, kernels.dispatch.made)
     fence_behind(module, nests, kernels.past_caches)
     nests = dispatch_nests(module, nests, kernels.dispatch, context.target.versions)

@@ -1,0 +1,47 @@
+; The buffers of a function are one block of malloc's memory: those of stage 1 and those that stage 2 adds.
+; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=avx512 -o - | FileCheck %s
+
+; APART-COUNT-2: call noalias ptr @malloc(i64 {{[0-9]+}}), !tlx.buffer !{}
+; APART:         call void @free(
+; APART-NEXT:    call void @free(
+; APART-NEXT:    ret void
+
+; CHECK-LABEL: define void @chain(
+; CHECK-NEXT:    %q.heap = call noalias ptr @malloc(i64 80128)
+; CHECK:         %p.heap = getelementptr inbounds i8, ptr %q.heap, i64 40064
+; CHECK-NOT:     @malloc
+; CHECK:         call void @free(ptr %q.heap)
+; CHECK-NEXT:    ret void
+; CHECK-NEXT:  }
+define void @chain(ptr noalias %c, ptr %a, ptr %b) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 100, i32 100>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(float) %b, <2 x i32> <i32 100, i32 100>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %p = call <10000 x float> @llvm.tensor.matmul(token %x, token %y)
+  %s = call token @llvm.tensor.typeinfo(<10000 x float> %p, <2 x i32> <i32 100, i32 100>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %q = call <10000 x float> @llvm.tensor.matmul(token %s, token %s)
+  %t = call token @llvm.tensor.typeinfo(<10000 x float> %q, <2 x i32> <i32 100, i32 100>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %r = call <10000 x float> @llvm.tensor.matmul(token %t, token %t)
+  %u = call token @llvm.tensor.typeinfo(<10000 x float> %r, <2 x i32> <i32 100, i32 100>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %u, <2 x i32> zeroinitializer)
+  ret void
+}
+
+; The panels of weights, which several products share, lie in it, too.
+; CHECK-LABEL: define void @layers(
+; CHECK-NEXT:    %[[PANELS:panels.heap]] = call noalias ptr @malloc(
+; CHECK:         %p.heap = getelementptr inbounds i8, ptr %[[PANELS]], i64 73856
+; CHECK-NOT:     @malloc
+; CHECK-COUNT-1: call void @free(
+; CHECK-NEXT:    ret void
+; CHECK-NEXT:  }
+define void @layers(ptr noalias %c, ptr noalias %x, ptr noalias %w, ptr noalias %v) {
+  %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <4 x i32> <i32 1, i32 10, i32 34, i32 64>, <4 x i32> <i32 0, i32 2, i32 3, i32 1>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %b = call token @llvm.tensor.load(ptr elementtype(bfloat) %w, <4 x i32> <i32 3, i32 3, i32 64, i32 64>, <4 x i32> <i32 2, i32 3, i32 1, i32 0>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %d = call token @llvm.tensor.load(ptr elementtype(float) %v, <2 x i32> <i32 64, i32 256>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %p = call <16384 x float> @llvm.tensor.convolution(token %a, token %b, <4 x i32> <i32 1, i32 1, i32 1, i32 1>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %s = call token @llvm.tensor.typeinfo(<16384 x float> %p, <2 x i32> <i32 64, i32 256>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  %q = call <4096 x float> @llvm.tensor.contract(token %s, token %d, <1 x i32> <i32 1>, <1 x i32> <i32 1>)
+  %t = call token @llvm.tensor.typeinfo(<4096 x float> %q, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
