@@ -105,12 +105,14 @@ class MatrixKernel(MatrixPanels):
         """All row tiles of one height; the first packs the panels, if they are not packed yet."""
         b, none = self.b, const_int(I64, 0)
         first, last = self.share.rows.of(b, self.rows, block.rows)
-        waiting = self._first_sums(block, none) if self._defers_rows(block) else []
+        apart = not packs and (block.rows.count > 1 or _several(block.panels))
+        waiting, begin = self._begin(block, none, apart=apart) if self._defers_rows(block) else ([], none)
         if packs:
             waiting = self._row(block, none, waiting, packs=True)
-            first = 1
+            first, begin = 1, block.panels
         if waiting:
-            self._store_sums(block, self._tiles(block, int(packs), waiting))
+            done = packs and block.rows.count == 1
+            self._store_sums(block, waiting if done else self._tiles(block, begin, waiting))
         elif isinstance(last, Value) or last > int(packs):
             with b.loop(first, last, name="ir") as i:
                 self._row(block, i.index, [], packs=False)
@@ -127,10 +129,10 @@ class MatrixKernel(MatrixPanels):
 
     def _panels(self, block: Block, i: Value, waiting: list[Value], *, packs: bool) -> list[Value]:
         """One row tile by all panels of the block."""
-        alone = self._defers(block) and block.columns.count > 1 and not waiting
+        alone, begin = self._defers(block) and block.columns.count > 1 and not waiting, const_int(I64, 0)
         if alone:
-            waiting = self._first_sums(block, i)
-        with self.b.loop(0, block.panels, name="jr", runs=True, carry=waiting) as j:
+            waiting, begin = self._begin(block, i, apart=not packs and _several(block.panels))
+        with self.b.loop(begin, block.panels, name="jr", runs=True, carry=waiting) as j:
             if packs:
                 self._pack_panel(block.columns, block.column, j.index)
             if waiting:
@@ -141,13 +143,10 @@ class MatrixKernel(MatrixPanels):
             self._store_sums(block, j.results)
         return [] if alone else j.results
 
-    def _tiles(self, block: Block, first: int, waiting: list[Value]) -> list[Value]:
-        """All tiles from row tile `first` on, in one loop; gives the sums that are not stored yet."""
+    def _tiles(self, block: Block, begin: Value, waiting: list[Value]) -> list[Value]:
+        """All tiles from number `begin` on, in one loop; gives the sums that are not stored yet."""
         b = self.b
-        if first == block.rows.count:
-            return waiting
-        begin, end = (b.mul(block.panels, number) for number in (first, block.rows.count))
-        with b.loop(begin, end, name="t", runs=True, carry=waiting) as loop:
+        with b.loop(begin, b.mul(block.panels, block.rows.count), name="t", runs=True, carry=waiting) as loop:
             i = b.binary("udiv", loop.index, block.panels)
             j = b.sub(loop.index, b.mul(block.panels, i))
             loop.next(*self._deferred_tile(block, i, j, loop.carried))
@@ -165,10 +164,17 @@ class MatrixKernel(MatrixPanels):
         """Whether the sums of a row tile are stored by the next one: nothing is packed in between."""
         return self._defers(block) and not self._is_shared and (self._packs_all_of_a or not self.recipe.pack_a)
 
-    def _first_sums(self, block: Block, i: Value) -> list[Value]:
-        """What is stored while the first sums of row tile `i` start: at their place, what they start from."""
+    def _begin(self, block: Block, i: Value, *, apart: bool) -> tuple[list[Value], Value]:
+        """The sums that wait before the loop over the tiles from row tile `i` on, and the tile that it begins with.
+
+        The first tile stands before the loop where nothing is packed and it is known not to be the last one (`apart`);
+        else what its sums start from waits, and is stored at their place.
+        """
+        none = const_int(I64, 0)
+        if apart and not self.by_steps:
+            return self._deferred_tile(block, i, none, []), const_int(I64, 1)
         row = self.b.add(block.row, self.b.mul(i, block.rows.size))
-        return [self.start(block, (i, i), (row, block.column)), *self._place(row, block.column)]
+        return [self.start(block, (i, i), (row, block.column)), *self._place(row, block.column)], none
 
     @property
     def _overlaps(self) -> bool:
@@ -193,21 +199,21 @@ class MatrixKernel(MatrixPanels):
         b.tensor_store(b.gep(c.element, self.c, waiting[1]), token, (0, c.row_stride))
 
     def _deferred_tile(self, block: Block, i: Value, j: Value, waiting: list[Value]) -> list[Value]:
-        """One register tile; its sums are stored by the next one."""
+        """One register tile; its sums are stored by the next one, and those that wait, if any, by this one."""
         b = self.b
         row = b.add(block.row, b.mul(i, block.rows.size), "row")
         column = b.add(block.column, b.mul(j, block.columns.size), "col")
         a, rhs = self.a_address(block, i, row), self.b_address(block, j, column)
         if self.recipe.asks:
             self._look_ahead(block, i, j)
-        self.next_round.enter(block.rows.count, block.columns.count, (i, j))
-        if self.epilogue is not None:
+        self.next_round.enter(block.rows.count, block.columns.count if waiting else 0, (i, j))
+        if waiting and self.epilogue is not None:
             self.epilogue.keep(waiting[0], block.rows, block.columns)
-        else:
+        elif waiting:
             self._store_sums(block, waiting)
         sums = self._step(block, self.start(block, (i, j), (row, column)), (a, rhs), const_int(I64, 0))
         begin = 1
-        if self.epilogue is not None:
+        if waiting and self.epilogue is not None:
             begin, sums = self._finish_rows(block, sums, (a, rhs), waiting)
         return [self._steps(block, sums, (a, rhs), begin), *self._place(row, column)]
 
@@ -286,3 +292,8 @@ class MatrixKernel(MatrixPanels):
         if recipe.asks:
             self.next_rows.fetch(operands[0], k)
         return following
+
+
+def _several(panels: Value) -> bool:
+    """Whether a block is known to have more than one panel."""
+    return isinstance(panels, ConstInt) and panels.value > 1

@@ -106,7 +106,10 @@ class NextRound:
         self._before = 0
 
     def enter(self, rows: int, columns: int, ij: tuple[Value, Value]) -> None:
-        """A tile begins: row tile i and panel j of so many, behind all tiles before them."""
+        """A tile begins: row tile i and panel j of so many, behind all tiles before them.
+
+        With no columns it is one of them that is emitted on its own, before the others.
+        """
         b, (i, j) = self.b, ij
         if self.recipe.fetch:
             self._tile = b.add(b.add(b.mul(j, rows), i), self._before)

@@ -4,11 +4,12 @@
 
 ; CHECK: remark: matmul 256x64x4608 bfloat -> float: {{.*}}nothing packed{{.*}}A of the next tiles prefetched
 ; CHECK-LABEL: define internal void @tlx.matmul.256x64x4608
+; CHECK:       t.loop:
 ; CHECK:         %[[SHARE:.*]] = mul i64 %{{.*}}, 16
 ; CHECK-NEXT:    %[[ROW:.*]] = add i64 %[[SHARE]], 32
 ; CHECK-NEXT:    mul i64 %[[ROW]], 4608
 ; CHECK-COUNT-16: call void @llvm.prefetch{{.*}}(ptr %{{.*}}, i32 0, i32 2, i32 1)
-; CHECK:         k.loop:
+; CHECK:         k.loop{{.*}}:
 ; CHECK-COUNT-16: call void @llvm.prefetch{{.*}}(ptr %{{.*}}, i32 0, i32 2, i32 1)
 ; CHECK-NOT:     call void @llvm.prefetch
 ; CHECK:         ret void
