@@ -127,6 +127,8 @@ def test_blocks_go_through_the_epilogue(
         compare(program, scaled, arguments[2])
     assert any(isinstance(choice, Blocking) and choice.sums > 1 for choice in seen)
     assert any(isinstance(choice, Taps) for choice in seen)
+    turned = any(isinstance(choice, Blocking) and choice.is_turned for choice in seen)
+    assert turned == (generate is convolution)
 
 
 def compare(program: Program, expected: Array, got: Array) -> None:

@@ -193,6 +193,6 @@ def _can_store(c: Contraction, m: Run, n: Run, *, reduces: bool) -> bool:
     if n.extent == 1:
         return True
     if c.may_turn and m.strides[OUT] == 1 and not reduces:
-        return True
+        return all(r <= 1 or d == 1 for d, r in zip(m.strides[LEAVES:], n.strides[LEAVES:], strict=True))
     is_dense = n.strides[OUT] == (0 if reduces else 1) and (c.acc is None or n.strides[ACC] == 1)
     return is_dense and all(stride <= 1 for stride in n.strides[LEAVES:])

@@ -274,7 +274,7 @@ class _Emitter:
         """The block of the result, after the epilogue."""
         if self.epilogue is not None:
             vector = self.epilogue.emit(self.b, vector, self.rows, self.cols, self._leaves(offsets))
-        if self.epilogue is None and self.nest.n[1][OUT] > 1 and self.cols > 1:
+        if self.nest.n[1][OUT] > 1 and self.cols > 1:
             self._store_turned(vector, out, name)
             return
         cols = 1 if self.c.reduces else self.cols

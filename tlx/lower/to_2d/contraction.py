@@ -91,6 +91,10 @@ class Epilogue:
     may_use_target: bool = False
     reduced: Reduced | None = None
 
+    def keeps(self, element: Type) -> bool:
+        """Whether results, elements of this type, are as many and as wide as the product's."""
+        return self.reduced is None and self.element == element
+
 
 class Memory(NamedTuple):
     """Where an operand lies.
@@ -157,7 +161,7 @@ class Contraction:
         k: Dimensions of lhs and rhs, which are added up.
         acc: What the product is added to: the result's memory, element by element, or apart from it.
         uneven: One more dimension that is added up.
-        may_turn: Whether blocks may be computed turned and stored column by column: nothing is done to them.
+        may_turn: Whether blocks may be computed turned and stored column by column: results are as wide as products.
     """
 
     kind: str

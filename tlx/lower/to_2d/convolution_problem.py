@@ -52,7 +52,7 @@ class Problem:
             for d, step in enumerate(self.windows.kernel_steps, first)
         ]
         memories = Memory.of(self.w), Memory.of(self.x), Memory.of(result.target)
-        may_turn = result.epilogue is None
+        may_turn = result.epilogue is None or result.epilogue.keeps(result.target.element)
         if not first:
             return Contraction("matmul", *memories, (), (), tuple(positions), tuple(taps))
         inner = w[1].extent

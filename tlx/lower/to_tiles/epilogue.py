@@ -16,10 +16,10 @@ from typing import Final
 
 from tlx.ir.metadata import FLUSHED
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import FloatType, Type
+from tlx.ir.types import FloatType, Type, bits_of
 from tlx.ir.values import Value
 from tlx.lower.to_tiles.blocks import Range, padded
-from tlx.lower.to_tiles.evaluate import Evaluator, Place, load_vector
+from tlx.lower.to_tiles.evaluate import Evaluator, Place, load_vector, store_vector
 from tlx.lower.to_tiles.expression import Expression
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.tiles import convert
@@ -61,7 +61,24 @@ class Epilogue:
         if self.tile is None:
             self._in_registers(sums, rows, columns, place)
         else:
-            self._through_scratch(sums, rows, columns, place)
+            self._through_scratch(sums, rows, columns, place, lambda at, _here, value: self.consume(at, value))
+
+    def whole(self, sums: Value, rows: Range, columns: Range, place: tuple[Value, Value]) -> Value:
+        """The results of a register tile, row by row, for who stores them otherwise."""
+        if self.tile is None:
+            return self._result(Place(rows.size, columns.size, columns.padding, *place), sums)
+        b, element = self.b, self.expression.element
+        pitch = columns.size * bits_of(self.recipe.accumulator) // bits_of(element)
+        tile = b.retype(self.tile, element)
+
+        def keep(at: Place, here: tuple[Value, Value], value: Value) -> None:
+            """Write results, which are no wider, where their sums were."""
+            address = b.gep(element, tile, b.add(b.mul(here[0], pitch), here[1]))
+            store_vector(b, View(element, 1, at.cols - at.padding, 0, 1), address, at, value)
+
+        self._through_scratch(sums, rows, columns, place, keep)
+        there = tile_type(element, rows.size, columns.size)
+        return b.tovector(b.tensor_load(tile, there, (0, pitch), "results"), there, "results")
 
     def _in_registers(self, sums: Value, rows: Range, columns: Range, place: tuple[Value, Value]) -> None:
         b = self.b
@@ -94,7 +111,15 @@ class Epilogue:
             address = b.gep(held, self.tile, b.add(b.mul(row, columns.size), start))
             self._consume(at, load_vector(b, View(held, 1, size, 0, 1), address, at, self._kind_of_sums))
 
-    def _through_scratch(self, sums: Value, rows: Range, columns: Range, place: tuple[Value, Value]) -> None:
+    def _through_scratch(
+        self,
+        sums: Value,
+        rows: Range,
+        columns: Range,
+        place: tuple[Value, Value],
+        consume: Callable[[Place, tuple[Value, Value], Value], None],
+    ) -> None:
+        """Keep sums in memory, and compute some columns of a row at a time; `consume` gets their place in the tile."""
         b = self.b
         self.keep(sums, rows, columns)
         assert self.tile is not None
@@ -106,7 +131,8 @@ class Epilogue:
                     at = Place(1, piece.size, piece.padding, b.add(place[0], row.index), b.add(place[1], start))
                     address = b.gep(held, self.tile, b.add(b.mul(row.index, columns.size), start))
                     view = View(held, 1, piece.size - piece.padding, 0, 1)
-                    self._consume(at, load_vector(b, view, address, at, self._kind_of_sums))
+                    part = load_vector(b, view, address, at, self._kind_of_sums)
+                    consume(at, (row.index, start), self._result(at, part))
 
     @property
     def _lanes(self) -> int:
@@ -124,9 +150,11 @@ class Epilogue:
         return FLUSHED if self.recipe.unit == "matrix" and isinstance(self.recipe.accumulator, FloatType) else ""
 
     def _consume(self, place: Place, sums: Value) -> None:
+        self.consume(place, self._result(place, sums))
+
+    def _result(self, place: Place, sums: Value) -> Value:
         product = convert(self.b, sums, self.element, self.sign)
-        evaluator = Evaluator(self.b, self.expression, self.pointers, self.scalars, lambda _place: product)
-        self.consume(place, evaluator.result(place))
+        return Evaluator(self.b, self.expression, self.pointers, self.scalars, lambda _place: product).result(place)
 
 
 def needs_scratch(expression: Expression, recipe: Recipe) -> bool:

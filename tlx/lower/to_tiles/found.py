@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tlx.ir.module import Instruction
 from tlx.ir.tensors import Tensor, TensorOp
-from tlx.ir.types import FloatType, scalar_of
+from tlx.ir.types import FloatType, bits_of, scalar_of
 from tlx.ir.values import Keyword, Value
 from tlx.lower.signs import PRODUCT_SIGNS
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows
@@ -60,11 +60,11 @@ def problem_of(listing: Listing, op: TensorOp) -> Found:
 
 
 def _turned(listing: Listing, op: TensorOp, source: Tensor, pointer: Value, out: View) -> Found:
-    """What is stored is the transpose of a block in memory, or of a product: its C is column-major."""
+    """What is stored is the transpose of a block in memory, or of what is made of a product: its C is column-major."""
     if source.kind == "load":
         return _copy(op, source, pointer, out)
     tree = read_tree(listing, op, source)
-    if tree.product is None or len(tree.value.nodes) > 1:
+    if tree.product is None or bits_of(out.element) > bits_of(scalar_of(tree.product.instruction.type)):
         raise left_over(op)
     return _gemm(listing, tree, pointer, out)
 

@@ -119,11 +119,14 @@ class GemmTile(Operands):
     def finish(self, block: Block, total: Value, row: Value, column: Value) -> None:
         """What follows once a tile's sums are complete."""
         b, gemm = self.b, self.gemm
-        if self.epilogue is not None:
+        if self.epilogue is None:
+            out = convert(b, total, gemm.c.element, self._sign)
+        elif self.partial is None and not gemm.c.is_row_major:
+            out = self.epilogue.whole(total, block.rows, block.columns, (row, column))
+        else:
             self.epilogue.finish(total, block.rows, block.columns, (row, column))
             return
         padding = (block.rows.padding, block.columns.padding)
-        out = convert(b, total, gemm.c.element, self._sign)
         type_ = tile(gemm.c.element, block.rows.size, block.columns.size, padding)
         token = b.typeinfo(out, type_, "c")
         if not gemm.c.is_row_major:

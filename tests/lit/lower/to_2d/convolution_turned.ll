@@ -28,3 +28,33 @@ define void @rows(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
   call void @llvm.tensor.store(ptr %r, token %t, <4 x i32> zeroinitializer)
   ret void
 }
+
+; What follows the sums is computed with them, then turned: a bias is a row of such a tile.
+; CHECK-LABEL: define void @biased(
+; CHECK:         call <3584 x float> @llvm.tensor.smma
+; CHECK:         %[[BIAS:.*]] = call <3584 x float> @llvm.tensor.broadcast{{.*}}(token %{{.*}}, <2 x i32> <i32 28, i32 128>
+; CHECK:         fadd <3584 x float> %{{.*}}, %[[BIAS]]
+; CHECK:         %relu = call <3584 x float> @llvm.tensor.relu
+; CHECK:         %product = call token @llvm.tensor.typeinfo{{.*}}(<3584 x float> %relu, <2 x i32> <i32 28, i32 128>
+; CHECK:         call <3584 x float> @llvm.tensor.transpose{{.*}}(token %product, <2 x i32> <i32 1, i32 0>)
+
+; TILES-LABEL: define internal void @tlx.matmul.28x128x3x384.f32.f32.f32.fused(
+; TILES:       s.end:
+; TILES:         %[[BIAS:.*]] = call <[[N]] x float> @llvm.tensor.broadcast
+; TILES-NEXT:    fadd <[[N]] x float> %{{.*}}, %[[BIAS]]
+; TILES:         call <[[N]] x float> @llvm.tensor.relu
+; TILES:         call <[[N]] x float> @llvm.tensor.transpose
+; TILES:         call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %{{.*}}, <2 x i32> <i32 0, i32 784>)
+define void @biased(ptr noalias %p, ptr noalias %q, ptr noalias %r, ptr noalias %s) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <4 x i32> <i32 1, i32 128, i32 30, i32 30>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.load(ptr elementtype(float) %q, <4 x i32> <i32 128, i32 128, i32 3, i32 3>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %b = call token @llvm.tensor.load(ptr elementtype(float) %s, <4 x i32> <i32 1, i32 128, i32 1, i32 1>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %bias = call <100352 x float> @llvm.tensor.broadcast(token %b, <4 x i32> <i32 1, i32 128, i32 28, i32 28>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>)
+  %y = call <100352 x float> @llvm.tensor.convolution(token %x, token %w)
+  %sum = fadd <100352 x float> %y, %bias
+  %t = call token @llvm.tensor.typeinfo(<100352 x float> %sum, <4 x i32> <i32 1, i32 128, i32 28, i32 28>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer)
+  %z = call <100352 x float> @llvm.tensor.relu(token %t)
+  %u = call token @llvm.tensor.typeinfo(<100352 x float> %z, <4 x i32> <i32 1, i32 128, i32 28, i32 28>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %r, token %u, <4 x i32> zeroinitializer)
+  ret void
+}
