@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+
 from tlx import openmp
 from tlx.bench import controls, peaks
+from tlx.bench.cores import one_of_each_first
 from tlx.bench.elements import F32
 from tlx.bench.scaling import gain
 from tlx.target import find
@@ -15,6 +19,24 @@ def test_gain_counts_what_all_threads_do() -> None:
     assert gain(alone, alone, 1) == 1.0
     assert gain(alone, [1.0, 2.0, 1.5], 4) == 4.0
     assert gain(alone, [2.0, 4.0, 2.0], 4) == 2.0
+
+
+def test_processors_of_different_cores_come_first() -> None:
+    """Processors 0 and 4, 1 and 3, 2 and 5 are threads of a core: together they take 1.8 times as long."""
+    core = {0: "a", 4: "a", 1: "b", 3: "b", 2: "c", 5: "c"}
+
+    def together(processors: Sequence[int]) -> float:
+        return 1.8 if len({core[p] for p in processors}) < len(processors) else 1.05
+
+    assert one_of_each_first([0, 1, 2, 3, 4, 5], together) == [0, 1, 2, 3, 4, 5]
+    assert one_of_each_first([4, 0, 2, 5, 1], together) == [4, 2, 1, 0, 5]
+
+
+def test_processors_are_measured_where_they_are() -> None:
+    """Whatever they turn out to be, each comes once, and the thread that asks may run on all of them again."""
+    allowed = sorted(os.sched_getaffinity(0))[:3]
+    assert sorted(one_of_each_first(allowed)) == allowed
+    assert set(allowed) <= os.sched_getaffinity(0)
 
 
 def test_every_thread_of_a_control_works() -> None:

@@ -62,6 +62,11 @@ def quiet(ratios: Sequence[float], best: float, steady: Sequence[Sequence[float]
     ]
 
 
+def filling() -> Repeat:
+    """The loop of nops, which fills the front end of a core."""
+    return _repeated(*_NOPS[:2])
+
+
 def _repeated(instruction: str, times: int) -> Repeat:
     body = f".rept {times}\\0A{instruction}\\0A.endr"
     return loop(repeating(f'  call void asm sideeffect "{body}", "~{{rax}},~{{flags}}"()\n'))

@@ -8,6 +8,9 @@
 `alone` is the code without threads; behind it, for each number of threads, how many times as fast the code with threads
 is. Below it is what the machine gives to as many threads at that time (`controls`): how many times as much as one of
 them all get done, by the loop of the peak and by copies. All take turns; the time is that of the clock on the wall.
+
+Each thread stays on a processor, the first ones on processors of different cores (`cores`). Threads that have nothing
+to do sleep after a millisecond: LLVM's library would have them spin for 200, beside what is timed next.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx import openmp
 from tlx.bench import controls, peaks
+from tlx.bench.cores import one_of_each_first
 from tlx.bench.elements import F32
 from tlx.bench.native_calls import Repeat, Step, repeated
 from tlx.bench.peers.base import address_of
@@ -48,8 +52,7 @@ def print_scaling(
         rounds: Samples of each figure.
         echo: Takes a line.
     """
-    os.environ.setdefault("OMP_PROC_BIND", "close")  # before the library is loaded
-    os.environ.setdefault("OMP_PLACES", "cores")
+    _prepare_library(echo)
     echo(f"{'work':{_LONGEST_NAME}} {'alone':>11} " + "".join(f"{count:>7}" for count in counts))
     for work in works:
         try:
@@ -66,6 +69,16 @@ def print_scaling(
         for name, own in zip(_CONTROLS, others, strict=True):
             gains = (gain(own[0], team, count) for team, count in zip(own[1:], counts, strict=True))
             echo(f"  {name:{_LONGEST_NAME + 10}} " + "".join(f"{more:>7.2f}" for more in gains))
+
+
+def _prepare_library(echo: Callable[[str], object]) -> None:
+    """Have the OpenMP library, which is loaded later, keep threads apart; what the user has set stays."""
+    os.environ.setdefault("OMP_PROC_BIND", "close")
+    os.environ.setdefault("KMP_BLOCKTIME", "1")  # milliseconds
+    if "OMP_PLACES" not in os.environ:
+        order = one_of_each_first(sorted(os.sched_getaffinity(0)))
+        os.environ["OMP_PLACES"] = ",".join(f"{{{processor}}}" for processor in order)
+        echo(f"threads stay on processors {' '.join(map(str, order))}, in this order\n")
 
 
 def gain(alone: Sequence[float], team: Sequence[float], count: int) -> float:
