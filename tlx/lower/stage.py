@@ -56,7 +56,7 @@ class Context:
 KERNEL: Final = "tlx-stage"
 NEST: Final = "nest"
 VERSION: Final = "tlx-target"  # the version of the target that a kernel is made for
-BUFFER: Final = ", !tlx.buffer !{}"  # on a call of malloc: a buffer, freed at every way out of its function
+BUFFER: Final = ", !tlx.buffer !{}"  # on a call of malloc: freed at every way out of the function
 INDEPENDENT: Final = ", !tlx.independent !{}"  # on a loop's branch back: no round reads what another one writes
 ROUNDS: Final = "tlx-rounds"  # on a function that is called in a loop: the parameter that counts the calls
 TARGET_FEATURES: Final = '"tlx-features"="target"'  # a function that has it wants the target's features

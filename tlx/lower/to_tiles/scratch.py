@@ -8,6 +8,7 @@ from typing import Final
 from tlx.ir.builder import Builder
 from tlx.ir.types import I8, I64, VOID, ArrayType, PointerType, Type, bytes_of
 from tlx.ir.values import Keyword, Value, const_int
+from tlx.lower.stage import BUFFER
 from tlx.lower.to_tiles.memory import LINE
 
 STACK_LIMIT: Final = 32 << 10
@@ -43,7 +44,9 @@ class Scratch:
 
     def _from_heap(self, b: Builder) -> Value:
         pointer = b.pointer(I8)
-        self._block = b.call_named("malloc", pointer, [const_int(I64, self.size + LINE)], "scratch.heap").value
+        call = b.call_named("malloc", pointer, [const_int(I64, self.size + LINE)], "scratch.heap")
+        call.text, call.trailer = call.text + BUFFER, BUFFER
+        self._block = call.value
         failed = b.icmp("eq", self._block, Keyword(pointer, "null"))
         before = b.block
         ready = b.new_block("scratch.ready", before)

@@ -220,8 +220,8 @@ def to_tiles(module: Module, context: Context) -> None:
     for function in module.functions:
         if not is_kernel(module, function):
             _lower_function(module, function, kernels)
-            join_buffers(module, function)
     nests = outline_nests(module, kernels.dispatch.made)
+    join_buffers(module)
     fence_behind(module, nests, kernels.past_caches)
     nests = dispatch_nests(module, nests, kernels.dispatch, context.target.versions)
     if kernels.inner is not kernels:

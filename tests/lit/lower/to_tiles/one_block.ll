@@ -1,5 +1,7 @@
-; The buffers of a function are one block of malloc's memory: those of stage 1 and those that stage 2 adds.
-; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=avx512 -o - | FileCheck %s
+; The buffers of a function are one block of malloc's memory: those of stage 1, those that stage 2 adds, and what its
+; kernels work in.
+; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 -o - | FileCheck %s --check-prefix=APART
+; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=avx512 -o - | FileCheck %s --implicit-check-not=tlx.buffer
 
 ; APART-COUNT-2: call noalias ptr @malloc(i64 {{[0-9]+}}), !tlx.buffer !{}
 ; APART:         call void @free(
@@ -26,14 +28,19 @@ define void @chain(ptr noalias %c, ptr %a, ptr %b) {
   ret void
 }
 
-; The panels of weights, which several products share, lie in it, too.
+; The panels of weights, which several products share, lie in it, too, and what the last product works in.
 ; CHECK-LABEL: define void @layers(
 ; CHECK-NEXT:    %[[PANELS:panels.heap]] = call noalias ptr @malloc(
+; CHECK-SAME:    i64 205056)
 ; CHECK:         %p.heap = getelementptr inbounds i8, ptr %[[PANELS]], i64 73856
-; CHECK-NOT:     @malloc
-; CHECK-COUNT-1: call void @free(
+; CHECK:         %scratch = getelementptr inbounds i8, ptr %[[PANELS]], i64 139456
+; CHECK-NEXT:    call void @tlx.matmul.64x64x256.f32.f32.f32(ptr %c, ptr %p.buf, ptr %v, ptr %scratch)
+; CHECK-NEXT:    call void @free(ptr %[[PANELS]])
 ; CHECK-NEXT:    ret void
 ; CHECK-NEXT:  }
+; CHECK-LABEL: define internal void @tlx.matmul.64x64x256.f32.f32.f32(ptr noalias %c, ptr %a, ptr %b, ptr noalias nonnull %scratch.heap)
+; CHECK-NOT:     @malloc
+; CHECK-NOT:     @free
 define void @layers(ptr noalias %c, ptr noalias %x, ptr noalias %w, ptr noalias %v) {
   %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <4 x i32> <i32 1, i32 10, i32 34, i32 64>, <4 x i32> <i32 0, i32 2, i32 3, i32 1>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
   %b = call token @llvm.tensor.load(ptr elementtype(bfloat) %w, <4 x i32> <i32 3, i32 3, i32 64, i32 64>, <4 x i32> <i32 2, i32 3, i32 1, i32 0>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
