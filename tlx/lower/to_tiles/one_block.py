@@ -1,17 +1,17 @@
 """One block of memory for all that a function takes from malloc, and the kernels that it calls.
 
 Rewrite:
-    define void @f(...) {                                            define void @f(...) {
-      %a.heap = call ptr @malloc(i64 x), !tlx.buffer !{}               %a.heap = call ptr @malloc(i64 x + y + z)
-      %b.heap = call ptr @malloc(i64 y), !tlx.buffer !{}               %b.heap = getelementptr i8, ptr %a.heap, i64 x
-      call void @K(...)                                                %scratch = getelementptr i8, ptr %a.heap, i64 x + y
-      call void @free(ptr %a.heap)                               ->    call void @K(..., ptr %scratch)
-      call void @free(ptr %b.heap)                                     call void @free(ptr %a.heap)
-    }                                                                }
-    define internal void @K(...) {                                   define internal void @K(..., ptr %scratch.heap) {
+    define void @f(...) {                                        define void @f(...) {
+      %a.heap = call ptr @malloc(i64 x), !tlx.buffer !{}           %a.heap = call ptr @malloc(i64 x + y + z)
+      %b.heap = call ptr @malloc(i64 y), !tlx.buffer !{}           %b.heap = getelementptr i8, ptr %a.heap, i64 x
+      call void @K(...)                                            %s = getelementptr i8, ptr %a.heap, i64 x + y
+      call void @free(ptr %a.heap)                           ->    call void @K(..., ptr %s)
+      call void @free(ptr %b.heap)                                 call void @free(ptr %a.heap)
+    }                                                            }
+    define internal void @K(...) {                               define internal void @K(..., ptr %scratch.heap) {
       %scratch.heap = call ptr @malloc(i64 z), !tlx.buffer !{}
       call void @free(ptr %scratch.heap)
-    }                                                                }
+    }                                                            }
 
 The buffers of a function are made at its head and freed at every way out of it. glibc gives memory back to the system
 where more of it is free than twice the largest block freed so far, and then each page is touched for the first time in
