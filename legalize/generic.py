@@ -19,8 +19,8 @@ TARGET: Final = Target(
     registers=16,
     cpus=CPUS,
     vectors=(
-        Vectors(64, 32, "avx512f"),
-        Vectors(32, 16, "avx2"),
+        Vectors(64, 32, "avx512f", masked_bits=(32, 64), fused=True, converts_half=True, rounds=True),
+        Vectors(32, 16, "avx2", masked_bits=(32, 64), rounds=True),
         Vectors(16, 32, "neon", ("aarch64", "arm64")),
     ),
 )

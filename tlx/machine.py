@@ -154,9 +154,17 @@ class Vectors:
         registers: How many there are.
         feature: Feature that gives them.
         architectures: Architectures that have them.
+        masked_bits: Element widths that masked loads and stores of them have instructions for.
+        fused: Whether multiply-add of them is one instruction.
+        converts_half: Whether an instruction converts half.
+        rounds: Whether an instruction rounds floats to integers.
     """
 
     size: int
     registers: int
     feature: str = ""
     architectures: tuple[str, ...] = ()
+    masked_bits: tuple[int, ...] = ()
+    fused: bool = False
+    converts_half: bool = False
+    rounds: bool = False

@@ -221,7 +221,15 @@ def _sized(target: Target, features: Collection[str], architecture: str = "") ->
     """The target with the vectors that these features or that architecture have, if it leaves that open."""
     for known in target.vectors:
         if known.feature in features or architecture in known.architectures:
-            return replace(target, vector_bytes=known.size, registers=known.registers)
+            return replace(
+                target,
+                vector_bytes=known.size,
+                registers=known.registers,
+                masked_bits=known.masked_bits,
+                fused=known.fused,
+                converts_half=known.converts_half,
+                rounds=known.rounds,
+            )
     return target
 
 

@@ -148,6 +148,16 @@ def test_generic_vectors_are_those_of_a_processor_or_an_architecture() -> None:
     assert generic.for_triple("x86_64-pc-linux-gnu") == generic
 
 
+@pytest.mark.parametrize(
+    ("target", "masked"), [("generic", 0), ("generic+avx2", 2), ("generic+avx512f", 2), ("avx2", 2)]
+)
+def test_generic_masks_where_its_features_do(target: str, masked: int) -> None:
+    ragged = _PROGRAM.replace("<16 x float>", "<14 x float>").replace("i32 2, i32 8", "i32 2, i32 7")
+    ragged = ragged.replace("i32 3, i32 8", "i32 3, i32 7")
+    lowered = lower_text(ragged, target=target)
+    assert lowered.count("call void @llvm.masked.store") == masked
+
+
 def test_generic_vectors_are_as_wide_as_asked() -> None:
     generic = find("generic")
     wide = [generic.with_vector_bits(bits) for bits in (128, 256, 512)]

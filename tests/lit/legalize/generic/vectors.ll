@@ -15,7 +15,7 @@
 ; FEATURES-SAME: "target-features"="+avx2,+fma,+f16c,+avx512f,+avx512bw,+avx512dq,+avx512vl"
 ; ATTR-SAME: "target-features"="+avx512f"
 ; WIDE-SAME: "min-legal-vector-width"="512" "prefer-vector-width"="512"
-; WIDE: call <16 x float> @llvm.fmuladd.v16f32
+; WIDE: call <16 x float> @llvm.fm{{a|uladd}}.v16f32
 ; HALF: define internal {{.*}}"target-features"="{{.*}}+avx2{{.*}} "min-legal-vector-width"="256"
 ; HALF: call <8 x float> @llvm.fmuladd.v8f32
 ; NARROW: call <4 x float> @llvm.fmuladd.v4f32
