@@ -45,6 +45,7 @@ from tlx.lower.legalize.registers import Registers, constant_registers, slice_st
 from tlx.lower.legalize.shapes import tile_shapes
 from tlx.lower.legalize.short_products import short_factors, short_products
 from tlx.lower.legalize.shuffles import block_columns, chunked, relaned, reshaped, sliced, stretched, transposed
+from tlx.lower.legalize.transposed_load import load_transposed
 from tlx.lower.legalize.vnni import blocked
 from tlx.lower.ordinary import UNARY, Operation
 from tlx.lower.signs import MMA_SIGNS
@@ -210,8 +211,7 @@ class TileLegalizer:
         """The left operand of a product."""
         if tensor.kind != "value" and not tensor.type.is_padded:
             return LoadedLeft(tensor.source, tensor.type, tensor.pitches)
-        tile = self.registers(tensor)
-        return RegistersLeft(tile if tensor.type.is_row_major else transposed(self.b, tile))
+        return RegistersLeft(self.registers(tensor) if tensor.type.is_row_major else self.transposed(tensor))
 
     def right(self, tensor: Tensor, lanes: int) -> Right:
         """The right operand of a product, in registers of the accumulator's lanes."""
@@ -225,8 +225,7 @@ class TileLegalizer:
             return VnniRight(source.source, tensor.type.element, tensor.type.extents[1], factor, lanes)
         if tensor.kind != "value" and tensor.type.is_row_major:
             return LoadedRight(self.target, tensor.source, tensor.type, tensor.pitches, lanes)
-        tile = self.registers(tensor)
-        tile = tile if tensor.type.is_row_major else transposed(self.b, tile)
+        tile = self.registers(tensor) if tensor.type.is_row_major else self.transposed(tensor)
         return RegistersRight(relaned(self.b, tile, lanes))
 
     def _vnni(self, tensor: Tensor) -> tuple[Tensor, int] | None:
@@ -242,9 +241,14 @@ class TileLegalizer:
     def transpose(self, op: TensorOp) -> Registers:
         """A tile stored in the other order."""
         tensor = op.tensors[0]
-        tile = self.registers(tensor)
         assert op.result is not None
-        return tile if op.result.layout == tensor.type.layout else transposed(self.b, tile)
+        return self.registers(tensor) if op.result.layout == tensor.type.layout else self.transposed(tensor)
+
+    def transposed(self, tensor: Tensor) -> Registers:
+        """A tile in the other order."""
+        lanes = self.lanes_for(tensor.source, tensor.type.element)
+        loaded = load_transposed(self.b, self.target, tensor, lanes) if tensor.kind != "value" else None
+        return loaded or transposed(self.b, self.registers(tensor))
 
     def block(self, op: TensorOp) -> Registers:
         """`reshape.block` of the rows: VNNI packing."""

@@ -19,12 +19,13 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, k_passes
+from tlx.lower.to_tiles.corrections import column_sums, row_sums
 from tlx.lower.to_tiles.epilogue import needs_scratch
 from tlx.lower.to_tiles.gemm_tile import GemmTile
 from tlx.lower.to_tiles.last_columns import LastColumns
 from tlx.lower.to_tiles.map import expression_parameters, may_be_leaf
 from tlx.lower.to_tiles.operands import Block, Pass
-from tlx.lower.to_tiles.pack import column_sums, pack_a_tile, pack_b_panel, row_sums
+from tlx.lower.to_tiles.pack import pack_a_tile, pack_b_panel
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I8, I64, Type, VectorType, bits_of
-from tlx.ir.values import Value, const_int, const_ints, zero
-from tlx.lower.to_tiles.blocks import Range
-from tlx.lower.to_tiles.recipe import Recipe
+from tlx.ir.types import I64, Type, VectorType, bits_of
+from tlx.ir.values import Value, const_int, zero
+from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.tiles import column_tile, convert, flip_sign_bit, tile
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign
@@ -81,6 +80,9 @@ def pack_b_panel(b: TensorBuilder, packing: Packing, source: Value, panel: Value
     if packing.view.group > 1:
         _copy_b_groups(b, packing, source, panel, columns, k)
         return
+    if packing.width == 1 and not packing.view.is_row_major:
+        _pack_b_columns(b, packing, source, panel, columns, k)
+        return
     group = packing.width if packing.view.is_row_major else max(packing.width, packing.lanes)
     full, rest = divmod(k, group)
     if full:
@@ -108,6 +110,39 @@ def _copy_b_groups(b: TensorBuilder, packing: Packing, source: Value, panel: Val
         b.tensor_store(b.gep(packing.element, panel, b.mul(at, columns.size)), packed)
 
 
+def _pack_b_columns(b: TensorBuilder, packing: Packing, source: Value, panel: Value, columns: Range, k: int) -> None:
+    """Pack `k` rows of a column-major B: as many columns at a time as are transposed together, from end to end.
+
+    The machine follows so many columns by itself, and their tiles fit the registers.
+    """
+    view, lanes = packing.view, packing.lanes
+    full, rest = divmod(k, lanes)
+    for strip in padded(columns.data, lanes, lanes):
+        with b.loop(0, strip.count, name="c") as loop:
+            column = b.add(b.mul(loop.index, strip.size), strip.start)
+            here = b.gep(view.element, source, b.mul(column, view.col_stride))
+            there = b.gep(packing.element, panel, column)
+            pads = strip.padding, columns.size
+            if full:
+                with b.loop(0, full, name="k") as steps:
+                    _transpose_b(b, packing, (here, there), b.mul(steps.index, lanes), lanes, pads)
+            if rest:
+                _transpose_b(b, packing, (here, there), const_int(I64, full * lanes), rest, pads)
+
+
+def _transpose_b(
+    b: TensorBuilder, packing: Packing, places: tuple[Value, Value], k: Value, size: int, pads: tuple[int, int]
+) -> None:
+    """Transpose `size` rows of a strip of columns; `pads` are the columns that are not there, and the panel's pitch."""
+    view, lanes = packing.view, packing.lanes
+    (source, panel), (missing, pitch) = places, pads
+    type_ = column_tile(view.element, size, lanes, (0, missing))
+    token = b.tensor_load(b.gep(view.element, source, b.mul(k, view.row_stride)), type_, (0, view.col_stride), "b")
+    vector = packing.finish(b, b.transpose(token, (0, 1), VectorType(size * lanes, view.element), "b.rows"))
+    packed = b.typeinfo(vector, tile(packing.element, size, lanes), "b.packed")
+    b.tensor_store(b.gep(packing.element, panel, b.mul(k, pitch)), packed, (0, pitch))
+
+
 def _pack_b_group(
     b: TensorBuilder, packing: Packing, source: Value, panel: Value, columns: Range, k: Value, size: int, padding: int
 ) -> None:
@@ -124,10 +159,8 @@ def _pack_b_group(
     flat = VectorType(size * columns.size, view.element)
     if packing.width > 1:
         vector: Value = b.reshape_block(token, (0,), (packing.width,), flat, "b.vnni")
-    elif view.is_row_major:
-        vector = b.tovector(token, type_, "b.rows")
     else:
-        vector = b.transpose(token, (0, 1), flat, "b.rows")
+        vector = b.tovector(token, type_, "b.rows")
     vector = packing.finish(b, vector)
     rows = size // packing.width
     packed = b.typeinfo(vector, tile(packing.element, rows, columns.size * packing.width), "b.packed")
@@ -235,48 +268,6 @@ def _zero(b: TensorBuilder, element: Type, pointer: Value, count: int) -> None:
 def _zero_tile(b: TensorBuilder, element: Type, pointer: Value, count: int) -> None:
     zeros = b.typeinfo(zero(VectorType(count, element)), tile(element, 1, count), "zeros")
     b.tensor_store(pointer, zeros)
-
-
-def column_sums(
-    b: TensorBuilder, panel: Value, out: Value, size: int, groups: int, width: int, accumulator: Type
-) -> None:
-    """`out[n] = -128 * sum_k panel[k][n]`, by the same dot product the kernel uses: 128 (u8) times B."""
-    type_ = VectorType(size, accumulator)
-    acc_type = tile(accumulator, 1, size)
-    with b.loop(0, groups, carry=[zero(type_)], name="k") as loop:
-        acc = b.typeinfo(loop.carried[0], acc_type, "sum")
-        ones = b.typeinfo(const_ints(I8, [-128] * width), tile(I8, 1, width), "x128")
-        rows = load_vnni(b, I8, b.gep(I8, panel, b.mul(loop.index, size * width)), width, size, width)
-        loop.next(b.mma("usmma", acc, ones, rows, acc_type))
-    negated = b.binary("sub", zero(type_), loop.results[0])
-    b.tensor_store(out, b.typeinfo(negated, acc_type, "colsum"))
-
-
-def row_sums(b: TensorBuilder, panel: Value, out: Value, shape: tuple[int, int, int], recipe: Recipe) -> None:
-    """What B's flipped bytes add too little or too much; `shape` are the extents of the panel of A.
-
-    out[m] =  128 * sum_sk panel[s][m][k]      u8 by B - 128: A times 64, twice
-    out[m] = -128 * sum_sk panel[s][m][k]      s8 by B + 128: A times 128 (u8), taken off
-    """
-    width, lanes, accumulator = recipe.width, recipe.lanes, recipe.accumulator
-    type_ = VectorType(lanes, accumulator)
-    factor = 64 if recipe.mma == "usmma" else -128
-    acc_type = tile(accumulator, 1, lanes)
-    terms, rows, depth = shape
-    with b.loop(0, rows, name="r") as row:
-        with b.loop(0, terms, carry=[zero(type_)], name="s") as term:
-            start = b.mul(b.add(b.mul(term.index, rows), row.index), depth)
-            with b.loop(0, depth // width, carry=[term.carried[0]], name="k") as loop:
-                acc = b.typeinfo(loop.carried[0], acc_type, "sum")
-                address = b.gep(I8, panel, b.add(start, b.mul(loop.index, width)))
-                bytes_ = b.tensor_load(address, tile(I8, 1, width), None, "a")
-                factors = b.typeinfo(const_ints(I8, [factor] * width * lanes), tile(I8, width, lanes), "factor")
-                loop.next(b.mma(recipe.mma, acc, bytes_, factors, acc_type))
-            term.next(loop.results[0])
-        total = term.results[0]
-        wanted = b.binary("add", total, total) if recipe.mma == "usmma" else b.binary("sub", zero(type_), total)
-        one = b.typeinfo(wanted, tile(accumulator, 1, lanes, (0, lanes - 1)), "rowsum")
-        b.tensor_store(b.gep(accumulator, out, row.index), one)
 
 
 def load_vnni(b: TensorBuilder, element: Type, address: Value, k: int, n: int, width: int) -> Value:

@@ -23,9 +23,10 @@ from tlx.lower.stage import INDEPENDENT
 from tlx.lower.to_2d.attributes import allow_heap
 from tlx.lower.to_2d.buffers import STACK_ALIGN, Buffers
 from tlx.lower.to_tiles.blocks import Range, column_ranges
+from tlx.lower.to_tiles.corrections import column_sums
 from tlx.lower.to_tiles.matrix_pack import TilePacking, pack_panel
 from tlx.lower.to_tiles.nest_team import trips_of
-from tlx.lower.to_tiles.pack import Packing, column_sums, pack_b_panel
+from tlx.lower.to_tiles.pack import Packing, pack_b_panel
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.rounds import Rounds

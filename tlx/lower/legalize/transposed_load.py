@@ -1,0 +1,101 @@
+"""Transposing a tile on its way from memory: 16 bytes of each row at a time.
+
+16 rows of 16 floats, 16 lanes; four loads make a register, and four registers become four columns:
+
+    row 0  [ a0 a1 a2 a3 ] .. |  row 4  [ e0 e1 e2 e3 ] ..  |  row 8 ..  |  row 12 ..      one 16-byte lane each
+    row 1  [ b0 b1 b2 b3 ] .. |  row 5
+    row 2  [ c0 c1 c2 c3 ] .. |  ...
+    row 3  [ d0 d1 d2 d3 ] .. |
+                    transposed in each lane      a0 b0 c0 d0 | e0 f0 g0 h0 | ...      column 0
+
+An insertion of a lane from memory takes either unit that multiplies, a shuffle of 64 bytes one of them: 48 and 32 are
+40 cycles, where 64 shuffles of whole rows are 64 and need all registers. Four rows are read to their end before the
+next four: rows whole pages apart share a set of the first cache, which holds fewer lines than there are rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Final
+
+from tlx.ir.builder import Builder
+from tlx.ir.tensors import Tensor
+from tlx.ir.types import VectorType, bits_of
+from tlx.ir.values import Value
+from tlx.lower.legalize.memory import in_memory
+from tlx.lower.legalize.registers import Registers, storage
+from tlx.lower.legalize.shuffles import relaned, resized
+from tlx.target import Target
+
+_LANE_BITS: Final = 128
+_USED: Final = 2
+"""One of so many registers is filled before the first ones are transposed."""
+_HALF: Final = 2
+"""Lanes of 32 bytes; of more, LLVM would join halves by a shuffle."""
+
+
+def load_transposed(b: Builder, target: Target, tensor: Tensor, lanes: int) -> Registers | None:
+    """The columns of a tile in memory as the rows of registers; None where it does not fill lanes.
+
+    RxC -> CxR
+
+    Args:
+        b: Where to emit.
+        target: The machine.
+        tensor: The tile, of R rows in memory order.
+        lanes: Elements of a register.
+    """
+    type_, element = tensor.type, tensor.type.element
+    rows, cols = type_.shape[0], type_.count // type_.shape[0]
+    each = _LANE_BITS // bits_of(element)
+    block = min(rows, lanes)
+    fills = rows % block == block % each == cols % each == 0 and 1 < each < block
+    if type_.is_padded or in_memory(element) != storage(element) or not fills:
+        return None
+    stride = type_.strides(tensor.pitches)[0]
+    lane = VectorType(each, storage(element))
+
+    def load(row: int, column: int) -> Value:
+        return b.load(lane, b.gep(lane.element, tensor.source, row * stride + column), bits_of(element) // 8)
+
+    def join(first: int, column: int) -> Value:
+        return _joined(b, target, [load(row, column) for row in range(first, first - first % block + block, each)])
+
+    lines: list[list[Value]] = [[] for _ in range(cols)]
+    at_once = max(1, target.registers // _USED // each) * each
+    for start, part in product(range(0, rows, block), range(0, cols, at_once)):
+        columns = range(part, min(part + at_once, cols), each)
+        registers = [[join(start + i, column) for column in columns] for i in range(each)]
+        for column, joined in zip(columns, zip(*registers, strict=True), strict=True):
+            for i, made in enumerate(_transposed_in_lanes(b, list(joined), each)):
+                lines[column + i].append(made)
+    regs = tuple(tuple(line) for line in lines)
+    return relaned(b, Registers(element, cols, rows, block, regs), lanes)
+
+
+def _joined(b: Builder, target: Target, lanes: Sequence[Value]) -> Value:
+    """A register of 16-byte lanes; each behind the second is inserted into a register that LLVM knows nothing of."""
+    assert isinstance(lanes[0].type, VectorType)
+    each = lanes[0].type.count
+    width = each * len(lanes)
+    register = resized(b, lanes[0], width)
+    for number, lane in enumerate(lanes[1:], 1):
+        if number >= _HALF and "+avx512f" in target.features:
+            register = b.opaque(register)
+        there = range(number * each, number * each + each)
+        order = [width + i - there.start if i in there else i for i in range(width)]
+        register = b.shuffle(register, resized(b, lane, width), order)
+    return register
+
+
+def _transposed_in_lanes(b: Builder, registers: list[Value], each: int) -> list[Value]:
+    """As many registers as a lane has elements, so that element i of lane j goes to element j of register i."""
+    assert isinstance(registers[0].type, VectorType)
+    width, half = registers[0].type.count, each // 2
+    low = [lane + i // 2 + (i % 2) * width for lane in range(0, width, each) for i in range(each)]
+    high = [place + half for place in low]
+    for _ in range(each.bit_length() - 1):
+        pairs = [(registers[i], registers[i + half]) for i in range(half)]
+        registers = [b.shuffle(x, y, order) for x, y in pairs for order in (low, high)]
+    return registers
