@@ -17,6 +17,8 @@ from tlx.ir.values import zero
 from tlx.lower.legalize.memory import load_tile
 from tlx.lower.legalize.registers import Registers
 from tlx.lower.legalize.shuffles import block_columns, block_rows, filled, interleaved, relaned, resized, transposed
+from tlx.lower.legalize.transposed_load import load_transposed
+from tlx.target import find
 from tlx.types import TensorType
 
 DTYPES = {I8: np.int8, I16: np.int16, I32: np.int32}
@@ -41,6 +43,38 @@ def test_transposed_swaps_rows_and_columns(seed: int) -> None:
 def test_transposed_at_the_sizes_of_edges(rows: int, cols: int, lanes: int) -> None:
     tile = _tile(random.Random(1), I32, rows, cols)
     assert np.array_equal(rearranged(transposed, I32, tile, lanes), tile.T)
+
+
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize(
+    ("element", "rows", "cols", "lanes", "pitch"),
+    [(I32, 16, 16, 16, 16), (I32, 32, 4, 16, 20), (I32, 8, 24, 8, 24), (I16, 32, 16, 32, 17), (I8, 64, 32, 64, 32)],
+)
+def test_tiles_are_transposed_as_they_are_loaded(
+    target: str, element: IntType, rows: int, cols: int, lanes: int, pitch: int
+) -> None:
+    memory = _tile(random.Random(rows), element, rows, pitch)
+
+    def loaded(b: Builder, _whole: Registers) -> Registers:
+        type_ = TensorType.dense(element, (rows, cols))
+        made = load_transposed(b, find(target), b.function.arguments[1].value, type_, (0, pitch), lanes)
+        assert made is not None
+        return made
+
+    assert np.array_equal(rearranged(loaded, element, memory, lanes), memory[:, :cols].T)
+
+
+@pytest.mark.parametrize(
+    ("rows", "cols", "lanes", "padding"),
+    [(16, 6, 16, (0, 0)), (12, 16, 8, (0, 0)), (4, 16, 4, (0, 0)), (16, 16, 16, (1, 0)), (2, 16, 16, (0, 0))],
+)
+def test_tiles_that_do_not_fill_16_bytes_of_whole_registers_are_not(
+    rows: int, cols: int, lanes: int, padding: tuple[int, int]
+) -> None:
+    module = parse("")
+    b = Builder(module, new_function(module, "f", [(module.pointer_to(I32), "", "p")], "", ""))
+    type_ = TensorType(I32, (rows, cols), (1, 0), padding)
+    assert load_transposed(b, GENERIC, b.function.arguments[0].value, type_, None, lanes) is None
 
 
 @pytest.mark.parametrize("padding", [(0, 3), (2, 0), (3, 5)])

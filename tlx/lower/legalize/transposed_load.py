@@ -20,13 +20,13 @@ from itertools import product
 from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.tensors import Tensor
 from tlx.ir.types import VectorType, bits_of
 from tlx.ir.values import Value
 from tlx.lower.legalize.memory import in_memory
 from tlx.lower.legalize.registers import Registers, storage
 from tlx.lower.legalize.shuffles import relaned, resized
 from tlx.target import Target
+from tlx.types import TensorType
 
 _LANE_BITS: Final = 128
 _USED: Final = 2
@@ -35,7 +35,9 @@ _HALF: Final = 2
 """Lanes of 32 bytes; of more, LLVM would join halves by a shuffle."""
 
 
-def load_transposed(b: Builder, target: Target, tensor: Tensor, lanes: int) -> Registers | None:
+def load_transposed(
+    b: Builder, target: Target, pointer: Value, type_: TensorType, pitches: tuple[int, ...] | None, lanes: int
+) -> Registers | None:
     """The columns of a tile in memory as the rows of registers; None where it does not fill lanes.
 
     RxC -> CxR
@@ -43,21 +45,23 @@ def load_transposed(b: Builder, target: Target, tensor: Tensor, lanes: int) -> R
     Args:
         b: Where to emit.
         target: The machine.
-        tensor: The tile, of R rows in memory order.
+        pointer: The tile's first element.
+        type_: Its type, R rows in memory order.
+        pitches: Where its rows are.
         lanes: Elements of a register.
     """
-    type_, element = tensor.type, tensor.type.element
+    element = type_.element
     rows, cols = type_.shape[0], type_.count // type_.shape[0]
     each = _LANE_BITS // bits_of(element)
     block = min(rows, lanes)
     fills = rows % block == block % each == cols % each == 0 and 1 < each < block
     if type_.is_padded or in_memory(element) != storage(element) or not fills:
         return None
-    stride = type_.strides(tensor.pitches)[0]
+    stride = type_.strides(pitches)[0]
     lane = VectorType(each, storage(element))
 
     def load(row: int, column: int) -> Value:
-        return b.load(lane, b.gep(lane.element, tensor.source, row * stride + column), bits_of(element) // 8)
+        return b.load(lane, b.gep(lane.element, pointer, row * stride + column), bits_of(element) // 8)
 
     def join(first: int, column: int) -> Value:
         return _joined(b, target, [load(row, column) for row in range(first, first - first % block + block, each)])

@@ -247,7 +247,8 @@ class TileLegalizer:
     def transposed(self, tensor: Tensor) -> Registers:
         """A tile in the other order."""
         lanes = self.lanes_for(tensor.source, tensor.type.element)
-        loaded = load_transposed(self.b, self.target, tensor, lanes) if tensor.kind != "value" else None
+        place = tensor.source, tensor.type, tensor.pitches
+        loaded = load_transposed(self.b, self.target, *place, lanes) if tensor.kind != "value" else None
         return loaded or transposed(self.b, self.registers(tensor))
 
     def block(self, op: TensorOp) -> Registers:

@@ -2,10 +2,14 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 
-; CHECK: %[[B_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %{{.*}}, <2 x i32> <i32 32, i32 4>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 12, i32 0>, <2 x i32> <i32 0, i32 4>)
-; CHECK-NEXT: %[[B_ROWS:.*]] = call <128 x float> @llvm.tensor.transpose.v128f32.v2i32(token %[[B_1]], <2 x i32> <i32 0, i32 1>)
-; CHECK-NEXT: %[[B_PACKED:.*]] = call token @llvm.tensor.typeinfo.v128f32.v2i32(<128 x float> %[[B_ROWS]], <2 x i32> <i32 4, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT: call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %[[B_PACKED]], <2 x i32> <i32 0, i32 0>)
+; CHECK: %[[B_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %b, <2 x i32> <i32 16, i32 4>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 4>)
+; CHECK-NEXT: %[[B_ROWS:.*]] = call <64 x float> @llvm.tensor.transpose.v64f32.v2i32(token %[[B_1]], <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT: %[[B_PACKED:.*]] = call token @llvm.tensor.typeinfo.v64f32.v2i32(<64 x float> %[[B_ROWS]], <2 x i32> <i32 4, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT: call void @llvm.tensor.store.p0.v2i32(ptr %scratch, token %[[B_PACKED]], <2 x i32> <i32 0, i32 32>)
+; CHECK: %[[LAST:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %{{.*}}, <2 x i32> <i32 16, i32 4>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 12, i32 0>, <2 x i32> <i32 0, i32 4>)
+; CHECK-NEXT: %[[LAST_ROWS:.*]] = call <64 x float> @llvm.tensor.transpose.v64f32.v2i32(token %[[LAST]], <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT: %[[LAST_PACKED:.*]] = call token @llvm.tensor.typeinfo.v64f32.v2i32(<64 x float> %[[LAST_ROWS]], <2 x i32> <i32 4, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT: call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %[[LAST_PACKED]], <2 x i32> <i32 0, i32 32>)
 ; CHECK: %[[ACC:.*]] = call token @llvm.tensor.typeinfo.v256f32.v2i32(<256 x float> %{{.*}}, <2 x i32> <i32 8, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: %[[T:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %{{.*}}
 ; CHECK-NEXT: %[[A_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T]], <2 x i32> <i32 8, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 4>)
