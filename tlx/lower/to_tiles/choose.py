@@ -13,7 +13,7 @@ dot product would do
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, I64, IntType, Type, bits_of
 from tlx.knobs import NO_KNOBS, Knobs
@@ -24,6 +24,9 @@ from tlx.lower.to_tiles.stream_recipe import kinds_of, stream_recipe
 from tlx.lower.to_tiles.units import matrix_cycles, vector_cycles, with_waits
 from tlx.lower.to_tiles.vector_recipe import vector_recipe
 from tlx.target import Dot, Sign, Target
+
+_OF_ESTIMATE: Final = (0.85, 0.6)
+"""Measured cycles, of what is estimated for vectors beside a matrix unit: register tiles, streams."""
 
 
 def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
@@ -42,7 +45,9 @@ def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     cycles = with_waits(vector_cycles(gemm, recipe, target, dot), gemm, recipe, target)
     if tile_dot is not None:
         on_tiles = matrix_recipe(gemm, target, narrow, tile_dot)
-        recipe, cycles = min((recipe, cycles), (on_tiles, matrix_cycles(gemm, on_tiles, target)), key=lambda r: r[1])
+        by_tiles = matrix_cycles(gemm, on_tiles, target)
+        if by_tiles < cycles * _OF_ESTIMATE[0]:
+            recipe, cycles = on_tiles, by_tiles / _OF_ESTIMATE[1]
     dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
     if not knobs:
         streamed = stream_recipe(gemm, target, kinds_of(gemm, dots, narrow, accumulator))

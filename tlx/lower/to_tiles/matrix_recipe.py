@@ -32,7 +32,7 @@ from tlx.target import Dot, Matrix, Target
 _WAY: Final = 4096  # bytes of the first cache in which no two lines share a set
 _REUSES: Final = 4
 """Panels that read A before copying it to aligned rows pays."""
-_EPILOGUE: Final = 2  # cycles of a row of a tile of sums that is rounded to bfloat
+_EPILOGUE: Final = 1  # cycles of a row of a tile of sums that is rounded to bfloat
 _FEW_STEPS: Final = 4  # of K: too few to hide the epilogue of the last tile behind
 FAR_ROWS: Final = 2048  # bytes: a tile's 16 rows then share a few sets of a cache, and lie in many pages
 

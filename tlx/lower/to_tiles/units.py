@@ -26,13 +26,15 @@ from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.target import Dot, Target
 
-_CONFIGURATION: Final = 250  # cycles a call: LDTILECFG alone
-_LOAD: Final = (10.0, 30.0, 41.0)
-"""Cycles of a tile from the first-level cache, the second, and from more of it than the first TLB has pages for."""
-_STORE: Final = (40.0, 60.0, 180.0)
-"""Cycles of a tile of C: start and end of its sums, then 16 lines to the first cache, the second, beyond it."""
-_PACKED_ROW: Final = (2.5, 8.0, 12.0)
+_CONFIGURATION: Final = 240  # cycles a call: LDTILECFG, and what waits for it
+_LOAD: Final = (10.0, 26.0, 34.0, 88.0)
+"""Cycles of a tile from the first-level cache, the second, from more of it than the first TLB has pages for, beyond."""
+_STORE: Final = (10.0, 44.0, 60.0)
+"""Cycles of a tile of C beside the next products: 16 lines to the first cache, the second, beyond it."""
+_PACKED_ROW: Final = (2.5, 5.0, 12.0)
 """Cycles of a row of a packed tile: shuffles, or a line read and a line written."""
+_TRANSPOSED_ROW: Final = (12.0, 20.0, 20.0)
+"""Cycles of a row of a packed tile of a column-major A."""
 _MASKED: Final = 2.0  # more cycles of a row with padding
 _CROSSING: Final = 1.3  # times as long takes a tile of C whose rows cross lines
 _TLB_BYTES: Final = 384 << 10  # 96 pages of 4 KB
@@ -76,19 +78,14 @@ def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     tiles, depth = rows * columns, steps * recipe.kstep * size
     p, q = min(rows, recipe.mr // matrix.rows), min(columns, recipe.nr // recipe.lanes)
     packs_b = recipe.pack_b and not recipe.shared_b
-    whole = recipe.mc > recipe.mr
-    kept = packs_b and not packs_by_steps(gemm, recipe)
-    held = kept * min(recipe.nc, gemm.n) + (recipe.pack_a and whole) * gemm.m
+    by_steps = packs_by_steps(gemm, recipe)
+    kept = packs_b and not by_steps
+    held = kept * min(recipe.nc, gemm.n) + (recipe.pack_a and recipe.mc > recipe.mr) * gemm.m
     place = _place(gemm, recipe, target, depth * held)
-    near = 0 if place == 0 or stays_near(gemm, recipe, target) else 1
-    panels = 0 if place == 0 else 1 + (min(recipe.nc, gemm.n) * depth > _TLB_BYTES)
-    loads = tiles * steps * (_LOAD[near] / q + _LOAD[panels] / p)
+    panels = 0 if place == 0 or by_steps else 1 + (min(recipe.nc, gemm.n) * depth > _TLB_BYTES)
+    loads = tiles * steps * (_tile_of_a(gemm, recipe, target, place) / q + _LOAD[panels] / p)
     products = tiles * steps * matrix.rows
-    deep = _MASKED if gemm.k % recipe.kstep else 0
-    row_of_a = _PACKED_ROW[place if whole else 0] + (
-        _MASKED if any(r.padding for r in row_ranges(gemm, recipe)) else deep
-    )
-    row_of_b = _PACKED_ROW[place] + (_MASKED if any(c.padding for c in column_ranges(gemm, recipe)) else deep)
+    row_of_a, row_of_b = _packed_rows(gemm, recipe, place)
     lines = recipe.kstep // recipe.width  # rows of a tile of B
     packing = steps * (
         lines * columns * packs_b * gemm.packings * row_of_b + matrix.rows * rows * recipe.pack_a * row_of_a
@@ -96,7 +93,30 @@ def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     crosses = gemm.c.row_stride * bits_of(recipe.accumulator) // 8 % LINE and gemm.m > 1
     store = _STORE[place] * (_CROSSING if crosses else 1)
     once = _CONFIGURATION if gemm.batch is None else 0  # a loop configures once, and its rounds overlap
-    return max(products, loads) + tiles * store + packing + once
+    busy = max(products, loads) + tiles * store + packing
+    return once + max(busy, moving_cycles(gemm.a.moves + gemm.b.moves, target))
+
+
+def _packed_rows(gemm: Gemm, recipe: Recipe, place: int) -> tuple[float, float]:
+    """Cycles of a row of a packed tile of A, and of B; `place`: where operands and what is packed are together."""
+    deep = _MASKED if gemm.k % recipe.kstep else 0
+    masked_a = _MASKED if any(r.padding for r in row_ranges(gemm, recipe)) else deep
+    masked_b = _MASKED if any(c.padding for c in column_ranges(gemm, recipe)) else deep
+    row_of_b = _PACKED_ROW[0 if packs_by_steps(gemm, recipe) else place] + masked_b
+    if not gemm.a.is_row_major:
+        return _TRANSPOSED_ROW[place] + masked_a, row_of_b
+    return _PACKED_ROW[place if recipe.mc > recipe.mr else 0] + masked_a, row_of_b
+
+
+def _tile_of_a(gemm: Gemm, recipe: Recipe, target: Target, place: int) -> float:
+    """Cycles of loading a tile of A.
+
+    Where A does not stay in the second cache, a row tile comes from behind it for the first panel of each block.
+    """
+    if place == 0 or stays_near(gemm, recipe, target):
+        return _LOAD[0]
+    first = min(1.0, recipe.nr / min(recipe.nc, gemm.n)) if gemm.a.moves > target.caches.l2 // 2 else 0.0
+    return (1 - first) * _LOAD[1] + first * _LOAD[-1]
 
 
 def _place(gemm: Gemm, recipe: Recipe, target: Target, packed: int) -> int:
