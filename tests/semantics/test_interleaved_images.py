@@ -74,9 +74,10 @@ define void @f(ptr noalias %x, ptr noalias %w, ptr noalias %y) {{
         """Small numbers, whose sums no type rounds; the result is not zero before."""
         random, narrow = np.random.default_rng(self.channels), self.types[0]
         x, w = (random.integers(-3, 4, shape) for shape in self.shapes[:2])
-        if narrow == "bfloat":
-            return [x.astype(bfloat16), w.astype(bfloat16), np.full(self.shapes[2], 7, np.float32)]
-        return [x.astype(np.int8), w.astype(np.int8), np.full(self.shapes[2], 7, np.int32)]
+        if narrow == "i8":
+            return [x.astype(np.int8), w.astype(np.int8), np.full(self.shapes[2], 7, np.int32)]
+        dtype = bfloat16 if narrow == "bfloat" else np.float32
+        return [x.astype(dtype), w.astype(dtype), np.full(self.shapes[2], 7, np.float32)]
 
 
 def _tensor(shape: tuple[int, ...]) -> str:

@@ -8,12 +8,15 @@ from typing import Final
 
 from tlx.ir.types import bytes_of
 from tlx.lower.to_2d.contraction import LHS, OUT, RHS, Contraction
+from tlx.lower.to_2d.copy_cost import NEAR_BYTES
 from tlx.lower.to_2d.grouping import Groups
 from tlx.lower.to_2d.runs import Run
 from tlx.lower.to_2d.views import Dim, loaded_as
 
 CHAINED: Final = 64
 """Products of a sum up to which they are one tree."""
+MOST_TURNS: Final = 12
+"""Products of a sum up to which they may take turns: a loop over K has a position of each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,7 @@ class Blocking:
         uneven: One more loop around the products of a block, where the contraction has such a dimension.
         groups: How rows of a copied right operand are interleaved for a matrix unit, if they are.
         room: Columns of a row of that copy: whole tiles.
+        in_turns: Whether the copied right operand has K's dimensions in the order that they have in memory.
     """
 
     contraction: Contraction
@@ -43,13 +47,17 @@ class Blocking:
     uneven: tuple[Run, ...] = ()
     groups: Groups | None = None
     room: int = 0
+    in_turns: bool = False
 
     def order(self, column: int) -> list[Run]:
         """An operand's dimensions in the order in which they are read, and copied."""
         if column == LHS:
             runs = [*self.batch, *self.outer_m, *self.uneven, *self.outer_k, self.m, self.k]
         else:
-            runs = [*self.batch, *self.outer_n, *self.uneven, *self.outer_k, self.k, self.n]
+            depth = [*self.uneven, *self.outer_k, self.k]
+            if self.in_turns:
+                depth.sort(key=lambda run: run.strides[column], reverse=True)
+            runs = [*self.batch, *self.outer_n, *depth, self.n]
         return [run for run in runs if run.strides[column] and run.extent > 1]
 
     @property
@@ -59,6 +67,16 @@ class Blocking:
         inner = [run for run in (*self.outer_m, *self.outer_n) if not run.strides[larger]]
         outer = [run for run in (*self.outer_m, *self.outer_n) if run.strides[larger]]
         return [*self.batch, *outer, *inner]
+
+    @property
+    def by_parts(self) -> int | None:
+        """The operand that is copied part by part, where the loops come to it, if one is: its copy stays near."""
+        larger = max((LHS, RHS), key=self.block_bytes)
+        moving = [run for run in (*self.batch, *self.outer_m, *self.outer_n) if run.strides[larger]]
+        if larger not in self.packed or self.groups is not None or any(len(run.parts) > 1 for run in moving):
+            return None
+        size = self.block_bytes(larger)
+        return larger if size <= NEAR_BYTES < size * math.prod(run.extent for run in moving) else None
 
     @property
     def is_turned(self) -> bool:

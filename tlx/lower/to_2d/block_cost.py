@@ -38,7 +38,7 @@ def estimate(blocking: Blocking, unit: Unit) -> float:
     vectors = -(-blocking.n.extent // unit.lanes)
     terms, products = (blocking.sums, 1) if blocking.sums <= CHAINED else (1, blocking.sums)
     shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
-    between = _TERM if unit.rows else _TERM + _TERM_OF_REGISTER * rows * vectors
+    between = _TERM if unit.rows else _TERM + _TERM_OF_REGISTER * rows * vectors * (not blocking.in_turns)
     cycles = CALL + terms * (between + unit.cycles(rows, blocking.n.extent, depth, group, 1 / shared))
     stored = _TURNED_STORE if blocking.is_turned else _STORE
     cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else stored * rows * vectors
@@ -60,7 +60,8 @@ def _outside_cycles(blocking: Blocking) -> float:
     """
     lhs, rhs = (_operand_bytes(blocking, column) for column in (LHS, RHS))
     parts = -(-rhs // NEAR_BYTES)
-    return FAR_BYTE * ((lhs * parts if lhs > NEAR_BYTES else 0) + (rhs if parts > 1 else 0))
+    again = rhs if parts > 1 and blocking.by_parts != RHS else 0
+    return FAR_BYTE * ((lhs * parts if lhs > NEAR_BYTES else 0) + again)
 
 
 def _operand_bytes(blocking: Blocking, column: int) -> int:

@@ -12,15 +12,16 @@ strides is 1), and that products are large.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import Final
 
-from tlx.ir.types import BFLOAT, HALF, PTR, Type
+from tlx.ir.types import BFLOAT, HALF, PTR, Type, bytes_of
 from tlx.ir.values import Keyword
-from tlx.lower.to_2d.block_choice import CHAINED, Blocking, block_loaded_as
+from tlx.lower.to_2d.block_choice import CHAINED, MOST_TURNS, Blocking, block_loaded_as
 from tlx.lower.to_2d.block_cost import estimate
 from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction, Memory, is_reduced
 from tlx.lower.to_2d.copy_cost import NEAR_BYTES
@@ -32,6 +33,7 @@ from tlx.lower.to_2d.views import Dim, Place, View
 
 _ROWS: Final = 16
 """Rows that a part of an operand has a multiple of."""
+_WORD: Final = 4
 _NOWHERE: Final = Keyword(PTR, "null")
 
 
@@ -132,6 +134,7 @@ def _choices(c: Contraction, packed: frozenset[int], unit: Unit) -> Iterator[Blo
                 for choice in (whole, *_split(whole, unit.lanes)):
                     yield choice
                     yield from _interleaved(choice, unit)
+                    yield from _in_turns(choice, unit)
 
 
 def _interleaved(choice: Blocking, unit: Unit) -> Iterator[Blocking]:
@@ -144,6 +147,28 @@ def _interleaved(choice: Blocking, unit: Unit) -> Iterator[Blocking]:
     groups = Groups.of([Dim(extent, strides[RHS]) for extent, strides in k.parts], unit.width)
     if groups is not None:
         yield replace(choice, groups=groups, room=-(-n.extent // unit.lanes) * unit.lanes)
+
+
+def _in_turns(choice: Blocking, unit: Unit) -> Iterator[Blocking]:
+    """The choice with a right operand copied in the order that K's dimensions have in memory, as one dimension.
+
+    The products of a sum then take turns, position by position along one of K's dimensions, and read the copy end to
+    end: filters that lie as 64 x (256 x 3 x 3) are copied as a matrix of 64 x 2304, which fills tiles of 16 x 16.
+    """
+    c = choice.contraction
+    wide = bytes_of(c.rhs.element) >= _WORD  # what is narrow is packed for dot products once more
+    if choice.packed != frozenset({RHS}) or not choice.outer_k or choice.n.extent == 1:
+        return
+    if unit.rows or not wide or c.uneven is not None or c.reduces:
+        return
+    runs = [Run((walk,)) for walk in _sorted(c.k, RHS)]
+    if [walk for run in (*choice.outer_k, choice.k) for walk in run.parts] == [run.parts[0] for run in runs]:
+        return  # a copy has that order anyway
+    k = min(runs, key=lambda run: run.strides[LHS])
+    others = [run for run in runs if run is not k]
+    turns = math.prod(run.extent for run in others)
+    if turns <= MOST_TURNS and block_loaded_as(LHS, choice.m, k) is not None:
+        yield replace(choice, k=k, outer_k=tuple(others), in_turns=True)
 
 
 def _split(whole: Blocking, lanes: int) -> Iterator[Blocking]:

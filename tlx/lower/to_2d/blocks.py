@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
-from tlx.ir.types import FLOAT, Type, VectorType
+from tlx.ir.types import FLOAT, I64, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
 from tlx.lower.to_2d.block_choice import CHAINED, Blocking
 from tlx.lower.to_2d.blocking import block_view, is_narrow
@@ -97,7 +97,7 @@ def _emit_blocks(
     packing = Packing(plan, b, op, blocking)
     lhs, rhs = (packing.operand(column) for column in (LHS, RHS))
     packed = replace(blocking.contraction, lhs=lhs, rhs=rhs)
-    _Emitter(plan, b, packed, packing.nest(), element, epilogue).emit()
+    _Emitter(plan, b, packed, packing, packing.nest(), element, epilogue).emit()
 
 
 # Blocks --------------------------------------------------------------------------------------------------------------
@@ -120,6 +120,7 @@ class _Emitter:
     plan: Plan
     b: TensorBuilder
     c: Contraction
+    packing: Packing
     nest: Nest
     element: Type
     epilogue: Epilogue | None
@@ -141,10 +142,24 @@ class _Emitter:
         """The loops, and the trees in them."""
         columns = [LHS, RHS, OUT, *([] if self.c.acc is None else [ACC])]
         columns += range(LEAVES, len(self.nest.m[1]))
-        loops = [(extent, tuple(strides[c] for c in columns)) for extent, strides in self.nest.loops]
+        parts, loops = (
+            [(extent, tuple(strides[c] for c in columns)) for extent, strides in walks]
+            for walks in (self.nest.parts, self.nest.loops)
+        )
         buffer = self._buffer() if self.count > CHAINED and not self._keeps_result() else None
-        with nest(self.b, loops, len(columns), "batch") as offsets:
-            self._block(dict(zip(columns, offsets, strict=True)), buffer)
+        with nest(self.b, parts, len(columns), "part", independent=False) as starts:
+            starts = self._copied_part(columns, starts)
+            with nest(self.b, loops, len(columns), "batch") as steps:
+                offsets = [self.b.add(start, step) for start, step in zip(starts, steps, strict=True)]
+                self._block(dict(zip(columns, offsets, strict=True)), buffer)
+
+    def _copied_part(self, columns: list[int], starts: list[Value]) -> list[Value]:
+        """Copy the part of the operand that is copied by parts, if one is; the offsets from there on."""
+        by_parts = self.packing.by_parts
+        if by_parts is None:
+            return starts
+        self.packing.copy_part(starts[by_parts])
+        return [zero(I64) if column == by_parts else start for column, start in zip(columns, starts, strict=True)]
 
     def _keeps_result(self) -> bool:
         """Whether sums may be kept where the result goes."""

@@ -41,16 +41,18 @@ def _continues(outer: Walk, extent: int, strides: tuple[int, ...]) -> bool:
 
 
 @contextmanager
-def nest(b: Builder, walks: Sequence[Walk], operands: int, name: str = "i") -> Generator[list[Value]]:
+def nest(
+    b: Builder, walks: Sequence[Walk], operands: int, name: str = "i", *, independent: bool = True
+) -> Generator[list[Value]]:
     """Loops over dimensions, the first outermost; gives the element offset of each operand.
 
-    No round reads what another one writes, and the loops say so (`INDEPENDENT`).
+    No round reads what another one writes, and the loops say so (`INDEPENDENT`), unless they are not `independent`.
     """
     offsets: list[Value] = [ConstInt(I64, 0)] * operands
     with ExitStack() as stack:
         for extent, strides in walks:
             loop = stack.enter_context(b.loop(0, extent, name=name))
-            loop.mark, index = INDEPENDENT, loop.index
+            loop.mark, index = INDEPENDENT if independent else "", loop.index
             offsets = [
                 b.add(offset, b.mul(index, stride, f"{name}.offset"), f"{name}.offset")
                 for offset, stride in zip(offsets, strides, strict=True)

@@ -18,6 +18,7 @@ from tlx.lower.to_tiles.combine import Combine
 from tlx.lower.to_tiles.depth import positions_at_once
 from tlx.lower.to_tiles.epilogue import Epilogue
 from tlx.lower.to_tiles.evaluate import Place, address_of, store_vector
+from tlx.lower.to_tiles.given import needed_registers
 from tlx.lower.to_tiles.last_columns import LastColumns
 from tlx.lower.to_tiles.map import expression_parameters
 from tlx.lower.to_tiles.next_round import NextRound
@@ -33,6 +34,8 @@ from tlx.target import Sign, Target
 _FEW: Final = 16
 _SHORT: Final = 256
 """Steps and multiply-adds up to which a sum is written out."""
+_ROOM: Final = 2
+"""Registers that LLVM needs where it may load operands of the next steps."""
 
 
 class GemmTile(Operands):
@@ -136,10 +139,39 @@ class GemmTile(Operands):
 
     def total(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
         """`start` and all products of the sum, given where the first one's operands are."""
+        if self.takes_turns:
+            return self._total_in_turns(block, start, a, rhs)
         with self.terms.loop([start]) as term:
             places = self.term_addresses(block, term.index, a, rhs)
             term.next(self.add_product(block, term.carried[0], *places))
         return term.results[0]
+
+    def _total_in_turns(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
+        """The same where the products take turns: each step goes over a position of K in all of them."""
+        b, gemm = self.b, self.gemm
+        with b.loop(0, block.part.size, carry=[start], name="k") as loop:
+            here = b.gep(gemm.a.element, a, b.mul(loop.index, gemm.a.col_stride))
+            row = b.gep(gemm.b.element, rhs, b.mul(loop.index, gemm.b.row_stride))
+            loop.next(self._turns(block, loop.carried[0], here, row))
+        return loop.results[0]
+
+    def _turns(self, block: Block, total: Value, a: Value, rhs: Value) -> Value:
+        """The sums after a position of K in all products, written out where LLVM has room to load early.
+
+        6x16 floats in 16 registers are spilled six times in nine products, 6x64 in 32 are not. Products of windows that
+        overlap have elements of A in common: LLVM is not to see that, else it keeps these in registers that sums need.
+        """
+        b, nothing = self.b, const_int(I64, 0)
+        vectors = -(-block.columns.size // self.recipe.lanes)
+        if needed_registers(block.rows.size, vectors) + _ROOM > self.target.registers:
+            with self.terms.loop([total]) as term:
+                places = self.term_addresses(block, term.index, a, rhs)
+                term.next(self._add_step(block, term.carried[0], places, nothing))
+            return term.results[0]
+        for term in range(self.terms.count):
+            here, row = self.term_addresses(block, const_int(I64, term), a, rhs)
+            total = self._add_step(block, total, (b.plain(here, "a.at"), row), nothing)
+        return total
 
     def add_product(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
         """`start + A[tile, :] @ B[:, panel]`."""

@@ -55,6 +55,7 @@ class Operands:
         c, a, b_in: Addresses of the matrices.
         packing_a, packing_b: How the operands are packed.
         terms: The products that are added up.
+        takes_turns: Whether they are, position of K by position.
         panel_a, panel_b, sums: Packed operands, and sums for corrections, where they are needed.
         shared: The panels of B that the kernel is given.
     """
@@ -74,6 +75,7 @@ class Operands:
         self.packing_a = Packing(gemm.a, recipe.operand_a, gemm.lhs_sign, 1, step, flip_a, lanes, by_columns)
         self.packing_b = Packing(gemm.b, recipe.operand_b, gemm.rhs_sign, recipe.width, step, flip_b, lanes)
         self.terms = Sums(b, gemm.sums)
+        self.takes_turns = recipe.unit == "fma" and not recipe.pack_a and not recipe.pack_b and gemm.takes_turns
         self.panel_a: Value | None = None
         self.panel_b: Value | None = None
         self.sums: Value | None = None
@@ -174,8 +176,9 @@ class Operands:
         stride = size if recipe.pack_b else self.gemm.b.row_stride
         element = bits_of(recipe.operand_b) // 8
         start = b.gep(recipe.operand_b, base, b.mul(k, stride))
+        step = stride // self.terms.count if self.takes_turns else stride
         for line in range(0, size * recipe.kstep * element, LINE):
-            b.prefetch(start, recipe.ahead * recipe.kstep * stride * element + line)
+            b.prefetch(start, recipe.ahead * recipe.kstep * step * element + line)
 
     def load_b(self, block: Block, base: Value, k: Value) -> Value:
         """The panel's columns of B at position `k`."""

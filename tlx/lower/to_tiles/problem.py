@@ -11,6 +11,7 @@ from typing import Final
 from tlx.ir.mangle import mangle
 from tlx.ir.types import FloatType, Type
 from tlx.knobs import FUSED
+from tlx.lower.to_2d.block_choice import MOST_TURNS
 from tlx.lower.to_tiles.batch import Batch
 from tlx.lower.to_tiles.expression import Expression, Product
 from tlx.lower.to_tiles.view import View
@@ -50,6 +51,17 @@ class Gemm:
     def depth(self) -> int:
         """Positions of K over all products of the sum."""
         return self.k * len(self.sums)
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether B's rows of one position of K, one of each product of a sum, lie in front of those of the next one.
+
+        k = 0    b[0] b[1] ... b[8]        nine products of a sum, N columns each; rows of B are 9 N apart
+        k = 1    b[0] b[1] ... b[8]
+        """
+        count = len(self.sums)
+        in_order = [offset for _, offset in self.sums] == [i * self.n for i in range(count)]
+        return 1 < count <= MOST_TURNS and in_order and self.b.is_row_major and self.b.row_stride == count * self.n
 
     @property
     def result(self) -> Type:

@@ -1,22 +1,36 @@
 ; Rows of 28 pixels fill 87 % of registers, filters fill them whole: a block is 28 pixels by 128 filters. The image is
 ; copied with channels innermost, the weights with filters innermost, and a block of the result is stored column by column.
+; Weights lie as 128 x (128 x 3 x 3) and are copied as a matrix of 128 x 1152; nine products of a sum take turns in it.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=avx512 -o - | FileCheck %s --check-prefix=TILES
 
 ; CHECK-LABEL: define void @rows(
 ; CHECK:         %last.buf = getelementptr
 ; CHECK:         %rhs.buf = getelementptr
-; CHECK:         %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr, <2 x i32> <i32 28, i32 384>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 128>)
-; CHECK:         %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.buf, <2 x i32> <i32 384, i32 128>, <2 x i32> <i32 0, i32 1>,
-; CHECK-COUNT-2: call <3584 x float> @llvm.tensor.smma
+; CHECK:         call <147456 x float> @llvm.tensor.transpose
+; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %rhs.buf, token %{{.*}}, <2 x i32> <i32 0, i32 128>)
+; CHECK:         %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr, <2 x i32> <i32 28, i32 128>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 128>)
+; CHECK:         %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.buf, <2 x i32> <i32 128, i32 128>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 1152>)
+; CHECK-COUNT-8: call <3584 x float> @llvm.tensor.smma
 ; CHECK:         %transpose{{.*}} = call <3584 x float> @llvm.tensor.transpose{{.*}}(token %product, <2 x i32> <i32 1, i32 0>)
 ; CHECK:         %[[C:.*]] = call token @llvm.tensor.typeinfo{{.*}}(<3584 x float> %transpose{{.*}}, <2 x i32> <i32 128, i32 28>, <2 x i32> <i32 1, i32 0>,
 ; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %[[C]], <2 x i32> <i32 0, i32 784>)
 
-; A register tile is turned when its sums are complete.
-; TILES-LABEL: define internal void @tlx.matmul.28x128x3x384.f32.f32.f32(
-; TILES:         %[[ACC:.*]] = call token @llvm.tensor.typeinfo.v[[N:[0-9]+]]f32.v2i32(<[[N]] x float> %{{.*}}, <2 x i32> <i32 [[ROWS:[0-9]+]], i32 [[COLUMNS:[0-9]+]]>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
-; TILES:       s.end:
+; Each step goes over a channel in all nine positions of the kernel, and reads the copy end to end. A register tile is
+; turned when its sums are complete.
+; TILES-LABEL: define internal void @tlx.matmul.28x128x9x128.f32.f32.f32(
+; TILES:       k.loop:
+; TILES-NEXT:    %k = phi
+; TILES-NEXT:    %[[SUMS:.*]] = phi <[[N:[0-9]+]] x float>
+; TILES-NEXT:    %[[A:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %k
+; TILES-NEXT:    %[[STEP:.*]] = mul i64 %k, 1152
+; TILES-NEXT:    %[[B:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %[[STEP]]
+; TILES:         typeinfo.v[[N]]f32.v2i32(<[[N]] x float> %[[SUMS]], <2 x i32> <i32 [[ROWS:[0-9]+]], i32 [[COLUMNS:[0-9]+]]>,
+; TILES:         getelementptr i8, ptr %[[B]], i64 4096
+; TILES:         getelementptr inbounds float, ptr %[[A]], i64 128
+; TILES:         getelementptr inbounds float, ptr %[[B]], i64 128
+; TILES-COUNT-8: call <[[N]] x float> @llvm.tensor.smma
+; TILES:       k.end:
 ; TILES:         call <[[N]] x float> @llvm.tensor.transpose
 ; TILES:         <2 x i32> <i32 [[COLUMNS]], i32 [[ROWS]]>, <2 x i32> <i32 1, i32 0>
 ; TILES:         call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %{{.*}}, <2 x i32> <i32 0, i32 784>)

@@ -1,0 +1,94 @@
+"""Convolutions on vectors whose filters are copied by parts, or so that the products of a sum take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tlx
+from tests.semantics.test_interleaved_images import Case, evaluated
+from tests.semantics.to_2d_contract import check_contract, poisoned
+from tlx.ir.canonical import canonicalise
+from tlx.ir.reader import parse
+from tlx.lower.stage import Context
+from tlx.lower.to_2d import block_choice, block_cost, blocking, taps, to_2d
+from tlx.lower.to_2d.block_choice import Blocking
+from tlx.lower.to_2d.contraction import RHS
+from tlx.lower.to_2d.taps import Taps
+from tlx.lower.to_2d.unit import Unit
+from tlx.pipeline import lower
+from tlx.target import find
+
+F32 = ("float", "float")
+CASES = [
+    Case(F32, 24, 64, (6, 9), (3, 3)),
+    Case(F32, 20, 64, (5, 11), (3, 3), images=2),
+    Case(F32, 17, 96, (7, 9), (3, 3), strides=(2, 2)),
+    Case(F32, 24, 64, (5, 12), (2, 3), strides=(1, 2), holes=(1, 0), images=2),
+    Case(F32, 65, 96, (3, 9), (1, 2)),
+]
+_NEAR = 32 << 10
+
+
+def in_turns(choice: Blocking) -> bool:
+    """Whether the products of a sum take turns."""
+    return choice.in_turns
+
+
+def in_parts(choice: Blocking) -> bool:
+    """Whether filters are copied by parts."""
+    return choice.by_parts == RHS and choice.outer_n != ()
+
+
+@pytest.fixture(autouse=True)
+def _fresh_choices() -> None:
+    blocking._chosen.cache_clear()
+
+
+def check(case: Case, target: str, found: str) -> None:
+    """The same after stage 1, after all stages, and as machine code."""
+    module = parse(case.text)
+    expected = evaluated(case, module)
+    canonicalise(module)
+    to_2d(module, Context(find(target)))
+    check_contract(module)
+    assert found in str(module)
+    np.testing.assert_array_equal(expected, evaluated(case, module))
+    np.testing.assert_array_equal(expected, evaluated(case, poisoned(module)))
+    np.testing.assert_array_equal(expected, evaluated(case, lower(parse(case.text), target)))
+    arguments = case.inputs()
+    tlx.compile(case.text, "native", opt_level=0)(*arguments)
+    np.testing.assert_array_equal(expected, arguments[2])
+
+
+def prefer(monkeypatch: pytest.MonkeyPatch, wanted: Callable[[Blocking], bool]) -> None:
+    """Have a kind of choice cost nothing."""
+    true_cost = block_cost.estimate
+
+    def estimate(choice: Blocking, unit: Unit) -> float:
+        return true_cost(choice, unit) * (1e-6 if wanted(choice) else 1)
+
+    def never(_choice: Taps, _lanes: int) -> float:
+        return 1e12
+
+    monkeypatch.setattr(blocking, "estimate", estimate)
+    monkeypatch.setattr(taps, "estimate", never)
+
+
+@pytest.mark.parametrize("target", ["avx512", "avx2"])
+@pytest.mark.parametrize("case", CASES)
+def test_products_that_take_turns_mean_the_same(case: Case, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether that pays is a matter of cost only: here it always does."""
+    prefer(monkeypatch, in_turns)
+    check(case, target, "rhs.buf")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_filters_copied_by_parts_mean_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Caches are as small as that takes."""
+    for module in (block_choice, block_cost, blocking):
+        monkeypatch.setattr(module, "NEAR_BYTES", _NEAR)
+    prefer(monkeypatch, in_parts)
+    check(case, "avx512", "part.loop")
