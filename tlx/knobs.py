@@ -149,6 +149,8 @@ def parse_knobs(text: str, origin: Origin | None = None) -> Knobs:
         name, equals, value = part.partition("=")
         if not equals:
             raise UsageError(f"'{part}' is no knob; write NAME=VALUE, NAME being one of {', '.join(NAMES)}")
+        if name.strip() in settings:
+            raise UsageError(f"{name.strip()} is given twice: {settings[name.strip()]} and {value.strip()}")
         settings[name.strip()] = value.strip()
     return knobs_of(settings, origin)
 
@@ -192,5 +194,5 @@ def _number(name: str, value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if not isinstance(value, str) or not value.isdecimal() or len(value) > 10:
-        raise UsageError(f"{name} is a number, not '{value}'")
+        raise UsageError(f"{name} is a number, not '{spelled(value)}'")
     return int(value)

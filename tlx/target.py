@@ -265,7 +265,7 @@ def find(name: str) -> Target:
     `a,b` is one with versions for both, `a+x+y` is `a` with the features `x` and `y`.
 
     Raises:
-        UsageError: There is no such target; the message lists those that exist.
+        UsageError: There is no such target, and the message lists those that exist; or a feature has no name.
     """
     if "," in name:
         from tlx.versions import several
@@ -273,6 +273,8 @@ def find(name: str) -> Target:
         return several([find(part.strip()) for part in name.split(",")])
     if "+" in name:
         base, *features = name.split("+")
+        if not all(features):
+            raise UsageError(f"target '{name}': behind each '+' stands a feature, such as avx2+avxvnni", name="tlx-lower")
         found = find(base).with_features(tuple(f"+{feature}" for feature in features))
         name = ".".join((found.name, *features))
         return replace(found, name=name, requires=(*found.requires, *features), tiers=())

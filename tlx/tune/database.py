@@ -238,9 +238,14 @@ def tuned(path: str | None = None) -> Tuned:
     """What is known of this machine, from a file or the user's cache: `Options(knobs=tuned())`.
 
     Threads are as many as OpenMP would start here: OMP_NUM_THREADS, or the processors that this process may use.
+
+    Raises:
+        UsageError: There is no such file; the user's cache may be empty.
     """
     from tlx.bench.machine import processor
 
+    if path and not Path(path).exists():
+        raise UsageError(f"no tuning database '{path}'; 'tlx tune --database={path}' would write it")
     wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     threads = int(wanted) if wanted.isdecimal() else len(os.sched_getaffinity(0))
     return Tuned(Database(Path(path) if path else None), processor(), threads)

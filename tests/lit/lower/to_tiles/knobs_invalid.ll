@@ -12,6 +12,10 @@
 ; BLOCK: tlx-lower: error: kc=0: a block has 1 to {{[0-9]+}} rows or columns
 ; RUN: not tlx-lower %t/a.ll --knobs=kc=8,kd=3 2>&1 | FileCheck %s --check-prefix=NAME
 ; NAME: tlx-lower: error: unknown knob 'kd'; knobs are tile, kc, mc, nc, pack_a, pack_b, ahead
+; RUN: not tlx-lower %t/a.ll --knobs=kc=8,pack_a=true,kc=16 2>&1 | FileCheck %s --check-prefix=AGAIN
+; AGAIN: tlx-lower: error: kc is given twice: 8 and 16
+; RUN: not tlx-lower %t/a.ll --tuned=%t/none.json 2>&1 | FileCheck %s --check-prefix=DATABASE
+; DATABASE: tlx-lower: error: no tuning database '{{.*}}none.json'; 'tlx tune --database={{.*}}none.json' would write it
 ; RUN: not tlx-lower %t/a.ll --target=avx512 --knobs=mc=2 2>&1 | FileCheck %s --check-prefix=SMALL
 ; SMALL: tlx-lower: error: mc=2: a block holds at least one register tile of {{[0-9]+x[0-9]+}}
 ; RUN: not tlx-lower %t/a.ll --target=avx512 --knobs=%t/none.toml 2>&1 | FileCheck %s --check-prefix=NONE
@@ -25,6 +29,8 @@
 ; SYNTAX: {{.*}}syntax.toml:2:6: error: invalid value
 ; RUN: not tlx-lower %t/a.ll --knobs=%t/key.json 2>&1 | FileCheck %s --check-prefix=KEY
 ; KEY: {{.*}}key.json:2:4: error: unknown knob 'tiles'
+; RUN: not tlx-lower %t/a.ll --knobs=%t/truth.toml 2>&1 | FileCheck %s --check-prefix=TRUTH
+; TRUTH: {{.*}}truth.toml:2:1: error: kc is a number, not 'true'
 ; RUN: not tlx-lower %t/a.ll --knobs=%t/twice.json 2>&1 | FileCheck %s --check-prefix=TWICE
 ; TWICE: {{.*}}twice.json:2:2: error: 'matmul *' stands here twice
 ; REQUIRES: split-file
@@ -55,3 +61,7 @@ kc = x8
 ;--- twice.json
 {"matmul *": {},
  "matmul *": {}}
+
+;--- truth.toml
+["matmul *"]
+kc = true
