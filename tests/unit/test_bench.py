@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,12 +14,12 @@ from unittest.mock import Mock
 
 import pytest
 
+from tests.unit.bench_expected import expected, nothing
 from tlx.bench import command, compare, markdown, measure, plot, report, summary, timing, user
 from tlx.bench.elements import F16, F32, S8, S32, U8, Array
 from tlx.bench.peaks import peak
-from tlx.bench.peers import clang, finding
-from tlx.bench.peers.base import Attempt, Places
-from tlx.bench.rows import gemm, pointwise
+from tlx.bench.peers.base import Attempt
+from tlx.bench.rows import gemm
 from tlx.bench.truth import Expected
 from tlx.bench.workload import Stream, Workload
 from tlx.diagnostics import UsageError
@@ -29,20 +28,12 @@ from tlx.native import cpu_flags, missing
 from tlx.target import find
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
 GENERIC = "generic"
+
+
 MLP = str(ROOT / "examples" / "mlp.ll")
-
-
-def nothing(*_arguments: object, **_options: object) -> None:
-    """In place of functions whose work is not wanted."""
-
-
-def expected(work: Workload, arrays: dict[str, Array]) -> Expected:
-    """All elements that a workload should give."""
-    assert work.expected is not None
-    truth = work.expected(arrays)
-    assert isinstance(truth, Expected)
-    return truth
 
 
 class Copier:
@@ -215,59 +206,6 @@ def test_plots(tmp_path: Path, suffix: str, record: dict[str, Any]) -> None:
 def test_a_plot_needs_a_known_format() -> None:
     with pytest.raises(UsageError, match=r"end in \.png, \.svg, \.pdf, not in '\.gif'"):
         plot.check("speed.gif")
-
-
-def test_peers_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ctypes.util.find_library", nothing)
-    (tmp_path / "libxsmm.so").write_text("no library")
-    peers, absent = finding.find(["libxsmm", "openblas", "mkl", "onednn"], Places((tmp_path,)))
-    assert peers == []
-    assert absent["libxsmm"] == "no libxsmm*.so*"
-    assert set(absent) == {"libxsmm", "openblas", "mkl", "onednn"}
-    with pytest.raises(UsageError, match="unknown peer 'cublas'; known are libxsmm"):
-        finding.find(["cublas"], Places(()))
-
-
-@pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
-def test_clang_s_loops_can_be_built_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    work = gemm.product("f32", 4, 5, 6)
-    reduction = pointwise.of_rows("rowsum", "bf16", 4, 5)
-    assert clang.build([work, reduction, gemm.product("bf16", 4, 5, 6)], tmp_path, "x86-64") == 3
-    monkeypatch.setattr("shutil.which", nothing)
-    peers, absent = finding.find(["clang", "matrix"], Places((tmp_path,)))
-    assert not absent
-    assert peers[0].version.endswith("(built before)")
-    arrays = work.arrays()
-    for peer in peers:
-        (attempt,) = peer.attempts(work, arrays)
-        arrays["c"][...] = 0
-        attempt.repeat(1)
-        work.check(arrays["c"], expected(work, arrays), peer.name)
-        assert not list(peer.attempts(gemm.product("f32", 4, 5, 7), arrays))
-
-
-@pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
-@pytest.mark.parametrize("types", ["f32", "bf16"])
-@pytest.mark.parametrize("function", ["add", "muladd", "rowsum", "rowmax"])
-def test_clang_s_loops_on_elements_and_rows(function: str, types: str) -> None:
-    """Of 203 elements and of 72 columns, which are no multiples of what is done at once."""
-    rows = function.startswith("row")
-    work = pointwise.of_rows(function, types, 5, 72) if rows else pointwise.pointwise(function, types, 203)
-    (attempt,) = clang.load_loops(Places(())).attempts(work, arrays := work.arrays())
-    attempt.repeat(1)
-    work.check(arrays["y"], expected(work, arrays), "clang")
-
-
-@pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
-@pytest.mark.parametrize("work", [pointwise.pointwise("tanh", "f32", 16), pointwise.of_rows("softmax", "bf16", 2, 16)])
-def test_clang_has_no_loops_for_functions(work: Workload, tmp_path: Path) -> None:
-    assert clang.build([work], tmp_path, "x86-64-v4") == 0
-
-
-def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TLX_PEERS", "/a:/b")
-    assert Places.of(None).folders == (Path("/a"), Path("/b"))
-    assert Places.of("/c").folders == (Path("/c"),)
 
 
 def test_a_function_of_the_users_own() -> None:

@@ -3,47 +3,27 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pytest
 
+from tests.unit.tune_programs import AVX512, CPU, FUSED, KEY, PLAIN, SQUARE
 from tlx.diagnostics import UsageError
-from tlx.knobs import NO_KNOBS, Knobs, Question, parse_knobs
-from tlx.knobs_file import parse_knobs_file
+from tlx.knobs import NO_KNOBS, Knobs, Question
 from tlx.lower.to_tiles.choose import choose
 from tlx.pipeline import Options, lower_text
-from tlx.remarks import Remarks
-from tlx.target import find
 from tlx.tune.candidates import Candidates
 from tlx.tune.collect import products_of_file, products_of_shapes
-from tlx.tune.database import Best, Database, Key, Tuned, default_path
+from tlx.tune.database import Database, Tuned
 from tlx.tune.pools import LocalPool
 from tlx.tune.product import on_threads, parse_product
-from tlx.tune.report import knobs_file, table
 from tlx.tune.session import Budget, Session
 from tlx.tune.trial import Outcome, Trial, run
-
-AVX512 = find("avx512")
-CPU = "Some Processor"
-SQUARE = Question("matmul 64x64x64 float", "avx512", AVX512.features)
-KEY = Key(SQUARE.text, SQUARE.target, SQUARE.features, CPU)
-PROGRAM = """
-define void @f(ptr noalias %x, ptr noalias %y) {
-  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %v = call <4096 x float> @llvm.tensor.matmul(token %t, token %t)
-  OPERATION
-  store <4096 x float> %w, ptr %y
-  ret void
-}
-"""  # noqa: E501
-PLAIN = PROGRAM.replace("  OPERATION\n", "").replace("%w", "%v")
-FUSED = PROGRAM.replace("OPERATION", "%w = fmul <4096 x float> %v, %v")
 
 
 @dataclass
@@ -236,139 +216,6 @@ def test_kinds_of_machines_do_not_mix(database: Database) -> None:
     assert not Tuned(database, "three")(SQUARE)
 
 
-def test_tuned_knobs_are_used_and_remarked(database: Database) -> None:
-    database.finish(KEY, Best("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    remarks = Remarks()
-    options = Options(stop_after="to-tiles", knobs=Tuned(database, CPU), remarks=remarks)
-    assert "phi <256 x float>" in lower_text(PLAIN, target="avx512", options=options)
-    said = "tile=8x32 tuned on 2026-11-22 at 110.0 GFLOP/s, 1.10 times the model's choice"
-    assert any(remark.message.endswith(said) for remark in remarks)
-
-
-def test_a_fused_product_takes_the_plain_one_s_knobs_but_for_k(database: Database) -> None:
-    database.finish(KEY, Best("tile=8x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    knobs = Tuned(database, CPU)(Question(f"{SQUARE.text} fused", SQUARE.target, SQUARE.features))
-    assert knobs == parse_knobs("tile=8x32")
-    options = Options(stop_after="to-tiles", knobs=Tuned(database, CPU))
-    assert "phi <256 x float>" in lower_text(FUSED, target="avx512", options=options)
-
-
-def test_knobs_on_threads_are_kept_by_their_number(database: Database) -> None:
-    on_four = Key(f"{SQUARE.text} openmp=4", KEY.target, KEY.features, CPU)
-    database.finish(KEY, Best("tile=8x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    database.finish(on_four, Best("tile=4x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    asked = Question(f"{SQUARE.text} openmp", SQUARE.target, SQUARE.features)
-    fused = Question(f"{SQUARE.text} fused openmp", SQUARE.target, SQUARE.features)
-    assert Tuned(database, CPU, 4)(asked) == parse_knobs("tile=4x32,kc=32")
-    assert Tuned(database, CPU, 2)(asked) == parse_knobs("tile=8x32,kc=32")
-    assert Tuned(database, CPU, 4)(fused) == parse_knobs("tile=4x32")
-    assert Tuned(database, CPU, 4)(SQUARE) == parse_knobs("tile=8x32,kc=32")
-    options = Options(stop_after="to-tiles", knobs=Tuned(database, CPU, 4), threads="openmp")
-    assert "phi <128 x float>" in lower_text(PLAIN, target="avx512", options=options)
-    answers = parse_knobs_file(knobs_file(database.entries(), CPU), "tuned.toml")
-    assert (answers(asked).tile, answers(SQUARE).tile) == ((4, 32), (8, 32))
-
-
-def test_a_version_of_a_target_takes_knobs_for_the_same_features(database: Database) -> None:
-    database.finish(KEY, Best("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    features = tuple(reversed(SQUARE.features))
-    assert Tuned(database, CPU)(Question(SQUARE.text, "avx512.avx512vnni.avx512bf16", features)).tile == (8, 32)
-    assert not Tuned(database, CPU)(Question(SQUARE.text, "avx512.avx512vnni", features[1:]))
-
-
-def test_tuned_knobs_that_do_not_fit_any_more_are_left_out(database: Database) -> None:
-    database.finish(KEY, Best("tile=30x48", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    remarks = Remarks()
-    options = Options(knobs=Tuned(database, CPU), remarks=remarks)
-    assert lower_text(PLAIN, target="avx512", options=options) == lower_text(PLAIN, target="avx512")
-    assert any("tile=30x48 tuned on" in r.message and "left out: tile 30x48 needs" in r.message for r in remarks)
-
-
-def _write(path: Path, number: int) -> None:
-    database = Database(path)
-    key = Key(f"matmul {number}x8x8 float", "avx512", (), CPU)
-    for rounds in range(1, 16):
-        database.record(key, Trial(key.problem, key.target, (), "", rounds), Outcome((1.0,)))
-
-
-def test_writers_at_the_same_time_lose_nothing(database: Database) -> None:
-    context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_write, args=(database.path, number)) for number in (1, 2, 3)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join(120)
-        assert writer.exitcode == 0
-    assert [len(entry["trials"]) for entry in database.entries().values()] == [15, 15, 15]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", ":1:1: error: the tuning database is damaged: expecting value"),
-        ('{"schema" 1}', ":1:11: error: the tuning database is damaged: expecting ':' delimiter"),
-        ("[]", "there is no schema"),
-        ('{"schema": 1}', "there are no entries"),
-        ('{"schema": 1, "entries": {"x": {}}}', ":1:27: error: the tuning database is damaged: the entry 'x' is none"),
-        ('{"schema": 99, "entries": {}}', "has schema 99, this TLX knows 1: update TLX"),
-    ],
-)
-def test_a_damaged_database_is_an_error_and_stays(database: Database, text: str, message: str) -> None:
-    database.path.parent.mkdir()
-    database.path.write_text(text)
-    with pytest.raises(UsageError) as caught:
-        database.record(KEY, Trial(SQUARE.text, "avx512", (), "", 1), Outcome())
-    assert message in caught.value.render()
-    assert database.path.read_text() == text
-    assert not database.clear()
-    assert [path.read_text() for path in database.path.parent.glob("*damaged*")] == [text]
-    assert database.entries() == {}
-
-
-def test_a_best_that_is_none_is_damage(database: Database) -> None:
-    database.finish(KEY, Best("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    database.path.write_text(database.path.read_text().replace("tile=8x32", "tile=8"))
-    with pytest.raises(UsageError, match="is none"):
-        database.entries()
-
-
-def test_a_trial_that_is_none_is_damage(database: Database) -> None:
-    database.record(KEY, Trial(SQUARE.text, "avx512", (), "", 1), Outcome())
-    database.path.write_text(database.path.read_text().replace("best_ratio", "ratio"))
-    with pytest.raises(UsageError, match="is none"):
-        database.entries()
-
-
-def test_the_database_lies_in_the_user_s_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert default_path() == Path("/somewhere/tlx/tuned.json")
-    monkeypatch.setenv("XDG_CACHE_HOME", "")
-    assert default_path() == Path.home() / ".cache" / "tlx" / "tuned.json"
-
-
-def test_a_database_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="could not write the tuning database"):
-        Database(tmp_path / "file" / "tuned.json").finish(KEY, None, complete=True)
-
-
-def test_clear_counts(database: Database) -> None:
-    database.finish(KEY, None, complete=True)
-    assert database.clear() == 1
-    assert database.clear() == 0
-
-
-def test_exported_knobs_are_read_again(database: Database) -> None:
-    other = Key("matmul 64x64x64 float nt", "avx512", SQUARE.features, CPU)
-    database.finish(KEY, Best("tile=8x32,pack_b=false", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    database.finish(other, Best("tile=4x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    answers = parse_knobs_file(knobs_file(database.entries(), CPU), "tuned.toml")
-    assert answers(SQUARE) == parse_knobs("tile=8x32,pack_b=false")
-    assert answers(Question(other.problem, "avx512", ())) == parse_knobs("tile=4x32")
-    assert "avx512: matmul 64x64x64 float: tile=8x32,pack_b=false, tuned on" in table(database.entries(), database.path)
-    assert "tile" not in knobs_file(database.entries(), "another")
-
-
 def test_products_of_a_file_once_each(tmp_path: Path) -> None:
     path = tmp_path / "a.ll"
     path.write_text(PLAIN + FUSED.replace("@f", "@g") + PLAIN.replace("@f", "@h"))
@@ -404,6 +251,16 @@ def test_a_local_process_measures_and_survives_a_crash() -> None:
     finally:
         pool.close()
     assert process.poll() is not None
+
+
+def test_a_process_whose_answer_nobody_reads_ends_silently() -> None:
+    command = [sys.executable, "-m", "tlx.tune.worker", str(min(os.sched_getaffinity(0))), "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        trial = asdict(Trial("matmul 8x8x8 float", "generic", (), "", 1))
+        _, said = process.communicate(json.dumps(trial).encode() + b"\n", timeout=60)
+    assert (process.returncode, said) == (0, b"")
 
 
 def test_there_is_no_such_processor() -> None:

@@ -23,16 +23,18 @@ def main() -> None:
     cpu, threads = map(int, sys.argv[1:])
     machine.pin(cpu, threads)
     machine.prepare_libraries(cpu_flags(), threads)
-    with os.fdopen(os.dup(1), "w") as answers:
-        os.dup2(2, 1)  # whatever prints something is not to be taken for an outcome
-        from tlx.tune.trial import Trial, run
+    answers = os.dup(1)
+    os.dup2(2, 1)  # whatever prints something is not to be taken for an outcome
+    from tlx.tune.trial import Trial, run
 
-        for line in sys.stdin:
-            asked: dict[str, Any] = json.loads(line)
-            asked["features"] = tuple(asked["features"])
-            outcome = run(Trial(**asked))
-            answers.write(json.dumps(asdict(outcome)) + "\n")
-            answers.flush()
+    for line in sys.stdin:
+        asked: dict[str, Any] = json.loads(line)
+        asked["features"] = tuple(asked["features"])
+        outcome = run(Trial(**asked))
+        try:
+            os.write(answers, f"{json.dumps(asdict(outcome))}\n".encode())
+        except BrokenPipeError:  # whoever asked was interrupted
+            return
 
 
 if __name__ == "__main__":

@@ -1,0 +1,68 @@
+"""Peers of `tlx bench`: found or left out, and clang's loops."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.unit.bench_expected import expected, nothing
+from tlx.bench.peers import clang, finding
+from tlx.bench.peers.base import Places
+from tlx.bench.rows import gemm, pointwise
+from tlx.bench.workload import Workload
+from tlx.diagnostics import UsageError
+
+
+def test_peers_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctypes.util.find_library", nothing)
+    (tmp_path / "libxsmm.so").write_text("no library")
+    peers, absent = finding.find(["libxsmm", "openblas", "mkl", "onednn"], Places((tmp_path,)))
+    assert peers == []
+    assert absent["libxsmm"] == "no libxsmm*.so*"
+    assert set(absent) == {"libxsmm", "openblas", "mkl", "onednn"}
+    with pytest.raises(UsageError, match="unknown peer 'cublas'; known are libxsmm"):
+        finding.find(["cublas"], Places(()))
+
+
+@pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
+def test_clang_s_loops_can_be_built_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = gemm.product("f32", 4, 5, 6)
+    reduction = pointwise.of_rows("rowsum", "bf16", 4, 5)
+    assert clang.build([work, reduction, gemm.product("bf16", 4, 5, 6)], tmp_path, "x86-64") == 3
+    monkeypatch.setattr("shutil.which", nothing)
+    peers, absent = finding.find(["clang", "matrix"], Places((tmp_path,)))
+    assert not absent
+    assert peers[0].version.endswith("(built before)")
+    arrays = work.arrays()
+    for peer in peers:
+        (attempt,) = peer.attempts(work, arrays)
+        arrays["c"][...] = 0
+        attempt.repeat(1)
+        work.check(arrays["c"], expected(work, arrays), peer.name)
+        assert not list(peer.attempts(gemm.product("f32", 4, 5, 7), arrays))
+
+
+@pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
+@pytest.mark.parametrize("types", ["f32", "bf16"])
+@pytest.mark.parametrize("function", ["add", "muladd", "rowsum", "rowmax"])
+def test_clang_s_loops_on_elements_and_rows(function: str, types: str) -> None:
+    """Of 203 elements and of 72 columns, which are no multiples of what is done at once."""
+    rows = function.startswith("row")
+    work = pointwise.of_rows(function, types, 5, 72) if rows else pointwise.pointwise(function, types, 203)
+    (attempt,) = clang.load_loops(Places(())).attempts(work, arrays := work.arrays())
+    attempt.repeat(1)
+    work.check(arrays["y"], expected(work, arrays), "clang")
+
+
+@pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
+@pytest.mark.parametrize("work", [pointwise.pointwise("tanh", "f32", 16), pointwise.of_rows("softmax", "bf16", 2, 16)])
+def test_clang_has_no_loops_for_functions(work: Workload, tmp_path: Path) -> None:
+    assert clang.build([work], tmp_path, "x86-64-v4") == 0
+
+
+def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLX_PEERS", "/a:/b")
+    assert Places.of(None).folders == (Path("/a"), Path("/b"))
+    assert Places.of("/c").folders == (Path("/c"),)
