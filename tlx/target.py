@@ -274,7 +274,9 @@ def find(name: str) -> Target:
     if "+" in name:
         base, *features = name.split("+")
         if not all(features):
-            raise UsageError(f"target '{name}': behind each '+' stands a feature, such as avx2+avxvnni", name="tlx-lower")
+            raise UsageError(
+                f"target '{name}': behind each '+' stands a feature, such as avx2+avxvnni", name="tlx-lower"
+            )
         found = find(base).with_features(tuple(f"+{feature}" for feature in features))
         name = ".".join((found.name, *features))
         return replace(found, name=name, requires=(*found.requires, *features), tiers=())
