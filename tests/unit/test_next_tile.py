@@ -1,16 +1,21 @@
-"""Tiles ask for C and A on behalf of those behind them, where memory is far and there is time for it."""
+"""Tiles ask for C, A and B on behalf of those behind them, where memory is far and there is time for it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from tlx.evaluate import Machine
+from tlx.ir.reader import parse
 from tlx.ir.types import FLOAT
 from tlx.knobs import Knobs
 from tlx.lower.to_tiles.choose import choose
+from tlx.lower.to_tiles.next_tile import pieces_of_parts
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.view import View
+from tlx.pipeline import lower
 from tlx.target import Caches, targets
 
 _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
@@ -25,9 +30,11 @@ def _gemm(m: int, n: int, k: int, *, a_columns: bool = False) -> Gemm:
     ("m", "n", "k", "asks"),
     [
         (256, 256, 256, ""),  # all stays in the second cache
-        (512, 512, 512, "CA"),
+        (512, 512, 512, "CAB"),
         (2048, 2048, 2048, "CA"),
         (3136, 64, 576, "CA"),
+        (128, 3136, 256, "CB"),  # A stays near
+        (128, 784, 512, "C"),  # most of B does, too
         (64, 2048, 400, "C"),  # A stays near
         (3136, 256, 32, ""),  # over before anything comes
         (16, 1024, 1024, ""),  # B of the next pass is asked for, and C stays near
@@ -54,3 +61,43 @@ def test_rows_of_a_packed_a_are_asked_for_where_all_of_them_are_there() -> None:
 def test_loops_and_sums_ask_for_other_things() -> None:
     gemm = _gemm(512, 512, 512)
     assert not choose(replace(gemm, sums=((0, 0), (512, 512))), _TARGET).asks
+
+
+@pytest.mark.parametrize(
+    ("k", "tiles", "pieces"),
+    [
+        (256, 16, 2),  # 16 tiles, 8 parts each, of 2 rows: 256
+        (256, 15, 3),
+        (256, 64, 1),
+        (256, 2, 8),  # shorter ones would be over before anything comes
+    ],
+)
+def test_all_tiles_together_ask_for_all_rows_of_the_next_panel(k: int, tiles: int, pieces: int) -> None:
+    recipe = choose(_gemm(128, 3136, k), _TARGET, Knobs(tile=(8, 48)))
+    assert pieces_of_parts(recipe, k, tiles) == pieces
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(36, 150, 80), (37, 96, 101)])
+def test_sums_in_pieces_are_complete(m: int, n: int, k: int) -> None:
+    small = replace(_TARGET, caches=Caches(4 << 10, 16 << 10, 64 << 20))
+    assert "B" in choose(_gemm(m, n, k), small).asks
+    text = f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
+  %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, {_matrix(m, k)}, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, {_matrix(k, n)}, <2 x i32> zeroinitializer)
+  %m = call <{m * n} x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<{m * n} x float> %m, {_matrix(m, n)})
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}}
+"""
+    module = lower(parse(text), small)
+    assert "piece.loop:" in str(module)
+    random = np.random.default_rng(m)
+    a, b = (random.integers(-8, 9, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    c = np.full((m, n), 7, np.float32)
+    Machine(module).call("f", c, a, b)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+def _matrix(rows: int, cols: int) -> str:
+    return f"<2 x i32> <i32 {rows}, i32 {cols}>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"

@@ -22,7 +22,7 @@ from tlx.lower.to_tiles.given import needed_registers
 from tlx.lower.to_tiles.last_columns import LastColumns
 from tlx.lower.to_tiles.map import expression_parameters
 from tlx.lower.to_tiles.next_round import NextRound
-from tlx.lower.to_tiles.next_tile import NextTile, Strip, following
+from tlx.lower.to_tiles.next_tile import NextTile, Strip, following, pieces_of_parts
 from tlx.lower.to_tiles.operands import Block, Operands
 from tlx.lower.to_tiles.partial import Partial
 from tlx.lower.to_tiles.problem import Gemm
@@ -103,7 +103,10 @@ class GemmTile(Operands):
         self.finish(block, self.total(block, start, a, rhs), row, column)
 
     def _look_ahead(self, block: Block, i: Value, j: Value) -> None:
-        """Note what the tile asks for: the next one's rows of C, and a share of those of A in the next block."""
+        """Note what the tile asks for: the next one's rows of C, shares of A's in the next block and of the next panel.
+
+        The first row tiles ask for the next panel; to the others, it is near.
+        """
         b, gemm, recipe = self.b, self.gemm, self.recipe
         height, width = block.rows.size, block.columns.size
         if "C" in recipe.asks:
@@ -118,6 +121,19 @@ class GemmTile(Operands):
             base, pitch, start = self.rows_of_a(block.part)
             offset = b.mul(b.add(b.add(b.mul(row, pitch), start), b.mul(j, share)), size)
             self.next_tile.by_steps = Strip(base, offset, pitch * size, share * size)
+        first = "B" in recipe.asks and block.rows is self.rows[0]
+        self.next_tile.pieces, self.next_tile.by_pieces = self._next_panel(block, i, j) if first else (1, None)
+
+    def _next_panel(self, block: Block, i: Value, j: Value) -> tuple[int, Strip]:
+        """Pieces of a part, and the rows of the panel behind panel `j` that those of row tile `i` ask for."""
+        b, view = self.b, self.gemm.b
+        size = bits_of(view.element) // 8
+        tiles = min(max(1, self.recipe.mc // block.rows.size), block.rows.count)
+        pieces = pieces_of_parts(self.recipe, block.part.size, tiles)
+        row = b.add(b.mul(i, pieces * block.rows.size), block.part.start)
+        column = b.add(block.column, b.mul(b.add(j, 1), block.columns.size))
+        offset = b.mul(b.add(b.mul(row, view.row_stride), column), size)
+        return pieces, Strip(self.b_in, offset, view.row_stride * size, block.columns.size * size)
 
     def finish(self, block: Block, total: Value, row: Value, column: Value) -> None:
         """What follows once a tile's sums are complete."""
@@ -183,9 +199,10 @@ class GemmTile(Operands):
         if is_short and self.gemm.batch is not None:
             a = self.plain(block, a)
         done = 0
-        if self.recipe.asks and looped >= block.rows.size * depth:
-            each = looped // block.rows.size // depth * depth
-            start, done = self._add_parts(block, start, (a, rhs), each, depth), each * block.rows.size
+        pieces = block.rows.size * self.next_tile.pieces
+        if self.recipe.asks and looped >= pieces * depth:
+            each = looped // pieces // depth * depth
+            start, done = self._add_parts(block, start, (a, rhs), each, depth), each * pieces
         if looped > done:
             with self.b.loop(done, looped, depth, carry=[start], name="k") as loop:
                 loop.next(self._add_steps(block, loop.carried[0], (a, rhs), loop.index, depth))
@@ -195,14 +212,21 @@ class GemmTile(Operands):
         return start
 
     def _add_parts(self, block: Block, start: Value, operands: tuple[Value, Value], each: int, depth: int) -> Value:
-        """The sums after a part of K for each row of the tile, `each` steps long: with the part, it asks for a row."""
-        b = self.b
+        """The sums after a part of K for each row of the tile, whose pieces are `each` steps long.
+
+        With a part, the tile asks for a row, and with a piece of it for another one.
+        """
+        b, pieces = self.b, self.next_tile.pieces
         with b.loop(0, block.rows.size, carry=[start], name="part") as part:
-            first = b.mul(part.index, each)
-            self.next_tile.begin(part.index, first, each)
-            with b.loop(first, b.add(first, each), depth, carry=[part.carried[0]], name="k", runs=True) as loop:
-                loop.next(self._add_steps(block, loop.carried[0], operands, loop.index, depth))
-            part.next(loop.results[0])
+            begin = b.mul(part.index, pieces * each)
+            self.next_tile.begin(part.index, begin, pieces * each)
+            with b.loop(0, pieces, carry=[part.carried[0]], name="piece") as piece:
+                first = b.add(begin, b.mul(piece.index, each))
+                self.next_tile.begin_piece(b.add(b.mul(part.index, pieces), piece.index), first, each)
+                with b.loop(first, b.add(first, each), depth, carry=[piece.carried[0]], name="k", runs=True) as loop:
+                    loop.next(self._add_steps(block, loop.carried[0], operands, loop.index, depth))
+                piece.next(loop.results[0])
+            part.next(piece.results[0])
         self.next_tile.end()
         return part.results[0]
 

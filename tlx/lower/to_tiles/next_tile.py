@@ -1,14 +1,19 @@
-"""What a register tile asks for on behalf of those behind it: C and A, where they come from behind the second cache.
+"""What a register tile asks for on behalf of those behind it: C, A and B, where they come from behind the second cache.
 
 The sum over K is cut into as many parts as the tile has rows. Part s asks for row s of the next tile of C, and each of
-its steps for some bytes of row s of a tile of A in the next block of rows; all panels together ask for whole rows:
+its steps for some bytes of row s of a tile of A in the next block of rows; all panels together ask for whole rows. Of a
+B that is read as it lies, each piece of a part asks, step by step, for a row of the next panel, and all row tiles
+together for all rows:
 
     part 0    C[next tile][0]    step by step A[i + tiles][0], share j
+      piece 0                    step by step B[first(i)][j + 1]
+      piece 1                    step by step B[first(i) + 1][j + 1]
     part 1    C[next tile][1]    step by step A[i + tiles][1], share j
     ...
 
-Else a tile waits for C when it begins, and the first panel for A (measured: Xeon with AMX, double, one core: 2048 cubed
-69 and 75 G/s, 1024x4096x4096 69 and 75).
+Else a tile waits for C when it begins, the first panel for A, and the first row tile for B, of which it reads a few
+lines of each row (measured: Xeon with AMX, one core. Double: 2048 cubed 69 and 75 G/s, 1024x4096x4096 69 and 75. Float,
+share of the peak: 128x3136x256 92 and 96 %, 64x3136x256 91 and 95, 256x784x512 97 and 99).
 """
 
 from __future__ import annotations
@@ -29,6 +34,9 @@ from tlx.target import Core, Target
 _SHORTEST: Final = 8
 """Steps of a part."""
 
+_SHORTEST_PIECE: Final = 4
+"""Steps of a piece of a part."""
+
 _AROUND: Final = 4
 """Instructions of a step beside products and their loads: counter, comparison, branch, the prefetch of B."""
 
@@ -42,14 +50,32 @@ def is_alone(gemm: Gemm, recipe: Recipe) -> bool:
 
 
 def asked_for(gemm: Gemm, recipe: Recipe, target: Target) -> str:
-    """The operands that tiles ask for on behalf of those behind them: some of "CA"."""
+    """The operands that tiles ask for on behalf of those behind them: some of "CAB"."""
     a, b, c = (view.moves for view in (gemm.a, gemm.b, gemm.c))
-    if not is_alone(gemm, recipe) or a + b + c <= target.caches.l2 or recipe.kc // recipe.kstep < _SHORTEST * recipe.mr:
+    near = target.caches.l2
+    if not is_alone(gemm, recipe) or a + b + c <= near or recipe.kc // recipe.kstep < _SHORTEST * recipe.mr:
         return ""
     if not _has_room(recipe, target.core):
         return ""
     in_rows = recipe.whole_a if recipe.pack_a else gemm.a.is_row_major
-    return "C" * gemm.c.is_row_major + "A" * (in_rows and a > target.caches.l2 // 4)
+    as_it_lies = not recipe.pack_b and recipe.kstep == gemm.b.col_stride == 1 and gemm.m > recipe.mr
+    wanted = {
+        "C": gemm.c.is_row_major,
+        "A": in_rows and a > near // 4,
+        "B": as_it_lies and b > near // 4 and a + b + c > near * 5 // 4,
+    }
+    return "".join(operand for operand, is_wanted in wanted.items() if is_wanted)
+
+
+def pieces_of_parts(recipe: Recipe, steps: int, tiles: int) -> int:
+    """Pieces of each part, and so rows of B that it asks for: all rows together, where pieces are long enough.
+
+    Args:
+        recipe: A tile has as many parts as rows.
+        steps: Steps along K of a tile, as many as B has rows.
+        tiles: Row tiles that a panel meets.
+    """
+    return max(1, min(-(-steps // (tiles * recipe.mr)), steps // (_SHORTEST_PIECE * recipe.mr)))
 
 
 def _has_room(recipe: Recipe, core: Core) -> bool:
@@ -98,20 +124,39 @@ class Strip:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A row that is asked for step by step.
+
+    Attributes:
+        base: An address.
+        offset: Bytes from it to what step 0 asks for.
+        each: Bytes that each step asks for.
+    """
+
+    base: Value
+    offset: Value
+    each: int
+
+
 class NextTile:
     """Emits the prefetches of one tile after the other.
 
     Attributes:
         b: Where code is emitted.
         at_once: Rows that are asked for when a part begins.
-        by_steps: Rows that are asked for step by step.
+        by_steps: Rows that are asked for step by step, one by each part.
+        by_pieces: As much, one by each piece of a part.
+        pieces: Pieces of a part.
     """
 
     def __init__(self, b: TensorBuilder) -> None:
         self.b = b
         self.at_once: Strip | None = None
         self.by_steps: Strip | None = None
-        self._place: tuple[Value, Value, int] | None = None
+        self.by_pieces: Strip | None = None
+        self.pieces = 1
+        self._walks: list[_Walk] = []
 
     def begin(self, row: Value, start: Value, steps: int) -> None:
         """A part begins: `steps` steps from `start` on, for a row."""
@@ -120,21 +165,25 @@ class NextTile:
             here = b.add(self.at_once.offset, b.mul(row, self.at_once.pitch))
             for line in range(0, self.at_once.size, LINE):
                 b.prefetch(self.at_once.base, b.add(here, line), SECOND)
-        if self.by_steps is not None:
-            strip = self.by_steps
-            each = -(-strip.size // steps)
-            here = b.add(strip.offset, b.sub(b.mul(row, strip.pitch), b.mul(start, each)))
-            self._place = strip.base, here, each
+        self._walks = self._walk(self.by_steps, row, start, steps)
+
+    def begin_piece(self, row: Value, start: Value, steps: int) -> None:
+        """A piece of a part begins: `steps` steps from `start` on, for a row of its own."""
+        self._walks = [*self._walks, *self._walk(self.by_pieces, row, start, steps)]
+
+    def _walk(self, strip: Strip | None, row: Value, start: Value, steps: int) -> list[_Walk]:
+        if strip is None:
+            return []
+        b, each = self.b, -(-strip.size // steps)
+        return [_Walk(strip.base, b.add(strip.offset, b.sub(b.mul(row, strip.pitch), b.mul(start, each))), each)]
 
     def step(self, number: Value) -> None:
         """A step of a part."""
-        if self._place is None:
-            return
-        base, offset, each = self._place
-        here = self.b.add(offset, self.b.mul(number, each))
-        for line in range(0, each, LINE):
-            self.b.prefetch(base, self.b.add(here, line), SECOND)
+        for walk in self._walks:
+            here = self.b.add(walk.offset, self.b.mul(number, walk.each))
+            for line in range(0, walk.each, LINE):
+                self.b.prefetch(walk.base, self.b.add(here, line), SECOND)
 
     def end(self) -> None:
         """The parts are done."""
-        self._place = None
+        self._walks = []

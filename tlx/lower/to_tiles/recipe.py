@@ -35,7 +35,7 @@ class Recipe:
         order: Registers that columns of streamed rows are dealt out to, and how many stay together; see `streams`.
         dots: Last columns of C that are sums along K, in registers along K; see `last_columns`.
         whole_a: Whether all rows of A are packed before anything is multiplied, else those of a block.
-        asks: Operands, some of "CA", that tiles prefetch for those behind them; see `next_tile`.
+        asks: Operands, some of "CAB", that tiles prefetch for those behind them; see `next_tile`.
     """
 
     operand_a: Type

@@ -114,10 +114,16 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
     if recipe.fetch:
         reasons.append("the next round's operands prefetched" if gemm.batch else "B of the next pass prefetched")
     if recipe.asks:
-        reasons.append(f"{' and '.join(recipe.asks)} of the next tiles prefetched")
+        reasons.append(f"{_named(recipe.asks)} of the next tiles prefetched")
     if recipe.past_caches:
         reasons.append("C stored past the caches")
     return reasons
+
+
+def _named(operands: str) -> str:
+    """`C, A and B` for "CAB"."""
+    *most, last = operands
+    return " and ".join(filter(None, (", ".join(most), last)))
 
 
 def _why_pack_a(gemm: Gemm, recipe: Recipe) -> str:

@@ -138,7 +138,7 @@ def with_waits(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> flo
 
     A     once, or for each block of columns where it does not stay in the second cache
     B     packing waits for it, and products wait for what was packed earlier. What is not packed is read in runs as
-          long as a tile is wide, and caches and memory take a while to notice each run
+          long as a tile is wide, and caches and memory take a while to notice each run, where no tile asks for it
     C     read, as lines are, and written, in each pass over K
 
     What comes from beyond the second cache is hardly overlapped (measured: Xeon with AMX, float and double, 512 to 2048
@@ -173,7 +173,8 @@ def _with_b(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
         read = moving_cycles(packed, target) if gemm.packings < 1 else 0
         return hypot(cycles + packed / target.vector_bytes * _FAR_PACKED * gemm.packings, read)
     run = min(recipe.nr, gemm.n) * bytes_of(gemm.b.element)
-    return max(cycles, moves / FAR_BYTES * (1 + _NOTICED / run) if moves > target.caches.l2 else 0)
+    noticed = 0 if "B" in recipe.asks else _NOTICED / run
+    return max(cycles, moves / FAR_BYTES * (1 + noticed) if moves > target.caches.l2 else 0)
 
 
 def vector_cycles(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -> float:
