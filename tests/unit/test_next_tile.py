@@ -35,6 +35,7 @@ def _gemm(m: int, n: int, k: int, *, a_columns: bool = False) -> Gemm:
         (3136, 64, 576, "CA"),
         (128, 3136, 256, "CB"),  # A stays near
         (128, 784, 512, "C"),  # most of B does, too
+        (16, 3136, 256, "C"),  # B needs more time
         (64, 2048, 400, "C"),  # A stays near
         (3136, 256, 32, ""),  # over before anything comes
         (16, 1024, 1024, ""),  # B of the next pass is asked for, and C stays near
@@ -69,7 +70,8 @@ def test_loops_and_sums_ask_for_other_things() -> None:
         (256, 16, 2),  # 16 tiles, 8 parts each, of 2 rows: 256
         (256, 15, 3),
         (256, 64, 1),
-        (256, 2, 8),  # shorter ones would be over before anything comes
+        (256, 4, 8),
+        (250, 4, 7),  # shorter ones would be over before anything comes
     ],
 )
 def test_all_tiles_together_ask_for_all_rows_of_the_next_panel(k: int, tiles: int, pieces: int) -> None:

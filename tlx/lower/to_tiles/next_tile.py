@@ -58,11 +58,12 @@ def asked_for(gemm: Gemm, recipe: Recipe, target: Target) -> str:
     if not _has_room(recipe, target.core):
         return ""
     in_rows = recipe.whole_a if recipe.pack_a else gemm.a.is_row_major
-    as_it_lies = not recipe.pack_b and recipe.kstep == gemm.b.col_stride == 1 and gemm.m > recipe.mr
+    as_it_lies = not recipe.pack_b and recipe.kstep == gemm.b.col_stride == 1
+    several = gemm.m > (_SHORTEST_PIECE - 1) * recipe.mr  # row tiles: enough for all rows of a panel
     wanted = {
         "C": gemm.c.is_row_major,
         "A": in_rows and a > near // 4,
-        "B": as_it_lies and b > near // 4 and a + b + c > near * 5 // 4,
+        "B": as_it_lies and several and b > near // 4 and a + b + c > near * 5 // 4,
     }
     return "".join(operand for operand, is_wanted in wanted.items() if is_wanted)
 
