@@ -30,7 +30,7 @@ def _gemm(m: int, n: int, k: int, *, a_columns: bool = False) -> Gemm:
     ("m", "n", "k", "asks"),
     [
         (256, 256, 256, ""),  # all stays in the second cache
-        (512, 512, 512, "CAB"),
+        (512, 512, 512, "CA"),  # two row tiles at a time meet all panels, which are near for the next ones
         (2048, 2048, 2048, "CA"),
         (3136, 64, 576, "CA"),
         (128, 3136, 256, "CB"),  # A stays near
@@ -79,9 +79,9 @@ def test_all_tiles_together_ask_for_all_rows_of_the_next_panel(k: int, tiles: in
     assert pieces_of_parts(recipe, k, tiles) == pieces
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [(36, 150, 80), (37, 96, 101)])
+@pytest.mark.parametrize(("m", "n", "k"), [(36, 150, 80), (35, 160, 81)])
 def test_sums_in_pieces_are_complete(m: int, n: int, k: int) -> None:
-    small = replace(_TARGET, caches=Caches(4 << 10, 16 << 10, 64 << 20))
+    small = replace(_TARGET, caches=Caches(16 << 10, 24 << 10, 64 << 20))
     assert "B" in choose(_gemm(m, n, k), small).asks
     text = f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
   %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, {_matrix(m, k)}, <2 x i32> zeroinitializer)

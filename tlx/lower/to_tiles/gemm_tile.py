@@ -128,8 +128,7 @@ class GemmTile(Operands):
         """Pieces of a part, and the rows of the panel behind panel `j` that those of row tile `i` ask for."""
         b, view = self.b, self.gemm.b
         size = bits_of(view.element) // 8
-        tiles = min(max(1, self.recipe.mc // block.rows.size), block.rows.count)
-        pieces = pieces_of_parts(self.recipe, block.part.size, tiles)
+        pieces = pieces_of_parts(self.recipe, block.part.size, block.rows.count)
         row = b.add(b.mul(i, pieces * block.rows.size), block.part.start)
         column = b.add(block.column, b.mul(b.add(j, 1), block.columns.size))
         offset = b.mul(b.add(b.mul(row, view.row_stride), column), size)

@@ -25,6 +25,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64
 from tlx.ir.values import ConstInt, Value, const_int
 from tlx.lower.to_tiles.batch import SECOND
+from tlx.lower.to_tiles.blocks import row_ranges
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.operands import Block
 from tlx.lower.to_tiles.problem import Gemm
@@ -58,14 +59,22 @@ def asked_for(gemm: Gemm, recipe: Recipe, target: Target) -> str:
     if not _has_room(recipe, target.core):
         return ""
     in_rows = recipe.whole_a if recipe.pack_a else gemm.a.is_row_major
-    as_it_lies = not recipe.pack_b and recipe.kstep == gemm.b.col_stride == 1
-    several = gemm.m > (_SHORTEST_PIECE - 1) * recipe.mr  # row tiles: enough for all rows of a panel
+    as_it_lies = not recipe.pack_b and recipe.kstep == gemm.b.col_stride == 1 and _panels_meet_all(gemm, recipe)
     wanted = {
         "C": gemm.c.is_row_major,
         "A": in_rows and a > near // 4,
-        "B": as_it_lies and several and b > near // 4 and a + b + c > near * 5 // 4,
+        "B": as_it_lies and b > near // 4 and a + b + c > near * 5 // 4,
     }
     return "".join(operand for operand, is_wanted in wanted.items() if is_wanted)
+
+
+def _panels_meet_all(gemm: Gemm, recipe: Recipe) -> bool:
+    """Whether a panel meets all row tiles of a height before the next one is read, and they can ask for all its rows.
+
+    Where only some meet it, B is near for all others.
+    """
+    rows = row_ranges(gemm, recipe)[0]
+    return _SHORTEST_PIECE <= rows.count <= recipe.mc // rows.size
 
 
 def pieces_of_parts(recipe: Recipe, steps: int, tiles: int) -> int:
