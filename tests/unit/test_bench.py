@@ -15,9 +15,9 @@ from unittest.mock import Mock
 import pytest
 
 from tests.unit.bench_expected import expected, nothing
-from tlx.bench import command, compare, markdown, measure, plot, report, summary, timing, user
+from tlx.bench import command, compare, markdown, measure, peaks, plot, report, summary, timing, user
 from tlx.bench.elements import F16, F32, S8, S32, U8, Array
-from tlx.bench.peaks import peak
+from tlx.bench.peaks import Peak, peak
 from tlx.bench.peers.base import Attempt
 from tlx.bench.rows import gemm
 from tlx.bench.truth import Expected
@@ -25,7 +25,7 @@ from tlx.bench.workload import Stream, Workload
 from tlx.diagnostics import UsageError
 from tlx.knobs import Origin, always, parse_knobs
 from tlx.native import cpu_flags, missing
-from tlx.target import find
+from tlx.target import Target, find
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -343,3 +343,23 @@ def test_a_prediction_is_a_share_of_what_bounds_the_work(monkeypatch: pytest.Mon
         shares.append(cell.predicted)
     assert shares[0] < shares[1] <= 1.0
     assert abs(shares[1] - min(1.0, 1.5 * shares[0])) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("unit", "of_tiles"), [("matrix unit", 1.0), ("dot product", 1 / 16), ("multiply-add", 1 / 32)]
+)
+def test_a_prediction_for_vectors_is_scaled_to_the_peak_of_tiles(
+    unit: str, of_tiles: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where tile products are 16 times as fast as dot products of vectors, and those twice as fast as multiply-add."""
+
+    def speed(loop: Peak) -> float:
+        return {"tdpbf16ps": 16.0, "dot product (avx512bf16)": 1.0}.get(loop.instruction, 0.5)
+
+    def untimed(loop: Peak, _target: Target) -> Peak:
+        return loop
+
+    monkeypatch.setattr(peaks, "contestant", untimed)
+    monkeypatch.setattr(measure, "rate", speed)
+    bench = measure.Bench(find("amx"), [], rounds=1)
+    assert bench._unit(gemm.product("bf16", 16, 16, 16), unit) == of_tiles

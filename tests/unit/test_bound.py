@@ -11,7 +11,7 @@ from tlx.ir.types import FLOAT
 from tlx.lower.to_tiles.bound import bound_of
 from tlx.lower.to_tiles.expression import Expression, Leaf, Unary
 from tlx.lower.to_tiles.problem import Map, Part, Reduction, Rows
-from tlx.lower.to_tiles.remarks import describe_map, describe_reduction, describe_rows
+from tlx.lower.to_tiles.remarks import describe
 from tlx.lower.to_tiles.view import View
 from tlx.pipeline import Options, lower
 from tlx.target import Caches, find
@@ -61,19 +61,17 @@ def test_what_is_between_rows_is_not_moved() -> None:
     group = Rows(rows, (first, second), (FLOAT,) * 3, (), frozenset({1}))
     assert bound_of(group, TARGET).moves == 2 * 4 * rows * cols
     assert bound_of(replace(group, private=frozenset()), TARGET).moves == 3 * 4 * rows * cols
-    assert describe_rows(group, TARGET).endswith(
-        "; moves 32 MB, beyond the caches: bound by memory; stores past the caches"
-    )
+    assert describe(group, TARGET).endswith("; moves 32 MB, beyond the caches: bound by memory; stores past the caches")
 
 
 def test_remarks_tell_the_bound() -> None:
-    far = describe_map(relu(4096, 4096), TARGET)
+    far = describe(relu(4096, 4096), TARGET)
     assert far.endswith("in one pass; moves 128 MB, beyond the caches: bound by memory; stores past the caches")
-    near = describe_map(Map(view(1, 1024), unary("tanh", 1, 1024)), TARGET)
+    near = describe(Map(view(1, 1024), unary("tanh", 1, 1024)), TARGET)
     assert "; moves 8 KB, in the L1 cache: bound by instructions, about " in near
     assert near.endswith(" % of what that cache gives")
     sums = Reduction(View(FLOAT, 4096, 1, 1, 1), Expression(4096, 4096, (Leaf(FLOAT, view(4096, 4096), 0),)), "add", 1)
-    assert describe_reduction(sums, TARGET).endswith("; moves 64 MB, beyond the caches: bound by memory")
+    assert describe(sums, TARGET).endswith("; moves 64 MB, beyond the caches: bound by memory")
 
 
 def test_a_kernel_stores_past_the_caches_where_its_remark_says_so() -> None:

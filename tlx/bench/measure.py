@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +30,18 @@ OURS: Final = "tlx"
 _HOPELESS: Final = 0.05  # of our speed: peers below are not worth waiting for
 _SLOWER: Final = 1.3  # than the fastest way of a peer: ways of lengthy work that are not tried again
 _INTENSE: Final = 16  # operations for each byte, from which on memory does not matter
+_MATRIX_UNIT, _DOT_PRODUCT = (
+    "matrix unit",
+    "dot product",
+)  # as remarks call what multiplies, where it is not multiply-add
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A remark's share of the peak of what multiplies."""
+
+    share: float
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -108,8 +120,10 @@ class Bench:
         steady = [PEAK] if instruction in peaks.TILE_PRODUCTS.values() else []
         timed = interleaved(contestants, self.rounds, self.core, steady)
         notes = {name: note for name, note in notes.items() if note}
-        predicted = min(1.0, predicted * times) if predicted is not None else None
-        facts = (instruction, notes, predicted, error, timed.rounds, timed.quiet)
+        share = None
+        if predicted is not None:
+            share = min(1.0, predicted.share * self._unit(work, predicted.unit) * times)
+        facts = (instruction, notes, share, error, timed.rounds, timed.quiet)
         return Cell(work, self.target.name, timed.rates, *facts)
 
     def _limit(self, work: Workload) -> tuple[Contestant, str, float]:
@@ -128,6 +142,14 @@ class Bench:
         times = rate(loop) / rate(memory)
         return (memory, what, times) if times > 1 else (loop, instruction, 1.0)
 
+    def _unit(self, work: Workload, unit: str) -> float:
+        """The peak of what multiplies, of the peak loop's: vectors are slower where that loop is of tile products."""
+        loop, instruction = self._peak(work.peak)
+        if isinstance(work.peak, Stream) or instruction not in peaks.TILE_PRODUCTS.values() or unit == _MATRIX_UNIT:
+            return 1.0
+        vectors = replace(self.target, matrix=None, dots=self.target.dots if unit == _DOT_PRODUCT else ())
+        return rate(peaks.contestant(peaks.peak(work.peak, vectors), vectors)) / rate(loop)
+
     def _peak(self, bound: peaks.Types | Stream) -> tuple[Contestant, str]:
         """The peak loop for products of these types, or for memory, made once, and what it repeats."""
         if isinstance(bound, Stream):
@@ -139,7 +161,7 @@ class Bench:
 
     def _ours(
         self, work: Workload, arrays: dict[str, Array], expected: Truth | None
-    ) -> tuple[Contestant, float | None]:
+    ) -> tuple[Contestant, Prediction | None]:
         """Our code, checked, and the share of the peak that the lowering predicts."""
         text = work.text()
         if self.folder is not None:
@@ -155,10 +177,14 @@ class Bench:
         return Contestant(repeat, work.operations, seconds(repeat)), _predicted(remarks)
 
 
-def _predicted(remarks: Remarks) -> float | None:
-    """The lowest share that a remark predicts, as in `about 93 % of peak`."""
-    found = [float(n) / 100 for r in remarks for n in re.findall(r"([0-9.]+) ?% of (?:the )?peak", r.message)]
-    return min(found, default=None)
+def _predicted(remarks: Remarks) -> Prediction | None:
+    """The lowest share that a remark predicts, as in `matrix unit bfloat x bfloat -> float, ...; about 9 % of peak`."""
+    found: list[Prediction] = []
+    for remark in remarks:
+        unit = next((name for name in (_MATRIX_UNIT, _DOT_PRODUCT) if f": {name} " in remark.message), "")
+        shares = re.findall(r"([0-9.]+) ?% of (?:the )?peak", remark.message)
+        found += [Prediction(float(share) / 100, unit) for share in shares]
+    return min(found, key=lambda prediction: prediction.share, default=None)
 
 
 def runnable(name: str) -> Target:

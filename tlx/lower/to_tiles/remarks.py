@@ -21,14 +21,26 @@ from tlx.target import Target
 _UNITS: Final = {"fma": "multiply-add", "dot": "dot product", "matrix": "matrix unit"}
 
 
-def describe_map(problem: Map, target: Target) -> str:
+def for_version(target: Target, text: str) -> str:
+    """`avx2: text` where the target is one of several, as knobs files name it."""
+    return f"{target.name}: {text}" if target.level else text
+
+
+def describe(problem: Map | Reduction | Rows, target: Target) -> str:
+    """What a kernel does that multiplies no matrices, and what bounds it."""
+    if isinstance(problem, Map):
+        return _describe_map(problem, target)
+    return _describe_rows(problem, target) if isinstance(problem, Rows) else _describe_reduction(problem, target)
+
+
+def _describe_map(problem: Map, target: Target) -> str:
     """What an elementwise kernel does, and what bounds it."""
     value = problem.value
     head = f"map {value.rows}x{value.cols} {problem.destination.element}: {value.summary or 'copy'} in one pass"
     return f"{head}; {_bound(problem, target)}"
 
 
-def describe_reduction(problem: Reduction, target: Target) -> str:
+def _describe_reduction(problem: Reduction, target: Target) -> str:
     """What a reducing kernel does, and what bounds it."""
     value = problem.value
     text = f"reduce.{problem.operation} {value.rows}x{value.cols} {value.element}"
@@ -38,7 +50,7 @@ def describe_reduction(problem: Reduction, target: Target) -> str:
     return f"{', '.join([text, *more])}{',' if more else ''} in one pass; {_bound(problem, target)}"
 
 
-def describe_rows(problem: Rows, target: Target) -> str:
+def _describe_rows(problem: Rows, target: Target) -> str:
     """What a kernel of several problems on the same rows does, and what bounds it."""
     steps = "; ".join(_step(part.problem) for part in problem.parts)
     last = problem.parts[-1].problem
@@ -90,10 +102,10 @@ def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -
 def remark_product(context: Context, gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target, at: Instruction) -> None:
     """Note how a product is computed, and that the matrix unit could not."""
     text = describe_product(gemm, recipe, knobs, target)
-    context.remarks.add("applied", "to-tiles", text, at.span)
+    context.remarks.add("applied", "to-tiles", for_version(target, text), at.span)
     if target.matrix is not None and recipe.unit != "matrix" and not fits_matrix_unit(gemm, target):
         missed = f"{gemm.title}: no {target.name} instruction multiplies these types; vector code is used"
-        context.remarks.add("missed", "to-tiles", missed, at.span)
+        context.remarks.add("missed", "to-tiles", for_version(target, missed), at.span)
 
 
 def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[str]:

@@ -33,7 +33,7 @@ from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.reading import Listing
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.reduce import reduce_kernel
-from tlx.lower.to_tiles.remarks import describe_map, describe_reduction, describe_rows, remark_product
+from tlx.lower.to_tiles.remarks import describe, for_version, remark_product
 from tlx.lower.to_tiles.row_groups import Candidate, row_groups
 from tlx.lower.to_tiles.rows import rows_kernel
 from tlx.lower.to_tiles.shared import Panels, Places, packing_kernel
@@ -147,12 +147,8 @@ class _Kernels:
             if sums is None:
                 return self._product(problem, target, at, given)
             problem = sums
-        if isinstance(problem, Map):
-            self.context.remarks.add("applied", "to-tiles", describe_map(problem, target), at.span)
-        if isinstance(problem, Reduction):
-            self.context.remarks.add("applied", "to-tiles", describe_reduction(problem, target), at.span)
-        if isinstance(problem, Rows):
-            self.context.remarks.add("applied", "to-tiles", describe_rows(problem, target), at.span)
+        if not isinstance(problem, Copy):
+            self.context.remarks.add("applied", "to-tiles", for_version(target, describe(problem, target)), at.span)
         least = self.context.thread_cycles
         slabs = slabs_of(problem, target, least) if self.context.threads != "none" else None
         most = min(slabs.total, int(slabs.cycles / max(least, 1))) if slabs else 1

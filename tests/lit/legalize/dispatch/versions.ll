@@ -27,6 +27,8 @@
 ; CHECK-NOT: global_ctors
 ; CHECK: @tlx.cpu.level = internal global i32 0
 
+; REMARK: remark: avx2: matmul 9x32x16 float: multiply-add
+; REMARK: remark: avx512: matmul 9x32x16 float: multiply-add
 ; REMARK: versions for avx2, avx512: the program takes the last that its machine runs
 ; REMARK: versions for avx2, avx2.avxvnni, avx512, avx512.avx512vnni, amx: the program
 
