@@ -1,83 +1,109 @@
-"""Arithmetic of bfloat registers as pairs of float ones: all patterns, against floats rounded by ml_dtypes."""
+"""The last columns of a product, at most half a register, as sums of even and of odd positions of K."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import ml_dtypes
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from tlx.evaluate import Machine
-from tlx.ir.builder import Builder, new_function
-from tlx.ir.reader import parse
-from tlx.ir.types import BFLOAT, FLOAT, I8, I16, VectorType
-from tlx.lower.legalize.elementwise import apply
-from tlx.lower.legalize.pairs import is_paired
-from tlx.lower.ordinary import Operation
-from tlx.target import find
+import tlx
+from tlx.check import check
+from tlx.ir.types import DOUBLE, FLOAT, HALF, I32, Type
+from tlx.lower.to_tiles.blocks import Range, column_ranges
+from tlx.lower.to_tiles.choose import choose
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.view import View
+from tlx.native import cpu_flags, missing
+from tlx.target import find, targets
 
-BF16 = np.dtype(ml_dtypes.bfloat16)
-PATTERNS = np.arange(1 << 16, dtype=np.uint16)
-LANES = 2048
-TARGETS = ["generic", "avx2", "avx512"]
-Array = NDArray[Any]
-
-
-def _applied(target: str, operation: Operation, *values: Array) -> Array:
-    """An operation on arrays of bfloat, a register of 2048 at a time, by the evaluator."""
-    module = parse("")
-    pointer = module.pointer_to(I8)
-    made = new_function(module, "f", [(pointer, "", "out"), *((pointer, "", f"x{i}") for i in range(len(values)))], "")
-    b = Builder(module, made)
-    out, *sources = (argument.value for argument in made.arguments)
-    registers = [b.load(VectorType(LANES, I16), source, 1) for source in sources]
-    b.store(apply(b, find(target), operation, BFLOAT, [BFLOAT] * len(values), registers), out, 1)
-    b.ret()
-    machine = Machine(parse(str(module), wanted=lambda _text: True))
-    result = np.zeros(values[0].shape, BF16)
-    for at in range(0, result.size, LANES):
-        part = np.zeros(LANES, BF16)
-        machine.call("f", part.view(np.uint8), *(v[at : at + LANES].copy().view(np.uint8) for v in values))
-        result[at : at + LANES] = part
-    return result
+PROGRAM = """
+define void @f(ptr noalias %c, ptr %a, ptr %b, ptr %bias) {{
+  %x = call token @llvm.tensor.load(ptr elementtype({t}) %a, <2 x i32> <i32 {m}, i32 {k}>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype({t}) %b, <2 x i32> <i32 {k}, i32 {n}>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <{mn} x {r}> @llvm.tensor.matmul(token %x, token %y)
+{epilogue}  %t = call token @llvm.tensor.typeinfo(<{mn} x {r}> %{v}, <2 x i32> <i32 {m}, i32 {n}>,
+      <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}}
+"""
+EPILOGUE = """
+  %tx = call token @llvm.tensor.load(ptr elementtype({r}) %bias, <2 x i32> <i32 1, i32 {n}>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %row = call <{mn} x {r}> @llvm.tensor.broadcast(token %tx, <2 x i32> <i32 {m}, i32 {n}>, <2 x i32> <i32 0, i32 1>)
+  %sum = fadd <{mn} x {r}> %m, %row
+"""
 
 
-def _check(result: Array, exact: Array) -> None:
-    expected = exact.astype(BF16)
-    nan = np.isnan(exact)
-    assert np.array_equal(np.isnan(result), nan)
-    assert np.array_equal(result[~nan].view(np.uint16), expected[~nan].view(np.uint16))
+def _gemm(m: int, n: int, k: int, element: Type = FLOAT, result: Type | None = None) -> Gemm:
+    a, b, c = View(element, m, k, k, 1), View(element, k, n, n, 1), View(result or element, m, n, n, 1)
+    sign = "s" if element == I32 else "f"
+    return Gemm(a, b, c, None, sign, sign)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("opcode", ["fadd", "fsub", "fmul", "fdiv"])
-@np.errstate(all="ignore")
-def test_results_are_rounded_to_nearest_even(target: str, opcode: str) -> None:
-    rng = np.random.default_rng(0)
-    near = PATTERNS ^ rng.integers(0, 1 << 10, PATTERNS.size).astype(np.uint16)
-    x = np.concatenate([PATTERNS, PATTERNS]).view(BF16)
-    y = np.concatenate([rng.permutation(PATTERNS), near]).view(BF16)
-    compute = {"fadd": np.add, "fsub": np.subtract, "fmul": np.multiply, "fdiv": np.divide}[opcode]
-    _check(_applied(target, Operation(opcode), x, y), compute(x.astype(np.float32), y.astype(np.float32)))
+def _program(element: str, m: int, n: int, k: int, *, biased: bool = False) -> str:
+    result = "float" if element == "half" else element
+    words = {"m": m, "n": n, "k": k, "mn": m * n, "r": result}
+    return PROGRAM.format(
+        **words, t=element, epilogue=EPILOGUE.format(**words) if biased else "", v="sum" if biased else "m"
+    )
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@np.errstate(all="ignore")
-def test_what_is_exact_is_not_rounded(target: str) -> None:
-    x = PATTERNS.view(BF16)
-    single = x.astype(np.float32)
-    _check(_applied(target, Operation("call", callee="llvm.floor"), x), np.floor(single))
-    _check(_applied(target, Operation("call", callee="llvm.roundeven"), x), np.rint(single))
+def test_narrow_products_and_narrow_rests_are_summed_by_pairs() -> None:
+    def pairs(
+        m: int, n: int, k: int, *, element: Type = FLOAT, result: Type | None = None, target: str = "avx512"
+    ) -> int:
+        return choose(_gemm(m, n, k, element, result), targets()[target]).pairs
+
+    assert pairs(64, 8, 64) == 8
+    assert pairs(64, 4, 64, element=DOUBLE) == 4
+    assert pairs(64, 3, 64) == 3
+    assert pairs(48, 40, 48) == 8
+    assert pairs(8, 8, 8, element=HALF, result=FLOAT) == 8
+    assert pairs(8, 8, 9, element=HALF, result=FLOAT) == 8  # A is packed, and filled up with a zero
+    assert pairs(64, 8, 65) == 0
+    assert pairs(64, 9, 64) == 0
+    assert pairs(64, 48, 64) == 0
+    assert pairs(64, 8, 64, element=I32) == 0
+    assert pairs(64, 8, 1 << 14) == 0  # B would not stay in the first cache
+    assert pairs(64, 4, 64, target="avx2") == 4
+    assert pairs(64, 4, 64, target="generic") == 0
 
 
-def test_only_registers_larger_than_those_of_float_are_taken_apart() -> None:
-    module = parse("")
-    b = Builder(module, new_function(module, "f", [(module.pointer_to(I8), "", "p")], ""))
-    source = b.function.arguments[0].value
-    wide, narrow = (b.load(VectorType(count, I16), source, 1) for count in (32, 16))
-    assert is_paired(find("avx512"), BFLOAT, [BFLOAT, BFLOAT], wide)
-    assert not is_paired(find("avx512"), BFLOAT, [BFLOAT], narrow)
-    assert is_paired(find("avx2"), BFLOAT, [BFLOAT], narrow)
-    assert not is_paired(find("avx512"), BFLOAT, [FLOAT], wide)
+def test_columns_of_pairs_are_a_panel_of_half_a_register() -> None:
+    gemm = _gemm(48, 37, 48)
+    recipe = choose(gemm, targets()["avx512"])
+    assert recipe.pairs == 5
+    assert column_ranges(gemm, recipe)[-1] == Range(32, 1, 8, 3)
+    narrow = _gemm(64, 8, 64)
+    recipe = choose(narrow, targets()["avx512"])
+    assert column_ranges(narrow, recipe) == [Range(0, 1, 8)]
+    assert recipe.share > 0.5  # which half of the lanes could not reach
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+@pytest.mark.parametrize(
+    ("element", "m", "n", "k"),
+    [("float", 8, 8, 8), ("float", 61, 4, 70), ("float", 31, 36, 48), ("double", 7, 2, 16), ("half", 13, 3, 19)],
+)
+def test_their_product_is_numpy_s(target: str, element: str, m: int, n: int, k: int) -> None:
+    lacking = missing(find(target), cpu_flags())
+    if lacking:
+        pytest.skip(f"this processor has no {', '.join(lacking)}")
+    rng = np.random.default_rng(m)
+    dtype = {"float": np.float32, "double": np.float64, "half": np.float16}[element]
+    a, b = (rng.integers(-8, 8, extents).astype(dtype) for extents in ((m, k), (k, n)))
+    result = np.float32 if element == "half" else dtype
+    bias = rng.integers(-8, 8, n).astype(result)
+    for biased in (False, True):
+        c = np.full((m, n), np.nan, result)
+        tlx.compile(_program(element, m, n, k, biased=biased), target)(c, a, b, bias)
+        wanted = a.astype(result) @ b.astype(result)
+        assert np.array_equal(c, wanted + bias if biased else wanted)
+
+
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+@pytest.mark.parametrize(("element", "m", "n", "k"), [("half", 5, 3, 7), ("float", 3, 21, 10)])
+def test_each_stage_means_the_same(target: str, element: str, m: int, n: int, k: int) -> None:
+    assert check(_program(element, m, n, k), target) == []

@@ -270,6 +270,10 @@ def reshaped(b: Builder, tile: Registers, rows: int, cols: int) -> Registers | N
         return Registers(tile.element, rows, cols, lanes, chunked(relaned(b, tile, lanes).flat(), cols // lanes))
     if rows == 1 and tile.cols % tile.lanes == 0:
         return Registers(tile.element, 1, cols, tile.lanes, (tuple(tile.flat()),))
+    if rows == 1 and tile.lanes % tile.cols == 0 == cols % tile.lanes and len(set(tile.flat())) == 1:
+        places = [lane % tile.cols for lane in range(tile.lanes)]
+        repeated = b.shuffle(tile.regs[0][0], None, places)
+        return Registers(tile.element, 1, cols, tile.lanes, ((repeated,) * (cols // tile.lanes),))
     return None
 
 

@@ -68,15 +68,19 @@ def column_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
     that two widths occur that differ by one register, and a last panel of its own where N ends inside a register:
 
         N = 100, 16 lanes, up to 4 registers      64 | 36 + 12 of padding
+        N = 24, 8 of them as pairs                16 | 8
     """
     if recipe.unit == "matrix":
         return (ending if gemm.is_repeatable else padded)(gemm.n, recipe.nr, recipe.lanes)
-    lanes, columns = recipe.lanes * recipe.order[0], gemm.n - recipe.dots
+    lanes, columns = recipe.lanes * recipe.order[0], gemm.n - recipe.dots - recipe.pairs
+    paired = [Range(columns, 1, lanes // 2, lanes // 2 - recipe.pairs)] if recipe.pairs else []
+    if not columns:
+        return paired
     vectors = -(-columns // lanes)
     panels = -(-vectors // (recipe.nr // lanes))
     narrow, wider = divmod(vectors, panels)
     sizes = [(wider, (narrow + 1) * lanes), (panels - wider, narrow * lanes)]
-    return _last_padded([(count, size) for count, size in sizes if count], vectors * lanes - columns)
+    return [*_last_padded([(count, size) for count, size in sizes if count], vectors * lanes - columns), *paired]
 
 
 def _last_padded(sizes: list[tuple[int, int]], padding: int) -> list[Range]:

@@ -82,7 +82,7 @@ class Epilogue:
 
     def _in_registers(self, sums: Value, rows: Range, columns: Range, place: tuple[Value, Value]) -> None:
         b = self.b
-        lanes = self.recipe.lanes
+        lanes = min(self.recipe.lanes, columns.size)
         registers = columns.size // lanes
         live = (rows.size + self.expression.live - 1) * registers
         width = columns.size if live <= self.target.registers else lanes

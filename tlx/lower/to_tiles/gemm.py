@@ -75,6 +75,8 @@ class GemmKernel(GemmTile):
             self.partial.start()
         if self.dots:
             self.dots.copy(self.b_in)
+        if self.pairs:
+            self.pairs.pack(self.b_in)
         for parts in k_passes(self.gemm, self.recipe):
             self.passes(parts)
         if self.partial:
@@ -94,7 +96,9 @@ class GemmKernel(GemmTile):
             scratch.reserve(recipe.operand_b, depth * width)
             names.append("panel_b")
         if recipe.pack_a:
-            scratch.reserve(recipe.operand_a, depth * height)
+            scratch.reserve(
+                recipe.operand_a, self.packing_a.depth(min(recipe.kc, self.gemm.k)) * self.terms.count * height
+            )
             names.append("panel_a")
         if recipe.correction == "rows" or (recipe.correction == "columns" and not recipe.shared_b):
             scratch.reserve(recipe.accumulator, width if recipe.correction == "columns" else height)
@@ -107,9 +111,12 @@ class GemmKernel(GemmTile):
             self.partial.reserve(scratch)
             names.append("memory")
         if self.dots:
-            scratch.reserve(recipe.operand_b, self.dots.depth * self.dots.count)
+            scratch.reserve(recipe.accumulator, self.dots.depth * self.dots.count)
             names.append("rows_of_b")
-        holders = {"tile": self.epilogue, "memory": self.partial, "rows_of_b": self.dots}
+        if self.pairs and not self.pairs.are_few:
+            scratch.reserve(recipe.accumulator, self.pairs.steps * self.pairs.lanes)
+            names.append("panel")
+        holders = {"tile": self.epilogue, "memory": self.partial, "rows_of_b": self.dots, "panel": self.pairs}
         for name, pointer in zip(names, scratch.allocate(self.b), strict=True):
             setattr(holders.get(name, self), name, pointer)
 
@@ -181,8 +188,7 @@ class GemmKernel(GemmTile):
         at_first = b.select(b.icmp("eq", block.column, const_int(I64, 0)), block.tiles, const_int(I64, 0))
         with b.loop(0, at_first, name="dr") as loop:
             row = b.add(block.row, b.mul(loop.index, block.rows.size))
-            zero = const_int(I64, 0)
-            pointers = self.at(self.gemm.c, self.c, row, zero), self.at(self.gemm.a, self.a, row, zero)
+            pointers = self.at(self.gemm.c, self.c, row, const_int(I64, 0)), self.a_address(block, loop.index, row)
             dots.tiles(pointers, block.rows.size, (part.start, part.size), first=part.first)
 
     def tile_loops(self, block: Block) -> None:

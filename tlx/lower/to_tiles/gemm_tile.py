@@ -24,6 +24,7 @@ from tlx.lower.to_tiles.map import expression_parameters
 from tlx.lower.to_tiles.next_round import NextRound
 from tlx.lower.to_tiles.next_tile import NextTile, Strip, following, pieces_of_parts
 from tlx.lower.to_tiles.operands import Block, Operands
+from tlx.lower.to_tiles.pairs import Pairs
 from tlx.lower.to_tiles.partial import Partial
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
@@ -47,6 +48,7 @@ class GemmTile(Operands):
         rows, columns: Tiles along M, panels along N.
         next_round, next_tile: What is asked for.
         dots: What sums the last columns along K, where there are such columns.
+        pairs: What sums the last columns by pairs of positions of K, where there are such columns.
     """
 
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
@@ -59,7 +61,8 @@ class GemmTile(Operands):
         self.rows = row_ranges(gemm, recipe)
         self.next_round = NextRound(b, pointers, gemm, recipe)
         self.next_tile = NextTile(b)
-        self.dots = LastColumns(b, gemm, target, recipe.dots, recipe.lanes) if recipe.dots else None
+        self.dots = LastColumns(b, gemm, target, recipe.dots, recipe.lanes, self.pitch_of_a) if recipe.dots else None
+        self.pairs = Pairs(b, gemm.b, recipe.accumulator, self.columns[-1], target.registers) if recipe.pairs else None
 
     def _epilogue(self, target: Target, arguments: Sequence[Value]) -> Epilogue | None:
         gemm = self.gemm
@@ -100,7 +103,18 @@ class GemmTile(Operands):
         self.next_round.enter(block.rows.count, block.columns.count, (i, j))
         if self.recipe.asks:
             self._look_ahead(block, i, j)
-        self.finish(block, self.total(block, start, a, rhs), row, column)
+        if self.pairs is not None and block.columns == self.pairs.columns:
+            total = self._paired(self.pairs, block, start, a)
+        else:
+            total = self.total(block, start, a, rhs)
+        self.finish(block, total, row, column)
+
+    def _paired(self, pairs: Pairs, block: Block, start: Value, a: Value) -> Value:
+        """`start` and the product of the columns whose sums are pairs."""
+        for number in range(block.part.size if self.recipe.fetch else 0):
+            self.next_round.fetch(const_int(I64, number))
+        total = pairs.total(a, self.pitch_of_a, block.rows.size)
+        return total if start == zero(start.type) else self.b.binary("fadd", start, total)
 
     def _look_ahead(self, block: Block, i: Value, j: Value) -> None:
         """Note what the tile asks for: the next one's rows of C, shares of A's in the next block and of the next panel.

@@ -17,28 +17,31 @@ from tlx.ir.types import I64, Type, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, zero
 from tlx.lower.to_tiles.cost import Shape, product_cycles, register_tile
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.tiles import column_tile, tile
+from tlx.lower.to_tiles.tiles import column_tile, convert, tile
 from tlx.target import Target
 
-_FOLDED: Final = 6
-"""Cycles to add up the lanes of a sum and to store it."""
+_FOLDED: Final = 3
+"""Cycles to add up the lanes of a sum and to store it, of several together."""
 _COPIED: Final = 2
 """Cycles to copy an element of B."""
 
 
-def last_columns(gemm: Gemm, target: Target, accumulator: Type, shape: Shape, *, spare: int) -> int:
+def last_columns(
+    gemm: Gemm, target: Target, accumulator: Type, shape: Shape, *, spare: int, packs_a: bool = False
+) -> int:
     """How many columns are summed along K, where that takes fewer cycles than a register for them; else none.
 
     Args:
-        gemm: The product, of operands that are read as they lie.
+        gemm: The product, of a B that is read as it lies.
         target: The machine.
         accumulator: Type of the sums.
         shape: All of C.
         spare: Registers that are needed for something else.
+        packs_a: Whether A is packed, as `accumulator`, else read as it lies.
     """
     count = gemm.n % shape.lanes
     plain = gemm.is_float and gemm.is_repeatable and gemm.c.is_row_major and len(gemm.sums) == 1
-    same = gemm.a.element == gemm.b.element == gemm.c.element == accumulator
+    same = gemm.c.element == accumulator and (packs_a or gemm.a.element == accumulator)
     if not plain or not same or not gemm.a.is_row_major or not gemm.b.is_row_major or not count or gemm.n < shape.lanes:
         return 0
 
@@ -73,6 +76,7 @@ class LastColumns:
         target: The machine.
         count: Columns.
         lanes: Elements of a register.
+        pitch: Elements from a row of A to the next, where it lies or is packed.
         rows_of_b: The columns of B as rows, filled up with zeros to whole registers, once there is memory for them.
     """
 
@@ -81,6 +85,7 @@ class LastColumns:
     target: Target
     count: int
     lanes: int
+    pitch: int
     rows_of_b: Value | None = None
 
     @property
@@ -103,16 +108,18 @@ class LastColumns:
         b, view, lanes = self.b, self.gemm.b, self.lanes
         source = b.gep(view.element, start, b.add(b.mul(k, view.row_stride), column * view.col_stride))
         token = b.tensor_load(source, column_tile(view.element, 1, lanes, (0, padding)), (0, view.row_stride), "b")
+        element = self.gemm.c.element
         part = b.transpose(token, (0, 1), VectorType(lanes, view.element), "b.column")
+        wide = convert(b, part, element, "f")
         assert self.rows_of_b is not None
-        there = b.gep(view.element, self.rows_of_b, b.add(k, column * self.depth))
-        b.tensor_store(there, b.typeinfo(part, tile(view.element, 1, lanes), "b.row"))
+        there = b.gep(element, self.rows_of_b, b.add(k, column * self.depth))
+        b.tensor_store(there, b.typeinfo(wide, tile(element, 1, lanes), "b.row"))
 
     def tiles(self, pointers: tuple[Value, Value], rows: int, part: tuple[Value, int], *, first: bool) -> None:
         """The sums of `rows` rows over a part of K.
 
         Args:
-            pointers: The first element of these rows in C, and in A.
+            pointers: The first element of these rows in C, and of the part in A.
             rows: How many.
             part: The part's first position, and how many.
             first: Whether C has nothing yet to add to.
@@ -130,29 +137,29 @@ class LastColumns:
         b, gemm, lanes = self.b, self.gemm, self.lanes
         element, (start, size) = gemm.c.element, part
         full, rest = divmod(size, lanes)
-        c, a = (
-            b.gep(element, pointer, row * view.row_stride)
-            for pointer, view in zip(pointers, (gemm.c, gemm.a), strict=True)
-        )
+        pitches = gemm.c.row_stride, self.pitch
+        c, a = (b.gep(element, pointer, row * pitch) for pointer, pitch in zip(pointers, pitches, strict=True))
         zeros = [zero(VectorType(lanes, element))] * (rows * self.count)
         with b.loop(0, full, carry=zeros, name="kd") as loop:
-            loop.next(*self._step(a, rows, b.add(start, b.mul(loop.index, lanes)), 0, loop.carried))
+            loop.next(*self._step(a, rows, (start, b.mul(loop.index, lanes)), 0, loop.carried))
         sums = list(loop.results)
         if rest:
-            sums = self._step(a, rows, b.add(start, full * lanes), lanes - rest, sums)
+            sums = self._step(a, rows, (start, const_int(I64, full * lanes)), lanes - rest, sums)
         for column in range(self.count):
             lines = sums[column :: self.count]
             for top in range(0, rows, lanes):
                 behind = top * gemm.c.row_stride + (gemm.n - self.count + column) * gemm.c.col_stride
                 self._store(b.gep(element, c, behind), lines[top : top + lanes], first=first)
 
-    def _step(self, a: Value, rows: int, k: Value, padding: int, sums: list[Value]) -> list[Value]:
-        """The sums, row by row, after a register along K; its last `padding` positions are not there.
+    def _step(self, a: Value, rows: int, at: tuple[Value, Value], padding: int, sums: list[Value]) -> list[Value]:
+        """The sums, row by row, after a register along K, `at` a part's start and so much behind it.
 
-        Of a column of B those hold zeros, but at the end of a part of K, where the next part's may be infinite.
+        Its last `padding` positions are not there. Of a column of B those hold zeros, but at the end of a part of K,
+        where the next part's may be infinite.
         """
         b, gemm, lanes = self.b, self.gemm, self.lanes
-        element = gemm.a.element
+        element, (start, behind) = gemm.c.element, at
+        k = b.add(start, behind)
         present = tile(element, 1, lanes, (0, padding))
         ends_in_zeros = isinstance(k, ConstInt) and k.value + lanes == self.depth == gemm.k + padding
         copied = tile(element, 1, lanes) if ends_in_zeros else present
@@ -165,7 +172,7 @@ class LastColumns:
         ]
         found: list[Value] = []
         for row in range(rows):
-            address = b.gep(element, a, b.add(k, row * gemm.a.row_stride))
+            address = b.gep(element, a, b.add(behind, row * self.pitch))
             part = b.tovector(b.tensor_load(address, present, None, "a"), present)
             before = sums[row * self.count : (row + 1) * self.count]
             found += [self._multiply_add(part, column, total) for column, total in zip(columns, before, strict=True)]

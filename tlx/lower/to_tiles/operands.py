@@ -11,6 +11,7 @@ from tlx.ir.values import ConstInt, Value, const_int
 from tlx.lower.to_tiles.blocks import Range
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.pack import Packing, load_vnni
+from tlx.lower.to_tiles.pairs import PAIR
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.share import arguments_of
@@ -72,7 +73,8 @@ class Operands:
         step, lanes = recipe.kstep, recipe.lanes
         flip_a, flip_b = recipe.correction == "columns", recipe.correction == "rows"
         by_columns = recipe.unit == "fma" and not gemm.a.is_row_major
-        self.packing_a = Packing(gemm.a, recipe.operand_a, gemm.lhs_sign, 1, step, flip_a, lanes, by_columns)
+        step_a = PAIR if recipe.pairs else step
+        self.packing_a = Packing(gemm.a, recipe.operand_a, gemm.lhs_sign, 1, step_a, flip_a, lanes, by_columns)
         self.packing_b = Packing(gemm.b, recipe.operand_b, gemm.rhs_sign, recipe.width, step, flip_b, lanes)
         self.terms = Sums(b, gemm.sums)
         self.takes_turns = recipe.unit == "fma" and not recipe.pack_a and not recipe.pack_b and gemm.takes_turns
@@ -118,6 +120,13 @@ class Operands:
         if self.recipe.whole_a:
             return self.panel_of_a(block.part, row, const_int(I64, 0))
         return self.panel_of_a(block.part, const_int(I64, 0), self.b.mul(i, block.rows.size))
+
+    @property
+    def pitch_of_a(self) -> int:
+        """Elements from a row of A to the next, packed or as they lie; of packed ones in a first pass."""
+        if not self.recipe.pack_a:
+            return self.gemm.a.row_stride
+        return self.packing_a.depth(min(self.recipe.kc, self.gemm.k))
 
     def rows_of_a(self, part: Pass) -> tuple[Value, int, Value]:
         """Where the rows of A begin, packed or as they lie, elements from one to the next, and to the pass's part."""

@@ -34,6 +34,7 @@ class Recipe:
         streams: Rows of B that are read side by side, from end to end; 0 where a tile's sums stay in registers.
         order: Registers that columns of streamed rows are dealt out to, and how many stay together; see `streams`.
         dots: Last columns of C that are sums along K, in registers along K; see `last_columns`.
+        pairs: Last columns of C that are summed up in even and odd positions of K; see `pairs`.
         whole_a: Whether all rows of A are packed before anything is multiplied, else those of a block.
         asks: Operands, some of "CAB", that tiles prefetch for those behind them; see `next_tile`.
     """
@@ -64,6 +65,7 @@ class Recipe:
     order: tuple[int, int] = (1, 1)
     whole_a: bool = False
     dots: int = 0
+    pairs: int = 0
     asks: str = ""
 
 

@@ -121,6 +121,9 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
     if recipe.dots:
         columns = "column is" if recipe.dots == 1 else f"{recipe.dots} columns are"
         reasons.append(f"the last {columns} summed along K")
+    if recipe.pairs:
+        columns = "column is" if recipe.pairs == 1 else f"{recipe.pairs} columns are"
+        reasons.append(f"the last {columns} summed by pairs along K")
     if recipe.ahead:
         reasons.append(f"B prefetched {recipe.ahead} steps ahead")
     if recipe.fetch:

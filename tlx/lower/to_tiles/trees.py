@@ -178,7 +178,7 @@ class _Kernels:
         recipe, knobs = chosen(self.context, problem, target, at)
         recipe = given[0] if given else recipe
         if self.context.threads != "none":
-            recipe = replace(recipe, dots=0)  # who multiplies which columns is known when the program runs
+            recipe = replace(recipe, dots=0, pairs=0)  # who multiplies which columns is known when the program runs
         remark_product(self.context, problem, recipe, knobs, target, at)
         work = gemm_work(problem, recipe, target)
         emitter = MatrixKernel if recipe.unit == "matrix" else StreamKernel if recipe.streams else None

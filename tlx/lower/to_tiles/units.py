@@ -22,6 +22,7 @@ from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.cost import product_cycles
 from tlx.lower.to_tiles.last_columns import dot_cycles
 from tlx.lower.to_tiles.memory import FAR_BYTES, L2_BYTES, LINE
+from tlx.lower.to_tiles.pairs import pair_cycles
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.target import Dot, Target
@@ -181,12 +182,14 @@ def vector_cycles(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -
     """Cycles of a product on vector registers, by multiply-adds or a dot product."""
     core, lanes = target.core, recipe.lanes
     terms, steps = len(gemm.sums), -(-gemm.k // recipe.kstep)
-    vectors = -(-(gemm.n - recipe.dots) // lanes)
+    vectors = -(-(gemm.n - recipe.dots - recipe.pairs) // lanes)
     slower = max(1.0, dot.cycles * core.products) if dot is not None else 1.0
-    products = slower * steps * product_cycles(core, gemm.m, vectors, recipe.mr, recipe.nr // lanes)
+    a_step = product_cycles(core, gemm.m, vectors, recipe.mr, recipe.nr // lanes) if vectors else 0
+    products = slower * steps * a_step
     corrected = _CORRECTED if recipe.correction != "none" else 0
     row = -(-gemm.k * bits_of(recipe.operand_a) // (8 * target.vector_bytes))
     packed = steps * vectors * (_PACKED + corrected) * gemm.packings if recipe.pack_b else 0
     packed += gemm.m * row * _PACKED if recipe.pack_a else 0
     along = dot_cycles(gemm, target, recipe.dots, lanes) if recipe.dots else 0
+    along += pair_cycles(gemm, target, recipe.mr) if recipe.pairs else 0
     return terms * (products + packed) + along + _CALL

@@ -14,6 +14,7 @@ from tlx.lower.to_tiles.last_columns import last_columns
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import streamed
 from tlx.lower.to_tiles.next_tile import asked_for
+from tlx.lower.to_tiles.pairs import last_pairs, pair_cycles
 from tlx.lower.to_tiles.passes import fits_unpacked, holds_sums, is_far, k_block, rows_share_sets
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
@@ -58,12 +59,22 @@ def vector_recipe(
     exact = holds_sums(gemm, accumulator)
     kc = given.k_block(gemm, knobs, width, exact=exact, model=k_block(gemm, target, accumulator, width, pack_b=pack_b))
     shape = Shape(gemm.m, gemm.n, lanes, target.caches.l1 // 2 // (kc * len(gemm.sums) * lanes * size))
-    plain = dot is None and not pack_b and knobs.pack_a is not True
-    dots = last_columns(gemm, target, accumulator, shape, spare=spare) if plain else 0
-    shape = replace(shape, n=gemm.n - dots)
+    plain = dot is None and not knobs and _reads_b(gemm, target, accumulator) and kc >= gemm.k
+    packs_a = plain and gemm.a.element != accumulator
+    reads_b = plain or (dot is None and not pack_b and knobs.pack_a is not True)
+    dots = last_columns(gemm, target, accumulator, shape, spare=spare, packs_a=packs_a) if reads_b else 0
+    whole = replace(shape, lanes=full)
+    pairs = last_pairs(gemm, target, accumulator, whole, packs_a=packs_a, dots=dots) if plain else 0
+    dots = 0 if pairs else dots
+    lanes = full if pairs else lanes
+    shape = replace(shape, n=gemm.n - dots - pairs or pairs, lanes=lanes)
     mr, nv = tile or register_tile(shape, target.registers, target.core, spare=spare)
     nr = nv * lanes
-    if dot is None and knobs.pack_b is None and _widens_as_it_reads(gemm, target, accumulator, (mr, lanes)):
+    if (
+        dots
+        or pairs
+        or (dot is None and knobs.pack_b is None and _widens_as_it_reads(gemm, target, accumulator, (mr, lanes)))
+    ):
         operand_b, pack_b = gemm.b.element, False
     pack_a = given.packing(
         "A", knobs.pack_a, _why_pack_a(gemm, operand_a, width, correction), _a_lies_scattered(gemm, target, kc, nr)
@@ -76,13 +87,15 @@ def vector_recipe(
     if pack_a and gemm.n <= nr and gemm.a.is_row_major:
         mc = mr  # a row tile is packed right before its only product, and stays near
     share = predicted_share(shape, target.core, (mr, nv)) * lanes / full
+    if pairs == gemm.n:
+        share = gemm.m * gemm.n * gemm.k / full / target.core.products / pair_cycles(gemm, target, mr)
     roomy = given.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
     comes_by = not pack_b and (is_far(gemm, target) or rows_share_sets(gemm, size))
     useful = comes_by or 2 * kc * nr * size > target.caches.l1
     ahead = _AHEAD * (roomy and useful) if knobs.ahead is None else knobs.ahead
     recipe = Recipe(
         operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
-        mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, share, ahead, dots=dots,
+        mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, share, ahead, dots=dots, pairs=pairs,
     )  # fmt: skip
     mc, nc = given.blocks(gemm, knobs, recipe)
     return _completed(gemm, replace(recipe, mc=mc, nc=nc), target, row)
@@ -91,7 +104,7 @@ def vector_recipe(
 def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
     """With what follows from tiles and blocks; a row of A has so many bytes."""
     share = recipe.share
-    several = recipe.pack_a and recipe.correction != "rows" and recipe.nc < gemm.n
+    several = recipe.pack_a and recipe.correction != "rows" and (recipe.nc < gemm.n or 0 < recipe.pairs < gemm.n)
     recipe = replace(recipe, whole_a=several and gemm.m * row <= target.caches.l3 // 4)
     recipe = streamed(gemm, recipe, target)
     recipe = replace(recipe, asks=asked_for(gemm, recipe, target))
@@ -151,6 +164,14 @@ def _widens_as_it_reads(gemm: Gemm, target: Target, accumulator: Type, tile: tup
     times = _MOST_WIDENED if gemm.n % lanes == 0 else 1  # a part of a register takes more than one instruction
     fits = fits_unpacked(gemm, target, accumulator, bits_of(HALF) // 8)
     return converted and fits and gemm.m <= times * rows
+
+
+def _reads_b(gemm: Gemm, target: Target, accumulator: Type) -> bool:
+    """Whether B can be read as it lies, or converted as it is read, for two row tiles at most."""
+    if not fits_unpacked(gemm, target, accumulator, bits_of(gemm.b.element) // 8):
+        return False
+    converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
+    return gemm.b.element == accumulator or (converted and gemm.m <= target.registers // 2)
 
 
 def _dot_needs_packed_a(gemm: Gemm, width: int, correction: str) -> bool:

@@ -1,0 +1,200 @@
+"""The last columns of a product, at most half a register of them: two positions of K fill the other half.
+
+    16 lanes, 8 columns    sums of a row   c0 c0' c1 c1' ... c7 c7'     of even and of odd positions of K
+    B, pairs of its rows   b00 b10 b01 b11 ... b07 b17
+    A, a pair              a0 a1 a0 a1 ... a0 a1                        loaded so, by no port that multiplies
+
+    C[i, n:] = c0 + c0', c1 + c1', ...                                  added up in the end, two rows at a time
+
+In register tiles these columns take as many multiply-adds as a whole register.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.types import I64, Type, VectorType, bytes_of
+from tlx.ir.values import ConstInt, Value, const_int, zero
+from tlx.lower.to_tiles.batch import leaves_caches
+from tlx.lower.to_tiles.blocks import Range
+from tlx.lower.to_tiles.cost import Shape, product_cycles, register_tile
+from tlx.lower.to_tiles.last_columns import dot_cycles
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.tiles import convert, tile
+from tlx.lower.to_tiles.view import View
+from tlx.target import Target
+
+PAIR: Final = 2
+_ROWS_AT_ONCE: Final = 8
+"""Rows of B that are interleaved together."""
+_INTERLEAVED: Final = 2.5
+"""Cycles to read, interleave and store two rows of B."""
+_FOLDED: Final = 1.0
+"""Cycles to add up the sums of a row."""
+_SHORT: Final = 256
+"""Multiply-adds up to which sums are written out."""
+
+
+def last_pairs(gemm: Gemm, target: Target, accumulator: Type, shape: Shape, *, packs_a: bool, dots: int) -> int:
+    """How many columns are summed up as pairs, where that takes fewer cycles than a register for them; else none.
+
+    Args:
+        gemm: The product, whose B is read as it lies.
+        target: The machine.
+        accumulator: Type of the sums.
+        shape: All of C, in whole registers.
+        packs_a: Whether A is packed, and its rows filled up with zeros.
+        dots: Columns that are summed along K otherwise.
+    """
+    count, lanes = gemm.n % shape.lanes, shape.lanes
+    reads = gemm.a.is_row_major and gemm.b.is_row_major and gemm.c.is_row_major and len(gemm.sums) == 1
+    known = (gemm.a.element == accumulator or packs_a) and (gemm.k % PAIR == 0 or packs_a)
+    stays = gemm.reduction is None and not leaves_caches(gemm.batch, target)
+    near = gemm.k * lanes // PAIR * bytes_of(accumulator) <= target.caches.l1 // 4
+    if not (gemm.is_float and target.fused and reads and known and near and stays):
+        return 0
+    if not 0 < count <= lanes // PAIR or gemm.k < PAIR:
+        return 0
+
+    def cycles(columns: int) -> float:
+        part = Shape(shape.m, columns, lanes, shape.resident)
+        mr, nv = register_tile(part, target.registers, target.core)
+        return gemm.k * product_cycles(target.core, part.m, part.vectors, mr, nv, resident=part.resident)
+
+    main = cycles(gemm.n - count) if gemm.n > count else 0
+    mr, _ = register_tile(Shape(shape.m, gemm.n - count or count, lanes, shape.resident), target.registers, target.core)
+    other = main + dot_cycles(gemm, target, dots, lanes) if dots else cycles(gemm.n)
+    return count if main + pair_cycles(gemm, target, mr) < other else 0
+
+
+def pair_cycles(gemm: Gemm, target: Target, mr: int) -> float:
+    """About how many cycles the columns take that are summed by pairs, in tiles of up to `mr` rows."""
+    step = product_cycles(target.core, gemm.m, 1, mr, 1)
+    return -(-gemm.k // PAIR) * (step + _INTERLEAVED) + gemm.m * _FOLDED
+
+
+@dataclass(eq=False)
+class Pairs:
+    """Emits them.
+
+    Attributes:
+        b: Where code is emitted.
+        view: B.
+        accumulator: Type of the sums.
+        columns: The columns.
+        registers: How many the machine has: a quarter of them may hold all of B.
+        panel: Pairs of rows of B, once there is memory for them.
+        lines: The same in registers, where they are few.
+    """
+
+    b: TensorBuilder
+    view: View
+    accumulator: Type
+    columns: Range
+    registers: int
+    panel: Value | None = None
+    lines: list[Value] = field(default_factory=list[Value])
+
+    @property
+    def lanes(self) -> int:
+        """Sums of a row."""
+        return self.columns.size * PAIR
+
+    @property
+    def steps(self) -> int:
+        """Pairs of positions of K."""
+        return -(-self.view.rows // PAIR)
+
+    @property
+    def are_few(self) -> bool:
+        """Whether pairs of rows stay in registers."""
+        return self.steps <= self.registers // 4
+
+    def pack(self, rhs: Value) -> None:
+        """Interleave pairs of rows of B, given where it begins; a row that is not there is zero."""
+        b, view = self.b, self.view
+        start = b.gep(view.element, rhs, self.columns.start * view.col_stride)
+        if self.are_few:
+            pairs = self._pairs(start, const_int(I64, 0), view.rows)
+            spans = [range(n * self.lanes, (n + 1) * self.lanes) for n in range(self.steps)]
+            self.lines = [b.shuffle(pairs, None, span, "b.pair") for span in spans]
+            return
+        full, rest = divmod(view.rows, _ROWS_AT_ONCE)
+        with b.loop(0, full, name="k") as loop:
+            self._pack_rows(start, b.mul(loop.index, _ROWS_AT_ONCE), _ROWS_AT_ONCE)
+        if rest:
+            self._pack_rows(start, const_int(I64, full * _ROWS_AT_ONCE), rest)
+        assert self.panel is not None
+        b.keep(self.panel)
+
+    def _pack_rows(self, start: Value, row: Value, count: int) -> None:
+        b, element = self.b, self.accumulator
+        assert self.panel is not None
+        there = b.gep(element, self.panel, b.mul(row, self.columns.size))
+        type_ = tile(element, -(-count // PAIR), self.lanes)
+        b.tensor_store(there, b.typeinfo(self._pairs(start, row, count), type_, "b.pairs"))
+
+    def _pairs(self, start: Value, row: Value, count: int) -> Value:
+        """Rows of B from one on, interleaved."""
+        b, element, columns = self.b, self.accumulator, self.columns.size
+        rows = -(-count // PAIR) * PAIR
+        token = b.typeinfo(self._rows(start, row, count, rows), tile(element, rows, columns), "b.rows")
+        return b.reshape_block(token, (0,), (PAIR,), tile(element, rows // PAIR, columns * PAIR), "b.pairs")
+
+    def _rows(self, start: Value, row: Value, count: int, rows: int) -> Value:
+        """Rows of B in the type of the sums, filled up with zeros; as one where nothing is between them."""
+        b, view, columns = self.b, self.view, self.columns
+        place = b.gep(view.element, start, b.mul(row, view.row_stride))
+        type_ = tile(view.element, rows, columns.size, (rows - count, columns.padding))
+        if view.row_stride == columns.size and not type_.is_padded:
+            type_ = tile(view.element, 1, rows * columns.size)
+        token = b.tensor_load(place, type_, (0, view.row_stride if type_.shape[0] > 1 else 0), "b")
+        return convert(b, b.tovector(token, type_, "b.rows"), self.accumulator, "f")
+
+    def total(self, a: Value, pitch: int, rows: int) -> Value:
+        """The flattened tile of sums of so many rows of A, given where the first one begins."""
+        b, steps = self.b, self.steps
+        sums: list[Value] = [zero(VectorType(self.lanes, self.accumulator))] * rows
+        if self.are_few or steps * rows <= _SHORT:
+            for number in range(steps):
+                sums = self._step(a, pitch, const_int(I64, number), sums)
+            return self._folded(sums)
+        with b.loop(0, steps, carry=sums, name="kk") as loop:
+            loop.next(*self._step(a, pitch, loop.index, list(loop.carried)))
+        return self._folded(list(loop.results))
+
+    def _step(self, a: Value, pitch: int, number: Value, sums: list[Value]) -> list[Value]:
+        """The sums after a pair of positions."""
+        b, element = self.b, self.accumulator
+        pair = tile(element, 1, PAIR)
+        rhs = self._line(number)
+        found: list[Value] = []
+        for row, total in enumerate(sums):
+            place = b.gep(element, a, b.add(b.mul(number, PAIR), row * pitch))
+            token = b.tensor_load(place, pair, None, "a")
+            repeated = b.broadcast(token, (self.columns.size, PAIR), (0, 1), tile(element, self.columns.size, PAIR))
+            found.append(b.call_intrinsic("llvm.fma", [rhs.type], rhs.type, [rhs, repeated, total], "sums"))
+        return found
+
+    def _line(self, number: Value) -> Value:
+        """A pair of rows of B."""
+        b, element, line = self.b, self.accumulator, tile(self.accumulator, 1, self.lanes)
+        if isinstance(number, ConstInt) and self.lines:
+            return self.lines[number.value]
+        assert self.panel is not None
+        return b.tovector(b.tensor_load(b.gep(element, self.panel, b.mul(number, self.lanes)), line, None, "b"), line)
+
+    def _folded(self, sums: list[Value]) -> Value:
+        """Even and odd positions added up: rows of columns, flattened."""
+        b, element, rows = self.b, self.accumulator, len(sums)
+        filled = [*sums, *sums[-1:] * (rows % PAIR)]
+        line = tile(element, 1, self.lanes)
+        lines = b.concat(
+            [b.typeinfo(s, line, "line") for s in filled], 0, tile(element, len(filled), self.lanes), "lines"
+        )
+        token = b.typeinfo(lines, tile(element, 1, len(filled) * self.lanes), "pairs")
+        count = len(filled) * self.columns.size
+        total = b.reduce("add", token, (1, PAIR), (1, PAIR), tile(element, 1, count))
+        return b.shuffle(total, None, range(rows * self.columns.size)) if len(filled) > rows else total
