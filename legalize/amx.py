@@ -8,9 +8,8 @@ TDPBF16PS, TDPFP16PS and TDPB[SU][SU]D multiply 16x64 bytes of A with B in VNNI 
 Sums of float that are subnormal are zeros; TDPFP16PS takes subnormals of half for what they are, TDPBF16PS those of
 bfloat for zeros.
 
-A register tile is a 2x2 grid of C; a step of K loads two tiles of A and two of B and multiplies four times. LLVM
-assigns the tile registers (`x86_amx` values) and writes the configuration, once for a function whose tiles have one
-shape.
+A register tile is a 2x2 grid of C; a step of K loads two tiles of A and two of B and multiplies four times. Tiles are
+values (`x86_amx`) until a function is complete, then registers with numbers.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from tlx.ir.types import BFLOAT, FLOAT, I8, I64, PTR, ArrayType, Type, VectorTyp
 from tlx.ir.values import Keyword, Local, Text, Value
 from tlx.legalize._grids import spread
 from tlx.legalize._rounding import can_round, rounded_sums
+from tlx.legalize._tile_registers import number_tiles
 from tlx.legalize._tiles import ROW_BYTES, ROWS, Placed, Tiles
 from tlx.legalize.avx512 import TARGET as AVX512
 from tlx.lower.legalize.memory import load_tile, store_tile
@@ -328,7 +328,12 @@ def _legalize_kernel(module: Module, function: Function, context: Context) -> No
 
 
 def _finish(module: Module, context: Context) -> None:
-    """Have the program ask Linux for the use of tiles before `main`: `arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA)`."""
+    """Number tiles, and have the program ask Linux for their use before `main`.
+
+    That is `arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA)`. Emulated tiles stay values.
+    """
+    if not context.emulate_matrix:
+        number_tiles(module)
     if not context.amx_permission or not any("tileloadd64" in d for d in module.declarations):
         return
     function = new_function(module, module.global_names.fresh("tlx.amx.permission"), [], "nounwind")

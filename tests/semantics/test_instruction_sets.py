@@ -90,7 +90,7 @@ def test_halves_on_tiles(size: tuple[int, int, int], result: str) -> None:
     text = _product("smma", "half", "half", result, *size)
     for options in (Options(cpu="graniterapids"), Options(cpu="graniterapids", emulate_matrix=True)):
         assert check(text, "amx", options=options) == []
-        name = "@tlx.tdpfp16ps(" if options.emulate_matrix else "@llvm.x86.tdpfp16ps.internal("
+        name = "@tlx.tdpfp16ps(" if options.emulate_matrix else "@llvm.x86.tdpfp16ps("
         assert name in str(lower(parse(text), "amx", options=options))
     assert "tdpfp16ps" not in str(lower(parse(text), "amx", options=Options(cpu="sapphirerapids")))
 

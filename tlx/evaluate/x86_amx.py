@@ -4,22 +4,55 @@ A tile value is always 16 x 64 bytes; what lies outside the rows and column byte
 zero. B of a product is in VNNI order: q = 4 (i8) or 2 (bf16, f16) elements of one column lie side by side,
 
     element (k, n) of B  at  row k / q, column n * q + k % q          (K x N  ->  K/q x N*q)
+
+Instructions whose tiles are values tell shapes themselves; those on numbered registers take them from LDTILECFG.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tlx.diagnostics import EvaluationError
+from tlx.evaluate.scope import Context
 from tlx.evaluate.site import CallSite, Factory, Run, Table, plain, run
 from tlx.evaluate.values import BFLOAT16, Array, DType, signed
 
 _ROWS: Final = 16
 _BYTES: Final = 64
+_TILES: Final = 8
 Dot = Callable[[Array, Array, Array], Array]
+
+
+@dataclass(eq=False)
+class _Registers:
+    """The tile registers of a machine: rows and bytes of a row of each, and what is in it."""
+
+    shapes: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    tiles: list[Array] = field(default_factory=list[Array])
+
+    def shape(self, number: int) -> tuple[int, int]:
+        """Rows and bytes of a row of a register.
+
+        Raises:
+            EvaluationError: It is not configured.
+        """
+        rows, row_bytes = self.shapes[number] if self.shapes else (0, 0)
+        if not (rows and row_bytes):
+            raise EvaluationError(f"tile register {number} is not configured")
+        return rows, row_bytes
+
+
+_REGISTERS: Final[WeakKeyDictionary[Context, _Registers]] = WeakKeyDictionary()
+
+
+def _registers(site: CallSite) -> _Registers:
+    """The registers of the machine that a call runs on."""
+    return _REGISTERS.setdefault(site.context, _Registers())
 
 
 def check_shape(rows: int, row_bytes: int) -> None:
@@ -118,7 +151,88 @@ def _pair_dot(acc: Array, a: Array, b: Array) -> Array:
     return flushed(flushed(acc) + flushed(sums[0] + sums[1]))
 
 
+# Numbered registers --------------------------------------------------------------------------------------------------
+
+
+def _configure(site: CallSite) -> Run:
+    """LDTILECFG: palette, 16 words of bytes of a row from byte 16 on, 16 numbers of rows from byte 48 on."""
+    registers, memory = _registers(site), site.context.memory
+
+    def run(address: int) -> None:
+        data = memory.read(address, 64, "tile configuration")
+        widths = np.frombuffer(data, np.uint16, _TILES, 16)
+        registers.shapes = [(data[48 + number], int(widths[number])) for number in range(_TILES)]
+        for rows, row_bytes in registers.shapes:
+            if rows or row_bytes:
+                check_shape(rows, row_bytes)
+        registers.tiles = [np.zeros((_ROWS, _BYTES), np.uint8) for _ in range(_TILES)]
+
+    return run
+
+
+def _release(site: CallSite) -> Run:
+    registers = _registers(site)
+
+    def run() -> None:
+        registers.shapes, registers.tiles = [], []
+
+    return run
+
+
+def _clear_register(site: CallSite) -> Run:
+    registers = _registers(site)
+
+    def run(number: int) -> None:
+        registers.tiles[number] = _zero(*registers.shape(number))
+
+    return run
+
+
+def _load_register(site: CallSite) -> Run:
+    registers, load = _registers(site), _load(site)
+
+    def run(number: int, address: int, stride: int) -> None:
+        registers.tiles[number] = load(*registers.shape(number), address, stride)
+
+    return run
+
+
+def _store_register(site: CallSite) -> Run:
+    registers, store = _registers(site), _store(site)
+
+    def run(number: int, address: int, stride: int) -> None:
+        store(*registers.shape(number), address, stride, registers.tiles[number])
+
+    return run
+
+
+def _multiply_registers(value_form: Factory) -> Factory:
+    """A product on registers, given the one on values; the manual wants their shapes to fit."""
+
+    def factory(site: CallSite) -> Run:
+        registers, product = _registers(site), value_form(site)
+
+        def run(acc: int, a: int, b: int) -> None:
+            (rows, n), (a_rows, k), (b_rows, b_n) = (registers.shape(number) for number in (acc, a, b))
+            if (a_rows, b_rows * 4, b_n) != (rows, k, n):
+                raise EvaluationError(
+                    f"tiles {acc}, {a}, {b} of a product do not fit: {rows}x{n}, {a_rows}x{k}, {b_rows}x{b_n}"
+                )
+            tiles = registers.tiles
+            tiles[acc] = product(rows, n, k, tiles[acc], tiles[a], tiles[b])
+
+        return run
+
+    return factory
+
+
 _I8: Final = {"s": np.int8, "u": np.uint8}
+
+_PRODUCTS: Final[Table] = {
+    **{f"x86.tdpb{a}{b}d": _product(_I8[a], _I8[b], np.int32, _integer_dot) for a in "su" for b in "su"},
+    "x86.tdpbf16ps": _product(BFLOAT16, BFLOAT16, np.float32, _pair_dot),
+    "x86.tdpfp16ps": _product(np.float16, np.float16, np.float32, _pair_dot),
+}
 
 AMX: Final[Table] = {
     "x86.tilezero.internal": plain(_zero),
@@ -127,9 +241,13 @@ AMX: Final[Table] = {
     "x86.tileloaddrs64.internal": _load,
     "x86.tileloaddrst164.internal": _load,
     "x86.tilestored64.internal": _store,
-    **{f"x86.tdpb{a}{b}d.internal": _product(_I8[a], _I8[b], np.int32, _integer_dot) for a in "su" for b in "su"},
-    "x86.tdpbf16ps.internal": _product(BFLOAT16, BFLOAT16, np.float32, _pair_dot),
-    "x86.tdpfp16ps.internal": _product(np.float16, np.float16, np.float32, _pair_dot),
+    **{f"{name}.internal": product for name, product in _PRODUCTS.items()},
+    "x86.ldtilecfg": _configure,
+    "x86.tilerelease": _release,
+    "x86.tilezero": _clear_register,
+    "x86.tileloadd64": _load_register,
+    "x86.tilestored64": _store_register,
+    **{name: _multiply_registers(product) for name, product in _PRODUCTS.items()},
     "x86.cast.vector.to.tile": plain(_from_vector),
     "x86.cast.tile.to.vector": _to_vector,
 }

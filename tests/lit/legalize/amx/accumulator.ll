@@ -2,17 +2,18 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission | FileCheck %s --implicit-check-not=llvm.tensor.
 
-; CHECK: %[[TILE_8:.*]] = call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %{{.*}}, i64 160)
+; CHECK: call void @llvm.x86.tileloadd64(i8 0, ptr %{{.*}}, i64 160)
 ; CHECK-NEXT: %[[T_132:.*]] = getelementptr inbounds i8, ptr %{{.*}}, i64 64
-; CHECK-NEXT: %[[TILE_9:.*]] = call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %[[T_132]], i64 160)
+; CHECK-NEXT: call void @llvm.x86.tileloadd64(i8 1, ptr %[[T_132]], i64 160)
 ; CHECK-NEXT: %[[T_133:.*]] = getelementptr inbounds i8, ptr %{{.*}}, i64 2560
-; CHECK-NEXT: %[[TILE_10:.*]] = call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %[[T_133]], i64 160)
+; CHECK-NEXT: call void @llvm.x86.tileloadd64(i8 2, ptr %[[T_133]], i64 160)
 ; CHECK-NEXT: %[[T_134:.*]] = getelementptr inbounds i8, ptr %{{.*}}, i64 2624
-; CHECK-NEXT: %[[TILE_11:.*]] = call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %[[T_134]], i64 160)
-; CHECK: %{{.*}} = phi x86_amx [ %[[TILE_8]], %entry ], [ %{{.*}}, %loop ]
-; CHECK-NEXT: %{{.*}} = phi x86_amx [ %[[TILE_9]], %entry ], [ %{{.*}}, %loop ]
-; CHECK-NEXT: %{{.*}} = phi x86_amx [ %[[TILE_10]], %entry ], [ %{{.*}}, %loop ]
-; CHECK-NEXT: %{{.*}} = phi x86_amx [ %[[TILE_11]], %entry ], [ %{{.*}}, %loop ]
+; CHECK-NEXT: call void @llvm.x86.tileloadd64(i8 3, ptr %[[T_134]], i64 160)
+; CHECK: loop:
+; CHECK: call void @llvm.x86.tdpbusd(i8 0, i8 {{[4-7]}}, i8 {{[4-7]}})
+; CHECK: call void @llvm.x86.tdpbusd(i8 1, i8 {{[4-7]}}, i8 {{[4-7]}})
+; CHECK: call void @llvm.x86.tdpbusd(i8 2, i8 {{[4-7]}}, i8 {{[4-7]}})
+; CHECK: call void @llvm.x86.tdpbusd(i8 3, i8 {{[4-7]}}, i8 {{[4-7]}})
 
 define void @f(ptr %c, ptr %a, ptr %b) "tlx-stage"="tiles" {
 entry:

@@ -9,10 +9,11 @@
 ; REMARK: remark: matmul 32x32x96 i8 -> i32: matrix unit i8 x i8 -> i32, register tile 32x32, packed B,
 
 ; CHECK: k.loop:
-; CHECK-DAG: call x86_amx @llvm.x86.tileloadd64.internal(i16 12, i16 64, ptr %{{.*}}, i64 64)
-; CHECK-DAG: call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 48, ptr %{{.*}}, i64 96)
-; CHECK: call x86_amx @llvm.x86.tdpbssd.internal(i16 16, i16 64, i16 48,
-; CHECK: call void @llvm.x86.tilestored64.internal(i16 16, i16 64,
+; CHECK-DAG: call void @llvm.x86.tileloadd64(i8 4, ptr %{{.*}}, i64 64)
+; CHECK-DAG: call void @llvm.x86.tileloadd64(i8 5, ptr %{{.*}}, i64 96)
+; CHECK: call void @llvm.x86.tdpbssd(i8 0, i8 5, i8 4)
+; CHECK: call void @llvm.x86.tilestored64(i8 0,
+; CHECK: @tlx.amx.tiles = private unnamed_addr constant [64 x i8] c"\01\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\40\00\40\00\40\00\40\00\40\00\30\00\40\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\10\10\10\10\0C\10\0C\00\00\00\00\00\00\00\00\00", align 64
 
 ; EMULATED: call x86_amx @llvm.x86.tdpbssd.internal(i16 16, i16 64, i16 48,
 

@@ -6,13 +6,13 @@
 
 ; CHECK: %[[TILES:.*]] = alloca [4096 x i8], align 64
 ; CHECK: end:
-; CHECK-NEXT: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %[[TILES]], i64 128, x86_amx %{{.*}})
+; CHECK-NEXT: call void @llvm.x86.tilestored64(i8 {{[0-7]}}, ptr %[[TILES]], i64 128)
 ; CHECK-NEXT: %[[T_2:.*]] = getelementptr inbounds i8, ptr %[[TILES]], i64 64
-; CHECK-NEXT: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %[[T_2]], i64 128, x86_amx %{{.*}})
+; CHECK-NEXT: call void @llvm.x86.tilestored64(i8 {{[0-7]}}, ptr %[[T_2]], i64 128)
 ; CHECK-NEXT: %[[T_3:.*]] = getelementptr inbounds i8, ptr %[[TILES]], i64 2048
-; CHECK-NEXT: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %[[T_3]], i64 128, x86_amx %{{.*}})
+; CHECK-NEXT: call void @llvm.x86.tilestored64(i8 {{[0-7]}}, ptr %[[T_3]], i64 128)
 ; CHECK-NEXT: %[[T_4:.*]] = getelementptr inbounds i8, ptr %[[TILES]], i64 2112
-; CHECK-NEXT: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %[[T_4]], i64 128, x86_amx %{{.*}})
+; CHECK-NEXT: call void @llvm.x86.tilestored64(i8 {{[0-7]}}, ptr %[[T_4]], i64 128)
 ; CHECK-NEXT: %{{.*}} = load <16 x float>, ptr %[[TILES]], align 4
 ; CHECK-NEXT: %[[T_6:.*]] = getelementptr inbounds float, ptr %[[TILES]], i64 16
 ; CHECK-NEXT: %{{.*}} = load <16 x float>, ptr %[[T_6]], align 4

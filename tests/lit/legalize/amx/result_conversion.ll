@@ -4,7 +4,7 @@
 
 ; CHECK: %[[SCRATCH:.*]] = alloca [4096 x i8]
 ; CHECK-COUNT-4: tdpbssd
-; CHECK: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %[[SCRATCH]], i64 128, x86_amx %{{.*}})
+; CHECK: call void @llvm.x86.tilestored64(i8 {{[0-7]}}, ptr %[[SCRATCH]], i64 128)
 ; CHECK-COUNT-3: tilestored64
 ; CHECK: trunc <16 x i32> %{{.*}} to <16 x i16>
 

@@ -2,8 +2,8 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx | FileCheck %s --implicit-check-not=llvm.tensor.
 
-; CHECK: %[[SUMS:.*]] = call x86_amx @llvm.x86.tdpbssd.internal(
-; CHECK-NEXT: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %s, i64 64, x86_amx %[[SUMS]])
+; CHECK: call void @llvm.x86.tdpbssd(i8 [[SUMS:[0-7]]],
+; CHECK-NEXT: call void @llvm.x86.tilestored64(i8 [[SUMS]], ptr %s, i64 64)
 ; CHECK-NEXT: load <16 x i32>, ptr %s
 
 define void @f(ptr %c, ptr %a, ptr %b, ptr %s) "tlx-stage"="tiles" {

@@ -2,12 +2,12 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission | FileCheck %s --implicit-check-not=llvm.tensor.
 
-; CHECK-COUNT-4: tilezero.internal(i16 16, i16 64)
-; CHECK: call x86_amx @llvm.x86.tdpbuud.internal(i16 16, i16 64, i16 64, x86_amx %sum.1, x86_amx %{{.*}}, x86_amx %{{.*}})
-; CHECK: call x86_amx @llvm.x86.tdpbuud.internal(i16 16, i16 64, i16 64, x86_amx %sum.2, x86_amx %{{.*}}, x86_amx %{{.*}})
-; CHECK: call x86_amx @llvm.x86.tdpbuud.internal(i16 16, i16 64, i16 64, x86_amx %sum.3, x86_amx %{{.*}}, x86_amx %{{.*}})
-; CHECK: call x86_amx @llvm.x86.tdpbuud.internal(i16 16, i16 64, i16 64, x86_amx %sum.4, x86_amx %{{.*}}, x86_amx %{{.*}})
-; CHECK-NOT: @llvm.x86.tdp{{.*}}x86_amx %
+; CHECK-COUNT-4: tilezero(i8 {{[0-7]}})
+; CHECK: call void @llvm.x86.tdpbuud(i8 0, i8 {{[4-7]}}, i8 {{[4-7]}})
+; CHECK: call void @llvm.x86.tdpbuud(i8 1, i8 {{[4-7]}}, i8 {{[4-7]}})
+; CHECK: call void @llvm.x86.tdpbuud(i8 2, i8 {{[4-7]}}, i8 {{[4-7]}})
+; CHECK: call void @llvm.x86.tdpbuud(i8 3, i8 {{[4-7]}}, i8 {{[4-7]}})
+; CHECK-NOT: @llvm.x86.tdp
 ; CHECK: ret void
 
 define void @f(ptr %c, ptr %a, ptr %b) "tlx-stage"="tiles" {

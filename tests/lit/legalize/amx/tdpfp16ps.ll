@@ -7,9 +7,9 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx+amx-fp16 --emulate-matrix | FileCheck %s --check-prefix=EMULATED
 
 ; CHECK: define internal void @tlx.matmul.32x32x64.f16.f16.f32({{.*}}"target-features"="{{.*}},+amx-fp16"
-; CHECK-COUNT-4: call x86_amx @llvm.x86.tdpfp16ps.internal(i16 16, i16 64, i16 64, x86_amx %k.acc.{{[1-4]}}, x86_amx
-; CHECK-NOT: @llvm.x86.tdp{{.*}}x86_amx %
-; CHECK: declare x86_amx @llvm.x86.tdpfp16ps.internal(i16, i16, i16, x86_amx, x86_amx, x86_amx)
+; CHECK-COUNT-4: call void @llvm.x86.tdpfp16ps(i8 {{[0-3]}}, i8 {{[4-7]}}, i8 {{[4-7]}})
+; CHECK-NOT: call void @llvm.x86.tdp
+; CHECK: declare void @llvm.x86.tdpfp16ps(i8, i8, i8)
 ; WITHOUT: fpext <16 x half>
 ; EMULATED-COUNT-4: call void @tlx.tdpfp16ps(ptr %c.2, ptr %a.2, ptr %b.4)
 ; EMULATED-LABEL: define internal void @tlx.tdpfp16ps(ptr noalias %c, ptr noalias %a, ptr noalias %b)

@@ -1,5 +1,5 @@
-; A 32x32 tile of sums is a 2x2 grid of tile registers, each a phi that starts with a `tilezero` of its own: sharing one
-; would make the backend copy tiles through memory. A step of K loads each tile of A (32x32) and B (16x32x2) right before
+; A 32x32 tile of sums is a 2x2 grid of tile registers, each of which starts with a `tilezero` of its own; a constant tells
+; their shapes, 16 rows of 64 bytes. A step of K loads each tile of A (32x32) and B (16x32x2) right before
 ; its first use and multiplies four times.
 ;
 ;     C00 C01     A0
@@ -9,44 +9,43 @@
 
 ; CHECK-LABEL: define void @f(ptr %c, ptr %a, ptr %b) nounwind noinline "no-builtins" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma,+avx512vbmi,+amx-tile,+amx-bf16,+amx-int8" "min-legal-vector-width"="512" "prefer-vector-width"="512" {
 ; CHECK-NEXT: entry:
-; CHECK-NEXT: %[[TILE_8:.*]] = call x86_amx @llvm.x86.tilezero.internal(i16 16, i16 64)
-; CHECK-NEXT: %[[TILE_9:.*]] = call x86_amx @llvm.x86.tilezero.internal(i16 16, i16 64)
-; CHECK-NEXT: %[[TILE_10:.*]] = call x86_amx @llvm.x86.tilezero.internal(i16 16, i16 64)
-; CHECK-NEXT: %[[TILE_11:.*]] = call x86_amx @llvm.x86.tilezero.internal(i16 16, i16 64)
+; CHECK-NEXT: call void @llvm.x86.ldtilecfg(ptr @tlx.amx.tiles)
+; CHECK-NEXT: call void @llvm.x86.tilezero(i8 0)
+; CHECK-NEXT: call void @llvm.x86.tilezero(i8 1)
+; CHECK-NEXT: call void @llvm.x86.tilezero(i8 2)
+; CHECK-NEXT: call void @llvm.x86.tilezero(i8 3)
 ; CHECK-NEXT: br label %loop
 ; CHECK: loop:
 ; CHECK-NEXT: %[[K:.*]] = phi i64 [ 0, %entry ], [ %{{.*}}, %loop ]
-; CHECK-NEXT: %[[SUM_1:.*]] = phi x86_amx [ %[[TILE_8]], %entry ], [ %{{.*}}, %loop ]
-; CHECK-NEXT: %[[SUM_2:.*]] = phi x86_amx [ %[[TILE_9]], %entry ], [ %{{.*}}, %loop ]
-; CHECK-NEXT: %[[SUM_3:.*]] = phi x86_amx [ %[[TILE_10]], %entry ], [ %{{.*}}, %loop ]
-; CHECK-NEXT: %[[SUM_4:.*]] = phi x86_amx [ %[[TILE_11]], %entry ], [ %{{.*}}, %loop ]
 ; CHECK-NEXT: %[[AK_I:.*]] = mul i64 %[[K]], 32
 ; CHECK-NEXT: %[[AK:.*]] = getelementptr bfloat, ptr %a, i64 %[[AK_I]]
 ; CHECK-NEXT: %[[BK_I:.*]] = mul i64 %[[K]], 1024
 ; CHECK-NEXT: %[[BK:.*]] = getelementptr bfloat, ptr %b, i64 %[[BK_I]]
-; CHECK-NEXT: %[[TILE:.*]] = call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %[[BK]], i64 128)
-; CHECK-NEXT: %[[TILE_1:.*]] = call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %[[AK]], i64 192)
-; CHECK-NEXT: %[[TILE_2:.*]] = call x86_amx @llvm.x86.tdpbf16ps.internal(i16 16, i16 64, i16 64, x86_amx %[[SUM_1]], x86_amx %[[TILE_1]], x86_amx %[[TILE]])
+; CHECK-NEXT: call void @llvm.x86.tileloadd64(i8 4, ptr %[[BK]], i64 128)
+; CHECK-NEXT: call void @llvm.x86.tileloadd64(i8 5, ptr %[[AK]], i64 192)
+; CHECK-NEXT: call void @llvm.x86.tdpbf16ps(i8 0, i8 5, i8 4)
 ; CHECK-NEXT: %[[T:.*]] = getelementptr inbounds i8, ptr %[[BK]], i64 64
-; CHECK-NEXT: %[[TILE_3:.*]] = call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %[[T]], i64 128)
-; CHECK-NEXT: %[[TILE_4:.*]] = call x86_amx @llvm.x86.tdpbf16ps.internal(i16 16, i16 64, i16 64, x86_amx %[[SUM_2]], x86_amx %[[TILE_1]], x86_amx %[[TILE_3]])
+; CHECK-NEXT: call void @llvm.x86.tileloadd64(i8 6, ptr %[[T]], i64 128)
+; CHECK-NEXT: call void @llvm.x86.tdpbf16ps(i8 1, i8 5, i8 6)
 ; CHECK-NEXT: %[[T_1:.*]] = getelementptr inbounds i8, ptr %[[AK]], i64 3072
-; CHECK-NEXT: %[[TILE_5:.*]] = call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %[[T_1]], i64 192)
-; CHECK-NEXT: %[[TILE_6:.*]] = call x86_amx @llvm.x86.tdpbf16ps.internal(i16 16, i16 64, i16 64, x86_amx %[[SUM_3]], x86_amx %[[TILE_5]], x86_amx %[[TILE]])
-; CHECK-NEXT: %[[TILE_7:.*]] = call x86_amx @llvm.x86.tdpbf16ps.internal(i16 16, i16 64, i16 64, x86_amx %[[SUM_4]], x86_amx %[[TILE_5]], x86_amx %[[TILE_3]])
+; CHECK-NEXT: call void @llvm.x86.tileloadd64(i8 5, ptr %[[T_1]], i64 192)
+; CHECK-NEXT: call void @llvm.x86.tdpbf16ps(i8 2, i8 5, i8 4)
+; CHECK-NEXT: call void @llvm.x86.tdpbf16ps(i8 3, i8 5, i8 6)
 ; CHECK-NEXT: %[[K_NEXT:.*]] = add i64 %[[K]], 1
 ; CHECK-NEXT: %[[MORE:.*]] = icmp ult i64 %[[K_NEXT]], 3
 ; CHECK-NEXT: br i1 %[[MORE]], label %loop, label %end
 ; CHECK: end:
-; CHECK-NEXT: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %c, i64 128, x86_amx %[[TILE_2]])
+; CHECK-NEXT: call void @llvm.x86.tilestored64(i8 0, ptr %c, i64 128)
 ; CHECK-NEXT: %[[T_2:.*]] = getelementptr inbounds i8, ptr %c, i64 64
-; CHECK-NEXT: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %[[T_2]], i64 128, x86_amx %[[TILE_4]])
+; CHECK-NEXT: call void @llvm.x86.tilestored64(i8 1, ptr %[[T_2]], i64 128)
 ; CHECK-NEXT: %[[T_3:.*]] = getelementptr inbounds i8, ptr %c, i64 2048
-; CHECK-NEXT: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %[[T_3]], i64 128, x86_amx %[[TILE_6]])
+; CHECK-NEXT: call void @llvm.x86.tilestored64(i8 2, ptr %[[T_3]], i64 128)
 ; CHECK-NEXT: %[[T_4:.*]] = getelementptr inbounds i8, ptr %c, i64 2112
-; CHECK-NEXT: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %[[T_4]], i64 128, x86_amx %[[TILE_7]])
+; CHECK-NEXT: call void @llvm.x86.tilestored64(i8 3, ptr %[[T_4]], i64 128)
+; CHECK-NEXT: call void @llvm.x86.tilerelease()
 ; CHECK-NEXT: ret void
 ; CHECK-NEXT: }
+; CHECK: @tlx.amx.tiles = private unnamed_addr constant [64 x i8] c"\01\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\40\00\40\00\40\00\40\00\40\00\40\00\40\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\10\10\10\10\10\10\10\00\00\00\00\00\00\00\00\00", align 64
 
 define void @f(ptr %c, ptr %a, ptr %b) "tlx-stage"="tiles" {
 entry:

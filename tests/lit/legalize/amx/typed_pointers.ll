@@ -2,8 +2,10 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx | FileCheck %s --implicit-check-not=llvm.tensor.
 
-; CHECK: call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, i8* %{{.*}}, i64 64)
-; CHECK: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, i8* %{{.*}}, i64 128, x86_amx %{{.*}})
+; CHECK: %[[SHAPES:.*]] = bitcast [64 x i8]* @tlx.amx.tiles to i8*
+; CHECK-NEXT: call void @llvm.x86.ldtilecfg(i8* %[[SHAPES]])
+; CHECK: call void @llvm.x86.tileloadd64(i8 {{[0-7]}}, i8* %{{.*}}, i64 64)
+; CHECK: call void @llvm.x86.tilestored64(i8 {{[0-7]}}, i8* %{{.*}}, i64 128)
 ; CHECK: @llvm.global_ctors = appending global [1 x { i32, void ()*, i8* }] [{ i32, void ()*, i8* } { i32 65535, void ()* @tlx.amx.permission, i8* null }]
 ; CHECK-NOT: {{[( ]}}ptr{{[ ,)]}}
 

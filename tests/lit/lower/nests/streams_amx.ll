@@ -9,10 +9,10 @@
 ; REMARKS: remark: matmul 32x32x32 bfloat -> float:{{.*}}; the next round's operands prefetched; C stored past the caches
 
 ; CHECK-LABEL: define internal void @tlx.nest.large(
-; CHECK-COUNT-4: call x86_amx @llvm.x86.tdpbf16ps.internal(
+; CHECK-COUNT-4: call void @llvm.x86.tdpbf16ps(i8
 ; CHECK-COUNT-64: call void @llvm.prefetch.p0(
 ; CHECK-NOT:     prefetch
-; CHECK-COUNT-4: call void @llvm.x86.tilestored64.internal(i16 16, i16 64, ptr %{{.*}}, i64 128,
+; CHECK-COUNT-4: call void @llvm.x86.tilestored64(i8 {{[0-7]}}, ptr %{{.*}}, i64 128)
 ; CHECK:       past.loop:
 ; CHECK:         br i1 %{{.*}}, label %past{{.*}}, label %usual
 ; CHECK-COUNT-8: load <16 x float>

@@ -1,12 +1,14 @@
-; Kernels whose tiles differ in shape do not become one function: LLVM would run out of tile registers.
+; Kernels whose tiles differ in shape do not become one function: there are no registers for all of them. Where a function
+; calls one that uses tiles, LLVM assigns them, and configures the unit again behind the call.
 ; RUN: grep -v '^;' %s | tlx-lower - --target=amx --tile=32x32 -o - | FileCheck %s
 
 ; CHECK: define internal void @tlx.matmul.32x32x32.i8.i8.i32.ss(
-; CHECK: call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 32,
+; CHECK: call void @llvm.x86.ldtilecfg(ptr @tlx.amx.tiles)
 ; CHECK-LABEL: define internal void @tlx.nest.batch(
-; CHECK-NOT: i16 16, i16 32,
+; CHECK-NOT: ldtilecfg
 ; CHECK: call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64,
 ; CHECK: call void @tlx.matmul.32x32x32.i8.i8.i32.ss(
+; CHECK: @tlx.amx.tiles = private unnamed_addr constant [64 x i8] c"{{.*}}\40\00\20\00
 define void @batch(ptr %a, ptr %b, ptr noalias %c, ptr noalias %d) {
 entry:
   br label %loop

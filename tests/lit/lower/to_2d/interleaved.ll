@@ -21,7 +21,7 @@
 ; TILES: call token @llvm.tensor.load{{.*}}, <3 x i32> <i32 16, i32 32, i32 2>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 0, i32 0>, <3 x i32> <i32 0, i32 48, i32 2>)
 ; TILES: call token @llvm.tensor.load{{.*}}, <3 x i32> <i32 16, i32 16, i32 2>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 0, i32 0>, <3 x i32> <i32 0, i32 48, i32 2>)
 
-; AMX: call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64, ptr %{{.*}}, i64 192)
+; AMX: call void @llvm.x86.tileloadd64(i8 {{[0-7]}}, ptr %{{.*}}, i64 192)
 
 ; COPY: %rhs.flat.buf = alloca
 

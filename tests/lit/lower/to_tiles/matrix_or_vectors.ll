@@ -8,13 +8,13 @@
 ; CHECK-NOT: tileloadd
 ; CHECK: llvm.x86.avx512.vpdpbusd.512
 ; CHECK: define internal void @tlx.matmul.64x64x64.i8.i8.i32.us(
-; CHECK: llvm.x86.tdpbusd.internal
+; CHECK: llvm.x86.tdpbusd(
 
 ; REMARK: remark: matmul 16x16x16 i8 -> i32: dot product {{.*}}; too small for the matrix unit
 ; REMARK: remark: matmul 64x64x64 i8 -> i32: matrix unit
 
 ; ASKED: define internal void @tlx.matmul.16x16x16.i8.i8.i32.us(
-; ASKED: llvm.x86.tdpbusd.internal
+; ASKED: llvm.x86.tdpbusd(
 
 define void @small(ptr noalias %c, ptr %a, ptr %b) {
   %lhs = call token @llvm.tensor.load(ptr elementtype(i8) %a, <2 x i32> <i32 16, i32 16>, <2 x i32> <i32 0, i32 1>,

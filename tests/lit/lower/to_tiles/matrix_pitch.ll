@@ -13,7 +13,7 @@
 ; CHECK:         ret void
 
 ; TILES-LABEL: define internal void @tlx.matmul.40x72x400.bf16.bf16.f32(
-; TILES:         tileloadd64.internal(i16 16, i16 64, ptr %{{.*}}, i64 2048)
+; TILES:         tileloadd64(i8 {{[0-7]}}, ptr %{{.*}}, i64 2048)
 ; TILES-LABEL: define internal void @tlx.matmul.40x72x320.bf16.bf16.f32(
 ; TILES-NOT:     i64 2048)
 ; TILES-LABEL: define internal void @tlx.matmul.40x72x640.bf16.bf16.f32(

@@ -14,7 +14,7 @@
 ; CHECK:         br i1 %{{.*}}, label %batch.loop, label %batch.end, !tlx.independent !{}
 
 ; PLAIN-LABEL: define internal void @tlx.nest.f(
-; PLAIN:         @llvm.x86.tdpbf16ps.internal
+; PLAIN:         llvm.x86.tdpbf16ps(
 define void @f(ptr noalias %c, ptr noalias %x, ptr noalias %w) {
   %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <4 x i32> <i32 1, i32 10, i32 34, i32 64>, <4 x i32> <i32 0, i32 2, i32 3, i32 1>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
   %b = call token @llvm.tensor.load(ptr elementtype(bfloat) %w, <4 x i32> <i32 3, i32 3, i32 64, i32 64>, <4 x i32> <i32 2, i32 3, i32 1, i32 0>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
