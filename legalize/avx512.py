@@ -131,6 +131,7 @@ TARGET: Final = Target(
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512bw", vpmaddwd, temporaries=1),
     ),
     masked_bits=(8, 16, 32, 64),
+    permutes={8: "avx512vbmi", 16: "avx512bw", 32: "avx512f", 64: "avx512f"},
     fused=True,
     broadcasts=True,
     converts_half=True,

@@ -62,6 +62,7 @@ class Target:
         caches: Cache sizes for blocking.
         core: Ports and latency, for the choice of register tiles.
         masked_bits: Element widths that masked loads and stores have instructions for.
+        permutes: The feature that has an instruction which permutes a register, by the width of its elements.
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
         broadcasts: Whether a multiply-add repeats an element of memory for all lanes itself: a processor needs two
             operations for it in place of one where the address has an index.
@@ -92,6 +93,7 @@ class Target:
     caches: Caches = field(default_factory=Caches)
     core: Core = field(default_factory=Core)
     masked_bits: tuple[int, ...] = ()
+    permutes: Mapping[int, str] = field(default_factory=dict[int, str])
     fused: bool = False
     broadcasts: bool = False
     converts_half: bool = False
@@ -181,6 +183,10 @@ class Target:
     def _with_optional(self, have: tuple[str, ...]) -> Target:
         optional = dict.fromkeys(d.feature for d in self._all_dots if d.feature in self.optional)
         return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
+
+    def can_permute(self, bits: int) -> bool:
+        """Whether one instruction puts the elements of a register, of so many bits each, into any order."""
+        return f"+{self.permutes.get(bits, '')}" in self.features
 
     @property
     def rank(self) -> tuple[bool, int, int, int]:

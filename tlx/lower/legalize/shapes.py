@@ -6,7 +6,6 @@ from tlx.ir.module import Function
 from tlx.ir.tensors import FunctionTensors
 from tlx.ir.types import Type, VectorType, scalar_of
 from tlx.ir.values import Local
-from tlx.lower.legalize.registers import slice_start
 from tlx.lower.ordinary import Operation
 
 Shapes = dict[str, tuple[Type, int, int]]
@@ -25,7 +24,7 @@ def tile_shapes(function: Function, tensors: FunctionTensors) -> Shapes:
             type_ = tensor.type
             shapes.setdefault(tensor.source.name, (type_.element, type_.shape[0], type_.count // type_.shape[0]))
     for instruction in function.instructions():
-        if slice_start(instruction) is not None and isinstance(instruction.type, VectorType):
+        if instruction.opcode == "shufflevector" and isinstance(instruction.type, VectorType):
             shapes[instruction.result or ""] = instruction.type.element, 1, instruction.type.count
     return _spread(function, shapes)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from tlx.ir.builder import Builder
+from tlx.ir.module import Instruction
 from tlx.ir.types import I1, IntType, VectorType, bits_of
-from tlx.ir.values import ConstInt, Keyword, Value, const_vector, zero
+from tlx.ir.values import ConstInt, Keyword, Value, const_vector, int_elements, zero
 from tlx.lower.legalize.permute import Permute
-from tlx.lower.legalize.registers import Registers, storage, widths
+from tlx.lower.legalize.registers import Registers, slice_start, storage, widths
 
 _LINE_BITS: Final = 512
 _LANES: Final = 4
@@ -153,6 +155,23 @@ def relaned(b: Builder, tile: Registers, lanes: int) -> Registers:
         return tile
     rows = tuple(tuple(_relaned_row(b, list(row), tile.lanes, tile.cols, lanes)) for row in tile.regs)
     return Registers(tile.element, tile.rows, tile.cols, lanes, rows)
+
+
+def shuffled(b: Builder, tiles: Sequence[Registers], instruction: Instruction) -> Registers | None:
+    """What a shufflevector of one or two tiles picks: neighbours of a row, or elements of registers in any order.
+
+    Returns:
+        None where it picks from more than a register of each.
+    """
+    first, count = tiles[0], instruction.type.count if isinstance(instruction.type, VectorType) else 0
+    start = slice_start(instruction)
+    if start is not None:
+        return sliced(b, first, *divmod(start, first.cols), count)
+    places, flat = int_elements(instruction.operands[2]), [tile.flat() for tile in tiles]
+    if places is None or count > first.lanes or any(len(registers) > 1 for registers in flat):
+        return None
+    made = b.shuffle(flat[0][0], flat[1][0] if len(flat) > 1 else None, places)
+    return Registers(first.element, 1, count, first.lanes, ((made,),))
 
 
 def sliced(b: Builder, tile: Registers, row: int, column: int, count: int) -> Registers:

@@ -41,10 +41,10 @@ from tlx.lower.legalize.operands import (
     Right,
     VnniRight,
 )
-from tlx.lower.legalize.registers import Registers, constant_registers, slice_start
+from tlx.lower.legalize.registers import Registers, constant_registers
 from tlx.lower.legalize.shapes import tile_shapes
 from tlx.lower.legalize.short_products import short_factors, short_products
-from tlx.lower.legalize.shuffles import block_columns, chunked, relaned, reshaped, sliced, stretched, transposed
+from tlx.lower.legalize.shuffles import block_columns, chunked, relaned, reshaped, shuffled, stretched, transposed
 from tlx.lower.legalize.transposed_load import load_transposed
 from tlx.lower.legalize.vnni import blocked
 from tlx.lower.ordinary import UNARY, Operation
@@ -301,8 +301,8 @@ class TileLegalizer:
             self.phi(instruction, element, rows, cols)
         elif (operation := Operation.of(instruction)) is not None:
             self.set(instruction, self._elementwise(instruction, operation, rows, cols))
-        elif (start := slice_start(instruction)) is not None:
-            self.set(instruction, self._slice(instruction, start))
+        elif instruction.opcode == "shufflevector":
+            self.set(instruction, self._shuffled(instruction))
         elif instruction.opcode == "insertelement" and (rows, cols) == (1, 1):
             self._keep(instruction)
             self.set(instruction, Registers(element, 1, 1, self.lanes(element), ((instruction.value,),)))
@@ -373,15 +373,14 @@ class TileLegalizer:
             return []
         return row_quotients(self.b, self.target, element, *(t for t in tiles if isinstance(t, list)))
 
-    def _slice(self, instruction: Instruction, start: int) -> Registers:
-        """Neighbours of one row of a tile."""
-        source = instruction.operands[0]
-        element, rows, cols = self.shapes[source.name] if isinstance(source, Local) else (None, 0, 0)
-        if element is None or not isinstance(instruction.type, VectorType):
+    def _shuffled(self, instruction: Instruction) -> Registers:
+        """Neighbours of one row of a tile, or elements of one or two registers in any order."""
+        sources = [o for o in instruction.operands[:2] if isinstance(o, Local) and o.name in self.shapes]
+        tiles = [self.flat(source, *self.shapes[source.name]) for source in sources]
+        made = shuffled(self.b, tiles, instruction) if tiles else None
+        if made is None:
             raise LoweringError("shufflevector of this form is no tile operation", instruction.span)
-        tile = self.flat(source, element, rows, cols)
-        row, column = divmod(start, cols)
-        return sliced(self.b, tile, row, column, instruction.type.count)
+        return made
 
 
 def legalize_vector(module: Module, function: Function, context: Context) -> None:

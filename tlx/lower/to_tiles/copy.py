@@ -26,6 +26,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, VectorType, bits_of, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
+from tlx.lower.to_tiles.combed import Comb
 from tlx.lower.to_tiles.problem import Copy
 from tlx.lower.to_tiles.stream import Span, aligned_spans, boundary_of, plain_spans, runs, to_boundary
 from tlx.lower.to_tiles.tiles import new_kernel
@@ -67,6 +68,9 @@ def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
     interleaved = narrow and to_stride == inner in _FEW
     if interleaved:
         height = max(1, lanes // inner)
+    comb = None if boundary else Comb.of(b, copy, target)
+    if comb is not None:
+        spans = [Span(columns) for columns in _combed(comb, inner, pointers, width)]
     tiles = _Tiles(b, copy, pointers, to_stride, strides, boundary, straight, interleaved)
     for rows in padded(outer, height, _whole(outer % height) if narrow else 1):
         if straight:
@@ -77,6 +81,16 @@ def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
         b.fence()
     b.ret()
     return function
+
+
+def _combed(comb: Comb, inner: int, pointers: tuple[Value, Value], width: int) -> list[Range]:
+    """Comb whole registers of columns of `inner` elements; gives the tiles of what is left."""
+    b, element, count = comb.b, comb.copy.source.element, inner // comb.lanes
+    with b.loop(0, count, name="c") as loop:
+        start = b.mul(loop.index, comb.lanes)
+        comb.emit(b.gep(element, pointers[1], b.mul(start, comb.pitch)), b.gep(element, pointers[0], start))
+    done = count * comb.lanes
+    return [Range(done + r.start, r.count, r.size, r.padding) for r in padded(inner - done, width, 1)]
 
 
 def _whole(count: int) -> int:

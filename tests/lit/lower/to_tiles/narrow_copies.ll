@@ -21,9 +21,9 @@ define void @pairs(ptr noalias %p, ptr noalias %q) {
 }
 
 ; CHECK-LABEL: define internal void @tlx.transpose.32x9.bf16(
-; CHECK:         call token @llvm.tensor.load{{.*}}, <2 x i32> <i32 16, i32 16>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 7>, <2 x i32> <i32 0, i32 9>)
+; CHECK:         call token @llvm.tensor.load{{.*}}, <2 x i32> <i32 16, i32 16>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 7>, <2 x i32> <i32 0, i32 10>)
 define void @taps(ptr noalias %p, ptr noalias %q) {
-  %x = call token @llvm.tensor.load(ptr elementtype(bfloat) %p, <2 x i32> <i32 32, i32 9>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %x = call token @llvm.tensor.load(ptr elementtype(bfloat) %p, <2 x i32> <i32 32, i32 9>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> <i32 0, i32 10>)
   %v = call <288 x bfloat> @llvm.tensor.transpose(token %x, <2 x i32> <i32 1, i32 0>)
   %t = call token @llvm.tensor.typeinfo(<288 x bfloat> %v, <2 x i32> <i32 9, i32 32>, <2 x i32> <i32 1, i32 0>, <2 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %q, token %t, <2 x i32> zeroinitializer)
