@@ -9,6 +9,7 @@ from tlx.ir.types import bytes_of
 from tlx.lower.to_2d.block_choice import CHAINED, Blocking, block_loaded_as
 from tlx.lower.to_2d.contraction import LHS, RHS
 from tlx.lower.to_2d.copy_cost import FAR_BYTE, NEAR_BYTES, TURNED, copy_cycles
+from tlx.lower.to_2d.grouping import group_cycles
 from tlx.lower.to_2d.unit import Unit
 
 CALL: Final = 100
@@ -115,5 +116,5 @@ def _copy_cost(blocking: Blocking, column: int, unit: Unit) -> float:
         return math.inf
     if column == LHS or blocking.groups is None:
         return CALL + copy_cycles(dims, memory.element)
-    columns = [extent for extent, _ in blocking.n.parts]
-    return CALL + blocking.groups.cycles(count // blocking.n.extent, columns, unit.lanes)
+    columns, rows = [extent for extent, _ in blocking.n.parts], count // blocking.n.extent
+    return CALL + group_cycles(rows / blocking.groups.width, columns, unit.lanes)

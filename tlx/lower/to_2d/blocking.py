@@ -141,8 +141,7 @@ def _interleaved(choice: Blocking, unit: Unit) -> Iterator[Blocking]:
     """The choice with the right operand copied as a matrix unit reads it, where such a copy can be made."""
     c, m, n, k = choice.contraction, choice.m, choice.n, choice.k
     wanted = unit.width > 1 and RHS in choice.packed and c.kind == "matmul" and not c.reduces
-    dense = m.extent > 1 and n.extent > 1 and n.parts[-1][1][RHS] == 1
-    if not wanted or not dense or k.extent % unit.step or not k.strides[RHS]:
+    if not wanted or m.extent == 1 or n.extent == 1 or k.extent % unit.step or not k.strides[RHS]:
         return
     groups = Groups.of([Dim(extent, strides[RHS]) for extent, strides in k.parts], unit.width)
     if groups is not None:

@@ -10,7 +10,8 @@ c  i  j                                        x, y        0 0   0 0   0 1   0 1
 1  0  1    101 102 103 ...                                                             the first of the next one
 
 Rows of a group lie at any distance, which differs from group to group: as many groups are written out as it takes for
-distances to be the same again. Four rows at different distances are interleaved by twos, then twos of these.
+distances to be the same again. What a register of a group holds is picked from these rows (`picks`); columns are
+written out, too, until the pattern begins anew, or where that takes too many registers those of a row of pixels.
 """
 
 from __future__ import annotations
@@ -18,21 +19,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 from typing import Final
 
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import IntType, bytes_of
+from tlx.ir.types import bytes_of
+from tlx.ir.values import Value
 from tlx.lower.to_2d.contraction import Memory
-from tlx.lower.to_2d.copies import copy_transposed
-from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, nest
-from tlx.lower.to_2d.planes import ordered
-from tlx.lower.to_2d.views import Dim, Place
+from tlx.lower.to_2d.loops import Walk, nest
+from tlx.lower.to_2d.picks import Pick
+from tlx.lower.to_2d.views import Dim
 
-INTERLEAVED: Final = 10
+INTERLEAVED: Final = 8
 """Cycles to interleave as many words as a row of a tile has."""
 _MOST: Final = 64
 """Rows that are written out at most."""
+_WRITTEN: Final = 16
+"""Registers of a group that are written out at most."""
+_LINE: Final = 64
+"""Bytes of a register."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Groups:
 
     @classmethod
     def of(cls, rows: Sequence[Dim], width: int) -> Groups | None:
-        """The groups of the rows that some dimensions are; None if 2-D loads cannot say them, or are too many."""
+        """The groups of the rows that some dimensions are; None if there are too many to write out."""
         around, inner, count = list(rows), list[Dim](), 1
         while count % width:
             if not around:
@@ -64,27 +69,81 @@ class Groups:
             count *= taken
             if taken == extent:
                 around.pop()
-        if count > _MOST:
+        if count > _MOST or any(dim.stride < 0 for dim in rows):
             return None
         offsets = tuple(sum(places) for places in product(*(range(0, d.extent * d.stride, d.stride) for d in inner)))
-        found = cls(width, tuple(around), offsets)
-        return found if all(0 < step < INDEX_LIMIT for group in found._steps for step in group) else None
+        return cls(width, tuple(around), offsets)
+
+
+def group_cycles(rows: float, columns: Sequence[int], lanes: int) -> float:
+    """About how many cycles it takes to copy `rows` groups of columns of these extents."""
+    return rows * sum(part.count for part in _parts([Dim(extent, 0) for extent in columns], lanes)) * INTERLEAVED
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Columns that are copied register by register.
+
+    Attributes:
+        around: Loops around the registers: extent, stride in the operand, columns from one to the next.
+        start: The first one's place in the operand, and its column.
+        places: Elements from the first column of a register to each.
+    """
+
+    around: tuple[Walk, ...]
+    start: tuple[int, int]
+    places: tuple[int, ...]
 
     @property
-    def _steps(self) -> list[list[int]]:
-        """For each group how far its rows are from the one before."""
-        starts = range(0, len(self.offsets), self.width)
-        return [[b - a for a, b in pairwise(self.offsets[i : i + self.width])] for i in starts]
+    def count(self) -> int:
+        """Registers."""
+        return math.prod(extent for extent, _ in self.around)
 
-    @property
-    def is_direct(self) -> bool:
-        """Whether the rows of each group are equally far apart, so that one copy interleaves them."""
-        return all(len(set(steps)) == 1 for steps in self._steps)
 
-    def cycles(self, rows: int, columns: Sequence[int], lanes: int) -> float:
-        """About how many cycles it takes to copy `rows` rows of columns of these extents."""
-        registers = math.prod(columns[:-1]) * -(-columns[-1] // lanes)
-        return rows / self.width * registers * INTERLEAVED * (1 if self.is_direct else 2)
+def _parts(columns: Sequence[Dim], lanes: int) -> list[_Part]:
+    """All columns, in whole registers where these can be written out; else by whole rows, or parts of one."""
+    outer, places = list(columns), (0,)
+    while outer and len(places) % lanes:
+        dim = outer.pop()
+        some = lanes // math.gcd(len(places), lanes)
+        taken = some if dim.extent % some == 0 else dim.extent
+        places = _repeated(places, Dim(taken, dim.stride))
+        if taken < dim.extent:
+            outer.append(Dim(dim.extent // taken, dim.stride * taken))
+    if len(places) > _WRITTEN * lanes:
+        return _parts_of_rows(columns, lanes)
+    around = _around(outer, len(places))
+    chunks = (places[at : at + lanes] for at in range(0, len(places), lanes))
+    return [_Part(around, (0, at), chunk) for at, chunk in zip(range(0, len(places), lanes), chunks, strict=True)]
+
+
+def _around(outer: Sequence[Dim], step: int) -> tuple[Walk, ...]:
+    """Loops over dimensions, with columns from a position to the next; the last one's are `step` apart."""
+    walks = list[Walk]()
+    for dim in reversed(outer):
+        walks.insert(0, (dim.extent, (dim.stride, step)))
+        step *= dim.extent
+    return tuple(walks)
+
+
+def _parts_of_rows(columns: Sequence[Dim], lanes: int) -> list[_Part]:
+    """Columns, `lanes` at most at a time: whole dimensions, the inner ones first, and some positions of another."""
+    outer, places = list(columns), (0,)
+    while outer[-1].extent * len(places) <= lanes:
+        places = _repeated(places, outer.pop())
+    each, (extent, stride) = len(places), outer.pop()
+    around, some = _around(outer, extent * each), lanes // each
+    full, rest = divmod(extent, some)
+    parts = [_Part((*around, (full, (some * stride, some * each))), (0, 0), _repeated(places, Dim(some, stride)))]
+    if rest:
+        start = full * some * stride, full * some * each
+        parts.append(_Part(around, start, _repeated(places, Dim(rest, stride))))
+    return parts
+
+
+def _repeated(places: tuple[int, ...], dim: Dim) -> tuple[int, ...]:
+    """Places, again for each position of a dimension around them."""
+    return tuple(index * dim.stride + place for index in range(dim.extent) for place in places)
 
 
 @dataclass(frozen=True)
@@ -96,7 +155,7 @@ class Grouped:
         source: The operand.
         groups: Its rows.
         outer: Loops around the matrices that are copied: extent, strides in the operand and in the copy.
-        columns: Dimensions of a row in the operand, the last one dense.
+        columns: Dimensions of a row in the operand.
         pitch: Columns of a row of the copy: room behind its last one is left as it is.
     """
 
@@ -107,13 +166,23 @@ class Grouped:
     columns: tuple[Dim, ...]
     pitch: int
 
-    def write(self, target: Place, between: Place | None) -> None:
-        """Write the copy; where rows of a group lie at different distances, by way of as much memory between."""
-        if between is None:
-            self._interleave(target, self.groups.width)
-            return
-        self._interleave(between, 2)
-        self._join(between, target)
+    def write(self, target: Value) -> None:
+        """Write the copy."""
+        b, (pointer, element, *_) = self.b, self.source
+        lanes = _LINE // bytes_of(element)
+        width = self.groups.width
+        with nest(b, [*self.outer, *self._rows], 2, "groups") as (start, there):
+            base, out = b.gep(element, pointer, start, "from"), b.gep(element, target, there, "to")
+            for part in _parts(self.columns, lanes // width):
+                around = [(extent, (here, column * width)) for extent, (here, column) in part.around]
+                with nest(b, around, 2, "column") as (along, to):
+                    for first in range(0, len(self.groups.offsets), width):
+                        rows = self.groups.offsets[first : first + width]
+                        nearest = min(rows)
+                        pick = Pick.of(tuple(p + row - nearest for p in part.places for row in rows), lanes)
+                        here = b.gep(element, base, b.add(along, part.start[0] + nearest), "row")
+                        place = b.add(to, part.start[1] * width + first * self.pitch)
+                        pick.emit(b, element, here, b.gep(element, out, place, "group"), len(part.places) * width)
 
     @property
     def _rows(self) -> tuple[Walk, ...]:
@@ -123,34 +192,3 @@ class Grouped:
             walks.insert(0, (extent, (stride, step)))
             step *= extent
         return tuple(walks)
-
-    def _interleave(self, target: Place, width: int) -> None:
-        """Rows `width` at a time, which are equally far apart."""
-        b, (pointer, element, *_), offsets = self.b, self.source, self.groups.offsets
-        *around, columns = self._columns(width)
-        with nest(b, [*self.outer, *self._rows], 2, "groups") as (start, there):
-            base, out = b.gep(element, pointer, start, "from"), b.gep(element, target.pointer, there, "to")
-            for first in range(0, len(offsets), width):
-                rows = width, (offsets[first + 1] - offsets[first], 1)
-                places = b.gep(element, base, offsets[first]), b.gep(element, out, first * self.pitch)
-                copy_transposed(b, places, element, (rows, columns), around)
-
-    def _columns(self, step: int) -> list[Walk]:
-        """Loops along a row in the operand, and in the copy, where columns are `step` apart."""
-        walks = list[Walk]()
-        for extent, stride in reversed(self.columns):
-            walks.insert(0, (extent, (stride, step)))
-            step *= extent
-        return walks
-
-    def _join(self, pairs: Place, target: Place) -> None:
-        """Pairs of rows that are interleaved, two and two of them."""
-        b, element, pitch = self.b, self.source.element, self.pitch
-        word = IntType(16 * bytes_of(element))
-        columns = math.prod(dim.extent for dim in self.columns)
-        groups = len(self.groups.offsets) // 4
-        dims = (2, (pitch, 1)), (columns, (1, 2))
-        loops = [(extent, (out // 2, out // 2)) for extent, (_, out) in (*self.outer, *self._rows)]
-        loops.append((groups, (2 * pitch, 2 * pitch)))
-        places = b.retype(pairs.pointer, word), b.retype(target.pointer, word)
-        copy_transposed(b, places, word, dims, ordered(loops))

@@ -17,23 +17,20 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I32, Type
+from tlx.ir.types import Type
 from tlx.lower.to_2d.contraction import LHS, OUT, Contraction, Memory
 from tlx.lower.to_2d.convolution_problem import Problem, Regions
 from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.copy_cost import copy_cycles
-from tlx.lower.to_2d.grouping import INTERLEAVED
+from tlx.lower.to_2d.grouping import Grouped, Groups, group_cycles
 from tlx.lower.to_2d.operand_copies import strided_view
 from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.unit import Unit
 from tlx.lower.to_2d.views import Dim, View
 from tlx.types import TensorType
-
-_DEALT: Final = 26
-"""Cycles to deal out as many to the regions of a split row."""
 
 
 @dataclass(frozen=True)
@@ -158,52 +155,25 @@ class _Interleaved(Image):
 
     def cycles(self) -> float:
         """About how many cycles it takes to make: what lies beside the data is not written."""
-        words = math.prod(dim.extent for dim in self.problem.x.dims) / self.width
-        return words / self.lanes * (INTERLEAVED + (_DEALT if self._is_split else 0))
+        images, channels, *outer, row = (dim.extent for dim in self.problem.x.dims)
+        rows = images * channels / self.width * math.prod(outer) * self._regions.count
+        return group_cycles(rows, [-(-row // self._regions.period)], self.lanes)
 
     def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
-        """Copy the input: interleave its channels, then split its rows."""
-        *around, _, groups, columns, inner = target.dims
-        images, _, *outer, row = self.problem.x.dims
-        if not self._is_split:
-            self._interleave(b, target, [*around, groups, Dim(row.extent, columns.stride), inner])
-            return
-        whole = [images.extent, *(dim.extent for dim in outer), groups.extent, row.extent, self.width]
-        type_ = TensorType.dense(target.element, whole)
-        between = View.of(plan.new_place(target.element, type_.count, "whole"), type_)
-        self._interleave(b, between, between.dims)
-        self._split(b, between, target)
-
-    def _interleave(self, b: TensorBuilder, target: View, dims: list[Dim]) -> None:
-        """Copy the input to memory with dimensions of images, around rows, groups, columns, and within a group."""
-        images, channels, *spatial = self.problem.x.dims
-        apart = [Dim(channels.extent // self.width, channels.stride * self.width), Dim(self.width, channels.stride)]
-        first, *outer, groups, columns, inner = dims
-        source = strided_view(Memory.of(self.problem.x), [images, *apart, *spatial])
-        copy(b, source, strided_view(Memory.of(target), [first, groups, inner, *outer, columns]))
-
-    def _split(self, b: TensorBuilder, whole: View, target: View) -> None:
-        """Copy groups, word by word, to their regions."""
-        period, width = self._regions.period, self.width
-        *around, row, _ = [Dim(dim.extent, dim.stride // width) for dim in whole.dims]
-        *others, region, groups, columns, _ = [Dim(dim.extent, dim.stride // width) for dim in target.dims]
-        places = [b.retype(view.place.pointer, I32) for view in (whole, target)]
-
-        def words(column: int, count: int, regions: int) -> None:
-            """`count` columns of the first regions, from a column of a region on."""
-            steps = [Dim(count, period), Dim(regions, 1)], [Dim(count, columns.stride), Dim(regions, region.stride)]
-            source, there = (
-                strided_view(Memory(b.gep(I32, place, offset), I32), [*dims, *inner])
-                for place, offset, dims, inner in zip(
-                    places, (column * period, column), (around, [*others, groups]), steps, strict=True
-                )
-            )
-            copy(b, source, there)
-
-        full, rest = divmod(row.extent, period)
-        words(0, min(full, columns.extent), region.extent)
-        if rest and full < columns.extent:
-            words(full, 1, min(rest, region.extent))
+        """Copy the input, region by region: channels in groups of rows, whose columns are those of the region."""
+        del plan
+        images, *outer, region, _, columns, _ = target.dims
+        first, channels, *inner, row = self.problem.x.dims
+        groups = Groups.of([Dim(channels.extent, channels.stride)], self.width)
+        assert groups is not None
+        around = [(d.extent, (d.stride, t.stride)) for d, t in zip((first, *inner), (images, *outer), strict=True)]
+        period = self._regions.period
+        for number in range(region.extent):
+            source = Memory(b.gep(target.element, self.problem.x.place.pointer, number * row.stride), target.element)
+            there = b.gep(target.element, target.place.pointer, number * region.stride)
+            read = min(columns.extent, -(-(row.extent - number) // period))
+            part = Dim(read, row.stride * period)
+            Grouped(b, source, groups, tuple(around), (part,), columns.extent).write(there)
 
 
 @dataclass(frozen=True)

@@ -99,12 +99,10 @@ class Packing:
         self._note(RHS, outer, rows.extent * room)
         size = math.prod(run.extent for run in outer) * rows.extent * room
         reason = f"the matrix unit reads its rows in groups of {groups.width}"
-        reason += "" if groups.is_direct else ", which are pairs of pairs that take as much memory"
         place = self.plan.copied_operand(self.op, memory.element, size, _OPERANDS[RHS], reason)
-        between = None if groups.is_direct else self.plan.new_place(memory.element, size, "pairs")
         loops = [walk for run in outer for walk in _apart(run, self.strides[RHS, run])]
         dims = tuple(Dim(extent, strides[RHS]) for extent, strides in columns.parts)
-        Grouped(self.b, memory, groups, tuple(loops), dims, room).write(place, between)
+        Grouped(self.b, memory, groups, tuple(loops), dims, room).write(place.pointer)
         return Memory(place.pointer, memory.element, groups.width, room)
 
     def _note(self, column: int, runs: Sequence[Run], stride: int = 1) -> None:

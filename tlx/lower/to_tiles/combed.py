@@ -54,12 +54,13 @@ class Comb:
         source, to = copy.source, copy.destination
         turned = (source.row_stride, source.col_stride, to.row_stride, to.col_stride)
         along, across, to_pitch, to_along = turned if to.is_row_major else (turned[1], turned[0], turned[3], turned[2])
-        columns = to.rows if to.is_row_major else to.cols
+        columns, length = (to.rows, to.cols) if to.is_row_major else (to.cols, to.rows)
         bits = bits_of(source.element)
+        lanes = target.vector_bytes * 8 // bits
         few = along == to_along == 1 and 1 < across <= _MOST and across % 2 == 1 and 1 < columns <= across
-        if not few or not target.can_permute(bits) or bits not in target.masked_bits:
+        if not few or length < lanes or not target.can_permute(bits) or bits not in target.masked_bits:
             return None
-        return cls(b, copy, across, columns, to_pitch, target.vector_bytes * 8 // bits)
+        return cls(b, copy, across, columns, to_pitch, lanes)
 
     def emit(self, source: Value, to: Value) -> None:
         """Copy a register of each column.

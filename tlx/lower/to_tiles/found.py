@@ -9,12 +9,13 @@ from tlx.ir.tensors import Tensor, TensorOp
 from tlx.ir.types import FloatType, bits_of, scalar_of
 from tlx.ir.values import Keyword, Value
 from tlx.lower.signs import PRODUCT_SIGNS
-from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows
+from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows, Shuffle
 from tlx.lower.to_tiles.reading import Listing, Tree, left_over, read_tree
+from tlx.lower.to_tiles.shuffle import Lines, shuffled_by
 from tlx.lower.to_tiles.terms import chain_of, offsets_of, operands_of
 from tlx.lower.to_tiles.view import View
 
-Problem = Gemm | Copy | Map | Reduction | Rows
+Problem = Gemm | Copy | Map | Reduction | Rows | Shuffle
 
 
 @dataclass(eq=False)
@@ -53,6 +54,10 @@ def problem_of(listing: Listing, op: TensorOp) -> Found:
         raise left_over(op)
     if maker is not None and maker.intrinsic.name.startswith("reduce."):
         return _reduction(listing, op, maker, out)
+    shuffled = shuffled_by(listing, stored)
+    if shuffled is not None:
+        lines = Lines(listing, op)
+        return Found(lines.read(shuffled), [(op.pointer, out), *lines.places], [], lines.instructions)
     tree = read_tree(listing, op, stored)
     if tree.product is not None:
         return _gemm(listing, tree, op.pointer, out)

@@ -1,4 +1,4 @@
-"""What a kernel computes: a matrix product, a copy, an expression or a reduction on views of memory.
+"""What a kernel computes: a matrix product, a copy, a shuffle, an expression or a reduction on views of memory.
 
 Two problems that are equal share one kernel.
 """
@@ -16,6 +16,7 @@ from tlx.lower.to_tiles.batch import Batch
 from tlx.lower.to_tiles.expression import Expression, Product
 from tlx.lower.to_tiles.view import View
 from tlx.target import Sign
+from tlx.types import TensorType
 
 _EXTENDED_PRODUCT: Final = 3  # instructions: two extensions and a multiplication
 
@@ -153,6 +154,31 @@ class Copy:
         """Stem of the kernel's name."""
         kind = "copy" if self.source.is_row_major == self.destination.is_row_major else "transpose"
         return f"tlx.{kind}.{self.source.rows}x{self.source.cols}.{mangle(self.source.element)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Elements of some lines, put together to another one; all vectors have as many elements.
+
+    Attributes:
+        lines: The types of what is loaded.
+        steps: The numbers of two vectors, lines first, then what other steps made, and which elements of both are kept.
+        destination: The type of what the last step's vector is stored as.
+    """
+
+    lines: tuple[TensorType, ...]
+    steps: tuple[tuple[int, int, tuple[int, ...]], ...]
+    destination: TensorType
+
+    @property
+    def cycles(self) -> float:
+        """About how many cycles it takes."""
+        return len(self.lines) + len(self.steps)
+
+    @property
+    def kernel_name(self) -> str:
+        """Stem of the kernel's name."""
+        return f"tlx.shuffle.{self.destination.data_shape[1]}.{mangle(self.destination.element)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from tlx.lower.to_tiles.matvec import as_row_sums
 from tlx.lower.to_tiles.nest_team import shared_blocks, spread
 from tlx.lower.to_tiles.next_round import fence_behind
 from tlx.lower.to_tiles.one_block import join_buffers
-from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows
+from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows, Shuffle
 from tlx.lower.to_tiles.reading import Listing
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.reduce import reduce_kernel
@@ -37,6 +37,7 @@ from tlx.lower.to_tiles.remarks import describe, for_version, remark_product
 from tlx.lower.to_tiles.row_groups import Candidate, row_groups
 from tlx.lower.to_tiles.rows import rows_kernel
 from tlx.lower.to_tiles.shared import Panels, Places, packing_kernel
+from tlx.lower.to_tiles.shuffle import shuffle_kernel
 from tlx.lower.to_tiles.slabs import cycles_of, slabs_of
 from tlx.lower.to_tiles.streams import StreamKernel
 from tlx.lower.to_tiles.team import Together, grid_kernel, slabs_kernel
@@ -147,6 +148,10 @@ class _Kernels:
             if sums is None:
                 return self._product(problem, target, at, given)
             problem = sums
+        if isinstance(problem, Shuffle):
+            kernel = shuffle_kernel(self.module, problem, target)
+            self.cycles[kernel.name] = problem.cycles
+            return kernel
         if not isinstance(problem, Copy):
             self.context.remarks.add("applied", "to-tiles", for_version(target, describe(problem, target)), at.span)
         least = self.context.thread_cycles
