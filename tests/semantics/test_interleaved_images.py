@@ -116,7 +116,7 @@ def check(case: Case, copy: str) -> None:
     to_2d(module, Context(find("amx")))
     check_contract(module)
     assert (f"%{copy}.buf" in str(module)) == (copy == "rhs" or case.kernel != (1, 1))
-    assert ("%rhs.vnni" in str(module)) == (f"%{copy}.buf" in str(module))
+    assert "%rhs.vnni" in str(module)
     np.testing.assert_array_equal(expected, evaluated(case, module))
     np.testing.assert_array_equal(expected, evaluated(case, poisoned(module)))
     np.testing.assert_array_equal(expected, evaluated(case, lower(parse(case.text), "amx")))
@@ -136,7 +136,7 @@ def test_interleaved_images_mean_the_same(case: Case, monkeypatch: pytest.Monkey
     check(case, "groups")
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.strides[1] == 1])
+@pytest.mark.parametrize("case", CASES)
 def test_interleaved_windows_mean_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here it always pays to copy windows in groups of rows, the left operand only where it has to be."""
 

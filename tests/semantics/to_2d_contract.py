@@ -82,8 +82,11 @@ class _Tree:
         (token,) = self.store.tensors
         assert self.store.pitches is not None
         assert token.type.rank == 2
-        assert not token.type.is_padded
         self._add(self.store.instruction)
+        if self._is_shuffle(token.source):
+            self._shuffle(token)
+            return
+        assert not token.type.is_padded
         if token.kind == "load":
             self._load(token)
             return
@@ -101,6 +104,34 @@ class _Tree:
         else:
             self.extents = token.type.extents
             self._value_token(token)
+
+    def _is_shuffle(self, value: Value) -> bool:
+        made = self.defined.get(value.name) if isinstance(value, Local) else None
+        return made is not None and made.opcode == "shufflevector"
+
+    def _shuffle(self, token: Tensor) -> None:
+        """The root is a row that is put together from others; rows may have room behind their data."""
+        self.extents = 1, token.type.count
+        self._add(token.definition)
+        pending = [token.source]
+        while pending:
+            value = pending.pop()
+            assert isinstance(value, Local)
+            made = self.defined[value.name]
+            if not self._add(made):
+                continue
+            if made.opcode == "shufflevector":
+                assert made.operands[0].type == made.type
+                pending += [operand for operand in made.operands[:2] if not isinstance(operand, Keyword)]
+                continue
+            op = self.tensors.op_of(made)
+            assert op is not None
+            assert op.intrinsic.name == "tovector"
+            (line,) = op.tensors
+            assert line.kind == "load"
+            assert line.type.shape == self.extents
+            self._add(line.definition)
+            self.loads.append(line)
 
     def _add(self, instruction: Instruction) -> bool:
         """Whether an instruction is new; it becomes one of the tree."""

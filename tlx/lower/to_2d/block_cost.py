@@ -9,8 +9,8 @@ from tlx.ir.types import bytes_of
 from tlx.lower.to_2d.block_choice import CHAINED, Blocking, block_loaded_as
 from tlx.lower.to_2d.contraction import LHS, RHS
 from tlx.lower.to_2d.copy_cost import FAR_BYTE, NEAR_BYTES, TURNED, copy_cycles
-from tlx.lower.to_2d.grouping import group_cycles
 from tlx.lower.to_2d.unit import Unit
+from tlx.lower.to_2d.views import Dim
 
 CALL: Final = 100
 """Cycles that a 2-D product takes beside its arithmetic."""
@@ -26,6 +26,9 @@ _TURNED_STORE: Final = 6
 """Cycles to store a register of the result, and one that is turned before."""
 _TURNED_NARROW: Final = 4
 """Cycles to turn a narrow element for dot products."""
+_CROSSED: Final = 20
+"""Cycles that the load of a tile of the right operand takes longer where its rows cross lines."""
+_LINE_BYTES: Final = 64
 FOLDED: Final = 4
 """Cycles to reduce a vector to one element."""
 _MOST_REPEATED: Final = 16 << 20
@@ -41,6 +44,8 @@ def estimate(blocking: Blocking, unit: Unit) -> float:
     shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
     between = _TERM if unit.rows else _TERM + _TERM_OF_REGISTER * rows * vectors * (not blocking.in_turns)
     cycles = CALL + terms * (between + unit.cycles(rows, blocking.n.extent, depth, group, 1 / shared))
+    if unit.rows and _crosses_lines(blocking):
+        cycles += terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.step) * _CROSSED
     stored = _TURNED_STORE if blocking.is_turned else _STORE
     cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else stored * rows * vectors
     lhs = None if LHS in blocking.packed else block_loaded_as(LHS, blocking.m, blocking.k)
@@ -52,6 +57,15 @@ def estimate(blocking: Blocking, unit: Unit) -> float:
     cycles += sum(_far_cycles(blocking, column) for column in (LHS, RHS)) / products
     copies = sum(_copy_cost(blocking, column, unit) for column in blocking.packed)
     return blocking.blocks * products * cycles + _outside_cycles(blocking) + copies
+
+
+def _crosses_lines(blocking: Blocking) -> bool:
+    """Whether a matrix unit's tiles of interleaved rows begin anywhere in a line: windows that overlap."""
+    rhs = blocking.contraction.rhs
+    if rhs.group == 1:
+        return False
+    steps = [run.strides[RHS] * rhs.group * bytes_of(rhs.element) for run in (*blocking.outer_k, *blocking.uneven)]
+    return any(step % _LINE_BYTES for step in steps)
 
 
 def _outside_cycles(blocking: Blocking) -> float:
@@ -115,6 +129,6 @@ def _copy_cost(blocking: Blocking, column: int, unit: Unit) -> float:
     if count > 2 * reach and count * bytes_of(memory.element) > _MOST_REPEATED:
         return math.inf
     if column == LHS or blocking.groups is None:
-        return CALL + copy_cycles(dims, memory.element)
-    columns, rows = [extent for extent, _ in blocking.n.parts], count // blocking.n.extent
-    return CALL + group_cycles(rows / blocking.groups.width, columns, unit.lanes)
+        return CALL + copy_cycles(dims, memory.element, permutes=unit.permutes)
+    columns = [Dim(extent, strides[RHS]) for extent, strides in blocking.n.parts]
+    return CALL + blocking.groups.cycles(count // blocking.n.extent, columns, unit.lanes)

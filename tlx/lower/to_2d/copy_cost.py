@@ -4,6 +4,7 @@ next to each other in source and copy       are copied as        cycles
 neighbours along the same dimension         rows                 6 a row, 2.5 for each register of it
 along one dimension, and along another      transposed tiles     128 for each tile, however much of it is filled; 200
                                                                  of elements of less than 32 bits
+ the same, an odd number up to 15 apart     merged registers     8 for each register, where one instruction permutes it
 in the copy alone                           single elements      1.5 for each
 
 Measured on a Xeon with AMX: float, in the caches. What does not stay there takes longer.
@@ -32,16 +33,19 @@ TURNED: Final = _TILE / _SIDE**2
 """Cycles to turn an element of whole tiles."""
 _NARROW_TILE: Final = 200
 _ELEMENT: Final = 1.5
+_COMBED: Final = 8
+_FEW: Final = 15
 _WIDE: Final = 4
 
 
-def copy_cycles(dims: Sequence[tuple[int, int]], element: Type) -> float:
+def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, *, permutes: bool = False) -> float:
     """Cycles of a copy.
 
     Args:
         dims: Extent of each dimension, and elements from a position to the next in the source; the copy is dense, the
             last one innermost.
         element: Type of the elements.
+        permutes: Whether one instruction permutes them in a register.
     """
     walks: list[Walk] = []
     count = 1
@@ -50,7 +54,16 @@ def copy_cycles(dims: Sequence[tuple[int, int]], element: Type) -> float:
         count *= extent
     size = count * bytes_of(element)
     far = 0 if size <= NEAR_BYTES else size * FAR_BYTE
-    return far + _near_cycles(ordered(walks), count, bytes_of(element))
+    found = ordered(walks)
+    if permutes and any(_is_combed(walk, found) for walk in found):
+        return far + size / _REGISTER * _COMBED
+    return far + _near_cycles(found, count, bytes_of(element))
+
+
+def _is_combed(walk: Walk, walks: Sequence[Walk]) -> bool:
+    """Whether a dimension is dense in the copy, and its positions in the source are an odd number of elements apart."""
+    _, (apart, here) = walk
+    return here == 1 < apart <= _FEW and apart % 2 == 1 and any(e <= apart and s[0] == 1 < s[1] for e, s in walks)
 
 
 def _near_cycles(walks: Sequence[Walk], count: int, size: int) -> float:

@@ -25,19 +25,19 @@ from typing import Final
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import bytes_of
 from tlx.ir.values import Value
+from tlx.lower.to_2d.chunks import Chunk, chunks_of
 from tlx.lower.to_2d.contraction import Memory
 from tlx.lower.to_2d.loops import Walk, nest
 from tlx.lower.to_2d.picks import Pick
 from tlx.lower.to_2d.views import Dim
 
-INTERLEAVED: Final = 8
-"""Cycles to interleave as many words as a row of a tile has."""
+_WRITTEN: Final = 8
+"""Cycles to write a register of a copy that does not stay in the first cache."""
+_LINE: Final = 2.5
+"""Cycles to load a line and to merge it."""
 _MOST: Final = 64
 """Rows that are written out at most."""
-_WRITTEN: Final = 16
-"""Registers of a group that are written out at most."""
-_LINE: Final = 64
-"""Bytes of a register."""
+_REGISTER: Final = 64
 
 
 @dataclass(frozen=True)
@@ -74,76 +74,21 @@ class Groups:
         offsets = tuple(sum(places) for places in product(*(range(0, d.extent * d.stride, d.stride) for d in inner)))
         return cls(width, tuple(around), offsets)
 
+    def picks(self, chunk: Chunk, lanes: int) -> list[tuple[int, Pick]]:
+        """For each group that is written out the first element of a register of its columns, and what that holds."""
+        found: list[tuple[int, Pick]] = []
+        for first in range(0, len(self.offsets), self.width):
+            rows = self.offsets[first : first + self.width]
+            places = tuple(place + row - min(rows) for place in chunk.places for row in rows)
+            found.append((min(rows), Pick.of(places, lanes)))
+        return found
 
-def group_cycles(rows: float, columns: Sequence[int], lanes: int) -> float:
-    """About how many cycles it takes to copy `rows` groups of columns of these extents."""
-    return rows * sum(part.count for part in _parts([Dim(extent, 0) for extent in columns], lanes)) * INTERLEAVED
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Columns that are copied register by register.
-
-    Attributes:
-        around: Loops around the registers: extent, stride in the operand, columns from one to the next.
-        start: The first one's place in the operand, and its column.
-        places: Elements from the first column of a register to each.
-    """
-
-    around: tuple[Walk, ...]
-    start: tuple[int, int]
-    places: tuple[int, ...]
-
-    @property
-    def count(self) -> int:
-        """Registers."""
-        return math.prod(extent for extent, _ in self.around)
-
-
-def _parts(columns: Sequence[Dim], lanes: int) -> list[_Part]:
-    """All columns, in whole registers where these can be written out; else by whole rows, or parts of one."""
-    outer, places = list(columns), (0,)
-    while outer and len(places) % lanes:
-        dim = outer.pop()
-        some = lanes // math.gcd(len(places), lanes)
-        taken = some if dim.extent % some == 0 else dim.extent
-        places = _repeated(places, Dim(taken, dim.stride))
-        if taken < dim.extent:
-            outer.append(Dim(dim.extent // taken, dim.stride * taken))
-    if len(places) > _WRITTEN * lanes:
-        return _parts_of_rows(columns, lanes)
-    around = _around(outer, len(places))
-    chunks = (places[at : at + lanes] for at in range(0, len(places), lanes))
-    return [_Part(around, (0, at), chunk) for at, chunk in zip(range(0, len(places), lanes), chunks, strict=True)]
-
-
-def _around(outer: Sequence[Dim], step: int) -> tuple[Walk, ...]:
-    """Loops over dimensions, with columns from a position to the next; the last one's are `step` apart."""
-    walks = list[Walk]()
-    for dim in reversed(outer):
-        walks.insert(0, (dim.extent, (dim.stride, step)))
-        step *= dim.extent
-    return tuple(walks)
-
-
-def _parts_of_rows(columns: Sequence[Dim], lanes: int) -> list[_Part]:
-    """Columns, `lanes` at most at a time: whole dimensions, the inner ones first, and some positions of another."""
-    outer, places = list(columns), (0,)
-    while outer[-1].extent * len(places) <= lanes:
-        places = _repeated(places, outer.pop())
-    each, (extent, stride) = len(places), outer.pop()
-    around, some = _around(outer, extent * each), lanes // each
-    full, rest = divmod(extent, some)
-    parts = [_Part((*around, (full, (some * stride, some * each))), (0, 0), _repeated(places, Dim(some, stride)))]
-    if rest:
-        start = full * some * stride, full * some * each
-        parts.append(_Part(around, start, _repeated(places, Dim(rest, stride))))
-    return parts
-
-
-def _repeated(places: tuple[int, ...], dim: Dim) -> tuple[int, ...]:
-    """Places, again for each position of a dimension around them."""
-    return tuple(index * dim.stride + place for index in range(dim.extent) for place in places)
+    def cycles(self, rows: float, columns: Sequence[Dim], lanes: int) -> float:
+        """About how many cycles it takes to copy `rows` rows of such columns; `lanes` of them fit a register."""
+        chunks = chunks_of(columns, lanes)
+        lines = max(len(pick.lines) for _, pick in self.picks(chunks[0], lanes * self.width))
+        each = max(_WRITTEN, _LINE * lines)
+        return rows / self.width * sum(chunk.count for chunk in chunks) * each
 
 
 @dataclass(frozen=True)
@@ -156,7 +101,7 @@ class Grouped:
         groups: Its rows.
         outer: Loops around the matrices that are copied: extent, strides in the operand and in the copy.
         columns: Dimensions of a row in the operand.
-        pitch: Columns of a row of the copy: room behind its last one is left as it is.
+        pitch: Columns of a row of the copy: what is written behind the last one does not matter.
     """
 
     b: TensorBuilder
@@ -169,20 +114,22 @@ class Grouped:
     def write(self, target: Value) -> None:
         """Write the copy."""
         b, (pointer, element, *_) = self.b, self.source
-        lanes = _LINE // bytes_of(element)
+        lanes = _REGISTER // bytes_of(element)
         width = self.groups.width
         with nest(b, [*self.outer, *self._rows], 2, "groups") as (start, there):
             base, out = b.gep(element, pointer, start, "from"), b.gep(element, target, there, "to")
-            for part in _parts(self.columns, lanes // width):
-                around = [(extent, (here, column * width)) for extent, (here, column) in part.around]
+            for chunk in chunks_of(self.columns, lanes // width):
+                around = [(extent, (here, column * width)) for extent, (here, column) in chunk.around]
                 with nest(b, around, 2, "column") as (along, to):
-                    for first in range(0, len(self.groups.offsets), width):
-                        rows = self.groups.offsets[first : first + width]
-                        nearest = min(rows)
-                        pick = Pick.of(tuple(p + row - nearest for p in part.places for row in rows), lanes)
-                        here = b.gep(element, base, b.add(along, part.start[0] + nearest), "row")
-                        place = b.add(to, part.start[1] * width + first * self.pitch)
-                        pick.emit(b, element, here, b.gep(element, out, place, "group"), len(part.places) * width)
+                    for number, (first, pick) in enumerate(self.groups.picks(chunk, lanes)):
+                        here = b.gep(element, base, b.add(along, chunk.start[0] + first), "row")
+                        place = b.add(to, (chunk.start[1] + number * self.pitch) * width)
+                        pick.emit(b, element, here, b.gep(element, out, place, "group"), self._columns(chunk) * width)
+
+    def _columns(self, chunk: Chunk) -> int:
+        """Columns that are written: the last register is whole, if there is room behind the last column."""
+        columns = _REGISTER // bytes_of(self.source.element) // self.groups.width
+        return len(chunk.places) if chunk.around else min(columns, self.pitch - chunk.start[1])
 
     @property
     def _rows(self) -> tuple[Walk, ...]:

@@ -25,7 +25,7 @@ from tlx.lower.to_2d.contraction import LHS, OUT, Contraction, Memory
 from tlx.lower.to_2d.convolution_problem import Problem, Regions
 from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.copy_cost import copy_cycles
-from tlx.lower.to_2d.grouping import Grouped, Groups, group_cycles
+from tlx.lower.to_2d.grouping import Grouped, Groups
 from tlx.lower.to_2d.operand_copies import strided_view
 from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.unit import Unit
@@ -155,17 +155,23 @@ class _Interleaved(Image):
 
     def cycles(self) -> float:
         """About how many cycles it takes to make: what lies beside the data is not written."""
-        images, channels, *outer, row = (dim.extent for dim in self.problem.x.dims)
-        rows = images * channels / self.width * math.prod(outer) * self._regions.count
-        return group_cycles(rows, [-(-row // self._regions.period)], self.lanes)
+        images, channels, *outer, row = self.problem.x.dims
+        rows = channels.extent * self._regions.count * math.prod(dim.extent for dim in (images, *outer))
+        columns = Dim(-(-row.extent // self._regions.period), row.stride * self._regions.period)
+        return self._groups.cycles(rows, [columns], self.lanes)
+
+    @property
+    def _groups(self) -> Groups:
+        channels = self.problem.x.dims[1]
+        groups = Groups.of([Dim(channels.extent, channels.stride)], self.width)
+        assert groups is not None
+        return groups
 
     def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
         """Copy the input, region by region: channels in groups of rows, whose columns are those of the region."""
         del plan
         images, *outer, region, _, columns, _ = target.dims
-        first, channels, *inner, row = self.problem.x.dims
-        groups = Groups.of([Dim(channels.extent, channels.stride)], self.width)
-        assert groups is not None
+        first, _, *inner, row = self.problem.x.dims
         around = [(d.extent, (d.stride, t.stride)) for d, t in zip((first, *inner), (images, *outer), strict=True)]
         period = self._regions.period
         for number in range(region.extent):
@@ -173,7 +179,7 @@ class _Interleaved(Image):
             there = b.gep(target.element, target.place.pointer, number * region.stride)
             read = min(columns.extent, -(-(row.extent - number) // period))
             part = Dim(read, row.stride * period)
-            Grouped(b, source, groups, tuple(around), (part,), columns.extent).write(there)
+            Grouped(b, source, self._groups, tuple(around), (part,), columns.extent).write(there)
 
 
 @dataclass(frozen=True)

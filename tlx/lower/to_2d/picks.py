@@ -40,11 +40,13 @@ class Pick:
     """How a register is made.
 
     Attributes:
-        lanes: Its elements.
+        count: Elements that are asked for.
+        lanes: Elements that the register has.
         lines: What is loaded.
         order: Of each element where it is once all is merged.
     """
 
+    count: int
     lanes: int
     lines: tuple[Line, ...]
     order: tuple[int, ...]
@@ -65,13 +67,22 @@ class Pick:
                 found[place], mask[lane] = lane, lanes + place - start
             lines.append(Line(start, needed[-1] - start + 1, tuple(mask)))
         order = [found[place] for place in places]
-        return cls(lanes, tuple(lines), (*order, *range(len(order), lanes)))
+        return cls(len(places), lanes, tuple(lines), (*order, *range(len(order), lanes)))
 
     def emit(self, b: TensorBuilder, element: Type, source: Value, to: Value, count: int) -> None:
-        """Write the tree: `count` elements of the register of what lies behind an address go to another one."""
-        if len(self.lines) == 1 and self.order[:count] == tuple(range(count)):
+        """Write the tree: the register of what lies behind an address goes to another one, or its first elements.
+
+        Args:
+            b: Where.
+            element: Type of the elements.
+            source: The address that places are counted from.
+            to: Where they go.
+            count: How many may be written; those behind what was asked for are any of them.
+        """
+        if len(self.lines) == 1 and self.order[: self.count] == tuple(range(self.count)):
             here = b.gep(element, source, self.lines[0].start, "from")
-            b.tensor_store(to, b.tensor_load(here, TensorType.dense(element, (1, count)), None, "line"))
+            line = b.tensor_load(here, TensorType.dense(element, (1, self.count)), None, "line")
+            b.tensor_store(to, line)
             return
         merged: Value | None = None
         for line in self.lines:

@@ -22,6 +22,7 @@ _PACKED: Final = 128
 _GROUPED: Final = 16
 """As much where its rows are interleaved already."""
 _WORD_BITS: Final = 32
+_REGISTER: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +34,26 @@ class Unit:
         rows: Rows of a tile; 0 for vectors.
         step: Positions along K in a tile.
         width: Rows of the right operand that it reads interleaved.
+        permutes: Whether the left operand's elements are permuted in registers of 64 bytes by one instruction.
     """
 
     lanes: int
     rows: int = 0
     step: int = 1
     width: int = 1
+    permutes: bool = False
 
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> Unit:
         """The fastest unit of a target that multiplies elements of two types and adds up those of a third."""
         lanes = target.vector_bytes * 8 // max(32, bits_of(element))
+        permutes = target.vector_bytes == _REGISTER and target.can_permute(bits_of(lhs))
         types = str(lhs), str(rhs)
         dots = [] if target.versions else [d for d in target.usable_matrix_dots if types == (d.lhs[0], d.rhs[0])]
         if target.matrix is None or not dots:
-            return cls(lanes)
+            return cls(lanes, permutes=permutes)
         width = dots[0].width if lhs == rhs and bits_of(element) <= _WORD_BITS else 1
-        return cls(lanes, target.matrix.rows, target.matrix.row_bytes // bytes_of(lhs), width)
+        return cls(lanes, target.matrix.rows, target.matrix.row_bytes // bytes_of(lhs), width, permutes)
 
     def cycles(self, rows: int, columns: int, depth: int, group: int = 1, packings: float = 1) -> float:
         """About how many cycles a product takes.

@@ -8,7 +8,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 -o - | FileCheck %s --check-prefix=VECTORS
 
 ; REMARK: remark: copy of 63.8 KiB of operand x, because the matrix unit reads channels in groups {{.}}to-2d]
-; REMARK: remark: copy of 239.2 KiB of operand x, because the matrix unit reads channels in groups and its rows are read in steps of 2
+; REMARK: remark: copy of 957.0 KiB of operand x, because the matrix unit reads channels in groups and its rows are read in steps of 2
 ; KERNEL: remark: matmul 64x28x9*64 i8 -> i32: matrix unit i8 x i8 -> i32, register tile 32x32, nothing packed
 ; VECTORS-NOT: %groups.buf
 
@@ -29,13 +29,14 @@ define void @stride_1(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 }
 
 ; CHECK-LABEL: define void @stride_2(
-; CHECK:         %whole.buf =
-; CHECK:         call <{{.*}} x i32> @llvm.tensor.transpose
-; CHECK:         %rhs.vnni = call token @llvm.tensor.load.p0.v3i32(ptr elementtype(i8) %rhs.ptr, <3 x i32> <i32 16, i32 32, i32 4>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 4, i32 0>, <3 x i32> <i32 0, i32 33, i32 4>)
+; CHECK-NOT:     %whole.buf
+; CHECK:         %merged = shufflevector <32 x bfloat> {{.*}}, <32 x i32> <i32 0, i32 33, i32 2, i32 35,
+; CHECK-NEXT:    %picked = call token @llvm.tensor.typeinfo{{.*}}(<32 x bfloat> %merged
+; CHECK:         %rhs.vnni = call token @llvm.tensor.load.p0.v3i32(ptr elementtype(bfloat) %rhs.ptr, <3 x i32> <i32 64, i32 32, i32 2>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> <i32 0, i32 4, i32 0>, <3 x i32> <i32 0, i32 33, i32 2>)
 define void @stride_2(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
-  %x = call token @llvm.tensor.load(ptr elementtype(i8) %p, <4 x i32> <i32 1, i32 64, i32 58, i32 58>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
-  %w = call token @llvm.tensor.load(ptr elementtype(i8) %q, <4 x i32> <i32 128, i32 64, i32 3, i32 3>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
-  %y = call <100352 x i32> @llvm.tensor.convolution(token %x, token %w, <2 x i32> <i32 2, i32 2>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  store <100352 x i32> %y, ptr %r
+  %x = call token @llvm.tensor.load(ptr elementtype(bfloat) %p, <4 x i32> <i32 1, i32 128, i32 58, i32 58>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.load(ptr elementtype(bfloat) %q, <4 x i32> <i32 128, i32 128, i32 3, i32 3>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
+  %y = call <100352 x float> @llvm.tensor.convolution(token %x, token %w, <2 x i32> <i32 2, i32 2>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  store <100352 x float> %y, ptr %r
   ret void
 }
