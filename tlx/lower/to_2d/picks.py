@@ -81,8 +81,8 @@ class Pick:
         """
         if len(self.lines) == 1 and self.order[: self.count] == tuple(range(self.count)):
             here = b.gep(element, source, self.lines[0].start, "from")
-            line = b.tensor_load(here, TensorType.dense(element, (1, self.count)), None, "line")
-            b.tensor_store(to, line)
+            line = b.tensor_load(here, TensorType.dense(element, (1, self.count)), (0, self.count), "line")
+            b.tensor_store(to, line, (0, self.count))
             return
         merged: Value | None = None
         for line in self.lines:
