@@ -56,7 +56,9 @@ def estimate(blocking: Blocking, unit: Unit) -> float:
         cycles += terms * depth * blocking.n.extent * TURNED
     cycles += sum(_far_cycles(blocking, column) for column in (LHS, RHS)) / products
     copies = sum(_copy_cost(blocking, column, unit) for column in blocking.packed)
-    return blocking.blocks * products * cycles + _outside_cycles(blocking) + copies
+    multiplied = blocking.blocks * products * cycles
+    in_rows = lhs is not None and lhs[0] and not unit.rows
+    return multiplied + _outside_cycles(blocking, multiplied if in_rows else 0) + copies
 
 
 def _crosses_lines(blocking: Blocking) -> bool:
@@ -68,15 +70,19 @@ def _crosses_lines(blocking: Blocking) -> bool:
     return any(step % _LINE_BYTES for step in steps)
 
 
-def _outside_cycles(blocking: Blocking) -> float:
+def _outside_cycles(blocking: Blocking, beside: float) -> float:
     """About how many cycles it takes to read operands, or their copies, that are larger than the near caches.
 
     The left one is read once for each part of the right one that stays there.
+
+    Args:
+        blocking: The choice.
+        beside: Cycles in which the left one comes beside what is done: rows that a core sees coming.
     """
     lhs, rhs = (_operand_bytes(blocking, column) for column in (LHS, RHS))
     parts = -(-rhs // NEAR_BYTES)
     again = rhs if parts > 1 and blocking.by_parts != RHS else 0
-    return FAR_BYTE * ((lhs * parts if lhs > NEAR_BYTES else 0) + again)
+    return max(0, FAR_BYTE * (lhs * parts if lhs > NEAR_BYTES else 0) - beside) + FAR_BYTE * again
 
 
 def _operand_bytes(blocking: Blocking, column: int) -> int:

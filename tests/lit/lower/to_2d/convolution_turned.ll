@@ -52,8 +52,8 @@ define void @rows(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
 ; CHECK:         %product = call token @llvm.tensor.typeinfo{{.*}}(<3584 x float> %relu, <2 x i32> <i32 28, i32 128>
 ; CHECK:         call <3584 x float> @llvm.tensor.transpose{{.*}}(token %product, <2 x i32> <i32 1, i32 0>)
 
-; TILES-LABEL: define internal void @tlx.matmul.28x128x3x384.f32.f32.f32.fused(
-; TILES:       s.end:
+; TILES-LABEL: define internal void @tlx.matmul.28x128x9x128.f32.f32.f32.fused(
+; TILES:       k.end:
 ; TILES:         %[[BIAS:.*]] = call <[[N]] x float> @llvm.tensor.broadcast
 ; TILES-NEXT:    fadd <[[N]] x float> %{{.*}}, %[[BIAS]]
 ; TILES:         call <[[N]] x float> @llvm.tensor.relu
