@@ -1,4 +1,4 @@
-"""Convolutions on vectors whose filters are copied by parts, or so that the products of a sum take turns."""
+"""Convolutions on vectors whose operands are copied by parts, or so that the products of a sum take turns."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from tests.semantics.test_interleaved_images import Case, evaluated
 from tests.semantics.to_2d_contract import check_contract, poisoned
 from tlx.ir.canonical import canonicalise
 from tlx.ir.reader import parse
+from tlx.ir.types import Type
 from tlx.lower.stage import Context
-from tlx.lower.to_2d import block_choice, block_cost, blocking, taps, to_2d
+from tlx.lower.to_2d import block_choice, block_cost, blocking, image_rows, taps, to_2d
+from tlx.lower.to_2d import convolution as convolution_rule
 from tlx.lower.to_2d.block_choice import Blocking
 from tlx.lower.to_2d.contraction import RHS
+from tlx.lower.to_2d.convolution_problem import Problem
+from tlx.lower.to_2d.images import Image, images_of
+from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.taps import Taps
 from tlx.lower.to_2d.unit import Unit
 from tlx.pipeline import lower
@@ -28,6 +33,11 @@ CASES = [
     Case(F32, 17, 96, (7, 9), (3, 3), strides=(2, 2)),
     Case(F32, 24, 64, (5, 12), (2, 3), strides=(1, 2), holes=(1, 0), images=2),
     Case(F32, 65, 96, (3, 9), (1, 2)),
+]
+TALL = [
+    Case(F32, 24, 32, (14, 10), (3, 3), has_epilogue=True),
+    Case(F32, 16, 32, (13, 11), (3, 3), strides=(2, 2), images=2),
+    Case(F32, 8, 17, (15, 12), (2, 2), strides=(3, 1), holes=(2, 0)),
 ]
 _NEAR = 32 << 10
 
@@ -91,4 +101,24 @@ def test_filters_copied_by_parts_mean_the_same(case: Case, monkeypatch: pytest.M
     for module in (block_choice, block_cost, blocking):
         monkeypatch.setattr(module, "NEAR_BYTES", _NEAR)
     prefer(monkeypatch, in_parts)
+    check(case, "avx512", "part.loop")
+
+
+@pytest.mark.parametrize("case", TALL)
+def test_images_copied_by_parts_mean_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the last kind of copy is made, of what few rows of the result need at a time."""
+    _, _, rows, columns = case.shapes[0]
+    most = 4 * int(np.prod(case.shapes[0])) * (rows // 2 + case.strides[0]) // rows * (columns + 2) // columns
+
+    def last(_plan: Plan, problem: Problem, element: Type) -> Image:
+        return list(images_of(problem, Unit.of(find("avx512"), element, element, element)))[-1]
+
+    def cycles(image: Image) -> float:
+        return float(np.prod(image.extents)) ** 2
+
+    monkeypatch.setattr(image_rows, "NEAR_BYTES", most)
+    monkeypatch.setattr(image_rows, "_PART", most)
+    monkeypatch.setattr(convolution_rule, "_best_image", last)
+    monkeypatch.setattr(Image, "cycles", cycles)
+    prefer(monkeypatch, in_turns)
     check(case, "avx512", "part.loop")

@@ -39,6 +39,7 @@ from tlx.lower.to_2d.contraction import (
 from tlx.lower.to_2d.leaves import leaf_vector, store_vector
 from tlx.lower.to_2d.loops import Walk, nest
 from tlx.lower.to_2d.operand_copies import Nest, Packing
+from tlx.lower.to_2d.parts import Parts
 from tlx.lower.to_2d.reduce import reduce_axes
 from tlx.lower.to_2d.taps import Taps, emit_taps
 from tlx.lower.to_2d.views import Dim, matrix
@@ -52,7 +53,12 @@ if TYPE_CHECKING:
 
 
 def emit_contraction(
-    plan: Plan, b: TensorBuilder, op: TensorOp, contraction: Contraction, epilogue: Epilogue | None = None
+    plan: Plan,
+    b: TensorBuilder,
+    op: TensorOp,
+    contraction: Contraction,
+    epilogue: Epilogue | None = None,
+    parts: Parts | None = None,
 ) -> None:
     """Write a contraction.
 
@@ -62,6 +68,7 @@ def emit_contraction(
         op: The operation it is.
         contraction: What to compute.
         epilogue: What happens to the result before it is stored.
+        parts: What makes an operand part by part, where it is; no choice copies it then, or the other one by parts.
     """
     if epilogue is not None and epilogue.reduced is not None:
         _emit_reduced(plan, b, op, contraction, epilogue, epilogue.reduced)
@@ -71,7 +78,8 @@ def emit_contraction(
     if isinstance(choice, Taps):
         emit_taps(b, choice, element, epilogue)
     else:
-        _emit_blocks(plan, b, op, choice, epilogue, element)
+        swapped = parts is not None and choice.contraction.lhs == contraction.rhs
+        _emit_blocks(plan, b, op, choice, epilogue, element, parts.swapped() if parts and swapped else parts)
 
 
 def _emit_reduced(
@@ -91,13 +99,19 @@ def _emit_reduced(
 
 
 def _emit_blocks(
-    plan: Plan, b: TensorBuilder, op: TensorOp, blocking: Blocking, epilogue: Epilogue | None, element: Type
+    plan: Plan,
+    b: TensorBuilder,
+    op: TensorOp,
+    blocking: Blocking,
+    epilogue: Epilogue | None,
+    element: Type,
+    parts: Parts | None,
 ) -> None:
     """A contraction as 2-D products."""
     packing = Packing(plan, b, op, blocking)
     lhs, rhs = (packing.operand(column) for column in (LHS, RHS))
     packed = replace(blocking.contraction, lhs=lhs, rhs=rhs)
-    _Emitter(plan, b, packed, packing, packing.nest(), element, epilogue).emit()
+    _Emitter(plan, b, packed, packing.parts or parts, packing.nest(), element, epilogue).emit()
 
 
 # Blocks --------------------------------------------------------------------------------------------------------------
@@ -120,7 +134,7 @@ class _Emitter:
     plan: Plan
     b: TensorBuilder
     c: Contraction
-    packing: Packing
+    parts: Parts | None
     nest: Nest
     element: Type
     epilogue: Epilogue | None
@@ -142,24 +156,24 @@ class _Emitter:
         """The loops, and the trees in them."""
         columns = [LHS, RHS, OUT, *([] if self.c.acc is None else [ACC])]
         columns += range(LEAVES, len(self.nest.m[1]))
-        parts, loops = (
+        around, loops = (
             [(extent, tuple(strides[c] for c in columns)) for extent, strides in walks]
-            for walks in (self.nest.parts, self.nest.loops)
+            for walks in ([] if self.parts is None else self.parts.walks, self.nest.loops)
         )
         buffer = self._buffer() if self.count > CHAINED and not self._keeps_result() else None
-        with nest(self.b, parts, len(columns), "part", independent=False) as starts:
-            starts = self._copied_part(columns, starts)
+        with nest(self.b, around, len(columns), "part", independent=False) as starts:
+            starts = self._with_part(columns, starts)
             with nest(self.b, loops, len(columns), "batch") as steps:
                 offsets = [self.b.add(start, step) for start, step in zip(starts, steps, strict=True)]
                 self._block(dict(zip(columns, offsets, strict=True)), buffer)
 
-    def _copied_part(self, columns: list[int], starts: list[Value]) -> list[Value]:
-        """Copy the part of the operand that is copied by parts, if one is; the offsets from there on."""
-        by_parts = self.packing.by_parts
-        if by_parts is None:
+    def _with_part(self, columns: list[int], starts: list[Value]) -> list[Value]:
+        """Make the part of an operand that is made by parts; the offsets from there on."""
+        parts = self.parts
+        if parts is None:
             return starts
-        self.packing.copy_part(starts[by_parts])
-        return [zero(I64) if column == by_parts else start for column, start in zip(columns, starts, strict=True)]
+        parts.write(starts[parts.column])
+        return [zero(I64) if column == parts.column else start for column, start in zip(columns, starts, strict=True)]
 
     def _keeps_result(self) -> bool:
         """Whether sums may be kept where the result goes."""

@@ -25,6 +25,7 @@ from tlx.lower.to_2d.buffers import size_text
 from tlx.lower.to_2d.contraction import Epilogue, Memory, Result
 from tlx.lower.to_2d.convolution_problem import Problem
 from tlx.lower.to_2d.copies import copy, fill_zero
+from tlx.lower.to_2d.image_rows import ImageRows
 from tlx.lower.to_2d.images import Image, images_of
 from tlx.lower.to_2d.operand_copies import strided_view
 from tlx.lower.to_2d.plan import STAGE, Plan
@@ -46,11 +47,18 @@ def lower_convolution(
     if image is None:
         emit_contraction(plan, b, op, problem.contraction, epilogue)
         return
+    rows = ImageRows.of(plan, image, element)
+    image = image if rows is None else rows.image
     type_ = TensorType.dense(x.element, image.extents)
     _remark(plan, op, type_, image.reason)
     place = plan.new_place(x.element, type_.count, image.name)
-    image.write(plan, b, View.of(place, type_))
-    emit_contraction(plan, b, op, image.contraction(Memory(place.pointer, x.element)), epilogue)
+    target = View.of(place, type_)
+    contraction = image.contraction(Memory(place.pointer, x.element))
+    if rows is None:
+        image.write(plan, b, target)
+        emit_contraction(plan, b, op, contraction, epilogue)
+    else:
+        emit_contraction(plan, b, op, contraction, epilogue, rows.parts(plan, b, target))
 
 
 def _best_image(plan: Plan, problem: Problem, element: Type) -> Image | None:

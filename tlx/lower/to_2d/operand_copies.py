@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.tensor_builder import TensorBuilder
@@ -22,6 +23,7 @@ from tlx.lower.to_2d.contraction import LHS, RHS, Memory, Steps, Uneven
 from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.grouping import Grouped, Groups
 from tlx.lower.to_2d.loops import Walk
+from tlx.lower.to_2d.parts import Parts
 from tlx.lower.to_2d.runs import Run
 from tlx.lower.to_2d.views import Dim, Place, View
 from tlx.types import TensorType
@@ -37,13 +39,11 @@ class Nest:
     """The loops of a contraction, with the strides that its operands have in the end.
 
     Attributes:
-        parts: Around copies of one operand's parts, with the strides it has in memory.
         loops: Around the blocks of the result.
         sums: Around the products of a block.
         m, n, k: The dimensions of a product.
     """
 
-    parts: list[Walk]
     loops: list[Walk]
     sums: list[Uneven]
     m: Walk
@@ -60,34 +60,33 @@ class Packing:
         self.blocking = blocking
         self.strides: dict[tuple[int, Run], int] = {}
         alone = plan.context.threads == "none"  # threads that work on different parts have no copy in common
-        self.by_parts = blocking.by_parts if alone else None
-        self.parts = [] if self.by_parts is None else [run for run in blocking.loops if run.strides[self.by_parts]]
-        self._part: tuple[View, View] | None = None
+        self._column = blocking.by_parts if alone else None
+        self._runs = [] if self._column is None else [run for run in blocking.loops if run.strides[self._column]]
+        self.parts: Parts | None = None
 
     def operand(self, column: int) -> Memory:
-        """Where an operand is read: in a copy, if that was chosen."""
+        """Where an operand is read: in a copy, if that was chosen, which may be made by `parts`."""
         memory = (self.blocking.contraction.lhs, self.blocking.contraction.rhs)[column]
         if column not in self.blocking.packed:
             return memory
         runs = self.blocking.order(column)
         if column == RHS and self.blocking.groups is not None:
             return self._grouped(memory, runs, self.blocking.groups)
-        runs = [run for run in runs if run not in self.parts]
+        runs = [run for run in runs if run not in self._runs]
         dims = [Dim(extent, strides[column]) for run in runs for extent, strides in run.parts]
         dense = TensorType.dense(memory.element, [dim.extent for dim in dims] or [1])
         place = self.plan.dense_operand(self.op)(memory.element, dense.count, _OPERANDS[column])
         self._note(column, runs)
         source, target = strided_view(memory, dims), View.of(place, dense)
-        if column == self.by_parts:
-            self._part = source, target
+        if column == self._column:
+            self.parts = Parts(
+                column, [self._walk(run) for run in self._runs], partial(self._copy_part, source, target)
+            )
         else:
             copy(self.b, source, target)
         return Memory(place.pointer, memory.element)
 
-    def copy_part(self, offset: Value) -> None:
-        """Copy the part of an operand that begins so many elements behind the first one, over the one before."""
-        assert self._part is not None
-        source, target = self._part
+    def _copy_part(self, source: View, target: View, offset: Value) -> None:
         start = Memory(self.b.gep(source.element, source.place.pointer, offset), source.element)
         copy(self.b, strided_view(start, source.dims), target)
 
@@ -113,10 +112,9 @@ class Packing:
     def nest(self) -> Nest:
         """The loops, once the operands are copied."""
         blocking = self.blocking
-        parts = [self._walk(run) for run in self.parts]
-        loops = [self._walk(run) for run in blocking.loops if run not in self.parts]
+        loops = [self._walk(run) for run in blocking.loops if run not in self._runs]
         sums = [*self._uneven(), *map(self._sum, blocking.outer_k)]
-        return Nest(parts, loops, sums, *map(self._walk, (blocking.m, blocking.n, blocking.k)))
+        return Nest(loops, sums, *map(self._walk, (blocking.m, blocking.n, blocking.k)))
 
     def _walk(self, run: Run) -> Walk:
         strides = (self.strides.get((column, run), stride) for column, stride in enumerate(run.strides))
