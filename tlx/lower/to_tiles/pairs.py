@@ -25,8 +25,10 @@ from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.tiles import convert, tile
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
+from tlx.types import TensorType
 
 PAIR: Final = 2
+_DEALING: Final = (0, 1, 3, 2, 4)
 _ROWS_AT_ONCE: Final = 8
 """Rows of B that are interleaved together."""
 _INTERLEAVED: Final = 2.5
@@ -137,21 +139,22 @@ class Pairs:
         b.tensor_store(there, b.typeinfo(self._pairs(start, row, count), type_, "b.pairs"))
 
     def _pairs(self, start: Value, row: Value, count: int) -> Value:
-        """Rows of B from one on, interleaved."""
-        b, element, columns = self.b, self.accumulator, self.columns.size
-        rows = -(-count // PAIR) * PAIR
-        token = b.typeinfo(self._rows(start, row, count, rows), tile(element, rows, columns), "b.rows")
-        return b.reshape_block(token, (0,), (PAIR,), tile(element, rows // PAIR, columns * PAIR), "b.pairs")
-
-    def _rows(self, start: Value, row: Value, count: int, rows: int) -> Value:
-        """Rows of B in the type of the sums, filled up with zeros; as one where nothing is between them."""
-        b, view, columns = self.b, self.view, self.columns
+        """Rows of B from one on, interleaved; a row that is not there is zero."""
+        b, view, element, columns = self.b, self.view, self.accumulator, self.columns
+        steps = -(-count // PAIR)
+        type_ = tile(view.element, steps * PAIR, columns.size, (steps * PAIR - count, columns.padding))
+        is_run = view.row_stride == columns.size and not type_.is_padded
+        if is_run:
+            type_ = tile(view.element, steps, self.lanes)
         place = b.gep(view.element, start, b.mul(row, view.row_stride))
-        type_ = tile(view.element, rows, columns.size, (rows - count, columns.padding))
-        if view.row_stride == columns.size and not type_.is_padded:
-            type_ = tile(view.element, 1, rows * columns.size)
-        token = b.tensor_load(place, type_, (0, view.row_stride if type_.shape[0] > 1 else 0), "b")
-        return convert(b, b.tovector(token, type_, "b.rows"), self.accumulator, "f")
+        token = b.tensor_load(place, type_, (0, 0 if is_run else view.row_stride), "b")
+        wide = convert(b, b.tovector(token, type_, "b.rows"), element, "f")
+        result = tile(element, steps, self.lanes)
+        if is_run:  # a register holds a pair
+            seen = TensorType.dense(element, (steps, 1, PAIR, columns.size, 1))
+            return b.reshape_permute(b.typeinfo(wide, seen, "b.rows"), _DEALING, result.shape, result.vector, "b.pairs")
+        token = b.typeinfo(wide, tile(element, steps * PAIR, columns.size), "b.rows")
+        return b.reshape_block(token, (0,), (PAIR,), result.vector, "b.pairs")
 
     def total(self, a: Value, pitch: int, rows: int) -> Value:
         """The flattened tile of sums of so many rows of A, given where the first one begins."""

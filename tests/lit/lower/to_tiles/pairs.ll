@@ -9,7 +9,8 @@
 ; FEW: remark: matmul 8x8x8 float: {{.*}}; the last 8 columns are summed by pairs along K
 ; FEW-LABEL: define internal void @tlx.matmul.8x8x8.f32.f32.f32(
 ; FEW-NOT:     alloca
-; FEW:         %[[PAIRS:.*]] = call <64 x float> @llvm.tensor.reshape.block{{.*}}, <1 x i32> <i32 2>)
+; FEW:         call token @llvm.tensor.load{{.*}} %b, <2 x i32> <i32 4, i32 16>
+; FEW:         %[[PAIRS:.*]] = call <64 x float> @llvm.tensor.reshape.permute{{.*}}, <5 x i32> <i32 0, i32 1, i32 3, i32 2, i32 4>
 ; FEW-COUNT-4: shufflevector <64 x float> %[[PAIRS]],
 ; FEW:         %[[A:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %a, <2 x i32> <i32 1, i32 2>
 ; FEW:         %[[X:.*]] = call <16 x float> @llvm.tensor.broadcast{{.*}}(token %[[A]], <2 x i32> <i32 8, i32 2>
@@ -21,6 +22,7 @@
 ; REST-LABEL: define internal void @tlx.matmul.48x37x48.f32.f32.f32(
 ; REST:         alloca
 ; REST:         load.p0.v2i32(ptr elementtype(float) %{{.*}}, <2 x i32> <i32 8, i32 8>, {{.*}}, <2 x i32> <i32 0, i32 3>
+; REST:         llvm.tensor.reshape.block{{.*}}, <1 x i32> <i32 2>)
 ; REST:         llvm.tensor.smma
 ; REST:       kk.loop:
 ; REST:         call <16 x float> @llvm.fma.v16f32(
