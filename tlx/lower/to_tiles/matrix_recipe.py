@@ -2,6 +2,8 @@
 
 A step of K multiplies p tiles of A by q tiles of B: p + q tile loads for p * q tile products. Four accumulators hide a
 product's latency, and 2x2 of them need the fewest loads; a flat result takes 1x4 or 4x1 rather than multiply padding.
+Up to four tiles of columns take 1x4, too, where A comes from behind the second cache: each of its tiles is loaded once,
+and has four products to come in instead of two (one core, 512x49x4608 bfloat: 268 -> 232 us, bytes 126 -> 119).
 
     M > 16 and N > 16     M <= 16           N <= 16
     A0  C00 C01           A0  C0 C1 C2 C3   A0  C0
@@ -23,7 +25,7 @@ from tlx.lower.to_tiles import given
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import streamed
-from tlx.lower.to_tiles.next_rows import asks_for_rows
+from tlx.lower.to_tiles.next_rows import asks_for_rows, comes_from_afar
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.units import matrix_cycles, stays_near
@@ -89,6 +91,8 @@ def _grid(gemm: Gemm, target: Target, matrix: Matrix, lanes: int) -> tuple[int, 
         return 1, min(rows * columns, -(-gemm.n // lanes))
     if gemm.n <= lanes:
         return min(rows * columns, -(-gemm.m // matrix.rows), _tiles_apart(gemm, target, matrix)), 1
+    if columns * lanes < gemm.n <= rows * columns * lanes and comes_from_afar(gemm, target):
+        return 1, -(-gemm.n // lanes)
     return rows, columns
 
 

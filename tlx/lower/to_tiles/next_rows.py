@@ -20,10 +20,15 @@ from tlx.lower.to_tiles.recipe import Recipe
 from tlx.target import Target
 
 
+def comes_from_afar(gemm: Gemm, target: Target) -> bool:
+    """Whether A comes from behind the second cache, row tile by row tile."""
+    return gemm.a.moves + gemm.b.moves > target.caches.l2
+
+
 def asks_for_rows(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
-    """Whether A comes from behind the second cache, row tile by row tile, once."""
-    in_place = not recipe.pack_a and not recipe.pack_b and recipe.nc >= gemm.n and gemm.m > recipe.mr
-    return in_place and is_alone(gemm, recipe) and gemm.a.moves + gemm.b.moves > target.caches.l2
+    """Whether A comes from behind the second cache once, and the first of several panels would wait for it."""
+    in_place = not recipe.pack_a and not recipe.pack_b and recipe.nc >= gemm.n > recipe.nr and gemm.m > recipe.mr
+    return in_place and is_alone(gemm, recipe) and comes_from_afar(gemm, target)
 
 
 class NextRows:
