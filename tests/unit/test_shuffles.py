@@ -14,10 +14,10 @@ from tlx.ir.builder import Builder, new_function
 from tlx.ir.reader import parse
 from tlx.ir.types import I8, I16, I32, IntType, VectorType
 from tlx.ir.values import zero
+from tlx.lower.legalize.lane_transposes import load_transposed, transposed_lanes
 from tlx.lower.legalize.memory import load_tile
 from tlx.lower.legalize.registers import Registers
 from tlx.lower.legalize.shuffles import block_columns, block_rows, filled, interleaved, relaned, resized, transposed
-from tlx.lower.legalize.transposed_load import load_transposed
 from tlx.target import find
 from tlx.types import TensorType
 
@@ -75,6 +75,33 @@ def test_tiles_that_do_not_fill_16_bytes_of_whole_registers_are_not(
     b = Builder(module, new_function(module, "f", [(module.pointer_to(I32), "", "p")], "", ""))
     type_ = TensorType(I32, (rows, cols), (1, 0), padding)
     assert load_transposed(b, GENERIC, b.function.arguments[0].value, type_, None, lanes) is None
+
+
+@pytest.mark.parametrize(
+    ("element", "rows", "cols", "lanes"), [(I32, 8, 48, 16), (I32, 4, 8, 8), (I16, 16, 64, 32), (I8, 16, 32, 32)]
+)
+def test_tiles_of_few_rows_are_transposed_to_registers_of_16_bytes(
+    element: IntType, rows: int, cols: int, lanes: int
+) -> None:
+    tile = _tile(random.Random(rows), element, rows, cols)
+
+    def stored(b: Builder, whole: Registers) -> Registers:
+        made = transposed_lanes(b, whole)
+        assert made is not None
+        return made
+
+    assert np.array_equal(rearranged(stored, element, tile, lanes), tile.T)
+
+
+@pytest.mark.parametrize(("rows", "cols", "lanes"), [(16, 16, 16), (9, 48, 16), (4, 6, 8), (4, 16, 4)])
+def test_tiles_that_fill_registers_or_no_16_bytes_are_not(rows: int, cols: int, lanes: int) -> None:
+    tile = _tile(random.Random(rows), I32, rows, cols)
+
+    def kept(b: Builder, whole: Registers) -> Registers:
+        assert transposed_lanes(b, whole) is None
+        return whole
+
+    rearranged(kept, I32, tile, lanes)
 
 
 @pytest.mark.parametrize("padding", [(0, 3), (2, 0), (3, 5)])

@@ -29,6 +29,7 @@ from tlx.lower.legalize.elementwise import apply, library_call, unary
 from tlx.lower.legalize.folds import PREFIX, folded_columns, joined_rows
 from tlx.lower.legalize.interleave import interleaved
 from tlx.lower.legalize.lane_products import LaneProduct, emit_lane_product, group_sums, is_group_sum, lane_products
+from tlx.lower.legalize.lane_transposes import load_transposed, transposed_lanes
 from tlx.lower.legalize.lanes import lane_counts
 from tlx.lower.legalize.memory import load_tile, store_tile
 from tlx.lower.legalize.multiply import multiply
@@ -45,7 +46,6 @@ from tlx.lower.legalize.registers import Registers, constant_registers
 from tlx.lower.legalize.shapes import tile_shapes
 from tlx.lower.legalize.short_products import short_factors, short_products
 from tlx.lower.legalize.shuffles import block_columns, chunked, relaned, reshaped, shuffled, stretched, transposed
-from tlx.lower.legalize.transposed_load import load_transposed
 from tlx.lower.legalize.vnni import blocked
 from tlx.lower.ordinary import UNARY, Operation
 from tlx.lower.signs import MMA_SIGNS
@@ -248,8 +248,11 @@ class TileLegalizer:
         """A tile in the other order."""
         lanes = self.lanes_for(tensor.source, tensor.type.element)
         place = tensor.source, tensor.type, tensor.pitches
-        loaded = load_transposed(self.b, self.target, *place, lanes) if tensor.kind != "value" else None
-        return loaded or transposed(self.b, self.registers(tensor))
+        if tensor.kind != "value":
+            made = load_transposed(self.b, self.target, *place, lanes)
+            return made or transposed(self.b, self.registers(tensor))
+        tile = self.registers(tensor)
+        return transposed_lanes(self.b, tile) or transposed(self.b, tile)
 
     def block(self, op: TensorOp) -> Registers:
         """`reshape.block` of the rows: VNNI packing."""

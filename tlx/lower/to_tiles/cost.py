@@ -22,6 +22,9 @@ from tlx.target import Core
 _FRONT_END: Final = 0.05
 _STREAMED: Final = 0.1
 _TIGHT: Final = 1.03
+_TURNED: Final = 4.0
+"""Cycles of a register of a tile that is stored column by column: 16 bytes at a time, or by masks."""
+_TURNED_IN_PARTS: Final = 16.0
 _ALL: Final = 1 << 30
 
 
@@ -76,12 +79,16 @@ class Shape:
         m, n: Rows and columns of the result.
         lanes: Elements of a register.
         resident: Vectors of B that may be side by side in a panel that stays in the first cache.
+        turned: Positions of K after which a tile is stored column by column; 0 where it is stored as it is.
+        column: Rows of which 16 bytes of a column are.
     """
 
     m: int
     n: int
     lanes: int
     resident: int = _ALL
+    turned: int = 0
+    column: int = 1
 
     @property
     def vectors(self) -> int:
@@ -95,6 +102,9 @@ def register_tile(shape: Shape, registers: int, core: Core, *, spare: int = 0) -
     def key(tile: tuple[int, int]) -> tuple[float, int, int, int]:
         mr, nv = tile
         cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident)
+        if shape.turned:
+            whole = mr % shape.column == 0
+            cycles += shape.m * shape.vectors * (_TURNED if whole else _TURNED_IN_PARTS) / shape.turned
         tight = mr * nv + min(mr, nv) + 1 + spare == registers
         return cycles * (_TIGHT if tight else 1), -(mr * nv), abs(mr - 8), nv
 

@@ -125,9 +125,10 @@ class GemmTile(Operands):
         height, width = block.rows.size, block.columns.size
         if "C" in recipe.asks:
             row, column = following(b, block, i, j)
-            size = bits_of(gemm.c.element) // 8
-            offset = b.mul(b.add(b.mul(row, gemm.c.row_stride), column), size)
-            self.next_tile.at_once = Strip(self.c, offset, gemm.c.row_stride * size, width * size)
+            size, by_rows = bits_of(gemm.c.element) // 8, gemm.c.is_row_major
+            offset = b.mul(b.add(b.mul(row, gemm.c.row_stride), b.mul(column, gemm.c.col_stride)), size)
+            length, each = (width, 1) if by_rows else (height, -(-width // height))
+            self.next_tile.at_once = Strip(self.c, offset, gemm.c.pitch * size, length * size, each)
         if "A" in recipe.asks:
             size = bits_of(recipe.operand_a) // 8
             share = -(-block.part.size // max(1, recipe.nc // width))

@@ -1,9 +1,9 @@
 """What a register tile asks for on behalf of those behind it: C, A and B, where they come from behind the second cache.
 
-The sum over K is cut into as many parts as the tile has rows. Part s asks for row s of the next tile of C, and each of
-its steps for some bytes of row s of a tile of A in the next block of rows; all panels together ask for whole rows. Of a
-B that is read as it lies, each piece of a part asks, step by step, for a row of the next panel, and all row tiles
-together for all rows:
+The sum over K is cut into as many parts as the tile has rows. Part s asks for row s of the next tile of C, or for as
+large a share of its columns, and each of its steps for some bytes of row s of a tile of A in the next block of rows;
+all panels together ask for whole rows. Of a B that is read as it lies, each piece of a part asks, step by step, for a
+row of the next panel, and all row tiles together for all rows:
 
     part 0    C[next tile][0]    step by step A[i + tiles][0], share j
       piece 0                    step by step B[first(i)][j + 1]
@@ -19,6 +19,7 @@ share of the peak: 128x3136x256 92 and 96 %, 64x3136x256 91 and 95, 256x784x512 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 from tlx.ir.tensor_builder import TensorBuilder
@@ -61,11 +62,10 @@ def asked_for(gemm: Gemm, recipe: Recipe, target: Target) -> str:
     in_rows = recipe.whole_a if recipe.pack_a else gemm.a.is_row_major
     as_it_lies = not recipe.pack_b and recipe.kstep == gemm.b.col_stride == 1 and _panels_meet_all(gemm, recipe)
     wanted = {
-        "C": gemm.c.is_row_major,
         "A": in_rows and a > near // 4,
         "B": as_it_lies and b > near // 4 and a + b + c > near * 5 // 4,
     }
-    return "".join(operand for operand, is_wanted in wanted.items() if is_wanted)
+    return "C" + "".join(operand for operand, is_wanted in wanted.items() if is_wanted)
 
 
 def _panels_meet_all(gemm: Gemm, recipe: Recipe) -> bool:
@@ -126,12 +126,14 @@ class Strip:
         offset: Bytes from it to the first row.
         pitch: Bytes from a row to the next.
         size: Bytes that are asked for of each.
+        each: Rows that are asked for together.
     """
 
     base: Value
     offset: Value
     pitch: int
     size: int
+    each: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +172,11 @@ class NextTile:
 
     def begin(self, row: Value, start: Value, steps: int) -> None:
         """A part begins: `steps` steps from `start` on, for a row."""
-        b = self.b
-        if self.at_once is not None:
-            here = b.add(self.at_once.offset, b.mul(row, self.at_once.pitch))
-            for line in range(0, self.at_once.size, LINE):
-                b.prefetch(self.at_once.base, b.add(here, line), SECOND)
+        b, strip = self.b, self.at_once
+        if strip is not None:
+            here = b.add(strip.offset, b.mul(row, strip.each * strip.pitch))
+            for number, line in product(range(strip.each), range(0, strip.size, LINE)):
+                b.prefetch(strip.base, b.add(here, number * strip.pitch + line), SECOND)
         self._walks = self._walk(self.by_steps, row, start, steps)
 
     def begin_piece(self, row: Value, start: Value, steps: int) -> None:

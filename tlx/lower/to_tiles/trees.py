@@ -42,6 +42,7 @@ from tlx.lower.to_tiles.slabs import cycles_of, slabs_of
 from tlx.lower.to_tiles.streams import StreamKernel
 from tlx.lower.to_tiles.team import Together, grid_kernel, slabs_kernel
 from tlx.lower.to_tiles.team_panels import pack_together, packs_together
+from tlx.lower.to_tiles.turned import turn
 from tlx.lower.to_tiles.view import View
 from tlx.lower.to_tiles.weights import Weights, given_weights
 from tlx.lower.to_tiles.work import Work, gemm_work
@@ -236,6 +237,7 @@ def _lower_function(module: Module, function: Function, kernels: _Kernels) -> No
     done: list[Instruction] = []
     calls: dict[int, list[Instruction]] = {}
     trees = {id(op.instruction): (op, problem_of(listing, op)) for op in tensors.ops if op.intrinsic.name == "store"}
+    _turn(kernels, target, places, listing, trees)
     ahead = _copies(kernels, target, places, listing, trees)
     groups = row_groups(module, tensors, [_candidate(op, found) for op, found in trees.values()], target)
     several = {listing.block_of[id(member.store)].name for group in groups for member in group.members}
@@ -258,6 +260,17 @@ def _lower_function(module: Module, function: Function, kernels: _Kernels) -> No
     done += [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
     _remove_dead(function, done)
     places.finish()
+
+
+def _turn(
+    kernels: _Kernels, target: Target, places: Places, listing: Listing, trees: dict[int, tuple[TensorOp, Found]]
+) -> None:
+    """Have transposes of products computed where that pays: in no loop, whose rounds may share a packed operand."""
+    looped = {block for loop in places.loops for block in loop.blocks}
+    for store, (op, found) in trees.items():
+        gemm, once = found.problem, listing.block_of[store].name not in looped
+        if isinstance(gemm, Gemm) and once and not kernels.is_asked_for(gemm, target, op.instruction):
+            turn(found, target.versions or (target,))
 
 
 def _copies(

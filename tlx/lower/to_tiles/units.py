@@ -43,6 +43,7 @@ _FAR_PACKED: Final = 6  # cycles more of a register that comes from beyond the f
 _NOTICED: Final = 512  # bytes that could have come until a run is noticed
 _CALL: Final = 20  # cycles of a vector kernel's call and loops
 _PACKED: Final = 4  # cycles of a register that is packed for vectors
+_TURNED: Final = 8  # of one that is transposed, or copied column by column
 _CORRECTED: Final = 2  # more of one whose columns are added up
 
 
@@ -188,8 +189,10 @@ def vector_cycles(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -
     products = slower * steps * a_step
     corrected = _CORRECTED if recipe.correction != "none" else 0
     row = -(-gemm.k * bits_of(recipe.operand_a) // (8 * target.vector_bytes))
-    packed = steps * vectors * (_PACKED + corrected) * gemm.packings if recipe.pack_b else 0
-    packed += gemm.m * row * _PACKED if recipe.pack_a else 0
+    packed_b, packed_a = (_PACKED if view.is_row_major or view.group > 1 else _TURNED for view in (gemm.b, gemm.a))
+    packed = steps * vectors * (packed_b + corrected) * gemm.packings if recipe.pack_b else 0
+    packed += gemm.m * row * packed_a if recipe.pack_a else 0
+    packed += gemm.m * vectors * _TURNED if not gemm.c.is_row_major else 0
     along = dot_cycles(gemm, target, recipe.dots, lanes) if recipe.dots else 0
     along += pair_cycles(gemm, target, recipe.mr) if recipe.pairs else 0
     return terms * (products + packed) + along + _CALL

@@ -68,6 +68,8 @@ def vector_recipe(
     dots = 0 if pairs else dots
     lanes = full if pairs else lanes
     shape = replace(shape, n=gemm.n - dots - pairs or pairs, lanes=lanes)
+    if not gemm.c.is_row_major and gemm.batch is None and len(gemm.sums) == 1:
+        shape = replace(shape, turned=gemm.depth, column=max(1, _NARROWEST // bits_of(gemm.c.element)))
     mr, nv = tile or register_tile(shape, target.registers, target.core, spare=spare)
     nr = nv * lanes
     if (

@@ -78,6 +78,26 @@ def load_transposed(
     return relaned(b, Registers(element, cols, rows, block, regs), lanes)
 
 
+def transposed_lanes(b: Builder, tile: Registers) -> Registers | None:
+    """The columns of a tile as rows, in registers of 16 bytes, as they are stored; None where it does not fill those.
+
+    RxC -> CxR, of fewer rows than lanes: a lane of a register of 64 bytes is stored without a shuffle.
+    """
+    each = _LANE_BITS // bits_of(storage(tile.element))
+    fills = tile.rows % each == tile.cols % each == tile.lanes % each == 0 and 1 < each < tile.lanes
+    if not fills or tile.rows >= tile.lanes:
+        return None
+    lines: list[list[Value]] = [[] for _ in range(tile.cols)]
+    for start, chunk in product(range(0, tile.rows, each), range(len(tile.regs[0]))):
+        rows = [tile.regs[start + i][chunk] for i in range(each)]
+        for i, register in enumerate(_transposed_in_lanes(b, rows, each)):
+            assert isinstance(register.type, VectorType)
+            for place in range(0, register.type.count, each):
+                part = b.shuffle(register, None, range(place, place + each))
+                lines[chunk * tile.lanes + place + i].append(part)
+    return Registers(tile.element, tile.cols, tile.rows, each, tuple(tuple(line) for line in lines))
+
+
 def _joined(b: Builder, target: Target, lanes: Sequence[Value]) -> Value:
     """A register of 16-byte lanes; each behind the second is inserted into a register that LLVM knows nothing of."""
     assert isinstance(lanes[0].type, VectorType)

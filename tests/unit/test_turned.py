@@ -1,0 +1,77 @@
+"""A product of two column-major matrices may be computed as its transpose, of two row-major ones."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tlx
+from tlx.ir.reader import parse
+from tlx.ir.types import FLOAT
+from tlx.ir.values import Keyword
+from tlx.lower.to_tiles.found import Found
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.turned import turn
+from tlx.lower.to_tiles.view import View
+from tlx.pipeline import Options
+from tlx.remarks import Remarks
+from tlx.target import find
+
+PROGRAM = """  ; shapes of column-major operands are listed as they lie: columns first
+define void @f(ptr noalias %c, ptr %a, ptr %b) {{
+  %x = call token @llvm.tensor.load(ptr elementtype({type}) %a, <2 x i32> <i32 {k}, i32 {m}>, <2 x i32> <i32 1, i32 0>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype({type}) %b, <2 x i32> <i32 {n}, i32 {k}>, <2 x i32> <i32 1, i32 0>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <{mn} x {sum}> @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo(<{mn} x {sum}> %m, <2 x i32> <i32 {m}, i32 {n}>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}}
+"""
+
+
+def _found(m: int, n: int, k: int) -> Found:
+    pointer = Keyword(parse("").pointer_to(FLOAT), "null")
+    a, b, c = View(FLOAT, m, k, 1, m), View(FLOAT, k, n, 1, k), View(FLOAT, m, n, n, 1)
+    return Found(Gemm(a, b, c, None, "f", "f"), [(pointer, c), (pointer, a), (pointer, b)], [], [])
+
+
+def test_it_is_turned_where_more_would_be_packed_than_is_stored() -> None:
+    versions = [find("avx2"), find("avx512")]
+    deep, shallow = _found(512, 512, 512), _found(512, 512, 16)
+    for found in (deep, shallow):
+        turn(found, versions)
+    assert isinstance(deep.problem, Gemm)
+    assert deep.problem.a.is_row_major
+    assert deep.problem.b.is_row_major
+    assert not deep.problem.c.is_row_major
+    assert shallow.problem == _found(512, 512, 16).problem
+
+
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize(
+    ("element", "m", "n", "k"),
+    [
+        ("float", 256, 96, 300),
+        ("float", 142, 77, 301),
+        ("double", 128, 90, 200),
+        ("bfloat", 128, 96, 128),
+        ("i32", 142, 77, 99),
+    ],
+)
+def test_its_product_is_numpy_s(target: str, element: str, m: int, n: int, k: int) -> None:
+    rng = np.random.default_rng(m)
+    types = {"float": np.float32, "double": np.float64, "bfloat": ml_dtypes.bfloat16, "i32": np.int32}
+    sums = {"double": ("double", np.float64), "i32": ("i32", np.int32)}
+    sum_, result = sums.get(element, ("float", np.float32))
+    a, b = (rng.integers(-8, 8, extents).astype(types[element]) for extents in ((k, m), (n, k)))
+    c = np.zeros((m, n), result)
+    text = PROGRAM.format(m=m, n=n, k=k, mn=m * n, type=element, sum=sum_)
+    remarks = Remarks()
+    tlx.compile(text, target, options=Options(remarks=remarks))(c, a, b)
+    assert np.array_equal(c, a.astype(result).T @ b.astype(result).T)
+    if m == 256:
+        assert any("C stored column by column" in remark.message for remark in remarks)
