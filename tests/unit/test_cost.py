@@ -40,3 +40,9 @@ def test_widths_and_heights_are_even() -> None:
 def test_lanes_without_data_are_no_share() -> None:
     assert predicted_share(Shape(64, 8, 16), CORE, (8, 1)) < 0.5
     assert predicted_share(Shape(64, 64, 16), CORE, (6, 4)) > 0.9
+
+
+def test_columns_that_are_stored_or_copied_are_so_many_that_they_fill_parts_of_lines() -> None:
+    for by_columns in ({"turned": 512, "column": 4}, {"copied": 8}):
+        assert register_tile(Shape(512, 512, 16, 0, **by_columns), 32, CORE)[0] % 4 == 0
+    assert register_tile(Shape(18, 192, 16, 0, copied=8), 32, CORE) == (9, 3)  # 8 would be 6, 6 and 6

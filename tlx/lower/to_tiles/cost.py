@@ -7,6 +7,8 @@ A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h +
     front end  0.05 (h + v)                       instructions around the products
     registers  3 %                                none is left over: LLVM may spill (4x24 of 16 registers, not 6x16)
     caches     0.1 v                              B from the second cache, prefetched, where a panel exceeds the first
+    columns    4 v h / K, or 16                   C is stored column by column: 16 bytes at a time, or by masks
+               3, or 7                            A is copied column by column: halves of lines, or what crosses them
 
 28x16 is 78 % of the peak, 12x32 93 %, 6x64 97 %, 8x48 98 % (Sapphire Rapids, float, panels in L1).
 """
@@ -25,6 +27,9 @@ _TIGHT: Final = 1.03
 _TURNED: Final = 4.0
 """Cycles of a register of a tile that is stored column by column: 16 bytes at a time, or by masks."""
 _TURNED_IN_PARTS: Final = 16.0
+_COPIED: Final = 3.0
+"""Cycles to copy one column of a tile's rows of A: equal parts of cache lines, or what crosses them."""
+_COPIED_ACROSS: Final = 7.0
 _ALL: Final = 1 << 30
 
 
@@ -81,6 +86,7 @@ class Shape:
         resident: Vectors of B that may be side by side in a panel that stays in the first cache.
         turned: Positions of K after which a tile is stored column by column; 0 where it is stored as it is.
         column: Rows of which 16 bytes of a column are.
+        copied: Rows of which 32 bytes of a column of A are, where A is copied column by column; else 0.
     """
 
     m: int
@@ -89,6 +95,7 @@ class Shape:
     resident: int = _ALL
     turned: int = 0
     column: int = 1
+    copied: int = 0
 
     @property
     def vectors(self) -> int:
@@ -102,13 +109,32 @@ def register_tile(shape: Shape, registers: int, core: Core, *, spare: int = 0) -
     def key(tile: tuple[int, int]) -> tuple[float, int, int, int]:
         mr, nv = tile
         cycles = product_cycles(core, shape.m, shape.vectors, mr, nv, resident=shape.resident)
-        if shape.turned:
-            whole = mr % shape.column == 0
-            cycles += shape.m * shape.vectors * (_TURNED if whole else _TURNED_IN_PARTS) / shape.turned
+        cycles += _by_columns(shape, mr)
         tight = mr * nv + min(mr, nv) + 1 + spare == registers
         return cycles * (_TIGHT if tight else 1), -(mr * nv), abs(mr - 8), nv
 
     return min(fitting_tiles(shape.m, shape.vectors, registers, spare=spare), key=key)
+
+
+def _by_columns(shape: Shape, mr: int) -> float:
+    """Cycles per position of K to store C, and to copy A, column by column, where that is done."""
+    cycles = 0.0
+    if shape.turned:
+        filled, others = _filled(shape.m, mr, shape.column)
+        each = (_TURNED * filled + _TURNED_IN_PARTS * others) / (filled + others)
+        cycles += shape.m * shape.vectors * each / shape.turned
+    if shape.copied:
+        filled, others = _filled(shape.m, mr, shape.copied)
+        cycles += _COPIED * filled + _COPIED_ACROSS * others
+    return cycles
+
+
+def _filled(m: int, mr: int, step: int) -> tuple[int, int]:
+    """Row tiles whose rows are a multiple of a step, and others, of `m` rows that are split evenly."""
+    tiles = -(-m // mr)
+    height, taller = divmod(m, tiles)
+    filled = taller * ((height + 1) % step == 0) + (tiles - taller) * (height % step == 0)
+    return filled, tiles - filled
 
 
 def predicted_share(shape: Shape, core: Core, tile: tuple[int, int]) -> float:

@@ -33,7 +33,7 @@ from tlx.lower.to_tiles.share import as_index, blocks_of
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.target import Target
 
-_COLUMNS: Final = 64
+_COLUMNS: Final = 16
 """Columns of a column-major A of which all row tiles are packed before the next ones are: so many lines stay near."""
 
 

@@ -24,6 +24,9 @@ from tlx.target import Dot, Sign, Target
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
 _AHEAD: Final = 8
 _NARROWEST: Final = 128
+_HALF_LINE: Final = LINE // 2
+_OF_L3: Final = 4
+"""Part of the last cache that all of A, packed, may take."""
 _MOST_WIDENED: Final = 2
 """Times that an operand is converted, by one instruction, before packing it costs less."""
 
@@ -68,8 +71,8 @@ def vector_recipe(
     dots = 0 if pairs else dots
     lanes = full if pairs else lanes
     shape = replace(shape, n=gemm.n - dots - pairs or pairs, lanes=lanes)
-    if not gemm.c.is_row_major and gemm.batch is None and len(gemm.sums) == 1:
-        shape = replace(shape, turned=gemm.depth, column=max(1, _NARROWEST // bits_of(gemm.c.element)))
+    by_columns = dot is None and knobs.pack_a is not False and _is_long(gemm, target, kc)
+    shape = _by_columns(gemm, shape, copied=by_columns and gemm.n > shape.lanes, size=size)
     mr, nv = tile or register_tile(shape, target.registers, target.core, spare=spare)
     nr = nv * lanes
     if (
@@ -84,10 +87,7 @@ def vector_recipe(
     depth = kc * len(gemm.sums)
     row = up(depth, width) * bits_of(operand_a) // 8
     by_columns = dot is None and pack_a and not gemm.a.is_row_major
-    for_b = target.caches.l2 // (4 if by_columns else 2)  # a packed A goes by, too
-    mc, nc = _blocks(target, (mr, nr), (gemm.m, row), (up(depth, width) * size, for_b), pack_a=pack_a)
-    if pack_a and gemm.n <= nr and gemm.a.is_row_major:
-        mc = mr  # a row tile is packed right before its only product, and stays near
+    mc, nc = _cache_blocks(gemm, target, (mr, nr), (row, up(depth, width) * size), pack_a=pack_a, by_columns=by_columns)
     share = predicted_share(shape, target.core, (mr, nv)) * lanes / full
     if pairs == gemm.n:
         share = gemm.m * gemm.n * gemm.k / full / target.core.products / pair_cycles(gemm, target, mr)
@@ -107,11 +107,30 @@ def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
     """With what follows from tiles and blocks; a row of A has so many bytes."""
     share = recipe.share
     several = recipe.pack_a and recipe.correction != "rows" and (recipe.nc < gemm.n or 0 < recipe.pairs < gemm.n)
-    recipe = replace(recipe, whole_a=several and gemm.m * row <= target.caches.l3 // 4)
+    recipe = replace(recipe, whole_a=several and gemm.m * row <= target.caches.l3 // _OF_L3)
     recipe = streamed(gemm, recipe, target)
     recipe = replace(recipe, asks=asked_for(gemm, recipe, target))
     share = share if gemm.batch is not None else share_with_waits(gemm, recipe, target)
     return replace(recipe, share=share)
+
+
+def _cache_blocks(
+    gemm: Gemm, target: Target, tile: tuple[int, int], line: tuple[int, int], *, pack_a: bool, by_columns: bool
+) -> tuple[int, int]:
+    """Rows and columns of a cache block, of an A whose rows, and a B whose columns have so many bytes.
+
+    An A that is copied column by column is copied as a whole where several blocks of columns read it, and lies in rows
+    then; else it is copied block by block, and goes by beside B.
+    """
+    (mr, nr), (row, column), l2 = tile, line, target.caches.l2
+    if by_columns and gemm.m * row <= target.caches.l3 // _OF_L3:
+        mc, nc = _blocks(target, tile, (gemm.m, row), (column, l2 // 2), pack_a=False)
+        if nc < gemm.n:
+            return mc, nc
+    mc, nc = _blocks(target, tile, (gemm.m, row), (column, l2 // (4 if by_columns else 2)), pack_a=pack_a)
+    if pack_a and gemm.n <= nr and gemm.a.is_row_major:
+        mc = mr  # a row tile is packed right before its only product, and stays near
+    return mc, nc
 
 
 def _blocks(
@@ -181,6 +200,20 @@ def _dot_needs_packed_a(gemm: Gemm, width: int, correction: str) -> bool:
     return width > 1 and (correction != "none" or gemm.k % width != 0 or not gemm.a.is_row_major)
 
 
+def _is_long(gemm: Gemm, target: Target, kc: int) -> bool:
+    """Whether A is column-major, and a line for each position of K is more than half of the first cache."""
+    return not gemm.a.is_row_major and kc * LINE > target.caches.l1 // 2
+
+
 def _a_lies_scattered(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
     """A row tile of a column-major A touches a cache line for each position of K: copied once, it is read in order."""
-    return not gemm.a.is_row_major and kc * LINE > target.caches.l1 // 2 and gemm.n > 2 * nr
+    return _is_long(gemm, target, kc) and gemm.n > 2 * nr
+
+
+def _by_columns(gemm: Gemm, shape: Shape, *, copied: bool, size: int) -> Shape:
+    """The shape with what it costs to store C, or to copy A, column by column."""
+    if copied:
+        shape = replace(shape, copied=max(1, _HALF_LINE // size))
+    if gemm.c.is_row_major or gemm.batch is not None or len(gemm.sums) > 1:
+        return shape
+    return replace(shape, turned=gemm.depth, column=max(1, _NARROWEST // bits_of(gemm.c.element)))
