@@ -40,6 +40,8 @@ _MASKED: Final = 2.0  # more cycles of a row with padding
 _CROSSING: Final = 1.3  # times as long takes a tile of C whose rows cross lines
 _TLB_BYTES: Final = 384 << 10  # 96 pages of 4 KB
 _FAR_PACKED: Final = 6  # cycles more of a register that comes from beyond the first cache
+_ASKED_FOR: Final = 0.125
+"""Share of what tiles ask for early that they wait for all the same."""
 _NOTICED: Final = 512  # bytes that could have come until a run is noticed
 _CALL: Final = 20  # cycles of a vector kernel's call and loops
 _PACKED: Final = 4  # cycles of a register that is packed for vectors
@@ -145,7 +147,7 @@ def with_waits(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> flo
 
     What comes from beyond the second cache is hardly overlapped (measured: Xeon with AMX, float and double, 512 to 2048
     cubed). Where each pass over K asks for the part of B that the next one reads, and multiplies for as long as that
-    takes to come, only the first one waits, and C stays near; where tiles ask for A and C, half of them does.
+    takes to come, only the first one waits, and C stays near; where tiles ask for A and C, an eighth of them does.
     """
     a, b, c = (view.moves * len(gemm.sums) for view in (gemm.a, gemm.b, gemm.c))
     passes = -(-gemm.k // recipe.kc)
@@ -156,7 +158,7 @@ def with_waits(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> flo
         waiting = cycles if cycles >= b / FAR_BYTES else waiting
         return waiting + (a + b / passes) / FAR_BYTES + 2 * c * passes / L2_BYTES
     blocks = -(-gemm.n // recipe.nc) if a > target.caches.l2 // 4 else 1
-    a_waits, c_waits = (0.5 if operand in recipe.asks else 1.0 for operand in "AC")
+    a_waits, c_waits = (_ASKED_FOR if operand in recipe.asks else 1.0 for operand in "AC")
     return waiting + (a_waits * a * blocks + c_waits * 2 * c * passes) / FAR_BYTES
 
 
