@@ -30,6 +30,7 @@ from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.share import arguments_of
 from tlx.lower.to_tiles.tiles import convert, tile
+from tlx.lower.to_tiles.turns import Turns
 from tlx.target import Sign, Target
 
 _FEW: Final = 16
@@ -177,31 +178,18 @@ class GemmTile(Operands):
         return term.results[0]
 
     def _total_in_turns(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
-        """The same where the products take turns: each step goes over a position of K in all of them."""
-        b, gemm = self.b, self.gemm
-        with b.loop(0, block.part.size, carry=[start], name="k") as loop:
-            here = b.gep(gemm.a.element, a, b.mul(loop.index, gemm.a.col_stride))
-            row = b.gep(gemm.b.element, rhs, b.mul(loop.index, gemm.b.row_stride))
-            loop.next(self._turns(block, loop.carried[0], here, row))
-        return loop.results[0]
+        """The same where the products take turns, written out where LLVM has room to load early.
 
-    def _turns(self, block: Block, total: Value, a: Value, rhs: Value) -> Value:
-        """The sums after a position of K in all products, written out where LLVM has room to load early.
-
-        6x16 floats in 16 registers are spilled six times in nine products, 6x64 in 32 are not. Products of windows that
-        overlap have elements of A in common: LLVM is not to see that, else it keeps these in registers that sums need.
+        6x16 floats in 16 registers would be spilled six times in nine products, 6x64 in 32 are not.
         """
-        b, nothing = self.b, const_int(I64, 0)
-        vectors = -(-block.columns.size // self.recipe.lanes)
-        if needed_registers(block.rows.size, vectors) + _ROOM > self.target.registers:
-            with self.terms.loop([total]) as term:
-                places = self.term_addresses(block, term.index, a, rhs)
-                term.next(self._add_step(block, term.carried[0], places, nothing))
-            return term.results[0]
-        for term in range(self.terms.count):
-            here, row = self.term_addresses(block, const_int(I64, term), a, rhs)
-            total = self._add_step(block, total, (b.plain(here, "a.at"), row), nothing)
-        return total
+
+        def add(sums: Value, operands: tuple[Value, Value]) -> Value:
+            return self._add_step(block, sums, operands, const_int(I64, 0))
+
+        rows, vectors = block.rows.size, -(-block.columns.size // self.recipe.lanes)
+        is_roomy = needed_registers(rows, vectors) + _ROOM <= self.target.registers
+        turns = Turns(self.b, self.gemm, self.terms, rows, add)
+        return turns.total(start, (a, rhs), block.part.size, written_out=is_roomy)
 
     def add_product(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
         """`start + A[tile, :] @ B[:, panel]`."""

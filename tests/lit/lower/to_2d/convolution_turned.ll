@@ -16,18 +16,22 @@
 ; CHECK:         %[[C:.*]] = call token @llvm.tensor.typeinfo{{.*}}(<3584 x float> %transpose{{.*}}, <2 x i32> <i32 128, i32 28>, <2 x i32> <i32 1, i32 0>,
 ; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %[[C]], <2 x i32> <i32 0, i32 784>)
 
-; Each step goes over a channel in all nine positions of the kernel, and reads the copy end to end. A register tile is
-; turned when its sums are complete.
+; Each step goes over a channel in all nine positions of the kernel, and reads the copy end to end. Windows beside each
+; other have pixels in common, which LLVM is not to see. A register tile is turned when its sums are complete.
 ; TILES-LABEL: define internal void @tlx.matmul.28x128x9x128.f32.f32.f32(
+; TILES:         %a.at = call ptr asm
+; TILES:         %a.at.1 = call ptr asm
+; TILES:         %a.at.2 = call ptr asm
+; TILES-NOT:     asm
 ; TILES:       k.loop:
 ; TILES-NEXT:    %k = phi
 ; TILES-NEXT:    %[[SUMS:.*]] = phi <[[N:[0-9]+]] x float>
-; TILES-NEXT:    %[[A:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %k
 ; TILES-NEXT:    %[[STEP:.*]] = mul i64 %k, 1152
 ; TILES-NEXT:    %[[B:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %[[STEP]]
+; TILES-NEXT:    %[[A:.*]] = getelementptr inbounds float, ptr %a.at, i64 %k
 ; TILES:         typeinfo.v[[N]]f32.v2i32(<[[N]] x float> %[[SUMS]], <2 x i32> <i32 [[ROWS:[0-9]+]], i32 [[COLUMNS:[0-9]+]]>,
 ; TILES:         getelementptr i8, ptr %[[B]], i64 4096
-; TILES:         getelementptr inbounds float, ptr %[[A]], i64 128
+; TILES:         getelementptr inbounds float, ptr %a.at.1, i64 %k
 ; TILES:         getelementptr inbounds float, ptr %[[B]], i64 128
 ; TILES-COUNT-8: call <[[N]] x float> @llvm.tensor.smma
 ; TILES:       k.end:

@@ -1,0 +1,50 @@
+"""Which products of a sum have elements of A in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from tlx.ir.types import FLOAT
+from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.to_tiles.turns import apart
+from tlx.lower.to_tiles.view import View
+
+
+def product(offsets: list[int], pitch: int = 8, rows: int = 14) -> Gemm:
+    """Products of rows of 8 channels by 16 filters."""
+    sums = tuple((offset, 16 * index) for index, offset in enumerate(offsets))
+    a, b = View(FLOAT, rows, 8, pitch, 1), View(FLOAT, 8, 16, 16 * len(offsets), 1)
+    return Gemm(a, b, View(FLOAT, rows, 16, 16, 1), None, "f", "f", sums=sums)
+
+
+@pytest.mark.parametrize(
+    ("rows", "pitch", "expected"),
+    [
+        (6, 8, [[0, 3, 6], [1, 4, 7], [2, 5, 8]]),
+        (6, 16, [[0, 1, 3, 4, 6, 7], [2, 5, 8]]),  # windows 2 apart: the first and the third pixel meet
+        (16, 8, [[0, 6], [1, 7], [2, 8], [3], [4], [5]]),  # more rows than lie between two lines
+        (1, 8, [[0, 1, 2, 3, 4, 5, 6, 7, 8]]),
+        (1, 0, [[0, 1, 2, 3, 4, 5, 6, 7, 8]]),
+    ],
+)
+def test_products_apart(rows: int, pitch: int, expected: list[list[int]]) -> None:
+    """Windows of 3 x 3 pixels of 8 channels, in an image of 12 pixels a line."""
+    gemm = product([8 * (12 * i + j) for i in range(3) for j in range(3)], pitch)
+    assert apart(gemm, rows) == expected
+
+
+@pytest.mark.parametrize(
+    ("offsets", "pitch", "expected"),
+    [
+        ([(0, 0), (8, 16), (16, 32)], 48, True),
+        ([(0, 0), (8, 32), (16, 16)], 48, False),
+        ([(0, 0), (8, 16)], 48, False),
+        ([(0, 0)], 16, False),
+        ([(8 * i, 16 * i) for i in range(49)], 16 * 49, False),
+    ],
+)
+def test_takes_turns(offsets: list[tuple[int, int]], pitch: int, expected: bool) -> None:
+    """Where rows of B of one position of K are next to each other, in order, and not too many."""
+    a, b = View(FLOAT, 14, 8, 8, 1), View(FLOAT, 8, 16, pitch, 1)
+    gemm = Gemm(a, b, View(FLOAT, 14, 16, 16, 1), None, "f", "f", sums=tuple(offsets))
+    assert gemm.takes_turns == expected
