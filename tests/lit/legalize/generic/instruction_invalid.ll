@@ -6,8 +6,8 @@
 define void @f(ptr %c, ptr %a) "tlx-stage"="tiles" {
   %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 1, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 0>)
   %v = call <8 x float> @llvm.tensor.tovector(token %x)
-; CHECK: instruction_invalid.ll:[[#@LINE+1]]:3: error: 'shufflevector' on a tile is not legalised
-  %w = shufflevector <8 x float> %v, <8 x float> %v, <8 x i32> <i32 7, i32 6, i32 5, i32 4, i32 3, i32 2, i32 1, i32 0>
+; CHECK: instruction_invalid.ll:[[#@LINE+1]]:3: error: 'insertelement' on a tile is not legalised
+  %w = insertelement <8 x float> %v, float 1.0, i32 3
   %y = call token @llvm.tensor.typeinfo(<8 x float> %w, <2 x i32> <i32 1, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
   call void @llvm.tensor.store(ptr %c, token %y, <2 x i32> <i32 0, i32 0>)
   ret void
