@@ -141,11 +141,15 @@ class GemmTile(Operands):
         self.next_tile.pieces, self.next_tile.by_pieces = self._next_panel(block, i, j) if first else (1, None)
 
     def _next_panel(self, block: Block, i: Value, j: Value) -> tuple[int, Strip]:
-        """Pieces of a part, and the rows of the panel behind panel `j` that those of row tile `i` ask for."""
+        """Pieces of a part, and the rows of the panel behind panel `j` that those of row tile `i` ask for.
+
+        Where tiles are more than it takes, the others ask for its last rows again, which are near by then.
+        """
         b, view = self.b, self.gemm.b
         size = bits_of(view.element) // 8
         pieces = pieces_of_parts(self.recipe, block.part.size, block.rows.count)
-        row = b.add(b.mul(i, pieces * block.rows.size), block.part.start)
+        each = pieces * block.rows.size
+        row = b.add(b.umin(b.mul(i, each), block.part.size - each), block.part.start)
         column = b.add(block.column, b.mul(b.add(j, 1), block.columns.size))
         offset = b.mul(b.add(b.mul(row, view.row_stride), column), size)
         return pieces, Strip(self.b_in, offset, view.row_stride * size, block.columns.size * size)

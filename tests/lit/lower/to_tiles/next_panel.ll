@@ -12,6 +12,8 @@
 ; CHECK:       ir.loop:
 ; CHECK-NEXT:    %[[IR:.*]] = phi i64
 ; CHECK:         %[[FIRST:.*]] = mul i64 %[[IR]], 16
+; CHECK-NEXT:    %[[LESS:.*]] = icmp ult i64 %[[FIRST]], 240
+; CHECK-NEXT:    select i1 %[[LESS]], i64 %[[FIRST]], i64 240
 ; CHECK:         %[[NEXT:.*]] = add i64 %jr, 1
 ; CHECK:       part.loop:
 ; CHECK-NEXT:    %[[PART:.*]] = phi i64
