@@ -10,14 +10,17 @@
                                                 team of several:  GOMP_parallel(@K.thread, args, team)
                                               }
 
-Which grid is chosen by the threads themselves, when they know how many they are. An element of the result is computed
-by one thread, in the order in which one thread would compute it, so results do not depend on the number of threads.
+Which grid is chosen by the threads themselves, when they know how many they are. A thread that is done helps the others
+(`stealing`): jobs are row tiles by a cache block of columns, whose panels of B stay near from one job to the next, or
+panels, where a thread packs those that it reads. An element of the result is computed by one thread, in the order in
+which one thread would compute it, so results do not depend on the number of threads.
 Inside a parallel region of the program a kernel runs on the thread that calls it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder import Builder, new_function
@@ -27,18 +30,22 @@ from tlx.ir.types import I64, VOID, FunctionType
 from tlx.ir.values import Global, Value, const_int
 from tlx.lower.to_tiles.share import BOUNDS, PART
 from tlx.lower.to_tiles.slabs import Slabs
+from tlx.lower.to_tiles.stealing import MOST_THREADS, counters, shares
 from tlx.lower.to_tiles.work import Work
 
 ATTRIBUTES: Final = "nounwind noinline"
 
 
-Share = Callable[[Builder, list[Value], Thread], None]
-"""Emits what one of several threads does, given the values that the team has."""
+Share = Callable[[Builder, list[Value], Thread, Value], None]
+"""Emits what one of several threads does, given the values that the team has, and the counters of what is taken."""
 Together = Callable[[Builder, list[Value], Value], None]
 """Emits what a team of so many threads does, given a function's arguments."""
 
 MANY: Final = 4
 """Threads from which on a team does what `many` tells, where a kernel has that."""
+
+_FEWEST: Final = 16
+"""Units that a share is cut into at least, where there are as many."""
 
 
 def grid_kernel(module: Module, part: Function, work: Work, most: int, many: Together | None = None) -> Function:
@@ -54,8 +61,36 @@ def grid_kernel(module: Module, part: Function, work: Work, most: int, many: Tog
 def grid_share(part: Function, work: Work) -> Share:
     """Each thread's rectangle of a grid, by a kernel with bounds."""
 
-    def share(b: Builder, own: list[Value], thread: Thread) -> None:
-        _share(b, part, own, work, thread)
+    def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
+        grid = _Grid.of(b, work, thread.team)
+
+        def units(b: Builder, owner: Value) -> Value:
+            return grid.units(b, owner)
+
+        def run(b: Builder, owner: Value, first: Value, last: Value) -> None:
+            grid.run(b, (part, own), owner, (first, last))
+
+        shares(b, taken, thread, units, run)
+
+    return share
+
+
+def range_share(count: int, run: Callable[[Builder, list[Value], tuple[Value, Value]], None]) -> Share:
+    """Each thread's part of the numbers from 0 to `count`; what `run` emits does those of some bounds."""
+
+    def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
+        def range_of(b: Builder, owner: Value) -> tuple[Value, Value]:
+            return cut(b, const_int(I64, count), owner, thread.team)
+
+        def units(b: Builder, owner: Value) -> Value:
+            first, last = range_of(b, owner)
+            return b.sub(last, first)
+
+        def job(b: Builder, owner: Value, first: Value, last: Value) -> None:
+            start, _ = range_of(b, owner)
+            run(b, own, (b.add(start, first), b.add(start, last)))
+
+        shares(b, taken, thread, units, job)
 
     return share
 
@@ -79,13 +114,23 @@ def iterations_kernel(module: Module, stem: str, part: Function, count: int, mos
         most: Threads there may be.
     """
 
-    def share(b: Builder, own: list[Value], thread: Thread) -> None:
-        call(b, part, [*own, *thread.share(b, const_int(I64, count))])
+    def run(b: Builder, own: list[Value], bounds: tuple[Value, Value]) -> None:
+        call(b, part, [*own, *bounds])
 
     def alone(b: Builder, values: list[Value]) -> None:
-        call(b, part, [*values, const_int(I64, 0), const_int(I64, count)])
+        run(b, values, (const_int(I64, 0), const_int(I64, count)))
 
-    return _team_kernel(module, stem, part.arguments[:-2], most, (share, alone))
+    return _team_kernel(module, stem, part.arguments[:-2], most, (range_share(count, run), alone))
+
+
+def in_shares(b: Builder, name: str, values: list[Value], share: Share, team: Value) -> None:
+    """Have a team of so many threads (i32) do a new function of that name, each its share and parts of the others'."""
+
+    def body(inner: Builder, own: list[Value], thread: Thread) -> None:
+        taken, *rest = own
+        share(inner, rest, thread, taken)
+
+    in_threads(b, name, [counters(b, team), *values], body, ATTRIBUTES, team)
 
 
 def _slabs_part(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Function]) -> Function:
@@ -132,7 +177,7 @@ def _team_kernel(
     thread = module.global_names.fresh(f"{stem}.thread")
     b = Builder(module, function)
     values: list[Value] = [argument.value for argument in function.arguments]
-    size = team_size(b, most)
+    size = team_size(b, min(most, MOST_THREADS))
     if many is not None and most >= MANY:
         large, small = _branches(b, b.icmp("uge", size, MANY), ("many", "few"))
         b.at_end(large)
@@ -141,7 +186,7 @@ def _team_kernel(
         b.at_end(small)
     several, one = _branches(b, b.icmp("ugt", size, 1), ("several", "one"))
     b.at_end(several)
-    in_threads(b, thread, values, share, ATTRIBUTES, size)
+    in_shares(b, thread, values, share, size)
     b.ret()
     b.at_end(one)
     alone(b, values)
@@ -159,19 +204,64 @@ def _branches(b: Builder, condition: Value, names: tuple[str, str]) -> tuple[Blo
     return then, otherwise
 
 
-def _share(b: Builder, part: Function, values: list[Value], work: Work, thread: Thread) -> None:
-    """Call the kernel for the thread's part of the grid; there is none for threads that the grid leaves over."""
-    down = _grid(b, work, thread.team)
-    across = b.binary("udiv", thread.team, down) if work.columns > 1 else const_int(I64, 1)
-    row = b.binary("udiv", thread.number, across) if work.columns > 1 else thread.number
-    column = b.binary("urem", thread.number, across) if work.columns > 1 else const_int(I64, 0)
-    inside, done = _branches(b, b.icmp("ult", row, down), ("share", "done"))
-    b.at_end(inside)
-    rows = cut(b, const_int(I64, work.rows), row, down)
-    columns = cut(b, const_int(I64, work.columns), column, across)
-    call(b, part, [*values, *rows, *columns])
-    b.branch(done)
-    b.at_end(done)
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The grid of a team, and what is in a thread's rectangle of it: blocks of columns, row tiles in each.
+
+    Attributes:
+        work: What is cut.
+        down, across: How many threads there are in a column and in a row of the grid.
+    """
+
+    work: Work
+    down: Value
+    across: Value
+
+    @classmethod
+    def of(cls, b: Builder, work: Work, team: Value) -> _Grid:
+        """The grid for a team."""
+        down = _grid(b, work, team)
+        return cls(work, down, b.binary("udiv", team, down) if work.columns > 1 else const_int(I64, 1))
+
+    def units(self, b: Builder, owner: Value) -> Value:
+        """Units of a thread's rectangle; none of threads that the grid leaves over."""
+        rows, columns = self._rectangle(b, owner)
+        inside = b.icmp("ult", owner, b.mul(self.down, self.across))
+        height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
+        total = width if self.work.packs else b.mul(self._blocks(b, height, width), height)
+        return b.select(inside, total, const_int(I64, 0))
+
+    def run(self, b: Builder, kernel: tuple[Function, list[Value]], owner: Value, job: tuple[Value, Value]) -> None:
+        """Call the kernel for some units of a rectangle."""
+        rows, columns = self._rectangle(b, owner)
+        part, values = kernel
+        if self.work.packs:
+            call(b, part, [*values, *rows, *(b.add(columns[0], number) for number in job)])
+            return
+        height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
+        blocks = self._blocks(b, height, width)
+        last = b.binary("udiv", b.add(b.sub(job[1], 1), height), height)
+        with b.loop(b.binary("udiv", job[0], height), last, name="block", runs=True) as loop:
+            start = b.mul(loop.index, height)
+            first = b.sub(job[0], b.umin(start, job[0]))
+            end = b.umin(b.sub(job[1], start), height)
+            block = (b.add(columns[0], number) for number in cut(b, width, loop.index, blocks))
+            call(b, part, [*values, b.add(rows[0], first), b.add(rows[0], end), *block])
+
+    def _blocks(self, b: Builder, height: Value, width: Value) -> Value:
+        """Blocks of columns: those that the cache holds, or more where there are few rows."""
+        cached = _divided_up(b, width, self.work.panels)
+        enough = b.umin(width, _divided_up(b, const_int(I64, _FEWEST), height))
+        return b.select(b.icmp("ult", cached, enough), enough, cached)
+
+    def _rectangle(self, b: Builder, owner: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+        """First row and the one behind the last, and columns, of a thread's rectangle."""
+        work = self.work
+        row = b.binary("udiv", owner, self.across) if work.columns > 1 else owner
+        column = b.binary("urem", owner, self.across) if work.columns > 1 else const_int(I64, 0)
+        row = b.umin(row, b.sub(self.down, 1))
+        rows = cut(b, const_int(I64, work.rows), row, self.down)
+        return rows, cut(b, const_int(I64, work.columns), column, self.across)
 
 
 def _grid(b: Builder, work: Work, team: Value) -> Value:
@@ -198,9 +288,10 @@ def _grid(b: Builder, work: Work, team: Value) -> Value:
     return loop.results[0]
 
 
-def _divided_up(b: Builder, total: int, parts: Value) -> Value:
+def _divided_up(b: Builder, total: int | Value, parts: int | Value) -> Value:
     """`ceil(total / parts)`."""
-    return b.binary("udiv", b.add(b.sub(parts, 1), total), parts)
+    by = const_int(I64, parts) if isinstance(parts, int) else parts
+    return b.binary("udiv", b.add(b.sub(by, 1), total), by)
 
 
 def call(b: Builder, callee: Function, args: Sequence[Value]) -> None:

@@ -22,7 +22,6 @@ from typing import Final
 
 from tlx.ir.builder import Builder
 from tlx.ir.module import Function, Module
-from tlx.ir.threads import Thread, in_threads
 from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.problem import Gemm
@@ -30,7 +29,7 @@ from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.share import PART
 from tlx.lower.to_tiles.shared import Panels
-from tlx.lower.to_tiles.team import ATTRIBUTES, MANY, Together, call, grid_share
+from tlx.lower.to_tiles.team import MANY, Together, call, grid_share, in_shares, range_share
 from tlx.lower.to_tiles.work import Work
 
 _MOST_BYTES: Final = 256 << 20
@@ -68,17 +67,17 @@ def pack_together(
     stem = pack.name.strip('"').removesuffix(f".pack{PART}")
     rectangle = grid_share(part, work)
 
-    def share(b: Builder, own: list[Value], thread: Thread) -> None:
+    def panels_of(b: Builder, own: list[Value], bounds: tuple[Value, Value]) -> None:
         nothing = const_int(I64, 0)
-        call(b, pack, [*own, nothing, nothing, *thread.share(b, const_int(I64, work.columns))])
+        call(b, pack, [*own, nothing, nothing, *bounds])
 
     def emit(b: Builder, values: list[Value], size: Value) -> None:
         scratch = Scratch()
         scratch.reserve(recipe.operand_b, -(-Panels.of(gemm, recipe).size(recipe) // bytes_of(recipe.operand_b)))
         (panels,) = scratch.allocate(b)
         packing, multiplying = (module.global_names.fresh(f"{stem}.{name}") for name in ("packer", "multiplier"))
-        in_threads(b, packing, [panels, values[_B]], share, ATTRIBUTES, size)
-        in_threads(b, multiplying, [*values[:_B], panels, *values[_B + 1 :]], rectangle, ATTRIBUTES, size)
+        in_shares(b, packing, [panels, values[_B]], range_share(work.columns, panels_of), size)
+        in_shares(b, multiplying, [*values[:_B], panels, *values[_B + 1 :]], rectangle, size)
         scratch.release(b)
 
     return emit

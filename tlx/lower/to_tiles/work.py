@@ -21,13 +21,23 @@ _BYTES: Final = 8  # a cycle
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a kernel does: `rows` x `columns` tiles; the cycles of a tile, and those that a row or column costs once."""
+    """What a kernel does.
+
+    Attributes:
+        rows, columns: How many tiles there are, down and across.
+        tile: Cycles of a tile.
+        row, column: Cycles that a row of tiles, or a panel, costs once.
+        panels: Panels of a cache block.
+        packs: Whether each call of the kernel packs the panels that it reads.
+    """
 
     rows: int
     columns: int
     tile: float
     row: float = 0.0
     column: float = 0.0
+    panels: int = 1
+    packs: bool = False
 
     @property
     def cycles(self) -> float:
@@ -53,4 +63,5 @@ def gemm_work(gemm: Gemm, recipe: Recipe, target: Target) -> Work | None:
     packing_b = cycles(a=False, b=recipe.pack_b and not recipe.shared_b) - multiplying
     row = recipe.mr * gemm.depth * bytes_of(gemm.a.element) / _BYTES + packing_a / rows
     column = recipe.nr * gemm.depth * bytes_of(gemm.b.element) / _BYTES + packing_b / columns
-    return Work(rows, columns, multiplying / (rows * columns), row, column)
+    tile, panels = multiplying / (rows * columns), max(1, recipe.nc // recipe.nr)
+    return Work(rows, columns, tile, row, column, panels, recipe.pack_b and not recipe.shared_b)

@@ -1,0 +1,86 @@
+"""Shares of work that other threads help with: a thread that is done takes parts of what is left of the others' shares.
+
+A share is cut into jobs, large ones first: two of a quarter, two of an eighth, ... A thread takes those of its own share
+one by one, and then what is left of the share of each thread behind it. Who takes which is told by a counter a share:
+
+    for turn = 0 .. team:                           its own share first
+      owner = (thread + turn) mod team
+      while (job = taken[owner]++) is one:          atomically
+        run the job
+
+So a processor that is slower than the others, because something else runs on it or beside it, does less, and no thread
+waits for it longer than for a small job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tlx.ir.builder import Builder
+from tlx.ir.module import Block
+from tlx.ir.threads import Thread
+from tlx.ir.types import I64, ArrayType
+from tlx.ir.values import Value, const_int
+
+MOST_THREADS: Final = 512
+"""Threads of a team: each has a counter on the stack."""
+
+Units = Callable[[Builder, Value], Value]
+"""Emits how much there is in the share of a thread of that number."""
+Run = Callable[[Builder, Value, Value, Value], None]
+"""Emits a job: some units, from a first one to in front of a last one, of the share of a thread of that number."""
+
+
+def counters(b: Builder, team: Value) -> Value:
+    """Counters for a team of so many threads (i32), all zero."""
+    memory = b.retype(b.alloca(ArrayType(MOST_THREADS, I64), "taken"), I64)
+    with b.loop(0, b.cast("zext", team, I64), name="counter") as loop:
+        b.store(const_int(I64, 0), b.gep(I64, memory, loop.index), 8)
+    return memory
+
+
+def shares(b: Builder, taken: Value, thread: Thread, units: Units, run: Run) -> None:
+    """Emit what a thread does: its share, and parts of the others'."""
+    with b.loop(0, thread.team, name="turn", runs=True) as turn:
+        owner = b.add(thread.number, turn.index)
+        owner = b.select(b.icmp("ult", owner, thread.team), owner, b.sub(owner, thread.team), "owner")
+        total = units(b, owner)
+        counter = b.gep(I64, taken, owner)
+        take, left, job, done = _blocks(b, ("take", "left", "job", "done"))
+        b.branch(take)
+        b.at_end(take)
+        number = _increment(b, counter)
+        before, behind = _left(b, total, number), _left(b, total, b.add(number, 1))
+        b.branch_if(b.icmp("eq", before, 0), done, left)
+        b.at_end(left)
+        b.branch_if(b.icmp("eq", before, behind), take, job)
+        b.at_end(job)
+        run(b, owner, b.sub(total, before), b.sub(total, behind))
+        b.branch(take)
+        b.at_end(done)
+
+
+def _left(b: Builder, total: Value, job: Value) -> Value:
+    """What is left of a share in front of a job: all, 3/4, 1/2, 3/8, 1/4, ...; nothing from some job on."""
+    halved = b.umin(b.binary("lshr", job, const_int(I64, 1)), 62)
+    whole = b.binary("lshr", total, halved)
+    half = b.binary("lshr", total, b.add(halved, 1))
+    quarter = b.binary("lshr", b.add(b.sub(whole, half), 1), const_int(I64, 1))
+    return b.sub(whole, b.mul(b.binary("and", job, const_int(I64, 1)), quarter))
+
+
+def _increment(b: Builder, counter: Value) -> Value:
+    """What a counter was, which is one more then."""
+    one = const_int(I64, 1)
+    made = b.emit("atomicrmw", I64, [counter, one], f"atomicrmw add {counter.typed}, {one.typed} monotonic", "number")
+    made.predicate = "add"
+    return made.value
+
+
+def _blocks(b: Builder, names: tuple[str, ...]) -> list[Block]:
+    """New blocks, one behind the other."""
+    made: list[Block] = []
+    for name in names:
+        made.append(b.new_block(name, made[-1] if made else b.block))
+    return made
