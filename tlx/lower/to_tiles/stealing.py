@@ -1,7 +1,8 @@
-"""Shares of work that other threads help with: a thread that is done takes parts of what is left of the others' shares.
+"""Shares of work that other threads help with: a thread that is done takes parts of what is left of other shares.
 
-A share is cut into jobs, large ones first: two of a quarter, two of an eighth, ... A thread takes those of its own share
-one by one, and then what is left of the share of each thread behind it. Who takes which is told by a counter a share:
+A share is cut into up to ten jobs, large ones first: two of a quarter, two of an eighth, ... A thread takes those of
+its own share one by one, and then what is left of the share of each thread behind it. Who takes which is told by a
+counter for each share:
 
     for turn = 0 .. team:                           its own share first
       owner = (thread + turn) mod team
@@ -26,6 +27,11 @@ from tlx.ir.values import Value, const_int
 MOST_THREADS: Final = 512
 """Threads of a team: each has a counter on the stack."""
 
+_JOBS: Final = 10
+"""Jobs of a share at most: the last one is a thirtieth of it."""
+_A_WORTH: Final = 2
+"""Jobs that together are work enough for a thread."""
+
 Units = Callable[[Builder, Value], Value]
 """Emits how much there is in the share of a thread of that number."""
 Run = Callable[[Builder, Value, Value, Value], None]
@@ -40,34 +46,47 @@ def counters(b: Builder, team: Value) -> Value:
     return memory
 
 
-def shares(b: Builder, taken: Value, thread: Thread, units: Units, run: Run) -> None:
-    """Emit what a thread does: its share, and parts of the others'."""
+def shares(b: Builder, taken: Value, thread: Thread, most: int, units: Units, run: Run) -> None:
+    """Emit what a thread does: its share, and parts of the others'.
+
+    Args:
+        b: Where.
+        taken: The counters.
+        thread: The thread.
+        most: How many threads there is work for.
+        units: How much there is in a share.
+        run: What does a part of a share.
+    """
+    worth = b.binary("udiv", const_int(I64, _A_WORTH * most), thread.team)
+    jobs = b.umin(b.select(b.icmp("eq", worth, 0), const_int(I64, 1), worth), _JOBS, "jobs")
     with b.loop(0, thread.team, name="turn", runs=True) as turn:
         owner = b.add(thread.number, turn.index)
         owner = b.select(b.icmp("ult", owner, thread.team), owner, b.sub(owner, thread.team), "owner")
         total = units(b, owner)
         counter = b.gep(I64, taken, owner)
-        take, left, job, done = _blocks(b, ("take", "left", "job", "done"))
+        take, some, any_, done = _blocks(b, ("take", "some", "job", "done"))
         b.branch(take)
         b.at_end(take)
         number = _increment(b, counter)
-        before, behind = _left(b, total, number), _left(b, total, b.add(number, 1))
-        b.branch_if(b.icmp("eq", before, 0), done, left)
-        b.at_end(left)
-        b.branch_if(b.icmp("eq", before, behind), take, job)
-        b.at_end(job)
+        before, behind = (_left(b, total, job, jobs) for job in (number, b.add(number, 1)))
+        b.branch_if(b.icmp("eq", before, 0), done, some)
+        b.at_end(some)
+        b.branch_if(b.icmp("eq", before, behind), take, any_)
+        b.at_end(any_)
         run(b, owner, b.sub(total, before), b.sub(total, behind))
         b.branch(take)
         b.at_end(done)
 
 
-def _left(b: Builder, total: Value, job: Value) -> Value:
-    """What is left of a share in front of a job: all, 3/4, 1/2, 3/8, 1/4, ...; nothing from some job on."""
-    halved = b.umin(b.binary("lshr", job, const_int(I64, 1)), 62)
+def _left(b: Builder, total: Value, job: Value, jobs: Value) -> Value:
+    """What is left of a share in front of a job: all, 3/4, 1/2, 3/8, 1/4, ...; nothing behind the last one."""
+    one = const_int(I64, 1)
+    halved = b.umin(b.binary("lshr", job, one), _JOBS)
     whole = b.binary("lshr", total, halved)
-    half = b.binary("lshr", total, b.add(halved, 1))
-    quarter = b.binary("lshr", b.add(b.sub(whole, half), 1), const_int(I64, 1))
-    return b.sub(whole, b.mul(b.binary("and", job, const_int(I64, 1)), quarter))
+    half = b.binary("lshr", whole, one)
+    quarter = b.binary("lshr", b.add(b.sub(whole, half), 1), one)
+    left = b.sub(whole, b.mul(b.binary("and", job, one), quarter))
+    return b.select(b.icmp("ult", job, jobs), left, const_int(I64, 0))
 
 
 def _increment(b: Builder, counter: Value) -> Value:

@@ -55,11 +55,11 @@ def grid_kernel(module: Module, part: Function, work: Work, most: int, many: Tog
     def alone(b: Builder, values: list[Value]) -> None:
         call(b, part, [*values, *(const_int(I64, n) for n in (0, work.rows, 0, work.columns))])
 
-    return _team_kernel(module, stem, part.arguments[: -len(BOUNDS)], most, (grid_share(part, work), alone), many)
+    return _team_kernel(module, stem, part.arguments[: -len(BOUNDS)], most, (grid_share(part, work, most), alone), many)
 
 
-def grid_share(part: Function, work: Work) -> Share:
-    """Each thread's rectangle of a grid, by a kernel with bounds."""
+def grid_share(part: Function, work: Work, most: int) -> Share:
+    """Each thread's rectangle of a grid, by a kernel with bounds, where there is work for so many threads."""
 
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
         grid = _Grid.of(b, work, thread.team)
@@ -70,13 +70,13 @@ def grid_share(part: Function, work: Work) -> Share:
         def run(b: Builder, owner: Value, first: Value, last: Value) -> None:
             grid.run(b, (part, own), owner, (first, last))
 
-        shares(b, taken, thread, units, run)
+        shares(b, taken, thread, most, units, run)
 
     return share
 
 
-def range_share(count: int, run: Callable[[Builder, list[Value], tuple[Value, Value]], None]) -> Share:
-    """Each thread's part of the numbers from 0 to `count`; what `run` emits does those of some bounds."""
+def range_share(count: int, most: int, run: Callable[[Builder, list[Value], tuple[Value, Value]], None]) -> Share:
+    """Each thread's part of the numbers from 0 to `count`, work for so many threads; `run` does some of them."""
 
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
         def range_of(b: Builder, owner: Value) -> tuple[Value, Value]:
@@ -90,7 +90,7 @@ def range_share(count: int, run: Callable[[Builder, list[Value], tuple[Value, Va
             start, _ = range_of(b, owner)
             run(b, own, (b.add(start, first), b.add(start, last)))
 
-        shares(b, taken, thread, units, job)
+        shares(b, taken, thread, most, units, job)
 
     return share
 
@@ -120,7 +120,7 @@ def iterations_kernel(module: Module, stem: str, part: Function, count: int, mos
     def alone(b: Builder, values: list[Value]) -> None:
         run(b, values, (const_int(I64, 0), const_int(I64, count)))
 
-    return _team_kernel(module, stem, part.arguments[:-2], most, (range_share(count, run), alone))
+    return _team_kernel(module, stem, part.arguments[:-2], most, (range_share(count, most, run), alone))
 
 
 def in_shares(b: Builder, name: str, values: list[Value], share: Share, team: Value) -> None:

@@ -52,7 +52,7 @@ def packs_together(gemm: Gemm, recipe: Recipe, work: Work, least: int) -> bool:
 
 
 def pack_together(
-    module: Module, gemm: Gemm, recipe: Recipe, kernels: tuple[Function, Function], work: Work
+    module: Module, gemm: Gemm, recipe: Recipe, kernels: tuple[Function, Function], work: Work, most: int
 ) -> Together:
     """What emits the code by which a team packs B, and then multiplies.
 
@@ -62,10 +62,11 @@ def pack_together(
         recipe: How it is computed, given B in panels.
         kernels: What packs some panels, and what multiplies a rectangle of the grid by panels; both with bounds.
         work: The grid.
+        most: How many threads there is work for.
     """
     pack, part = kernels
     stem = pack.name.strip('"').removesuffix(f".pack{PART}")
-    rectangle = grid_share(part, work)
+    rectangle = grid_share(part, work, most)
 
     def panels_of(b: Builder, own: list[Value], bounds: tuple[Value, Value]) -> None:
         nothing = const_int(I64, 0)
@@ -76,7 +77,7 @@ def pack_together(
         scratch.reserve(recipe.operand_b, -(-Panels.of(gemm, recipe).size(recipe) // bytes_of(recipe.operand_b)))
         (panels,) = scratch.allocate(b)
         packing, multiplying = (module.global_names.fresh(f"{stem}.{name}") for name in ("packer", "multiplier"))
-        in_shares(b, packing, [panels, values[_B]], range_share(work.columns, panels_of), size)
+        in_shares(b, packing, [panels, values[_B]], range_share(work.columns, most, panels_of), size)
         in_shares(b, multiplying, [*values[:_B], panels, *values[_B + 1 :]], rectangle, size)
         scratch.release(b)
 

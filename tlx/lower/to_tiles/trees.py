@@ -197,19 +197,21 @@ class _Kernels:
             return kernel
         recipe = replace(recipe, fetch=0, past_caches=False)
         part = gemm_kernel(self.module, problem, recipe, target, parts=True, emitter=emitter)
-        many = self._together(problem, recipe, target, work, emitter)
+        many = self._together(problem, recipe, target, (work, most), emitter)
         return grid_kernel(self.module, part, work, most, many)
 
     def _together(
-        self, problem: Gemm, recipe: Recipe, target: Target, work: Work, emitter: type[GemmKernel] | None
+        self, problem: Gemm, recipe: Recipe, target: Target, team: tuple[Work, int], emitter: type[GemmKernel] | None
     ) -> Together | None:
         """How a team of many threads packs B and multiplies; None where each thread packs what it reads."""
+        work, most = team
         if not packs_together(problem, recipe, work, self.context.thread_cycles):
             return None
         given = replace(recipe, shared_b=True)
         pack = packing_kernel(self.module, problem, recipe, target, parts=True)
         part = gemm_kernel(self.module, problem, given, target, parts=True, emitter=emitter)
-        return pack_together(self.module, problem, given, (pack, part), gemm_work(problem, given, target) or work)
+        shared = gemm_work(problem, given, target) or work
+        return pack_together(self.module, problem, given, (pack, part), shared, most)
 
 
 def to_tiles(module: Module, context: Context) -> None:
