@@ -19,7 +19,8 @@ Inside a parallel region of the program a kernel runs on the thread that calls i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -194,6 +195,16 @@ def _team_kernel(
     return function
 
 
+@contextmanager
+def _where(b: Builder, condition: Value, name: str) -> Generator[None]:
+    """What runs where a condition holds."""
+    inside, behind = _branches(b, condition, (name, f"{name}.end"))
+    b.at_end(inside)
+    yield
+    b.branch(behind)
+    b.at_end(behind)
+
+
 def _branches(b: Builder, condition: Value, names: tuple[str, str]) -> tuple[Block, Block]:
     """Blocks for a condition that holds, and for one that does not."""
     before = b.block
@@ -232,7 +243,7 @@ class _Grid:
         return b.select(inside, total, const_int(I64, 0))
 
     def run(self, b: Builder, kernel: tuple[Function, list[Value]], owner: Value, job: tuple[Value, Value]) -> None:
-        """Call the kernel for some units of a rectangle."""
+        """Call the kernel for some units of a rectangle: the end of a block, whole ones, the beginning of one."""
         rows, columns = self._rectangle(b, owner)
         part, values = kernel
         if self.work.packs:
@@ -240,13 +251,31 @@ class _Grid:
             return
         height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
         blocks = self._blocks(b, height, width)
-        last = b.binary("udiv", b.add(b.sub(job[1], 1), height), height)
-        with b.loop(b.binary("udiv", job[0], height), last, name="block", runs=True) as loop:
-            start = b.mul(loop.index, height)
-            first = b.sub(job[0], b.umin(start, job[0]))
-            end = b.umin(b.sub(job[1], start), height)
-            block = (b.add(columns[0], number) for number in cut(b, width, loop.index, blocks))
-            call(b, part, [*values, b.add(rows[0], first), b.add(rows[0], end), *block])
+
+        def rectangle(first: Value, last: Value, block: Value, behind: Value) -> None:
+            left, _ = cut(b, width, block, blocks)
+            right, _ = cut(b, width, behind, blocks)
+            call(
+                b,
+                part,
+                [
+                    *values,
+                    *(b.add(rows[0], row) for row in (first, last)),
+                    *(b.add(columns[0], c) for c in (left, right)),
+                ],
+            )
+
+        whole, last = _divided_up(b, job[0], height), b.binary("udiv", job[1], height)
+        start, end, nothing = b.mul(whole, height), b.mul(last, height), const_int(I64, 0)
+        before = b.sub(whole, 1)
+        with _where(b, b.icmp("ult", job[0], start), "head"):
+            above = b.mul(before, height)
+            rectangle(b.sub(job[0], above), b.sub(b.umin(start, job[1]), above), before, whole)
+        with _where(b, b.icmp("ult", whole, last), "middle"):
+            rectangle(nothing, height, whole, last)
+        below = b.select(b.icmp("ule", whole, last), b.sub(job[1], end), nothing)
+        with _where(b, b.icmp("ne", below, 0), "tail"):
+            rectangle(nothing, below, last, b.add(last, 1))
 
     def _blocks(self, b: Builder, height: Value, width: Value) -> Value:
         """Blocks of columns: those that the cache holds, or more where there are few rows."""

@@ -1,5 +1,5 @@
-; --threads=openmp: a kernel works on a part of its tiles; the threads of a team take a rectangle each. Small products, and
-; any inside a parallel region, run on one thread.
+; --threads=openmp: a kernel works on a part of its tiles; the threads of a team take a rectangle each, job by job, and
+; then help the others. Small products, and any inside a parallel region, run on one thread.
 ;
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles --threads=openmp | FileCheck %s
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --threads=openmp | FileCheck %s --check-prefix=LOWERED
@@ -33,7 +33,10 @@
 ; CHECK: define internal void @[[LARGE]].thread(ptr %data)
 ; CHECK: call i32 @omp_get_thread_num()
 ; CHECK: call i32 @omp_get_num_threads()
-; CHECK: share:
+; CHECK: turn.loop:
+; CHECK: take:
+; CHECK-NEXT: atomicrmw add ptr %{{.*}}, i64 1 monotonic
+; CHECK: job:
 ; CHECK: call void @[[LARGE]].part(
 
 ; CHECK: define internal void @[[SMALL]](ptr noalias %c, ptr %a, ptr %b) {{.*}}"tlx-stage"="tiles"
