@@ -150,8 +150,11 @@ def takings(total: int, most: int, team: Team) -> list[tuple[int, int, int]]:
     in_shares(b, "body", [b.function.arguments[0].value], share, const_int(I32, team.most))
     b.ret()
     calls: list[tuple[int, int, int]] = []
-    foreign = {"job": lambda *job: calls.append(job)}
-    Machine(parse(str(module)), foreign=foreign, team=team).call("f", np.zeros(1))
+
+    def noted(owner: int, first: int, last: int) -> None:
+        calls.append((owner, first, last))
+
+    Machine(parse(str(module)), foreign={"job": noted}, team=team).call("f", np.zeros(1))
     return calls
 
 

@@ -10,25 +10,24 @@
                                                 team of several:  GOMP_parallel(@K.thread, args, team)
                                               }
 
-Which grid is chosen by the threads themselves, when they know how many they are. A thread that is done helps the others
-(`stealing`): jobs are row tiles by a cache block of columns, whose panels of B stay near from one job to the next, or
-panels, where a thread packs those that it reads. An element of the result is computed by one thread, in the order in
+Which grid is chosen by the threads themselves, when they know how many they are (`grid`). A thread that is done helps
+the others (`stealing`). An element of the result is computed by one thread, in the order in
 which one thread would compute it, so results do not depend on the number of threads.
 Inside a parallel region of the program a kernel runs on the thread that calls it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from tlx.ir.builder import Builder, new_function
-from tlx.ir.module import Argument, Block, Function, Module
+from tlx.ir.module import Argument, Function, Module
 from tlx.ir.threads import Thread, cut, in_threads, team_size
 from tlx.ir.types import I64, VOID, FunctionType
 from tlx.ir.values import Global, Value, const_int
+from tlx.lower.to_tiles.branches import branches
+from tlx.lower.to_tiles.grid import Grid
 from tlx.lower.to_tiles.share import BOUNDS, PART
 from tlx.lower.to_tiles.slabs import Slabs
 from tlx.lower.to_tiles.stealing import MOST_THREADS, counters, shares
@@ -45,9 +44,6 @@ Together = Callable[[Builder, list[Value], Value], None]
 MANY: Final = 4
 """Threads from which on a team does what `many` tells, where a kernel has that."""
 
-_FEWEST: Final = 16
-"""Units that a share is cut into at least, where there are as many."""
-
 
 def grid_kernel(module: Module, part: Function, work: Work, most: int, many: Together | None = None) -> Function:
     """Add the function that runs a kernel with bounds on a team of at most `most` threads."""
@@ -63,13 +59,13 @@ def grid_share(part: Function, work: Work, most: int) -> Share:
     """Each thread's rectangle of a grid, by a kernel with bounds, where there is work for so many threads."""
 
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
-        grid = _Grid.of(b, work, thread.team)
+        grid = Grid.of(b, work, thread.team)
 
         def units(b: Builder, owner: Value) -> Value:
             return grid.units(b, owner)
 
         def run(b: Builder, owner: Value, first: Value, last: Value) -> None:
-            grid.run(b, (part, own), owner, (first, last))
+            grid.run(b, lambda b, bounds: call(b, part, [*own, *bounds]), owner, (first, last))
 
         shares(b, taken, thread, most, units, run)
 
@@ -145,7 +141,7 @@ def _slabs_part(module: Module, stem: str, slabs: Slabs, kernels: Sequence[Funct
     with b.loop(first, behind, name="slab") as loop:
         call(b, kernels[0], _moved(b, slabs, values, loop.index))
     if slabs.rest:
-        rest, done = _branches(b, b.icmp("eq", last, slabs.total), ("rest", "done"))
+        rest, done = branches(b, b.icmp("eq", last, slabs.total), ("rest", "done"))
         b.at_end(rest)
         call(b, kernels[1], _moved(b, slabs, values, const_int(I64, slabs.count)))
         b.branch(done)
@@ -180,12 +176,12 @@ def _team_kernel(
     values: list[Value] = [argument.value for argument in function.arguments]
     size = team_size(b, min(most, MOST_THREADS))
     if many is not None and most >= MANY:
-        large, small = _branches(b, b.icmp("uge", size, MANY), ("many", "few"))
+        large, small = branches(b, b.icmp("uge", size, MANY), ("many", "few"))
         b.at_end(large)
         many(b, values, size)
         b.ret()
         b.at_end(small)
-    several, one = _branches(b, b.icmp("ugt", size, 1), ("several", "one"))
+    several, one = branches(b, b.icmp("ugt", size, 1), ("several", "one"))
     b.at_end(several)
     in_shares(b, thread, values, share, size)
     b.ret()
@@ -193,134 +189,6 @@ def _team_kernel(
     alone(b, values)
     b.ret()
     return function
-
-
-@contextmanager
-def _where(b: Builder, condition: Value, name: str) -> Generator[None]:
-    """What runs where a condition holds."""
-    inside, behind = _branches(b, condition, (name, f"{name}.end"))
-    b.at_end(inside)
-    yield
-    b.branch(behind)
-    b.at_end(behind)
-
-
-def _branches(b: Builder, condition: Value, names: tuple[str, str]) -> tuple[Block, Block]:
-    """Blocks for a condition that holds, and for one that does not."""
-    before = b.block
-    then = b.new_block(names[0])
-    otherwise = b.new_block(names[1], then)
-    b.at_end(before)
-    b.branch_if(condition, then, otherwise)
-    return then, otherwise
-
-
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """The grid of a team, and what is in a thread's rectangle of it: blocks of columns, row tiles in each.
-
-    Attributes:
-        work: What is cut.
-        down, across: How many threads there are in a column and in a row of the grid.
-    """
-
-    work: Work
-    down: Value
-    across: Value
-
-    @classmethod
-    def of(cls, b: Builder, work: Work, team: Value) -> _Grid:
-        """The grid for a team."""
-        down = _grid(b, work, team)
-        return cls(work, down, b.binary("udiv", team, down) if work.columns > 1 else const_int(I64, 1))
-
-    def units(self, b: Builder, owner: Value) -> Value:
-        """Units of a thread's rectangle; none of threads that the grid leaves over."""
-        rows, columns = self._rectangle(b, owner)
-        inside = b.icmp("ult", owner, b.mul(self.down, self.across))
-        height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
-        total = width if self.work.packs else b.mul(self._blocks(b, height, width), height)
-        return b.select(inside, total, const_int(I64, 0))
-
-    def run(self, b: Builder, kernel: tuple[Function, list[Value]], owner: Value, job: tuple[Value, Value]) -> None:
-        """Call the kernel for some units of a rectangle: the end of a block, whole ones, the beginning of one."""
-        rows, columns = self._rectangle(b, owner)
-        part, values = kernel
-        if self.work.packs:
-            call(b, part, [*values, *rows, *(b.add(columns[0], number) for number in job)])
-            return
-        height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
-        blocks = self._blocks(b, height, width)
-
-        def rectangle(first: Value, last: Value, block: Value, behind: Value) -> None:
-            left, _ = cut(b, width, block, blocks)
-            right, _ = cut(b, width, behind, blocks)
-            call(
-                b,
-                part,
-                [
-                    *values,
-                    *(b.add(rows[0], row) for row in (first, last)),
-                    *(b.add(columns[0], c) for c in (left, right)),
-                ],
-            )
-
-        whole, last = _divided_up(b, job[0], height), b.binary("udiv", job[1], height)
-        start, end, nothing = b.mul(whole, height), b.mul(last, height), const_int(I64, 0)
-        before = b.sub(whole, 1)
-        with _where(b, b.icmp("ult", job[0], start), "head"):
-            above = b.mul(before, height)
-            rectangle(b.sub(job[0], above), b.sub(b.umin(start, job[1]), above), before, whole)
-        with _where(b, b.icmp("ult", whole, last), "middle"):
-            rectangle(nothing, height, whole, last)
-        below = b.select(b.icmp("ule", whole, last), b.sub(job[1], end), nothing)
-        with _where(b, b.icmp("ne", below, 0), "tail"):
-            rectangle(nothing, below, last, b.add(last, 1))
-
-    def _blocks(self, b: Builder, height: Value, width: Value) -> Value:
-        """Blocks of columns: those that the cache holds, or more where there are few rows."""
-        cached = _divided_up(b, width, self.work.panels)
-        enough = b.umin(width, _divided_up(b, const_int(I64, _FEWEST), height))
-        return b.select(b.icmp("ult", cached, enough), enough, cached)
-
-    def _rectangle(self, b: Builder, owner: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
-        """First row and the one behind the last, and columns, of a thread's rectangle."""
-        work = self.work
-        row = b.binary("udiv", owner, self.across) if work.columns > 1 else owner
-        column = b.binary("urem", owner, self.across) if work.columns > 1 else const_int(I64, 0)
-        row = b.umin(row, b.sub(self.down, 1))
-        rows = cut(b, const_int(I64, work.rows), row, self.down)
-        return rows, cut(b, const_int(I64, work.columns), column, self.across)
-
-
-def _grid(b: Builder, work: Work, team: Value) -> Value:
-    """Rows of the grid of threads: those for which the busiest thread has the least to do.
-
-    for down = 1 .. team:  across = team / down
-        cycles = ceil(rows / down) * ceil(columns / across) * tile
-               + ceil(rows / down) * row + ceil(columns / across) * column
-    """
-    if work.columns == 1:
-        return b.umin(team, work.rows)
-    if work.rows == 1:
-        return const_int(I64, 1)
-    unit = max(work.cycles / (1 << 40), 1.0)
-    tile, row, column = (const_int(I64, round(cost / unit)) for cost in (work.tile, work.row, work.column))
-    start: list[Value] = [const_int(I64, 1), const_int(I64, (1 << 63) - 1)]
-    last = b.add(b.umin(team, work.rows), 1)
-    with b.loop(1, last, carry=start, name="down", runs=True) as loop:
-        height = _divided_up(b, work.rows, loop.index)
-        width = _divided_up(b, work.columns, b.binary("udiv", team, loop.index))
-        cycles = b.add(b.mul(b.mul(height, width), tile), b.add(b.mul(height, row), b.mul(width, column)))
-        better = b.icmp("ult", cycles, loop.carried[1])
-        loop.next(b.select(better, loop.index, loop.carried[0]), b.select(better, cycles, loop.carried[1]))
-    return loop.results[0]
-
-
-def _divided_up(b: Builder, total: int | Value, parts: int | Value) -> Value:
-    """`ceil(total / parts)`."""
-    by = const_int(I64, parts) if isinstance(parts, int) else parts
-    return b.binary("udiv", b.add(b.sub(by, 1), total), by)
 
 
 def call(b: Builder, callee: Function, args: Sequence[Value]) -> None:

@@ -1,0 +1,132 @@
+"""The grid that a team cuts a product by, and the jobs of each thread's rectangle of it.
+
+    thread 1, columns 3 to 6 in two cache blocks          a job: some of the units, which are counted like this
+
+         3   4 | 5                                            0   3
+       +-------+---+                                          1   4
+    0  |       |   |                                          2   5
+    1  |       |   |
+    2  |       |   |
+       +-------+---+
+
+A unit is a row tile by a cache block of columns, whose panels of B stay near from one job to the next; or a panel by
+all rows, where a call of the kernel packs the panels that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.builder import Builder
+from tlx.ir.threads import cut
+from tlx.ir.types import I64
+from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.branches import where
+from tlx.lower.to_tiles.work import Work
+
+_FEWEST: Final = 16
+"""Units that a rectangle is cut into at least, where there are as many."""
+
+Rectangle = Callable[[Builder, list[Value]], None]
+"""Emits a kernel's call: for row tiles from a first one to in front of a last one, and panels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The grid of a team, and what is in a thread's rectangle of it: blocks of columns, row tiles in each.
+
+    Attributes:
+        work: What is cut.
+        down, across: How many threads there are in a column and in a row of the grid.
+    """
+
+    work: Work
+    down: Value
+    across: Value
+
+    @classmethod
+    def of(cls, b: Builder, work: Work, team: Value) -> Grid:
+        """The grid for a team."""
+        down = _rows_of_grid(b, work, team)
+        return cls(work, down, b.binary("udiv", team, down) if work.columns > 1 else const_int(I64, 1))
+
+    def units(self, b: Builder, owner: Value) -> Value:
+        """Units of a thread's rectangle; none of threads that the grid leaves over."""
+        rows, columns = self._rectangle(b, owner)
+        inside = b.icmp("ult", owner, b.mul(self.down, self.across))
+        height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
+        total = width if self.work.packs else b.mul(self._blocks(b, height, width), height)
+        return b.select(inside, total, const_int(I64, 0))
+
+    def run(self, b: Builder, kernel: Rectangle, owner: Value, job: tuple[Value, Value]) -> None:
+        """Do some units of a rectangle: the end of a block, whole ones, the beginning of one."""
+        rows, columns = self._rectangle(b, owner)
+        if self.work.packs:
+            kernel(b, [*rows, *(b.add(columns[0], number) for number in job)])
+            return
+        height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
+        blocks = self._blocks(b, height, width)
+
+        def rectangle(first: Value, last: Value, block: Value, behind: Value) -> None:
+            down = [b.add(rows[0], row) for row in (first, last)]
+            across = [b.add(columns[0], cut(b, width, number, blocks)[0]) for number in (block, behind)]
+            kernel(b, [*down, *across])
+
+        whole, last = _divided_up(b, job[0], height), b.binary("udiv", job[1], height)
+        start, end, nothing = b.mul(whole, height), b.mul(last, height), const_int(I64, 0)
+        before = b.sub(whole, 1)
+        with where(b, b.icmp("ult", job[0], start), "head"):
+            above = b.mul(before, height)
+            rectangle(b.sub(job[0], above), b.sub(b.umin(start, job[1]), above), before, whole)
+        with where(b, b.icmp("ult", whole, last), "middle"):
+            rectangle(nothing, height, whole, last)
+        below = b.select(b.icmp("ule", whole, last), b.sub(job[1], end), nothing)
+        with where(b, b.icmp("ne", below, 0), "tail"):
+            rectangle(nothing, below, last, b.add(last, 1))
+
+    def _blocks(self, b: Builder, height: Value, width: Value) -> Value:
+        """Blocks of columns: those that the cache holds, or more where there are few rows."""
+        cached = _divided_up(b, width, self.work.panels)
+        enough = b.umin(width, _divided_up(b, const_int(I64, _FEWEST), height))
+        return b.select(b.icmp("ult", cached, enough), enough, cached)
+
+    def _rectangle(self, b: Builder, owner: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+        """First row and the one behind the last, and columns, of a thread's rectangle."""
+        work = self.work
+        row = b.binary("udiv", owner, self.across) if work.columns > 1 else owner
+        column = b.binary("urem", owner, self.across) if work.columns > 1 else const_int(I64, 0)
+        row = b.umin(row, b.sub(self.down, 1))
+        rows = cut(b, const_int(I64, work.rows), row, self.down)
+        return rows, cut(b, const_int(I64, work.columns), column, self.across)
+
+
+def _rows_of_grid(b: Builder, work: Work, team: Value) -> Value:
+    """Rows of the grid of threads: those for which the busiest thread has the least to do.
+
+    for down = 1 .. team:  across = team / down
+        cycles = ceil(rows / down) * ceil(columns / across) * tile
+               + ceil(rows / down) * row + ceil(columns / across) * column
+    """
+    if work.columns == 1:
+        return b.umin(team, work.rows)
+    if work.rows == 1:
+        return const_int(I64, 1)
+    unit = max(work.cycles / (1 << 40), 1.0)
+    tile, row, column = (const_int(I64, round(cost / unit)) for cost in (work.tile, work.row, work.column))
+    start: list[Value] = [const_int(I64, 1), const_int(I64, (1 << 63) - 1)]
+    last = b.add(b.umin(team, work.rows), 1)
+    with b.loop(1, last, carry=start, name="down", runs=True) as loop:
+        height = _divided_up(b, work.rows, loop.index)
+        width = _divided_up(b, work.columns, b.binary("udiv", team, loop.index))
+        cycles = b.add(b.mul(b.mul(height, width), tile), b.add(b.mul(height, row), b.mul(width, column)))
+        better = b.icmp("ult", cycles, loop.carried[1])
+        loop.next(b.select(better, loop.index, loop.carried[0]), b.select(better, cycles, loop.carried[1]))
+    return loop.results[0]
+
+
+def _divided_up(b: Builder, total: int | Value, parts: int | Value) -> Value:
+    """`ceil(total / parts)`."""
+    by = const_int(I64, parts) if isinstance(parts, int) else parts
+    return b.binary("udiv", b.add(b.sub(by, 1), total), by)
