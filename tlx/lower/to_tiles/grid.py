@@ -9,8 +9,8 @@
     2  |       |   |
        +-------+---+
 
-A unit is a row tile by a cache block of columns, whose panels of B stay near from one job to the next; or a panel by
-all rows, where a call of the kernel packs the panels that it reads.
+A unit is a row tile by a cache block of columns, whose panels of B stay near from one job to the next; or half a cache
+block by all rows, where a call of the kernel packs the panels that it reads: A is read anew for each.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Grid:
         rows, columns = self._rectangle(b, owner)
         inside = b.icmp("ult", owner, b.mul(self.down, self.across))
         height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
-        total = width if self.work.packs else b.mul(self._blocks(b, height, width), height)
+        total = _divided_up(b, width, self._half) if self.work.packs else b.mul(self._blocks(b, height, width), height)
         return b.select(inside, total, const_int(I64, 0))
 
     def run(self, b: Builder, kernel: Rectangle, owner: Value, job: tuple[Value, Value]) -> None:
         """Do some units of a rectangle: the end of a block, whole ones, the beginning of one."""
         rows, columns = self._rectangle(b, owner)
         if self.work.packs:
-            kernel(b, [*rows, *(b.add(columns[0], number) for number in job)])
+            kernel(b, [*rows, *(b.umin(b.add(columns[0], b.mul(n, self._half)), columns[1]) for n in job)])
             return
         height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
         blocks = self._blocks(b, height, width)
@@ -85,6 +85,11 @@ class Grid:
         below = b.select(b.icmp("ule", whole, last), b.sub(job[1], end), nothing)
         with where(b, b.icmp("ne", below, 0), "tail"):
             rectangle(nothing, below, last, b.add(last, 1))
+
+    @property
+    def _half(self) -> int:
+        """Panels of half a cache block."""
+        return max(1, self.work.panels // 2)
 
     def _blocks(self, b: Builder, height: Value, width: Value) -> Value:
         """Blocks of columns: those that the cache holds, or more where there are few rows."""
