@@ -25,7 +25,7 @@ from tlx.ir.metadata import is_flushed
 from tlx.ir.module import Module
 from tlx.ir.rewriter import add_incoming
 from tlx.ir.types import BFLOAT, FLOAT, I8, I64, PTR, ArrayType, Type, VectorType, bits_of, scalar_of
-from tlx.ir.values import Keyword, Local, Text, Value
+from tlx.ir.values import ConstInt, Keyword, Local, Text, Value
 from tlx.legalize._grids import spread
 from tlx.legalize._rounding import can_round, rounded_sums
 from tlx.legalize._tile_registers import number_tiles
@@ -49,6 +49,7 @@ _GRID: Final = 2
 _WORD_BYTES: Final = 4
 _MOST_SUMS: Final = 4
 _ON_MEMORY: Final = ("load", "store", "call")
+_PREFETCH: Final = "llvm.prefetch"
 _MOST_USES: Final = 2  # of a loaded tile in a block: LLVM 14 to 22 crash at -O0 over tiles with more
 _BESIDE: Final = (0, 2, 1)  # <K/v, N, v>: tiles side by side
 _BEHIND: Final = (1, 3, 0, 2)  # <tiles, 16, 16, v>: tile behind tile
@@ -81,6 +82,7 @@ class _AmxLegalizer(TileLegalizer):
         grids: The four tiles of each accumulator value, by name, row by row.
         scratch: 32 rows x 32 words for partial and converted tiles.
         waiting: Tiles that are stored when the next product starts.
+        prefetches: Those of lines of results, which are spread over the next products.
     """
 
     def __init__(self, module: Module, function: Function, context: Context) -> None:
@@ -90,6 +92,7 @@ class _AmxLegalizer(TileLegalizer):
         self.amx = Tiles(self.b, context.target, emulate=context.emulate_matrix)
         self.accumulators = self._find_accumulators()
         self.waiting: list[Placed] = []
+        self.prefetches: list[Instruction] = []
         self.scratch: Value | None = None
         self.made = {i.result: i for i in function.instructions() if i.result is not None}
 
@@ -132,10 +135,14 @@ class _AmxLegalizer(TileLegalizer):
         super().plain(instruction)
 
     def legalise(self, instruction: Instruction) -> bool:
-        """Stores wait no longer than to the next instruction on memory, or the end of their block."""
+        """Stores, and prefetches of results, wait no longer than to other work on memory, or the end of their block."""
+        if _is_of_result(instruction):
+            self.prefetches.append(instruction)
+            return True
         plain = self.tensors.op_of(instruction) is None and instruction.result not in self.tensors.tokens
         if instruction.is_terminator or (plain and instruction.opcode in _ON_MEMORY):
             self._store_waiting(len(self.waiting))
+            self._prefetch(len(self.prefetches))
         return super().legalise(instruction)
 
     def operation(self, op: TensorOp) -> None:
@@ -262,10 +269,18 @@ class _AmxLegalizer(TileLegalizer):
             self.amx.store(placed)
         del self.waiting[:count]
 
+    def _prefetch(self, count: int) -> None:
+        """The next `count` prefetches that wait."""
+        for instruction in self.prefetches[:count]:
+            self._keep(instruction)
+        del self.prefetches[:count]
+
     def _product(self, op: TensorOp) -> list[Value]:
         """B0, A0, C00; B1, C01; A1, C10, C11: each tile is loaded right before its first use.
 
         Tiles that wait to be stored are stored one by one, each right before the sum that takes its register starts.
+        Prefetches follow the products in equal parts: a burst keeps tile loads waiting (128x128x128 bytes, 32 in
+        one place 0.91 times as fast as none, 8 behind each product 1.05; Xeon with AMX).
         """
         acc, lhs, rhs = op.tensors
         rows, columns = _grid(acc.type)
@@ -283,6 +298,7 @@ class _AmxLegalizer(TileLegalizer):
                 a[row] = self._load_a(lhs, row)
             self._store_waiting(1)
             made.append(self.amx.product(product, depth, start(), a[row], b[column]))
+            self._prefetch(-(-len(self.prefetches) // (len(starts) - index)))
         self._store_waiting(len(self.waiting))
         return made
 
@@ -317,6 +333,12 @@ def _grid(acc: TensorType) -> tuple[int, int]:
 def _depth(lhs: Tensor) -> int:
     """Bytes of a row of a tile of A."""
     return lhs.type.shape[1] * bits_of(lhs.type.element) // 8
+
+
+def _is_of_result(instruction: Instruction) -> bool:
+    """Whether an instruction asks for a line that is to be written."""
+    asks = (instruction.callee or "").startswith(_PREFETCH)
+    return asks and isinstance(write := instruction.args[1], ConstInt) and write.value == 1
 
 
 def _itself(tile: Value) -> Value:

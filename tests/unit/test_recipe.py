@@ -304,3 +304,14 @@ def test_interleaved_rows_are_read_as_they_lie(element: Type, sign: Sign, n: int
     to = _view(FLOAT if element == BFLOAT else I32, 512, n)
     recipe = choose(Gemm(_view(element, 512, k), b, to, None, sign, "f" if sign == "f" else "s"), TARGETS["avx512"])
     assert (recipe.unit, recipe.width, recipe.pack_b) == ("dot", width, packs)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "result", "asks"),
+    [(128, 128, I32, True), (128, 64, I32, True), (256, 256, I32, False), (64, 64, I32, False), (512, 128, I32, True)],
+)
+def test_results_are_asked_for_where_their_stores_take_longer_than_the_products(
+    n: int, k: int, result: Type, *, asks: bool
+) -> None:
+    """Not where they stay in the first cache, nor where four steps of K hide them."""
+    assert choose(_gemm(n, n, k, I8, result), TARGETS["amx"]).own_lines is asks

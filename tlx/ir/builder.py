@@ -139,19 +139,20 @@ class Builder(Emitter):
         gap = self.binary("and", self.sub(ConstInt(I64, 0), address), ConstInt(I64, align - 1))
         return self.gep(I8, pointer, gap, name)
 
-    def prefetch(self, pointer: Value, offset: Number = 0, locality: int = 3) -> None:
-        """`llvm.prefetch` of the data cache line `offset` bytes behind `pointer`, to be read soon; it may not exist.
+    def prefetch(self, pointer: Value, offset: Number = 0, locality: int = 3, *, write: bool = False) -> None:
+        """`llvm.prefetch` of the data cache line `offset` bytes behind `pointer`, to be used soon; it may not exist.
 
         Args:
             pointer: An address.
             offset: Bytes behind it.
             locality: 3 for all caches, 2 for all but the first.
+            write: Whether it is to be written, else read.
         """
         behind = number_of(offset, I64)
         address = self.retype(pointer, I8)
         body = f"getelementptr {I8}, {address.typed}, {behind.typed}"  # not inbounds: it may be outside
         place = self.emit("getelementptr", address.type, [address, behind], body, "", source_type=I8)
-        hints = [ConstInt(I32, 0), ConstInt(I32, locality), ConstInt(I32, 1)]  # for reading, data
+        hints = [ConstInt(I32, int(write)), ConstInt(I32, locality), ConstInt(I32, 1)]  # ..., data
         self.call_intrinsic("llvm.prefetch", [address.type], VOID, [place.value, *hints])
 
     def memcpy(self, destination: Value, source: Value, size: Number) -> None:

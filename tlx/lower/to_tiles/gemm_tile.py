@@ -102,7 +102,7 @@ class GemmTile(Operands):
         rhs = self.b_address(block, j, column)
         start = self.start(block, (i, j), (row, column))
         self.next_round.enter(block.rows.count, block.columns.count, (i, j))
-        if self.recipe.asks:
+        if self.recipe.asks or self.recipe.own_lines:
             self._look_ahead(block, i, j)
         if self.pairs is not None and block.columns == self.pairs.columns:
             total = self._paired(self.pairs, block, start, a)

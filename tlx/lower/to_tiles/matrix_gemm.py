@@ -28,6 +28,7 @@ from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.matrix_panels import MatrixPanels
 from tlx.lower.to_tiles.next_rows import NextRows
 from tlx.lower.to_tiles.operands import Block, Pass
+from tlx.lower.to_tiles.own_lines import OwnLines
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.share import blocks_of
@@ -48,6 +49,7 @@ class MatrixKernel(MatrixPanels):
         super().__init__(b, gemm, recipe, target)
         self.whole = Pass(const_int(I64, 0), gemm.k, first=True)
         self.next_rows = NextRows(b, gemm, recipe, sum(columns.count for columns in self.columns))
+        self.own_lines = OwnLines(b, gemm, self.depth // recipe.kstep)
 
     # Loops -----------------------------------------------------------------------------------------------------
 
@@ -204,7 +206,7 @@ class MatrixKernel(MatrixPanels):
         row = b.add(block.row, b.mul(i, block.rows.size), "row")
         column = b.add(block.column, b.mul(j, block.columns.size), "col")
         a, rhs = self.a_address(block, i, row), self.b_address(block, j, column)
-        if self.recipe.asks:
+        if self.recipe.asks or self.recipe.own_lines:
             self._look_ahead(block, i, j)
         self.next_round.enter(block.rows.count, block.columns.count if waiting else 0, (i, j))
         if waiting and self.epilogue is not None:
@@ -233,8 +235,10 @@ class MatrixKernel(MatrixPanels):
                 self.next_round.store(self.at(c, self.c, b.add(row, at), column), token, c.row_stride)
 
     def _look_ahead(self, block: Block, i: Value, j: Value) -> None:
-        """Note which rows of the next row tile the products with a panel ask for."""
-        del i
+        """Note which rows of the next row tile the products with a panel ask for, and which lines of C."""
+        row = self.b.add(block.row, self.b.mul(i, block.rows.size))
+        column = self.b.add(block.column, self.b.mul(j, block.columns.size))
+        self.own_lines.enter(self.at(self.gemm.c, self.c, row, column), block.rows, block.columns)
         before = sum(columns.count for columns in self.columns if columns.start < block.columns.start)
         self.next_rows.enter(self.b.add(j, before))
 
@@ -287,6 +291,8 @@ class MatrixKernel(MatrixPanels):
             rhs = self.packed_step(block, operands[1], k, self.gemm.k % recipe.kstep if rest else recipe.kstep)
         else:
             rhs = self.load_b(block, operands[1], k)
+        if recipe.own_lines:
+            self.own_lines.fetch(step)
         following = b.mma(self.recipe.mma, b.typeinfo(sums, type_, "acc"), lhs, rhs, type_)
         self.next_round.fetch(step)
         if recipe.asks:

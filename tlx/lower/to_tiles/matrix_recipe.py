@@ -26,6 +26,7 @@ from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import streamed
 from tlx.lower.to_tiles.next_rows import asks_for_rows, comes_from_afar
+from tlx.lower.to_tiles.own_lines import asks_for_own
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.units import matrix_cycles, stays_near
@@ -70,7 +71,8 @@ def matrix_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs
     mc, nc = given.blocks(gemm, knobs, recipe)
     recipe = replace(recipe, mc=mc, nc=nc)
     recipe = streamed(gemm, replace(recipe, share=_share(gemm, recipe, target)), target)
-    return replace(recipe, asks="A" if asks_for_rows(gemm, recipe, target) else "")
+    asks = "A" if asks_for_rows(gemm, recipe, target) else ""
+    return replace(recipe, asks=asks, own_lines=asks_for_own(gemm, recipe, target))
 
 
 def _k_step(k: int, most: int, width: int) -> int:

@@ -37,6 +37,7 @@ class Recipe:
         pairs: Last columns of C that are summed up in even and odd positions of K; see `pairs`.
         whole_a: Whether all rows of A are packed before anything is multiplied, else those of a block.
         asks: Operands, some of "CAB", that tiles prefetch for those behind them; see `next_tile`.
+        own_lines: Whether tiles prefetch the lines of C that they are stored to; see `own_lines`.
     """
 
     operand_a: Type
@@ -67,6 +68,7 @@ class Recipe:
     dots: int = 0
     pairs: int = 0
     asks: str = ""
+    own_lines: bool = False
 
 
 def up(number: int, step: int) -> int:

@@ -132,6 +132,8 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
         reasons.append(f"{_named(recipe.asks)} of the next tiles prefetched")
     if not gemm.c.is_row_major:
         reasons.append("C stored column by column")
+    if recipe.own_lines:
+        reasons.append("C prefetched")
     if recipe.past_caches:
         reasons.append("C stored past the caches")
     return reasons
