@@ -10,11 +10,12 @@ import tlx
 from tlx.ir.reader import parse
 from tlx.ir.types import FLOAT
 from tlx.ir.values import Keyword
+from tlx.knobs import NO_KNOBS, parse_knobs
 from tlx.lower.to_tiles.found import Found
 from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.turned import turn
+from tlx.lower.to_tiles.turned import turned
 from tlx.lower.to_tiles.view import View
-from tlx.pipeline import Options
+from tlx.pipeline import Options, lower_text
 from tlx.remarks import Remarks
 from tlx.target import find
 
@@ -41,14 +42,21 @@ def _found(m: int, n: int, k: int) -> Found:
 
 def test_it_is_turned_where_more_would_be_packed_than_is_stored() -> None:
     versions = [find("avx2"), find("avx512")]
-    deep, shallow = _found(512, 512, 512), _found(512, 512, 16)
-    for found in (deep, shallow):
-        turn(found, versions)
-    assert isinstance(deep.problem, Gemm)
-    assert deep.problem.a.is_row_major
-    assert deep.problem.b.is_row_major
-    assert not deep.problem.c.is_row_major
-    assert shallow.problem == _found(512, 512, 16).problem
+    assert turned(_found(512, 512, 16), versions) is None
+    other = turned(_found(512, 512, 512), versions)
+    assert other is not None
+    assert [view.is_row_major for view in (other.a, other.b, other.c)] == [True, True, False]
+
+
+@pytest.mark.parametrize("words", ["matmul 256x96x300 float tt", "matmul 96x256x300 float"])
+def test_it_is_not_where_somebody_asks_for_a_tile_of_it_or_of_its_transpose(words: str) -> None:
+    text = PROGRAM.format(m=256, n=96, k=300, mn=256 * 96, type="float", sum="float")
+    remarks = Remarks()
+    asked = parse_knobs("mc=64")
+    options = Options(remarks=remarks, knobs=lambda question: asked if question.text == words else NO_KNOBS)
+    lower_text(text, target="avx512", options=options)
+    assert any("register tile" in remark.message for remark in remarks)
+    assert not any("C stored column by column" in remark.message for remark in remarks)
 
 
 @pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])

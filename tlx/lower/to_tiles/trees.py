@@ -42,7 +42,7 @@ from tlx.lower.to_tiles.slabs import cycles_of, slabs_of
 from tlx.lower.to_tiles.streams import StreamKernel
 from tlx.lower.to_tiles.team import Together, grid_kernel, slabs_kernel
 from tlx.lower.to_tiles.team_panels import pack_together, packs_together
-from tlx.lower.to_tiles.turned import turn
+from tlx.lower.to_tiles.turned import turned
 from tlx.lower.to_tiles.view import View
 from tlx.lower.to_tiles.weights import Weights, given_weights
 from tlx.lower.to_tiles.work import Work, gemm_work
@@ -267,12 +267,17 @@ def _lower_function(module: Module, function: Function, kernels: _Kernels) -> No
 def _turn(
     kernels: _Kernels, target: Target, places: Places, listing: Listing, trees: dict[int, tuple[TensorOp, Found]]
 ) -> None:
-    """Have transposes of products computed where that pays: in no loop, whose rounds may share a packed operand."""
+    """Have transposes of products computed where that pays, and nobody asks for something.
+
+    Not in a loop, whose rounds may share a packed operand.
+    """
     looped = {block for loop in places.loops for block in loop.blocks}
     for store, (op, found) in trees.items():
-        gemm, once = found.problem, listing.block_of[store].name not in looped
-        if isinstance(gemm, Gemm) and once and not kernels.is_asked_for(gemm, target, op.instruction):
-            turn(found, target.versions or (target,))
+        other = turned(found, target.versions or (target,)) if listing.block_of[store].name not in looped else None
+        both = [gemm for gemm in (found.problem, other) if isinstance(gemm, Gemm)]
+        if other is not None and not any(kernels.is_asked_for(gemm, target, op.instruction) for gemm in both):
+            found.problem = other
+            found.pointers[1], found.pointers[2] = found.pointers[2], found.pointers[1]
 
 
 def _copies(

@@ -20,12 +20,12 @@ from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
 
-def turn(found: Found, versions: Sequence[Target]) -> None:
-    """Have a product's transpose computed where that takes fewer cycles on all versions of a target."""
+def turned(found: Found, versions: Sequence[Target]) -> Gemm | None:
+    """A product's transpose, to be given B and A, where that takes fewer cycles on all versions of a target."""
     gemm = found.problem
     if not isinstance(gemm, Gemm) or not _may_turn(gemm) or isinstance(found.pointers[2][0], Global):
-        return  # a constant B is packed by the compiler
-    turned = replace(
+        return None  # a constant B is packed by the compiler
+    other = replace(
         gemm,
         a=_transposed(gemm.b),
         b=_transposed(gemm.a),
@@ -34,9 +34,7 @@ def turn(found: Found, versions: Sequence[Target]) -> None:
         rhs_sign=gemm.lhs_sign,
         sums=tuple((b, a) for a, b in gemm.sums),
     )
-    if all(_cycles(turned, version) < _cycles(gemm, version) for version in versions):
-        found.problem = turned
-        found.pointers[1], found.pointers[2] = found.pointers[2], found.pointers[1]
+    return other if all(_cycles(other, version) < _cycles(gemm, version) for version in versions) else None
 
 
 def _may_turn(gemm: Gemm) -> bool:
