@@ -25,7 +25,7 @@ from tlx.lower.to_tiles.units import matrix_cycles, vector_cycles, with_waits
 from tlx.lower.to_tiles.vector_recipe import vector_recipe
 from tlx.target import Dot, Sign, Target
 
-_OF_ESTIMATE: Final = (0.85, 0.6)
+_OF_ESTIMATE: Final = (0.8, 0.6)
 """Measured cycles, of what is estimated for vectors beside a matrix unit: register tiles, streams."""
 
 

@@ -27,7 +27,7 @@ from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.target import Dot, Target
 
-_CONFIGURATION: Final = 240  # cycles a call: LDTILECFG, and what waits for it
+_CONFIGURATION: Final = 225  # cycles a call: LDTILECFG, and what waits for it
 _LOAD: Final = (10.0, 26.0, 34.0, 88.0)
 """Cycles of a tile from the first-level cache, the second, from more of it than the first TLB has pages for, beyond."""
 _STORE: Final = (10.0, 44.0, 60.0)
