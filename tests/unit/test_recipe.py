@@ -151,7 +151,7 @@ def test_register_tiles_leave_room_for_operands(registers: int, spare: bool) -> 
 
 
 def test_rows_are_split_evenly() -> None:
-    gemm = _gemm(100, 20, 4)
+    gemm = _gemm(100, 28, 4)
     ranges = row_ranges(gemm, choose(gemm, TARGETS["avx512"]))
     assert Counter({r.size: r.count for r in ranges}) == {13: 4, 12: 4}
 
