@@ -37,16 +37,25 @@ Shape = tuple[int, int]
 
 
 def number_tiles(module: Module) -> None:
-    """Give numbers to the tiles of all functions in which no call may configure the unit anew, and they suffice."""
+    """Give numbers to the tiles of all functions in which they suffice.
+
+    Others stay as they are: those that call what may configure the unit anew, or do with tiles what registers cannot.
+    """
     configurations: dict[bytes, Global] = {}
     for function in module.functions:
-        if any(i.type == X86_AMX for i in function.instructions()) and not _calls_others(function):
+        tiles = [i for i in function.instructions() if _touches_tiles(i)]
+        known = all(i.opcode == "phi" or _is_tile_call(i.callee) for i in tiles)
+        if tiles and known and not _calls_others(function):
             webs = _Webs(function)
             numbers = webs.numbers()
             if numbers is not None:
                 _rewrite(module, function, webs, numbers, configurations)
     used = {i.callee for function in module.functions for i in function.instructions()}
     module.remove(*(d for name, d in module.declarations.items() if _is_tile_call(name) and name not in used))
+
+
+def _touches_tiles(instruction: Instruction) -> bool:
+    return instruction.type == X86_AMX or any(value.type == X86_AMX for value in instruction.operands)
 
 
 def _is_tile_call(name: str | None) -> bool:

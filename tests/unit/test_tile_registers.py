@@ -94,6 +94,11 @@ def test_sums_that_are_alive_beside_what_is_added_to_them_stay_values() -> None:
     assert "x86_amx" in _numbered(text)
 
 
+def test_tiles_that_become_vectors_stay_values() -> None:
+    words = "  %v = bitcast x86_amx %next to <256 x i32>\n  store <256 x i32> %v, ptr %c\n"
+    assert "x86_amx %next" in _numbered(_LOOP.replace("done:\n", f"done:\n{words}"))
+
+
 def test_functions_that_call_others_stay_as_they_are() -> None:
     assert "x86_amx" in _numbered(_LOOP.replace("done:\n", "done:\n  call void @other()\n"))
 
