@@ -15,6 +15,10 @@ from tlx.target import Target
 
 _CHAINS: Final = 8
 """Sums that have to be under way at a time for full speed."""
+_NEAR: Final = 32 << 10
+"""Bytes of a right operand that stay in the first cache."""
+_FEW: Final = 2
+"""Rows that take as long as one where the right operand comes from farther away: it is read once for several rows."""
 _TILE: Final = 25
 """Cycles of a product of tiles, its loads included."""
 _PACKED: Final = 128
@@ -66,7 +70,8 @@ class Unit:
             packings: How often that is packed: less than once where several products share it.
         """
         vectors = -(-columns // self.lanes)
-        by_vectors = max(rows * vectors, _CHAINS) * depth / 2
+        is_near = depth * columns * _WORD_BITS // 8 <= _NEAR
+        by_vectors = max((rows if is_near else max(rows, _FEW)) * vectors, _CHAINS) * depth / 2
         if not self.rows or (group == 1 and (rows == 1 or columns == 1)):
             return by_vectors
         tiles = vectors * -(-depth // self.step)
