@@ -229,12 +229,12 @@ def test_a_slow_dot_product_gives_way_to_multiply_adds(cpu: str, unit: str, oper
 def test_short_rows_take_parts_of_registers(n: int, lanes: int) -> None:
     """Halves and quarters are loaded faster than whole ones; the share of the peak stays that of whole ones.
 
-    That is where an odd K keeps them from being filled by two positions of it.
+    Of integers: floats fill them by two positions of K.
     """
-    recipe = choose(_gemm(8, n, 7), TARGETS["avx512"])
+    recipe = choose(_gemm(8, n, 8, I32, I32), TARGETS["avx512"])
     assert recipe.lanes == lanes
     assert recipe.share <= n / 16 or n > 16
-    assert choose(_gemm(8, n, 7, DOUBLE, DOUBLE), TARGETS["avx512"]).lanes == (max(2, min(8, lanes)) if n > 2 else 2)
+    assert choose(_gemm(8, n, 8, I64, I64), TARGETS["avx512"]).lanes == (max(2, min(8, lanes)) if n > 2 else 2)
 
 
 def test_loops_configure_a_matrix_unit_once() -> None:

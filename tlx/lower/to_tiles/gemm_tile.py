@@ -63,7 +63,9 @@ class GemmTile(Operands):
         self.next_round = NextRound(b, pointers, gemm, recipe)
         self.next_tile = NextTile(b)
         self.dots = LastColumns(b, gemm, target, recipe.dots, recipe.lanes, self.pitch_of_a) if recipe.dots else None
-        self.pairs = Pairs(b, gemm.b, recipe.accumulator, self.columns[-1], target) if recipe.pairs else None
+        self.pairs = (
+            Pairs(b, gemm.b, recipe.accumulator, self.columns[-1], target, recipe.pack_a) if recipe.pairs else None
+        )
 
     def _epilogue(self, target: Target, arguments: Sequence[Value]) -> Epilogue | None:
         gemm = self.gemm

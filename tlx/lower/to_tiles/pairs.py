@@ -65,9 +65,9 @@ def last_pairs(gemm: Gemm, target: Target, accumulator: Type, shape: Shape, *, p
 
 
 def _can_pair(gemm: Gemm, target: Target, accumulator: Type, *, packs_a: bool) -> bool:
-    """Whether sums by pairs are the same product: nothing is read behind a row of A."""
+    """Whether sums by pairs are the same product."""
     reads = gemm.a.is_row_major and gemm.b.is_row_major and gemm.c.is_row_major and len(gemm.sums) == 1
-    known = (gemm.a.element == accumulator or packs_a) and (gemm.k % PAIR == 0 or packs_a)
+    known = gemm.a.element == accumulator or packs_a
     stores = gemm.reduction is None and not leaves_caches(gemm.batch, target)
     return gemm.is_float and target.fused and gemm.k >= PAIR and reads and known and stores
 
@@ -112,6 +112,7 @@ class Pairs:
         accumulator: Type of the sums.
         columns: The columns.
         target: The machine.
+        packs_a: Whether A is packed, and its rows filled up with zeros.
         panel: Pairs of rows of B, once there is memory for them.
         lines: The same in registers, where they are few.
     """
@@ -121,6 +122,7 @@ class Pairs:
     accumulator: Type
     columns: Range
     target: Target
+    packs_a: bool
     panel: Value | None = None
     lines: list[Value] = field(default_factory=list[Value])
 
@@ -185,23 +187,27 @@ class Pairs:
         """The flattened tile of sums of so many rows of A, given where the first one begins."""
         b, steps = self.b, self.steps
         sums: list[Value] = [zero(VectorType(self.lanes, self.accumulator))] * rows
-        if self.are_few or steps * rows <= _SHORT:
-            for number in range(steps):
-                sums = self._step(a, pitch, const_int(I64, number), sums)
-            return self._folded(sums)
-        with b.loop(0, steps, carry=sums, name="kk") as loop:
-            loop.next(*self._step(a, pitch, loop.index, list(loop.carried)))
-        return self._folded(list(loop.results))
+        full = steps - (self.view.rows % PAIR and not self.packs_a)  # behind the last row of A is nothing to read
+        looped = 0 if self.are_few or steps * rows <= _SHORT else full
+        if looped:
+            with b.loop(0, looped, carry=sums, name="kk") as loop:
+                loop.next(*self._step(a, pitch, loop.index, loop.carried))
+            sums = list(loop.results)
+        for number in range(looped, steps):
+            sums = self._step(a, pitch, const_int(I64, number), sums, missing=int(number >= full))
+        return self._folded(sums)
 
-    def _step(self, a: Value, pitch: int, number: Value, sums: list[Value]) -> list[Value]:
-        """The sums after a pair of positions."""
+    def _step(self, a: Value, pitch: int, number: Value, sums: list[Value], *, missing: int = 0) -> list[Value]:
+        """The sums after a pair of positions, of which the second may be missing."""
         b, element = self.b, self.accumulator
-        pair = tile(element, 1, PAIR)
+        pair = tile(element, 1, PAIR, (0, missing))
         rhs = self._line(number)
         found: list[Value] = []
         for row, total in enumerate(sums):
             place = b.gep(element, a, b.add(b.mul(number, PAIR), row * pitch))
             token = b.tensor_load(place, pair, None, "a")
+            if missing:
+                token = b.typeinfo(b.tovector(token, pair, "a"), tile(element, 1, PAIR), "a")
             repeated = b.broadcast(token, (self.columns.size, PAIR), (0, 1), tile(element, self.columns.size, PAIR))
             found.append(b.call_intrinsic("llvm.fma", [rhs.type], rhs.type, [rhs, repeated, total], "sums"))
         return found
