@@ -7,7 +7,7 @@ A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h +
     front end  0.05 (h + v)                       instructions around the products
     registers  3 %                                none is left over: LLVM may spill (4x24 of 16 registers, not 6x16)
     caches     0.1 v                              B from the second cache, prefetched, where a panel exceeds the first
-    columns    4 v h / K, or 16                   C is stored column by column: 16 bytes at a time, or by masks
+    columns    12 v h / K, or 30                  C is stored column by column: 16 bytes at a time, or by masks
                3, or 7                            A is copied column by column: halves of lines, or what crosses them
 
 28x16 is 78 % of the peak, 12x32 93 %, 6x64 97 %, 8x48 98 % (Sapphire Rapids, float, panels in L1).
@@ -24,9 +24,9 @@ from tlx.target import Core
 _FRONT_END: Final = 0.05
 _STREAMED: Final = 0.1
 _TIGHT: Final = 1.03
-_TURNED: Final = 4.0
+_TURNED: Final = 12.0
 """Cycles of a register of a tile that is stored column by column: 16 bytes at a time, or by masks."""
-_TURNED_IN_PARTS: Final = 16.0
+_TURNED_IN_PARTS: Final = 30.0
 _COPIED: Final = 3.0
 """Cycles to copy one column of a tile's rows of A: equal parts of cache lines, or what crosses them."""
 _COPIED_ACROSS: Final = 7.0
@@ -120,13 +120,24 @@ def _by_columns(shape: Shape, mr: int) -> float:
     """Cycles per position of K to store C, and to copy A, column by column, where that is done."""
     cycles = 0.0
     if shape.turned:
-        filled, others = _filled(shape.m, mr, shape.column)
-        each = (_TURNED * filled + _TURNED_IN_PARTS * others) / (filled + others)
-        cycles += shape.m * shape.vectors * each / shape.turned
+        cycles += turned_cycles(shape.m, shape.vectors, mr, shape.column) / shape.turned
     if shape.copied:
         filled, others = _filled(shape.m, mr, shape.copied)
         cycles += _COPIED * filled + _COPIED_ACROSS * others
     return cycles
+
+
+def turned_cycles(m: int, vectors: int, mr: int, column: int) -> float:
+    """Cycles to store a result of `m` rows and `vectors` registers a row column by column.
+
+    Args:
+        m: Rows of the result.
+        vectors: Registers of a row.
+        mr: Rows of a tile.
+        column: Rows of which 16 bytes of a column are.
+    """
+    filled, others = _filled(m, mr, column)
+    return m * vectors * (_TURNED * filled + _TURNED_IN_PARTS * others) / (filled + others)
 
 
 def _filled(m: int, mr: int, step: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from typing import Final
 
 from tlx.ir.types import bits_of, bytes_of
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
-from tlx.lower.to_tiles.cost import product_cycles
+from tlx.lower.to_tiles.cost import product_cycles, turned_cycles
 from tlx.lower.to_tiles.last_columns import dot_cycles
 from tlx.lower.to_tiles.memory import FAR_BYTES, L2_BYTES, LINE
 from tlx.lower.to_tiles.pairs import pair_cycles
@@ -45,7 +45,8 @@ _ASKED_FOR: Final = 0.125
 _NOTICED: Final = 512  # bytes that could have come until a run is noticed
 _CALL: Final = 20  # cycles of a vector kernel's call and loops
 _PACKED: Final = 4  # cycles of a register that is packed for vectors
-_TURNED: Final = 8  # of one that is transposed, or copied column by column
+_COLUMN_BITS: Final = 128  # of a column that are stored together
+_TURNED: Final = 12  # of one that is transposed, or copied column by column
 _CORRECTED: Final = 2  # more of one whose columns are added up
 
 
@@ -194,7 +195,8 @@ def vector_cycles(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -
     packed_b, packed_a = (_PACKED if view.is_row_major or view.group > 1 else _TURNED for view in (gemm.b, gemm.a))
     packed = steps * vectors * (packed_b + corrected) * gemm.packings if recipe.pack_b else 0
     packed += gemm.m * row * packed_a if recipe.pack_a else 0
-    packed += gemm.m * vectors * _TURNED if not gemm.c.is_row_major else 0
+    if not gemm.c.is_row_major:
+        packed += turned_cycles(gemm.m, vectors, recipe.mr, max(1, _COLUMN_BITS // bits_of(gemm.c.element)))
     along = dot_cycles(gemm, target, recipe.dots, lanes) if recipe.dots else 0
     along += pair_cycles(gemm, target, recipe.mr) if recipe.pairs else 0
     return terms * (products + packed) + along + _CALL
