@@ -28,7 +28,7 @@ _TILES: Final = 8
 _BYTES: Final = 64
 _STEM: Final = "llvm.x86."
 _INTERNAL: Final = ".internal"
-_HARMLESS: Final = ("llvm.", "malloc", "free")
+_HARMLESS: Final = ("malloc", "free")
 _NAME: Final = "tlx.amx.tiles"
 _OWN_SHAPE: Final = 2  # operands that tell rows and bytes of a row
 _ACC: Final = 3  # operand of a product, behind rows, bytes of a row of B, and of A
@@ -63,9 +63,11 @@ def _is_tile_call(name: str | None) -> bool:
 
 
 def _calls_others(function: Function) -> bool:
-    """Whether a function calls what may use tiles itself."""
-    names = [i.callee for i in function.instructions() if i.is_call]
-    return any(name is not None and not name.startswith(_HARMLESS) for name in names)
+    """Whether a function calls what may use tiles itself, by name or by a pointer."""
+    called = [i.operands[0] for i in function.instructions() if i.is_call]
+    named = [callee.name for callee in called if isinstance(callee, Global | Local)]
+    pointers = any(isinstance(callee, Local) for callee in called)
+    return pointers or any(not name.startswith("llvm.") and name not in _HARMLESS for name in named)
 
 
 @dataclass(eq=False)

@@ -99,8 +99,9 @@ def test_tiles_that_become_vectors_stay_values() -> None:
     assert "x86_amx %next" in _numbered(_LOOP.replace("done:\n", f"done:\n{words}"))
 
 
-def test_functions_that_call_others_stay_as_they_are() -> None:
-    assert "x86_amx" in _numbered(_LOOP.replace("done:\n", "done:\n  call void @other()\n"))
+@pytest.mark.parametrize("callee", ["@other", "%a"])
+def test_functions_that_call_others_stay_as_they_are(callee: str) -> None:
+    assert "x86_amx" in _numbered(_LOOP.replace("done:\n", f"done:\n  call void {callee}()\n"))
 
 
 @pytest.mark.parametrize(
