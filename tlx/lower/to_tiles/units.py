@@ -150,7 +150,8 @@ def with_waits(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> flo
     cubed). Where each pass over K asks for the part of B that the next one reads, and multiplies for as long as that
     takes to come, only the first one waits, and C stays near; where tiles ask for A and C, an eighth of them does.
     """
-    a, b, c = (view.moves * len(gemm.sums) for view in (gemm.a, gemm.b, gemm.c))
+    a, b = (view.moves * len(gemm.sums) for view in (gemm.a, gemm.b))
+    c = gemm.c.moves
     passes = -(-gemm.k // recipe.kc)
     waiting = _with_b(cycles, gemm, recipe, target)
     if a + b + c <= target.caches.l2:
