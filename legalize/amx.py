@@ -312,7 +312,8 @@ class _AmxLegalizer(TileLegalizer):
         assert packed is not None
         rows = packed.type.shape[-3]
         if packed.type.rank == _TILES_APART:
-            return self.amx.load(packed.source, column * rows * ROW_BYTES, ROW_BYTES, rows)
+            apart = packed.type.strides(packed.pitches)[0] * (bits_of(packed.type.element) // 8)
+            return self.amx.load(packed.source, column * apart, ROW_BYTES, rows)
         stride = packed.type.strides(packed.pitches)[0] * (bits_of(packed.type.element) // 8)
         return self.amx.load(packed.source, column * ROW_BYTES, stride, rows)
 

@@ -32,6 +32,7 @@ class Blocking:
         uneven: One more loop around the products of a block, where the contraction has such a dimension.
         groups: How rows of a copied right operand are interleaved for a matrix unit, if they are.
         room: Columns of a row of that copy: whole tiles.
+        strip: Columns of a tile, if that copy is made tile by tile.
         in_turns: Whether the copied right operand has K's dimensions in the order that they have in memory.
     """
 
@@ -47,6 +48,7 @@ class Blocking:
     uneven: tuple[Run, ...] = ()
     groups: Groups | None = None
     room: int = 0
+    strip: int = 0
     in_turns: bool = False
 
     def order(self, column: int) -> list[Run]:

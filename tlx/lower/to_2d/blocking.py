@@ -23,6 +23,7 @@ from tlx.ir.types import BFLOAT, HALF, PTR, Type, bytes_of
 from tlx.ir.values import Keyword
 from tlx.lower.to_2d.block_choice import CHAINED, MOST_TURNS, Blocking, block_loaded_as
 from tlx.lower.to_2d.block_cost import estimate
+from tlx.lower.to_2d.chunks import are_whole, chunks_of
 from tlx.lower.to_2d.contraction import ACC, LEAVES, LHS, OUT, RHS, Contraction, Memory, is_reduced
 from tlx.lower.to_2d.copy_cost import NEAR_BYTES
 from tlx.lower.to_2d.grouping import Groups
@@ -145,7 +146,9 @@ def _interleaved(choice: Blocking, unit: Unit) -> Iterator[Blocking]:
         return
     groups = Groups.of([Dim(extent, strides[RHS]) for extent, strides in k.parts], unit.width)
     if groups is not None:
-        yield replace(choice, groups=groups, room=-(-n.extent // unit.lanes) * unit.lanes)
+        columns = [Dim(extent, strides[RHS]) for extent, strides in n.parts]
+        strip = unit.lanes if are_whole(chunks_of(columns, unit.lanes), unit.lanes) else 0
+        yield replace(choice, groups=groups, room=-(-n.extent // unit.lanes) * unit.lanes, strip=strip)
 
 
 def _in_turns(choice: Blocking, unit: Unit) -> Iterator[Blocking]:

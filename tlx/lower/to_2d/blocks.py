@@ -43,7 +43,7 @@ from tlx.lower.to_2d.parts import Parts
 from tlx.lower.to_2d.reduce import reduce_axes
 from tlx.lower.to_2d.taps import Taps, emit_taps
 from tlx.lower.to_2d.views import Dim, matrix
-from tlx.lower.to_2d.vnni import VNNI
+from tlx.lower.to_2d.vnni import STRIPS, VNNI
 from tlx.lower.to_2d.ways import best_choice, best_way
 from tlx.lower.to_2d.windows import Data
 from tlx.types import TensorType
@@ -286,12 +286,23 @@ class _Emitter:
         if memory.group == 1:
             return self._load(memory, RHS, self.nest.k, self.nest.n, "rhs")
         room = max(cols, memory.room)
+        if memory.strip:
+            return self._strips(memory, depth, cols)
         shape = (depth // memory.group, room, memory.group)
         there = TensorType(memory.element, shape, (0, 1, 2), (0, room - cols, 0))
         pitches = None if steps[RHS] == room else (0, steps[RHS], memory.group)
         packed = self.b.tensor_load(memory.pointer, there, pitches, "rhs.vnni")
         type_ = TensorType.dense(memory.element, (depth, cols))
         return self.b.typeinfo(self.b.reshape_permute(packed, VNNI, (depth, cols), type_), type_, "rhs")
+
+    def _strips(self, memory: Memory, depth: int, cols: int) -> Local:
+        """The right operand in strips of interleaved rows; columns behind the last one are padding."""
+        room, element = memory.room, memory.element
+        shape = (room // memory.strip, depth // memory.group, memory.strip, memory.group)
+        packed = self.b.tensor_load(memory.pointer, TensorType.dense(element, shape), None, "rhs.strips")
+        flat = VectorType(depth * room, element)
+        whole = self.b.reshape_permute(packed, STRIPS, (depth, room), flat)
+        return self.b.typeinfo(whole, TensorType(element, (depth, room), (0, 1), (0, room - cols)), "rhs")
 
     def _load(self, memory: Memory, column: int, rows: Walk, cols: Walk, name: str) -> Local:
         dims = [Dim(extent, strides[column]) for extent, strides in (rows, cols)]

@@ -58,6 +58,13 @@ def chunks_of(columns: Sequence[Dim], lanes: int) -> list[Chunk]:
     return [Chunk(around, (0, at), places[at : at + lanes]) for at in range(0, len(places), lanes)]
 
 
+def are_whole(chunks: Sequence[Chunk], lanes: int) -> bool:
+    """Whether each register holds the columns from a multiple of `lanes` on."""
+    steps = [chunk.start[1] for chunk in chunks]
+    steps += [step for chunk in chunks for _, (_, step) in chunk.around]
+    return all(step % lanes == 0 for step in steps)
+
+
 def _around(outer: Sequence[Dim], step: int) -> tuple[Walk, ...]:
     """Loops over dimensions, with columns from a position to the next; the last one's are `step` apart."""
     walks = list[Walk]()

@@ -104,12 +104,14 @@ class Memory(NamedTuple):
         element: Its elements' type.
         group: How many rows are interleaved.
         room: Columns that may be read where rows are, those behind the last one included; 0: no more than there are.
+        strip: Columns whose interleaved rows lie together, all of them in front of the next ones; 0: all columns.
     """
 
     pointer: Value
     element: Type
     group: int = 1
     room: int = 0
+    strip: int = 0
 
     @classmethod
     def of(cls, view: View) -> Memory:

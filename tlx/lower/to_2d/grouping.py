@@ -102,6 +102,7 @@ class Grouped:
         outer: Loops around the matrices that are copied: extent, strides in the operand and in the copy.
         columns: Dimensions of a row in the operand.
         pitch: Columns of a row of the copy: what is written behind the last one does not matter.
+        strip: Elements from the first `pitch` columns to the next ones in the copy; 0 where there are no others.
     """
 
     b: TensorBuilder
@@ -110,6 +111,7 @@ class Grouped:
     outer: tuple[Walk, ...]
     columns: tuple[Dim, ...]
     pitch: int
+    strip: int = 0
 
     def write(self, target: Value) -> None:
         """Write the copy."""
@@ -119,17 +121,22 @@ class Grouped:
         with nest(b, [*self.outer, *self._rows], 2, "groups") as (start, there):
             base, out = b.gep(element, pointer, start, "from"), b.gep(element, target, there, "to")
             for chunk in chunks_of(self.columns, lanes // width):
-                around = [(extent, (here, column * width)) for extent, (here, column) in chunk.around]
+                around = [(extent, (here, self._place(column))) for extent, (here, column) in chunk.around]
                 with nest(b, around, 2, "column") as (along, to):
                     for number, (first, pick) in enumerate(self.groups.picks(chunk, lanes)):
                         here = b.gep(element, base, b.add(along, chunk.start[0] + first), "row")
-                        place = b.add(to, (chunk.start[1] + number * self.pitch) * width)
+                        place = b.add(to, self._place(chunk.start[1]) + number * self.pitch * width)
                         pick.emit(b, element, here, b.gep(element, out, place, "group"), self._columns(chunk) * width)
 
     def _columns(self, chunk: Chunk) -> int:
         """Columns that are written: the last register is whole, if there is room behind the last column."""
         columns = _REGISTER // bytes_of(self.source.element) // self.groups.width
-        return len(chunk.places) if chunk.around else min(columns, self.pitch - chunk.start[1])
+        start = chunk.start[1] % self.pitch if self.strip else chunk.start[1]
+        return len(chunk.places) if chunk.around else min(columns, self.pitch - start)
+
+    def _place(self, column: int) -> int:
+        """Elements from the first column of a row of the copy to another one."""
+        return column // self.pitch * self.strip if self.strip else column * self.groups.width
 
     @property
     def _rows(self) -> tuple[Walk, ...]:

@@ -101,8 +101,10 @@ class Packing:
         place = self.plan.copied_operand(self.op, memory.element, size, _OPERANDS[RHS], reason)
         loops = [walk for run in outer for walk in _apart(run, self.strides[RHS, run])]
         dims = tuple(Dim(extent, strides[RHS]) for extent, strides in columns.parts)
-        Grouped(self.b, memory, groups, tuple(loops), dims, room).write(place.pointer)
-        return Memory(place.pointer, memory.element, groups.width, room)
+        strip = self.blocking.strip
+        copied = Grouped(self.b, memory, groups, tuple(loops), dims, strip or room, strip * rows.extent)
+        copied.write(place.pointer)
+        return Memory(place.pointer, memory.element, groups.width, room, strip)
 
     def _note(self, column: int, runs: Sequence[Run], stride: int = 1) -> None:
         for run in reversed(runs):

@@ -26,6 +26,8 @@ from tlx.lower.to_2d.loops import Walk
 from tlx.target import Dot, Target
 
 VNNI: Final = (0, 2, 1)
+STRIPS: Final = (1, 3, 0, 2)
+"""Of strips x K/v x columns x v: to K x N."""
 _WORD_BITS: Final = 32
 
 

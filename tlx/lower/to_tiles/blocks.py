@@ -64,14 +64,15 @@ def row_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
 def column_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
     """Panels along N.
 
-    A matrix unit's last panel overlaps or is padded, as rows are. Vector code splits the registers of a row evenly, so
+    A matrix unit's last panel overlaps or is padded, as rows are; of strips it is padded. Vector code splits the registers of a row evenly, so
     that two widths occur that differ by one register, and a last panel of its own where N ends inside a register:
 
         N = 100, 16 lanes, up to 4 registers      64 | 36 + 12 of padding
         N = 24, 8 of them as pairs                16 | 8
     """
     if recipe.unit == "matrix":
-        return (ending if gemm.is_repeatable else padded)(gemm.n, recipe.nr, recipe.lanes)
+        anywhere = gemm.is_repeatable and not gemm.b.in_strips
+        return (ending if anywhere else padded)(gemm.n, recipe.nr, recipe.lanes)
     lanes, columns = recipe.lanes * recipe.order[0], gemm.n - recipe.dots - recipe.pairs
     paired = [Range(columns, 1, lanes // 2, lanes // 2 - recipe.pairs)] if recipe.pairs else []
     if not columns:

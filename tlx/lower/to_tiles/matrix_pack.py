@@ -225,21 +225,31 @@ class TilePacking:
         Rewrite:
             load <tiles, rows, columns, width>  ->  reshape.permute <1, 3, 0, 2> to <kstep, size>  ->  typeinfo
         """
-        b, element = self.b, self.element
         if self.pitch:
-            return self.read_b(panel, size, self.pitch // self.width)
-        shape = (size // self.columns, self.lines, self.columns, self.width)
-        packed = b.tensor_load(panel, TensorType.dense(element, shape), None, "b.vnni")
+            return self._read_lines(panel, size, self.pitch // self.width)
+        return self._read_tiles(panel, size, self.lines)
+
+    def _read_tiles(self, address: Value, size: int, lines: int) -> Value:
+        """A step of tiles of which each begins `lines` of its rows behind the one before."""
+        b, element, line = self.b, self.element, (self.columns, self.width)
+        type_ = TensorType.dense(element, (size // self.columns, self.lines, *line))
+        packed = b.tensor_load(address, type_, (0, lines, *line) if lines > self.lines else None, "b.vnni")
         vector = VectorType(self.kstep * size, element)
         flat = b.reshape_permute(packed, (1, 3, 0, 2), (self.kstep, size), vector, "b.flat")
         return b.typeinfo(flat, tile(element, self.kstep, size), "b")
 
-    def read_b(self, address: Value, size: int, room: int) -> Value:
-        """A token of one step of K and `size` columns of interleaved rows of B, of `room` columns, where it lies.
+    def read_b(self, address: Value, size: int, view: View) -> Value:
+        """A token of one step of K and `size` columns of interleaved rows of B where it lies.
 
         Rewrite:
             load <rows, size, width>  ->  reshape.permute <0, 2, 1> to <kstep, size>  ->  typeinfo
         """
+        if view.in_strips:
+            return self._read_tiles(address, size, view.rows // self.width)
+        return self._read_lines(address, size, view.row_stride)
+
+    def _read_lines(self, address: Value, size: int, room: int) -> Value:
+        """A step of rows that are `room` columns long."""
         b, shape = self.b, (self.lines, size, self.width)
         packed = b.tensor_load(address, TensorType.dense(self.element, shape), (0, room, self.width), "b.vnni")
         flat = b.reshape_permute(packed, (0, 2, 1), (self.kstep, size), VectorType(self.kstep * size, self.element))

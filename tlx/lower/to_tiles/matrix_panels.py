@@ -232,7 +232,7 @@ class MatrixPanels(GemmKernel):
         size, view = block.columns.size, self.gemm.b
         if not self.recipe.pack_b:
             place = self.b.gep(view.element, base, self.b.mul(k, view.row_stride))
-            return self.packing.read_b(place, size, view.row_stride)
+            return self.packing.read_b(place, size, view)
         behind = self.packing.b_step(size) // self.recipe.kstep
         return self.packing.load_b(self.b.gep(self.recipe.operand_b, base, self.b.mul(k, behind)), size)
 

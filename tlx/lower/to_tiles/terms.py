@@ -6,12 +6,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import Type
 from tlx.ir.values import ConstInt, Value
 from tlx.lower.signs import PRODUCT_SIGNS
 from tlx.lower.to_tiles.reading import Listing, left_over
 from tlx.lower.to_tiles.view import View
+
+
+_STRIPS: Final = 4
+"""Dimensions of interleaved rows in strips."""
 
 
 def chain_of(listing: Listing, last: TensorOp) -> list[TensorOp]:
@@ -55,6 +61,8 @@ def operands_of(listing: Listing, op: TensorOp) -> tuple[tuple[Value, View], tup
     if maker is None or maker.intrinsic.name != "reshape.permute" or maker.tensors[0].kind != "load":
         raise left_over(op)
     packed = maker.tensors[0]
+    if packed.type.rank == _STRIPS:
+        return lhs, (packed.source, View.strips(packed.type, b.type.extents[1]))
     return lhs, (packed.source, View.interleaved(packed.type, packed.pitches))
 
 

@@ -14,6 +14,8 @@ class View:
 
     With a `group` of v > 1, v rows lie interleaved (VNNI): element (k, n) is at
     `k // v * v * row_stride + n * v + k % v`. Of such a matrix `room` columns may be read, if that is more than it has.
+    In strips, a few columns lie like that, and behind all of their rows the next ones: `col_stride` is what whole strips
+    are apart, by their columns.
     """
 
     element: Type
@@ -30,6 +32,17 @@ class View:
         groups, columns, width = type_.data_shape
         pitch = type_.strides(pitches)[0] // width
         return cls(type_.element, groups * width, columns, pitch, width, width, type_.shape[1])
+
+    @classmethod
+    def strips(cls, type_: TensorType, columns: int) -> View:
+        """The K x N matrix of `columns` columns that a dense tensor of strips x K/v x columns of a strip x v is."""
+        strips, groups, line, width = type_.shape
+        return cls(type_.element, groups * width, columns, line, groups * width, width, strips * line)
+
+    @property
+    def in_strips(self) -> bool:
+        """Whether interleaved rows lie in strips."""
+        return self.group > 1 and self.col_stride != self.group
 
     @classmethod
     def of(cls, type_: TensorType, pitches: tuple[int, ...] | None) -> View:
