@@ -241,10 +241,16 @@ class _Tree:
             self._load(rhs)
             return
         (packed,) = maker.tensors
-        groups, columns, width = packed.type.extents
         assert packed.kind == "load"
-        assert packed.type.padding[0] == packed.type.padding[2] == 0
-        assert maker.dims == ((0, 2, 1), (groups * width, columns))
+        if packed.type.rank == 4:
+            strips, groups, columns, width = packed.type.shape
+            assert not packed.type.is_padded
+            assert maker.dims == ((1, 3, 0, 2), (groups * width, strips * columns))
+            assert strips * columns - columns < rhs.type.extents[1] <= strips * columns
+        else:
+            groups, columns, width = packed.type.extents
+            assert packed.type.padding[0] == packed.type.padding[2] == 0
+            assert maker.dims == ((0, 2, 1), (groups * width, columns))
         for part in (packed.definition, maker.instruction, rhs.definition):
             self._add(part)
         self.loads.append(packed)

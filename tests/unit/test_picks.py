@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tlx.lower.to_2d.chunks import chunks_of
+from tlx.lower.to_2d.chunks import are_whole, chunks_of
 from tlx.lower.to_2d.picks import Pick
 from tlx.lower.to_2d.views import Dim
 
@@ -82,6 +82,7 @@ def test_columns_are_each_copied_once(extents: tuple[int, ...], registers: int) 
         for extent, (step, columns) in chunk.around:
             starts = [(at + i * step, column + i * columns) for at, column in starts for i in range(extent)]
         assert len(starts) == chunk.count
+        assert all(column % 16 == 0 for _, column in starts) == are_whole([chunk], 16)
         copied += [(column + i, at + place) for at, column in starts for i, place in enumerate(chunk.places)]
     assert sorted(copied) == list(enumerate(_places(dims)))
 

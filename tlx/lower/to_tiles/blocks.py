@@ -64,8 +64,9 @@ def row_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
 def column_ranges(gemm: Gemm, recipe: Recipe) -> list[Range]:
     """Panels along N.
 
-    A matrix unit's last panel overlaps or is padded, as rows are; of strips it is padded. Vector code splits the registers of a row evenly, so
-    that two widths occur that differ by one register, and a last panel of its own where N ends inside a register:
+    A matrix unit's last panel overlaps or is padded, as rows are; of strips it is padded. Vector code splits the
+    registers of a row evenly, so that two widths occur that differ by one register, and a last panel of its own where N
+    ends inside a register:
 
         N = 100, 16 lanes, up to 4 registers      64 | 36 + 12 of padding
         N = 24, 8 of them as pairs                16 | 8

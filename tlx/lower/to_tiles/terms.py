@@ -15,7 +15,6 @@ from tlx.lower.signs import PRODUCT_SIGNS
 from tlx.lower.to_tiles.reading import Listing, left_over
 from tlx.lower.to_tiles.view import View
 
-
 _STRIPS: Final = 4
 """Dimensions of interleaved rows in strips."""
 

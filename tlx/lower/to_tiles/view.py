@@ -14,8 +14,8 @@ class View:
 
     With a `group` of v > 1, v rows lie interleaved (VNNI): element (k, n) is at
     `k // v * v * row_stride + n * v + k % v`. Of such a matrix `room` columns may be read, if that is more than it has.
-    In strips, a few columns lie like that, and behind all of their rows the next ones: `col_stride` is what whole strips
-    are apart, by their columns.
+    In strips, a few columns lie like that, and the next ones behind all of their rows: `col_stride` is then how far
+    strips are apart, divided by their columns.
     """
 
     element: Type
