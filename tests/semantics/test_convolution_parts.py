@@ -14,7 +14,7 @@ from tlx.ir.canonical import canonicalise
 from tlx.ir.reader import parse
 from tlx.ir.types import Type
 from tlx.lower.stage import Context
-from tlx.lower.to_2d import block_choice, block_cost, blocking, image_rows, taps, to_2d
+from tlx.lower.to_2d import block_choice, block_cost, blocking, image_rows, images, taps, to_2d
 from tlx.lower.to_2d import convolution as convolution_rule
 from tlx.lower.to_2d.block_choice import Blocking
 from tlx.lower.to_2d.contraction import RHS
@@ -37,7 +37,7 @@ CASES = [
 TALL = [
     Case(F32, 24, 32, (14, 10), (3, 3), has_epilogue=True),
     Case(F32, 16, 32, (13, 11), (3, 3), strides=(2, 2), images=2),
-    Case(F32, 8, 17, (15, 12), (2, 2), strides=(3, 1), holes=(2, 0)),
+    Case(F32, 32, 17, (15, 12), (2, 2), strides=(3, 1), holes=(2, 0)),
 ]
 _NEAR = 32 << 10
 
@@ -105,7 +105,7 @@ def test_filters_copied_by_parts_mean_the_same(case: Case, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("case", TALL)
 def test_images_copied_by_parts_mean_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here the last kind of copy is made, of what few rows of the result need at a time."""
+    """Here the last kind of copy is made, of what few rows of the result need at a time, with gaps between pixels."""
     _, _, rows, columns = case.shapes[0]
     most = 4 * int(np.prod(case.shapes[0])) * (rows // 2 + case.strides[0]) // rows * (columns + 2) // columns
 
@@ -117,6 +117,7 @@ def test_images_copied_by_parts_mean_the_same(case: Case, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(image_rows, "NEAR_BYTES", most)
     monkeypatch.setattr(image_rows, "_PART", most)
+    monkeypatch.setattr(images, "_CROWDED", 32)
     monkeypatch.setattr(convolution_rule, "_best_image", last)
     monkeypatch.setattr(Image, "cycles", cycles)
     prefer(monkeypatch, in_turns)

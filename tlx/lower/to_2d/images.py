@@ -17,10 +17,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import Type
+from tlx.ir.types import Type, bytes_of
+from tlx.lower.to_2d.block_choice import MOST_TURNS
 from tlx.lower.to_2d.contraction import LHS, OUT, Contraction, Memory
 from tlx.lower.to_2d.convolution_problem import Problem, Regions
 from tlx.lower.to_2d.copies import copy
@@ -31,6 +32,11 @@ from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.unit import Unit
 from tlx.lower.to_2d.views import Dim, View
 from tlx.types import TensorType
+
+_WORD: Final = 4
+_LINE: Final = 64
+_CROWDED: Final = 512
+"""Bytes of which the distance of neighbours is a multiple where their lines share sets of the first cache."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +94,19 @@ def images_of(problem: Problem, unit: Unit) -> Iterator[Image]:
         return
     whole = problem.w.dims[1].extent % unit.step == 0  # steps along K of channels alone
     if not whole or not unit.rows:
-        yield _ChannelsLast(problem)
+        yield _ChannelsLast(problem, _gap(problem, unit))
     elif unit.width > 1 and positions > 1 and not problem.contraction.reduces:
         yield _Interleaved(problem, unit.width, unit.lanes)
+
+
+def _gap(problem: Problem, unit: Unit) -> int:
+    """Elements between the channels of neighbours where these would else share few sets of the first cache.
+
+    Only where products take turns: others have the channels of neighbours in one sum.
+    """
+    size = bytes_of(problem.x.element)
+    turns = unit.rows == 0 and size >= _WORD and problem.taps <= MOST_TURNS
+    return _LINE // size if turns and problem.w.dims[1].extent * size % _CROWDED == 0 else 0
 
 
 @dataclass(frozen=True)
@@ -191,6 +207,7 @@ class _ChannelsLast(Image):
         x[0, 0] x[1, 0] x[2, 0] x[0, 1] x[1, 1] x[2, 1] ...        7 x 7, 3 channels: 7 sums of 21 products
     """
 
+    gap: int
     name: ClassVar[str] = "last"
 
     @property
@@ -200,9 +217,9 @@ class _ChannelsLast(Image):
 
     @property
     def extents(self) -> list[int]:
-        """Images, rows, columns, channels."""
+        """Images, rows, columns, channels and the gap behind them."""
         images, channels, *spatial = (dim.extent for dim in self.problem.x.dims)
-        return [images, *spatial, channels]
+        return [images, *spatial, channels + self.gap]
 
     @property
     def dims(self) -> list[tuple[int, int]]:
@@ -212,8 +229,8 @@ class _ChannelsLast(Image):
 
     def _dims(self, element: Type) -> list[Dim]:
         """The copy's dimensions in the input's order."""
-        images, *spatial, channels = map(Dim, self.extents, TensorType.dense(element, self.extents).strides())
-        return [images, channels, *spatial]
+        images, *spatial, _ = map(Dim, self.extents, TensorType.dense(element, self.extents).strides())
+        return [images, Dim(self.problem.x.dims[1].extent, 1), *spatial]
 
     def contraction(self, memory: Memory) -> Contraction:
         """The contraction that reads the copy."""

@@ -1,5 +1,6 @@
 ; Rows of 28 pixels fill 87 % of registers, filters fill them whole: a block is 28 pixels by 128 filters. The image is
 ; copied with channels innermost, the weights with filters innermost, and a block of the result is stored column by column.
+; Pixels of 512 bytes would share sets of the first cache: there is a line between them.
 ; Weights lie as 128 x (128 x 3 x 3) and are copied as a matrix of 128 x 1152; nine products of a sum take turns in it.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=avx512 -o - | FileCheck %s --check-prefix=TILES
@@ -9,7 +10,7 @@
 ; CHECK:         %rhs.buf = getelementptr
 ; CHECK:         call <147456 x float> @llvm.tensor.transpose
 ; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %rhs.buf, token %{{.*}}, <2 x i32> <i32 0, i32 128>)
-; CHECK:         %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr, <2 x i32> <i32 28, i32 128>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 128>)
+; CHECK:         %lhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %lhs.ptr, <2 x i32> <i32 28, i32 128>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 144>)
 ; CHECK:         %rhs = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %rhs.buf, <2 x i32> <i32 128, i32 128>, <2 x i32> <i32 0, i32 1>, {{.*}}<2 x i32> <i32 0, i32 1152>)
 ; CHECK-COUNT-8: call <3584 x float> @llvm.tensor.smma
 ; CHECK:         %transpose{{.*}} = call <3584 x float> @llvm.tensor.transpose{{.*}}(token %product, <2 x i32> <i32 1, i32 0>)
