@@ -280,9 +280,7 @@ def find(name: str) -> Target:
     if "+" in name:
         base, *features = name.split("+")
         if not all(features):
-            raise UsageError(
-                f"target '{name}': behind each '+' stands a feature, such as avx2+avxvnni", name="tlx-lower"
-            )
+            raise UsageError(f"target '{name}': behind each '+' stands a feature, such as avx2+avxvnni")
         found = find(base).with_features(tuple(f"+{feature}" for feature in features))
         name = ".".join((found.name, *features))
         return replace(found, name=name, requires=(*found.requires, *features), tiers=())
@@ -295,7 +293,7 @@ def find(name: str) -> Target:
         return found  # the rest need not be looked for
     known = targets()
     if name not in known:
-        raise UsageError(f"unknown target '{name}'; known are native, {', '.join(known)}", name="tlx-lower")
+        raise UsageError(f"unknown target '{name}'; known are native, {', '.join(known)}")
     return known[name]
 
 
