@@ -45,13 +45,9 @@ def test_a_copy_of_all_of_a_leaves_b_its_half_of_the_second_cache() -> None:
     """Its tiles are halves of lines: eight floats; rows are read from the copy as from a row-major A."""
     target = targets()["avx512"]
     c, b = View(FLOAT, 1024, 1024, 1024, 1), View(FLOAT, 1024, 1024, 1024, 1)
-    copied, as_it_lies = (
-        choose(Gemm(View(FLOAT, 1024, 1024, *strides), b, c, None, "f", "f"), target)
-        for strides in ((1, 1024), (1024, 1))
-    )
+    copied = choose(Gemm(View(FLOAT, 1024, 1024, 1, 1024), b, c, None, "f", "f"), target)
     assert copied.whole_a
     assert copied.mr % 8 == 0
-    assert copied.mc <= as_it_lies.mc
     assert copied.nc * 1024 * 4 > target.caches.l2 // 4
 
 
