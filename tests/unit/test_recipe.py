@@ -272,6 +272,18 @@ def test_all_of_a_is_packed_once_where_several_blocks_of_columns_read_it() -> No
     assert not narrow.whole_a
 
 
+def test_all_of_an_a_that_exceeds_the_last_cache_is_packed_once_rather_than_many_times() -> None:
+    small = TARGETS["avx2"]
+    large = replace(small, caches=replace(small.caches, l2=1 << 20))
+    many = choose(_gemm(2048, 1024, 1024, a_columns=True), small)
+    few = choose(_gemm(2048, 400, 300, a_columns=True), large)
+    assert small.caches.l3 // 4 < 2048 * 300 * 4
+    assert many.whole_a
+    assert few.pack_a
+    assert not few.whole_a
+    assert few.nc < 400
+
+
 @pytest.mark.parametrize(("m", "pack_b"), [(64, False), (128, False), (256, True)])
 def test_a_wide_b_is_packed_where_many_rows_meet_it(m: int, pack_b: bool) -> None:
     assert choose(_gemm(m, 3136, 256), TARGETS["avx512"]).pack_b == pack_b

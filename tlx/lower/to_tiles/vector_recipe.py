@@ -27,6 +27,8 @@ _NARROWEST: Final = 128
 _HALF_LINE: Final = LINE // 2
 _OF_L3: Final = 4
 """Part of the last cache that all of A, packed, may take."""
+_PACKED_AGAIN: Final = 2
+"""Times that A is packed at most: a copy is read faster than it is made, from wherever it comes."""
 _MOST_WIDENED: Final = 2
 """Times that an operand is converted, by one instruction, before packing it costs less."""
 
@@ -107,11 +109,19 @@ def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
     """With what follows from tiles and blocks; a row of A has so many bytes."""
     share = recipe.share
     several = recipe.pack_a and recipe.correction != "rows" and (recipe.nc < gemm.n or 0 < recipe.pairs < gemm.n)
-    recipe = replace(recipe, whole_a=several and gemm.m * row <= target.caches.l3 // _OF_L3)
+    recipe = replace(recipe, whole_a=several and _is_packed_whole(gemm, target, row, recipe.nc))
     recipe = streamed(gemm, recipe, target)
     recipe = replace(recipe, asks=asked_for(gemm, recipe, target))
     share = share if gemm.batch is not None else share_with_waits(gemm, recipe, target)
     return replace(recipe, share=share)
+
+
+def _is_packed_whole(gemm: Gemm, target: Target, row: int, nc: int) -> bool:
+    """Whether an A that several blocks of columns read, rows of so many bytes, is packed once for all of them.
+
+    The last cache holds it, or there are many blocks; else each of them packs it anew.
+    """
+    return gemm.m * row <= target.caches.l3 // _OF_L3 or gemm.n > _PACKED_AGAIN * nc
 
 
 def _cache_blocks(
@@ -123,9 +133,9 @@ def _cache_blocks(
     then; else it is copied block by block, and goes by beside B.
     """
     (mr, nr), (row, column), l2 = tile, line, target.caches.l2
-    if by_columns and gemm.m * row <= target.caches.l3 // _OF_L3:
+    if by_columns:
         mc, nc = _blocks(target, tile, (gemm.m, row), (column, l2 // 2), pack_a=False)
-        if nc < gemm.n:
+        if nc < gemm.n and _is_packed_whole(gemm, target, row, nc):
             return mc, nc
     mc, nc = _blocks(target, tile, (gemm.m, row), (column, l2 // (4 if by_columns else 2)), pack_a=pack_a)
     if pack_a and gemm.n <= nr and gemm.a.is_row_major:
