@@ -51,7 +51,7 @@ def lower_convolution(
     image = image if rows is None else rows.image
     type_ = TensorType.dense(x.element, image.extents)
     _remark(plan, op, type_, image.reason)
-    place = plan.new_place(x.element, type_.count, image.name)
+    place = plan.new_place(x.element, type_.count + image.behind, image.name)
     target = View.of(place, type_)
     contraction = image.contraction(Memory(place.pointer, x.element))
     if rows is None:

@@ -61,6 +61,11 @@ class Image(ABC):
     def extents(self) -> list[int]:
         """Its dimensions, outermost first."""
 
+    @property
+    def behind(self) -> int:
+        """Elements behind it that are read, whatever they are."""
+        return 0
+
     @abstractmethod
     def contraction(self, memory: Memory) -> Contraction:
         """The contraction that reads it."""
@@ -145,7 +150,7 @@ class _Interleaved(Image):
     def extents(self) -> list[int]:
         """Images, dimensions around rows, regions, groups of channels, columns, channels of a group."""
         images, channels, *outer, _ = (dim.extent for dim in self.problem.x.dims)
-        columns = self._room + self._regions.furthest
+        columns = self._room + self._regions.furthest - self.behind // self.width
         return [images, *outer, self._regions.count, channels // self.width, columns, self.width]
 
     @property
@@ -155,6 +160,16 @@ class _Interleaved(Image):
         around = [dim.stride for dim in (images, *outer)]
         within = [row.stride, channels.stride * self.width, row.stride * self._regions.period, channels.stride]
         return list(zip(self.extents, [*around, *within], strict=True))
+
+    @property
+    def behind(self) -> int:
+        """Elements that tiles read behind the last row: rows that hold all columns are no longer than tiles are wide.
+
+        They begin at lines then, as do tiles at the first position of the kernel.
+        """
+        furthest = self._regions.furthest
+        fits = self.problem.result.target.dims[-1].extent + furthest <= self._room
+        return furthest * self.width if fits else 0
 
     def contraction(self, memory: Memory) -> Contraction:
         """The contraction that reads the copy; steps along columns and channels are in groups."""
