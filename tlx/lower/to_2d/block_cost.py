@@ -28,6 +28,8 @@ _TURNED_NARROW: Final = 4
 """Cycles to turn a narrow element for dot products."""
 _CROSSED: Final = 20
 """Cycles that the load of a tile of the right operand takes longer where its rows cross lines."""
+_APART: Final = 6
+"""Those that the load of a tile of the left operand takes longer where its rows do not lie behind each other."""
 _LINE_BYTES: Final = 64
 FOLDED: Final = 4
 """Cycles to reduce a vector to one element."""
@@ -46,6 +48,8 @@ def estimate(blocking: Blocking, unit: Unit) -> float:
     cycles = CALL + terms * (between + unit.cycles(rows, blocking.n.extent, depth, group, 1 / shared))
     if unit.rows and _crosses_lines(blocking):
         cycles += terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.step) * _CROSSED
+    if unit.rows and not (LHS in blocking.packed and depth <= unit.step):
+        cycles += terms * -(-rows // unit.rows) * -(-vectors // 2) * (depth / unit.step) * _APART
     stored = _TURNED_STORE if blocking.is_turned else _STORE
     cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else stored * rows * vectors
     lhs = None if LHS in blocking.packed else block_loaded_as(LHS, blocking.m, blocking.k)

@@ -93,7 +93,8 @@ def _keeps_groups(blocking: Blocking) -> bool:
     c, n, k = blocking.contraction, blocking.n, blocking.k
     if c.lhs.group == c.rhs.group == 1:
         return True
-    return c.lhs.group == 1 and RHS not in blocking.packed and n.parts == c.n[-1:] and k.parts == c.k[-1:]
+    (_, rows), same_k = c.k[-1], len(k.parts) == 1
+    return c.lhs.group == 1 and RHS not in blocking.packed and n.parts == c.n[-1:] and same_k and k.strides == rows
 
 
 def _packings() -> Iterator[frozenset[int]]:
@@ -132,7 +133,7 @@ def _choices(c: Contraction, packed: frozenset[int], unit: Unit) -> Iterator[Blo
                 if reduces and not all(run.strides[OUT] for run in outer_n):
                     continue
                 whole = Blocking(c, packed, tuple(batch), outer_m, outer_n, outer_k, m, n, k, uneven)
-                for choice in (whole, *_split(whole, unit.lanes)):
+                for choice in (whole, *_split(whole, unit.lanes), *_in_tiles(whole, unit)):
                     yield choice
                     yield from _interleaved(choice, unit)
                     yield from _in_turns(choice, unit)
@@ -194,6 +195,19 @@ def _split(whole: Blocking, lanes: int) -> Iterator[Blocking]:
                 yield replace(whole, outer_n=(*whole.outer_n, parts), n=part)
             else:
                 yield replace(whole, outer_m=(*whole.outer_m, parts), m=part)
+
+
+def _in_tiles(whole: Blocking, unit: Unit) -> Iterator[Blocking]:
+    """The choice with a copied left operand whose rows are those of a matrix unit's tiles, behind each other.
+
+    9 sums of 128 channels, 64 bytes of bfloat a row      36 sums of 32
+    """
+    k, step = whole.k, unit.step
+    many = k.extent // step
+    fits = unit.rows and len(k.parts) == 1 and k.extent % step == 0 and many > 1
+    if fits and LHS in whole.packed and whole.sums * many <= CHAINED:
+        parts = Run(((many, tuple(stride * step for stride in k.strides)),))
+        yield replace(whole, outer_k=(*whole.outer_k, parts), k=Run(((step, k.strides),)))
 
 
 def _can_pack(c: Contraction, packed: frozenset[int]) -> bool:
