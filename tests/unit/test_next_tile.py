@@ -65,18 +65,24 @@ def test_loops_and_sums_ask_for_other_things() -> None:
 
 
 @pytest.mark.parametrize(
-    ("k", "tiles", "pieces"),
+    ("k", "rows", "pieces"),
     [
-        (256, 16, 2),  # 16 tiles, 8 parts each, of 2 rows: 256
-        (256, 15, 3),
-        (256, 64, 1),
-        (256, 4, 8),
-        (250, 4, 7),  # shorter ones would be over before anything comes
+        (256, 128, 2),  # each row asks for two
+        (256, 120, 3),
+        (256, 512, 1),
+        (256, 32, 8),
+        (250, 32, 7),  # shorter ones would be over before anything comes
     ],
 )
-def test_all_tiles_together_ask_for_all_rows_of_the_next_panel(k: int, tiles: int, pieces: int) -> None:
+def test_all_tiles_together_ask_for_all_rows_of_the_next_panel(k: int, rows: int, pieces: int) -> None:
     recipe = choose(_gemm(128, 3136, k), _TARGET, Knobs(tile=(8, 48)))
-    assert pieces_of_parts(recipe, k, tiles) == pieces
+    assert pieces_of_parts(recipe, k, rows) == pieces
+
+
+def test_tiles_of_both_heights_meet_a_panel_before_the_next_one_does() -> None:
+    recipe = choose(_gemm(128, 3136, 256), _TARGET)
+    assert (recipe.mr, recipe.nr, recipe.nc) == (9, 48, 48)  # tiles of 9 and 8 rows
+    assert choose(_gemm(128, 3136, 256), _TARGET, Knobs(nc=480)).nc == 480
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(36, 150, 80), (35, 160, 81)])

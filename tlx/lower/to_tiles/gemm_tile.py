@@ -120,14 +120,12 @@ class GemmTile(Operands):
         return total if start == zero(start.type) else self.b.binary("fadd", start, total)
 
     def _look_ahead(self, block: Block, i: Value, j: Value) -> None:
-        """Note what the tile asks for: the next one's rows of C, shares of A's in the next block and of the next panel.
-
-        The first row tiles ask for the next panel; to the others, it is near.
-        """
+        """Note what the tile asks for: the next one's rows of C, shares of the next block's A, of the next panel."""
         b, gemm, recipe = self.b, self.gemm, self.recipe
         height, width = block.rows.size, block.columns.size
         if "C" in recipe.asks:
-            row, column = following(b, block, i, j)
+            last = block.rows is self.rows[-1] and block.rows.count * height <= recipe.mc
+            row, column = following(b, block, i, j, last=last)
             size, by_rows = bits_of(gemm.c.element) // 8, gemm.c.is_row_major
             offset = b.mul(b.add(b.mul(row, gemm.c.row_stride), b.mul(column, gemm.c.col_stride)), size)
             length, each = (width, 1) if by_rows else (height, -(-width // height))
@@ -139,19 +137,21 @@ class GemmTile(Operands):
             base, pitch, start = self.rows_of_a(block.part)
             offset = b.mul(b.add(b.add(b.mul(row, pitch), start), b.mul(j, share)), size)
             self.next_tile.by_steps = Strip(base, offset, pitch * size, share * size)
-        first = "B" in recipe.asks and block.rows is self.rows[0]
-        self.next_tile.pieces, self.next_tile.by_pieces = self._next_panel(block, i, j) if first else (1, None)
+        if "B" in recipe.asks:
+            self.next_tile.pieces, self.next_tile.by_pieces = self._next_panel(block, i, j)
 
     def _next_panel(self, block: Block, i: Value, j: Value) -> tuple[int, Strip]:
         """Pieces of a part, and the rows of the panel behind panel `j` that those of row tile `i` ask for.
 
-        Where tiles are more than it takes, the others ask for its last rows again, which are near by then.
+        Each row of the tile asks for as many rows of B. Where that is more than B has, the last tiles ask for the last
+        rows again, which are near by then.
         """
         b, view = self.b, self.gemm.b
         size = bits_of(view.element) // 8
-        pieces = pieces_of_parts(self.recipe, block.part.size, block.rows.count)
-        each = pieces * block.rows.size
-        row = b.add(b.umin(b.mul(i, each), block.part.size - each), block.part.start)
+        pieces = pieces_of_parts(self.recipe, block.part.size, self.gemm.m)
+        height = block.rows.size
+        first = b.mul(b.add(block.row, b.mul(i, height)), pieces)
+        row = b.add(b.umin(first, block.part.size - pieces * height), block.part.start)
         column = b.add(block.column, b.mul(b.add(j, 1), block.columns.size))
         offset = b.mul(b.add(b.mul(row, view.row_stride), column), size)
         return pieces, Strip(self.b_in, offset, view.row_stride * size, block.columns.size * size)

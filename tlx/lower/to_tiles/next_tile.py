@@ -13,7 +13,7 @@ row of the next panel, and all row tiles together for all rows:
 
 Else a tile waits for C when it begins, the first panel for A, and the first row tile for B, of which it reads a few
 lines of each row (measured: Xeon with AMX, one core. Double: 2048 cubed 69 and 75 G/s, 1024x4096x4096 69 and 75. Float,
-share of the peak: 128x3136x256 92 and 96 %, 64x3136x256 91 and 95, 256x784x512 97 and 99).
+share of the peak: 128x3136x256 92 and 96 %, 64x3136x256 91 and 98, 256x3136x64 91 and 98).
 """
 
 from __future__ import annotations
@@ -69,23 +69,24 @@ def asked_for(gemm: Gemm, recipe: Recipe, target: Target) -> str:
 
 
 def _panels_meet_all(gemm: Gemm, recipe: Recipe) -> bool:
-    """Whether a panel meets all row tiles of a height before the next one is read, and they can ask for all its rows.
+    """Whether a panel may meet all row tiles before the next one does, and they can ask for all its rows.
 
     Where only some meet it, B is near for all others.
     """
-    rows = row_ranges(gemm, recipe)[0]
-    return _SHORTEST_PIECE <= rows.count <= recipe.mc // rows.size
+    ranges = row_ranges(gemm, recipe)
+    several = sum(rows.count for rows in ranges) >= _SHORTEST_PIECE
+    return several and all(rows.count <= recipe.mc // rows.size for rows in ranges)
 
 
-def pieces_of_parts(recipe: Recipe, steps: int, tiles: int) -> int:
+def pieces_of_parts(recipe: Recipe, steps: int, rows: int) -> int:
     """Pieces of each part, and so rows of B that it asks for: all rows together, where pieces are long enough.
 
     Args:
         recipe: A tile has as many parts as rows.
         steps: Steps along K of a tile, as many as B has rows.
-        tiles: Row tiles that a panel meets.
+        rows: Rows of A that a panel meets.
     """
-    return max(1, min(-(-steps // (tiles * recipe.mr)), steps // (_SHORTEST_PIECE * recipe.mr)))
+    return max(1, min(-(-steps // rows), steps // (_SHORTEST_PIECE * recipe.mr)))
 
 
 def _has_room(recipe: Recipe, core: Core) -> bool:
@@ -98,16 +99,22 @@ def _has_room(recipe: Recipe, core: Core) -> bool:
     return products + recipe.mr + vectors + _AROUND + _ADDED <= core.width * products / core.products
 
 
-def following(b: TensorBuilder, block: Block, i: Value, j: Value) -> tuple[Value, Value]:
-    """Row and column of the tile behind tile (i, j) of a block: below it, right of it, or in the next block."""
+def following(b: TensorBuilder, block: Block, i: Value, j: Value, *, last: bool) -> tuple[Value, Value]:
+    """Row and column of the tile behind tile (i, j) of a block: below it, right of it, or in the next block.
+
+    That is below, too, or where a block has the `last` rows, at the top of the next columns.
+    """
     nothing = const_int(I64, 0)
     below = b.add(i, 1)
     beside = _either(b, (below, block.tiles), b.add(j, 1), j)
     below = _either(b, (below, block.tiles), nothing, below)
-    below = _either(b, (beside, block.panels), block.tiles, below)
-    beside = _either(b, (beside, block.panels), nothing, beside)
+    ends = beside, block.panels
+    if not last:
+        below = _either(b, ends, block.tiles, below)
+        beside = _either(b, ends, nothing, beside)
     row, column = b.mul(below, block.rows.size), b.mul(beside, block.columns.size)
-    return b.add(block.row, row), b.add(block.column, column)
+    row = b.add(block.row, row)
+    return _either(b, ends, nothing, row) if last else row, b.add(block.column, column)
 
 
 def _either(b: TensorBuilder, pair: tuple[Value, Value], same: Value, other: Value) -> Value:

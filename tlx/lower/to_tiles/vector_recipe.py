@@ -102,7 +102,10 @@ def vector_recipe(
         mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, share, ahead, dots=dots, pairs=pairs,
     )  # fmt: skip
     mc, nc = given.blocks(gemm, knobs, recipe)
-    return _completed(gemm, replace(recipe, mc=mc, nc=nc), target, row)
+    recipe = _completed(gemm, replace(recipe, mc=mc, nc=nc), target, row)
+    if "B" in recipe.asks and knobs.nc is None:
+        recipe = replace(recipe, nc=nr)  # tiles of both heights meet a panel before the next one does
+    return recipe
 
 
 def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:

@@ -1,6 +1,6 @@
 ; Where B is read as it lies and comes from behind the second cache, the first row tile would wait for all of a panel. So
 ; row tiles ask for the next panel: each of 16 tiles is cut into 8 parts of 2 pieces, each piece asks for a row of 192 bytes,
-; 12 with each of its 16 steps. Nothing is spilled for it.
+; 12 with each of its 16 steps. The last tile of a panel asks for the first rows of the next columns of C. Nothing is spilled.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --tile=8x48 --stop-after=to-tiles --remarks=%t.remarks | FileCheck %s
 ; RUN: FileCheck %s --check-prefix=REMARKS < %t.remarks
@@ -9,12 +9,19 @@
 ; REMARKS: remark: matmul 128x3136x256 float:{{.*}}; C and B of the next tiles prefetched; tile=8x48
 
 ; CHECK-LABEL: define internal void @tlx.matmul.128x3136x256.f32.f32.f32(
+; CHECK:       jc.loop:
+; CHECK:         %[[COLUMN:.*]] = mul i64 %jc, 48
 ; CHECK:       ir.loop:
 ; CHECK-NEXT:    %[[IR:.*]] = phi i64
-; CHECK:         %[[FIRST:.*]] = mul i64 %[[IR]], 16
+; CHECK:         %[[BESIDE:.*]] = mul i64 %[[RIGHT:.*]], 48
+; CHECK-NEXT:    %[[ENDS:.*]] = icmp eq i64 %[[RIGHT]], 1
+; CHECK-NEXT:    select i1 %[[ENDS]], i64 0, i64 %{{.*}}
+; CHECK-NEXT:    add i64 %[[COLUMN]], %[[BESIDE]]
+; CHECK:         %[[TOP:.*]] = mul i64 %[[IR]], 8
+; CHECK-NEXT:    %[[FIRST:.*]] = mul i64 %[[TOP]], 2
 ; CHECK-NEXT:    %[[LESS:.*]] = icmp ult i64 %[[FIRST]], 240
 ; CHECK-NEXT:    select i1 %[[LESS]], i64 %[[FIRST]], i64 240
-; CHECK:         %[[NEXT:.*]] = add i64 %jr, 1
+; CHECK:         add i64 %[[COLUMN]], 48
 ; CHECK:       part.loop:
 ; CHECK-NEXT:    %[[PART:.*]] = phi i64
 ; CHECK:         %[[BEGIN:.*]] = mul i64 %[[PART]], 32
