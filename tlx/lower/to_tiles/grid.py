@@ -9,8 +9,8 @@
     2  |       |   |
        +-------+---+
 
-A unit is a row tile by a cache block of columns, whose panels of B stay near from one job to the next; or half a cache
-block by all rows, where a call of the kernel packs the panels that it reads: A is read anew for each.
+A unit is a row tile by a cache block of columns, whose panels of B stay near from one job to the next; or some
+panels by all rows, where a call of the kernel packs the panels that it reads: A is read anew for each call.
 """
 
 from __future__ import annotations
@@ -57,16 +57,20 @@ class Grid:
         rows, columns = self._rectangle(b, owner)
         inside = b.icmp("ult", owner, b.mul(self.down, self.across))
         height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
-        total = _divided_up(b, width, self._half) if self.work.packs else b.mul(self._blocks(b, height, width), height)
+        if self.work.packs:
+            total = _divided_up(b, width, self._step(b, width))
+        else:
+            total = b.mul(self._blocks(b, height, width), height)
         return b.select(inside, total, const_int(I64, 0))
 
     def run(self, b: Builder, kernel: Rectangle, owner: Value, job: tuple[Value, Value]) -> None:
         """Do some units of a rectangle: the end of a block, whole ones, the beginning of one."""
         rows, columns = self._rectangle(b, owner)
-        if self.work.packs:
-            kernel(b, [*rows, *(b.umin(b.add(columns[0], b.mul(n, self._half)), columns[1]) for n in job)])
-            return
         height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
+        if self.work.packs:
+            step = self._step(b, width)
+            kernel(b, [*rows, *(b.umin(b.add(columns[0], b.mul(n, step)), columns[1]) for n in job)])
+            return
         blocks = self._blocks(b, height, width)
 
         def rectangle(first: Value, last: Value, block: Value, behind: Value) -> None:
@@ -86,10 +90,10 @@ class Grid:
         with where(b, b.icmp("ne", below, 0), "tail"):
             rectangle(nothing, below, last, b.add(last, 1))
 
-    @property
-    def _half(self) -> int:
-        """Panels of half a cache block."""
-        return max(1, self.work.panels // 2)
+    def _step(self, b: Builder, width: Value) -> Value:
+        """Panels that are packed and multiplied by all rows at a time: half a cache block, or a quarter of the columns."""
+        quarter = b.add(b.binary("lshr", width, const_int(I64, 2)), 1)
+        return b.umin(quarter, max(1, self.work.panels // 2))
 
     def _blocks(self, b: Builder, height: Value, width: Value) -> Value:
         """Blocks of columns: those that the cache holds, or more where there are few rows."""
