@@ -91,7 +91,7 @@ class Grid:
             rectangle(nothing, below, last, b.add(last, 1))
 
     def _step(self, b: Builder, width: Value) -> Value:
-        """Panels that are packed and multiplied by all rows at a time: half a cache block, or a quarter of the columns."""
+        """Panels that a call packs and multiplies all rows by: half a cache block, or a quarter of the columns."""
         quarter = b.add(b.binary("lshr", width, const_int(I64, 2)), 1)
         return b.umin(quarter, max(1, self.work.panels // 2))
 
