@@ -98,6 +98,20 @@ def test_many_threads_pack_each_panel_once(threads: int) -> None:
     assert panels == (list(range(columns)) if threads >= 4 else [])
 
 
+def test_jobs_of_threads_that_pack_are_panels_by_all_rows() -> None:
+    """No panel is packed twice for a rectangle, and none of its jobs is more than a quarter of it."""
+    calls = calls_of(2048, 2048, 2048, 2)
+    assert not any(packs for packs, _ in calls)
+    rectangles: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for _, (row, row_end, column, column_end) in calls:
+        rectangles.setdefault((row, row_end), []).append((column, column_end))
+    assert len(rectangles) == 2
+    for jobs in rectangles.values():
+        assert len(jobs) == 10
+        assert [column for column, _ in jobs[1:]] == [end for _, end in jobs[:-1]]
+        assert max(end - column for column, end in jobs) <= jobs[-1][1] / 4 + 1
+
+
 def test_few_rows_of_tiles_have_no_threads_above_each_other() -> None:
     """Nor is B of 256 KB packed at all."""
     assert not any(packs for packs, _ in calls_of(512, 256, 256, 16))
