@@ -41,16 +41,16 @@ def _found(m: int, n: int, k: int) -> Found:
 
 
 def test_it_is_turned_where_more_would_be_packed_than_is_stored() -> None:
-    versions = [find("avx2"), find("avx512")]
+    versions = [find("avx512"), find("amx")]
     assert turned(_found(512, 512, 16), versions) is None
     other = turned(_found(512, 512, 512), versions)
     assert other is not None
     assert [view.is_row_major for view in (other.a, other.b, other.c)] == [True, True, False]
 
 
-@pytest.mark.parametrize("words", ["matmul 256x96x300 float tt", "matmul 96x256x300 float"])
+@pytest.mark.parametrize("words", ["matmul 512x480x300 float tt", "matmul 480x512x300 float"])
 def test_it_is_not_where_somebody_asks_for_a_tile_of_it_or_of_its_transpose(words: str) -> None:
-    text = PROGRAM.format(m=256, n=96, k=300, mn=256 * 96, type="float", sum="float")
+    text = PROGRAM.format(m=512, n=480, k=300, mn=512 * 480, type="float", sum="float")
     remarks = Remarks()
     asked = parse_knobs("mc=64")
     options = Options(remarks=remarks, knobs=lambda question: asked if question.text == words else NO_KNOBS)
@@ -81,5 +81,5 @@ def test_its_product_is_numpy_s(target: str, element: str, m: int, n: int, k: in
     remarks = Remarks()
     tlx.compile(text, target, options=Options(remarks=remarks))(c, a, b)
     assert np.array_equal(c, a.astype(result).T @ b.astype(result).T)
-    if m == 256:
+    if (m, element) == (142, "float"):  # whose 77 columns fill registers badly
         assert any("C stored column by column" in remark.message for remark in remarks)

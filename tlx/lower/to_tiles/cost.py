@@ -7,7 +7,7 @@ A step of a tile of `h` rows and `v` vectors issues `h*v` multiply-adds and `h +
     front end  0.05 (h + v)                       instructions around the products
     registers  3 %                                none is left over: LLVM may spill (4x24 of 16 registers, not 6x16)
     caches     0.1 v                              B from the second cache, prefetched, where a panel exceeds the first
-    columns    12 v h / K, or 30                  C is stored column by column: 16 bytes at a time, or by masks
+    columns    12 v h / K, or 30                  C is stored column by column: halves of lines, or what crosses them
                3, or 7                            A is copied column by column: halves of lines, or what crosses them
 
 28x16 is 78 % of the peak, 12x32 93 %, 6x64 97 %, 8x48 98 % (Sapphire Rapids, float, panels in L1).
@@ -25,7 +25,7 @@ _FRONT_END: Final = 0.05
 _STREAMED: Final = 0.1
 _TIGHT: Final = 1.03
 _TURNED: Final = 12.0
-"""Cycles of a register of a tile that is stored column by column: 16 bytes at a time, or by masks."""
+"""Cycles of a register of a tile that is stored column by column: halves of cache lines, or what crosses them."""
 _TURNED_IN_PARTS: Final = 30.0
 _COPIED: Final = 3.0
 """Cycles to copy one column of a tile's rows of A: equal parts of cache lines, or what crosses them."""
@@ -85,7 +85,7 @@ class Shape:
         lanes: Elements of a register.
         resident: Vectors of B that may be side by side in a panel that stays in the first cache.
         turned: Positions of K after which a tile is stored column by column; 0 where it is stored as it is.
-        column: Rows of which 16 bytes of a column are.
+        column: Rows of which 32 bytes of a column are.
         copied: Rows of which 32 bytes of a column of A are, where A is copied column by column; else 0.
     """
 
@@ -122,9 +122,14 @@ def _by_columns(shape: Shape, mr: int) -> float:
     if shape.turned:
         cycles += turned_cycles(shape.m, shape.vectors, mr, shape.column) / shape.turned
     if shape.copied:
-        filled, others = _filled(shape.m, mr, shape.copied)
-        cycles += _COPIED * filled + _COPIED_ACROSS * others
+        cycles += copied_cycles(shape.m, mr, shape.copied)
     return cycles
+
+
+def copied_cycles(m: int, mr: int, step: int) -> float:
+    """Cycles to copy a column of an A of `m` rows to tiles of up to `mr`, where `step` rows are half of a line."""
+    filled, others = _filled(m, mr, step)
+    return _COPIED * filled + _COPIED_ACROSS * others
 
 
 def turned_cycles(m: int, vectors: int, mr: int, column: int) -> float:
@@ -134,7 +139,7 @@ def turned_cycles(m: int, vectors: int, mr: int, column: int) -> float:
         m: Rows of the result.
         vectors: Registers of a row.
         mr: Rows of a tile.
-        column: Rows of which 16 bytes of a column are.
+        column: Rows of which 32 bytes of a column are.
     """
     filled, others = _filled(m, mr, column)
     return m * vectors * (_TURNED * filled + _TURNED_IN_PARTS * others) / (filled + others)

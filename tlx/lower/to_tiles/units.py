@@ -19,7 +19,7 @@ from typing import Final
 
 from tlx.ir.types import bits_of, bytes_of
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
-from tlx.lower.to_tiles.cost import product_cycles, turned_cycles
+from tlx.lower.to_tiles.cost import copied_cycles, product_cycles, turned_cycles
 from tlx.lower.to_tiles.last_columns import dot_cycles
 from tlx.lower.to_tiles.memory import FAR_BYTES, L2_BYTES, LINE
 from tlx.lower.to_tiles.pairs import pair_cycles
@@ -45,8 +45,7 @@ _ASKED_FOR: Final = 0.125
 _NOTICED: Final = 512  # bytes that could have come until a run is noticed
 _CALL: Final = 20  # cycles of a vector kernel's call and loops
 _PACKED: Final = 4  # cycles of a register that is packed for vectors
-_COLUMN_BITS: Final = 128  # of a column that are stored together
-_TURNED: Final = 12  # of one that is transposed, or copied column by column
+_TURNED: Final = 1.25  # of one that is transposed, for each of the columns, which come from beyond the second cache
 _CORRECTED: Final = 2  # more of one whose columns are added up
 
 
@@ -192,12 +191,19 @@ def vector_cycles(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -
     a_step = product_cycles(core, gemm.m, vectors, recipe.mr, recipe.nr // lanes) if vectors else 0
     products = slower * steps * a_step
     corrected = _CORRECTED if recipe.correction != "none" else 0
-    row = -(-gemm.k * bits_of(recipe.operand_a) // (8 * target.vector_bytes))
-    packed_b, packed_a = (_PACKED if view.is_row_major or view.group > 1 else _TURNED for view in (gemm.b, gemm.a))
-    packed = steps * vectors * (packed_b + corrected) * gemm.packings if recipe.pack_b else 0
-    packed += gemm.m * row * packed_a if recipe.pack_a else 0
+    near = gemm.b.is_row_major or gemm.b.group > 1 or gemm.a.moves + gemm.b.moves + gemm.c.moves <= target.caches.l2
+    packed_b = (_PACKED if near else _TURNED * lanes) + corrected
+    packed = steps * vectors * packed_b * gemm.packings if recipe.pack_b else 0
+    packed += _packed_a(gemm, recipe, target) if recipe.pack_a else 0
     if not gemm.c.is_row_major:
-        packed += turned_cycles(gemm.m, vectors, recipe.mr, max(1, _COLUMN_BITS // bits_of(gemm.c.element)))
+        packed += turned_cycles(gemm.m, vectors, recipe.mr, max(1, LINE // 2 // bytes_of(gemm.c.element)))
     along = dot_cycles(gemm, target, recipe.dots, lanes) if recipe.dots else 0
     along += pair_cycles(gemm, target, recipe.mr) if recipe.pairs else 0
     return terms * (products + packed) + along + _CALL
+
+
+def _packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """Cycles to pack A: registers of its rows, or one column after the other of its row tiles."""
+    if recipe.unit == "fma" and not gemm.a.is_row_major:
+        return gemm.k * copied_cycles(gemm.m, recipe.mr, max(1, LINE // 2 // bytes_of(recipe.operand_a)))
+    return gemm.m * -(-gemm.k * bits_of(recipe.operand_a) // (8 * target.vector_bytes)) * _PACKED

@@ -229,4 +229,4 @@ def _by_columns(gemm: Gemm, shape: Shape, *, copied: bool, size: int) -> Shape:
         shape = replace(shape, copied=max(1, _HALF_LINE // size))
     if gemm.c.is_row_major or gemm.batch is not None or len(gemm.sums) > 1:
         return shape
-    return replace(shape, turned=gemm.depth, column=max(1, _NARROWEST // bits_of(gemm.c.element)))
+    return replace(shape, turned=gemm.depth, column=max(1, _HALF_LINE * 8 // bits_of(gemm.c.element)))
