@@ -72,7 +72,7 @@ class Comb:
         b, element, lanes = self.b, self.copy.source.element, self.lanes
         behind = (lanes - 1) * self.pitch + self.columns
         registers: list[Value] = []
-        for start in range(0, self.pitch * lanes, lanes):
+        for start in range(0, behind, lanes):
             type_ = tile(element, 1, lanes, (0, max(0, start + lanes - behind)))
             token = b.tensor_load(b.gep(element, source, start), type_, (0, lanes), "x")
             registers.append(b.tovector(token, type_, "x.line"))

@@ -54,3 +54,16 @@ define void @bytes(ptr noalias %p, ptr noalias %q) {
   call void @llvm.tensor.store(ptr %q, token %t, <2 x i32> zeroinitializer)
   ret void
 }
+
+; 7 columns 15 apart fill 14 of 15 registers: the last one has none of them, and is not read.
+; LOWERED-LABEL: define internal void @tlx.transpose.8x7.i64(
+; LOWERED-COUNT-14: {{load <8 x i64>|llvm.masked.load.v8i64}}
+; LOWERED-NOT:   {{load <8 x i64>|llvm.masked.load.v8i64}}
+; LOWERED:       ret void
+define void @wide_gap(ptr noalias %p, ptr noalias %q) {
+  %x = call token @llvm.tensor.load(ptr elementtype(i64) %p, <2 x i32> <i32 8, i32 7>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> <i32 0, i32 15>)
+  %v = call <56 x i64> @llvm.tensor.transpose(token %x, <2 x i32> <i32 1, i32 0>)
+  %t = call token @llvm.tensor.typeinfo(<56 x i64> %v, <2 x i32> <i32 7, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %q, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
