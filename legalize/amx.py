@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.constructors import add_constructor
-from tlx.ir.metadata import is_flushed
+from tlx.ir.metadata import is_flushed, is_nontemporal
 from tlx.ir.module import Module
 from tlx.ir.rewriter import add_incoming
 from tlx.ir.types import BFLOAT, FLOAT, I8, I64, PTR, ArrayType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import ConstInt, Keyword, Local, Text, Value
+from tlx.legalize._edges import is_edge, store_edge
 from tlx.legalize._grids import spread
 from tlx.legalize._rounding import can_round, rounded_sums
 from tlx.legalize._tile_registers import number_tiles
@@ -191,14 +192,17 @@ class _AmxLegalizer(TileLegalizer):
         next sums, none of them waits.
         """
         tensor = op.tensors[0]
-        source = tensor.source
-        if isinstance(source, Local) and source.name in self.grids and not tensor.type.is_padded:
-            assert op.pointer is not None
-            stride = tensor.type.strides(op.pitches)[0] * 4
-            self._unpack_phis()
-            self.waiting += self._places(source.name, op.pointer, stride)
+        name = tensor.source.name if isinstance(tensor.source, Local) else ""
+        is_direct = is_edge(tensor.type) and not is_nontemporal(op.instruction)
+        if name not in self.grids or op.pointer is None or (tensor.type.is_padded and not is_direct):
+            super().store(op)
             return
-        super().store(op)
+        self._unpack_phis()
+        places = self._places(name, op.pointer, tensor.type.strides(op.pitches)[0] * 4)
+        if tensor.type.is_padded:
+            store_edge(self.b, self.target, self.amx, op, places, self._scratch())
+        else:
+            self.waiting += places
 
     def _finish_phis(self) -> None:
         for phi, made in self.grid_phis:
