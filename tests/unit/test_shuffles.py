@@ -66,7 +66,14 @@ def test_tiles_are_transposed_as_they_are_loaded(
 
 @pytest.mark.parametrize(
     ("rows", "cols", "lanes", "padding"),
-    [(16, 6, 16, (0, 0)), (12, 16, 8, (0, 0)), (4, 16, 4, (0, 0)), (16, 16, 16, (1, 0)), (2, 16, 16, (0, 0))],
+    [
+        (16, 6, 16, (0, 0)),
+        (12, 16, 8, (0, 0)),
+        (12, 16, 16, (0, 0)),
+        (4, 16, 4, (0, 0)),
+        (16, 16, 16, (1, 0)),
+        (2, 16, 16, (0, 0)),
+    ],
 )
 def test_tiles_that_do_not_fill_16_bytes_of_whole_registers_are_not(
     rows: int, cols: int, lanes: int, padding: tuple[int, int]
@@ -93,7 +100,9 @@ def test_tiles_of_few_rows_are_transposed_to_registers_of_16_bytes(
     assert np.array_equal(rearranged(stored, element, tile, lanes), tile.T)
 
 
-@pytest.mark.parametrize(("rows", "cols", "lanes"), [(16, 16, 16), (9, 48, 16), (4, 6, 8), (4, 16, 4)])
+@pytest.mark.parametrize(
+    ("rows", "cols", "lanes"), [(16, 16, 16), (9, 48, 16), (4, 6, 8), (4, 16, 4), (4, 12, 16), (4, 24, 16)]
+)
 def test_tiles_that_fill_registers_or_no_16_bytes_are_not(rows: int, cols: int, lanes: int) -> None:
     tile = _tile(random.Random(rows), I32, rows, cols)
 

@@ -20,7 +20,7 @@ from itertools import product
 from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.types import VectorType, bits_of
+from tlx.ir.types import Type, VectorType, bits_of
 from tlx.ir.values import Value
 from tlx.lower.legalize.memory import in_memory
 from tlx.lower.legalize.registers import Registers, storage
@@ -29,6 +29,7 @@ from tlx.target import Target
 from tlx.types import TensorType
 
 _LANE_BITS: Final = 128
+_BYTE: Final = 8
 _USED: Final = 2
 """One of so many registers is filled before the first ones are transposed."""
 _HALF: Final = 2
@@ -52,9 +53,8 @@ def load_transposed(
     """
     element = type_.element
     rows, cols = type_.shape[0], type_.count // type_.shape[0]
-    each = _LANE_BITS // bits_of(element)
-    block = min(rows, lanes)
-    fills = rows % block == block % each == cols % each == 0 and 1 < each < block
+    each, block = _elements(element), min(rows, lanes)
+    fills = rows % block == cols % each == 0 and 1 < each < block and _is_power_of_two(block)
     if type_.is_padded or in_memory(element) != storage(element) or not fills:
         return None
     stride = type_.strides(pitches)[0]
@@ -83,9 +83,9 @@ def transposed_lanes(b: Builder, tile: Registers) -> Registers | None:
 
     RxC -> CxR, of fewer rows than lanes: a lane of a register of 64 bytes is stored without a shuffle.
     """
-    each = _LANE_BITS // bits_of(storage(tile.element))
-    fills = tile.rows % each == tile.cols % each == tile.lanes % each == 0 and 1 < each < tile.lanes
-    if not fills or tile.rows >= tile.lanes:
+    each, whole = _elements(tile.element), tile.cols % tile.lanes == 0 or tile.cols < tile.lanes
+    fills = tile.rows % each == tile.cols % each == 0 and 1 < each < tile.lanes and whole
+    if not fills or tile.rows >= tile.lanes or not all(map(_is_power_of_two, (tile.lanes, min(tile.lanes, tile.cols)))):
         return None
     lines: list[list[Value]] = [[] for _ in range(tile.cols)]
     for start, chunk in product(range(0, tile.rows, each), range(len(tile.regs[0]))):
@@ -96,6 +96,16 @@ def transposed_lanes(b: Builder, tile: Registers) -> Registers | None:
                 part = b.shuffle(register, None, range(place, place + each))
                 lines[chunk * tile.lanes + place + i].append(part)
     return Registers(tile.element, tile.cols, tile.rows, each, tuple(tuple(line) for line in lines))
+
+
+def _elements(element: Type) -> int:
+    """Elements of 16 bytes; 1 where they do not fill them as whole bytes."""
+    bits = bits_of(storage(element))
+    return _LANE_BITS // bits if bits >= _BYTE and _is_power_of_two(bits) else 1
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0
 
 
 def _joined(b: Builder, target: Target, lanes: Sequence[Value]) -> Value:
