@@ -9,6 +9,7 @@ same in all its rounds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from typing import Final
@@ -16,6 +17,7 @@ from typing import Final
 from tlx.ir.builder import Builder
 from tlx.ir.dominance import ControlFlow, Loop, natural_loops
 from tlx.ir.module import Block, Function, Module
+from tlx.ir.rewriter import definitions
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, I64, bytes_of
 from tlx.ir.values import Local, Value, const_int
@@ -35,6 +37,8 @@ from tlx.lower.to_tiles.sums import Sums
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.target import Target
 
+_COUNTED: Final = ("getelementptr", "bitcast")
+_WRITERS: Final = ("llvm.tensor.store", "llvm.memcpy", "llvm.memmove", "llvm.memset")
 _MANY: Final = 16  # rounds of a loop whose bound is not known
 
 
@@ -136,6 +140,7 @@ class Places:
     def __post_init__(self) -> None:
         self.flow = ControlFlow(self.function)
         self.loops = [loop for loop in natural_loops(self.flow) if self._is_independent(loop.header, loop.blocks)]
+        self.made = definitions(self.function)
         self.rounds = Rounds(self.module, self.function, self.flow, self.loops)
         self.buffers = Buffers(self.module, self.function)
 
@@ -147,6 +152,8 @@ class Places:
         """The end of the block in front of the outermost loop around a block in which a pointer stays the same."""
         for loop in self.loops:
             if block.name not in loop.blocks or self._is_made_in(pointer, loop.blocks):
+                continue
+            if self._is_written_in(pointer, loop.blocks):
                 continue
             entered = [name for name in self.flow.predecessors[loop.header] if name not in loop.blocks]
             if len(entered) == 1:
@@ -162,6 +169,16 @@ class Places:
     def _is_made_in(self, pointer: Value, blocks: frozenset[str]) -> bool:
         made = (i.result for name in blocks for i in self.flow.blocks[name].instructions)
         return isinstance(pointer, Local) and pointer.name in made
+
+    def _is_written_in(self, pointer: Value, blocks: frozenset[str]) -> bool:
+        """Whether a round itself writes what it reads there: a loop that came from elsewhere may have buffers in it."""
+        base = self._base(pointer)
+        return any(self._base(to) == base for name in blocks for to in _written(self.flow.blocks[name]))
+
+    def _base(self, pointer: Value) -> str:
+        """What a pointer is counted from."""
+        made = self.made.get(pointer.name) if isinstance(pointer, Local) else None
+        return self._base(made.operands[0]) if made is not None and made.opcode in _COUNTED else str(pointer)
 
     def memory(self, b: Builder, size: int) -> Value:
         """Memory for panels, as the builder's block finds it."""
@@ -183,3 +200,13 @@ class Places:
             self.buffers.emit()
             if self.buffers.uses_heap:
                 allow_heap(self.module, self.function)
+
+
+def _written(block: Block) -> Iterator[Value]:
+    """The addresses that a block writes to."""
+    for instruction in block.instructions:
+        callee = str(instruction.callee) if instruction.is_call else ""
+        if callee.startswith(_WRITERS):
+            yield instruction.args[0]
+        elif instruction.opcode == "store":
+            yield instruction.operands[1]
