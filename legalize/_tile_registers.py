@@ -16,6 +16,7 @@ that are alive together get different ones.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,6 +30,7 @@ _BYTES: Final = 64
 _STEM: Final = "llvm.x86."
 _INTERNAL: Final = ".internal"
 _HARMLESS: Final = ("malloc", "free")
+_TILE_STEMS: Final = tuple(f"{_STEM}{stem}" for stem in ("ldtilecfg", "sttilecfg", "tile", "tdp", "tcmm"))
 _NAME: Final = "tlx.amx.tiles"
 _OWN_SHAPE: Final = 2  # operands that tell rows and bytes of a row
 _ACC: Final = 3  # operand of a product, behind rows, bytes of a row of B, and of A
@@ -39,13 +41,14 @@ Shape = tuple[int, int]
 def number_tiles(module: Module) -> None:
     """Give numbers to the tiles of all functions in which they suffice.
 
-    Others stay as they are: those that call what may configure the unit anew, or do with tiles what registers cannot.
+    Others stay as they are: those that call what may configure the unit anew, do with tiles what registers cannot, or
+    may become a part of another function, whose tiles LLVM keeps.
     """
     configurations: dict[bytes, Global] = {}
     for function in module.functions:
         tiles = [i for i in function.instructions() if _touches_tiles(i)]
         known = all(i.opcode == "phi" or _is_tile_call(i.callee) for i in tiles)
-        if tiles and known and not _calls_others(function):
+        if tiles and known and _stays_apart(module, function) and not _calls_others(function):
             webs = _Webs(function)
             numbers = webs.numbers()
             if numbers is not None:
@@ -62,12 +65,20 @@ def _is_tile_call(name: str | None) -> bool:
     return name is not None and name.startswith(_STEM) and name.endswith(_INTERNAL)
 
 
+def _stays_apart(module: Module, function: Function) -> bool:
+    attributes = re.sub(r"#\d+", lambda m: module.attribute_groups.get(m.group(), ""), function.signature.attributes)
+    return "noinline" in attributes.split()
+
+
 def _calls_others(function: Function) -> bool:
-    """Whether a function calls what may use tiles itself, by name or by a pointer."""
+    """Whether a function calls what may use tiles itself: another function, by name or not, or assembly."""
     called = [i.operands[0] for i in function.instructions() if i.is_call]
-    named = [callee.name for callee in called if isinstance(callee, Global | Local)]
-    pointers = any(isinstance(callee, Local) for callee in called)
-    return pointers or any(not name.startswith("llvm.") and name not in _HARMLESS for name in named)
+    return not all(isinstance(callee, Global) and _is_harmless(callee.name) for callee in called)
+
+
+def _is_harmless(name: str) -> bool:
+    own = name.startswith(_TILE_STEMS) and not name.endswith(_INTERNAL)
+    return name in _HARMLESS or (name.startswith("llvm.") and not own)
 
 
 @dataclass(eq=False)
@@ -122,7 +133,13 @@ class _Webs:
                 return None
             given[web] = number
             held[number] = self.shapes[web]
-        return given
+        calls = (i for i in self.function.instructions() if _is_tile_call(i.callee))
+        return given if all(self._differ(call, given) for call in calls) else None
+
+    def _differ(self, call: Instruction, given: dict[str, int]) -> bool:
+        """Whether the tiles of a product are in three registers: a machine takes no others."""
+        tiles = [tile for tile in call.args if tile.type == X86_AMX]
+        return len({given[self.of(tile.name)] for tile in tiles if isinstance(tile, Local)}) == len(tiles)
 
     def _measure(self) -> bool:
         """Note the shapes of webs; False where one has two, or none."""

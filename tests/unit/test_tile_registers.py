@@ -18,15 +18,16 @@ declare x86_amx @llvm.x86.tdpbssd.internal(i16, i16, i16, x86_amx, x86_amx, x86_
 declare void @other()
 """
 _LOOP = """\
-define void @power(ptr %a, ptr %c, i16 %count) {
+define void @power(ptr %a, ptr %c, i16 %count) noinline {
 entry:
   %t = call x86_amx @llvm.x86.tileloadd64.internal(i16 1, i16 4, ptr %a, i64 4)
+  %u = call x86_amx @llvm.x86.tileloadd64.internal(i16 1, i16 4, ptr %a, i64 4)
   %z = call x86_amx @llvm.x86.tilezero.internal(i16 1, i16 4)
   br label %loop
 loop:
   %i = phi i16 [ 0, %entry ], [ %j, %loop ]
   %acc = phi x86_amx [ %z, %entry ], [ %next, %loop ]
-  %next = call x86_amx @llvm.x86.tdpbssd.internal(i16 1, i16 4, i16 4, x86_amx %acc, x86_amx %t, x86_amx %t)
+  %next = call x86_amx @llvm.x86.tdpbssd.internal(i16 1, i16 4, i16 4, x86_amx %acc, x86_amx %t, x86_amx %u)
   %j = add i16 %i, 1
   %more = icmp ult i16 %j, %count
   br i1 %more, label %loop, label %done
@@ -47,8 +48,8 @@ def test_sums_and_their_phi_share_a_register() -> None:
     text = _numbered(_LOOP)
     assert "x86_amx" not in text
     assert "call void @llvm.x86.tileloadd64(i8 0, ptr %a, i64 4)" in text
-    assert "call void @llvm.x86.tdpbssd(i8 1, i8 0, i8 0)" in text
-    assert "call void @llvm.x86.tilestored64(i8 1, ptr %c, i64 4)\n  call void @llvm.x86.tilerelease()" in text
+    assert "call void @llvm.x86.tdpbssd(i8 2, i8 0, i8 1)" in text
+    assert "call void @llvm.x86.tilestored64(i8 2, ptr %c, i64 4)\n  call void @llvm.x86.tilerelease()" in text
     c = np.zeros(1, np.int32)
     evaluate(parse(text), "power", np.array([1, 2, 3, -4], np.int8), c, 5)
     assert c[0] == 5 * 30
@@ -69,7 +70,7 @@ def _loaded(count: int) -> str:
     stores = [
         f"  call void @llvm.x86.tilestored64.internal({shape}, ptr %c, i64 64, x86_amx %t{i})\n" for i in range(count)
     ]
-    return f"define void @f(ptr %a, ptr %c) {{\n{''.join(loads + stores)}  ret void\n}}\n"
+    return f"define void @f(ptr %a, ptr %c) noinline {{\n{''.join(loads + stores)}  ret void\n}}\n"
 
 
 @pytest.mark.parametrize(("count", "suffice"), [(8, True), (9, False)])
@@ -84,7 +85,7 @@ def test_a_register_has_one_shape() -> None:
         f"  call void @llvm.x86.tilestored64.internal(i16 {i}, i16 64, ptr %c, i64 64, x86_amx %t{i})\n"
         for i in range(1, 10)
     )
-    text = f"define void @f(ptr %c) {{\n{parts}  ret void\n}}\n"
+    text = f"define void @f(ptr %c) noinline {{\n{parts}  ret void\n}}\n"
     assert "x86_amx" in _numbered(text)
     assert "x86_amx" not in _numbered(text.replace("i16 9", "i16 8"))
 
@@ -99,9 +100,37 @@ def test_tiles_that_become_vectors_stay_values() -> None:
     assert "x86_amx %next" in _numbered(_LOOP.replace("done:\n", f"done:\n{words}"))
 
 
-@pytest.mark.parametrize("callee", ["@other", "%a"])
+@pytest.mark.parametrize(
+    "callee",
+    [
+        "@other",
+        "%a",
+        'asm sideeffect "tilerelease", ""',
+        "getelementptr (i8, ptr @other, i64 0)",
+        "@llvm.x86.tilerelease",
+    ],
+)
 def test_functions_that_call_others_stay_as_they_are(callee: str) -> None:
     assert "x86_amx" in _numbered(_LOOP.replace("done:\n", f"done:\n  call void {callee}()\n"))
+
+
+def test_functions_that_may_be_inlined_stay_as_they_are() -> None:
+    """What they become a part of may keep tiles of LLVM's."""
+    assert "x86_amx" in _numbered(_LOOP.replace(" noinline", ""))
+    assert "x86_amx" not in _numbered(_LOOP.replace(" noinline", " #0") + "attributes #0 = { noinline nounwind }\n")
+
+
+@pytest.mark.parametrize(
+    "tiles", ["%acc, x86_amx %t, x86_amx %t", "%acc, x86_amx %acc, x86_amx %t", "undef, x86_amx %t, x86_amx %u"]
+)
+def test_products_of_fewer_than_three_tiles_stay_values(tiles: str) -> None:
+    assert "x86_amx" in _numbered(_LOOP.replace("%acc, x86_amx %t, x86_amx %u", tiles))
+
+
+def test_products_want_three_registers() -> None:
+    broken = _numbered(_LOOP).replace("i8 2, i8 0, i8 1", "i8 2, i8 0, i8 0")
+    with pytest.raises(EvaluationError, match="are not three"):
+        evaluate(parse(broken), "power", np.zeros(64, np.int8), np.zeros(1, np.int32), 1)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from tlx.evaluate.values import BFLOAT16, Array, DType, signed
 _ROWS: Final = 16
 _BYTES: Final = 64
 _TILES: Final = 8
+_OPERANDS: Final = 3  # of a product
 Dot = Callable[[Array, Array, Array], Array]
 
 
@@ -207,12 +208,14 @@ def _store_register(site: CallSite) -> Run:
 
 
 def _multiply_registers(value_form: Factory) -> Factory:
-    """A product on registers, given the one on values; the manual wants their shapes to fit."""
+    """A product on registers, given the one on values; the manual wants three of them, and their shapes to fit."""
 
     def factory(site: CallSite) -> Run:
         registers, product = _registers(site), value_form(site)
 
         def run(acc: int, a: int, b: int) -> None:
+            if len({acc, a, b}) < _OPERANDS:
+                raise EvaluationError(f"tiles {acc}, {a}, {b} of a product are not three")
             (rows, n), (a_rows, k), (b_rows, b_n) = (registers.shape(number) for number in (acc, a, b))
             if (a_rows, b_rows * 4, b_n) != (rows, k, n):
                 raise EvaluationError(
