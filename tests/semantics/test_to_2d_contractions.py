@@ -18,7 +18,7 @@ from tlx.ir.reader import parse
 from tlx.ir.types import BFLOAT, HALF, FloatType, Type
 from tlx.judge import check_module
 from tlx.lower.stage import Context
-from tlx.lower.to_2d import blocking, images, taps, to_2d
+from tlx.lower.to_2d import block_choice, blocking, images, taps, to_2d
 from tlx.lower.to_2d.block_choice import Blocking
 from tlx.lower.to_2d.taps import Taps
 from tlx.lower.to_2d.unit import Unit
@@ -96,6 +96,8 @@ def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch:
     monkeypatch.setattr(taps, "estimate", estimate)
     monkeypatch.setattr(Unit, "of", tiles)
     monkeypatch.setattr(images, "copy_cycles", free)
+    if part == 0:
+        monkeypatch.setattr(block_choice, "NEAR_BYTES", 64)  # operands are copied part by part
     for seed in range(3000 + part * EACH, 3000 + (part + 1) * EACH):
         program = generate(seed)
         expected = evaluated(program, parse(program.text))
@@ -111,6 +113,33 @@ def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch:
     turned = any(isinstance(choice, Blocking) and choice.is_turned for choice in seen)
     assert turned == (generate is not contraction and part == 1)
     assert generate is contraction or any(isinstance(choice, Blocking) and choice.uneven for choice in seen)
+
+
+def test_one_of_two_copies_is_made_by_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Positions of a batch lie next to each other: both operands are copied, the larger one for one of them at a time.
+
+    The loop around a part moves on in the whole copy of the other one, too.
+    """
+    monkeypatch.setattr(block_choice, "NEAR_BYTES", 2 << 10)
+    blocking._chosen.cache_clear()
+    dense = "<3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer"
+    text = f"""
+define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) {{
+  %x = call token @llvm.tensor.load(ptr elementtype(i32) %a, <3 x i32> <i32 9, i32 20, i32 4>, {dense}, <3 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(i32) %b, <3 x i32> <i32 20, i32 24, i32 4>, {dense}, <3 x i32> zeroinitializer)
+  %z = call <864 x i32> @llvm.tensor.contract(token %x, token %y, <1 x i32> <i32 1>, <1 x i32> <i32 0>, <1 x i32> <i32 2>, <1 x i32> <i32 2>)
+  %t = call token @llvm.tensor.typeinfo(<864 x i32> %z, <3 x i32> <i32 4, i32 9, i32 24>, {dense})
+  call void @llvm.tensor.store(ptr %c, token %t, <3 x i32> zeroinitializer)
+  ret void
+}}
+"""  # noqa: E501
+    module = stage1(text)
+    assert "part.loop" in str(module)
+    a, b = (np.arange(720, dtype=np.int32), np.arange(1920, dtype=np.int32) % 97)
+    c = np.zeros(864, np.int32)
+    Machine(module).call("f", a, b, c)
+    wanted = np.einsum("mkb,knb->bmn", a.reshape(9, 20, 4), b.reshape(20, 24, 4))
+    np.testing.assert_array_equal(c.reshape(4, 9, 24), wanted)
 
 
 @pytest.mark.parametrize("target", ["generic", "avx512"])

@@ -10,7 +10,7 @@ x of 2 x 3 windows in 5 rows, copied          loops     step in the input     st
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -62,7 +62,14 @@ class Packing:
         alone = plan.context.threads == "none"  # threads that work on different parts have no copy in common
         self._column = blocking.by_parts if alone else None
         self._runs = [] if self._column is None else [run for run in blocking.loops if run.strides[self._column]]
-        self.parts: Parts | None = None
+        self._write: Callable[[Value], None] | None = None
+
+    @property
+    def parts(self) -> Parts | None:
+        """What makes a copy part by part, if one is made so, once both operands are copied: the other may move, too."""
+        if self._column is None or self._write is None:
+            return None
+        return Parts(self._column, [self._walk(run) for run in self._runs], self._write)
 
     def operand(self, column: int) -> Memory:
         """Where an operand is read: in a copy, if that was chosen, which may be made by `parts`."""
@@ -72,16 +79,15 @@ class Packing:
         runs = self.blocking.order(column)
         if column == RHS and self.blocking.groups is not None:
             return self._grouped(memory, runs, self.blocking.groups)
-        runs = [run for run in runs if run not in self._runs]
+        if column == self._column:
+            runs = [run for run in runs if run not in self._runs]
         dims = [Dim(extent, strides[column]) for run in runs for extent, strides in run.parts]
         dense = TensorType.dense(memory.element, [dim.extent for dim in dims] or [1])
         place = self.plan.dense_operand(self.op)(memory.element, dense.count, _OPERANDS[column])
         self._note(column, runs)
         source, target = strided_view(memory, dims), View.of(place, dense)
         if column == self._column:
-            self.parts = Parts(
-                column, [self._walk(run) for run in self._runs], partial(self._copy_part, source, target)
-            )
+            self._write = partial(self._copy_part, source, target)
         else:
             copy(self.b, source, target)
         return Memory(place.pointer, memory.element)
