@@ -23,13 +23,14 @@ from typing import Final
 from tlx.ir.builder import Builder
 from tlx.ir.module import Block, Function, Instruction, Module, Raw
 from tlx.ir.types import I8, VOID, X86_AMX, ArrayType
-from tlx.ir.values import ConstInt, Global, Local, Value, const_int
+from tlx.ir.values import ConstInt, Global, Local, Text, Value, const_int
 
 _TILES: Final = 8
 _BYTES: Final = 64
 _STEM: Final = "llvm.x86."
 _INTERNAL: Final = ".internal"
 _HARMLESS: Final = ("malloc", "free")
+_NO_ASSEMBLY: Final = 'asm "",'
 _TILE_STEMS: Final = tuple(f"{_STEM}{stem}" for stem in ("ldtilecfg", "sttilecfg", "tile", "tdp", "tcmm"))
 _NAME: Final = "tlx.amx.tiles"
 _OWN_SHAPE: Final = 2  # operands that tell rows and bytes of a row
@@ -73,10 +74,14 @@ def _stays_apart(module: Module, function: Function) -> bool:
 def _calls_others(function: Function) -> bool:
     """Whether a function calls what may use tiles itself: another function, by name or not, or assembly."""
     called = [i.operands[0] for i in function.instructions() if i.is_call]
-    return not all(isinstance(callee, Global) and _is_harmless(callee.name) for callee in called)
+    return not all(_is_harmless(callee) for callee in called)
 
 
-def _is_harmless(name: str) -> bool:
+def _is_harmless(callee: Value) -> bool:
+    """Whether a callee touches no tiles: malloc and free, intrinsics, assembly without instructions."""
+    if not isinstance(callee, Global):
+        return isinstance(callee, Text) and callee.spelling.startswith(_NO_ASSEMBLY)
+    name = callee.name
     own = name.startswith(_TILE_STEMS) and not name.endswith(_INTERNAL)
     return name in _HARMLESS or (name.startswith("llvm.") and not own)
 

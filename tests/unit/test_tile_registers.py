@@ -114,6 +114,10 @@ def test_functions_that_call_others_stay_as_they_are(callee: str) -> None:
     assert "x86_amx" in _numbered(_LOOP.replace("done:\n", f"done:\n  call void {callee}()\n"))
 
 
+def test_assembly_without_instructions_touches_no_tiles() -> None:
+    assert "x86_amx" not in _numbered(_LOOP.replace("done:\n", 'done:\n  %v = call i32 asm "", "=r,0"(i32 1)\n'))
+
+
 def test_functions_that_may_be_inlined_stay_as_they_are() -> None:
     """What they become a part of may keep tiles of LLVM's."""
     assert "x86_amx" in _numbered(_LOOP.replace(" noinline", ""))
