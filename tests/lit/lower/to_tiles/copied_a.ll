@@ -62,11 +62,11 @@ define void @changed(ptr noalias %x, ptr noalias %w0, ptr noalias %c0, ptr noali
 
 define void @batch(ptr noalias %c, ptr noalias %x, ptr noalias %w) {
   %a = call token @llvm.tensor.load(ptr elementtype(bfloat) %x, <2 x i32> <i32 32, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
-  %b = call token @llvm.tensor.load(ptr elementtype(bfloat) %w, <3 x i32> <i32 4, i32 32, i32 32>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
-  %p = call <4096 x float> @llvm.tensor.contract(token %a, token %b, <1 x i32> <i32 0>, <1 x i32> <i32 1>)
-  %t = call token @llvm.tensor.typeinfo(<4096 x float> %p, <3 x i32> <i32 32, i32 4, i32 32>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
-  %q = call <4096 x float> @llvm.tensor.transpose(token %t, <3 x i32> <i32 1, i32 0, i32 2>)
-  %r = call token @llvm.tensor.typeinfo(<4096 x float> %q, <3 x i32> <i32 32, i32 4, i32 32>, <3 x i32> <i32 1, i32 0, i32 2>, <3 x i32> zeroinitializer)
+  %b = call token @llvm.tensor.load(ptr elementtype(bfloat) %w, <3 x i32> <i32 4, i32 32, i32 64>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+  %p = call <8192 x float> @llvm.tensor.contract(token %a, token %b, <1 x i32> <i32 0>, <1 x i32> <i32 1>)
+  %t = call token @llvm.tensor.typeinfo(<8192 x float> %p, <3 x i32> <i32 32, i32 4, i32 64>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
+  %q = call <8192 x float> @llvm.tensor.transpose(token %t, <3 x i32> <i32 1, i32 0, i32 2>)
+  %r = call token @llvm.tensor.typeinfo(<8192 x float> %q, <3 x i32> <i32 32, i32 4, i32 64>, <3 x i32> <i32 1, i32 0, i32 2>, <3 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %r, <3 x i32> zeroinitializer)
   ret void
 }
