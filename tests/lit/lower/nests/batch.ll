@@ -10,7 +10,7 @@
 ; TILES:       define internal void @tlx.nest.batch(ptr %a, ptr %b, ptr %c) nounwind noinline "tlx-stage"="nest" "target-features"="+avx512f,
 ; TILES:       batch.loop:
 ; TILES-NEXT:    %batch = phi i64 [ 0, %entry ], [ %batch.next, %batch.loop ]
-; TILES:         call void @tlx.matmul.3x5x20.f32.f32.f32(
+; TILES:         call void @tlx.matmul.3x16x20.f32.f32.f32(
 
 ; CHECK-LABEL: define void @batch(
 ; CHECK-NEXT:    call void @tlx.nest.batch(ptr %a, ptr %b, ptr %c)
@@ -28,9 +28,9 @@
 
 define void @batch(ptr %a, ptr %b, ptr noalias %c) {
   %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <3 x i32> <i32 20, i32 3, i32 20>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
-  %y = call token @llvm.tensor.load(ptr elementtype(float) %b, <3 x i32> <i32 20, i32 20, i32 5>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
-  %m = call <300 x float> @llvm.tensor.matmul(token %x, token %y)
-  %t = call token @llvm.tensor.typeinfo(<300 x float> %m, <3 x i32> <i32 20, i32 3, i32 5>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(float) %b, <3 x i32> <i32 20, i32 20, i32 16>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+  %m = call <960 x float> @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo(<960 x float> %m, <3 x i32> <i32 20, i32 3, i32 16>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %t, <3 x i32> zeroinitializer)
   ret void
 }
@@ -44,9 +44,9 @@ define void @batch(ptr %a, ptr %b, ptr noalias %c) {
 ; CHECK:       br i1 %{{.*}}, label %batch.loop, label %batch.end
 define void @short(ptr %a, ptr %b, ptr noalias %c) {
   %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <3 x i32> <i32 20, i32 3, i32 4>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
-  %y = call token @llvm.tensor.load(ptr elementtype(float) %b, <3 x i32> <i32 20, i32 4, i32 5>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
-  %m = call <300 x float> @llvm.tensor.matmul(token %x, token %y)
-  %t = call token @llvm.tensor.typeinfo(<300 x float> %m, <3 x i32> <i32 20, i32 3, i32 5>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(float) %b, <3 x i32> <i32 20, i32 4, i32 16>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer, <3 x i32> zeroinitializer)
+  %m = call <960 x float> @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo(<960 x float> %m, <3 x i32> <i32 20, i32 3, i32 16>, <3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %t, <3 x i32> zeroinitializer)
   ret void
 }
