@@ -201,10 +201,12 @@ def _in_tiles(whole: Blocking, unit: Unit) -> Iterator[Blocking]:
     """The choice with a copied left operand whose rows are those of a matrix unit's tiles, behind each other.
 
     9 sums of 128 channels, 64 bytes of bfloat a row      36 sums of 32
+
+    A product alone stays one: the second stage packs its rows, or reads them as they lie.
     """
     k, step = whole.k, unit.step
     many = k.extent // step
-    fits = unit.rows and len(k.parts) == 1 and k.extent % step == 0 and many > 1
+    fits = unit.rows and whole.sums > 1 and len(k.parts) == 1 and k.extent % step == 0 and many > 1
     if fits and LHS in whole.packed and whole.sums * many <= CHAINED:
         parts = Run(((many, tuple(stride * step for stride in k.strides)),))
         yield replace(whole, outer_k=(*whole.outer_k, parts), k=Run(((step, k.strides),)))
