@@ -56,8 +56,8 @@ def problem_of(listing: Listing, op: TensorOp) -> Found:
         return _reduction(listing, op, maker, out)
     shuffled = shuffled_by(listing, stored)
     if shuffled is not None:
-        lines = Lines(listing, op)
-        return Found(lines.read(shuffled), [(op.pointer, out), *lines.places], [], lines.instructions)
+        lines = Lines(listing, op, shuffled)
+        return Found(lines.read(), [(op.pointer, out), *lines.places], [], lines.instructions)
     tree = read_tree(listing, op, stored)
     if tree.product is not None:
         return _gemm(listing, tree, op.pointer, out)

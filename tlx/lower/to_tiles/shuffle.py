@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tlx.diagnostics import LoweringError
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import Tensor, TensorOp
 from tlx.ir.values import Keyword, Local, Value, int_elements
 from tlx.lower.to_tiles.problem import Shuffle
-from tlx.lower.to_tiles.reading import Listing, left_over
+from tlx.lower.to_tiles.reading import Listing
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
@@ -29,12 +30,14 @@ class Lines:
     Attributes:
         listing: The function's instructions.
         store: The store of its result.
+        last: The shufflevector that makes it.
         places: First element and view of each line.
         instructions: Those that only compute the result.
     """
 
     listing: Listing
     store: TensorOp
+    last: Instruction
     places: list[tuple[Value, View]] = field(default_factory=list[tuple[Value, View]])
     instructions: list[Instruction] = field(default_factory=list[Instruction])
     _lines: list[Tensor] = field(default_factory=list[Tensor])
@@ -43,13 +46,13 @@ class Lines:
     )
     _loaded: dict[str, int] = field(default_factory=dict[str, int])
 
-    def read(self, last: Instruction) -> Shuffle:
-        """The shuffle whose last step is an instruction.
+    def read(self) -> Shuffle:
+        """The shuffle.
 
         Raises:
             LoweringError: Something in it is neither a line nor a step.
         """
-        self._value(last)
+        self._value(self.last)
         numbers = dict(self._loaded)
         steps = list[tuple[int, int, tuple[int, ...]]]()
         for instruction, sources, mask in self._steps:
@@ -57,6 +60,10 @@ class Lines:
             steps.append((first, other[0] if other else -1, mask))
             numbers[instruction.result or ""] = len(self._lines) + len(steps) - 1
         return Shuffle(tuple(line.type for line in self._lines), tuple(steps), self.store.tensors[0].type)
+
+    @property
+    def _refusal(self) -> LoweringError:
+        return LoweringError("'shufflevector' is not lowered to tiles here", self.last.span)
 
     def _value(self, instruction: Instruction) -> None:
         """What an instruction makes, and all that it is made of."""
@@ -68,13 +75,13 @@ class Lines:
         elif instruction.opcode == "shufflevector":
             self._step(instruction)
         else:
-            raise left_over(self.store)
+            raise self._refusal
         self.instructions.append(instruction)
 
     def _line(self, op: TensorOp) -> None:
         line = op.tensors[0]
         if op.intrinsic.name != "tovector" or line.kind != "load" or line.type.shape[0] != 1:
-            raise left_over(self.store)
+            raise self._refusal
         self._loaded[op.instruction.result or ""] = len(self._lines)
         self._lines.append(line)
         self.places.append((line.source, View.of(line.type, line.pitches)))
@@ -83,7 +90,7 @@ class Lines:
         *sources, mask = instruction.operands
         places, names = int_elements(mask), [s.name for s in sources if isinstance(s, Local)]
         if places is None or not names or any(not isinstance(s, Local | Keyword) for s in sources):
-            raise left_over(self.store)
+            raise self._refusal
         for name in names:
             self._value(self.listing.made[name][1])
         self._steps.append((instruction, names, places))
