@@ -6,6 +6,7 @@ it. Machine code runs on guarded memory, once at the end of the pages and once a
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ _REGISTER_TILES: Final = (None, (32, 32), (32, 32), (16, 64), (64, 16))
 _BUG: Final = "bug of TLX"
 MAX_STEPS: Final = 20_000_000
 _STAGE_STEPS: Final = 5_000_000
+_TILE_PRODUCT: Final = re.compile(r"call (?:x86_amx|void) @llvm\.x86\.tdp")
 Arguments = tuple[list[Array], list[Array]]
 
 
@@ -249,8 +251,8 @@ def _run(
 
 
 def _tiled(text: str) -> int:
-    """Kernels that multiply tiles."""
-    return sum("call x86_amx @llvm.x86.tdp" in function for function in text.split("\ndefine "))
+    """Kernels that multiply tiles, values or numbered registers."""
+    return sum(_TILE_PRODUCT.search(function) is not None for function in text.split("\ndefine "))
 
 
 def _call(call: Any, function: Function, before: list[Array], after: list[Array], *, at_end: bool) -> None:
