@@ -16,7 +16,6 @@ that are alive together get different ones.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -67,8 +66,7 @@ def _is_tile_call(name: str | None) -> bool:
 
 
 def _stays_apart(module: Module, function: Function) -> bool:
-    attributes = re.sub(r"#\d+", lambda m: module.attribute_groups.get(m.group(), ""), function.signature.attributes)
-    return "noinline" in attributes.split()
+    return "noinline" in module.attribute_text(function.signature).split()
 
 
 def _calls_others(function: Function) -> bool:

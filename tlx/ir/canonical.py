@@ -216,8 +216,8 @@ def _replace_declarations(module: Module, needed: dict[str, Declaration]) -> Non
 
 def _is_same(module: Module, old: Declaration, new: Declaration) -> bool:
     signature = old.signature
-    groups = re.sub(r"#\d+", lambda found: module.attribute_groups.get(found.group(), ""), signature.attributes)
-    return signature.type == new.signature.type and _words(groups) == _words(new.signature.attributes)
+    words = _words(module.attribute_text(signature))
+    return signature.type == new.signature.type and words == _words(new.signature.attributes)
 
 
 def _words(attributes: str) -> list[str]:

@@ -147,8 +147,11 @@ class Module:
 
     def function_attributes(self, signature: Signature) -> dict[str, str]:
         """String attributes of a function, its groups included: `"target-features"` -> its value."""
-        text = re.sub(r"#\d+", lambda m: self.attribute_groups.get(m.group(), ""), signature.attributes)
-        return dict(re.findall(r'"([^"]+)"(?:="([^"]*)")?', text))
+        return dict(re.findall(r'"([^"]+)"(?:="([^"]*)")?', self.attribute_text(signature)))
+
+    def attribute_text(self, signature: Signature) -> str:
+        """All attributes of a function, with those of its groups in the place of `#N`."""
+        return re.sub(r"#\d+", lambda m: self.attribute_groups.get(m.group(), ""), signature.attributes)
 
     def pointer_to(self, pointee: Type, addrspace: int = 0) -> PointerType:
         """The type of a pointer to `pointee`, in the file's spelling of pointers."""

@@ -8,7 +8,7 @@ from typing import Final
 from tlx.ir.types import bytes_of
 from tlx.lower.to_2d.block_choice import CHAINED, Blocking, block_loaded_as
 from tlx.lower.to_2d.contraction import LHS, RHS
-from tlx.lower.to_2d.copy_cost import FAR_BYTE, NEAR_BYTES, TURNED, copy_cycles
+from tlx.lower.to_2d.copy_cost import FAR_BYTE, LINE_BYTES, NEAR_BYTES, TURNED, copy_cycles
 from tlx.lower.to_2d.unit import Unit
 from tlx.lower.to_2d.views import Dim
 
@@ -30,7 +30,6 @@ _CROSSED: Final = 20
 """Cycles that the load of a tile of the right operand takes longer where its rows cross lines."""
 _APART: Final = 6
 """Those that the load of a tile of the left operand takes longer where its rows do not lie behind each other."""
-_LINE_BYTES: Final = 64
 FOLDED: Final = 4
 """Cycles to reduce a vector to one element."""
 _MOST_REPEATED: Final = 16 << 20
@@ -71,7 +70,7 @@ def _crosses_lines(blocking: Blocking) -> bool:
     if rhs.group == 1:
         return False
     steps = [run.strides[RHS] * rhs.group * bytes_of(rhs.element) for run in (*blocking.outer_k, *blocking.uneven)]
-    return any(step % _LINE_BYTES for step in steps)
+    return any(step % LINE_BYTES for step in steps)
 
 
 def _outside_cycles(blocking: Blocking, beside: float) -> float:

@@ -24,6 +24,7 @@ NEAR_BYTES: Final = 1 << 20
 """What stays in the caches."""
 FAR_BYTE: Final = 0.25
 """Cycles to read a byte from outside of the near caches."""
+LINE_BYTES: Final = 64
 _REGISTER: Final = 64
 _SIDE: Final = 16
 _START: Final = 6

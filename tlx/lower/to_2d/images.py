@@ -25,7 +25,7 @@ from tlx.lower.to_2d.block_choice import MOST_TURNS
 from tlx.lower.to_2d.contraction import LHS, OUT, Contraction, Memory
 from tlx.lower.to_2d.convolution_problem import Problem, Regions
 from tlx.lower.to_2d.copies import copy
-from tlx.lower.to_2d.copy_cost import copy_cycles
+from tlx.lower.to_2d.copy_cost import LINE_BYTES, copy_cycles
 from tlx.lower.to_2d.grouping import Grouped, Groups
 from tlx.lower.to_2d.operand_copies import strided_view
 from tlx.lower.to_2d.plan import Plan
@@ -34,7 +34,6 @@ from tlx.lower.to_2d.views import Dim, View
 from tlx.types import TensorType
 
 _WORD: Final = 4
-_LINE: Final = 64
 _CROWDED: Final = 512
 """Bytes of which the distance of neighbours is a multiple where their lines share sets of the first cache."""
 
@@ -111,7 +110,7 @@ def _gap(problem: Problem, unit: Unit) -> int:
     """
     size = bytes_of(problem.x.element)
     turns = unit.rows == 0 and size >= _WORD and problem.taps <= MOST_TURNS
-    return _LINE // size if turns and problem.w.dims[1].extent * size % _CROWDED == 0 else 0
+    return LINE_BYTES // size if turns and problem.w.dims[1].extent * size % _CROWDED == 0 else 0
 
 
 @dataclass(frozen=True)

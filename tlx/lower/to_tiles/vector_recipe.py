@@ -77,11 +77,8 @@ def vector_recipe(
     shape = _by_columns(gemm, shape, copied=by_columns and gemm.n > shape.lanes, size=size)
     mr, nv = tile or register_tile(shape, target.registers, target.core, spare=spare)
     nr = nv * lanes
-    if (
-        dots
-        or pairs
-        or (dot is None and knobs.pack_b is None and _widens_as_it_reads(gemm, target, accumulator, (mr, lanes)))
-    ):
+    widens = dot is None and knobs.pack_b is None and _widens_as_it_reads(gemm, target, accumulator, (mr, lanes))
+    if dots or pairs or widens:
         operand_b, pack_b = gemm.b.element, False
     pack_a = given.packing(
         "A", knobs.pack_a, _why_pack_a(gemm, operand_a, width, correction), _a_lies_scattered(gemm, target, kc, nr)
@@ -94,8 +91,7 @@ def vector_recipe(
     if pairs == gemm.n:
         share = gemm.m * gemm.n * gemm.k / full / target.core.products / pair_cycles(gemm, target, mr)
     roomy = given.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
-    comes_by = not pack_b and (is_far(gemm, target) or rows_share_sets(gemm, size))
-    useful = comes_by or 2 * kc * nr * size > target.caches.l1
+    useful = _comes_from_afar(gemm, target, (kc, nr), size, pack_b=pack_b)
     ahead = _AHEAD * (roomy and useful) if knobs.ahead is None else knobs.ahead
     recipe = Recipe(
         operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
@@ -106,6 +102,13 @@ def vector_recipe(
     if "B" in recipe.asks and knobs.nc is None:
         recipe = replace(recipe, nc=nr)  # tiles of both heights meet a panel before the next one does
     return recipe
+
+
+def _comes_from_afar(gemm: Gemm, target: Target, panel: tuple[int, int], size: int, *, pack_b: bool) -> bool:
+    """Whether a panel of B, K by columns of `size` bytes, is not in the first cache when it is read."""
+    kc, nr = panel
+    as_it_lies = not pack_b and (is_far(gemm, target) or rows_share_sets(gemm, size))
+    return as_it_lies or 2 * kc * nr * size > target.caches.l1
 
 
 def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
