@@ -9,6 +9,21 @@ from typing import Literal
 from tlx.diagnostics import Span
 
 Kind = Literal["applied", "missed", "analysis"]
+Unit = Literal["fma", "dot", "matrix"]
+"""What multiplies: multiply-adds, dot products of vectors, or a matrix unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """How fast a product should be.
+
+    Attributes:
+        unit: What multiplies.
+        share: Of that unit's peak, 0 to 1.
+    """
+
+    unit: Unit
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +35,14 @@ class Remark:
         stage: Name of the stage that says so.
         message: What was decided, in a sentence.
         span: The instruction of the user's file it is about.
+        prediction: How fast what was decided should be; None where that is not known.
     """
 
     kind: Kind
     stage: str
     message: str
     span: Span | None = None
+    prediction: Prediction | None = field(default=None, compare=False)
 
     def render(self) -> str:
         """`file:line:col: remark: message [stage]`, with source line and caret."""
@@ -40,9 +57,11 @@ class Remarks:
 
     items: dict[Remark, None] = field(default_factory=dict[Remark, None])
 
-    def add(self, kind: Kind, stage: str, message: str, span: Span | None = None) -> None:
+    def add(
+        self, kind: Kind, stage: str, message: str, span: Span | None = None, prediction: Prediction | None = None
+    ) -> None:
         """Note a decision."""
-        self.items[Remark(kind, stage, message, span)] = None
+        self.items.setdefault(Remark(kind, stage, message, span, prediction))
 
     def __iter__(self) -> Iterator[Remark]:
         return iter(self.items)

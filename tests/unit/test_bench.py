@@ -25,6 +25,7 @@ from tlx.bench.workload import Stream, Workload
 from tlx.diagnostics import UsageError
 from tlx.knobs import Origin, always, parse_knobs
 from tlx.native import cpu_flags, missing
+from tlx.remarks import Unit
 from tlx.target import Target, find
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -345,11 +346,9 @@ def test_a_prediction_is_a_share_of_what_bounds_the_work(monkeypatch: pytest.Mon
     assert abs(shares[1] - min(1.0, 1.5 * shares[0])) < 1e-9
 
 
-@pytest.mark.parametrize(
-    ("unit", "of_tiles"), [("matrix unit", 1.0), ("dot product", 1 / 16), ("multiply-add", 1 / 32)]
-)
+@pytest.mark.parametrize(("unit", "of_tiles"), [("matrix", 1.0), ("dot", 1 / 16), ("fma", 1 / 32)])
 def test_a_prediction_for_vectors_is_scaled_to_the_peak_of_tiles(
-    unit: str, of_tiles: float, monkeypatch: pytest.MonkeyPatch
+    unit: Unit, of_tiles: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where tile products are 16 times as fast as dot products of vectors, and those twice as fast as multiply-add."""
 

@@ -16,7 +16,8 @@ from tlx.diagnostics import UsageError
 from tlx.ir.reader import parse
 from tlx.jit import compile as compile_module
 from tlx.native import cpu_flags, missing
-from tlx.pipeline import lower
+from tlx.pipeline import Options, lower
+from tlx.remarks import Remarks
 from tlx.target import targets
 
 TINY = [
@@ -60,6 +61,24 @@ def test_results_are_right(work: Workload) -> None:
         out.view("u1")[...] = 0xA5
         repeated([Step(address_of(compiled.entry.code), work.arguments(arrays))])(1)
         work.check(out, truth, target)
+
+
+@pytest.mark.parametrize(
+    ("types", "size", "target", "unit"),
+    [
+        ("bf16", 64, "amx", "matrix"),
+        ("u8s8", 64, "avx512", "dot"),
+        ("bf16", 5, "amx", "fma"),
+        ("f32", 64, "amx", "fma"),
+    ],
+)
+def test_remarks_tell_what_multiplies(types: str, size: int, target: str, unit: str) -> None:
+    remarks = Remarks()
+    options = Options(remarks=remarks, cpu="sapphirerapids")
+    lower(parse(gemm.product(types, size, size, size).text()), target, options=options)
+    (prediction,) = [remark.prediction for remark in remarks if remark.prediction is not None]
+    assert prediction.unit == unit
+    assert 0 < prediction.share <= 1
 
 
 @pytest.mark.parametrize("work", TINY[::3], ids=named)

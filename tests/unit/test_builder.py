@@ -84,12 +84,14 @@ def test_arithmetic() -> None:
             b.binary("udiv", x, const_int(I64, 3), flags="exact"),
             b.umin(x, y),
             b.umin(y, 2),
+            b.divided_up(x, 5),
+            b.divided_up(x, 4),
             b.select(b.icmp("slt", x, y), x, y),
             b.cast("sext", b.cast("trunc", x, I8), I64),
             b.cast("zext", b.icmp("eq", x, 12), I64),
         ]
 
-    assert results(body, 12, -5)[:9] == [7, 9, -60, 4, 12, 2, -5, 12, 1]
+    assert results(body, 12, -5)[:11] == [7, 9, -60, 4, 12, 2, 3, 3, -5, 12, 1]
 
 
 def test_trivial_arithmetic_is_no_instruction() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -22,7 +21,7 @@ from tlx.jit import compile as compile_module
 from tlx.knobs import Answers, no_answers
 from tlx.native import cpu_flags, missing
 from tlx.pipeline import Options
-from tlx.remarks import Remarks
+from tlx.remarks import Prediction, Remarks, Unit
 from tlx.target import Target, find
 
 PEAK: Final = "peak"
@@ -30,18 +29,6 @@ OURS: Final = "tlx"
 _HOPELESS: Final = 0.05  # of our speed: peers below are not worth waiting for
 _SLOWER: Final = 1.3  # than the fastest way of a peer: ways of lengthy work that are not tried again
 _INTENSE: Final = 16  # operations for each byte, from which on memory does not matter
-_MATRIX_UNIT, _DOT_PRODUCT = (
-    "matrix unit",
-    "dot product",
-)  # as remarks call what multiplies, where it is not multiply-add
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """A remark's share of the peak of what multiplies."""
-
-    share: float
-    unit: str
 
 
 @dataclass(frozen=True)
@@ -142,12 +129,12 @@ class Bench:
         times = rate(loop) / rate(memory)
         return (memory, what, times) if times > 1 else (loop, instruction, 1.0)
 
-    def _unit(self, work: Workload, unit: str) -> float:
+    def _unit(self, work: Workload, unit: Unit) -> float:
         """The peak of what multiplies, of the peak loop's: vectors are slower where that loop is of tile products."""
         loop, instruction = self._peak(work.peak)
-        if isinstance(work.peak, Stream) or instruction not in peaks.TILE_PRODUCTS.values() or unit == _MATRIX_UNIT:
+        if isinstance(work.peak, Stream) or instruction not in peaks.TILE_PRODUCTS.values() or unit == "matrix":
             return 1.0
-        vectors = replace(self.target, matrix=None, dots=self.target.dots if unit == _DOT_PRODUCT else ())
+        vectors = replace(self.target, matrix=None, dots=self.target.dots if unit == "dot" else ())
         return rate(peaks.contestant(peaks.peak(work.peak, vectors), vectors)) / rate(loop)
 
     def _peak(self, bound: peaks.Types | Stream) -> tuple[Contestant, str]:
@@ -178,12 +165,8 @@ class Bench:
 
 
 def _predicted(remarks: Remarks) -> Prediction | None:
-    """The lowest share that a remark predicts, as in `matrix unit bfloat x bfloat -> float, ...; about 9 % of peak`."""
-    found: list[Prediction] = []
-    for remark in remarks:
-        unit = next((name for name in (_MATRIX_UNIT, _DOT_PRODUCT) if f": {name} " in remark.message), "")
-        shares = re.findall(r"([0-9.]+) ?% of (?:the )?peak", remark.message)
-        found += [Prediction(float(share) / 100, unit) for share in shares]
+    """The lowest share that is predicted."""
+    found = [remark.prediction for remark in remarks if remark.prediction is not None]
     return min(found, key=lambda prediction: prediction.share, default=None)
 
 

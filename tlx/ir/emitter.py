@@ -134,6 +134,11 @@ class Emitter:
         operands = [condition, first, second]
         return self.value("select", first.type, operands, f"select {', '.join(o.typed for o in operands)}", name)
 
+    def divided_up(self, lhs: Value, rhs: Number, name: str = "") -> Value:
+        """`ceil(lhs / rhs)` of two unsigned numbers."""
+        divisor = number_of(rhs, lhs.type)
+        return self.binary("udiv", self.add(lhs, self.sub(divisor, 1)), divisor, name)
+
     def umin(self, lhs: Value, rhs: Number, name: str = "") -> Value:
         """The smaller of two unsigned numbers, by compare and select."""
         other = number_of(rhs, lhs.type)

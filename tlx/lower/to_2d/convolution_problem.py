@@ -38,6 +38,11 @@ class Problem:
         return math.prod(dim.extent for dim in self.w.dims[self.channels :])
 
     @property
+    def regions(self) -> Regions:
+        """What the input's rows may be split into."""
+        return Regions(self)
+
+    @property
     def contraction(self) -> Contraction:
         """The dimensions by role: groups are the batch, filters M, positions and images N, channels and kernel K."""
         x, w, result = self.x.dims, self.w.dims, self.result

@@ -23,7 +23,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import Type, bytes_of
 from tlx.lower.to_2d.block_choice import MOST_TURNS
 from tlx.lower.to_2d.contraction import LHS, OUT, Contraction, Memory
-from tlx.lower.to_2d.convolution_problem import Problem, Regions
+from tlx.lower.to_2d.convolution_problem import Problem
 from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.copy_cost import LINE_BYTES, copy_cycles
 from tlx.lower.to_2d.grouping import Grouped, Groups
@@ -133,12 +133,8 @@ class _Interleaved(Image):
         return f"{reason} and {_Split(self.problem).reason}" if self._is_split else reason
 
     @property
-    def _regions(self) -> Regions:
-        return Regions(self.problem)
-
-    @property
     def _is_split(self) -> bool:
-        return self._regions.period > 1
+        return self.problem.regions.period > 1
 
     @property
     def _room(self) -> int:
@@ -149,15 +145,15 @@ class _Interleaved(Image):
     def extents(self) -> list[int]:
         """Images, dimensions around rows, regions, groups of channels, columns, channels of a group."""
         images, channels, *outer, _ = (dim.extent for dim in self.problem.x.dims)
-        columns = self._room + self._regions.furthest - self.behind // self.width
-        return [images, *outer, self._regions.count, channels // self.width, columns, self.width]
+        columns = self._room + self.problem.regions.furthest - self.behind // self.width
+        return [images, *outer, self.problem.regions.count, channels // self.width, columns, self.width]
 
     @property
     def dims(self) -> list[tuple[int, int]]:
         """Its extents, and elements between neighbours in the input; a row has more columns than that."""
         images, channels, *outer, row = self.problem.x.dims
         around = [dim.stride for dim in (images, *outer)]
-        within = [row.stride, channels.stride * self.width, row.stride * self._regions.period, channels.stride]
+        within = [row.stride, channels.stride * self.width, row.stride * self.problem.regions.period, channels.stride]
         return list(zip(self.extents, [*around, *within], strict=True))
 
     @property
@@ -166,7 +162,7 @@ class _Interleaved(Image):
 
         They begin at lines then, as do tiles at the first position of the kernel.
         """
-        furthest = self._regions.furthest
+        furthest = self.problem.regions.furthest
         fits = self.problem.result.target.dims[-1].extent + furthest <= self._room
         return furthest * self.width if fits else 0
 
@@ -176,7 +172,7 @@ class _Interleaved(Image):
         images, *outer, region, groups, columns, _ = map(Dim, self.extents, strides)
         channels = Dim(groups.extent * self.width, groups.stride)
         view = strided_view(memory, [images, channels, *outer, columns])
-        found = self._regions.contraction(view, region.stride)
+        found = self.problem.regions.contraction(view, region.stride)
         (channel, *taps), (*others, along) = found.k, found.n
         rows = channel[0], (channel[1][LHS], groups.stride // self.width, *channel[1][OUT:])
         along = along[0], (along[1][LHS], 1, *along[1][OUT:])
@@ -186,8 +182,8 @@ class _Interleaved(Image):
     def cycles(self) -> float:
         """About how many cycles it takes to make: what lies beside the data is not written."""
         images, channels, *outer, row = self.problem.x.dims
-        rows = channels.extent * self._regions.count * math.prod(dim.extent for dim in (images, *outer))
-        columns = Dim(-(-row.extent // self._regions.period), row.stride * self._regions.period)
+        rows = channels.extent * self.problem.regions.count * math.prod(dim.extent for dim in (images, *outer))
+        columns = Dim(-(-row.extent // self.problem.regions.period), row.stride * self.problem.regions.period)
         return self._groups.cycles(rows, [columns], self.lanes)
 
     @property
@@ -203,7 +199,7 @@ class _Interleaved(Image):
         images, *outer, region, _, columns, _ = target.dims
         first, _, *inner, row = self.problem.x.dims
         around = [(d.extent, (d.stride, t.stride)) for d, t in zip((first, *inner), (images, *outer), strict=True)]
-        period = self._regions.period
+        period = self.problem.regions.period
         for number in range(region.extent):
             source = Memory(b.gep(target.element, self.problem.x.place.pointer, number * row.stride), target.element)
             there = b.gep(target.element, target.place.pointer, number * region.stride)
@@ -265,39 +261,35 @@ class _Split(Image):
     @property
     def reason(self) -> str:
         """Why the input is copied."""
-        return f"its rows are read in steps of {self._regions.period}"
-
-    @property
-    def _regions(self) -> Regions:
-        return Regions(self.problem)
+        return f"its rows are read in steps of {self.problem.regions.period}"
 
     @property
     def _columns(self) -> int:
         """Elements of a row of a region that are read, where most are."""
-        return self.problem.result.target.dims[-1].extent + self._regions.furthest
+        return self.problem.result.target.dims[-1].extent + self.problem.regions.furthest
 
     @property
     def extents(self) -> list[int]:
         """Regions, and the dimensions of one."""
-        return [self._regions.count, *(dim.extent for dim in self.problem.x.dims[:-1]), self._columns]
+        return [self.problem.regions.count, *(dim.extent for dim in self.problem.x.dims[:-1]), self._columns]
 
     @property
     def dims(self) -> list[tuple[int, int]]:
         """Its extents, and elements between neighbours in the input."""
         *others, last = (dim.stride for dim in self.problem.x.dims)
-        return list(zip(self.extents, (last, *others, last * self._regions.period), strict=True))
+        return list(zip(self.extents, (last, *others, last * self.problem.regions.period), strict=True))
 
     def contraction(self, memory: Memory) -> Contraction:
         """The contraction that reads the regions."""
         region, *strides = TensorType.dense(memory.element, self.extents).strides()
         dims = [Dim(dim.extent, stride) for dim, stride in zip(self.problem.x.dims, strides, strict=True)]
-        return self._regions.contraction(strided_view(memory, dims), region)
+        return self.problem.regions.contraction(strided_view(memory, dims), region)
 
     def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
         """Copy the input into the regions."""
         del plan
-        x, period = self.problem.x, self._regions.period
-        for region in sorted({region for region, _ in self._regions.starts}):
+        x, period = self.problem.x, self.problem.regions.period
+        for region in sorted({region for region, _ in self.problem.regions.starts}):
             columns = min(self._columns, -(-(x.dims[-1].extent - region) // period))
             start = b.gep(x.element, x.place.pointer, region * x.dims[-1].stride)
             source = [*x.dims[:-1], Dim(columns, x.dims[-1].stride * period)]

@@ -58,7 +58,7 @@ class Grid:
         inside = b.icmp("ult", owner, b.mul(self.down, self.across))
         height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
         if self.work.packs:
-            total = _divided_up(b, width, self._step(b, width))
+            total = b.divided_up(width, self._step(b, width))
         else:
             total = b.mul(self._blocks(b, height, width), height)
         return b.select(inside, total, const_int(I64, 0))
@@ -78,7 +78,7 @@ class Grid:
             across = [b.add(columns[0], cut(b, width, number, blocks)[0]) for number in (block, behind)]
             kernel(b, [*down, *across])
 
-        whole, last = _divided_up(b, job[0], height), b.binary("udiv", job[1], height)
+        whole, last = b.divided_up(job[0], height), b.binary("udiv", job[1], height)
         start, end, nothing = b.mul(whole, height), b.mul(last, height), const_int(I64, 0)
         before = b.sub(whole, 1)
         with where(b, b.icmp("ult", job[0], start), "head"):
@@ -97,8 +97,8 @@ class Grid:
 
     def _blocks(self, b: Builder, height: Value, width: Value) -> Value:
         """Blocks of columns: those that the cache holds, or more where there are few rows."""
-        cached = _divided_up(b, width, self.work.panels)
-        enough = b.umin(width, _divided_up(b, const_int(I64, _FEWEST), height))
+        cached = b.divided_up(width, self.work.panels)
+        enough = b.umin(width, b.divided_up(const_int(I64, _FEWEST), height))
         return b.select(b.icmp("ult", cached, enough), enough, cached)
 
     def _rectangle(self, b: Builder, owner: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
@@ -127,15 +127,9 @@ def _rows_of_grid(b: Builder, work: Work, team: Value) -> Value:
     start: list[Value] = [const_int(I64, 1), const_int(I64, (1 << 63) - 1)]
     last = b.add(b.umin(team, work.rows), 1)
     with b.loop(1, last, carry=start, name="down", runs=True) as loop:
-        height = _divided_up(b, work.rows, loop.index)
-        width = _divided_up(b, work.columns, b.binary("udiv", team, loop.index))
+        height = b.divided_up(const_int(I64, work.rows), loop.index)
+        width = b.divided_up(const_int(I64, work.columns), b.binary("udiv", team, loop.index))
         cycles = b.add(b.mul(b.mul(height, width), tile), b.add(b.mul(height, row), b.mul(width, column)))
         better = b.icmp("ult", cycles, loop.carried[1])
         loop.next(b.select(better, loop.index, loop.carried[0]), b.select(better, cycles, loop.carried[1]))
     return loop.results[0]
-
-
-def _divided_up(b: Builder, total: int | Value, parts: int | Value) -> Value:
-    """`ceil(total / parts)`."""
-    by = const_int(I64, parts) if isinstance(parts, int) else parts
-    return b.binary("udiv", b.add(b.sub(by, 1), total), by)

@@ -266,7 +266,7 @@ def _cut_inner(b: Builder, nest: _Nest, inner: Loop, first: Value, last: Value) 
     """Have both loops of a nest run from one iteration of all to another."""
     trips = trips_of(nest.flow, inner)
     rounds = const_int(I64, trips)
-    ends = b.binary("udiv", b.add(last, trips - 1), rounds)
+    ends = b.divided_up(last, trips)
     _count(nest.flow, nest.loop, b.binary("udiv", first, rounds), ends)
     before = next(name for name in nest.flow.predecessors[inner.header] if name not in inner.blocks)
     b.block = nest.flow.blocks[before]

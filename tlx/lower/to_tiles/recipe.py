@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tlx.ir.types import Type
+from tlx.remarks import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Recipe:
     accumulator: Type
     mma: str
     width: int
-    unit: Literal["fma", "dot", "matrix"]
+    unit: Unit
     correction: Literal["none", "columns", "rows"]
     mr: int
     nr: int

@@ -16,6 +16,7 @@ from tlx.lower.to_tiles.problem import Gemm, Map, Reduction, Rows
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.rows import block_rows
 from tlx.lower.to_tiles.view import View
+from tlx.remarks import Prediction
 from tlx.target import Target
 
 _UNITS: Final = {"fma": "multiply-add", "dot": "dot product", "matrix": "matrix unit"}
@@ -102,7 +103,8 @@ def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -
 def remark_product(context: Context, gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target, at: Instruction) -> None:
     """Note how a product is computed, and that the matrix unit could not."""
     text = describe_product(gemm, recipe, knobs, target)
-    context.remarks.add("applied", "to-tiles", for_version(target, text), at.span)
+    prediction = Prediction(recipe.unit, recipe.share)
+    context.remarks.add("applied", "to-tiles", for_version(target, text), at.span, prediction)
     if target.matrix is not None and recipe.unit != "matrix" and not fits_matrix_unit(gemm, target):
         missed = f"{gemm.title}: no {target.name} instruction multiplies these types; vector code is used"
         context.remarks.add("missed", "to-tiles", for_version(target, missed), at.span)
