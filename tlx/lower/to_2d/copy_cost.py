@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tlx.ir.types import Type, bytes_of
+from tlx.lower.combs import is_comb
 from tlx.lower.to_2d.loops import Walk
 from tlx.lower.to_2d.planes import ordered
 
@@ -35,7 +36,6 @@ TURNED: Final = _TILE / _SIDE**2
 _NARROW_TILE: Final = 200
 _ELEMENT: Final = 1.5
 _COMBED: Final = 8
-_FEW: Final = 15
 _WIDE: Final = 4
 
 
@@ -62,9 +62,9 @@ def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, *, permutes: boo
 
 
 def _is_combed(walk: Walk, walks: Sequence[Walk]) -> bool:
-    """Whether a dimension is dense in the copy, and its positions in the source are an odd number of elements apart."""
+    """Whether a dimension, dense in the copy, is that of the columns of a comb in the source."""
     _, (apart, here) = walk
-    return here == 1 < apart <= _FEW and apart % 2 == 1 and any(e <= apart and s[0] == 1 < s[1] for e, s in walks)
+    return here == 1 and any(is_comb(apart, extent) for extent, (there, pitch) in walks if there == 1 < pitch)
 
 
 def _near_cycles(walks: Sequence[Walk], count: int, size: int) -> float:

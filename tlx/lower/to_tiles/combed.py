@@ -15,17 +15,14 @@ Measured on one core of a Xeon with AMX, 2026-11-22, in the second cache: 16384 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import bits_of
 from tlx.ir.values import Value
+from tlx.lower.combs import is_comb
 from tlx.lower.to_tiles.problem import Copy
 from tlx.lower.to_tiles.tiles import tile
 from tlx.target import Target
-
-_MOST: Final = 15
-"""Columns, all of whose registers are held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +54,8 @@ class Comb:
         columns, length = (to.rows, to.cols) if to.is_row_major else (to.cols, to.rows)
         bits = bits_of(source.element)
         lanes = target.vector_bytes * 8 // bits
-        few = along == to_along == 1 and 1 < across <= _MOST and across % 2 == 1 and 1 < columns <= across
-        if not few or length < lanes or not target.can_permute(bits) or bits not in target.masked_bits:
+        fits = along == to_along == 1 and is_comb(across, columns)
+        if not fits or length < lanes or not target.can_permute(bits) or bits not in target.masked_bits:
             return None
         return cls(b, copy, across, columns, to_pitch, lanes)
 
