@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import platform
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -286,7 +287,25 @@ def _target(target: Target | str, options: Options, triple: str = "") -> Target:
         found = found.on_cpu(options.cpu)
     if options.attrs:
         found = found.with_features(options.attrs)
+    _check_names(found, target, options, triple)
     return found.with_vector_bits(options.vector_bits) if options.vector_bits else found
+
+
+def _check_names(found: Target, target: Target | str, options: Options, triple: str) -> None:
+    """Have LLVM look at names that the user gave, and at a triple that may not be of the target's architecture."""
+    asked = [*options.attrs, *(f"+{name}" for name in _added(target))]
+    if not asked and not options.cpu and triple.partition("-")[0] in ("", platform.machine()):
+        return
+    from tlx.llvm.subtarget import check_names
+
+    features = dict.fromkeys(f for version in found.versions or (found,) for f in version.features)
+    check_names(triple, found.name, tuple(features), options.cpu, asked)
+
+
+def _added(target: Target | str) -> list[str]:
+    """Features that a target's name adds: `x` and `y` of `a+x,b+y`."""
+    names = target.split(",") if isinstance(target, str) else []
+    return [feature.strip() for name in names for feature in name.split("+")[1:]]
 
 
 def _judge_untouched(text: str, filename: str, options: Options) -> None:

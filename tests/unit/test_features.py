@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tlx.diagnostics import UsageError
 from tlx.ir.reader import parse
 from tlx.pipeline import Options, lower
 
@@ -46,7 +47,7 @@ def _kernel(attributes: str, options: Options) -> tuple[set[str], bool]:
         ("", Options(cpu="skylake-avx512"), False),
         ("#0", Options(cpu="cascadelake"), True),
         ("", Options(cpu="cascadelake", attrs=("-avx512vnni",)), False),
-        ("", Options(cpu="some-new-machine"), True),
+        ("", Options(cpu="x86-64-v4"), True),
     ],
 )
 def test_dot_products_follow_the_features(attributes: str, options: Options, dots: bool) -> None:
@@ -60,3 +61,23 @@ def test_kernels_for_different_machines_are_not_shared() -> None:
     other = text.split("}\n")[0].replace("@f(", "@g(").replace("#0", "") + "}\n"
     module = lower(parse(other + text), "avx512")
     assert len(re.findall("define internal", str(module))) == 2
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("avx512", Options(attrs=("+avx512vnin",)), "unknown feature 'avx512vnin'; did you mean 'avx512vnni'?"),
+        ("avx512", Options(cpu="some-new-machine"), "unknown processor 'some-new-machine'"),
+        ("avx2", Options(triple="aarch64-linux-gnu"), "target avx2 needs features that machines of triple"),
+    ],
+)
+def test_unknown_names_are_errors(target: str, options: Options, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        lower(parse(_FUNCTION.replace("ATTRIBUTES", "")), target, options=options)
+
+
+def test_the_triple_of_a_file_is_looked_at() -> None:
+    text = 'target triple = "aarch64-linux-gnu"\n' + _FUNCTION.replace("ATTRIBUTES", "")
+    with pytest.raises(UsageError, match="machines of triple 'aarch64-linux-gnu' do not have: avx512f"):
+        lower(parse(text), "avx512")
+    lower(parse(text), "generic")

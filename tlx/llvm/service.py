@@ -220,6 +220,35 @@ def _machine(module: Any, request: dict[str, Any]) -> Any:
     return machine
 
 
+def _unknown(_bulk: int, request: dict[str, Any]) -> bytes:
+    """Which of some features and processors LLVM does not know, and all that it knows instead, as JSON."""
+    binding = _llvmlite()
+    binding.initialize_all_targets()
+    triple = request["triple"] or binding.get_default_triple()
+    try:
+        target = binding.Target.from_triple(triple)
+    except RuntimeError as error:
+        raise RejectedError("emit", str(error)) from None
+
+    def said(**machine: str) -> str:
+        return _written(lambda: target.create_target_machine(**machine))
+
+    features = [f for f in request["features"] if "is not a recognized feature" in said(features=f)]
+    cpus = [cpu for cpu in request["cpus"] if "is not a recognized processor" in said(cpu=cpu)]
+    known = said(features="+help") if features or cpus else ""
+    return json.dumps({"features": features, "cpus": cpus, "known": known}).encode()
+
+
+def _written(run: Callable[[], Any]) -> str:
+    """What is written to standard error meanwhile, which is taken out of it."""
+    start = os.lseek(2, 0, os.SEEK_END)
+    run()
+    text = os.pread(2, os.fstat(2).st_size - start, start)
+    os.ftruncate(2, start)
+    os.lseek(2, start, os.SEEK_SET)
+    return text.decode(errors="replace")
+
+
 def _optimise(module: Any, machine: Any, level: int) -> None:
     """LLVM's own pipeline for -O0 to -O3."""
     binding = _llvmlite()
@@ -231,7 +260,12 @@ def _optimise(module: Any, machine: Any, level: int) -> None:
 
 
 _Operation = Callable[[int, dict[str, Any]], bytes]
-_OPERATIONS: Final[dict[str, _Operation]] = {"check": _check, "disassemble": _disassemble, "emit": _emit}
+_OPERATIONS: Final[dict[str, _Operation]] = {
+    "check": _check,
+    "disassemble": _disassemble,
+    "emit": _emit,
+    "unknown": _unknown,
+}
 
 
 def _answer(bulk: int, request: dict[str, Any]) -> dict[str, Any]:

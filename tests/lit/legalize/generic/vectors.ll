@@ -6,7 +6,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --vector-bits=512 | FileCheck %s --check-prefixes=CHECK,WIDE --implicit-check-not=target-features
 ; RUN: sed 's/%%b) {/%%b) "target-features"="+avx,+avx2,+fma,-avx512f" {/' %s | grep -v '^;' | tlx-lower - -o - --target=generic | FileCheck %s --check-prefix=HALF
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --mcpu=haswell | FileCheck %s --check-prefix=HALF
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --mcpu=some-machine | FileCheck %s --check-prefix=NARROW
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --mcpu=x86-64 | FileCheck %s --check-prefix=NARROW
 ; RUN: tlx-lower %s -o %t.ll --target=generic --mtriple=aarch64-linux-gnu --remarks=%t
 ; RUN: FileCheck %s --check-prefix=NEON --input-file=%t
 ; RUN: not tlx-lower %s --target=avx2 --vector-bits=512 2>&1 | FileCheck %s --check-prefix=FIXED

@@ -1,0 +1,57 @@
+"""Names of processors and features: LLVM knows which there are, and ignores the others with a warning."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from tlx.diagnostics import UsageError
+from tlx.llvm.process import LLVMRejectedError, llvm
+
+_NAME: Final = re.compile(r"(?m)^  ([^\s-]\S*) +- ")
+
+
+def check_names(triple: str, target: str, features: Sequence[str], cpu: str = "", asked: Sequence[str] = ()) -> None:
+    """See to it that machines of a triple have a processor and features of these names.
+
+    Args:
+        triple: The machine's triple; empty for that of this machine.
+        target: What messages call the target.
+        features: Features of the target, `+a` or `-b`.
+        cpu: A processor, empty for any.
+        asked: Those features that the user named.
+
+    Raises:
+        UsageError: LLVM does not know one of them there, or generates no code for the triple.
+    """
+    wanted = dict.fromkeys([*asked, *features])
+    try:
+        reply = llvm().ask("unknown", "", triple=triple, features=list(wanted), cpus=[cpu] if cpu else [])
+    except LLVMRejectedError as rejected:
+        if wanted or cpu:
+            raise UsageError(f"target {target} with triple '{triple}': {rejected.message.strip()}") from None
+        return
+    unknown = json.loads(reply)
+    if not triple and any(feature not in asked for feature in unknown["features"]):
+        return  # the target is not for this machine's architecture, and none is named
+    cpus, _, known = unknown["known"].partition("Available features")
+    if own := [feature for feature in unknown["features"] if feature in asked]:
+        raise UsageError(f"unknown feature '{own[0][1:]}'{_on(triple)}{_near(own[0][1:], known)}")
+    if unknown["cpus"]:
+        raise UsageError(f"unknown processor '{cpu}'{_on(triple)}{_near(cpu, cpus)}")
+    if unknown["features"]:
+        names = ", ".join(feature[1:] for feature in unknown["features"][:3])
+        raise UsageError(f"target {target} needs features that machines of triple '{triple}' do not have: {names}")
+
+
+def _on(triple: str) -> str:
+    return f" for triple '{triple}'" if triple else ""
+
+
+def _near(name: str, known: str) -> str:
+    """A question whether another name was meant; nothing where none is alike."""
+    found = get_close_matches(name, _NAME.findall(known), 1, 0.75)
+    return f"; did you mean '{found[0]}'?" if found else ""
