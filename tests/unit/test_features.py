@@ -47,7 +47,7 @@ def _kernel(attributes: str, options: Options) -> tuple[set[str], bool]:
         ("", Options(cpu="skylake-avx512"), False),
         ("#0", Options(cpu="cascadelake"), True),
         ("", Options(cpu="cascadelake", attrs=("-avx512vnni",)), False),
-        ("", Options(cpu="x86-64-v4"), True),
+        ("", Options(cpu="generic"), True),
     ],
 )
 def test_dot_products_follow_the_features(attributes: str, options: Options, dots: bool) -> None:
