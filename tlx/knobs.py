@@ -12,9 +12,9 @@ Whoever answers is an `Answers`: a function of a question. A question has a text
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from tlx.diagnostics import Span, UsageError
 
@@ -115,18 +115,63 @@ def no_answers(_question: Question) -> Knobs:
     return NO_KNOBS
 
 
-def always(knobs: Knobs) -> Answers:
+@runtime_checkable
+class Tracked(Protocol):
+    """Answers that can tell afterwards which of them nobody took."""
+
+    def __call__(self, question: Question, /) -> Knobs:
+        """The knobs of a product."""
+        ...
+
+    def unused(self) -> Iterator[tuple[str, Span | None]]:
+        """A sentence for each answer that no product took, and where it stands."""
+        ...
+
+
+@dataclass(slots=True)
+class Always:
     """The same knobs for every product."""
-    return lambda _question: knobs
+
+    knobs: Knobs
+    taken: bool = False
+
+    def __call__(self, _question: Question, /) -> Knobs:
+        """The knobs."""
+        self.taken = True
+        return self.knobs
+
+    def unused(self) -> Iterator[tuple[str, Span | None]]:
+        """See `Tracked`."""
+        origin = self.knobs.origin
+        if not self.taken and origin is not None:
+            yield f"there is no product to take {self.knobs} {origin.text}", origin.span
 
 
-def first_of(*sources: Answers) -> Answers:
+@dataclass(frozen=True, slots=True)
+class FirstOf:
     """The answer of the first source that has one."""
 
-    def answer(question: Question) -> Knobs:
-        return next((knobs for source in sources if (knobs := source(question))), NO_KNOBS)
+    sources: tuple[Answers, ...]
 
-    return answer
+    def __call__(self, question: Question, /) -> Knobs:
+        """The knobs."""
+        return next((knobs for source in self.sources if (knobs := source(question))), NO_KNOBS)
+
+    def unused(self) -> Iterator[tuple[str, Span | None]]:
+        """See `Tracked`."""
+        for source in self.sources:
+            if isinstance(source, Tracked):
+                yield from source.unused()
+
+
+def always(knobs: Knobs) -> Always:
+    """The same knobs for every product."""
+    return Always(knobs)
+
+
+def first_of(*sources: Answers) -> FirstOf:
+    """The answer of the first source that has one."""
+    return FirstOf(sources)
 
 
 def knobs_of(settings: dict[str, Any], origin: Origin | None = None) -> Knobs:
@@ -193,6 +238,6 @@ def _switch(name: str, value: object) -> bool:
 def _number(name: str, value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if not isinstance(value, str) or not value.isdecimal() or len(value) > 10:
+    if not isinstance(value, str) or not value.removeprefix("-").isdecimal() or len(value) > 10:
         raise UsageError(f"{name} is a number, not '{spelled(value)}'")
     return int(value)

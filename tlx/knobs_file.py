@@ -10,7 +10,8 @@
     pattern = [ target ":" ] words, in which `*` stands for anything, `?` for a character, `[a-z]` for one of these
     table   = { knob value }
 
-The first pattern that matches a product decides. A pattern that names fewer words than the product matches, too.
+The first pattern that matches a product decides. A pattern that names fewer words than the product matches, too. Words
+that no product has are mistakes; a pattern of which there is no product in a file is not, as knobs serve many files.
 """
 
 from __future__ import annotations
@@ -18,13 +19,20 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final, cast
 
 from tlx.diagnostics import Source, Span, UsageError
 from tlx.knobs import NO_KNOBS, Knobs, Origin, Question, value_of
 
+_NAMED: Final = 3
+_WILD: Final = re.compile(r"[*?\[]")
+_EXTENTS: Final = re.compile(r"\d+x\d+x\d+")
+_WORD: Final = re.compile(
+    r"\d+x\d+x\d+|half|bfloat|float|double|i\d+|->|[su]{2}|[nt](?:[nt]|v\d+)|ld[ab]=\d+|fused|openmp"
+)
 _TOML_PLACE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.DOTALL)
 
 
@@ -40,20 +48,41 @@ class Entry:
         target, colon, words = self.pattern.partition(": ")
         if not colon:
             target, words = "*", self.pattern
-        if not fnmatchcase(question.target, target):
+        if not fnmatchcase(question.target, target.replace("+", ".")):
             return False
         return fnmatchcase(question.text, words) or fnmatchcase(question.text, f"{words} *")
 
 
 @dataclass(frozen=True, slots=True)
 class KnobsFile:
-    """The entries of a file; it answers questions."""
+    """The entries of a file; it answers questions.
+
+    Attributes:
+        entries: In the order of the file.
+        asked: The questions so far, in order.
+        taken: Patterns of the entries that were answers.
+    """
 
     entries: tuple[Entry, ...]
+    asked: dict[str, None] = field(default_factory=dict[str, None])
+    taken: set[str] = field(default_factory=set[str])
 
-    def __call__(self, question: Question) -> Knobs:
+    def __call__(self, question: Question, /) -> Knobs:
         """The knobs of the first entry that matches."""
-        return next((entry.knobs for entry in self.entries if entry.matches(question)), NO_KNOBS)
+        self.asked[question.text] = None
+        found = next((entry for entry in self.entries if entry.matches(question)), None)
+        if found is None:
+            return NO_KNOBS
+        self.taken.add(found.pattern)
+        return found.knobs
+
+    def unused(self) -> Iterator[tuple[str, Span | None]]:
+        """See `tlx.knobs.Tracked`."""
+        products = list(self.asked)
+        others = f"; there are {', '.join(products[:_NAMED])}{', ...' * (len(products) > _NAMED)}" if products else ""
+        for entry in self.entries:
+            if entry.pattern not in self.taken and entry.knobs.origin is not None:
+                yield f"no product takes the knobs of '{entry.pattern}'{others}", entry.knobs.origin.span
 
 
 def read_knobs_file(path: str) -> KnobsFile:
@@ -82,8 +111,7 @@ def _entry(source: Source, pattern: str, settings: object) -> Entry:
     span = _place(source, pattern)
     if not isinstance(settings, dict):
         raise UsageError(f'\'{pattern}\' has no table of knobs, such as ["{pattern}"] with tile = "8x48" below', span)
-    if not pattern.strip():
-        raise UsageError("a pattern names products, such as 'matmul 64x64x64 float'", span)
+    _check_pattern(pattern, span)
     known: dict[str, Any] = {}
     for key, value in cast("dict[str, object]", settings).items():
         try:
@@ -96,6 +124,37 @@ def _entry(source: Source, pattern: str, settings: object) -> Entry:
         return Entry(pattern, Knobs(**known, origin=origin))
     except UsageError as error:
         raise UsageError(error.message, span) from None
+
+
+def _check_pattern(pattern: str, span: Span) -> None:
+    """Refuse words that no product has, and targets that there are not."""
+    target, colon, text = pattern.partition(": ")
+    if colon and not _WILD.search(target):
+        _check_target(target, span)
+    first, *words = (text if colon else pattern).split() or [""]
+    if first != "matmul" and not _WILD.search(first):
+        raise UsageError("a pattern names products, such as 'matmul 64x64x64 float'", span)
+    for place, word in enumerate(words):
+        known = _EXTENTS if place == 0 and first == "matmul" else _WORD
+        if not _WILD.search(word) and not known.fullmatch(word):
+            raise UsageError(f"no product is spelled with '{word}'{_hint(word)}", span)
+
+
+def _check_target(name: str, span: Span) -> None:
+    from tlx.target import find
+
+    try:
+        find(name.partition(".")[0])
+    except UsageError as error:
+        raise UsageError(error.message, span) from None
+
+
+def _hint(word: str) -> str:
+    from tlx.tune.product import TYPES
+
+    if word in TYPES:
+        return f"; write {word} as '{TYPES[word]}'"
+    return "; it is 'matmul MxNxK TYPES ...', such as 'matmul 64x64x64 bfloat -> float'"
 
 
 def _place(source: Source, name: str, start: int = 0) -> Span:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final, cast
 from tlx.collection import without_collection
 from tlx.diagnostics import LoweringError, Source, TlxError, UsageError
 from tlx.ir.large import has_large_vectors
-from tlx.knobs import WEIGHT_BYTES, Answers, no_answers
+from tlx.knobs import WEIGHT_BYTES, Answers, Tracked, no_answers
 from tlx.openmp import THREAD_CYCLES, THREADS, Threads
 from tlx.remarks import Remarks
 
@@ -137,11 +137,14 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
     has_parts = any(repeated(function) for function in module.functions)
     try:
         with without_collection():
-            return _run_steps(module, context, options)
+            lowered = _run_steps(module, context, options)
     except Exception as error:
         if has_parts or (options.verify_each is False and _blames_tlx(error)):
             verify(raised(parse(source.text, source.name)))
         raise
+    if options.stop_after != "to-2d":
+        _remark_unused(options)
+    return lowered
 
 
 def _run_steps(module: Module, context: Context, options: Options) -> Module:
@@ -333,6 +336,13 @@ def _remark_equals(module: Module, remarks: Remarks) -> None:
         if isinstance(item, Function) and known is not None and known.more:
             message = f"{known.more} more parts equal to this one are lowered as it is, as calls of @{item.name}"
             remarks.add("analysis", "read", message, item.span)
+
+
+def _remark_unused(options: Options) -> None:
+    """Say which knobs no product took."""
+    if isinstance(options.knobs, Tracked):
+        for message, span in options.knobs.unused():
+            options.remarks.add("analysis", "to-tiles", message, span)
 
 
 def _raise(module: Module, _context: Context) -> Module:

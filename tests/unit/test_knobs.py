@@ -135,14 +135,62 @@ def test_the_first_source_with_an_answer_decides() -> None:
         ("avx512: matmul 64x64x64", True),
         ("avx*: matmul *", True),
         ("avx2: matmul *", False),
-        ("matmul 64x64x64 fl", False),
+        ("matmul 64x64x64 flo[a]", False),
         ("matmul 64x64x6", False),
-        ("MATMUL *", False),
+        ("*64 float", True),
+        ("mat* 64x64x64 float", True),
+        ("avx2+avxvnni: matmul", False),
     ],
 )
 def test_patterns(pattern: str, matches: bool) -> None:
     answers = parse_knobs_file(f'["{pattern}"]\nkc = 7\n', "k.toml")
     assert bool(answers(SQUARE)) == matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("", "a pattern names products, such as 'matmul 64x64x64 float'"),
+        ("MATMUL *", "a pattern names products"),
+        ("gemm 64x64x64", "a pattern names products"),
+        ("matmul 64x64 float", "no product is spelled with '64x64'; it is 'matmul MxNxK TYPES ...'"),
+        ("matmul 64x64x64 f32", "no product is spelled with 'f32'; write f32 as 'float'"),
+        ("matmul 64x64x64 bf16", "write bf16 as 'bfloat -> float'"),
+        ("matmul * float fusd", "no product is spelled with 'fusd'"),
+        ("avx3: matmul *", "unknown target 'avx3'; known are native, "),
+    ],
+)
+def test_patterns_of_no_product_are_refused(pattern: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_knobs_file(f'["{pattern}"]\nkc = 7\n', "k.toml")
+    assert message in caught.value.message
+    assert caught.value.span is not None
+    assert caught.value.span.place == "k.toml:1:2"
+
+
+def test_a_target_with_features_is_meant_by_both_spellings() -> None:
+    answers = parse_knobs_file('["avx2+avxvnni: matmul"]\nkc = 7\n', "k.toml")
+    assert answers(Question("matmul 8x8x8 float", find("avx2+avxvnni").name, ())).kc == 7
+
+
+def test_knobs_that_no_product_took_are_remarks() -> None:
+    remarks = Remarks()
+    text = "['matmul 9x9x9']\nkc = 7\n['matmul']\nkc = 8\n['matmul 32*']\nkc = 9\n"
+    lower_text(PROGRAM, target="avx512", options=Options(knobs=parse_knobs_file(text, "k.toml"), remarks=remarks))
+    unused = [(remark.message, remark.span.place) for remark in remarks if remark.span and remark.kind == "analysis"]
+    there = "there are matmul 32x32x32 float"
+    assert (f"no product takes the knobs of 'matmul 9x9x9'; {there}", "k.toml:1:2") in unused
+    assert (f"no product takes the knobs of 'matmul 32*'; {there}", "k.toml:5:2") in unused
+    assert not any("of 'matmul'" in message for message, _ in unused)
+
+
+def test_knobs_without_a_product_are_a_remark() -> None:
+    remarks = Remarks()
+    options = Options(knobs=first_of(always(parse_knobs("kc=7", Origin("from --knobs")))), remarks=remarks)
+    program = PROGRAM.replace("@llvm.tensor.matmul(token %t, token %t)", "@llvm.tensor.relu(token %t)")
+    lower_text(program, target="avx512", options=options)
+    assert "there is no product to take kc=7 from --knobs" in [remark.message for remark in remarks]
+    lower_text(PROGRAM, target="avx512", options=options)
 
 
 def test_words_of_a_product() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tlx.cli.spelling import CACHE
+from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
     from tlx.knobs import Answers
@@ -31,6 +32,8 @@ def answers(tile: str | None, knobs: tuple[str, ...], tuned: str | None) -> Answ
     """What is asked of products: on the command line for all of them, else by the files, else by the database."""
     from tlx.knobs import Origin, always, first_of, parse_knobs
 
+    if "" in knobs:
+        raise UsageError("--knobs= is empty; write NAME=VALUE,... or the name of a file")
     given = [text for text in knobs if "=" in text.partition(",")[0]]
     sources: list[Answers] = []
     if given or tile is not None:

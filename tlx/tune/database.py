@@ -23,13 +23,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from tlx.diagnostics import Source, TlxError, UsageError
+from tlx.diagnostics import Source, Span, TlxError, UsageError
 from tlx.knobs import FUSED, NO_KNOBS, OPENMP, Knobs, Origin, Question, parse_knobs
 
 if TYPE_CHECKING:
     from tlx.tune.trial import Outcome, Trial
 
 SCHEMA: Final = 1
+_NAMED: Final = 3
 _FIELDS: Final = {"problem": str, "cpu": str, "target": str, "features": list, "trials": dict, "complete": bool}
 _NUMBER: Final = (int, float)
 _BEST: Final = {"knobs": str, "ratio": _NUMBER, "rate": _NUMBER, "default_rate": _NUMBER, "date": str}
@@ -200,13 +201,26 @@ class Tuned:
         self._threads = threads
         self._cpu = cpu
         self._entries: dict[str, Entry] | None = None
+        self._asked: dict[str, bool] = {}
 
-    def __call__(self, question: Question) -> Knobs:
+    def __call__(self, question: Question, /) -> Knobs:
         """The best knobs that are known; else those of the product on one thread, of the plain one, of both.
 
         Raises:
             UsageError: The database is damaged.
         """
+        knobs = self._best(question)
+        self._asked[question.text] = bool(knobs)
+        return knobs
+
+    def unused(self) -> Iterator[tuple[str, Span | None]]:
+        """See `tlx.knobs.Tracked`."""
+        without = [text for text, found in self._asked.items() if not found]
+        if without:
+            few = f"{', '.join(without[:_NAMED])}{', ...' * (len(without) > _NAMED)}"
+            yield f"nothing better than the model's choice is known of {few} in {self._database.path}", None
+
+    def _best(self, question: Question) -> Knobs:
         if self._entries is None:
             self._entries = self._database.entries()
         for problem in self._like(question.text):

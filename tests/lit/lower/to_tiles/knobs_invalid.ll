@@ -33,6 +33,10 @@
 ; TRUTH: {{.*}}truth.toml:2:1: error: kc is a number, not 'true'
 ; RUN: not tlx-lower %t/a.ll --knobs=%t/twice.json 2>&1 | FileCheck %s --check-prefix=TWICE
 ; TWICE: {{.*}}twice.json:2:2: error: 'matmul *' stands here twice
+; RUN: not tlx-lower %t/a.ll --knobs=%t/words.toml 2>&1 | FileCheck %s --check-prefix=WORDS
+; WORDS: {{.*}}words.toml:1:2: error: no product is spelled with 'f32'; write f32 as 'float'
+; RUN: not tlx-lower %t/a.ll --knobs= 2>&1 | FileCheck %s --check-prefix=EMPTY
+; EMPTY: tlx-lower: error: --knobs= is empty; write NAME=VALUE,... or the name of a file
 ; REQUIRES: split-file
 
 ;--- a.ll
@@ -65,3 +69,7 @@ kc = x8
 ;--- truth.toml
 ["matmul *"]
 kc = true
+
+;--- words.toml
+["matmul 24x96x60 f32"]
+kc = 8
