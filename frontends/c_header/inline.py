@@ -62,7 +62,7 @@ class _Inlining:
 
     def _simplify(self, function: Function) -> None:
         pass_by_value(self.module, function)
-        promote_slots(self.module, function)
+        promote_slots(function)
 
     def _inline_into(self, function: Function) -> None:
         while (found := self._wanted_call(function)) is not None:

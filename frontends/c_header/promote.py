@@ -19,7 +19,7 @@ from typing import Final
 
 from tlx.frontends.c_header.calls import called
 from tlx.ir.dominance import ControlFlow
-from tlx.ir.module import Block, Function, Instruction, Module
+from tlx.ir.module import Block, Function, Instruction
 from tlx.ir.rewriter import Use, set_operand, uses
 from tlx.ir.types import LABEL, PointerType, Type, bits_of
 from tlx.ir.values import Keyword, Local, Value
@@ -52,9 +52,8 @@ class _Slot:
     exits: dict[str, Value] = field(default_factory=dict[str, Value])
 
 
-def promote_slots(module: Module, function: Function) -> None:
+def promote_slots(function: Function) -> None:
     """Turn the variables of a function that are only loaded and stored whole into values."""
-    del module
     used = uses(function)
     allocas = [i for i in function.instructions() if i.opcode == "alloca"]
     slots = [slot for alloca in allocas if (slot := _slot(alloca, used)) is not None]

@@ -89,13 +89,13 @@ def _raised(module: Module) -> Module:
 def raise_function(module: Module, function: Function) -> None:
     """Turn the calls of placeholders in one function into tensor operations."""
     pass_by_value(module, function)
-    promote_slots(module, function)
+    promote_slots(function)
     tokens = make_tokens(module, function)
     unpack_tokens(function, tokens)
     merge_tokens(module, function, tokens)
     check_tokens(function, tokens)
     make_operations(module, function, tokens)
-    remove_dead_code(module, function)
+    remove_dead_code(function)
 
 
 def _mentions_placeholder(text: str) -> bool:

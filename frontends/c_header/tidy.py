@@ -20,9 +20,8 @@ _DEAD: Final = frozenset(
 )
 
 
-def remove_dead_code(module: Module, function: Function) -> None:
+def remove_dead_code(function: Function) -> None:
     """Take out conversions, merges and loads without a use."""
-    del module
     changed = True
     while changed:
         used = uses(function)

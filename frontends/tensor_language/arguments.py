@@ -22,8 +22,6 @@ from tlx.frontends.tensor_language.scalars import dtype_of, passed_scalar
 from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, ScalarType
 from tlx.frontends.tensor_language.wording import counted
 
-Passed = int | float | Array
-
 
 @dataclass(slots=True)
 class Bound:

@@ -87,8 +87,7 @@ def test_order_and_predecessors(graph: Graph) -> None:
     position = {name: index for index, name in enumerate(flow.order)}
     for name in flow.order[1:]:
         assert position[flow.dominators[name]] < position[name]
-    for block, targets in enumerate(graph):
-        assert flow.reachable_from(f"b{block}") == {f"b{r}" for r in reached(graph, targets)}
+    for block in range(len(graph)):
         expected = [f"b{p}" for p in range(len(graph)) if block in graph[p]]
         assert flow.predecessors[f"b{block}"] == expected
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tlx.ir.fold import Folder, constant_int, constant_ints
+from tlx.ir.fold import Folder
 from tlx.ir.module import Function, Module
 from tlx.ir.reader import parse
 from tlx.ir.values import Value
@@ -29,7 +29,7 @@ def last(body: str, value: str, type_: str = "<2 x i32>") -> tuple[Module, Funct
 
 def ints(body: str, value: str = "%v", type_: str = "<2 x i32>") -> tuple[int, ...] | None:
     module, function, use = last(body, value, type_)
-    return constant_ints(function, use, module)
+    return Folder(function, module).ints(use)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_what_stays_unknown(body: str) -> None:
 )
 def test_scalars(body: str, expected: int | None) -> None:
     module, function, value = last(body, "%v", "i32")
-    assert constant_int(function, value, module) == expected
+    assert Folder(function, module).integer(value) == expected
 
 
 def test_long_chains_take_linear_time() -> None:

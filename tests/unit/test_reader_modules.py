@@ -238,8 +238,7 @@ def test_items_can_be_added_and_removed() -> None:
     module = parse("@a = global i8 0\ndeclare void @f()\n@b = global i8 1\n")
     (declaration,) = module.declarations.values()
     module.append(Raw("\n; behind"))
-    module.insert_before(declaration, Raw("; in front\n"))
-    assert str(module) == "@a = global i8 0\n; in front\ndeclare void @f()\n; behind\n@b = global i8 1\n"
+    assert str(module) == "@a = global i8 0\ndeclare void @f()\n; behind\n@b = global i8 1\n"
     module.remove(declaration)
-    assert str(module) == "@a = global i8 0\n; in front\n\n; behind\n@b = global i8 1\n"
+    assert str(module) == "@a = global i8 0\n\n; behind\n@b = global i8 1\n"
     assert isinstance(read_all("define void @g() { ret void }").items[0], Function)

@@ -77,17 +77,6 @@ class ControlFlow:
                 return False
             second = self.dominators[second]
 
-    def reachable_from(self, name: str) -> set[str]:
-        """Blocks that control can reach after leaving block `name`."""
-        seen: set[str] = set()
-        stack = list(self.blocks[name].terminator.targets)
-        while stack:
-            block = stack.pop()
-            if block not in seen:
-                seen.add(block)
-                stack.extend(self.blocks[block].terminator.targets)
-        return seen
-
     def between(self, start: tuple[str, int], end: tuple[str, int]) -> list[Instruction]:
         """Every instruction that may run after `start` and before `end` (both (block, index)), neither included.
 

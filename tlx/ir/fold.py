@@ -27,22 +27,6 @@ _PLAIN: Final = 1 << _PLAIN_BITS
 """Below this, numbers of more than 31 bits are what they are, whatever the sign."""
 
 
-def constant_ints(function: Function, value: Value, module: Module | None = None) -> tuple[int, ...] | None:
-    """The integers of a vector, signed; None if it is not a constant in every lane.
-
-    Args:
-        function: Where the value is used.
-        value: A vector of integers.
-        module: For vectors that are loaded from constant globals.
-    """
-    return Folder(function, module).ints(value)
-
-
-def constant_int(function: Function, value: Value, module: Module | None = None) -> int | None:
-    """The integer, signed, that a scalar always is; None if that is not known."""
-    return Folder(function, module).integer(value)
-
-
 class Folder:
     """Folds the values of one function; keeps its definitions at hand for many questions."""
 

@@ -115,7 +115,7 @@ class Module:
 
     @property
     def declarations(self) -> dict[str, Declaration]:
-        """The declarations by name; declarations come and go through `append`, `insert_before` and `remove`."""
+        """The declarations by name; declarations come and go through `append` and `remove`."""
         if self._declarations is None:
             self._declarations = {item.name: item for item in self.items if isinstance(item, Declaration)}
         return self._declarations
@@ -156,12 +156,6 @@ class Module:
     def pointer_to(self, pointee: Type, addrspace: int = 0) -> PointerType:
         """The type of a pointer to `pointee`, in the file's spelling of pointers."""
         return PointerType(pointee if self.typed_pointers and pointee != VOID else None, addrspace)
-
-    def insert_before(self, anchor: Item, item: Item) -> None:
-        """Put a new item in front of another."""
-        self.items.insert(self.items.index(anchor), item)
-        if isinstance(item, Declaration):
-            self._declarations = None
 
     def append(self, item: Item) -> None:
         """Put a new item behind the last function or declaration."""

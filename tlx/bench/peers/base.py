@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -92,6 +92,3 @@ def _loaded(path: str, mode: int) -> ctypes.CDLL | None:
         return ctypes.CDLL(path, mode=mode)
     except OSError:
         return None
-
-
-Loader = Callable[[Places], Peer]

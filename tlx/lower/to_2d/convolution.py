@@ -55,10 +55,10 @@ def lower_convolution(
     target = View.of(place, type_)
     contraction = image.contraction(Memory(place.pointer, x.element))
     if rows is None:
-        image.write(plan, b, target)
+        image.write(b, target)
         emit_contraction(plan, b, op, contraction, epilogue)
     else:
-        emit_contraction(plan, b, op, contraction, epilogue, rows.parts(plan, b, target))
+        emit_contraction(plan, b, op, contraction, epilogue, rows.parts(b, target))
 
 
 def _best_image(plan: Plan, problem: Problem, element: Type) -> Image | None:

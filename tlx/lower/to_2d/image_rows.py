@@ -70,14 +70,14 @@ class ImageRows:
         extent, strides = problem.contraction.n[1 if first else 0]
         return cls(part, (count, tuple(stride * (extent // count) for stride in strides)))
 
-    def parts(self, plan: Plan, b: TensorBuilder, target: View) -> Parts:
+    def parts(self, b: TensorBuilder, target: View) -> Parts:
         """What makes the copy's parts, all in the same place."""
         problem = self.image.problem
 
         def write(offset: Value) -> None:
             start = b.gep(problem.x.element, problem.x.place.pointer, offset)
             x = strided_view(Memory(start, problem.x.element), problem.x.dims)
-            replace(self.image, problem=replace(problem, x=x)).write(plan, b, target)
+            replace(self.image, problem=replace(problem, x=x)).write(b, target)
 
         return Parts(RHS, [self.walk], write)
 

@@ -28,7 +28,6 @@ from tlx.lower.to_2d.copies import copy
 from tlx.lower.to_2d.copy_cost import LINE_BYTES, copy_cycles
 from tlx.lower.to_2d.grouping import Grouped, Groups
 from tlx.lower.to_2d.operand_copies import strided_view
-from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.unit import Unit
 from tlx.lower.to_2d.views import Dim, View
 from tlx.types import TensorType
@@ -70,7 +69,7 @@ class Image(ABC):
         """The contraction that reads it."""
 
     @abstractmethod
-    def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
+    def write(self, b: TensorBuilder, target: View) -> None:
         """Copy the input."""
 
     @property
@@ -193,9 +192,8 @@ class _Interleaved(Image):
         assert groups is not None
         return groups
 
-    def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
+    def write(self, b: TensorBuilder, target: View) -> None:
         """Copy the input, region by region: channels in groups of rows, whose columns are those of the region."""
-        del plan
         images, *outer, region, _, columns, _ = target.dims
         first, _, *inner, row = self.problem.x.dims
         around = [(d.extent, (d.stride, t.stride)) for d, t in zip((first, *inner), (images, *outer), strict=True)]
@@ -246,9 +244,8 @@ class _ChannelsLast(Image):
         """The contraction that reads the copy."""
         return replace(self.problem, x=strided_view(memory, self._dims(memory.element))).contraction
 
-    def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
+    def write(self, b: TensorBuilder, target: View) -> None:
         """Copy the input."""
-        del plan
         copy(b, self.problem.x.row_major, strided_view(Memory.of(target), self._dims(target.element)))
 
 
@@ -285,9 +282,8 @@ class _Split(Image):
         dims = [Dim(dim.extent, stride) for dim, stride in zip(self.problem.x.dims, strides, strict=True)]
         return self.problem.regions.contraction(strided_view(memory, dims), region)
 
-    def write(self, plan: Plan, b: TensorBuilder, target: View) -> None:
+    def write(self, b: TensorBuilder, target: View) -> None:
         """Copy the input into the regions."""
-        del plan
         x, period = self.problem.x, self.problem.regions.period
         for region in sorted({region for region, _ in self.problem.regions.starts}):
             columns = min(self._columns, -(-(x.dims[-1].extent - region) // period))
