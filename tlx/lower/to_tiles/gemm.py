@@ -2,6 +2,7 @@
 
 for a part of K                                   pc
   pack A, where it needs it and all of it may be
+  interleave the last columns of B, where they are summed up in pairs
   for columns in panels of B, nc at a time        jc
     pack B's panels
     for rows of A, mc at a time                   ic
@@ -75,8 +76,6 @@ class GemmKernel(GemmTile):
             self.partial.start()
         if self.dots:
             self.dots.copy(self.b_in)
-        if self.pairs:
-            self.pairs.pack(self.b_in)
         for parts in k_passes(self.gemm, self.recipe):
             self.passes(parts)
         if self.partial:
@@ -155,6 +154,8 @@ class GemmKernel(GemmTile):
                 first, last = (as_index(bound) for bound in self.share.rows.of(self.b, self.rows, rows))
                 row = self.b.add(self.b.mul(first, rows.size), rows.start)
                 self.pack_a(part, rows, row, self.b.sub(last, first))
+        if self.pairs and part.first:
+            self.pairs.pack(self.b_in)
         for columns in self.columns:
             self.column_blocks(columns, part)
 

@@ -185,8 +185,10 @@ def _comes_from_afar(gemm: Gemm, target: Target, panel: tuple[int, int], size: i
 def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
     """With what follows from tiles and blocks; a row of A has so many bytes."""
     share = recipe.share
-    several = recipe.pack_a and recipe.correction != "rows" and (recipe.nc < gemm.n or 0 < recipe.pairs < gemm.n)
-    recipe = replace(recipe, whole_a=several and is_packed_whole(gemm, target, row, recipe.nc))
+    several = recipe.correction != "rows" and (recipe.nc < gemm.n or 0 < recipe.pairs < gemm.n)
+    sooner = recipe.pairs > 0 and gemm.m <= recipe.mr  # A is read back from memory, what is made of B is in registers
+    whole = (several and is_packed_whole(gemm, target, row, recipe.nc)) or sooner
+    recipe = replace(recipe, whole_a=recipe.pack_a and whole)
     recipe = streamed(gemm, recipe, target)
     recipe = replace(recipe, asks=asked_for(gemm, recipe, target))
     share = share if gemm.batch is not None else share_with_waits(gemm, recipe, target)
