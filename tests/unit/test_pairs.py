@@ -82,6 +82,14 @@ def test_columns_of_pairs_are_a_panel_of_half_a_register() -> None:
     assert recipe.share > 0.5  # which half of the lanes could not reach
 
 
+def test_a_small_a_is_packed_before_pairs_of_b() -> None:
+    def packed_first(m: int) -> bool:
+        return choose(_gemm(m, 8, 8, HALF, FLOAT), targets()["avx512"]).whole_a
+
+    assert packed_first(8)
+    assert not packed_first(64)  # row tile by row tile: each stays near
+
+
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 @pytest.mark.parametrize(
     ("element", "m", "n", "k"),
