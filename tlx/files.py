@@ -127,6 +127,24 @@ def write(path: str, data: str | bytes, *, force: bool = False) -> None:
         raise UsageError(f"could not open output file {path!r}: Invalid argument") from None
 
 
+def check_writable(path: str) -> None:
+    """See to it that a file can be written later; nothing is.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    try:
+        if Path(path).is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path != "-" and not Path(path).exists():
+            with tempfile.TemporaryFile(dir=Path(path).resolve().parent):
+                pass
+    except OSError as error:
+        raise UsageError(f"could not open output file '{path}': {reason(error)}") from None
+    except ValueError:
+        raise UsageError(f"could not open output file {path!r}: Invalid argument") from None
+
+
 @contextlib.contextmanager
 def opened_whole(path: Path) -> Generator[BinaryIO]:
     """A file that appears at `path` when the block ends without an error, and never otherwise."""

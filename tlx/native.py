@@ -57,6 +57,12 @@ def missing(target: Target, flags: frozenset[str]) -> list[str]:
     return [flag for flag in target.requires if not _has(flag, flags)]
 
 
+def version_for(target: Target, flags: frozenset[str]) -> Target:
+    """Of several versions, the one that a machine with these flags runs; the target itself where it is one."""
+    able = [v for v in target.versions if not missing(v, flags) and all(_has(f[1:], flags) for f in v.features)]
+    return able[-1] if able else target
+
+
 @cache
 def cpu_flags() -> frozenset[str]:
     """Names of the processor's features, as Linux spells them (as LLVM does where there is no /proc/cpuinfo).

@@ -154,6 +154,21 @@ def test_summary() -> None:
     assert "gemm        f32          2   70.0%      1.29" in text
 
 
+def test_summary_of_cells_without_a_bar() -> None:
+    lines: list[str] = []
+    alone = made(48, 50, peak_loop="tdpbf16ps", best_peer=None, to_best=None)
+    summary.summarise([alone, made(98, 49, size="1024")], 16, lines.append)
+    assert lines[0] == "\n1 of 1 cells reach their bar; 1 has none, for want of a peer"
+
+
+def test_chosen_cells_of_reports() -> None:
+    cells = [made(50, 60), made(98, 49, size="1024"), made(98, 49, types="f64")]
+    assert report.chosen(cells, ((), (), (), ())) == cells
+    assert report.chosen(cells, (("gemm",), ("f32",), ("1024",), ("plain",))) == [cells[1]]
+    with pytest.raises(UsageError, match="nothing of types 'f16' was measured, but f32, f64"):
+        report.chosen(cells, ((), ("f16",), (), ()))
+
+
 def reported(*cells: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """A report with these cells."""
     facts: dict[str, Any] = {"machine": "M", "cpu": "1", "threads": 1, "target": "avx512", "lanes": 16}

@@ -13,6 +13,7 @@ import pytest
 from tlx.diagnostics import UsageError
 from tlx.ir.builder import Builder
 from tlx.ir.values import Value
+from tlx.native import version_for
 from tlx.pipeline import Options, lower_text
 from tlx.target import Dot, Matrix, Target, find, targets
 
@@ -198,3 +199,13 @@ def test_an_extension_of_the_matrix_unit_is_used_where_it_is_asked_for() -> None
 
 def test_features_of_a_name_are_required() -> None:
     assert find("avx2+avxvnniint8").requires == (*find("avx2").requires, "avxvnniint8")
+
+
+def test_the_version_that_a_machine_runs() -> None:
+    both = find("avx2,avx512")
+    haswell = frozenset({"avx2", "fma", "f16c"})
+    skylake = haswell | {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
+    assert version_for(both, haswell).name == "avx2"
+    assert version_for(both, skylake).name == "avx512"
+    assert version_for(both, skylake | {"avx512_vnni"}).name == "avx512.avx512vnni"
+    assert version_for(find("avx2"), frozenset()).name == "avx2"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -13,7 +14,7 @@ from tlx.bench import machine
 from tlx.diagnostics import UsageError
 from tlx.files import reason
 from tlx.knobs import Answers, no_answers
-from tlx.native import cpu_flags
+from tlx.native import cpu_flags, version_for
 
 if TYPE_CHECKING:
     from tlx.bench.workload import Workload
@@ -96,8 +97,11 @@ def run(choice: Choice, setting: Setting, echo: Echo) -> bool:
         from tlx.bench import plot
 
         plot.check(setting.plot)
+    for path in (setting.report, setting.markdown, setting.plot):
+        if path is not None:
+            files.check_writable(path)
     old = reports.read(setting.compare) if setting.compare is not None else None
-    report = reports.merged(setting.sources) if setting.sources else _measured(choice, setting, echo)
+    report = _kept(choice, reports.merged(setting.sources)) if setting.sources else _measured(choice, setting, echo)
     summarise(report["cells"], report["lanes"], echo)
     if old is not None:
         compare(report["cells"], old["cells"], echo)
@@ -114,15 +118,28 @@ def run(choice: Choice, setting: Setting, echo: Echo) -> bool:
     return not any(cell["error"] for cell in report["cells"])
 
 
+def _kept(choice: Choice, report: dict[str, Any]) -> dict[str, Any]:
+    """A report with the chosen cells only."""
+    from tlx.bench.report import chosen
+
+    if choice.function is not None or choice.arguments:
+        raise UsageError("--function and --args are about a file of your own, --from about what was measured")
+    return {**report, "cells": chosen(report["cells"], (choice.rows, choice.types, choice.sizes, choice.variants))}
+
+
 def _works(choice: Choice) -> list[Workload]:
     if any(Path(row).suffix for row in choice.rows) or choice.function is not None:
         from tlx.bench import user
 
         if len(choice.rows) != 1:
             raise UsageError("name one file, or rows of the table")
+        if choice.types or choice.sizes or choice.variants:
+            raise UsageError("--types, --sizes and --variants choose from the table; a file has none")
         return [user.workload(choice.rows[0], choice.function, user.arguments(choice.arguments))]
     from tlx.bench import catalogue
 
+    if choice.arguments:
+        raise UsageError("--args are those of a function of your own; name its file")
     return catalogue.chosen(choice.rows, choice.types, choice.sizes, choice.variants)
 
 
@@ -133,8 +150,10 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
     from tlx.bench.quiet import Core
 
     works = _works(choice)
+    folder = _made(setting.folder)
     timing.use_clock(setting.threads)
     target = measure.runnable(setting.target)
+    runs = version_for(target, cpu_flags())
     cpus = _pinned(setting.cpu, setting.threads)
     places = Places.of(setting.peers_path)
     peers, absent = finding.find(finding.NAMES if setting.peers is None else setting.peers, places)
@@ -143,18 +162,17 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
         "cpu": ",".join(map(str, cpus)),
         "threads": setting.threads,
         "target": target.name,
-        "features": ",".join(target.features),
+        "features": ",".join(runs.features),
         "rounds": setting.rounds,
-        "lanes": target.vector_bytes // 4,
+        "lanes": runs.vector_bytes // 4,
         "llvm": f"llvmlite {version('llvmlite')}",
         "peers": {peer.name: peer.version for peer in peers},
         "date": machine.today(),
     }
-    facts["memory"] = {name: round(speed, 1) for name, speed in streams.bandwidths(target).items()}
+    facts["memory"] = {name: round(speed, 1) for name, speed in streams.bandwidths(runs).items()}
     _introduce(facts, absent, echo)
     names = [peer.name for peer in peers]
     core = Core() if setting.threads == 1 else None  # threads of ours may share one
-    folder = _made(setting.folder)
     bench = measure.Bench(target, peers, setting.rounds, setting.threads, folder, setting.knobs, core)
     echo("\n" + table.heading(names))
     cells: list[dict[str, Any]] = []
@@ -179,13 +197,16 @@ def scale(choice: Choice, target: str, counts: Sequence[int], rounds: int, echo:
     Raises:
         TlxError: A name is unknown, this machine cannot run the target's code, or a result is wrong.
     """
-    from tlx.bench import catalogue, measure
+    from tlx.bench import measure
     from tlx.bench.scaling import print_scaling
 
-    works = catalogue.chosen(choice.rows, choice.types, choice.sizes, choice.variants)
+    works = _works(choice)
     found = measure.runnable(target)
+    allowed = len(os.sched_getaffinity(0))
     for name, value in (("machine", machine.processor()), ("target", found.name), ("date", machine.today())):
         echo(f"{name + ':':9} {value}")
+    if max(counts) > allowed:
+        echo(f"{max(counts)} threads share the processors of this process, of which there are {allowed}")
     echo("")
     print_scaling(works, found, counts, rounds, echo)
 

@@ -31,7 +31,7 @@ def pin(cpu: int | None, threads: int = 1) -> list[int]:
     """
     allowed = sorted(os.sched_getaffinity(0))
     if cpu is not None and cpu not in allowed:
-        msg = f"there is no processor {cpu}; there are {', '.join(map(str, allowed))}"
+        msg = f"there is no processor {cpu} here, only {', '.join(map(str, allowed))}"
         raise ValueError(msg)
     if threads > len(allowed):
         msg = f"{threads} threads need as many processors; there are {len(allowed)}"

@@ -19,7 +19,7 @@ from tlx.bench.workload import Stream, Workload, WrongResultError
 from tlx.diagnostics import TlxError, UsageError
 from tlx.jit import compile as compile_module
 from tlx.knobs import Answers, no_answers
-from tlx.native import cpu_flags, missing
+from tlx.native import cpu_flags, missing, version_for
 from tlx.pipeline import Options
 from tlx.remarks import Prediction, Remarks, Unit
 from tlx.target import Target, find
@@ -85,6 +85,11 @@ class Bench:
     core: Core | None = None
     _peaks: dict[peaks.Types, tuple[Contestant, str]] = field(default_factory=dict[Any, Any], init=False, repr=False)
 
+    @property
+    def _machine(self) -> Target:
+        """Of several targets, what this machine runs."""
+        return version_for(self.target, cpu_flags())
+
     def measure(self, work: Workload) -> Cell:
         """Check and time a workload."""
         arrays = work.arrays()
@@ -124,7 +129,7 @@ class Bench:
         reads = len(work.buffers) - 1
         mostly_read = work.output.bytes * _INTENSE < work.traffic
         bound = Stream(work.traffic, 1, 0) if mostly_read else Stream(work.traffic // (reads + 1), reads, 1)
-        memory, what = streams.contestant(bound, self.target)
+        memory, what = streams.contestant(bound, self._machine)
         memory = Contestant(memory.repeat, work.operations)
         times = rate(loop) / rate(memory)
         return (memory, what, times) if times > 1 else (loop, instruction, 1.0)
@@ -134,16 +139,16 @@ class Bench:
         loop, instruction = self._peak(work.peak)
         if isinstance(work.peak, Stream) or instruction not in peaks.TILE_PRODUCTS.values() or unit == "matrix":
             return 1.0
-        vectors = replace(self.target, matrix=None, dots=self.target.dots if unit == "dot" else ())
+        vectors = replace(self._machine, matrix=None, dots=self._machine.dots if unit == "dot" else ())
         return rate(peaks.contestant(peaks.peak(work.peak, vectors), vectors)) / rate(loop)
 
     def _peak(self, bound: peaks.Types | Stream) -> tuple[Contestant, str]:
         """The peak loop for products of these types, or for memory, made once, and what it repeats."""
         if isinstance(bound, Stream):
-            return streams.contestant(bound, self.target)
+            return streams.contestant(bound, self._machine)
         if bound not in self._peaks:
-            loop = peaks.peak(bound, self.target)
-            self._peaks[bound] = peaks.contestant(loop, self.target), loop.instruction
+            loop = peaks.peak(bound, self._machine)
+            self._peaks[bound] = peaks.contestant(loop, self._machine), loop.instruction
         return self._peaks[bound]
 
     def _ours(
@@ -161,7 +166,8 @@ class Bench:
         step = Step(address_of(compiled.entry.code), work.arguments(arrays))
         repeat = repeated([step], (compiled, arrays))
         _checked(work, repeat, arrays, expected, OURS)
-        return Contestant(repeat, work.operations, seconds(repeat)), _predicted(remarks)
+        predicted = None if self.target.versions else _predicted(remarks)  # each version has its own
+        return Contestant(repeat, work.operations, seconds(repeat)), predicted
 
 
 def _predicted(remarks: Remarks) -> Prediction | None:

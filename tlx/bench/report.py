@@ -54,6 +54,21 @@ def _rates(rates: Rates, peak: Rates | None) -> dict[str, float]:
     return {"best": rates.best, "median": rates.median, "spread": rates.spread, **share}
 
 
+def chosen(cells: Sequence[Record], wanted: Sequence[Sequence[str]]) -> list[Record]:
+    """The cells of these rows, types, sizes and variants; an empty list means all.
+
+    Raises:
+        UsageError: There is no such cell.
+    """
+    found = list(cells)
+    for key, names in zip(KEY, wanted, strict=True):
+        have = {cell[key] or "plain" for cell in found}
+        if missing := [name for name in names if name not in have]:
+            raise UsageError(f"nothing of {key} '{missing[0]}' was measured, but {', '.join(sorted(have))}")
+        found = [cell for cell in found if not names or (cell[key] or "plain") in names]
+    return found
+
+
 def write(path: str, report: Record) -> None:
     """Write a report.
 

@@ -15,8 +15,10 @@ Echo = Callable[[str], object]
 def summarise(cells: Sequence[Record], lanes: int, echo: Echo) -> None:
     """Print it; `lanes` are 32-bit elements of a vector register."""
     missed = [(cell, text) for cell in cells if (text := below(cell, lanes))]
-    measured = sum(OURS in cell["rates"] for cell in cells)
-    echo(f"\n{measured - len(missed)} of {measured} cells reach their bar")
+    judged = sum(verdict(cell, lanes) is not None for cell in cells)
+    without = sum(OURS in cell["rates"] for cell in cells) - judged
+    alone = f"; {without} {'have' if without > 1 else 'has'} none, for want of a peer" if without else ""
+    echo(f"\n{judged - len(missed)} of {judged} cells reach their bar{alone}")
     if count := disturbed(cells):
         echo(f"{count} had fewer than {ENOUGH} quiet rounds: something else is using the core")
     for cell, text in missed:

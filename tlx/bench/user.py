@@ -77,7 +77,9 @@ def workload(path: str, name: str | None, given: Mapping[str, str]) -> Workload:
 
 
 def _chosen(found: Mapping[str, Prototype], name: str | None) -> Prototype:
-    listed = ", ".join(f"@{one}" for one in found) or "nothing"
+    if not found:
+        raise UsageError("the file defines no function")
+    listed = ", ".join(f"@{one}" for one in found)
     if name is None and len(found) != 1:
         raise UsageError(f"name the function to measure by --function=, of {listed}")
     if name is not None and name not in found:

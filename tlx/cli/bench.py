@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import click
@@ -76,6 +77,8 @@ def bench(
         command.show(choice, click.echo)
         return
     if scaling:
+        files = {"--json": report, "--plot": plot, "--compare": compare, "--from": sources, "--markdown": markdown}
+        _refuse_beside_scaling(files | {"--save": folder, "--tile": tile, "--knobs": knobs, "--tuned": tuned})
         command.scale(choice, target, [_count(word) for word in _words(scaling)], rounds, click.echo)
         return
     names = None if peers is None else tuple(name for name in _words(peers) if name != "none")
@@ -85,6 +88,12 @@ def bench(
     )
     if not command.run(choice, setting, click.echo):
         click.get_current_context().exit(1)
+
+
+def _refuse_beside_scaling(given: Mapping[str, object]) -> None:
+    for option, value in given.items():
+        if value:
+            raise UsageError(f"--scaling prints how much faster threads are, and does not take {option}")
 
 
 def _count(word: str) -> int:

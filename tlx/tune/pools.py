@@ -47,7 +47,7 @@ class LocalPool:
         if threads > len(allowed):
             raise UsageError(f"{threads} threads need as many processors; there are {len(allowed)}")
         if cpu is not None and cpu not in allowed:
-            raise UsageError(f"there is no processor {cpu}; there are {', '.join(map(str, allowed))}")
+            raise UsageError(f"there is no processor {cpu} here, only {', '.join(map(str, allowed))}")
         self._cpu = allowed[-1] if cpu is None else cpu
         self._threads = threads
         self._process: subprocess.Popen[bytes] | None = None
