@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -24,7 +24,7 @@ from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.nest_team import spread
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Part, Reduction, Rows
 from tlx.lower.to_tiles.slabs import Slabs, slabs_of
-from tlx.lower.to_tiles.stealing import shares
+from tlx.lower.to_tiles.stealing import Shares, shares
 from tlx.lower.to_tiles.stream import boundary_of
 from tlx.lower.to_tiles.team import in_shares
 from tlx.lower.to_tiles.units import recipe_cycles
@@ -37,8 +37,8 @@ DIMS: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
 PART: Final = re.compile(r"define (internal void @(\S+\.part[.\d]*)\(.*?\)) nounwind.*?\n}", re.DOTALL)
 
 
-def product(m: int, n: int, k: int) -> str:
-    load = "call token @llvm.tensor.load(ptr elementtype(float)"
+def product(m: int, n: int, k: int, element: str = "float") -> str:
+    load = f"call token @llvm.tensor.load(ptr elementtype({element})"
     return f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
   %x = {load} %a, <2 x i32> <i32 {m}, i32 {k}>, {DIMS}, <2 x i32> zeroinitializer)
   %y = {load} %b, <2 x i32> <i32 {k}, i32 {n}>, {DIMS}, <2 x i32> zeroinitializer)
@@ -50,27 +50,42 @@ def product(m: int, n: int, k: int) -> str:
 """
 
 
-def calls_of(m: int, n: int, k: int, threads: int) -> list[tuple[bool, tuple[int, int, int, int]]]:
-    """What a team does, in order: whether panels of B are packed, and the part: first and last row, and column."""
-    options = Options(stop_after="to-tiles", threads="openmp", thread_cycles=0)
-    text = str(lower(parse(product(m, n, k)), "avx512", options=options))
-    calls: list[tuple[bool, tuple[int, int, int, int]]] = []
+@dataclass(frozen=True)
+class Call:
+    """What a kernel is called with: whether it only packs, the part, and where its panels are, if it keeps them."""
 
-    def part(name: str) -> Callable[..., None]:
-        return lambda *arguments: calls.append((".pack." in name, tuple(arguments[-4:])))
+    packs: bool
+    part: tuple[int, int, int, int]
+    memory: int | None = None
+    packed: bool = False
+
+
+def calls_of(m: int, n: int, k: int, team: Team, machine: tuple[str, str] = ("avx512", "float")) -> list[Call]:
+    """What a team does, in order; parts are first and last row, and column."""
+    options = Options(stop_after="to-tiles", threads="openmp", thread_cycles=0)
+    target, element = machine
+    text = str(lower(parse(product(m, n, k, element)), target, options=options))
+    calls: list[Call] = []
+
+    def part(name: str, *, keeps: bool) -> Callable[..., None]:
+        def called(*arguments: int) -> None:
+            *_, row, row_end, column, column_end = arguments[:-2] if keeps else arguments
+            memory, packed = arguments[-2:] if keeps else (None, 0)
+            calls.append(Call(".pack." in name, (row, row_end, column, column_end), memory, packed != 0))
+
+        return called
 
     found = list(PART.finditer(text))
     for match in found:
         text = text.replace(match[0], "declare " + re.sub(r" %[\w.]+|noalias|internal ", "", match[1]))
-    foreign = {match[2]: part(match[2]) for match in found}
-    machine = Machine(parse(text), foreign=foreign, team=Team(threads))
-    machine.call("f", *(np.zeros(1, np.float32) for _ in range(3)))
+    foreign = {match[2]: part(match[2], keeps="%packed" in match[1]) for match in found}
+    Machine(parse(text), foreign=foreign, team=team).call("f", *(np.zeros(1, np.float32) for _ in range(3)))
     return calls
 
 
 def parts_of(m: int, n: int, k: int, threads: int) -> list[tuple[int, int, int, int]]:
     """The rectangles of tiles that a team multiplies: first and last row, first and last column."""
-    return [part for packs, part in calls_of(m, n, k, threads) if not packs]
+    return [call.part for call in calls_of(m, n, k, Team(threads)) if not call.packs]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 5, 7, 8, 16, 23])
@@ -90,32 +105,35 @@ def test_grid_covers_every_tile_once(shape: tuple[int, int, int], threads: int) 
 @pytest.mark.parametrize("threads", [1, 3, 4, 7, 16])
 def test_many_threads_pack_each_panel_once(threads: int) -> None:
     """And all of them before the first one is read; a few threads pack what they read."""
-    calls = calls_of(2048, 2048, 512, threads)
-    packs = [packs for packs, _ in calls]
+    calls = calls_of(2048, 2048, 512, Team(threads))
+    packs = [call.packs for call in calls]
     assert packs == sorted(packs, reverse=True)
-    panels = [panel for packs, (_, _, first, last) in calls if packs for panel in range(first, last)]
-    columns = max(last for packs, (_, _, _, last) in calls if not packs)
+    panels = [panel for call in calls if call.packs for panel in range(*call.part[2:])]
+    columns = max(call.part[3] for call in calls if not call.packs)
     assert panels == (list(range(columns)) if threads >= 4 else [])
 
 
-def test_jobs_of_threads_that_pack_are_panels_by_all_rows() -> None:
-    """No panel is packed twice for a rectangle, and none of its jobs is more than a quarter of it."""
-    calls = calls_of(2048, 2048, 2048, 2)
-    assert not any(packs for packs, _ in calls)
-    rectangles: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for _, (row, row_end, column, column_end) in calls:
-        rectangles.setdefault((row, row_end), []).append((column, column_end))
-    assert len(rectangles) == 2
-    for jobs in rectangles.values():
-        assert len(jobs) == 10
-        assert [column for column, _ in jobs[1:]] == [end for _, end in jobs[:-1]]
-        assert max(end - column for column, end in jobs) <= jobs[-1][1] / 4 + 1
+@pytest.mark.parametrize("team", [Team(4), Team(4, backwards=True), Team(16)])
+def test_threads_keep_the_panels_that_they_packed(team: Team) -> None:
+    """The first thread does all, those first that read the same panels, and packs each block of panels once."""
+    calls = calls_of(1024, 1024, 1024, team, ("amx", "bfloat"))
+    held = (0, 0)
+    packed: list[tuple[int, int]] = []
+    for call in calls:
+        columns = call.part[2:]
+        assert call.packed == (held == columns)
+        if not call.packed:
+            packed.append(columns)
+        held = columns
+    assert len({call.memory for call in calls}) == 1
+    assert len(packed) == len(set(packed)) >= 2
+    assert sorted(panel for columns in packed for panel in range(*columns)) == list(range(32))
+    assert len(calls) >= 6 * team.most
 
 
 def test_few_rows_of_tiles_have_no_threads_above_each_other() -> None:
     """Nor is B of 256 KB packed at all."""
-    assert not any(packs for packs, _ in calls_of(512, 256, 256, 16))
-    assert not any(packs for packs, _ in calls_of(16, 2048, 2048, 16))
+    assert not any(call.packs for shape in ((512, 256, 256), (16, 2048, 2048)) for call in calls_of(*shape, Team(16)))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +163,7 @@ def test_grid_of_a_large_square_is_balanced() -> None:
     assert max(work[:32]) <= share / 20
 
 
-def takings(total: int, most: int, team: Team) -> list[tuple[int, int, int]]:
+def takings(total: int, most: int, team: Team, group: int = 0) -> list[tuple[int, int, int]]:
     """Who runs what of the shares of a team: owner, first and last unit, in order."""
     module = parse("")
     b = Builder(module, new_function(module, "f", [(PTR, "", "data")], "", linkage=""))
@@ -159,7 +177,7 @@ def takings(total: int, most: int, team: Team) -> list[tuple[int, int, int]]:
         def run(b: Builder, owner: Value, first: Value, last: Value) -> None:
             b.call_named("job", VOID, [owner, first, last])
 
-        shares(b, taken, thread, most, units, run)
+        shares(b, taken, thread, most, Shares(units, run, const_int(I64, group) if group else None))
 
     in_shares(b, "body", [b.function.arguments[0].value], share, const_int(I32, team.most))
     b.ret()
@@ -193,6 +211,18 @@ def test_a_thread_runs_the_shares_of_others_behind_its_own(team: Team) -> None:
     for owner in owners:
         units = [unit for of, first, last in calls if of == owner for unit in range(first, last)]
         assert units == list(range(10))
+
+
+@pytest.mark.parametrize("team", [1, 2, 5, 6, 8])
+@pytest.mark.parametrize("group", [1, 2, 3, 4])
+def test_a_thread_helps_its_group_first(team: int, group: int) -> None:
+    """The last thread of a team runs first, and all shares: each once."""
+    owners = list(dict.fromkeys(owner for owner, _, _ in takings(10, 100, Team(team, backwards=True), group)))
+    assert sorted(owners) == [number for number in range(team) if number % 2 == 0]
+    last = team - 1
+    own = [owner for owner in owners if owner // group == last // group]
+    assert team % group or owners[: len(own)] == own
+    assert own == sorted(own, key=lambda owner: (owner - last) % group)
 
 
 def test_small_work_has_no_team() -> None:

@@ -13,6 +13,8 @@ for a part of K                                   pc
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 from tlx.ir.module import Function, Module
@@ -20,6 +22,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, k_passes
+from tlx.lower.to_tiles.branches import where
 from tlx.lower.to_tiles.corrections import column_sums, row_sums
 from tlx.lower.to_tiles.epilogue import needs_scratch
 from tlx.lower.to_tiles.gemm_tile import GemmTile
@@ -45,12 +48,14 @@ def gemm_kernel(
     target: Target,
     *,
     parts: bool = False,
+    kept: Scratch | None = None,
     emitter: type[GemmKernel] | None = None,
 ) -> Function:
     """Add the kernel for a product to the module, by an emitter of its own or `GemmKernel`.
 
     It is a function of pointers to C, A, B and, if it has one, Acc, then of the epilogue's leaves and scalars, and,
-    where it works on `parts`, of the first and last row tile and panel.
+    where it works on `parts`, of the first and last row tile and panel. Where panels of B are to be kept from one
+    call to the next, `kept` takes what has to be reserved in the memory that the function is given then.
     """
     parameters: list[tuple[str, Type, str]] = [
         ("c", gemm.c.element, "" if gemm.acc or (gemm.epilogue and may_be_leaf(gemm.epilogue, gemm.c)) else "noalias"),
@@ -60,18 +65,22 @@ def gemm_kernel(
     if gemm.acc:
         parameters.append(("acc", gemm.acc.element, ""))
     leaves, scalars = expression_parameters(gemm.epilogue) if gemm.epilogue else ([], [])
-    function = new_kernel(module, target, gemm.kernel_name, [*parameters, *leaves], scalars, parts=parts)
-    (emitter or GemmKernel)(TensorBuilder(module, function), gemm, recipe, target).emit()
+    function = new_kernel(
+        module, target, gemm.kernel_name, [*parameters, *leaves], scalars, parts=parts, keeps=kept is not None
+    )
+    (emitter or GemmKernel)(TensorBuilder(module, function), gemm, recipe, target).emit(kept or Scratch())
     return function
 
 
 class GemmKernel(GemmTile):
     """Emits one kernel: the loops around its register tiles, and packing. A matrix unit overrides them."""
 
-    def emit(self) -> None:
-        """The whole function body."""
-        scratch = Scratch()
+    def emit(self, scratch: Scratch) -> None:
+        """The whole function body, which works in `scratch`."""
+        kept = self.share.kept
+        scratch.given = kept.memory if kept else None
         self.make_buffers(scratch)
+        self._first = self.panel_b, self.sums
         if self.partial:
             self.partial.start()
         if self.dots:
@@ -86,13 +95,12 @@ class GemmKernel(GemmTile):
     def make_buffers(self, scratch: Scratch) -> None:
         """Reserve and make the panels, sums and tiles that the kernel needs."""
         recipe = self.recipe
-        depth = self.packing_b.depth(min(recipe.kc, self.gemm.k)) * self.terms.count
-        width = max(min(self.panels(c), c.count) * c.size for c in self.columns)
+        width = self.held
         height = max(min(self.tiles(r), r.count) * r.size for r in self.rows)
         names = self.reserve_own(scratch, width)
         height = self.rows[-1].start + self.rows[-1].count * self.rows[-1].size if recipe.whole_a else height
         if recipe.pack_b and not recipe.shared_b:
-            scratch.reserve(recipe.operand_b, depth * width)
+            scratch.reserve(recipe.operand_b, self.size_of_panels(width))
             names.append("panel_b")
         if recipe.pack_a:
             scratch.reserve(
@@ -127,6 +135,39 @@ class GemmKernel(GemmTile):
     def panels(self, columns: Range) -> int:
         """Panels of a range that are packed at a time."""
         return max(1, self.recipe.nc // columns.size)
+
+    def at_a_time(self, columns: Range) -> int:
+        """Panels of a range that are packed at a time, and not more than there are."""
+        return min(columns.count, self.panels(columns))
+
+    @property
+    def held(self) -> int:
+        """Columns that are packed at a time: those of one range, or some of each where they are kept."""
+        widths = [self.at_a_time(columns) * columns.size for columns in self.columns]
+        return sum(widths) if self.share.kept else max(widths)
+
+    def size_of_panels(self, columns: int) -> int:
+        """Elements that so many columns take, packed."""
+        return self.packing_b.depth(min(self.recipe.kc, self.gemm.k)) * self.terms.count * columns
+
+    def find_panels(self, columns: Range) -> None:
+        """Have a range's panels lie behind those of the ranges in front of it, where they are kept."""
+        if self.share.kept is None:
+            return
+        b, recipe, (panels, sums) = self.b, self.recipe, self._first
+        before = sum(self.at_a_time(other) * other.size for other in self.columns[: self.columns.index(columns)])
+        assert panels is not None
+        self.panel_b = b.gep(recipe.operand_b, panels, self.size_of_panels(before))
+        self.sums = b.gep(recipe.accumulator, sums, before) if sums and recipe.correction == "columns" else sums
+
+    @contextmanager
+    def unless_packed(self) -> Generator[None]:
+        """What runs where an earlier call has not packed B."""
+        if self.share.kept is None:
+            yield
+            return
+        with where(self.b, self.b.icmp("eq", self.share.kept.packed, const_int(I64, 0)), "fresh"):
+            yield
 
     def tiles(self, rows: Range) -> int:
         """Row tiles of a range that are worked on at a time."""
@@ -166,7 +207,9 @@ class GemmKernel(GemmTile):
         with blocks_of(b, self.share.columns.of(b, self.columns, columns), step, "jc") as (first, panels):
             column = b.add(b.mul(first, columns.size), columns.start)
             if self.recipe.pack_b and not self.recipe.shared_b:
-                self.pack_b(columns, part, column, panels)
+                self.find_panels(columns)
+                with self.unless_packed():
+                    self.pack_b(columns, part, column, panels)
             for rows in self.rows:
                 self.row_blocks(rows, part, columns, column, panels)
 

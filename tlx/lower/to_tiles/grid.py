@@ -9,8 +9,9 @@
     2  |       |   |
        +-------+---+
 
-A unit is a row tile by a cache block of columns, whose panels of B stay near from one job to the next; or some
-panels by all rows, where a call of the kernel packs the panels that it reads: A is read anew for each call.
+A unit is a row tile by a cache block of columns, whose panels of B stay near from one job to the next, packed where
+the kernel keeps them; or some panels by all rows, where each call of the kernel packs the panels that it reads, and
+reads A anew. Threads are counted down the grid's columns: neighbours read the same panels.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from tlx.lower.to_tiles.work import Work
 
 _FEWEST: Final = 16
 """Units that a rectangle is cut into at least, where there are as many."""
+_FEWEST_PACKED: Final = 4
+"""The same where panels are packed: those that are packed one after the other have A read again for each."""
 
 Rectangle = Callable[[Builder, list[Value]], None]
 """Emits a kernel's call: for row tiles from a first one to in front of a last one, and panels."""
@@ -57,7 +60,7 @@ class Grid:
         rows, columns = self._rectangle(b, owner)
         inside = b.icmp("ult", owner, b.mul(self.down, self.across))
         height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
-        if self.work.packs:
+        if self._packs_anew:
             total = b.divided_up(width, self._step(b, width))
         else:
             total = b.mul(self._blocks(b, height, width), height)
@@ -67,11 +70,14 @@ class Grid:
         """Do some units of a rectangle: the end of a block, whole ones, the beginning of one."""
         rows, columns = self._rectangle(b, owner)
         height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
-        if self.work.packs:
+        if self._packs_anew:
             step = self._step(b, width)
             kernel(b, [*rows, *(b.umin(b.add(columns[0], b.mul(n, step)), columns[1]) for n in job)])
             return
         blocks = self._blocks(b, height, width)
+        if self.work.keeps:
+            self._run_blocks(b, kernel, (rows[0], columns[0]), (height, width, blocks), job)
+            return
 
         def rectangle(first: Value, last: Value, block: Value, behind: Value) -> None:
             down = [b.add(rows[0], row) for row in (first, last)]
@@ -90,23 +96,51 @@ class Grid:
         with where(b, b.icmp("ne", below, 0), "tail"):
             rectangle(nothing, below, last, b.add(last, 1))
 
+    def _run_blocks(
+        self,
+        b: Builder,
+        kernel: Rectangle,
+        start: tuple[Value, Value],
+        extents: tuple[Value, Value, Value],
+        job: tuple[Value, Value],
+    ) -> None:
+        """Do some units, block by block, in a rectangle of so many row tiles, panels and blocks of these."""
+        height, width, blocks = extents
+        behind = b.divided_up(job[1], height)
+        with b.loop(b.binary("udiv", job[0], height), behind, name="block", runs=True) as loop:
+            before = b.mul(loop.index, height)
+            skipped = b.sub(job[0], before)
+            first = b.select(b.icmp("ult", before, job[0]), skipped, const_int(I64, 0))
+            last = b.sub(b.umin(job[1], b.add(before, height)), before)
+            panels = cut(b, width, loop.index, blocks)
+            kernel(b, [*(b.add(start[0], row) for row in (first, last)), *(b.add(start[1], p) for p in panels)])
+
+    @property
+    def _packs_anew(self) -> bool:
+        """Whether each call of the kernel packs."""
+        return self.work.packs and not self.work.keeps
+
     def _step(self, b: Builder, width: Value) -> Value:
         """Panels that a call packs and multiplies all rows by: half a cache block, or a quarter of the columns."""
         quarter = b.add(b.binary("lshr", width, const_int(I64, 2)), 1)
         return b.umin(quarter, max(1, self.work.panels // 2))
 
     def _blocks(self, b: Builder, height: Value, width: Value) -> Value:
-        """Blocks of columns: those that the cache holds, or more where there are few rows."""
+        """Blocks of columns: those that the cache holds, or more where there are few rows.
+
+        They are the same in all rectangles of a column of the grid, where threads keep their panels.
+        """
         cached = b.divided_up(width, self.work.panels)
-        enough = b.umin(width, b.divided_up(const_int(I64, _FEWEST), height))
+        height = b.divided_up(const_int(I64, self.work.rows), self.down) if self.work.keeps else height
+        fewest = _FEWEST_PACKED if self.work.keeps else _FEWEST
+        enough = b.umin(width, b.divided_up(const_int(I64, fewest), height))
         return b.select(b.icmp("ult", cached, enough), enough, cached)
 
     def _rectangle(self, b: Builder, owner: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
         """First row and the one behind the last, and columns, of a thread's rectangle."""
         work = self.work
-        row = b.binary("udiv", owner, self.across) if work.columns > 1 else owner
-        column = b.binary("urem", owner, self.across) if work.columns > 1 else const_int(I64, 0)
-        row = b.umin(row, b.sub(self.down, 1))
+        row = b.binary("urem", owner, self.down)
+        column = b.umin(b.binary("udiv", owner, self.down), b.sub(self.across, 1))
         rows = cut(b, const_int(I64, work.rows), row, self.down)
         return rows, cut(b, const_int(I64, work.columns), column, self.across)
 

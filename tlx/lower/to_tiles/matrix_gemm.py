@@ -84,19 +84,26 @@ class MatrixKernel(MatrixPanels):
 
     def column_blocks(self, columns: Range, part: Pass) -> None:
         """Some panels at a time: pack them while the first row tile is multiplied, then the other row tiles."""
-        b, step = self.b, self._at_a_time(columns)
+        b, step = self.b, self.at_a_time(columns)
         with blocks_of(b, self.share.columns.of(b, self.columns, columns), step, "jc") as (first, panels):
             column = b.add(b.mul(first, columns.size), columns.start)
             ahead = self._is_shared or (step > 1 and self._comes_from_afar)
             packs = self.recipe.pack_b and not self.recipe.shared_b and not self.by_steps
-            if packs and self._comes_from_afar and ahead:
-                self._pack_across(columns, column, panels)
-            elif packs and ahead:
-                with b.loop(0, panels, name="jp", runs=True) as j:
-                    self._pack_panel(columns, column, j.index)
+            if packs and ahead:
+                self.find_panels(columns)
+                with self.unless_packed():
+                    self._pack_ahead(columns, column, panels)
             for number, rows in enumerate(self.rows):
                 block = Block(part, columns, column, panels, rows, const_int(I64, rows.start), const_int(I64, 1))
                 self._rows(block, packs=number == 0 and packs and not ahead)
+
+    def _pack_ahead(self, columns: Range, column: Value, panels: Value) -> None:
+        """Pack the panels of a block from a column on before anything is multiplied."""
+        if self._comes_from_afar:
+            self._pack_across(columns, column, panels)
+            return
+        with self.b.loop(0, panels, name="jp", runs=True) as j:
+            self._pack_panel(columns, column, j.index)
 
     @property
     def _is_shared(self) -> bool:

@@ -57,7 +57,7 @@ class MatrixPanels(GemmKernel):
         both = (recipe.mr + recipe.nr) * self.depth * size
         if self.by_steps or recipe.shared_b or not stays_near(gemm, recipe, target) or both <= self._near_bytes:
             return 0
-        row = max(self._at_a_time(c) * c.size for c in self.columns) * recipe.width
+        row = self.held * recipe.width
         return up(row * size, FAR_ROWS) // size
 
     def make_buffers(self, scratch: Scratch) -> None:
@@ -65,7 +65,7 @@ class MatrixPanels(GemmKernel):
         recipe = self.recipe
         if recipe.pack_b and not recipe.shared_b:
             step = recipe.kstep * recipe.nr
-            panels = max(self._at_a_time(c) * c.size for c in self.columns) * self.depth
+            panels = self.held * self.depth
             panels = max(panels, self.depth // recipe.width * self.packing.pitch)
             scratch.reserve(recipe.operand_b, step if self.by_steps else panels)
         if recipe.pack_a:
@@ -94,9 +94,13 @@ class MatrixPanels(GemmKernel):
     def _height_of_a(self) -> int:
         return sum(r.count * r.size for r in self.rows) if self._packs_all_of_a else self.recipe.mr
 
-    def _at_a_time(self, columns: Range) -> int:
+    def at_a_time(self, columns: Range) -> int:
         """Panels of a range that are worked on, and held packed unless `by_steps`."""
-        return columns.count if self.by_steps else min(columns.count, self.panels(columns))
+        return columns.count if self.by_steps else super().at_a_time(columns)
+
+    def size_of_panels(self, columns: int) -> int:
+        """Elements from the first panel to the one behind so many columns."""
+        return self.packing.b_panel(self.depth, columns)
 
     @property
     def _comes_from_afar(self) -> bool:

@@ -20,9 +20,13 @@ class Scratch:
 
     Attributes:
         size: Bytes reserved so far.
+        joins: Whether what comes from the heap may be a part of the one block of its function; see `one_block`.
+        given: Memory of somebody else that the buffers are made in, aligned, and as large as `size` says in the end.
     """
 
     size: int = 0
+    joins: bool = True
+    given: Value | None = None
     _offsets: list[tuple[int, Type]] = field(default_factory=list[tuple[int, Type]])
     _block: Value | None = None
 
@@ -36,7 +40,9 @@ class Scratch:
         """Make all reserved buffers; returns a pointer to each."""
         if not self._offsets:
             return []
-        if self.size <= STACK_LIMIT:
+        if self.given is not None:
+            base = self.given
+        elif self.size <= STACK_LIMIT:
             base: Value = b.retype(b.alloca(ArrayType(self.size, I8), "scratch", LINE), I8)
         else:
             base = self._from_heap(b)
@@ -45,7 +51,8 @@ class Scratch:
     def _from_heap(self, b: Builder) -> Value:
         pointer = b.pointer(I8)
         call = b.call_named("malloc", pointer, [const_int(I64, self.size + LINE)], "scratch.heap")
-        call.text, call.trailer = call.text + BUFFER, BUFFER
+        if self.joins:
+            call.text, call.trailer = call.text + BUFFER, BUFFER
         self._block = call.value
         failed = b.icmp("eq", self._block, Keyword(pointer, "null"))
         before = b.block

@@ -1,6 +1,11 @@
 """The part of its tiles that a call of a kernel works on: all of them, or those that its last parameters tell.
 
 define internal void @K.part(args, i64 %row, i64 %row.end, i64 %column, i64 %column.end)
+
+A kernel that packs B may be given the memory that it packs into, too, and whether the panels are in there already,
+packed by an earlier call:
+
+define internal void @K.part(args, i64 %row, i64 %row.end, i64 %column, i64 %column.end, ptr %memory, i64 %packed)
 """
 
 from __future__ import annotations
@@ -11,15 +16,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder import Builder
-from tlx.ir.module import Function
+from tlx.ir.module import Function, Module
 from tlx.ir.threads import cut
-from tlx.ir.types import I64, Type
+from tlx.ir.types import I8, I64, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range
 
 PART: Final = ".part"
 BOUNDS: Final[list[tuple[str, Type]]] = [(name, I64) for name in ("row", "row.end", "column", "column.end")]
 """Parameters of a kernel that works on a part of the tiles."""
+KEEPING: Final = ("memory", "packed")
+"""Parameters behind them of a kernel whose panels stay from one call to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +48,20 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a kernel's panels stay from one call to the next, and whether (i64) those of a call are there already."""
+
+    memory: Value
+    packed: Value
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
-    """Which tiles a call of a kernel works on."""
+    """Which tiles a call of a kernel works on, and where it packs if not in memory of its own."""
 
     rows: Part = Part()
     columns: Part = Part()
+    kept: Kept | None = None
 
 
 WHOLE: Final = Share()
@@ -54,10 +70,20 @@ WHOLE: Final = Share()
 def arguments_of(function: Function) -> tuple[list[Value], Share]:
     """A kernel's arguments without the bounds of its share, and the share."""
     values: list[Value] = [argument.value for argument in function.arguments]
-    if [a.name for a in function.arguments[-len(BOUNDS) :]] != [name for name, _ in BOUNDS]:
+    names, kept = [argument.name for argument in function.arguments], None
+    if tuple(names[-len(KEEPING) :]) == KEEPING:
+        *values, memory, packed = values
+        names, kept = names[: -len(KEEPING)], Kept(memory, packed)
+    if names[-len(BOUNDS) :] != [name for name, _ in BOUNDS]:
         return values, WHOLE
     *values, row, row_end, column, column_end = values
-    return values, Share(Part(row, row_end), Part(column, column_end))
+    return values, Share(Part(row, row_end), Part(column, column_end), kept)
+
+
+def share_parameters(module: Module, *, keeps: bool) -> list[tuple[str, Type]]:
+    """Name and type of the parameters of a kernel that works on a part of its tiles."""
+    memory, packed = KEEPING
+    return [*BOUNDS, (memory, module.pointer_to(I8)), (packed, I64)] if keeps else BOUNDS
 
 
 @contextmanager

@@ -4,7 +4,7 @@ A share is cut into up to ten jobs, large ones first: two of a quarter, two of a
 its own share one by one, and then what is left of the share of each thread behind it. Who takes which is told by a
 counter for each share:
 
-    for turn = 0 .. team:                           its own share first
+    for turn = 0 .. team:                           its own share first, then those of its group
       owner = (thread + turn) mod team
       while (job = taken[owner]++) is one:          atomically
         run the job
@@ -16,6 +16,7 @@ waits for it longer than for a small job.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder import Builder
@@ -46,7 +47,32 @@ def counters(b: Builder, team: Value) -> Value:
     return memory
 
 
-def shares(b: Builder, taken: Value, thread: Thread, most: int, units: Units, run: Run) -> None:
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The shares of threads.
+
+    Attributes:
+        units: How much there is in a share.
+        run: What does a part of a share.
+        group: How many neighbouring threads read the same, and help each other first; None where none do.
+    """
+
+    units: Units
+    run: Run
+    group: Value | None = None
+
+    def owner(self, b: Builder, thread: Thread, turn: Value) -> Value:
+        """Whose share a thread works on in a turn: each one's in one of as many turns as there are threads."""
+        place = b.add(thread.number, turn)
+        if self.group is not None:
+            first = b.sub(thread.number, b.binary("urem", thread.number, self.group))
+            ahead = b.sub(place, first)
+            within = b.add(first, b.select(b.icmp("ult", ahead, self.group), ahead, b.sub(ahead, self.group)))
+            place = b.select(b.icmp("ult", turn, self.group), within, b.add(first, turn))
+        return b.select(b.icmp("ult", place, thread.team), place, b.sub(place, thread.team), "owner")
+
+
+def shares(b: Builder, taken: Value, thread: Thread, most: int, work: Shares) -> None:
     """Emit what a thread does: its share, and parts of the others'.
 
     Args:
@@ -54,15 +80,13 @@ def shares(b: Builder, taken: Value, thread: Thread, most: int, units: Units, ru
         taken: The counters.
         thread: The thread.
         most: How many threads there is work for.
-        units: How much there is in a share.
-        run: What does a part of a share.
+        work: The shares.
     """
     worth = b.binary("udiv", const_int(I64, _A_WORTH * most), thread.team)
     jobs = b.umin(b.select(b.icmp("eq", worth, 0), const_int(I64, 1), worth), _JOBS, "jobs")
     with b.loop(0, thread.team, name="turn", runs=True) as turn:
-        owner = b.add(thread.number, turn.index)
-        owner = b.select(b.icmp("ult", owner, thread.team), owner, b.sub(owner, thread.team), "owner")
-        total = units(b, owner)
+        owner = work.owner(b, thread, turn.index)
+        total = work.units(b, owner)
         counter = b.gep(I64, taken, owner)
         take, some, any_, done = _blocks(b, ("take", "some", "job", "done"))
         b.branch(take)
@@ -73,7 +97,7 @@ def shares(b: Builder, taken: Value, thread: Thread, most: int, units: Units, ru
         b.at_end(some)
         b.branch_if(b.icmp("eq", before, behind), take, any_)
         b.at_end(any_)
-        run(b, owner, b.sub(total, before), b.sub(total, behind))
+        work.run(b, owner, b.sub(total, before), b.sub(total, behind))
         b.branch(take)
         b.at_end(done)
 

@@ -28,10 +28,10 @@ from tlx.ir.types import I64, VOID, FunctionType
 from tlx.ir.values import Global, Value, const_int
 from tlx.lower.to_tiles.branches import branches
 from tlx.lower.to_tiles.grid import Grid
-from tlx.lower.to_tiles.share import BOUNDS, PART
+from tlx.lower.to_tiles.kept import Cut, panels_kept, whole
+from tlx.lower.to_tiles.share import PART
 from tlx.lower.to_tiles.slabs import Slabs
-from tlx.lower.to_tiles.stealing import MOST_THREADS, counters, shares
-from tlx.lower.to_tiles.work import Work
+from tlx.lower.to_tiles.stealing import MOST_THREADS, Shares, counters, shares
 
 ATTRIBUTES: Final = "nounwind noinline"
 
@@ -45,29 +45,36 @@ MANY: Final = 4
 """Threads from which on a team does what `many` tells, where a kernel has that."""
 
 
-def grid_kernel(module: Module, part: Function, work: Work, most: int, many: Together | None = None) -> Function:
+def grid_kernel(module: Module, cut: Cut, most: int, many: Together | None = None) -> Function:
     """Add the function that runs a kernel with bounds on a team of at most `most` threads."""
+    part = cut.kernel
     stem = part.name.strip('"').removesuffix(PART)
 
     def alone(b: Builder, values: list[Value]) -> None:
-        call(b, part, [*values, *(const_int(I64, n) for n in (0, work.rows, 0, work.columns))])
+        with panels_kept(b, cut) as kept:
+            call(b, part, [*values, *whole(cut, kept)])
 
-    return _team_kernel(module, stem, part.arguments[: -len(BOUNDS)], most, (grid_share(part, work, most), alone), many)
+    return _team_kernel(module, stem, part.arguments[: cut.parameters], most, (grid_share(cut, most), alone), many)
 
 
-def grid_share(part: Function, work: Work, most: int) -> Share:
+def grid_share(cut: Cut, most: int) -> Share:
     """Each thread's rectangle of a grid, by a kernel with bounds, where there is work for so many threads."""
 
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
-        grid = Grid.of(b, work, thread.team)
+        grid = Grid.of(b, cut.work, thread.team)
 
         def units(b: Builder, owner: Value) -> Value:
             return grid.units(b, owner)
 
-        def run(b: Builder, owner: Value, first: Value, last: Value) -> None:
-            grid.run(b, lambda b, bounds: call(b, part, [*own, *bounds]), owner, (first, last))
+        with panels_kept(b, cut) as kept:
 
-        shares(b, taken, thread, most, units, run)
+            def rectangle(b: Builder, bounds: list[Value]) -> None:
+                call(b, cut.kernel, [*own, *bounds, *(kept.arguments(b, bounds[2]) if kept else ())])
+
+            def run(b: Builder, owner: Value, first: Value, last: Value) -> None:
+                grid.run(b, rectangle, owner, (first, last))
+
+            shares(b, taken, thread, most, Shares(units, run, grid.down))
 
     return share
 
@@ -87,7 +94,7 @@ def range_share(count: int, most: int, run: Callable[[Builder, list[Value], tupl
             start, _ = range_of(b, owner)
             run(b, own, (b.add(start, first), b.add(start, last)))
 
-        shares(b, taken, thread, most, units, job)
+        shares(b, taken, thread, most, Shares(units, job))
 
     return share
 

@@ -24,6 +24,7 @@ from tlx.ir.builder import Builder
 from tlx.ir.module import Function, Module
 from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.kept import Cut
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
@@ -66,7 +67,7 @@ def pack_together(
     """
     pack, part = kernels
     stem = pack.name.strip('"').removesuffix(f".pack{PART}")
-    rectangle = grid_share(part, work, most)
+    rectangle = grid_share(Cut(part, work), most)
 
     def panels_of(b: Builder, own: list[Value], bounds: tuple[Value, Value]) -> None:
         nothing = const_int(I64, 0)

@@ -10,7 +10,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, FloatType, IntType, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_ints
 from tlx.lower.stage import KERNEL, VERSION
-from tlx.lower.to_tiles.share import BOUNDS, PART
+from tlx.lower.to_tiles.share import PART, share_parameters
 from tlx.target import Sign, Target
 from tlx.types import TensorType
 
@@ -59,6 +59,7 @@ def new_kernel(
     scalars: Sequence[tuple[str, Type]] = (),
     *,
     parts: bool = False,
+    keeps: bool = False,
 ) -> Function:
     """An internal function on pointers, to hold tile code.
 
@@ -69,11 +70,13 @@ def new_kernel(
         parameters: Name, element type and attributes of each pointer parameter.
         scalars: Name and type of each parameter behind them that is a number.
         parts: Whether it works on a part of its tiles, whose bounds are its last parameters.
+        keeps: Whether parameters behind these say what panels of B stay from one call to the next.
     """
     version = f".{target.name}" if target.level else ""
     name = module.global_names.fresh(f"{stem}{version}{PART if parts else ''}")
     spelled = [(module.pointer_to(element), attributes, parameter) for parameter, element, attributes in parameters]
-    spelled += [(type_, "", parameter) for parameter, type_ in (*scalars, *(BOUNDS if parts else ()))]
+    own = share_parameters(module, keeps=keeps) if parts else ()
+    spelled += [(type_, "", parameter) for parameter, type_ in (*scalars, *own)]
     features = f' "target-features"="{",".join(target.features)}"' if target.features else ""
     features += f' "{VERSION}"="{target.name}"' if target.level else ""
     return new_function(module, name, spelled, f'nounwind noinline "{KERNEL}"="tiles"{features}')

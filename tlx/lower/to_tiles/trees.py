@@ -23,6 +23,7 @@ from tlx.lower.to_tiles.dispatched_nests import dispatch_nests
 from tlx.lower.to_tiles.evaluate import passed
 from tlx.lower.to_tiles.found import Found, Problem, problem_of
 from tlx.lower.to_tiles.gemm import GemmKernel, gemm_kernel
+from tlx.lower.to_tiles.kept import Cut
 from tlx.lower.to_tiles.map import map_kernel
 from tlx.lower.to_tiles.matrix_gemm import MatrixKernel
 from tlx.lower.to_tiles.matvec import as_row_sums
@@ -36,6 +37,7 @@ from tlx.lower.to_tiles.reduce import reduce_kernel
 from tlx.lower.to_tiles.remarks import describe, for_version, remark_product
 from tlx.lower.to_tiles.row_groups import Candidate, row_groups
 from tlx.lower.to_tiles.rows import rows_kernel
+from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.shared import Panels, Places, packing_kernel
 from tlx.lower.to_tiles.shuffle import shuffle_kernel
 from tlx.lower.to_tiles.slabs import cycles_of, slabs_of
@@ -196,9 +198,10 @@ class _Kernels:
             self.cycles[kernel.name] = work.cycles if work else 0.0
             return kernel
         recipe = replace(recipe, fetch=0, past_caches=False)
-        part = gemm_kernel(self.module, problem, recipe, target, parts=True, emitter=emitter)
+        kept = Scratch() if work.keeps else None
+        part = gemm_kernel(self.module, problem, recipe, target, parts=True, kept=kept, emitter=emitter)
         many = self._together(problem, recipe, target, (work, most), emitter)
-        return grid_kernel(self.module, part, work, most, many)
+        return grid_kernel(self.module, Cut(part, work, kept.size if kept else 0), most, many)
 
     def _together(
         self, problem: Gemm, recipe: Recipe, target: Target, team: tuple[Work, int], emitter: type[GemmKernel] | None

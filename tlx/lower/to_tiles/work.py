@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tlx.ir.types import bytes_of
-from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
+from tlx.lower.to_tiles.blocks import column_ranges, k_passes, row_ranges
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
-from tlx.lower.to_tiles.units import recipe_cycles
+from tlx.lower.to_tiles.units import packs_by_steps, recipe_cycles
 from tlx.target import Target
 
 _BYTES: Final = 8  # a cycle
@@ -29,6 +29,7 @@ class Work:
         row, column: Cycles that a row of tiles, or a panel, costs once.
         panels: Panels of a cache block.
         packs: Whether each call of the kernel packs the panels that it reads.
+        keeps: Whether a call finds the panels that the one before it has packed.
     """
 
     rows: int
@@ -38,6 +39,7 @@ class Work:
     column: float = 0.0
     panels: int = 1
     packs: bool = False
+    keeps: bool = False
 
     @property
     def cycles(self) -> float:
@@ -64,4 +66,6 @@ def gemm_work(gemm: Gemm, recipe: Recipe, target: Target) -> Work | None:
     row = recipe.mr * gemm.depth * bytes_of(gemm.a.element) / _BYTES + packing_a / rows
     column = recipe.nr * gemm.depth * bytes_of(gemm.b.element) / _BYTES + packing_b / columns
     tile, panels = multiplying / (rows * columns), max(1, recipe.nc // recipe.nr)
-    return Work(rows, columns, tile, row, column, panels, recipe.pack_b and not recipe.shared_b)
+    packs = recipe.pack_b and not recipe.shared_b
+    keeps = packs and sum(part.count for part in k_passes(gemm, recipe)) == 1 and not packs_by_steps(gemm, recipe)
+    return Work(rows, columns, tile, row, column, panels, packs, keeps)

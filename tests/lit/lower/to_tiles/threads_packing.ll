@@ -1,10 +1,17 @@
 ; Many threads pack B once: a team packs, and then multiplies by panels that all threads read. A few threads, and one, pack
-; what they read themselves. So does every thread on a matrix unit.
+; what they read themselves, into memory that they keep from one job to the next. So does every thread on a matrix unit.
 ;
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles --threads=openmp | FileCheck %s
 ; RUN: grep -v "^;" %s | tlx-lower - -o - --target=amx --stop-after=to-tiles --threads=openmp | FileCheck %s --check-prefix=AMX
 
-; CHECK: define internal void @[[K:tlx.matmul.2048x2048x2048.f32.f32.f32]].part(
+; CHECK: define internal void @[[K:tlx.matmul.2048x2048x2048.f32.f32.f32]].part({{.*}}, i64 %row, i64 %row.end, i64 %column, i64 %column.end, ptr %memory, i64 %packed)
+; CHECK-NOT: malloc
+; CHECK: %[[FRESH:.*]] = icmp eq i64 %packed, 0
+; CHECK-NEXT: br i1 %[[FRESH]], label %fresh, label %fresh.end
+; CHECK: fresh:
+; CHECK: call void @llvm.tensor.store.
+; CHECK: fresh.end:
+; CHECK-NOT: malloc
 ; CHECK: define internal void @[[K]].pack.part(ptr noalias %panels, ptr %b, i64 %row, i64 %row.end, i64 %column, i64 %column.end)
 ; CHECK: icmp slt i64 %column, {{[0-9]+}}
 ; CHECK: %jp = phi i64
@@ -22,17 +29,33 @@
 ; CHECK: several:
 ; CHECK: call void @GOMP_parallel(ptr @[[K]].thread, {{.*}}, i32 %team, i32 0)
 ; CHECK: one:
-; CHECK-NEXT: call void @[[K]].part(
+; CHECK-NEXT: %[[OWN:.*]] = call ptr @malloc(
+; CHECK: call void @[[K]].part({{.*}}, i64 0, i64 228, i64 0, i64 43, ptr %{{.*}}, i64 0)
+; CHECK-NEXT: call void @free(ptr %[[OWN]])
 ; CHECK: define internal void @[[K]].packer(
 ; CHECK: call void @[[K]].pack.part(
 ; CHECK: define internal void @[[K]].multiplier(
 ; CHECK: call void @[[K]].part.1(
 
 ; AMX: define internal void @[[B:tlx.matmul.2048x2048x2048.bf16.bf16.f32]].part(
-; AMX: define internal void @[[B]](
 ; AMX-NOT: malloc
+; AMX: define internal void @[[B]](
+; AMX: one:
+; AMX-NEXT: call ptr @malloc(
 ; AMX: define internal void @[[B]].thread(
+; AMX: %[[PANELS:.*]] = call ptr @malloc(
+; AMX: store i64 -1, ptr %held
+; AMX: atomicrmw add
+; AMX: call void @free(ptr %[[PANELS]])
 ; AMX-NOT: bf16.f32.packer
+
+; A thread's jobs are called with what it holds: the number of the first panel.
+; AMX: define internal void @tlx.nest.[[B]].thread(
+; AMX: %[[HELD:.*]] = load i64, ptr %held
+; AMX-NEXT: %[[SAME:.*]] = icmp eq i64 %[[HELD]], %[[FIRST:.*]]
+; AMX-NEXT: %packed = zext i1 %[[SAME]] to i64
+; AMX-NEXT: store i64 %[[FIRST]], ptr %held
+; AMX-NEXT: call void @[[B]].part({{.*}}, i64 %[[FIRST]], i64 %{{.*}}, ptr %{{.*}}, i64 %packed)
 
 define void @vector(ptr noalias %x, ptr noalias %y, ptr noalias %c) {
   %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 2048, i32 2048>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
