@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I1, I8, I64, VOID, Type, VectorType, bytes_of
@@ -41,6 +42,10 @@ from tlx.lower.to_2d.views import Dim, Place, View
 from tlx.types import TensorType
 
 _Places = tuple[Value, Value]
+
+_SECOND: Final = 2
+_FEW: Final = 4
+"""Elements of a row that are picked from lines at least."""
 
 
 def copy(b: TensorBuilder, source: View, target: View) -> None:
@@ -59,12 +64,23 @@ def copy(b: TensorBuilder, source: View, target: View) -> None:
     if rows is not None:
         _copy_rows(b, places, element, rows, without(walks, rows))
         return
+    second = next(filter(is_every_second, walks), None)
+    if second is not None:
+        _copy_columns(b, places, element, second, without(walks, second))
+        return
     inner = next((w for w in walks if w[1][0] == 1 and w[1][1] < INDEX_LIMIT), None)
     outer = next((w for w in walks if w[1][1] == 1 and w[1][0] < INDEX_LIMIT), None)
     if inner and outer:
         copy_transposed(b, places, element, (outer, inner), without(walks, outer, inner))
         return
-    _copy_columns(b, places, element, walks)
+    column = longest(walks)
+    _copy_columns(b, places, element, column, without(walks, column))
+
+
+def is_every_second(walk: Walk) -> bool:
+    """Whether a dimension of a copy is every second element of its source: the second stage picks them by registers."""
+    extent, (source, target) = walk
+    return target == 1 and source == _SECOND and extent >= _FEW
 
 
 def part(b: TensorBuilder, view: View, dims: Sequence[tuple[int, int]], offset: int = 0) -> View:
@@ -163,10 +179,9 @@ def _copy_rows(b: TensorBuilder, places: _Places, element: Type, rows: Walk, res
         b.tensor_store(target, token, (0, second[1][1]))
 
 
-def _copy_columns(b: TensorBuilder, places: _Places, element: Type, walks: list[Walk]) -> None:
-    """No dimension is dense in both: columns of the longest one, or single elements."""
-    column = longest(walks)
-    with nest(b, without(walks, column), 2) as offsets:
+def _copy_columns(b: TensorBuilder, places: _Places, element: Type, column: Walk | None, rest: Sequence[Walk]) -> None:
+    """No dimension is dense in both: columns of one dimension, or single elements."""
+    with nest(b, rest, 2) as offsets:
         source, target = _addresses(b, places, element, offsets)
         if column is None:
             size = bytes_of(element)

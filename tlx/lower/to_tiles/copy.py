@@ -27,6 +27,7 @@ from tlx.ir.types import I64, VectorType, bits_of, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.combed import Comb
+from tlx.lower.to_tiles.every_second import EverySecond
 from tlx.lower.to_tiles.problem import Copy
 from tlx.lower.to_tiles.stream import Span, aligned_spans, boundary_of, plain_spans, runs, to_boundary
 from tlx.lower.to_tiles.tiles import new_kernel
@@ -56,13 +57,18 @@ def copy_kernel(module: Module, copy: Copy, target: Target) -> Function:
     overlaps = strides == (1, 1) and outer > inner  # rows of the source do: it is a matrix of long columns, too
     straight = inner == 1 or (strides[1] == 1 and not overlaps)
     height, width = (1, lanes * _ROW_VECTORS) if straight else (min(lanes, 16), min(lanes, 16))
+    pointers = function.arguments[0].value, function.arguments[1].value
+    picked = EverySecond.of(b, copy, target)
+    if picked is not None:
+        picked.emit(pointers[1], pointers[0])
+        b.ret()
+        return function
     boundary = boundary_of(copy, target)
     if not straight and (boundary != width or to_stride % boundary):
         boundary = 0  # only some of a tile's rows would be whole lines
     if straight and boundary and to_stride == strides[0] == inner:
         outer, inner, strides = 1, outer * inner, (0, 1)
     spans = aligned_spans(inner, width, 1, boundary) if boundary else plain_spans(inner, width, 1)
-    pointers = function.arguments[0].value, function.arguments[1].value
     masked = bits_of(element) < _WORD and bits_of(element) in target.masked_bits
     narrow = masked and not straight and not boundary
     interleaved = narrow and to_stride == inner in _FEW

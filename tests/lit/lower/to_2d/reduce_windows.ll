@@ -30,38 +30,48 @@ define void @sliding(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    br label %i.loop
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  i.loop:
-; CHECK-NEXT:    %i = phi i64 [ 0, %0 ], [ %i.next, %i.loop ]
+; CHECK-NEXT:    %i = phi i64 [ 0, %0 ], [ %i.next.1, %i.end.1 ]
 ; CHECK-NEXT:    %i.offset = mul i64 %i, 16
 ; CHECK-NEXT:    %i.offset.1 = mul i64 %i, 16
-; CHECK-NEXT:    %from = getelementptr inbounds i32, ptr %x, i64 %i.offset
-; CHECK-NEXT:    %to = getelementptr inbounds i32, ptr %reduce.min.buf, i64 %i.offset.1
-; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %from, <2 x i32> <i32 8, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 2>)
-; CHECK-NEXT:    %transpose = call <16 x i32> @llvm.tensor.transpose.v16i32.v2i32(token %rows, <2 x i32> <i32 1, i32 0>)
-; CHECK-NEXT:    %columns = call token @llvm.tensor.typeinfo.v16i32.v2i32(<16 x i32> %transpose, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %to, token %columns, <2 x i32> <i32 0, i32 8>)
-; CHECK-NEXT:    %i.next = add i64 %i, 1
-; CHECK-NEXT:    %t.1 = icmp slt i64 %i.next, 4
-; CHECK-NEXT:    br i1 %t.1, label %i.loop, label %i.end
+; CHECK-NEXT:    br label %i.loop.1
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.loop.1:
+; CHECK-NEXT:    %i.1 = phi i64 [ 0, %i.loop ], [ %i.next, %i.loop.1 ]
+; CHECK-NEXT:    %i.offset.2 = add i64 %i.offset, %i.1
+; CHECK-NEXT:    %i.offset.3 = mul i64 %i.1, 8
+; CHECK-NEXT:    %i.offset.4 = add i64 %i.offset.1, %i.offset.3
+; CHECK-NEXT:    %from = getelementptr inbounds i32, ptr %x, i64 %i.offset.2
+; CHECK-NEXT:    %to = getelementptr inbounds i32, ptr %reduce.min.buf, i64 %i.offset.4
+; CHECK-NEXT:    %column = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %from, <2 x i32> <i32 8, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 2>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %to, token %column, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %i.next = add i64 %i.1, 1
+; CHECK-NEXT:    %t.1 = icmp slt i64 %i.next, 2
+; CHECK-NEXT:    br i1 %t.1, label %i.loop.1, label %i.end.1, !tlx.independent !{}
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.end.1:
+; CHECK-NEXT:    %i.next.1 = add i64 %i, 1
+; CHECK-NEXT:    %t.2 = icmp slt i64 %i.next.1, 4
+; CHECK-NEXT:    br i1 %t.2, label %i.loop, label %i.end, !tlx.independent !{}
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  i.end:
-; CHECK-NEXT:    %rows.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %reduce.min.buf, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
-; CHECK-NEXT:    %tovector = call <16 x i32> @llvm.tensor.tovector.v16i32(token %rows.1)
+; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %reduce.min.buf, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
+; CHECK-NEXT:    %tovector = call <16 x i32> @llvm.tensor.tovector.v16i32(token %rows)
 ; CHECK-NEXT:    %next = getelementptr inbounds i32, ptr %reduce.min.buf, i64 8
-; CHECK-NEXT:    %rows.2 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %next, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
-; CHECK-NEXT:    %tovector.1 = call <16 x i32> @llvm.tensor.tovector.v16i32(token %rows.2)
-; CHECK-NEXT:    %t.2 = icmp slt <16 x i32> %tovector, %tovector.1
-; CHECK-NEXT:    %t.3 = select <16 x i1> %t.2, <16 x i32> %tovector, <16 x i32> %tovector.1
+; CHECK-NEXT:    %rows.1 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %next, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
+; CHECK-NEXT:    %tovector.1 = call <16 x i32> @llvm.tensor.tovector.v16i32(token %rows.1)
+; CHECK-NEXT:    %t.3 = icmp slt <16 x i32> %tovector, %tovector.1
+; CHECK-NEXT:    %t.4 = select <16 x i1> %t.3, <16 x i32> %tovector, <16 x i32> %tovector.1
 ; CHECK-NEXT:    %next.1 = getelementptr inbounds i32, ptr %reduce.min.buf, i64 16
-; CHECK-NEXT:    %rows.3 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %next.1, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
-; CHECK-NEXT:    %tovector.2 = call <16 x i32> @llvm.tensor.tovector.v16i32(token %rows.3)
-; CHECK-NEXT:    %t.4 = icmp slt <16 x i32> %t.3, %tovector.2
-; CHECK-NEXT:    %t.5 = select <16 x i1> %t.4, <16 x i32> %t.3, <16 x i32> %tovector.2
+; CHECK-NEXT:    %rows.2 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %next.1, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
+; CHECK-NEXT:    %tovector.2 = call <16 x i32> @llvm.tensor.tovector.v16i32(token %rows.2)
+; CHECK-NEXT:    %t.5 = icmp slt <16 x i32> %t.4, %tovector.2
+; CHECK-NEXT:    %t.6 = select <16 x i1> %t.5, <16 x i32> %t.4, <16 x i32> %tovector.2
 ; CHECK-NEXT:    %next.2 = getelementptr inbounds i32, ptr %reduce.min.buf, i64 24
-; CHECK-NEXT:    %rows.4 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %next.2, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
-; CHECK-NEXT:    %tovector.3 = call <16 x i32> @llvm.tensor.tovector.v16i32(token %rows.4)
-; CHECK-NEXT:    %t.6 = icmp slt <16 x i32> %t.5, %tovector.3
-; CHECK-NEXT:    %t.7 = select <16 x i1> %t.6, <16 x i32> %t.5, <16 x i32> %tovector.3
-; CHECK-NEXT:    %block = call token @llvm.tensor.typeinfo.v16i32.v2i32(<16 x i32> %t.7, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
+; CHECK-NEXT:    %rows.3 = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(i32) %next.2, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 32>)
+; CHECK-NEXT:    %tovector.3 = call <16 x i32> @llvm.tensor.tovector.v16i32(token %rows.3)
+; CHECK-NEXT:    %t.7 = icmp slt <16 x i32> %t.6, %tovector.3
+; CHECK-NEXT:    %t.8 = select <16 x i1> %t.7, <16 x i32> %t.6, <16 x i32> %tovector.3
+; CHECK-NEXT:    %block = call token @llvm.tensor.typeinfo.v16i32.v2i32(<16 x i32> %t.8, <2 x i32> <i32 2, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %c, token %block, <2 x i32> <i32 0, i32 8>)
 ; CHECK-NEXT:    ret void
 ; CHECK-NEXT:  }

@@ -6,18 +6,28 @@
 ; CHECK-NEXT:    br label %i.loop
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  i.loop:
-; CHECK-NEXT:    %i = phi i64 [ 0, %0 ], [ %i.next, %i.loop ]
+; CHECK-NEXT:    %i = phi i64 [ 0, %0 ], [ %i.next.1, %i.end.1 ]
 ; CHECK-NEXT:    %i.offset = mul i64 %i, 32
 ; CHECK-NEXT:    %i.offset.1 = mul i64 %i, 32
-; CHECK-NEXT:    %from = getelementptr inbounds bfloat, ptr %x, i64 %i.offset
-; CHECK-NEXT:    %to = getelementptr inbounds bfloat, ptr %c, i64 %i.offset.1
-; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %from, <2 x i32> <i32 16, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 2>)
-; CHECK-NEXT:    %transpose = call <32 x bfloat> @llvm.tensor.transpose.v32bf16.v2i32(token %rows, <2 x i32> <i32 1, i32 0>)
-; CHECK-NEXT:    %columns = call token @llvm.tensor.typeinfo.v32bf16.v2i32(<32 x bfloat> %transpose, <2 x i32> <i32 2, i32 16>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %to, token %columns, <2 x i32> <i32 0, i32 16>)
-; CHECK-NEXT:    %i.next = add i64 %i, 1
-; CHECK-NEXT:    %t.1 = icmp slt i64 %i.next, 8
-; CHECK-NEXT:    br i1 %t.1, label %i.loop, label %i.end
+; CHECK-NEXT:    br label %i.loop.1
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.loop.1:
+; CHECK-NEXT:    %i.1 = phi i64 [ 0, %i.loop ], [ %i.next, %i.loop.1 ]
+; CHECK-NEXT:    %i.offset.2 = add i64 %i.offset, %i.1
+; CHECK-NEXT:    %i.offset.3 = mul i64 %i.1, 16
+; CHECK-NEXT:    %i.offset.4 = add i64 %i.offset.1, %i.offset.3
+; CHECK-NEXT:    %from = getelementptr inbounds bfloat, ptr %x, i64 %i.offset.2
+; CHECK-NEXT:    %to = getelementptr inbounds bfloat, ptr %c, i64 %i.offset.4
+; CHECK-NEXT:    %column = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %from, <2 x i32> <i32 16, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 2>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %to, token %column, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %i.next = add i64 %i.1, 1
+; CHECK-NEXT:    %t.1 = icmp slt i64 %i.next, 2
+; CHECK-NEXT:    br i1 %t.1, label %i.loop.1, label %i.end.1, !tlx.independent !{}
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.end.1:
+; CHECK-NEXT:    %i.next.1 = add i64 %i, 1
+; CHECK-NEXT:    %t.2 = icmp slt i64 %i.next.1, 8
+; CHECK-NEXT:    br i1 %t.2, label %i.loop, label %i.end, !tlx.independent !{}
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  i.end:
 ; CHECK-NEXT:    ret void
@@ -34,18 +44,28 @@ define void @rows(ptr %x, ptr noalias %c) {
 ; CHECK-NEXT:    br label %i.loop
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  i.loop:
-; CHECK-NEXT:    %i = phi i64 [ 0, %0 ], [ %i.next, %i.loop ]
+; CHECK-NEXT:    %i = phi i64 [ 0, %0 ], [ %i.next.1, %i.end.1 ]
 ; CHECK-NEXT:    %i.offset = mul i64 %i, 32
 ; CHECK-NEXT:    %i.offset.1 = mul i64 %i, 40
-; CHECK-NEXT:    %from = getelementptr inbounds bfloat, ptr %x, i64 %i.offset
-; CHECK-NEXT:    %to = getelementptr inbounds bfloat, ptr %c, i64 %i.offset.1
-; CHECK-NEXT:    %rows = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %from, <2 x i32> <i32 16, i32 2>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 2>)
-; CHECK-NEXT:    %transpose = call <32 x bfloat> @llvm.tensor.transpose.v32bf16.v2i32(token %rows, <2 x i32> <i32 1, i32 0>)
-; CHECK-NEXT:    %columns = call token @llvm.tensor.typeinfo.v32bf16.v2i32(<32 x bfloat> %transpose, <2 x i32> <i32 2, i32 16>, <2 x i32> <i32 1, i32 0>, <2 x i32> <i32 0, i32 0>)
-; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %to, token %columns, <2 x i32> <i32 0, i32 20>)
-; CHECK-NEXT:    %i.next = add i64 %i, 1
-; CHECK-NEXT:    %t.1 = icmp slt i64 %i.next, 8
-; CHECK-NEXT:    br i1 %t.1, label %i.loop, label %i.end
+; CHECK-NEXT:    br label %i.loop.1
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.loop.1:
+; CHECK-NEXT:    %i.1 = phi i64 [ 0, %i.loop ], [ %i.next, %i.loop.1 ]
+; CHECK-NEXT:    %i.offset.2 = add i64 %i.offset, %i.1
+; CHECK-NEXT:    %i.offset.3 = mul i64 %i.1, 20
+; CHECK-NEXT:    %i.offset.4 = add i64 %i.offset.1, %i.offset.3
+; CHECK-NEXT:    %from = getelementptr inbounds bfloat, ptr %x, i64 %i.offset.2
+; CHECK-NEXT:    %to = getelementptr inbounds bfloat, ptr %c, i64 %i.offset.4
+; CHECK-NEXT:    %column = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(bfloat) %from, <2 x i32> <i32 16, i32 1>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 2>)
+; CHECK-NEXT:    call void @llvm.tensor.store.p0.v2i32(ptr %to, token %column, <2 x i32> <i32 0, i32 1>)
+; CHECK-NEXT:    %i.next = add i64 %i.1, 1
+; CHECK-NEXT:    %t.1 = icmp slt i64 %i.next, 2
+; CHECK-NEXT:    br i1 %t.1, label %i.loop.1, label %i.end.1, !tlx.independent !{}
+; CHECK-EMPTY:
+; CHECK-NEXT:  i.end.1:
+; CHECK-NEXT:    %i.next.1 = add i64 %i, 1
+; CHECK-NEXT:    %t.2 = icmp slt i64 %i.next.1, 8
+; CHECK-NEXT:    br i1 %t.2, label %i.loop, label %i.end, !tlx.independent !{}
 ; CHECK-EMPTY:
 ; CHECK-NEXT:  i.end:
 ; CHECK-NEXT:    ret void
