@@ -17,7 +17,7 @@ from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.share import arguments_of
 from tlx.lower.to_tiles.shared import Panels
 from tlx.lower.to_tiles.sums import Sums
-from tlx.lower.to_tiles.tiles import tile
+from tlx.lower.to_tiles.tiles import convert, tile
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
@@ -201,3 +201,15 @@ class Operands:
         if recipe.width == 1:
             return b.tensor_load(address, tile(recipe.operand_b, recipe.kstep, size), None, "b")
         return load_vnni(b, recipe.operand_b, address, recipe.kstep, size, recipe.width)
+
+    @property
+    def widens_b(self) -> bool:
+        """Whether multiply-adds read B as it lies, in narrower elements than they multiply."""
+        return self.recipe.unit == "fma" and not self.recipe.pack_b and self.recipe.operand_b != self.recipe.accumulator
+
+    def widened_b(self, block: Block, base: Value, k: Value) -> Value:
+        """The panel's columns of B at position `k`, as the elements that are multiplied."""
+        b, recipe, size = self.b, self.recipe, block.columns.size
+        token = self.load_b(block, base, k)
+        narrow, wide = (tile(t, 1, size, (0, block.columns.padding)) for t in (recipe.operand_b, recipe.accumulator))
+        return b.typeinfo(convert(b, b.tovector(token, narrow, "b.row"), recipe.accumulator, "f"), wide, "b.row")
