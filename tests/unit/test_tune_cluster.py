@@ -161,3 +161,12 @@ def test_distributed_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(modules, "distributed", None)
     with pytest.raises(UsageError, match="needs the package distributed"):
         DaskPool("tcp://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("address", ["bogus", "tcp://127.0.0.1", "foo://127.0.0.1:8786"])
+def test_what_is_no_address_makes_no_client(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import distributed
+
+    monkeypatch.delattr(distributed, "Client")  # one that cannot connect is hard to close
+    with pytest.raises(UsageError, match=f"could not reach a Dask scheduler at '{address}': (missing|unknown)"):
+        DaskPool(address)

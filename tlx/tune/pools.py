@@ -133,6 +133,7 @@ class DaskPool:
             raise UsageError(message) from None
         self._distributed: Any = distributed
         try:
+            _check_address(address)
             self._client: Any = distributed.Client(address, timeout=self._CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             said = " ".join(str(error).split()) or type(error).__name__
@@ -203,6 +204,21 @@ class DaskPool:
         for worker, kind in kinds.items():
             found.setdefault(kind, []).append(worker)
         return found
+
+
+def _check_address(address: str) -> None:
+    """Refuse what is no address, which a client would notice too late to be closed.
+
+    Raises:
+        ValueError: It is none.
+    """
+    from distributed.comm.addressing import parse_address, parse_host_port
+    from distributed.comm.registry import get_backend
+
+    scheme, place = parse_address(address)
+    get_backend(scheme)
+    if scheme != "inproc":
+        parse_host_port(place)
 
 
 def _result(future: Any, kind: str) -> Outcome:
