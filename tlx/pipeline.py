@@ -66,6 +66,7 @@ class Options:
     """How to lower.
 
     Attributes:
+        start_after: Name of the stage whose output the input is; None where it has been through none.
         stop_after: Name of the last stage to run; None for all.
         verify_each: Have LLVM judge the input and what each step leaves; None for all but large text (`UNJUDGED_SIZE`)
             that comes back as it is.
@@ -83,6 +84,7 @@ class Options:
         weight_bytes: Bytes of panels up to which a constant B is packed at compile time.
     """
 
+    start_after: str | None = None
     stop_after: str | None = None
     verify_each: bool | None = None
     print_after: Callable[[Step, Module], None] | None = None
@@ -101,13 +103,24 @@ class Options:
     def __post_init__(self) -> None:
         if self.threads not in THREADS:
             raise UsageError(f"unknown threads '{self.threads}'; known are {', '.join(THREADS)}")
-        if self.stop_after is not None and self.stop_after not in STAGE_NAMES:
-            raise UsageError(f"unknown stage '{self.stop_after}'; stages are {', '.join(STAGE_NAMES)}")
+        for name in (self.start_after, self.stop_after):
+            if name is not None and name not in STAGE_NAMES:
+                raise UsageError(f"unknown stage '{name}'; stages are {', '.join(STAGE_NAMES)}")
+        if not self.stages:
+            last = self.stop_after or STAGE_NAMES[-1]
+            raise UsageError(f"no stage is left to run: --start-after={self.start_after} is behind {last} or the same")
         if self.vector_bits not in VECTOR_BITS:
             raise UsageError(f"vectors of {self.vector_bits} bits; {', '.join(map(str, VECTOR_BITS[1:]))} are known")
         for feature in self.attrs:
             if feature[:1] not in ("+", "-") or len(feature) < 2:
                 raise UsageError(f"feature '{feature}' needs a '+' to be switched on or a '-' to be switched off")
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of the stages to run."""
+        first = 0 if self.start_after is None else STAGE_NAMES.index(self.start_after) + 1
+        last = len(STAGE_NAMES) if self.stop_after is None else STAGE_NAMES.index(self.stop_after) + 1
+        return STAGE_NAMES[first:last]
 
 
 _DEFAULT: Final = Options()
@@ -141,6 +154,9 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
     except Exception as error:
         if has_parts or (options.verify_each is False and _blames_tlx(error)):
             verify(raised(parse(source.text, source.name)))
+        if options.start_after is not None and _blames_tlx(error):
+            message = f"this is not what {options.start_after} leaves, behind which the lowering was to start"
+            raise LoweringError(message, name=source.name) from error
         raise
     if options.stop_after != "to-2d":
         _remark_unused(options)
@@ -149,14 +165,15 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
 
 def _run_steps(module: Module, context: Context, options: Options) -> Module:
     for step in steps():
+        if step.name in STAGE_NAMES and step.name not in options.stages:
+            continue
         module = step.run(module, context)
         if options.verify_each is not False and step.name not in ("raise", "verify"):
             _verify_step(module, step, options)
         if options.print_after:
             options.print_after(step, module)
-        if step.name == options.stop_after:
-            return module
-    _refuse_leftovers(module)
+    if options.stop_after in (None, STAGE_NAMES[-1]):
+        _refuse_leftovers(module)
     return module
 
 
@@ -181,7 +198,7 @@ def lower_text(
     from tlx.ir.reader import parse
 
     shares = not any(_concerns(raiser, text) for raiser in raisers())  # a front end wants to see all that there is
-    module = parse(text, filename, twins=shares, parts=shares)
+    module = parse(text, filename, twins=shares, parts=shares and options.start_after is None)
     _remark_equals(module, options.remarks)
     return str(lower(module, target, options=options))
 

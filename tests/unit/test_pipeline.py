@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tlx import pipeline
+from tlx.bench.rows import convolution
 from tlx.diagnostics import LoweringError, ParseError, UsageError, VerifyError
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
@@ -87,6 +88,31 @@ def test_what_a_stage_leaves_can_be_lowered_on(stage: str) -> None:
     halfway = lower_text(SQUARE, target="generic", options=Options(stop_after=stage))
     assert ("llvm.tensor." in halfway) == (stage != "legalize")
     assert "llvm.tensor." not in lower_text(halfway, target="generic")
+
+
+@pytest.mark.parametrize("stage", pipeline.STAGE_NAMES[:-1])
+def test_two_runs_give_what_one_gives(stage: str) -> None:
+    """The second one takes its input for what it is: its rows are interleaved in strips, which a program's are not."""
+    text = convolution.convolution("bf16", 64, 64, 8, 3, 1).text()
+    halfway = lower_text(text, target="amx", options=Options(stop_after=stage, verify_each=False))
+    once, twice = (
+        lower_text(source, target="amx", options=Options(start_after=start, verify_each=False))
+        for source, start in ((text, None), (halfway, stage))
+    )
+    assert [line for line in twice.splitlines() if line] == [line for line in once.splitlines() if line]
+
+
+@pytest.mark.parametrize("stage", pipeline.STAGE_NAMES[:-1])
+def test_what_no_stage_has_left_is_refused(stage: str) -> None:
+    with pytest.raises(LoweringError, match=f"this is not what {stage} leaves|not lowered to tiles here"):
+        lower_text(SQUARE, target="generic", options=Options(start_after=stage))
+
+
+def test_a_stage_is_left_to_run() -> None:
+    assert Options(start_after="to-2d", stop_after="to-tiles").stages == ("to-tiles",)
+    for start, stop in (("legalize", None), ("to-tiles", "to-2d"), ("to-2d", "to-2d")):
+        with pytest.raises(UsageError, match=f"no stage is left to run: --start-after={start} is behind"):
+            Options(start_after=start, stop_after=stop)
 
 
 def test_broken_rules_point_at_the_input() -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tlx.pipeline import Options, Step
 
 _VERIFY_HELP: Final = "Have LLVM verify the input and every stage; by default all but large input that stays as it is."
+_START_HELP: Final = "The input is what --stop-after=STAGE left: go on behind it."
 _PRINT_HELP: Final = "Print the module after a stage, on stderr."
 _PERMISSION_HELP: Final = "Ask Linux for AMX tiles in a constructor."
 _CYCLES_HELP: Final = f"Work that is worth a thread, in cycles; {THREAD_CYCLES}."
@@ -28,6 +29,7 @@ _BEFORE: Final = (
     click.option("--mattr", metavar="+A,-B", multiple=True, help="Features added to or taken from the target's."),
     click.option("--vector-bits", type=click.Choice(["128", "256", "512"]), help="Vectors of --target=generic."),
     click.option("--mtriple", metavar="TRIPLE", default="", help="Triple to emit for, in place of the module's."),
+    click.option("--start-after", type=click.Choice(STAGE_NAMES[:-1]), metavar="STAGE", help=_START_HELP),
     click.option("--stop-after", type=click.Choice(STAGE_NAMES), metavar="STAGE", help="Last stage to run."),
     click.option("--print-after", multiple=True, metavar="STAGE|all", help=_PRINT_HELP),
     click.option("--verify-each/--no-verify-each", default=None, help=_VERIFY_HELP),
@@ -40,6 +42,7 @@ _BEHIND: Final = (
     click.option("--weight-bytes", type=click.IntRange(0), metavar="N", default=WEIGHT_BYTES, help=_WEIGHTS_HELP),
 )
 _PLAIN: Final = (
+    "start_after",
     "stop_after",
     "verify_each",
     "amx_permission",
