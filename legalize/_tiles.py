@@ -66,13 +66,26 @@ class Tiles:
             return self._tile(call_product(self.b, self.target, name, words, self.products))
         return self._made(name, [_short(ROWS), _short(ROW_BYTES), _short(depth), acc, lhs, rhs])
 
-    def load(self, pointer: Value, offset: int, stride: int, rows: int = ROWS, row_bytes: int = ROW_BYTES) -> Value:
-        """The tile `offset` bytes behind `pointer`, its rows `stride` bytes apart."""
+    def load(
+        self,
+        pointer: Value,
+        offset: int,
+        stride: int,
+        shape: tuple[int, int] = (ROWS, ROW_BYTES),
+        *,
+        passing: bool = False,
+    ) -> Value:
+        """The tile `offset` bytes behind `pointer`, its rows `stride` bytes apart.
+
+        TILELOADDT1 leaves the first cache to others; LLVM's scalarisation does not know it.
+        """
         b = self.b
+        rows, row_bytes = shape
         address = b.retype(b.gep(I8, pointer, offset), I8)
+        name = "tileloaddt164" if passing and not self.emulate else "tileloadd64"
         if self.emulate and stride % _WORD_BYTES:
-            address, stride = self._copied(address, stride, (rows, row_bytes)), ROW_BYTES
-        return self._made("tileloadd64", [_short(rows), _short(row_bytes), address, const_int(I64, stride)])
+            address, stride = self._copied(address, stride, shape), ROW_BYTES
+        return self._made(name, [_short(rows), _short(row_bytes), address, const_int(I64, stride)])
 
     def store(self, placed: Placed) -> None:
         """Store a tile at its place."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.constructors import add_constructor
-from tlx.ir.metadata import is_flushed, is_nontemporal
+from tlx.ir.metadata import is_flushed, is_nontemporal, is_passing
 from tlx.ir.module import Module
 from tlx.ir.rewriter import add_incoming
 from tlx.ir.types import BFLOAT, FLOAT, I8, I64, PTR, ArrayType, Type, VectorType, bits_of, scalar_of
@@ -308,18 +308,18 @@ class _AmxLegalizer(TileLegalizer):
 
     def _load_a(self, tensor: Tensor, row: int) -> Value:
         stride = tensor.type.strides(tensor.pitches)[0] * (bits_of(tensor.type.element) // 8)
-        return self.amx.load(tensor.source, row * ROWS * stride, stride, ROWS, _depth(tensor))
+        return self.amx.load(tensor.source, row * ROWS * stride, stride, (ROWS, _depth(tensor)))
 
     def _load_b(self, tensor: Tensor, column: int) -> Value:
         """A tile of B: behind the one before it (4-D), or beside it in longer rows (3-D)."""
         packed = self._packed(tensor)
         assert packed is not None
-        rows = packed.type.shape[-3]
+        shape, passing = (packed.type.shape[-3], ROW_BYTES), is_passing(packed.definition)
         if packed.type.rank == _TILES_APART:
             apart = packed.type.strides(packed.pitches)[0] * (bits_of(packed.type.element) // 8)
-            return self.amx.load(packed.source, column * apart, ROW_BYTES, rows)
+            return self.amx.load(packed.source, column * apart, ROW_BYTES, shape, passing=passing)
         stride = packed.type.strides(packed.pitches)[0] * (bits_of(packed.type.element) // 8)
-        return self.amx.load(packed.source, column * ROW_BYTES, stride, rows)
+        return self.amx.load(packed.source, column * ROW_BYTES, stride, shape, passing=passing)
 
     def _packed(self, tensor: Tensor) -> Tensor | None:
         """The packed load behind a token, if the token is tiles of B in VNNI order."""
@@ -361,7 +361,7 @@ def _finish(module: Module, context: Context) -> None:
     """
     if not context.emulate_matrix:
         number_tiles(module)
-    if not context.amx_permission or not any("tileloadd64" in d for d in module.declarations):
+    if not context.amx_permission or not any("tileloadd" in d for d in module.declarations):
         return
     function = new_function(module, module.global_names.fresh("tlx.amx.permission"), [], "nounwind")
     b = Builder(module, function)

@@ -13,6 +13,7 @@ from tlx.legalize._tile_registers import number_tiles
 _DECLARED = """\
 declare x86_amx @llvm.x86.tilezero.internal(i16, i16)
 declare x86_amx @llvm.x86.tileloadd64.internal(i16, i16, ptr, i64)
+declare x86_amx @llvm.x86.tileloaddt164.internal(i16, i16, ptr, i64)
 declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, x86_amx)
 declare x86_amx @llvm.x86.tdpbssd.internal(i16, i16, i16, x86_amx, x86_amx, x86_amx)
 declare void @other()
@@ -53,6 +54,14 @@ def test_sums_and_their_phi_share_a_register() -> None:
     c = np.zeros(1, np.int32)
     evaluate(parse(text), "power", np.array([1, 2, 3, -4], np.int8), c, 5)
     assert c[0] == 5 * 30
+
+
+def test_loads_past_the_first_cache_are_loads() -> None:
+    text = _numbered(_LOOP.replace("tileloadd64", "tileloaddt164"))
+    assert "call void @llvm.x86.tileloaddt164(i8 1, ptr %a, i64 4)" in text
+    c = np.zeros(1, np.int32)
+    evaluate(parse(text), "power", np.array([1, 2, 3, -4], np.int8), c, 2)
+    assert c[0] == 2 * 30
 
 
 def test_equal_configurations_are_one_constant() -> None:

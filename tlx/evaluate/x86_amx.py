@@ -249,6 +249,7 @@ AMX: Final[Table] = {
     "x86.tilerelease": _release,
     "x86.tilezero": _clear_register,
     "x86.tileloadd64": _load_register,
+    "x86.tileloaddt164": _load_register,
     "x86.tilestored64": _store_register,
     **{name: _multiply_registers(product) for name, product in _PRODUCTS.items()},
     "x86.cast.vector.to.tile": plain(_from_vector),

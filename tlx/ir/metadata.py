@@ -12,6 +12,8 @@ _ONE: Final = "!{i32 1}"
 _NONTEMPORAL: Final = ", !nontemporal "
 FLUSHED: Final = ", !tlx.flushed !{}"
 """What marks a load of floats none of which is subnormal."""
+PASSING: Final = ", !tlx.passing !{}"
+"""What marks a load of what has left the first cache before it is read again."""
 
 
 def nontemporal(module: Module) -> str:
@@ -26,6 +28,11 @@ def nontemporal(module: Module) -> str:
 def is_nontemporal(instruction: Instruction) -> bool:
     """Whether a store goes past the caches."""
     return _NONTEMPORAL in instruction.text
+
+
+def is_passing(instruction: Instruction) -> bool:
+    """Whether what is loaded need not stay in the first cache."""
+    return PASSING in instruction.text
 
 
 def is_flushed(instruction: Instruction) -> bool:

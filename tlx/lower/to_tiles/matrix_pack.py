@@ -9,11 +9,6 @@ A, 2 tiles high, bytes of one step of K          B, 2 tiles wide, bfloat: pairs 
     ...                                              ...
 
 Rows and columns that are not there are zero.
-
-With a pitch, the tiles of all panels of B lie side by side, and their rows one below the other, a pitch apart:
-
-    b00 b10 b01 b11 .. b0,15 b1,15 | b0,16 b1,16 ..  tile 0 and 1 of panel 0, row 0 | panel 1 ...
-    b20 b30 ..                                       row 1, a pitch behind
 """
 
 from __future__ import annotations
@@ -22,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from tlx.ir.metadata import PASSING
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, Type, VectorType
 from tlx.ir.values import Value, const_int, zero
@@ -44,7 +40,7 @@ class TilePacking:
         rows: Rows of a tile of A, columns of one of B.
         kstep: Positions of K in a tile: columns of A.
         width: VNNI factor: positions of K side by side in a row of B.
-        pitch: Elements from a row of packed B to the next one; 0 where tiles lie in one piece.
+        passing: Whether tiles of B leave the first cache before they are read again.
     """
 
     b: TensorBuilder
@@ -52,7 +48,7 @@ class TilePacking:
     rows: int
     kstep: int
     width: int
-    pitch: int = 0
+    passing: bool = False
 
     @property
     def tile_size(self) -> int:
@@ -74,24 +70,6 @@ class TilePacking:
         """Rows of a tile of B."""
         return self.kstep // self.width
 
-    def b_step(self, size: int) -> int:
-        """Elements from a step of K of a panel of `size` columns to the next one."""
-        return self.lines * self.pitch if self.pitch else self.kstep * size
-
-    def b_panel(self, depth: int, size: int) -> int:
-        """Elements from a panel of `depth` positions of K, `size` columns, to the next one."""
-        return self.width * size if self.pitch else depth * size
-
-    @property
-    def _beside(self) -> int:
-        """Elements from a packed tile of B to the next one of its step."""
-        return self.line if self.pitch else self.tile_size
-
-    @property
-    def _below(self) -> int:
-        """Elements from a row of a packed tile of B to the next one."""
-        return self.pitch or self.line
-
     def pack_b_step(self, view: View, source: Value, panel: Value, columns: Range, depth: int) -> None:
         """One step of K: `depth` rows of B of `columns.data` columns, as tiles behind each other."""
         if view.is_row_major and view.group == 1:
@@ -99,7 +77,7 @@ class TilePacking:
             return
         for number, missing in enumerate(self._missing(columns)):
             at = self.b.gep(view.element, source, number * self.columns * view.col_stride)
-            to = self.b.gep(self.element, panel, number * self._beside)
+            to = self.b.gep(self.element, panel, number * self.tile_size)
             if missing >= self.columns:
                 self._clear_behind(to, 0)
             elif view.group > 1:
@@ -122,7 +100,7 @@ class TilePacking:
         def interleave(line: Value, rows: int) -> None:
             for number, missing in some:
                 at = b.gep(view.element, source, number * self.columns)
-                to = b.gep(self.element, panel, number * self._beside)
+                to = b.gep(self.element, panel, number * self.tile_size)
                 self._interleave(view, at, to, line, (rows, missing))
 
         full, rest = divmod(depth, groups * self.width)
@@ -132,7 +110,7 @@ class TilePacking:
         if rest:
             interleave(const_int(I64, full * groups), rest)
         for number, missing in enumerate(tiles):
-            to = b.gep(self.element, panel, number * self._beside)
+            to = b.gep(self.element, panel, number * self.tile_size)
             self._clear_behind(to, 0 if missing >= self.columns else -(-depth // self.width))
 
     def _interleave(self, view: View, source: Value, to: Value, row: Value, part: tuple[int, int]) -> None:
@@ -143,7 +121,7 @@ class TilePacking:
         address = b.gep(view.element, source, b.mul(row, self.width * view.row_stride))
         token = b.tensor_load(address, type_, (0, max(view.row_stride, 1)), "b")
         vector = b.reshape_block(token, (0,), (self.width,), VectorType(count * line, self.element), "b.vnni")
-        self._write(vector, b.gep(self.element, to, b.mul(row, self._below)), count, line, self.pitch)
+        self._write(vector, b.gep(self.element, to, b.mul(row, line)), count, line)
 
     def _copy_groups(self, view: View, source: Value, to: Value, missing: int, depth: int) -> None:
         """A tile of B whose rows are interleaved already."""
@@ -154,8 +132,8 @@ class TilePacking:
             type_ = tile(view.element, count, self.line, (0, padding))
             address = self.b.gep(view.element, source, self.b.mul(start, pitch))
             vector = self.b.tovector(self.b.tensor_load(address, type_, (0, pitch), "b"), type_, "b.rows")
-            place = self.b.gep(self.element, to, self.b.mul(start, self._below))
-            self._write(vector, place, count, self.line, self.pitch)
+            place = self.b.gep(self.element, to, self.b.mul(start, self.line))
+            self._write(vector, place, count, self.line)
 
         if full:
             with self.b.loop(0, full, name="r") as loop:
@@ -171,7 +149,7 @@ class TilePacking:
         type_ = column_tile(view.element, count * self.width, self.columns, (count * self.width - depth, missing))
         token = b.tensor_load(source, type_, (0, view.col_stride), "b")
         flat = VectorType(count * self.line, self.element)
-        self._write(b.reshape_block(token, (0,), (self.width,), flat, "b.vnni"), to, count, self.line, self.pitch)
+        self._write(b.reshape_block(token, (0,), (self.width,), flat, "b.vnni"), to, count, self.line)
         self._clear_behind(to, count)
 
     def pack_a_step(self, view: View, source: Value, panel: Value, rows: Range, depth: int) -> None:
@@ -190,7 +168,7 @@ class TilePacking:
             self._copy_rows(view, source, panel, const_int(I64, full * _ROWS_AT_ONCE), (rest, depth))
         if rows.padding:
             missing = self.b.gep(self.element, panel, rows.data * self.kstep)
-            self._clear(missing, rows.padding, self.kstep, self.kstep)
+            self._clear(missing, rows.padding, self.kstep)
 
     def _copy_rows(self, view: View, source: Value, panel: Value, row: Value, extents: tuple[int, int]) -> None:
         """Some rows of A, filled up with zeros along K."""
@@ -208,7 +186,7 @@ class TilePacking:
             to = b.gep(self.element, panel, start * self.kstep)
             missing = max(0, start + self.rows - rows.data)
             if missing >= self.rows:
-                self._clear(to, self.rows, self.kstep, self.kstep)
+                self._clear(to, self.rows, self.kstep)
                 continue
             type_ = column_tile(view.element, self.rows, self.kstep, (missing, self.kstep - depth))
             token = b.tensor_load(b.gep(view.element, source, start), type_, (0, view.col_stride), "a")
@@ -225,15 +203,14 @@ class TilePacking:
         Rewrite:
             load <tiles, rows, columns, width>  ->  reshape.permute <1, 3, 0, 2> to <kstep, size>  ->  typeinfo
         """
-        if self.pitch:
-            return self._read_lines(panel, size, self.pitch // self.width)
         return self._read_tiles(panel, size, self.lines)
 
     def _read_tiles(self, address: Value, size: int, lines: int) -> Value:
         """A step of tiles of which each begins `lines` of its rows behind the one before."""
         b, element, line = self.b, self.element, (self.columns, self.width)
         type_ = TensorType.dense(element, (size // self.columns, self.lines, *line))
-        packed = b.tensor_load(address, type_, (0, lines, *line) if lines > self.lines else None, "b.vnni")
+        pitches = (0, lines, *line) if lines > self.lines else None
+        packed = b.tensor_load(address, type_, pitches, "b.vnni", self._mark)
         vector = VectorType(self.kstep * size, element)
         flat = b.reshape_permute(packed, (1, 3, 0, 2), (self.kstep, size), vector, "b.flat")
         return b.typeinfo(flat, tile(element, self.kstep, size), "b")
@@ -251,25 +228,30 @@ class TilePacking:
     def _read_lines(self, address: Value, size: int, room: int) -> Value:
         """A step of rows that are `room` columns long."""
         b, shape = self.b, (self.lines, size, self.width)
-        packed = b.tensor_load(address, TensorType.dense(self.element, shape), (0, room, self.width), "b.vnni")
+        type_ = TensorType.dense(self.element, shape)
+        packed = b.tensor_load(address, type_, (0, room, self.width), "b.vnni", self._mark)
         flat = b.reshape_permute(packed, (0, 2, 1), (self.kstep, size), VectorType(self.kstep * size, self.element))
         return b.typeinfo(flat, tile(self.element, self.kstep, size), "b")
+
+    @property
+    def _mark(self) -> str:
+        return PASSING if self.passing else ""
 
     def _clear_behind(self, to: Value, done: int) -> None:
         """Write zeros to the rows of a tile of B from row `done` on."""
         if done < self.lines:
-            behind = self.b.gep(self.element, to, done * self._below)
-            self._clear(behind, self.lines - done, self.line, self._below)
+            behind = self.b.gep(self.element, to, done * self.line)
+            self._clear(behind, self.lines - done, self.line)
 
-    def _clear(self, to: Value, count: int, size: int, pitch: int) -> None:
+    def _clear(self, to: Value, count: int, size: int) -> None:
         """Write zeros to `count` rows of `size` elements."""
         b = self.b
         with b.loop(0, count, name="z") as loop:
             row = zero(VectorType(size, self.element))
-            self._write(row, b.gep(self.element, to, b.mul(loop.index, pitch)), 1, size)
+            self._write(row, b.gep(self.element, to, b.mul(loop.index, size)), 1, size)
 
-    def _write(self, vector: Value, to: Value, rows: int, cols: int, pitch: int = 0) -> None:
-        self.b.tensor_store(to, self.b.typeinfo(vector, tile(self.element, rows, cols), "packed"), (0, pitch))
+    def _write(self, vector: Value, to: Value, rows: int, cols: int) -> None:
+        self.b.tensor_store(to, self.b.typeinfo(vector, tile(self.element, rows, cols), "packed"))
 
 
 def pack_panel(packing: TilePacking, view: View, place: tuple[Value, Value], columns: Range, k: int) -> None:
@@ -278,7 +260,7 @@ def pack_panel(packing: TilePacking, view: View, place: tuple[Value, Value], col
 
     def step(number: Value, depth: int) -> None:
         at = b.gep(view.element, source, b.mul(number, packing.kstep * view.row_stride))
-        to = b.gep(packing.element, panel, b.mul(number, packing.b_step(columns.size)))
+        to = b.gep(packing.element, panel, b.mul(number, packing.kstep * columns.size))
         packing.pack_b_step(view, at, to, columns, depth)
 
     over_k(b, k, packing.kstep, step)

@@ -17,7 +17,7 @@ from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.tiles import tile
-from tlx.lower.to_tiles.units import packs_by_steps, stays_near
+from tlx.lower.to_tiles.units import packs_by_steps
 from tlx.target import Target
 
 _MANY_TILES: Final = 4  # row tiles, of which the first can hide little of the packing
@@ -43,22 +43,8 @@ class MatrixPanels(GemmKernel):
         self.passing: Value | None = None
         self.by_steps = packs_by_steps(gemm, recipe)
         self.packing = TilePacking(
-            b, recipe.operand_a, target.matrix.rows, recipe.kstep, recipe.width, self._pitch(target)
+            b, recipe.operand_a, target.matrix.rows, recipe.kstep, recipe.width, recipe.passing_b
         )
-
-    def _pitch(self, target: Target) -> int:
-        """Elements from a row of packed B to the next one; 0 for tiles in one piece.
-
-        All rows of a panel then go through a few sets of the first cache, and a row tile of A stays there that tiles in
-        one piece would push out; where both fit, it would stay anyway.
-        """
-        gemm, recipe = self.gemm, self.recipe
-        size = bytes_of(recipe.operand_b)
-        both = (recipe.mr + recipe.nr) * self.depth * size
-        if self.by_steps or recipe.shared_b or not stays_near(gemm, recipe, target) or both <= self._near_bytes:
-            return 0
-        row = self.held * recipe.width
-        return up(row * size, FAR_ROWS) // size
 
     def make_buffers(self, scratch: Scratch) -> None:
         """Reserve and make the panels and the tile that the kernel needs."""
@@ -66,7 +52,6 @@ class MatrixPanels(GemmKernel):
         if recipe.pack_b and not recipe.shared_b:
             step = recipe.kstep * recipe.nr
             panels = self.held * self.depth
-            panels = max(panels, self.depth // recipe.width * self.packing.pitch)
             scratch.reserve(recipe.operand_b, step if self.by_steps else panels)
         if recipe.pack_a:
             scratch.reserve(recipe.operand_a, self.depth * self._height_of_a())
@@ -100,7 +85,7 @@ class MatrixPanels(GemmKernel):
 
     def size_of_panels(self, columns: int) -> int:
         """Elements from the first panel to the one behind so many columns."""
-        return self.packing.b_panel(self.depth, columns)
+        return self.depth * columns
 
     @property
     def _comes_from_afar(self) -> bool:
@@ -148,7 +133,7 @@ class MatrixPanels(GemmKernel):
                 with b.loop(0, panels, name="jp", runs=True) as j:
                     at = b.gep(view.element, rows, b.mul(j.index, columns.size * view.col_stride))
                     to = b.gep(recipe.operand_b, self._panel(columns, j.index), behind)
-                    to = b.gep(recipe.operand_b, to, b.mul(k, self.packing.b_step(columns.size)))
+                    to = b.gep(recipe.operand_b, to, b.mul(k, recipe.kstep * columns.size))
                     self.packing.pack_b_step(view, at, to, columns, depth)
 
             over_k(b, self.gemm.k, recipe.kstep, step)
@@ -214,13 +199,11 @@ class MatrixPanels(GemmKernel):
 
     def _panel(self, columns: Range, j: Value) -> Value:
         assert self.panel_b is not None
-        return self.b.gep(
-            self.recipe.operand_b, self.panel_b, self.b.mul(j, self.packing.b_panel(self.depth, columns.size))
-        )
+        return self.b.gep(self.recipe.operand_b, self.panel_b, self.b.mul(j, self.depth * columns.size))
 
     def _term_of_b(self, columns: Range) -> int:
         """Elements from the packed B of a product of the sum to that of the next one."""
-        return self.term_depth // self.recipe.kstep * self.packing.b_step(columns.size)
+        return self.term_depth * columns.size
 
     def load_a(self, block: Block, base: Value, k: Value) -> Value:
         """The tile's rows of A at position `k`."""
@@ -237,8 +220,7 @@ class MatrixPanels(GemmKernel):
         if not self.recipe.pack_b:
             place = self.b.gep(view.element, base, self.b.mul(k, view.row_stride))
             return self.packing.read_b(place, size, view)
-        behind = self.packing.b_step(size) // self.recipe.kstep
-        return self.packing.load_b(self.b.gep(self.recipe.operand_b, base, self.b.mul(k, behind)), size)
+        return self.packing.load_b(self.b.gep(self.recipe.operand_b, base, self.b.mul(k, size)), size)
 
     def packed_step(self, block: Block, base: Value, k: Value, depth: int) -> Value:
         """The panel's columns of B at `depth` positions from `k` on, packed just now."""

@@ -39,6 +39,7 @@ class Recipe:
         whole_a: Whether all rows of A are packed before anything is multiplied, else those of a block.
         asks: Operands, some of "CAB", that tiles prefetch for those behind them; see `next_tile`.
         own_lines: Whether tiles prefetch the lines of C that they are stored to; see `own_lines`.
+        passing_b: Whether tiles of B leave the first cache before they are read again; see `passing`.
     """
 
     operand_a: Type
@@ -70,6 +71,7 @@ class Recipe:
     pairs: int = 0
     asks: str = ""
     own_lines: bool = False
+    passing_b: bool = False
 
 
 def up(number: int, step: int) -> int:

@@ -9,12 +9,14 @@
 ; CHECK: tlx.matmul.1024x1024x1024.bf16.bf16.f32: calls free malloc, ldtilecfg 1
 ; CHECK-NEXT: loop
 ; CHECK-NEXT: tileloadd tmm [[#LOADS:]]
-; CHECK-NEXT: tdpbf16ps tmm [[#LOADS]]
+; CHECK-NEXT: tileloaddt1 tmm [[#LOADS]]
+; CHECK-NEXT: tdpbf16ps tmm [[#mul(LOADS,2)]]
 ; CHECK-NEXT: stack 0
 ; CHECK: tlx.matmul.100x100x1000.i8.i8.i32.ss: calls free malloc, ldtilecfg 1
 ; CHECK-NEXT: loop
 ; CHECK-NEXT: tileloadd tmm [[#LOADS:]]
-; CHECK-NEXT: tdpbssd tmm [[#LOADS]]
+; CHECK-NEXT: tileloaddt1 tmm [[#LOADS]]
+; CHECK-NEXT: tdpbssd tmm [[#mul(LOADS,2)]]
 ; CHECK-NEXT: stack 0
 ; CHECK: tlx.amx.permission: calls nothing, ldtilecfg 0
 

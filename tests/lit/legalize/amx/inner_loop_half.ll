@@ -12,12 +12,14 @@
 ; CHECK: tlx.matmul.256x256x1024.f16.f16.f32: calls free malloc, ldtilecfg 1
 ; CHECK-NEXT: loop
 ; CHECK-NEXT: tileloadd tmm [[#LOADS:]]
-; CHECK-NEXT: tdpfp16ps tmm [[#LOADS]]
+; CHECK-NEXT: tileloaddt1 tmm [[#LOADS]]
+; CHECK-NEXT: tdpfp16ps tmm [[#mul(LOADS,2)]]
 ; CHECK-NEXT: stack 0
 ; CHECK: tlx.matmul.64x64x1024.f16.f16.f32: calls nothing, ldtilecfg 1
 ; CHECK-NEXT: loop
 ; CHECK-NEXT: tileloadd tmm [[#LOADS:]]
-; CHECK-NEXT: tdpfp16ps tmm [[#LOADS]]
+; CHECK-NEXT: tileloaddt1 tmm [[#LOADS]]
+; CHECK-NEXT: tdpfp16ps tmm [[#mul(LOADS,2)]]
 ; CHECK-NEXT: stack 0
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
