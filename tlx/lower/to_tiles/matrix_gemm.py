@@ -24,6 +24,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64
 from tlx.ir.values import ConstInt, Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
+from tlx.lower.to_tiles.branches import where
 from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.matrix_panels import MatrixPanels
 from tlx.lower.to_tiles.next_rows import NextRows
@@ -114,6 +115,9 @@ class MatrixKernel(MatrixPanels):
         """All row tiles of one height; the first packs the panels, if they are not packed yet."""
         b, none = self.b, const_int(I64, 0)
         first, last = self.share.rows.of(b, self.rows, block.rows)
+        if isinstance(first, Value) and isinstance(last, Value) and self._defers_rows(block):
+            self._some_rows(block, first, last)
+            return
         apart = not packs and (block.rows.count > 1 or _several(block.panels))
         waiting, begin = self._begin(block, none, apart=apart) if self._defers_rows(block) else ([], none)
         if packs:
@@ -121,10 +125,18 @@ class MatrixKernel(MatrixPanels):
             first, begin = 1, block.panels
         if waiting:
             done = packs and block.rows.count == 1
-            self._store_sums(block, waiting if done else self._tiles(block, begin, waiting))
+            rows = none, const_int(I64, block.rows.count)
+            self._store_sums(block, waiting if done else self._tiles(block, rows, begin, waiting))
         elif isinstance(last, Value) or last > int(packs):
             with b.loop(first, last, name="ir") as i:
                 self._row(block, i.index, [], packs=False)
+
+    def _some_rows(self, block: Block, first: Value, last: Value) -> None:
+        """The row tiles from one to in front of another, if there are any, by panels that are packed."""
+        b = self.b
+        with where(b, b.icmp("slt", first, last), "rows"):
+            waiting, begin = self._begin(block, first, apart=False)
+            self._store_sums(block, self._tiles(block, (first, b.sub(last, first)), begin, waiting))
 
     def _row(self, block: Block, i: Value, waiting: list[Value], *, packs: bool) -> list[Value]:
         """One row tile, packed if it has to be, by all panels of the block; gives the sums that are not stored yet."""
@@ -152,13 +164,13 @@ class MatrixKernel(MatrixPanels):
             self._store_sums(block, j.results)
         return [] if alone else j.results
 
-    def _tiles(self, block: Block, begin: Value, waiting: list[Value]) -> list[Value]:
-        """All tiles from number `begin` on, in one loop; gives the sums that are not stored yet."""
-        b = self.b
-        with b.loop(begin, b.mul(block.panels, block.rows.count), name="t", runs=True, carry=waiting) as loop:
-            i = b.binary("udiv", loop.index, block.panels)
-            j = b.sub(loop.index, b.mul(block.panels, i))
-            loop.next(*self._deferred_tile(block, i, j, loop.carried))
+    def _tiles(self, block: Block, rows: tuple[Value, Value], begin: Value, waiting: list[Value]) -> list[Value]:
+        """All tiles from number `begin` on of row tiles, a first one and so many, in one loop; gives the sums left."""
+        b, (first, count) = self.b, rows
+        with b.loop(begin, b.mul(block.panels, count), name="t", runs=True, carry=waiting) as loop:
+            row = b.binary("udiv", loop.index, block.panels)
+            j = b.sub(loop.index, b.mul(block.panels, row))
+            loop.next(*self._deferred_tile(block, b.add(first, row), j, loop.carried))
         return loop.results
 
     # Sums that are stored while the next ones start ------------------------------------------------------------
@@ -171,7 +183,7 @@ class MatrixKernel(MatrixPanels):
 
     def _defers_rows(self, block: Block) -> bool:
         """Whether the sums of a row tile are stored by the next one: nothing is packed in between."""
-        return self._defers(block) and not self._is_shared and (self._packs_all_of_a or not self.recipe.pack_a)
+        return self._defers(block) and (self._packs_all_of_a or not self.recipe.pack_a)
 
     def _begin(self, block: Block, i: Value, *, apart: bool) -> tuple[list[Value], Value]:
         """The sums that wait before the loop over the tiles from row tile `i` on, and the tile that it begins with.

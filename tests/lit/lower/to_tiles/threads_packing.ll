@@ -39,6 +39,18 @@
 
 ; AMX: define internal void @[[B:tlx.matmul.2048x2048x2048.bf16.bf16.f32]].part(
 ; AMX-NOT: malloc
+; The tiles of a job follow each other in one loop, in which each stores the sums of the one before it:
+; AMX: fresh.end:
+; AMX-NEXT: icmp slt i64 %row, %row.end
+; AMX: rows:
+; AMX: t.loop:
+; AMX: phi <1024 x float> [ zeroinitializer, %rows ], [ %{{.*}}, %k.end ]
+; AMX: udiv
+; AMX: call void @llvm.tensor.store.
+; AMX: k.loop:
+; AMX: t.end:
+; AMX: call void @llvm.tensor.store.
+; AMX-NOT: ir.loop
 ; AMX: define internal void @[[B]](
 ; AMX: one:
 ; AMX-NEXT: call ptr @malloc(
