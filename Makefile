@@ -8,6 +8,9 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS  ?= 2
 
+# Tests start hundreds of commands: without bytecode each one compiles all of TLX, which doubles its start.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help env demo test test-amx check format coverage bench plot docs clean
@@ -26,7 +29,7 @@ demo: $(STAMP) ## run the first example: lower, compile, execute, compare
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) ## run all tests: pytest, then lit
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal
 	$(BIN)/lit -j $(JOBS) $(if $(CI),-v,-sv) tests/lit
 
 test-amx: $(STAMP) ## run the tests that need a CPU with AMX

@@ -7,10 +7,14 @@ A test is written as in LLVM::
 Each tool named in ``TOOLS`` may stand in a RUN line and is also a feature, so that a test which needs it says
 ``; REQUIRES: clang-19``. A missing tool makes such tests unsupported on a developer's machine and is an error where CI
 is set. The features of the host's CPU, in LLVM's spelling (``avx2``, ``avx512f``, ``amx-tile``), are features as well.
+
+`tlx` and `tlx-lower` run in processes that a server forks (see ``commands/server.py``); the tests in ``cli/process``
+run the installed commands.
 """
 
 import os
 import platform
+import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -27,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 ENVIRONMENT = Path(sys.executable).parent
 SMALL_TOOLS = HERE / "Inputs"
 BIN = HERE / "Output" / "bin"
+COMMANDS = ("tlx", "tlx-lower")
 
 
 def _llvm(name: str) -> list[str]:
@@ -36,8 +41,7 @@ def _llvm(name: str) -> list[str]:
 
 # A tool's name in RUN lines, and where it is looked for, best first.
 TOOLS: dict[str, list[str]] = {
-    "tlx": [str(ENVIRONMENT / "tlx")],
-    "tlx-lower": [str(ENVIRONMENT / "tlx-lower")],
+    **{name: [str(ENVIRONMENT / name)] for name in COMMANDS},
     "FileCheck": [*_llvm("FileCheck"), str(ENVIRONMENT / "filecheck")],
     "not": [*_llvm("not"), str(SMALL_TOOLS / "not.py")],
     "count": [*_llvm("count"), str(SMALL_TOOLS / "count.py")],
@@ -56,13 +60,17 @@ def _find(places: list[str]) -> str | None:
 
 
 def _offer(tool: str, path: str) -> None:
-    """Link the tool into ``BIN`` under the name that RUN lines use; another run may be doing the same."""
-    link = BIN / tool
-    if link.is_symlink() and str(link.readlink()) == path:
+    """Put the tool into ``BIN`` under the name that RUN lines use; another run may be doing the same."""
+    place, fresh = BIN / tool, BIN / f".{tool}.{os.getpid()}"
+    if tool in COMMANDS:
+        client = (HERE / "commands" / "client.py").read_text(encoding="utf-8")
+        fresh.write_text(f"#!{sys.executable} -IS\n{client}", encoding="utf-8")
+        fresh.chmod(0o755)
+    elif place.is_symlink() and str(place.readlink()) == path:
         return
-    fresh = BIN / f".{tool}.{os.getpid()}"
-    fresh.symlink_to(path)
-    fresh.replace(link)
+    else:
+        fresh.symlink_to(path)
+    fresh.replace(place)
 
 
 def _host_cpu_features() -> set[str]:
@@ -91,6 +99,7 @@ config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%assembly", f"{sys.executable} {HERE.parent / 'assembly.py'}"))
 config.environment["PATH"] = os.pathsep.join([str(BIN), config.environment["PATH"]])
 config.environment["PYTHONPATH"] = str(HERE.parents[1])  # the tree that the tests are part of
+config.environment["TLX_SERVER"] = runpy.run_path(str(HERE / "commands" / "server.py"))["start"](config.environment)
 config.available_features.update(found, _host_cpu_features(), {f"host-{platform.machine()}"})
 if {"opt-19", "llc-19"} <= found.keys():
     config.available_features.add("llvm-19")

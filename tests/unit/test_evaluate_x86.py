@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.unit.evaluate_jit import Case, run_both
+from tests.unit.tile_loop import DECLARED, POWER
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import evaluate
 from tlx.ir.reader import parse
@@ -127,29 +128,8 @@ def test_amx_casts() -> None:
 
 
 def test_tiles_can_be_carried_through_a_loop() -> None:
-    text = (
-        AMX.replace("NAME", "tdpbssd").split("define void @move")[0]
-        + """
-define void @power(ptr %a, ptr %c, i16 %count) {
-entry:
-  %t = call x86_amx @llvm.x86.tileloadd64.internal(i16 1, i16 4, ptr %a, i64 4)
-  %z = call x86_amx @llvm.x86.tilezero.internal(i16 1, i16 4)
-  br label %loop
-loop:
-  %i = phi i16 [ 0, %entry ], [ %j, %loop ]
-  %acc = phi x86_amx [ %z, %entry ], [ %next, %loop ]
-  %next = call x86_amx @llvm.x86.tdpbssd.internal(i16 1, i16 4, i16 4, x86_amx %acc, x86_amx %t, x86_amx %t)
-  %j = add i16 %i, 1
-  %more = icmp ult i16 %j, %count
-  br i1 %more, label %loop, label %done
-done:
-  call void @llvm.x86.tilestored64.internal(i16 1, i16 4, ptr %c, i64 4, x86_amx %next)
-  ret void
-}
-"""
-    )
     c = np.zeros(1, np.int32)
-    evaluate(parse(text), "power", np.array([1, 2, 3, -4], np.int8), c, 5)
+    evaluate(parse(DECLARED + POWER), "power", np.array([1, 2, 3, -4], np.int8), c, 5)
     assert c[0] == 5 * 30
 
 

@@ -5,48 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.unit.tile_loop import DECLARED, POWER
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import evaluate
 from tlx.ir.reader import parse
 from tlx.legalize._tile_registers import number_tiles
 
-_DECLARED = """\
-declare x86_amx @llvm.x86.tilezero.internal(i16, i16)
-declare x86_amx @llvm.x86.tileloadd64.internal(i16, i16, ptr, i64)
-declare x86_amx @llvm.x86.tileloaddt164.internal(i16, i16, ptr, i64)
-declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, x86_amx)
-declare x86_amx @llvm.x86.tdpbssd.internal(i16, i16, i16, x86_amx, x86_amx, x86_amx)
-declare void @other()
-"""
-_LOOP = """\
-define void @power(ptr %a, ptr %c, i16 %count) noinline {
-entry:
-  %t = call x86_amx @llvm.x86.tileloadd64.internal(i16 1, i16 4, ptr %a, i64 4)
-  %u = call x86_amx @llvm.x86.tileloadd64.internal(i16 1, i16 4, ptr %a, i64 4)
-  %z = call x86_amx @llvm.x86.tilezero.internal(i16 1, i16 4)
-  br label %loop
-loop:
-  %i = phi i16 [ 0, %entry ], [ %j, %loop ]
-  %acc = phi x86_amx [ %z, %entry ], [ %next, %loop ]
-  %next = call x86_amx @llvm.x86.tdpbssd.internal(i16 1, i16 4, i16 4, x86_amx %acc, x86_amx %t, x86_amx %u)
-  %j = add i16 %i, 1
-  %more = icmp ult i16 %j, %count
-  br i1 %more, label %loop, label %done
-done:
-  call void @llvm.x86.tilestored64.internal(i16 1, i16 4, ptr %c, i64 4, x86_amx %next)
-  ret void
-}
-"""
+_OTHER = "declare void @other()\n"
 
 
 def _numbered(text: str) -> str:
-    module = parse(_DECLARED + text, wanted=lambda _: True)
+    module = parse(DECLARED + _OTHER + text, wanted=lambda _: True)
     number_tiles(module)
     return str(module)
 
 
 def test_sums_and_their_phi_share_a_register() -> None:
-    text = _numbered(_LOOP)
+    text = _numbered(POWER)
     assert "x86_amx" not in text
     assert "call void @llvm.x86.tileloadd64(i8 0, ptr %a, i64 4)" in text
     assert "call void @llvm.x86.tdpbssd(i8 2, i8 0, i8 1)" in text
@@ -57,7 +32,7 @@ def test_sums_and_their_phi_share_a_register() -> None:
 
 
 def test_loads_past_the_first_cache_are_loads() -> None:
-    text = _numbered(_LOOP.replace("tileloadd64", "tileloaddt164"))
+    text = _numbered(POWER.replace("tileloadd64", "tileloaddt164"))
     assert "call void @llvm.x86.tileloaddt164(i8 1, ptr %a, i64 4)" in text
     c = np.zeros(1, np.int32)
     evaluate(parse(text), "power", np.array([1, 2, 3, -4], np.int8), c, 2)
@@ -66,7 +41,7 @@ def test_loads_past_the_first_cache_are_loads() -> None:
 
 def test_equal_configurations_are_one_constant() -> None:
     text = _numbered(
-        _LOOP + _LOOP.replace("@power", "@again") + _LOOP.replace("@power", "@deep").replace("i16 4", "i16 8")
+        POWER + POWER.replace("@power", "@again") + POWER.replace("@power", "@deep").replace("i16 4", "i16 8")
     )
     assert text.count("private unnamed_addr constant") == 2
     assert text.count("call void @llvm.x86.ldtilecfg(ptr @tlx.amx.tiles)") == 2
@@ -100,13 +75,13 @@ def test_a_register_has_one_shape() -> None:
 
 
 def test_sums_that_are_alive_beside_what_is_added_to_them_stay_values() -> None:
-    text = _LOOP.replace("x86_amx %next)\n  ret", "x86_amx %z)\n  ret")
+    text = POWER.replace("x86_amx %next)\n  ret", "x86_amx %z)\n  ret")
     assert "x86_amx" in _numbered(text)
 
 
 def test_tiles_that_become_vectors_stay_values() -> None:
     words = "  %v = bitcast x86_amx %next to <256 x i32>\n  store <256 x i32> %v, ptr %c\n"
-    assert "x86_amx %next" in _numbered(_LOOP.replace("done:\n", f"done:\n{words}"))
+    assert "x86_amx %next" in _numbered(POWER.replace("done:\n", f"done:\n{words}"))
 
 
 @pytest.mark.parametrize(
@@ -120,28 +95,28 @@ def test_tiles_that_become_vectors_stay_values() -> None:
     ],
 )
 def test_functions_that_call_others_stay_as_they_are(callee: str) -> None:
-    assert "x86_amx" in _numbered(_LOOP.replace("done:\n", f"done:\n  call void {callee}()\n"))
+    assert "x86_amx" in _numbered(POWER.replace("done:\n", f"done:\n  call void {callee}()\n"))
 
 
 def test_assembly_without_instructions_touches_no_tiles() -> None:
-    assert "x86_amx" not in _numbered(_LOOP.replace("done:\n", 'done:\n  %v = call i32 asm "", "=r,0"(i32 1)\n'))
+    assert "x86_amx" not in _numbered(POWER.replace("done:\n", 'done:\n  %v = call i32 asm "", "=r,0"(i32 1)\n'))
 
 
 def test_functions_that_may_be_inlined_stay_as_they_are() -> None:
     """What they become a part of may keep tiles of LLVM's."""
-    assert "x86_amx" in _numbered(_LOOP.replace(" noinline", ""))
-    assert "x86_amx" not in _numbered(_LOOP.replace(" noinline", " #0") + "attributes #0 = { noinline nounwind }\n")
+    assert "x86_amx" in _numbered(POWER.replace(" noinline", ""))
+    assert "x86_amx" not in _numbered(POWER.replace(" noinline", " #0") + "attributes #0 = { noinline nounwind }\n")
 
 
 @pytest.mark.parametrize(
     "tiles", ["%acc, x86_amx %t, x86_amx %t", "%acc, x86_amx %acc, x86_amx %t", "undef, x86_amx %t, x86_amx %u"]
 )
 def test_products_of_fewer_than_three_tiles_stay_values(tiles: str) -> None:
-    assert "x86_amx" in _numbered(_LOOP.replace("%acc, x86_amx %t, x86_amx %u", tiles))
+    assert "x86_amx" in _numbered(POWER.replace("%acc, x86_amx %t, x86_amx %u", tiles))
 
 
 def test_products_want_three_registers() -> None:
-    broken = _numbered(_LOOP).replace("i8 2, i8 0, i8 1", "i8 2, i8 0, i8 0")
+    broken = _numbered(POWER).replace("i8 2, i8 0, i8 1", "i8 2, i8 0, i8 0")
     with pytest.raises(EvaluationError, match="are not three"):
         evaluate(parse(broken), "power", np.zeros(64, np.int8), np.zeros(1, np.int32), 1)
 
@@ -168,7 +143,7 @@ define void @f() {{
 
 
 def test_products_want_shapes_that_fit() -> None:
-    text = _numbered(_LOOP)
+    text = _numbered(POWER)
     head, shapes = text.split('c"\\01')
     assert shapes[45:48] == "\\04"
     broken = head + 'c"\\01' + shapes[:45] + "\\08" + shapes[48:]

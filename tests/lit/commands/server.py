@@ -1,0 +1,129 @@
+"""TLX's commands, ready to run: a process that has imported everything forks for each command of a test.
+
+An interpreter that starts and imports TLX takes longer than what most tests want of it, and the tests start a thousand.
+``client.py`` stands for a command on their `PATH`: it hands its arguments, environment, folder and standard streams to
+this process, and ends as the command does.
+
+    lit -> client.py --socket--> server.py --fork--> tlx.cli.lower_main()
+
+``start`` runs in lit's own process. The server ends when that process ends: then its standard input does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import io
+import marshal
+import os
+import pkgutil
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+_STREAMS: Final = 3
+_WAITING: Final = 128
+"""Commands that may wait for the server to have imported TLX."""
+
+
+def start(environment: Mapping[str, str]) -> str:
+    """Start a server.
+
+    Args:
+        environment: The environment that it imports TLX in.
+
+    Returns:
+        The path of its socket, in a folder of its own that goes with the server.
+    """
+    path = str(Path(tempfile.mkdtemp(prefix="tlx-lit-")) / "socket")
+    end, _kept = os.pipe()  # nobody closes the other end before lit's process ends
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(_WAITING)
+        os.set_inheritable(listener.fileno(), True)
+        command = [sys.executable, __file__, str(listener.fileno())]
+        os.posix_spawn(sys.executable, command, environment, file_actions=[(os.POSIX_SPAWN_DUP2, end, 0)])
+    os.close(end)
+    return path
+
+
+def _import_everything() -> None:
+    import tlx
+
+    for module in pkgutil.walk_packages(tlx.__path__, "tlx."):
+        if module.name != "tlx.llvm.service":  # a program
+            importlib.import_module(module.name)
+
+
+def _serve(listener: socket.socket) -> None:
+    """Fork for each command until standard input ends; returns in the forked processes alone."""
+    while True:
+        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        if sys.stdin in ready:
+            shutil.rmtree(Path(listener.getsockname()).parent, ignore_errors=True)
+            os._exit(0)
+        connection, _ = listener.accept()
+        with connection:
+            if os.fork() == 0:
+                listener.close()
+                _answer(connection)
+
+
+def _answer(connection: socket.socket) -> None:
+    """Run the command that a connection asks for, and end this process; a crash answers nothing."""
+    head, streams, _, _ = socket.recv_fds(connection, 4, _STREAMS)
+    size = int.from_bytes(head, "little")
+    with connection.makefile("rb") as request:
+        arguments, environment, folder = marshal.loads(request.read(size))
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    _open_streams()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    gc.enable()
+    sys.argv = arguments
+    connection.sendall(bytes([_status(Path(arguments[0]).name) & 0xFF]))
+    os._exit(0)
+
+
+def _open_streams() -> None:
+    """Standard streams as an interpreter that starts has them."""
+    sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
+    output = io.BufferedWriter(io.FileIO(1, "w", closefd=False))
+    sys.stdout = io.TextIOWrapper(output, line_buffering=os.isatty(1))
+    errors = io.BufferedWriter(io.FileIO(2, "w", closefd=False))
+    sys.stderr = io.TextIOWrapper(errors, errors="backslashreplace", line_buffering=True)
+
+
+def _status(name: str) -> int:
+    """Run a command; its exit status."""
+    from tlx import cli
+
+    status: object = 0
+    try:
+        {"tlx": cli.main, "tlx-lower": cli.lower_main}[name]()
+    except SystemExit as end:
+        status = end.code
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status if isinstance(status, int) else 1
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # this folder
+    _import_everything()
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    _serve(socket.socket(fileno=int(sys.argv[1])))
