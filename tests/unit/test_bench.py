@@ -219,6 +219,24 @@ def test_plots(tmp_path: Path, suffix: str, record: dict[str, Any]) -> None:
     assert b"<?xml" in start if suffix == "svg" else start.startswith(b"\x89PNG")
 
 
+def test_panels_of_a_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.setattr(pyplot, "close", lambda _figure: None)
+    layer = made(40, 30, row="convolution", size="64-64.56.3s1")
+    cells = [made(50, 60), made(60, 60, size="64"), made(20, 10, size="1x1024x1024"), layer]
+    facts = {"machine": "M", "target": "generic", "date": "today", "cells": cells}
+    plot.draw(str(tmp_path / "plot.svg"), facts)
+    squares, named, roof = pyplot.gcf().axes
+    joined, apart = squares.lines[:2]
+    assert list(joined.get_xdata()) == [64, 512]
+    assert apart.get_linestyle() == "None"
+    assert [label.get_text() for label in named.get_xticklabels()] == ["64-64.56.3s1"]
+    assert roof.get_title() == "roofline"
+    plot.draw(str(tmp_path / "plot.svg"), facts | {"cells": [made(20, 30, row="add", unit="GB/s", size="1M")]})
+    assert [axis.get_title() for axis in pyplot.gcf().axes] == ["add f32"]
+    assert [plot._tick(size, 0) for size in (16, 8192, 1 << 16, 1 << 20)] == ["16", "8192", "64K", "1M"]
+
+
 def test_a_plot_needs_a_known_format() -> None:
     with pytest.raises(UsageError, match=r"end in \.png, \.svg, \.pdf, not in '\.gif'"):
         plot.check("speed.gif")

@@ -1,5 +1,8 @@
 """Plots of a report: speed over size with the peak as a line, one panel for each kind of work, and a roofline.
 
+Sizes of one number are joined by lines; those of several, `1x1024x1024`, are dots at the geometric mean, and where no
+size of a panel is one number, `64-64.56.3s1`, they stand side by side by their names.
+
 matplotlib is an optional dependency: `pip install tlx[bench]`.
 """
 
@@ -30,6 +33,7 @@ _COLOURS: Final = {
     "matrix": "#e377c2",
 }
 _COLUMNS: Final = 3
+_LARGEST: Final = 8192  # that is written out
 _UNITS: Final = {"K": 1 << 10, "M": 1 << 20}
 
 
@@ -46,20 +50,21 @@ def draw(path: str, report: Record) -> None:
     panels = _panels(report["cells"])
     if not panels:
         raise UsageError("nothing was measured that could be drawn")
-    count = len(panels) + 1
+    flops = any(cell["unit"] != "GB/s" for cells in panels.values() for cell in cells)
+    count = len(panels) + flops
     columns = 2 if count in {2, 4} else min(_COLUMNS, count)
     rows = -(-count // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(5.2 * columns, 3.8 * rows), squeeze=False)
+    figure, axes = plt.subplots(rows, columns, figsize=(5.2 * columns, 3.8 * rows), squeeze=False, layout="constrained")
     places = [axis for line in axes for axis in line]
     for axis, (title, cells) in zip(places, panels.items(), strict=False):
         _speeds(axis, title, cells)
-    _roofline(places[len(panels)], report["cells"], report.get("memory", {}).get("triad", 0.0))
+    if flops:
+        _roofline(places[len(panels)], report["cells"], report.get("memory", {}).get("triad", 0.0))
     for axis in places[count:]:
         axis.set_visible(False)
     threads = report.get("threads", 1)
     how = f"target {report['target']}, {threads} thread{'s' if threads > 1 else ''}"
     figure.suptitle(f"{report['machine']}, {how}, {report['date']}", fontsize=9)
-    figure.tight_layout()
     try:
         figure.savefig(path, dpi=120, metadata={"Date": None} if suffix == ".svg" else None)
     except OSError as error:
@@ -107,18 +112,51 @@ def _place(cell: Record) -> float | None:
 
 def _speeds(axis: Any, title: str, cells: Sequence[Record]) -> None:
     ordered = sorted(cells, key=lambda cell: _place(cell) or 0)
+    named = not any(map(_is_number, ordered))
+    if named:
+        ordered = list(cells)
     names = dict.fromkeys(name for cell in ordered for name in cell["rates"])
     for name in names:
-        points = [(_place(cell), median(cell, name)) for cell in ordered if name in cell["rates"]]
-        style = {"linestyle": "--", "linewidth": 1} if name == PEAK else {"marker": "o", "markersize": 3}
-        width = {} if name == PEAK else {"linewidth": 2 if name == OURS else 1}
-        axis.plot(*zip(*points, strict=True), label=name, color=_COLOURS.get(name), **style, **width)
-    axis.set_xscale("log", base=2)
+        points = [
+            (index if named else _place(cell), median(cell, name), _is_number(cell))
+            for index, cell in enumerate(ordered)
+            if name in cell["rates"]
+        ]
+        _draw(axis, name, [point[:2] for point in points if point[2]], [point[:2] for point in points if not point[2]])
+    if named:
+        axis.set_xticks(range(len(ordered)), [cell["size"] for cell in ordered], rotation=90, fontsize=6)
+    else:
+        axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_formatter(_tick)
+        axis.set_xlabel("size" if all(map(_is_number, ordered)) else "size (dots: geometric mean of M, N, K)")
     axis.set_ylim(bottom=0)
     axis.set_title(title, fontsize=10)
     axis.set_ylabel(ordered[0]["unit"])
     axis.legend(fontsize=7)
     axis.grid(visible=True, alpha=0.3)
+
+
+def _draw(axis: Any, name: str, joined: Sequence[Any], apart: Sequence[Any]) -> None:
+    """Somebody's speeds: a line through some, dots for the others."""
+    look: dict[str, Any] = {"color": _COLOURS.get(name)}
+    width = 2 if name == OURS else 1
+    if joined:
+        style = {"linestyle": "--"} if name == PEAK else {"marker": "o", "markersize": 3}
+        axis.plot(*zip(*joined, strict=True), label=name, linewidth=width, **style, **look)
+    if apart:
+        mark = {"marker": "_" if name == PEAK else "o", "markersize": 5 if name in {OURS, PEAK} else 2.5}
+        axis.plot(*zip(*apart, strict=True), linestyle="", label=None if joined else name, **mark, **look)
+
+
+def _is_number(cell: Record) -> bool:
+    """Whether a size is one number."""
+    return re.fullmatch(r"\d+[KM]?", cell["size"]) is not None
+
+
+def _tick(size: float, _position: int) -> str:
+    """A size as the table calls it: `1024`, `64K`, `16M`."""
+    unit = next((unit for unit in ("M", "K") if size >= _UNITS[unit] and size > _LARGEST), "")
+    return f"{size / _UNITS.get(unit, 1):g}{unit}"
 
 
 def _roofline(axis: Any, cells: Sequence[Record], bandwidth: float) -> None:
@@ -141,7 +179,7 @@ def _roofline(axis: Any, cells: Sequence[Record], bandwidth: float) -> None:
             axis.axhline(roofs[kind], color=colour, linestyle="--", linewidth=1)
     if bandwidth and points:
         ends = [min(x for found in points.values() for x, _ in found), max(roofs.values(), default=1) / bandwidth]
-        axis.plot(ends, [bandwidth * x for x in ends], color="#333333", linewidth=1)
+        axis.plot(ends, [bandwidth * x for x in ends], color="#333333", linewidth=1, label="memory")
     if points:
         axis.set_xscale("log", base=2)
         axis.set_yscale("log", base=2)
