@@ -15,23 +15,20 @@ from collections.abc import Sequence
 from functools import partial
 
 from tlx.diagnostics import LoweringError
-from tlx.ir.analysis import analyse
-from tlx.ir.builder import Builder
 from tlx.ir.metadata import is_nontemporal
 from tlx.ir.module import Block, Function, Instruction, Module
-from tlx.ir.rewriter import add_incoming, rename_incoming
-from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
-from tlx.ir.types import Type, VectorType, bits_of, scalar_of
-from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
-from tlx.lower.legalize.dealt import DEALING, DealtRight, dealt, pairs_of_floats
+from tlx.ir.rewriter import rename_incoming
+from tlx.ir.tensors import Tensor, TensorOp
+from tlx.ir.types import Type, VectorType, scalar_of
+from tlx.ir.values import Local, Value
+from tlx.lower.legalize.dealt import DEALING, DealtRight, pairs_of_floats
 from tlx.lower.legalize.division import row_quotients
 from tlx.lower.legalize.elementwise import apply, library_call, unary
 from tlx.lower.legalize.folds import PREFIX, folded_columns, joined_rows
 from tlx.lower.legalize.interleave import interleaved
 from tlx.lower.legalize.lane_products import LaneProduct, emit_lane_product, group_sums, is_group_sum, lane_products
-from tlx.lower.legalize.lane_transposes import load_transposed, transposed_lanes
 from tlx.lower.legalize.lanes import lane_counts
-from tlx.lower.legalize.memory import load_tile, store_tile
+from tlx.lower.legalize.memory import store_tile
 from tlx.lower.legalize.multiply import multiply
 from tlx.lower.legalize.operands import (
     Left,
@@ -42,38 +39,27 @@ from tlx.lower.legalize.operands import (
     Right,
     VnniRight,
 )
-from tlx.lower.legalize.registers import Registers, constant_registers
-from tlx.lower.legalize.shapes import tile_shapes
+from tlx.lower.legalize.registers import Registers
 from tlx.lower.legalize.short_products import short_factors, short_products
-from tlx.lower.legalize.shuffles import block_columns, chunked, relaned, reshaped, shuffled, stretched, transposed
+from tlx.lower.legalize.shuffles import block_columns, chunked, relaned, shuffled, stretched
+from tlx.lower.legalize.values import TileValues
 from tlx.lower.legalize.vnni import blocked
 from tlx.lower.ordinary import UNARY, Operation
 from tlx.lower.signs import MMA_SIGNS
 from tlx.lower.stage import Context
-from tlx.target import Target
 
 
-class TileLegalizer:
+class TileLegalizer(TileValues):
     """Legalises one kernel. A target with a matrix unit overrides what it does better.
 
     Attributes:
-        b: Builder at the place of the instruction at hand.
-        tiles: Registers of every flattened vector so far, by name.
+        short: Vectors of i32 whose elements were 16 bits or less; see `short_products`.
+        products: Sums to which products of lanes are added.
     """
 
     def __init__(self, module: Module, function: Function, context: Context) -> None:
-        self.module = module
-        self.function = function
-        self.context = context
-        self.target: Target = context.target
-        self.tensors: FunctionTensors = analyse(module, function)
-        self.b = Builder(module, function)
-        self.tiles: dict[str, Registers] = {}
-        self.permuted: dict[str, Tensor] = {}
-        self.phis: list[tuple[Instruction, list[Instruction]]] = []
-        self.ends: dict[str, str] = {}
+        super().__init__(module, function, context)
         self.short = short_factors(function, self.tensors)
-        self.shapes = tile_shapes(function, self.tensors)
         self.products = lane_products(function, self.tensors, self.target)
         computed = set(self.shapes) - self.products.absorbed
         self.lane_counts = lane_counts(function, self.tensors, computed, self.lanes_of_bits)
@@ -96,25 +82,6 @@ class TileLegalizer:
         if end is not block:
             self.ends[block.name] = end.name
             rename_incoming(self.function, end.terminator.targets, block.name, end.name)
-
-    def _keep(self, instruction: Instruction) -> None:
-        self.b.block.instructions.append(instruction)
-        self.b.index = len(self.b.block.instructions)
-
-    # What the flattened vectors are ----------------------------------------------------------------------------
-
-    def lanes(self, element: Type) -> int:
-        """Elements per register."""
-        return self.lanes_of_bits(max(8, bits_of(element)))
-
-    def lanes_of_bits(self, bits: int) -> int:
-        """Elements of so many bits per register."""
-        return max(1, self.target.vector_bytes * 8 // bits)
-
-    def lanes_for(self, value: Value, element: Type) -> int:
-        """Elements per register that a flattened vector has, or that its users want."""
-        known = self.lane_counts.get(value.name) if isinstance(value, Local) else None
-        return known or self.lanes(element)
 
     # One instruction -------------------------------------------------------------------------------------------
 
@@ -158,35 +125,6 @@ class TileLegalizer:
             self.permuted[str(op.instruction.value)] = op.tensors[0]
         elif name != "reshape.permute":
             raise LoweringError(f"{op.intrinsic.full_name} is no tile operation", op.instruction.span)
-
-    def set(self, instruction: Instruction, tile: Registers) -> None:
-        """Note the registers of a result."""
-        if instruction.result is not None:
-            self.tiles[instruction.result] = tile
-
-    def flat(self, value: Value, element: Type, rows: int, cols: int, lanes: int | None = None) -> Registers:
-        """Registers of a flattened vector, seen as rows x cols; constants come in registers of `lanes`."""
-        if isinstance(value, Keyword | Splat | Aggregate):
-            return constant_registers(value, element, rows, cols, lanes or self.lanes(element))
-        if isinstance(value, Local) and (source := self.permuted.get(str(value))) is not None:
-            self.tiles[value.name] = dealt(self.b, self.registers(source), source.type.shape)
-        tile = self.tiles.get(value.name) if isinstance(value, Local) else None
-        if tile is None:
-            raise LoweringError(f"{value} is no result of a tile operation", self.function.span)
-        if (tile.rows, tile.cols) == (rows, cols):
-            return tile
-        if (found := reshaped(self.b, tile, rows, cols)) is None:
-            msg = f"a {tile.rows}x{tile.cols} tile is read as {rows}x{cols}"
-            raise LoweringError(msg, self.function.span)
-        return found
-
-    def registers(self, tensor: Tensor, result: Value | None = None) -> Registers:
-        """Registers of a token, rows and columns in memory order, as wide as those of `result` where it is loaded."""
-        type_ = tensor.type
-        lanes = self.lanes_for(result or tensor.source, type_.element)
-        if tensor.kind == "value":
-            return self.flat(tensor.source, type_.element, type_.shape[0], type_.count // type_.shape[0], lanes)
-        return load_tile(self.b, self.target, tensor.source, type_, tensor.pitches, lanes)
 
     # Tile operations -------------------------------------------------------------------------------------------
 
@@ -243,16 +181,6 @@ class TileLegalizer:
         tensor = op.tensors[0]
         assert op.result is not None
         return self.registers(tensor) if op.result.layout == tensor.type.layout else self.transposed(tensor)
-
-    def transposed(self, tensor: Tensor) -> Registers:
-        """A tile in the other order."""
-        lanes = self.lanes_for(tensor.source, tensor.type.element)
-        place = tensor.source, tensor.type, tensor.pitches
-        if tensor.kind != "value":
-            made = load_transposed(self.b, self.target, *place, lanes)
-            return made or transposed(self.b, self.registers(tensor))
-        tile = self.registers(tensor)
-        return transposed_lanes(self.b, tile) or transposed(self.b, tile)
 
     def block(self, op: TensorOp) -> Registers:
         """`reshape.block` of the rows: VNNI packing."""
@@ -312,27 +240,6 @@ class TileLegalizer:
         else:
             raise LoweringError(f"'{instruction.opcode}' on a tile is not legalised", instruction.span)
 
-    def phi(self, instruction: Instruction, element: Type, rows: int, cols: int) -> None:
-        """One phi a register; their operands are filled in at the end."""
-        lanes = self.lanes_for(instruction.value, element)
-        sample = constant_registers(_zero_of(instruction.type), element, rows, cols, lanes)
-        name = instruction.result or ""
-        made = [self.b.emit("phi", r.type, [], f"phi {r.type} ", name) for r in sample.flat()]
-        self.phis.append((instruction, made))
-        self.set(instruction, sample.replaced([m.value for m in made]))
-
-    def _finish_phis(self) -> None:
-        for phi, made in self.phis:
-            element, rows, cols = self.shapes[phi.result or ""]
-            for value, block in phi.incoming:
-                block = self.ends.get(block, block)
-                lanes = self.lanes_for(phi.value, element)
-                place = self.function.block(block)
-                self.b.block, self.b.index = place, len(place.instructions) - 1
-                tile = relaned(self.b, self.flat(value, element, rows, cols, lanes), lanes)
-                for instruction, register in zip(made, tile.flat(), strict=True):
-                    add_incoming(instruction, register, block)
-
     def _elementwise(self, instruction: Instruction, operation: Operation, rows: int, cols: int) -> Registers:
         element = scalar_of(instruction.type)
         dealing = self.permuted.get(str(instruction.operands[0])) if operation.opcode == "fpext" else None
@@ -389,10 +296,6 @@ class TileLegalizer:
 def legalize_vector(module: Module, function: Function, context: Context) -> None:
     """Legalise one kernel for a target's vector unit."""
     TileLegalizer(module, function, context).run()
-
-
-def _zero_of(type_: Type) -> Constant:
-    return Keyword(type_, "zeroinitializer")
 
 
 def _is_vector(type_: Type) -> bool:
