@@ -22,12 +22,14 @@ from typing import Final
 from tlx.ir.builder import Builder
 from tlx.ir.module import Block
 from tlx.ir.threads import Thread
-from tlx.ir.types import I64, ArrayType
+from tlx.ir.types import I64, ArrayType, bytes_of
 from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.memory import LINE
 
 MOST_THREADS: Final = 512
 """Threads of a team: each has a counter on the stack."""
-
+_APART: Final = LINE // bytes_of(I64)
+"""Numbers from one counter to the next."""
 _JOBS: Final = 10
 """Jobs of a share at most: the last one is a thirtieth of it."""
 _A_WORTH: Final = 2
@@ -40,11 +42,20 @@ Run = Callable[[Builder, Value, Value, Value], None]
 
 
 def counters(b: Builder, team: Value) -> Value:
-    """Counters for a team of so many threads (i32), all zero."""
-    memory = b.retype(b.alloca(ArrayType(MOST_THREADS, I64), "taken"), I64)
+    """Counters for a team of so many threads (i32), all zero, each in a cache line of its own.
+
+    Threads count in their own share most of the time: in a line with others', each step would wait for the line to come
+    from another core.
+    """
+    memory = b.retype(b.alloca(ArrayType(MOST_THREADS * _APART, I64), "taken"), I64)
     with b.loop(0, b.cast("zext", team, I64), name="counter") as loop:
-        b.store(const_int(I64, 0), b.gep(I64, memory, loop.index), 8)
+        b.store(const_int(I64, 0), _counter(b, memory, loop.index), 8)
     return memory
+
+
+def _counter(b: Builder, taken: Value, owner: Value) -> Value:
+    """Address of the counter of a thread's share."""
+    return b.gep(I64, taken, b.mul(owner, _APART))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +98,7 @@ def shares(b: Builder, taken: Value, thread: Thread, most: int, work: Shares) ->
     with b.loop(0, thread.team, name="turn", runs=True) as turn:
         owner = work.owner(b, thread, turn.index)
         total = work.units(b, owner)
-        counter = b.gep(I64, taken, owner)
+        counter = _counter(b, taken, owner)
         take, some, any_, done = _blocks(b, ("take", "some", "job", "done"))
         b.branch(take)
         b.at_end(take)

@@ -26,6 +26,11 @@
 ; CHECK: %team = select i1 %[[FREE]], i32 %{{.*}}, i32 1
 ; CHECK: br i1 %{{.*}}, label %several, label %one
 ; CHECK: several:
+; Counters of what is taken lie in a cache line each:
+; CHECK: counter.loop:
+; CHECK: %[[PLACE:.*]] = mul i64 %counter, 8
+; CHECK-NEXT: %[[COUNTER:.*]] = getelementptr inbounds i64, ptr %taken, i64 %[[PLACE]]
+; CHECK-NEXT: store i64 0, ptr %[[COUNTER]]
 ; CHECK: call void @GOMP_parallel(ptr @[[LARGE]].thread, ptr %shared, i32 %team, i32 0)
 ; CHECK: one:
 ; CHECK-NEXT: call void @[[LARGE]].part(ptr %c, ptr %a, ptr %b, i64 0, i64 {{[0-9]+}}, i64 0, i64 {{[0-9]+}})
