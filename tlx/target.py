@@ -152,13 +152,17 @@ class Target:
     def with_vector_bits(self, bits: int) -> Target:
         """The target with vectors of so many bits, and as many registers as machines with such vectors have.
 
+        They stay as wide whatever features a function or a kernel has.
+
         Raises:
             UsageError: They are not for it to choose.
         """
         if not self.vectors and bits != self.vector_bytes * 8:
             raise UsageError(f"vectors of {bits} bits: target {self.name} has vectors of {self.vector_bytes * 8} bits")
         counts = [v.registers for v in self.vectors if v.size * 8 == bits and not v.architectures] or [self.registers]
-        return replace(self, vector_bytes=bits // 8, registers=counts[0])
+        size, registers = bits // 8, counts[0]
+        known = tuple(replace(vectors, size=size, registers=registers) for vectors in self.vectors)
+        return replace(self, vector_bytes=size, registers=registers, vectors=known)
 
     def for_features(self, features: str) -> Target:
         """The target for a function with these `"target-features"`.

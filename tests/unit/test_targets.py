@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -163,11 +164,30 @@ def test_generic_vectors_are_as_wide_as_asked() -> None:
     generic = find("generic")
     wide = [generic.with_vector_bits(bits) for bits in (128, 256, 512)]
     assert [(t.vector_bytes, t.registers, t.features) for t in wide] == [(16, 16, ()), (32, 16, ()), (64, 32, ())]
+    assert all(t.for_features("+avx512f").vector_bytes == t.vector_bytes for t in wide)
     assert find("avx2").with_vector_bits(256) == find("avx2")
     with pytest.raises(UsageError, match="vectors of 512 bits: target avx2 has vectors of 256 bits"):
         find("avx2").with_vector_bits(512)
     with pytest.raises(UsageError, match="vectors of 64 bits; 128, 256, 512 are known"):
         Options(vector_bits=64)
+
+
+def test_all_stages_have_vectors_as_wide_as_asked() -> None:
+    """Stores past the caches, aligned to 16 bytes by the second stage, were 64 bytes long and aligned in the third."""
+    count = 1 << 24
+    text = f"""
+define void @f(ptr noalias %x, ptr noalias %y) {{
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <1 x i32> <i32 {count}>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %v = call <{count} x float> @llvm.tensor.relu(token %t)
+  %u = call token @llvm.tensor.typeinfo(<{count} x float> %v, <1 x i32> <i32 {count}>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %y, token %u, <1 x i32> zeroinitializer)
+  ret void
+}}
+"""  # noqa: E501
+    lowered = lower_text(text, target="generic", options=Options(attrs=("+avx512f",), vector_bits=128))
+    assert set(re.findall(r"store <(\d+) x float>.*align (\d+), !nontemporal", lowered)) == {("4", "16")}
+    assert '"target-features"="+avx512f"' in lowered
+    assert '"prefer-vector-width"="512"' not in lowered
 
 
 def test_a_module_says_by_its_triple_how_many_registers_there_are() -> None:

@@ -4,6 +4,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --mcpu=skylake-avx512 | FileCheck %s --check-prefixes=CHECK,WIDE,FEATURES --implicit-check-not=llvm.x86
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --mattr=+avx512f | FileCheck %s --check-prefixes=CHECK,WIDE,ATTR
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --vector-bits=512 | FileCheck %s --check-prefixes=CHECK,WIDE --implicit-check-not=target-features
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --mattr=+avx512f --vector-bits=128 | FileCheck %s --check-prefixes=CHECK,ATTR,NARROW
 ; RUN: sed 's/%%b) {/%%b) "target-features"="+avx,+avx2,+fma,-avx512f" {/' %s | grep -v '^;' | tlx-lower - -o - --target=generic | FileCheck %s --check-prefix=HALF
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --mcpu=haswell | FileCheck %s --check-prefix=HALF
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=generic --mcpu=x86-64 | FileCheck %s --check-prefix=NARROW
@@ -18,7 +19,7 @@
 ; WIDE: call <16 x float> @llvm.fm{{a|uladd}}.v16f32
 ; HALF: define internal {{.*}}"target-features"="{{.*}}+avx2{{.*}} "min-legal-vector-width"="256"
 ; HALF: call <8 x float> @llvm.fmuladd.v8f32
-; NARROW: call <4 x float> @llvm.fmuladd.v4f32
+; NARROW: call <4 x float> @llvm.fm{{a|uladd}}.v4f32
 ; NEON: register tile 6x16
 ; FIXED: error: vectors of 512 bits: target avx2 has vectors of 256 bits
 
