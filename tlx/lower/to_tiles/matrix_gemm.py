@@ -49,7 +49,7 @@ class MatrixKernel(MatrixPanels):
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
         super().__init__(b, gemm, recipe, target)
         self.whole = Pass(const_int(I64, 0), gemm.k, first=True)
-        self.next_rows = NextRows(b, gemm, recipe, sum(columns.count for columns in self.columns))
+        self.next_rows = NextRows(b, gemm, recipe, self._panels_by_row_tile())
         self.own_lines = OwnLines(b, gemm, self.depth // recipe.kstep)
 
     # Loops -----------------------------------------------------------------------------------------------------
@@ -71,6 +71,11 @@ class MatrixKernel(MatrixPanels):
         recipe = self.recipe
         in_place = not recipe.pack_b and not recipe.shared_b and recipe.nc >= self.gemm.n
         return in_place and len(self.columns) > 1 and not self._is_shared
+
+    def _panels_by_row_tile(self) -> int:
+        """How many panels a row tile is multiplied by before the next one is."""
+        counts = [self.at_a_time(columns) for columns in self.columns]
+        return sum(counts) if self._goes_by_rows else max(counts)
 
     def _row_by_row(self) -> None:
         """All row tiles, each by the panels of all widths."""
@@ -258,8 +263,8 @@ class MatrixKernel(MatrixPanels):
         row = self.b.add(block.row, self.b.mul(i, block.rows.size))
         column = self.b.add(block.column, self.b.mul(j, block.columns.size))
         self.own_lines.enter(self.at(self.gemm.c, self.c, row, column), block.rows, block.columns)
-        before = sum(columns.count for columns in self.columns if columns.start < block.columns.start)
-        self.next_rows.enter(self.b.add(j, before))
+        before = [columns.count for columns in self.columns if columns.start < block.columns.start]
+        self.next_rows.enter(self.b.add(j, sum(before) if self._goes_by_rows else 0))
 
     def total(self, block: Block, start: Value, a: Value, rhs: Value) -> Value:
         """`start` and all products of the sum, in one loop."""

@@ -6,6 +6,7 @@
 
 The machine itself follows each row on its own, notices it anew in each tile, and stops at the end of each page.
 Measured on one core of a Xeon with AMX, 2026-11-22, by filters of 512 x 4608: bfloat 309 -> 283 us, bytes 152 -> 142.
+Beside blocks of packed panels, Xeon 6/207/2: bfloat, 1024 cubed 1.04 times as fast, 2048 cubed 1.03; bytes, 2048 1.03.
 """
 
 from __future__ import annotations
@@ -26,9 +27,13 @@ def comes_from_afar(gemm: Gemm, target: Target) -> bool:
 
 
 def asks_for_rows(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
-    """Whether A comes from behind the second cache once, and the first of several panels would wait for it."""
-    in_place = not recipe.pack_a and not recipe.pack_b and recipe.nc >= gemm.n > recipe.nr and gemm.m > recipe.mr
-    return in_place and is_alone(gemm, recipe) and comes_from_afar(gemm, target)
+    """Whether A comes from behind the second cache for each block of columns, whose first panel would wait for it.
+
+    Beside a block of packed B, a small A stays in that cache.
+    """
+    several = gemm.n > recipe.nr and gemm.m > recipe.mr and recipe.nc > recipe.nr
+    stays = recipe.pack_b and gemm.a.moves <= target.caches.l2 // 4
+    return several and not recipe.pack_a and not stays and is_alone(gemm, recipe) and comes_from_afar(gemm, target)
 
 
 class NextRows:
