@@ -31,3 +31,11 @@ def test_a_program_that_ends_collects_nothing() -> None:
     program += "; gc.callbacks.append(lambda phase, _: print(phase)); x = []; x.append(x); del x; print(gc.isenabled())"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert ended.stdout == b"False\n"
+
+
+def test_a_process_of_many_modules_seldom_looks_for_garbage() -> None:
+    program = "import gc; from tlx.collection import collect_rarely; collect_rarely(); found = []"
+    program += "; gc.callbacks.append(lambda phase, _: found.append(phase))"
+    program += "; kept = [[] for _ in range(100_000)]; print(gc.isenabled(), found)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ended.stdout == b"True []\n"

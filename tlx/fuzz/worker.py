@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tlx.collection import collect_rarely
 from tlx.diagnostics import TlxError
 from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
 from tlx.fuzz.choices import Node
@@ -96,6 +97,7 @@ def _say(**event: Any) -> None:
 def main() -> None:
     """Answer requests until there are no more."""
     np.seterr(all="ignore")
+    collect_rarely()
     for line in sys.stdin:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         answer(Request.of_json(line))

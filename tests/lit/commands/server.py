@@ -90,6 +90,7 @@ def _answer(connection: socket.socket) -> None:
         os.close(stream)
     _open_streams()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.enable()
     sys.argv = arguments
     connection.sendall(bytes([_status(Path(arguments[0]).name) & 0xFF]))
@@ -126,4 +127,5 @@ if __name__ == "__main__":
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt ends lit, and that ends this
     _serve(socket.socket(fileno=int(sys.argv[1])))

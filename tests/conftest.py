@@ -1,0 +1,5 @@
+"""What holds for all tests: a process that runs thousands of them seldom looks for garbage."""
+
+from tlx.collection import collect_rarely
+
+collect_rarely()
