@@ -36,7 +36,9 @@ class Parameter:
         name: Its name in the IR, with `%`.
         type: Its type.
         element: For pointers: element type of what it points to; None where the IR does not tell.
-        count: For pointers: elements that are accessed from there on; None where the IR does not tell.
+        count: For pointers: elements that are accessed from there on, at least; None where the IR does not tell.
+        whole: For pointers: whether these are all, as far as accesses tell: none is of a size, or at an offset, that is
+            known only when the program runs.
         written: For pointers: whether the function stores there.
         align: For pointers: alignment in bytes that the IR promises.
     """
@@ -47,6 +49,7 @@ class Parameter:
     count: int | None = None
     written: bool = False
     align: int = 1
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,7 @@ def _parameter(argument: Argument, accesses: list[_Access]) -> Parameter:
         max(counts, default=None),
         any(access.writes for access in mine),
         int(align.group(1)) if align else 1,
+        all(access.count is not None for access in mine),
     )
 
 
@@ -138,10 +142,10 @@ def _accesses(function: Function, tensors: FunctionTensors) -> Iterator[_Access]
             yield from _spanned(roots, tensor.source, tensor.type, tensor.pitches, writes=False)
     for tensor in tensors.dynamic.tokens.values():
         if tensor.kind != "value":
-            yield from _plain(roots, tensor.source, tensor.element, writes=False)
+            yield from _unbounded(roots, tensor.source, tensor.element, writes=False)
     for op in tensors.dynamic.ops:
         if op.pointer is not None:
-            yield from _plain(roots, op.pointer, element_of(op.tensors[0]), writes=True)
+            yield from _unbounded(roots, op.pointer, element_of(op.tensors[0]), writes=True)
     for op in tensors.ops:
         if op.pointer is not None:
             yield from _spanned(roots, op.pointer, op.tensors[0].type, op.pitches, writes=True)
@@ -169,6 +173,13 @@ def _plain(roots: _Roots, pointer: Value, type_: Type, *, writes: bool) -> Itera
     element, count = _flat(type_)
     known = element is not None and is_scalar_number(element)
     yield _Access(root[0], element if known else None, count if root[1] and known else None, writes)
+
+
+def _unbounded(roots: _Roots, pointer: Value, element: Type, *, writes: bool) -> Iterator[_Access]:
+    """The access of a tensor whose extents are known only when the program runs."""
+    root = _root(roots, pointer)
+    if root is not None:
+        yield _Access(root[0], element, None, writes)
 
 
 def _spanned(

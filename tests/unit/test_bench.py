@@ -283,6 +283,26 @@ def test_arguments_of_the_users_function(tmp_path: Path) -> None:
         user.workload(str(path), "g", {})
 
 
+def test_run_time_extents_do_not_say_how_large_an_array_is(tmp_path: Path) -> None:
+    path = tmp_path / "f.ll"
+    dense = "<1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer"
+    path.write_text(
+        "define void @f(ptr %x, i32 %n) {\n  %s = insertelement <1 x i32> poison, i32 %n, i32 0\n"
+        f"  %a = call token @llvm.tensor.load(ptr elementtype(float) %x, <1 x i32> %s, {dense})\n"
+        "  call void @llvm.tensor.store(ptr %x, token %a, <1 x i32> zeroinitializer)\n  ret void\n}\n"
+    )
+    with pytest.raises(UsageError, match="@f does not say how many elements of f32 %x points to"):
+        user.workload(str(path), "f", {"n": "80"})
+    assert user.workload(str(path), "f", {"n": "80", "x": "f32:80"}).buffers[0].output
+
+
+def test_arrays_that_are_too_small_are_refused() -> None:
+    assert user.workload(MLP, None, {"bias": "f32:256"}).buffers[2].shape == (256,)
+    for given in ("f32:255", "f64:256", "f32:0"):
+        with pytest.raises(UsageError, match=f"'{given}' is no array for %bias: @mlp needs 256 elements of f32 there"):
+            user.workload(MLP, None, {"bias": given})
+
+
 def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_setaffinity", nothing)
     monkeypatch.setattr("tlx.bench.streams._LARGE", 1 << 12)

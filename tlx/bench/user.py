@@ -98,13 +98,23 @@ def _buffer(prototype: Prototype, parameter: Parameter, text: str | None) -> Buf
         if found is None or found[1] not in _NAMES:
             raise UsageError(f"'{text}' is no array for {parameter.name}; write TYPE:SHAPE, such as f32:64x64")
         shape = tuple(int(extent) for extent in found[2].split("x"))
+        _check_array(prototype, parameter, _NAMES[found[1]], prod(shape), text)
         return Buffer(short, _NAMES[found[1]], shape, parameter.written)
     element = _ELEMENTS.get(str(parameter.element))
-    if element is None or parameter.count is None:
+    if element is None or parameter.count is None or not parameter.whole:
+        what = "what" if element is None else f"how many elements of {element.name}"
         raise UsageError(
-            f"@{prototype.name} does not say what {parameter.name} points to; say it by --args={short}=f32:64x64"
+            f"@{prototype.name} does not say {what} {parameter.name} points to; say it by --args={short}=f32:64x64"
         )
     return Buffer(short, element, (parameter.count,), parameter.written)
+
+
+def _check_array(prototype: Prototype, parameter: Parameter, element: Element, count: int, text: str) -> None:
+    """Refuse an array that the function would read or write beyond, or take for another type."""
+    wanted, least = _ELEMENTS.get(str(parameter.element)), parameter.count or 1
+    if count < 1 or (wanted is not None and (element.llvm != wanted.llvm or count < least)):
+        needs = f"{least} elements of {wanted.name}" if wanted else "elements"
+        raise UsageError(f"'{text}' is no array for {parameter.name}: @{prototype.name} needs {needs} there")
 
 
 def _number(prototype: Prototype, parameter: Parameter, text: str | None) -> float:
