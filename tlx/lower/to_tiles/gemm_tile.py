@@ -33,6 +33,8 @@ from tlx.lower.to_tiles.tiles import convert, tile
 from tlx.lower.to_tiles.turns import Turns
 from tlx.target import Sign, Target
 
+_ROWS_AHEAD: Final = 3
+"""Rows of B that are converted before they are multiplied."""
 _FEW: Final = 16
 _SHORT: Final = 256
 """Steps and multiply-adds up to which a sum is written out."""
@@ -222,18 +224,20 @@ class GemmTile(Operands):
         return start
 
     def _add_ahead(self, block: Block, start: Value, operands: tuple[Value, Value], steps: int) -> Value:
-        """The sums after all steps, written out, where B is converted as it is read: each row a step ahead.
+        """The sums after all steps, written out, where B is converted as it is read: each row some steps ahead.
 
         Else a machine's scheduler fills up with multiply-adds that all wait for a row, and does not see the next one:
-        16x16x16 half takes 175 cycles so, 167 with a row ahead (Emerald Rapids), and 198, 183 where two threads share
+        16x16x16 half takes 175 cycles so, 167 with rows ahead (Emerald Rapids), and 198, 177 where two threads share
         a core.
         """
-        row = self.widened_b(block, operands[1], const_int(I64, 0))
+        vectors = -(-block.columns.size // self.recipe.lanes)
+        free = self.target.registers - needed_registers(block.rows.size, vectors)
+        ahead = min(_ROWS_AHEAD, free // vectors)
+        rows = [self.widened_b(block, operands[1], const_int(I64, number)) for number in range(min(ahead, steps))]
         for number in range(steps):
-            here = row
-            if number + 1 < steps:
-                row = self.widened_b(block, operands[1], const_int(I64, number + 1))
-            start = self._add_step(block, start, operands, const_int(I64, number), here)
+            if number + ahead < steps:
+                rows.append(self.widened_b(block, operands[1], const_int(I64, number + ahead)))
+            start = self._add_step(block, start, operands, const_int(I64, number), rows[number])
         return start
 
     def _add_parts(self, block: Block, start: Value, operands: tuple[Value, Value], each: int, depth: int) -> Value:

@@ -1,4 +1,4 @@
-; A sum that is written out has each row of B converted a step before it is multiplied: multiply-adds that wait for it
+; A sum that is written out has each row of B converted some steps before it is multiplied: multiply-adds that wait for it
 ; would fill a machine's scheduler, and hide the next conversion from it.
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx512
@@ -8,13 +8,15 @@
 ; CHECK: vcvtph2ps (%rdx), %zmm
 ; CHECK-NOT: vfmadd
 ; CHECK: vcvtph2ps 32(%rdx), %zmm[[#SECOND:]]
+; CHECK-NOT: vfmadd
+; CHECK: vcvtph2ps 64(%rdx), %zmm[[#THIRD:]]
 ; CHECK: vfmadd
-; CHECK-NOT: %zmm[[#SECOND]],
-; CHECK: vcvtph2ps 64(%rdx), %zmm
+; CHECK: vcvtph2ps 128(%rdx), %zmm
 ; CHECK: vfmadd231ps {{.*}}(%rsp){1to16}, %zmm[[#SECOND]],
-; CHECK: vcvtph2ps 96(%rdx), %zmm
+; CHECK: vcvtph2ps 160(%rdx), %zmm
+; CHECK: vfmadd231ps {{.*}}(%rsp){1to16}, %zmm[[#THIRD]],
 ; CHECK: vcvtph2ps 480(%rdx), %zmm
-; CHECK-COUNT-16: vfmadd231ps {{.*}}(%rsp){1to16}, %zmm
+; CHECK-COUNT-32: vfmadd231ps {{.*}}(%rsp){1to16}, %zmm
 ; CHECK: retq
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
