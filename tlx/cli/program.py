@@ -63,7 +63,7 @@ def usage_message(error: click.ClickException, name: str) -> str:
         if error.possibilities:
             message += f"\n{name}: did you mean '{min(error.possibilities)}'?"
         return message
-    message = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".").replace(". Choose from:", "; choose from").replace("\n\t", " ")
     return message[:1].lower() + message[1:]
 
 

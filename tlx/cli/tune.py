@@ -126,6 +126,11 @@ def _questions(inputs: Sequence[str], shapes: _Shapes, name: str, threads: int) 
         if wrong is not None or len(inputs) == 1:
             raise UsageError(f"'matmul {wrong or ''}': write shapes as MxNxK, such as 'matmul 1024x1024x1024'")
         return products_of_shapes(inputs[1:], shapes.types, shapes.layout, target, threads, fused=shapes.fused)
+    if shapes != _Shapes(["f32"], "nn", False):
+        raise UsageError("--types, --layout and --fused are those of shapes; products of files have their own")
+    shape = next((path for path in inputs if path == "matmul" or _SHAPE.fullmatch(path)), None)
+    if shape is not None:
+        raise UsageError(f"'{shape}' is no file; shapes stand behind 'matmul', and without files: 'matmul 64x64x64'")
     found = [question for path in inputs for question in products_of_file(path, target, threads)]
     return list(dict.fromkeys(found))
 
