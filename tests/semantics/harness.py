@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import tempfile
+import threading
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -90,15 +93,20 @@ def check(job: Job) -> Report:
 
 
 def run(job: Job) -> Report:
-    """Run a job; a process that dies is followed by one for the programs behind the fatal one."""
+    """Run a job; a worker process that dies is followed by one for the programs behind the fatal one."""
     report = Report()
-    worker = Worker()
-    try:
-        for seed in job.seeds:
-            report.note(job, seed, worker.check(job.request(seed)))
-    finally:
-        worker.close()
+    for seed in job.seeds:
+        report.note(job, seed, _worker(threading.get_ident()).check(job.request(seed)))
     return report
+
+
+@cache
+def _worker(thread: int) -> Worker:
+    """The worker of a thread of this process, for all its jobs: one imports TLX and LLVM once."""
+    del thread
+    worker = Worker()
+    atexit.register(worker.close)
+    return worker
 
 
 def _saved(job: Job, seed: int) -> Path:
