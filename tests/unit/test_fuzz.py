@@ -50,6 +50,13 @@ def test_small_products_are_multiplied_on_tiles_too() -> None:
 # Choices
 
 
+def test_open_vectors_are_as_wide_as_asked_for_now_and_then() -> None:
+    sizes = [Check("generic", variant=variant).lowering_target.vector_bytes for variant in (3, 7, 11, 15)]
+    assert sizes == [16, 64, 32, 16]
+    assert Check("generic", emulate=True, variant=1).lowering_target.vector_bytes == 16
+    assert Check("avx2", variant=3).lowering_target.vector_bytes == 32
+
+
 def test_same_seed_same_choices_and_the_tree_repeats_them() -> None:
     for seed in range(10):
         made = program("any", seed)
