@@ -73,7 +73,7 @@ class Options:
         print_after: Called with each step and the module it leaves.
         remarks: Where decisions are noted.
         cpu: Processor whose optional features are used and that code is scheduled for, empty for any.
-        attrs: Features added to (`+avx512bf16`) or taken from (`-amx-tile`) the target's.
+        attrs: Features added to (`+avx512bf16`) or taken from (`-amx-bf16`) the target's.
         triple: Triple of the machine, in place of the module's own; empty for that.
         vector_bits: Bits of a vector register, where the target leaves them open; 0 for what the target says.
         amx_permission: Whether a module with AMX code asks the kernel for tile permission in a constructor.
@@ -306,7 +306,7 @@ def _target(target: Target | str, options: Options, triple: str = "") -> Target:
     if options.cpu:
         found = found.on_cpu(options.cpu)
     if options.attrs:
-        found = found.with_features(options.attrs)
+        found = found.changed(options.attrs)
     _check_names(found, target, options, triple)
     return found.with_vector_bits(options.vector_bits) if options.vector_bits else found
 

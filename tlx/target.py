@@ -132,6 +132,19 @@ class Target:
         more = replace(self, features=kept + tuple(f for f in extra if f[0] == "+" and f not in kept))
         return _sized(more, [f[1:] for f in more.features if f[0] == "+"])
 
+    def changed(self, attrs: tuple[str, ...]) -> Target:
+        """The target with features that a user adds or takes away.
+
+        Raises:
+            UsageError: It is nothing without a feature that is taken away: others imply it, or all code uses it.
+        """
+        free = {plain_name(dot.feature) for dot in self._all_dots}
+        fixed = {plain_name(flag) for flag in self.requires} - free
+        for feature in attrs:
+            if feature[0] == "-" and plain_name(feature[1:]) in fixed:
+                raise UsageError(f"feature '{feature}': target {self.name} is for machines with {feature[1:]}")
+        return self.with_features(attrs)
+
     def on_cpu(self, cpu: str) -> Target:
         """The target with the optional features that a processor has; unchanged where the processor is not known.
 

@@ -67,6 +67,8 @@ def test_kernels_for_different_machines_are_not_shared() -> None:
     ("target", "options", "message"),
     [
         ("avx512", Options(attrs=("+avx512vnin",)), "unknown feature 'avx512vnin'; did you mean 'avx512vnni'?"),
+        ("avx512", Options(attrs=("-avx512f",)), "feature '-avx512f': target avx512 is for machines with avx512f"),
+        ("amx", Options(attrs=("-amx-tile",)), "feature '-amx-tile': target amx is for machines with amx-tile"),
         ("avx512", Options(cpu="some-new-machine"), "unknown processor 'some-new-machine'"),
         ("avx2", Options(triple="aarch64-linux-gnu"), "target avx2 needs features that machines of triple"),
     ],
