@@ -138,8 +138,9 @@ class Target:
         Raises:
             UsageError: It is nothing without a feature that is taken away: others imply it, or all code uses it.
         """
-        free = {plain_name(dot.feature) for dot in self._all_dots}
-        fixed = {plain_name(flag) for flag in self.requires} - free
+        dots = {plain_name(dot.feature) for dot in self._all_dots}
+        kind = {plain_name(feature[1:]) for feature in self.features[:1]}
+        fixed = kind | {plain_name(flag) for flag in self.requires} - dots - {*map(plain_name, self.permutes.values())}
         for feature in attrs:
             if feature[0] == "-" and plain_name(feature[1:]) in fixed:
                 raise UsageError(f"feature '{feature}': target {self.name} is for machines with {feature[1:]}")

@@ -9,6 +9,7 @@ import pytest
 from tlx.diagnostics import UsageError
 from tlx.ir.reader import parse
 from tlx.pipeline import Options, lower
+from tlx.target import find
 
 _FUNCTION = """
 define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) ATTRIBUTES {
@@ -83,3 +84,8 @@ def test_the_triple_of_a_file_is_looked_at() -> None:
     with pytest.raises(UsageError, match="machines of triple 'aarch64-linux-gnu' do not have: avx512f"):
         lower(parse(text), "avx512")
     lower(parse(text), "generic")
+
+
+@pytest.mark.parametrize("feature", ["-amx-bf16", "-amx-int8", "-avx512vbmi", "-avx512vnni"])
+def test_what_a_target_can_do_without_may_be_taken_away(feature: str) -> None:
+    assert f"+{feature[1:]}" not in find("amx").changed((feature,)).features
