@@ -40,8 +40,8 @@ def cache_blocks(
         if nc < gemm.n and is_packed_whole(gemm, target, row, nc):
             return mc, nc
     mc, nc = _blocks(target, tile, (gemm.m, row), (column, l2 // (4 if by_columns else 2)), pack_a=pack_a)
-    stays = nr * column <= target.caches.l1 // 2
-    if pack_a and gemm.a.is_row_major and (gemm.n <= nr or not stays):
+    stay = nr * column + mr * row <= target.caches.l1 // 2  # a panel and a row tile
+    if pack_a and gemm.a.is_row_major and (gemm.n <= nr or not stay):
         mc = mr  # a row tile is packed right before its products, and stays near while panels of B go by
     return mc, nc
 

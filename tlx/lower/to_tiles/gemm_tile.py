@@ -24,7 +24,7 @@ from tlx.lower.to_tiles.map import expression_parameters
 from tlx.lower.to_tiles.next_round import NextRound
 from tlx.lower.to_tiles.next_tile import NextTile, Strip, following, pieces_of_parts
 from tlx.lower.to_tiles.operands import Block, Operands
-from tlx.lower.to_tiles.pairs import Pairs
+from tlx.lower.to_tiles.pairs import PAIR, Pairs
 from tlx.lower.to_tiles.partial import Partial
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
@@ -65,9 +65,12 @@ class GemmTile(Operands):
         self.next_round = NextRound(b, pointers, gemm, recipe)
         self.next_tile = NextTile(b)
         self.dots = LastColumns(b, gemm, target, recipe.dots, recipe.lanes, self.pitch_of_a) if recipe.dots else None
-        self.pairs = (
-            Pairs(b, gemm.b, recipe.accumulator, self.columns[-1], target, recipe.pack_a) if recipe.pairs else None
-        )
+        self.pairs = self._pairs(target) if recipe.pairs else None
+
+    def _pairs(self, target: Target) -> Pairs:
+        recipe, gemm = self.recipe, self.gemm
+        once = recipe.pack_a and gemm.m <= recipe.mr and gemm.m % PAIR == 0
+        return Pairs(self.b, gemm.b, recipe.accumulator, self.columns[-1], target, recipe.pack_a, once)
 
     def _epilogue(self, target: Target, arguments: Sequence[Value]) -> Epilogue | None:
         gemm = self.gemm

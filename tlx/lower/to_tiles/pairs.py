@@ -35,6 +35,8 @@ _INTERLEAVED: Final = (1.0, 2.5)
 """Cycles to interleave two rows of B in registers, and to store them."""
 _FOLDED: Final = 0.75
 """Cycles to add up the sums of a row."""
+_FOLDED_AT_ONCE: Final = 2
+"""Rows whose sums of even and of odd positions are added up by the same instructions."""
 _SHORT: Final = 256
 """Multiply-adds up to which sums are written out."""
 
@@ -113,8 +115,10 @@ class Pairs:
         columns: The columns.
         target: The machine.
         packs_a: Whether A is packed, and its rows filled up with zeros.
+        is_once: Whether a single row tile meets them, of an even number of rows.
         panel: Pairs of rows of B, once there is memory for them.
         lines: The same in registers, where they are few.
+        first: Where B's columns begin, where lines are made as they are multiplied.
     """
 
     b: TensorBuilder
@@ -123,8 +127,10 @@ class Pairs:
     columns: Range
     target: Target
     packs_a: bool
+    is_once: bool = False
     panel: Value | None = None
     lines: list[Value] = field(default_factory=list[Value])
+    first: Value | None = None
 
     @property
     def lanes(self) -> int:
@@ -145,6 +151,9 @@ class Pairs:
         """Interleave pairs of rows of B, given where it begins; a row that is not there is zero."""
         b, view = self.b, self.view
         start = b.gep(view.element, rhs, self.columns.start * view.col_stride)
+        if self.are_few and self.is_once:
+            self.first = start
+            return
         if self.are_few:
             pairs = self._pairs(start, const_int(I64, 0), view.rows)
             spans = [range(n * self.lanes, (n + 1) * self.lanes) for n in range(self.steps)]
@@ -185,6 +194,8 @@ class Pairs:
 
     def total(self, a: Value, pitch: int, rows: int) -> Value:
         """The flattened tile of sums of so many rows of A, given where the first one begins."""
+        if self.first is not None:
+            return self._by_rows(self.first, a, pitch, rows)
         b, steps = self.b, self.steps
         sums: list[Value] = [zero(VectorType(self.lanes, self.accumulator))] * rows
         full = steps - (self.view.rows % PAIR and not self.packs_a)  # behind the last row of A is nothing to read
@@ -196,6 +207,29 @@ class Pairs:
         for number in range(looped, steps):
             sums = self._step(a, pitch, const_int(I64, number), sums, missing=int(number >= full))
         return self._folded(sums)
+
+    def _by_rows(self, first: Value, a: Value, pitch: int, rows: int) -> Value:
+        """The same, two rows from end to end, then the next two; pairs of B are made for the first ones.
+
+        Sums are added up while those of the rows behind them are multiplied: 8x8x8 half takes 38.2 cycles so, and 39.1
+        where all rows end together (Emerald Rapids).
+        """
+        b, steps, columns = self.b, self.steps, self.columns.size
+        full = steps - (self.view.rows % PAIR and not self.packs_a)
+        starts = range(0, self.view.rows, PAIR)
+        parts: list[Value] = []
+        for row in range(0, rows, _FOLDED_AT_ONCE):
+            place = b.gep(self.accumulator, a, row * pitch)
+            sums: list[Value] = [zero(VectorType(self.lanes, self.accumulator))] * _FOLDED_AT_ONCE
+            for number, start in enumerate(starts):
+                if not row:
+                    self.lines.append(self._pairs(first, const_int(I64, start), min(PAIR, self.view.rows - start)))
+                sums = self._step(place, pitch, const_int(I64, number), sums, missing=int(number >= full))
+            parts.append(self._folded(sums))
+        if len(parts) == 1:
+            return parts[0]
+        two = tile(self.accumulator, _FOLDED_AT_ONCE, columns)
+        return b.concat([b.typeinfo(p, two, "rows") for p in parts], 0, tile(self.accumulator, rows, columns), "rows")
 
     def _step(self, a: Value, pitch: int, number: Value, sums: list[Value], *, missing: int = 0) -> list[Value]:
         """The sums after a pair of positions, of which the second may be missing."""

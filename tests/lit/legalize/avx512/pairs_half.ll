@@ -1,5 +1,6 @@
 ; A goes through memory, from where its pairs are repeated: it is converted and stored first. What is made of B stays in
-; registers, and comes meanwhile.
+; registers, and comes meanwhile, a pair of rows when it is multiplied. Two rows of C are added up while the next ones
+; are multiplied.
 ; REQUIRES: clang-19, host-x86_64
 ; RUN: tlx-lower %s -o %t.ll --target=avx512
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o - | FileCheck %s
@@ -9,7 +10,14 @@
 ; CHECK-COUNT-4: vmov{{[au]}}ps %zmm{{[0-9]+}}, {{.*}}(%rsp)
 ; CHECK: vcvtph2ps (%rdx), %zmm
 ; CHECK-NOT: (%rsi), %zmm
-; CHECK-COUNT-32: vbroadcastsd {{.*}}(%rsp), %zmm
+; CHECK: vbroadcastsd {{.*}}(%rsp), %zmm
+; CHECK: vcvtph2ps 96(%rdx), %zmm
+; CHECK: vpermt2ps
+; CHECK: vaddps
+; CHECK-COUNT-8: vbroadcastsd {{.*}}(%rsp), %zmm
+; CHECK: vaddps
+; CHECK-COUNT-8: vbroadcastsd {{.*}}(%rsp), %zmm
+; CHECK: vaddps
 ; CHECK: retq
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
