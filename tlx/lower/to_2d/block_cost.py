@@ -61,7 +61,7 @@ def estimate(blocking: Blocking, unit: Unit) -> float:
     copies = sum(_copy_cost(blocking, column, unit) for column in blocking.packed)
     multiplied = blocking.blocks * products * cycles
     in_rows = lhs is not None and lhs[0] and not unit.rows
-    return multiplied + _outside_cycles(blocking, multiplied if in_rows else 0) + copies
+    return multiplied + _outside_cycles(blocking, multiplied if in_rows else 0, unit) + copies
 
 
 def _crosses_lines(blocking: Blocking) -> bool:
@@ -73,19 +73,22 @@ def _crosses_lines(blocking: Blocking) -> bool:
     return any(step % LINE_BYTES for step in steps)
 
 
-def _outside_cycles(blocking: Blocking, beside: float) -> float:
+def _outside_cycles(blocking: Blocking, beside: float, unit: Unit) -> float:
     """About how many cycles it takes to read operands, or their copies, that are larger than the near caches.
 
-    The left one is read once for each part of the right one that stays there.
+    The left one is read once for each part of the right one that stays there. The right one is
+    asked for ahead where it stays in all of the second cache.
 
     Args:
         blocking: The choice.
         beside: Cycles in which the left one comes beside what is done: rows that a core sees coming.
+        unit: What multiplies.
     """
     lhs, rhs = (_operand_bytes(blocking, column) for column in (LHS, RHS))
     parts = -(-rhs // NEAR_BYTES)
     again = rhs if parts > 1 and blocking.by_parts != RHS else 0
-    return max(0, FAR_BYTE * (lhs * parts if lhs > NEAR_BYTES else 0) - beside) + FAR_BYTE * again
+    far = FAR_BYTE * (lhs * parts if lhs > NEAR_BYTES else 0)
+    return max(0, far - beside) + (0 if beside and rhs <= unit.cache else FAR_BYTE * again)
 
 
 def _operand_bytes(blocking: Blocking, column: int) -> int:

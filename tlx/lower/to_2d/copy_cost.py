@@ -5,6 +5,10 @@ neighbours along the same dimension         rows                 6 a row, 2.5 fo
 along one dimension, and along another      transposed tiles     128 for each tile, however much of it is filled; 200
                                                                  of elements of less than 32 bits
  the same, an odd number up to 15 apart     merged registers     8 for each register, where one instruction permutes it
+in the copy alone, every second one         lines, shuffled      3 a row, 4 for each register of it, 0.15 for each
+                                                                 byte that is read, once where windows overlap, and
+                                                                 0.05 for each that is written outside the caches;
+                                                                 where one instruction permutes a register of words
 in the copy alone                           single elements      1.5 for each
 
 Measured on a Xeon with AMX: float, in the caches. What does not stay there takes longer.
@@ -18,6 +22,7 @@ from typing import Final
 
 from tlx.ir.types import Type, bytes_of
 from tlx.lower.combs import is_comb
+from tlx.lower.to_2d.copies import is_every_second
 from tlx.lower.to_2d.loops import Walk
 from tlx.lower.to_2d.planes import ordered
 
@@ -36,6 +41,10 @@ TURNED: Final = _TILE / _SIDE**2
 _NARROW_TILE: Final = 200
 _ELEMENT: Final = 1.5
 _COMBED: Final = 8
+_SECOND_START: Final = 3
+_SECOND: Final = 4
+_SECOND_BYTE: Final = 0.15
+_WRITTEN_BYTE: Final = 0.05
 _WIDE: Final = 4
 
 
@@ -56,6 +65,12 @@ def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, *, permutes: boo
     size = count * bytes_of(element)
     far = 0 if size <= NEAR_BYTES else size * FAR_BYTE
     found = ordered(walks)
+    second = next((walk[0] for walk in found if is_every_second(walk)), None)
+    if permutes and second is not None and bytes_of(element) >= _WIDE:
+        lines = math.ceil(second * bytes_of(element) / _REGISTER)
+        read = min(2 * count, 1 + sum((extent - 1) * stride for extent, stride in dims)) * bytes_of(element)
+        moved = read * _SECOND_BYTE + (size * _WRITTEN_BYTE if size > NEAR_BYTES else 0)
+        return moved + count / second * (_SECOND_START + lines * _SECOND)
     if permutes and any(_is_combed(walk, found) for walk in found):
         return far + size / _REGISTER * _COMBED
     return far + _near_cycles(found, count, bytes_of(element))

@@ -39,6 +39,7 @@ class Unit:
         step: Positions along K in a tile.
         width: Rows of the right operand that it reads interleaved.
         permutes: Whether the left operand's elements are permuted in registers of 64 bytes by one instruction.
+        cache: Bytes of the second cache.
     """
 
     lanes: int
@@ -46,6 +47,7 @@ class Unit:
     step: int = 1
     width: int = 1
     permutes: bool = False
+    cache: int = 0
 
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> Unit:
@@ -55,7 +57,7 @@ class Unit:
         types = str(lhs), str(rhs)
         dots = [] if target.versions else [d for d in target.usable_matrix_dots if types == (d.lhs[0], d.rhs[0])]
         if target.matrix is None or not dots:
-            return cls(lanes, permutes=permutes)
+            return cls(lanes, permutes=permutes, cache=target.caches.l2)
         width = dots[0].width if lhs == rhs and bits_of(element) <= _WORD_BITS else 1
         return cls(lanes, target.matrix.rows, target.matrix.row_bytes // bytes_of(lhs), width, permutes)
 
