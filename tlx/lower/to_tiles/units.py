@@ -30,6 +30,8 @@ from tlx.target import Dot, Target
 _CONFIGURATION: Final = 225  # cycles a call: LDTILECFG, and what waits for it
 _LOAD: Final = (10.0, 26.0, 34.0, 88.0)
 """Cycles of a tile from the first-level cache, the second, from more of it than the first TLB has pages for, beyond."""
+_PAST: Final = (22.0, 28.0)
+"""Cycles of a tile from the second cache past the first one, within the pages of the first TLB and beyond."""
 _STORE: Final = (10.0, 44.0, 60.0)
 """Cycles of a tile of C beside the next products: 16 lines to the first cache, the second, beyond it."""
 _PACKED_ROW: Final = (2.5, 5.0, 12.0)
@@ -86,8 +88,10 @@ def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     kept = packs_b and not by_steps
     held = kept * min(recipe.nc, gemm.n) + (recipe.pack_a and recipe.mc > recipe.mr) * gemm.m
     place = _place(gemm, recipe, target, depth * held)
-    panels = 0 if place == 0 or by_steps else 1 + (min(recipe.nc, gemm.n) * depth > _TLB_BYTES)
-    loads = tiles * steps * (_tile_of_a(gemm, recipe, target, place) / q + _LOAD[panels] / p)
+    many_pages = min(recipe.nc, gemm.n) * depth > _TLB_BYTES
+    load_b = _LOAD[0 if place == 0 or by_steps else 1 + many_pages]
+    load_b = _PAST[many_pages] if recipe.passing_b else load_b
+    loads = tiles * steps * (_tile_of_a(gemm, recipe, target, place) / q + load_b / p)
     products = tiles * steps * matrix.rows
     row_of_a, row_of_b = _packed_rows(gemm, recipe, place)
     lines = recipe.kstep // recipe.width  # rows of a tile of B
@@ -120,7 +124,9 @@ def _tile_of_a(gemm: Gemm, recipe: Recipe, target: Target, place: int) -> float:
     if place == 0 or stays_near(gemm, recipe, target):
         return _LOAD[0]
     first = min(1.0, recipe.nr / min(recipe.nc, gemm.n)) if gemm.a.moves > target.caches.l2 // 2 else 0.0
-    return (1 - first) * _LOAD[1] + first * _LOAD[-1]
+    row_tile = recipe.mr * gemm.depth * bytes_of(gemm.a.element)
+    stays = recipe.passing_b * min(1.0, target.caches.l1 / row_tile / 2)  # half of what would fit, as rows take turns
+    return (1 - first) * (stays * _LOAD[0] + (1 - stays) * _LOAD[1]) + first * _LOAD[-1]
 
 
 def _place(gemm: Gemm, recipe: Recipe, target: Target, packed: int) -> int:
