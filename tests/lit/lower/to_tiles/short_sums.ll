@@ -1,11 +1,11 @@
-; A sum of at most 16 steps is written out, four positions of K at a time; a longer one, and one of a tile that needs most of the registers, is a loop.
+; A sum of at most 16 steps is written out, three positions of K at a time; a longer one, and one of a tile that needs most of the registers, is a loop.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
 
 ; CHECK-LABEL: define internal void @tlx.matmul.8x16x16.f32.f32.f32(
 ; CHECK-NEXT:  entry:
 ; CHECK-NOT:   phi
-; CHECK-COUNT-4: call <128 x float> @llvm.tensor.smma.
+; CHECK-COUNT-6: call <128 x float> @llvm.tensor.smma.
 ; CHECK-NOT:   llvm.tensor.smma
 ; CHECK:       ret void
 
