@@ -145,7 +145,7 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
     from tlx.ir.parts import repeated
     from tlx.ir.reader import parse
 
-    context = _context(target, options, options.triple or _triple(module))
+    context = _context(target, options, options.triple or _triple(module.source.text))
     source = module.source
     has_parts = any(repeated(function) for function in module.functions)
     try:
@@ -192,7 +192,8 @@ def lower_text(
     """
     if options.print_after is None and not has_work(text):
         if target != "native":
-            _target(target, options)
+            named = options.attrs or options.cpu or _added(target)  # else it may be of any architecture
+            _target(target, options, (options.triple or _triple(text)) if named else "")
         _judge_untouched(text, filename, options)
         return text
     from tlx.ir.reader import parse
@@ -292,9 +293,9 @@ def _context(target: Target | str, options: Options, triple: str = "") -> Contex
     )
 
 
-def _triple(module: Module) -> str:
-    """The module's own triple; empty where it has none."""
-    found = _TRIPLE.search(module.source.text)
+def _triple(text: str) -> str:
+    """A module's own triple; empty where it has none."""
+    found = _TRIPLE.search(text)
     return found[1] if found else ""
 
 

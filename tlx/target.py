@@ -138,12 +138,15 @@ class Target:
         Raises:
             UsageError: It is nothing without a feature that is taken away: others imply it, or all code uses it.
         """
+        for version in self.versions:
+            version.changed(attrs)
         dots = {plain_name(dot.feature) for dot in self._all_dots}
         kind = {plain_name(feature[1:]) for feature in self.features[:1]}
         fixed = kind | {plain_name(flag) for flag in self.requires} - dots - {*map(plain_name, self.permutes.values())}
         for feature in attrs:
             if feature[0] == "-" and plain_name(feature[1:]) in fixed:
-                raise UsageError(f"feature '{feature}': target {self.name} is for machines with {feature[1:]}")
+                message = f"feature '{feature}': target {self.name} is for machines with {feature[1:]}"
+                raise UsageError(f"{message}; 'tlx targets' lists others")
         return self.with_features(attrs)
 
     def on_cpu(self, cpu: str) -> Target:

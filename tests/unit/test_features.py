@@ -8,7 +8,7 @@ import pytest
 
 from tlx.diagnostics import UsageError
 from tlx.ir.reader import parse
-from tlx.pipeline import Options, lower
+from tlx.pipeline import Options, lower, lower_text
 from tlx.target import find
 
 _FUNCTION = """
@@ -70,7 +70,13 @@ def test_kernels_for_different_machines_are_not_shared() -> None:
         ("avx512", Options(attrs=("+avx512vnin",)), "unknown feature 'avx512vnin'; did you mean 'avx512vnni'?"),
         ("avx512", Options(attrs=("-avx512f",)), "feature '-avx512f': target avx512 is for machines with avx512f"),
         ("amx", Options(attrs=("-amx-tile",)), "feature '-amx-tile': target amx is for machines with amx-tile"),
+        (
+            "avx2,avx512",
+            Options(attrs=("-avx512f",)),
+            "target avx512 is for machines with avx512f; 'tlx targets' lists",
+        ),
         ("avx512", Options(cpu="some-new-machine"), "unknown processor 'some-new-machine'"),
+        ("avx512", Options(cpu="native"), "unknown processor 'native'; --target=native is for this machine"),
         ("avx2", Options(triple="aarch64-linux-gnu"), "target avx2 needs features that machines of triple"),
     ],
 )
@@ -79,11 +85,27 @@ def test_unknown_names_are_errors(target: str, options: Options, message: str) -
         lower(parse(_FUNCTION.replace("ATTRIBUTES", "")), target, options=options)
 
 
+def test_each_unknown_name_is_told_what_it_may_be() -> None:
+    """LLVM lists the names that it knows once in the life of a process."""
+    for name, known in (("avx512vnin", "avx512vnni"), ("avx512vbm", "avx512vbmi")):
+        with pytest.raises(UsageError, match=f"unknown feature '{name}'; did you mean '{known}'"):
+            lower(parse(_FUNCTION.replace("ATTRIBUTES", "")), "avx512", options=Options(attrs=(f"+{name}",)))
+
+
 def test_the_triple_of_a_file_is_looked_at() -> None:
     text = 'target triple = "aarch64-linux-gnu"\n' + _FUNCTION.replace("ATTRIBUTES", "")
     with pytest.raises(UsageError, match="machines of triple 'aarch64-linux-gnu' do not have: avx512f"):
         lower(parse(text), "avx512")
     lower(parse(text), "generic")
+
+
+def test_names_are_those_of_the_triple_where_nothing_is_lowered() -> None:
+    text = "define void @f() {\n  ret void\n}\n"
+    there = Options(triple="aarch64-linux-gnu", attrs=("+sve",), cpu="neoverse-v1")
+    assert lower_text(text, target="generic", options=there) == text
+    arm = 'target triple = "aarch64-linux-gnu"\n' + text
+    assert lower_text(arm, target="generic", options=Options(attrs=("+sve",))) == arm
+    assert lower_text(arm, target="avx512") == arm
 
 
 @pytest.mark.parametrize("feature", ["-amx-bf16", "-amx-int8", "-avx512vbmi", "-avx512vnni"])

@@ -201,10 +201,7 @@ def _machine(module: Any, request: dict[str, Any]) -> Any:
     binding.initialize_all_asmprinters()
     binding.initialize_native_asmparser()  # for inline assembly, such as the system call that asks for AMX tiles
     triple = request["triple"] or module.triple or binding.get_default_triple()
-    try:
-        target = binding.Target.from_triple(triple)
-    except RuntimeError as error:
-        raise RejectedError("emit", str(error)) from None
+    target = _target(triple)
     module.triple = triple
     jit = request["jit"]
     machine = target.create_target_machine(
@@ -221,22 +218,31 @@ def _machine(module: Any, request: dict[str, Any]) -> Any:
 
 
 def _unknown(_bulk: int, request: dict[str, Any]) -> bytes:
-    """Which of some features and processors LLVM does not know, and all that it knows instead, as JSON."""
-    binding = _llvmlite()
-    binding.initialize_all_targets()
-    triple = request["triple"] or binding.get_default_triple()
-    try:
-        target = binding.Target.from_triple(triple)
-    except RuntimeError as error:
-        raise RejectedError("emit", str(error)) from None
+    """Which of some features and processors LLVM does not know, as JSON."""
+    target = _target(request["triple"])
 
     def said(**machine: str) -> str:
         return _written(lambda: target.create_target_machine(**machine))
 
     features = [f for f in request["features"] if "is not a recognized feature" in said(features=f)]
     cpus = [cpu for cpu in request["cpus"] if "is not a recognized processor" in said(cpu=cpu)]
-    known = said(features="+help") if features or cpus else ""
-    return json.dumps({"features": features, "cpus": cpus, "known": known}).encode()
+    return json.dumps({"features": features, "cpus": cpus}).encode()
+
+
+def _known(_bulk: int, request: dict[str, Any]) -> bytes:
+    """LLVM's list of processors and features, which it writes once in the life of a process."""
+    target = _target(request["triple"])
+    return _written(lambda: target.create_target_machine(features="+help")).encode()
+
+
+def _target(triple: str) -> Any:
+    """LLVM's target for a triple; empty for that of this machine."""
+    binding = _llvmlite()
+    binding.initialize_all_targets()
+    try:
+        return binding.Target.from_triple(triple or binding.get_default_triple())
+    except RuntimeError as error:
+        raise RejectedError("emit", str(error)) from None
 
 
 def _written(run: Callable[[], Any]) -> str:
@@ -264,6 +270,7 @@ _OPERATIONS: Final[dict[str, _Operation]] = {
     "check": _check,
     "disassemble": _disassemble,
     "emit": _emit,
+    "known": _known,
     "unknown": _unknown,
 }
 

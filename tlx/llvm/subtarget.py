@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from tlx.diagnostics import UsageError
-from tlx.llvm.process import LLVMRejectedError, llvm
+from tlx.llvm.process import LLVMProcess, LLVMRejectedError, llvm
 
 _NAME: Final = re.compile(r"(?m)^  ([^\s-]\S*) +- ")
 
@@ -37,14 +37,24 @@ def check_names(triple: str, target: str, features: Sequence[str], cpu: str = ""
     unknown = json.loads(reply)
     if not triple and any(feature not in asked for feature in unknown["features"]):
         return  # the target is not for this machine's architecture, and none is named
-    cpus, _, known = unknown["known"].partition("Available features")
     if own := [feature for feature in unknown["features"] if feature in asked]:
-        raise UsageError(f"unknown feature '{own[0][1:]}'{_on(triple)}{_near(own[0][1:], known)}")
+        raise UsageError(f"unknown feature '{own[0][1:]}'{_on(triple)}{_near(own[0][1:], _known(triple)[1])}")
     if unknown["cpus"]:
-        raise UsageError(f"unknown processor '{cpu}'{_on(triple)}{_near(cpu, cpus)}")
+        hint = "; --target=native is for this machine" if cpu == "native" else _near(cpu, _known(triple)[0])
+        raise UsageError(f"unknown processor '{cpu}'{_on(triple)}{hint}")
     if unknown["features"]:
         names = ", ".join(feature[1:] for feature in unknown["features"][:3])
         raise UsageError(f"target {target} needs features that machines of triple '{triple}' do not have: {names}")
+
+
+def _known(triple: str) -> tuple[str, str]:
+    """LLVM's lists of processors and features, from a process of its own: none writes them a second time."""
+    process = LLVMProcess()
+    try:
+        cpus, _, features = process.ask("known", "", triple=triple).decode().partition("Available features")
+    finally:
+        process.close()
+    return cpus, features
 
 
 def _on(triple: str) -> str:
