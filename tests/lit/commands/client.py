@@ -11,11 +11,11 @@ import struct
 import sys
 
 
-def _ask(path: str) -> int:
+def _ask(name: str) -> int:
     """The exit status of the command that this process stands for."""
     request = marshal.dumps((sys.argv, dict(os.environ), os.getcwd()))  # noqa: PTH109
     connection = _socket.socket(_socket.AF_UNIX)
-    connection.connect(path)
+    connection.connect(f"\0{name}")
     streams = struct.pack("3i", 0, 1, 2)
     head = len(request).to_bytes(4, "little")
     connection.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])

@@ -18,12 +18,12 @@ import io
 import marshal
 import os
 import pkgutil
+import secrets
 import select
-import shutil
 import signal
 import socket
+import struct
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -40,18 +40,18 @@ def start(environment: Mapping[str, str]) -> str:
         environment: The environment that it imports TLX in.
 
     Returns:
-        The path of its socket, in a folder of its own that goes with the server.
+        The name of its socket, which is in no folder: nothing is left behind, whatever ends the server.
     """
-    path = str(Path(tempfile.mkdtemp(prefix="tlx-lit-")) / "socket")
+    name = f"tlx-lit-{secrets.token_hex(8)}"
     end, _kept = os.pipe()  # nobody closes the other end before lit's process ends
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
+        listener.bind(f"\0{name}")
         listener.listen(_WAITING)
         os.set_inheritable(listener.fileno(), True)
         command = [sys.executable, __file__, str(listener.fileno())]
         os.posix_spawn(sys.executable, command, environment, file_actions=[(os.POSIX_SPAWN_DUP2, end, 0)])
     os.close(end)
-    return path
+    return name
 
 
 def _import_everything() -> None:
@@ -67,13 +67,19 @@ def _serve(listener: socket.socket) -> None:
     while True:
         ready, _, _ = select.select([listener, sys.stdin], [], [])
         if sys.stdin in ready:
-            shutil.rmtree(Path(listener.getsockname()).parent, ignore_errors=True)
             os._exit(0)
         connection, _ = listener.accept()
         with connection:
-            if os.fork() == 0:
+            if _user(connection) == os.getuid() and os.fork() == 0:
                 listener.close()
                 _answer(connection)
+
+
+def _user(connection: socket.socket) -> int:
+    """Who has connected: the name of a socket is for all users."""
+    credentials = struct.Struct("3i")
+    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, credentials.size)
+    return credentials.unpack(peer)[1]
 
 
 def _answer(connection: socket.socket) -> None:
