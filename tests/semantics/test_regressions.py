@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Literal
 from unittest.mock import Mock
 
 import ml_dtypes
@@ -259,3 +260,26 @@ end:
     c = np.zeros_like(x)
     tlx.compile(text, "generic")(c, x, 3)
     np.testing.assert_array_equal(c, np.maximum(x, 0))
+
+
+@pytest.mark.parametrize("threads", ["none", "openmp"])
+def test_no_zeros_divide_before_the_first_tile(threads: Literal["none", "openmp"]) -> None:
+    """The sums that wait before the first tile of a matrix unit are zeros, by which its epilogue divided."""
+    dims = "<2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer"
+    text = f"""
+define void @f(ptr noalias %c, ptr noalias %a, ptr noalias %b) {{
+  %x = call token @llvm.tensor.load(ptr elementtype(i8) %a, {dims})
+  %y = call token @llvm.tensor.load(ptr elementtype(i8) %b, {dims})
+  %m = call <4096 x i32> @llvm.tensor.matmul(token %x, token %y)
+  %n = insertelement <4096 x i32> poison, i32 1000, i32 0
+  %s = shufflevector <4096 x i32> %n, <4096 x i32> poison, <4096 x i32> zeroinitializer
+  %q = sdiv <4096 x i32> %s, %m
+  store <4096 x i32> %q, ptr %c
+  ret void
+}}
+"""
+    options = Options(stop_after="to-tiles", threads=threads, thread_cycles=100)
+    a, b = np.ones((64, 64), np.int8), np.full((64, 64), 2, np.int8)
+    c = np.zeros((64, 64), np.int32)
+    Machine(lower(parse(text), "amx", options=options)).call("f", c, a, b)
+    np.testing.assert_array_equal(c, 1000 // 128)

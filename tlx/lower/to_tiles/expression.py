@@ -185,6 +185,12 @@ class Expression:
         return sum(_cost(node) for node in self.nodes)
 
     @property
+    def may_trap(self) -> bool:
+        """Whether it may stop a machine on operands that are not the program's: it divides by something."""
+        divisions = (n for n in self.nodes if isinstance(n, Ordinary) and n.operation.opcode in DIVISIONS)
+        return any(not isinstance(self.nodes[division.operands[1]], Fill) for division in divisions)
+
+    @property
     def branches(self) -> bool:
         """Whether rare elements are computed apart: several registers' instructions cannot take turns then."""
         return any(_title(node).removeprefix("llvm.") in _BRANCHING for node in self.nodes)

@@ -204,10 +204,14 @@ class MatrixKernel(MatrixPanels):
 
     @property
     def _overlaps(self) -> bool:
-        """Whether a tile's epilogue is computed row by row while the next tile is multiplied."""
+        """Whether a tile's epilogue is computed row by row while the next tile is multiplied.
+
+        The first one then is that of zeros, whose results are overwritten; zeros may be no divisors.
+        """
         gemm = self.gemm
         apart = gemm.epilogue is not None and gemm.acc is None and not may_be_leaf(gemm.epilogue, gemm.c)
-        return apart and self.epilogue is not None and self.partial is None
+        computes = self.epilogue is not None and not self.epilogue.expression.may_trap
+        return apart and computes and self.partial is None
 
     def _place(self, row: Value, column: Value) -> list[Value]:
         """How the place of sums is remembered while they wait."""
