@@ -196,10 +196,14 @@ def lower_text(
             _target(target, options, (options.triple or _triple(text)) if named else "")
         _judge_untouched(text, filename, options)
         return text
-    from tlx.ir.reader import parse
+    from tlx.ir.reader import needs_lowering, parse
+
+    def wanted(function: str) -> bool:
+        """Of what a stage left, what calls kernels as well."""
+        return needs_lowering(function) or (options.start_after is not None and "tlx." in function)
 
     shares = not any(_concerns(raiser, text) for raiser in raisers())  # a front end wants to see all that there is
-    module = parse(text, filename, twins=shares, parts=shares and options.start_after is None)
+    module = parse(text, filename, wanted, twins=shares, parts=shares and options.start_after is None)
     _remark_equals(module, options.remarks)
     return str(lower(module, target, options=options))
 

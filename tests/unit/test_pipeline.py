@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -100,6 +101,15 @@ def test_two_runs_give_what_one_gives(stage: str) -> None:
         for source, start in ((text, None), (halfway, stage))
     )
     assert [line for line in twice.splitlines() if line] == [line for line in once.splitlines() if line]
+
+
+def test_what_a_stage_says_of_loops_goes_in_the_second_run() -> None:
+    """The loop over a batch whose products are shared by threads: it calls a kernel, and no tensor operations."""
+    text = (Path(__file__).parents[2] / "examples" / "matmul.ll").read_text()
+    halfway = lower_text(text, target="avx2", options=Options(threads="openmp", stop_after="to-tiles"))
+    assert "!tlx.independent" in halfway
+    lowered = lower_text(halfway, target="avx2", options=Options(threads="openmp", start_after="to-tiles"))
+    assert "!tlx.independent" not in lowered
 
 
 @pytest.mark.parametrize("stage", pipeline.STAGE_NAMES[:-1])
