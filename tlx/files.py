@@ -136,7 +136,7 @@ def check_writable(path: str) -> None:
     try:
         if Path(path).is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if path != "-" and not Path(path).exists():
+        if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # one that is there is replaced
             with tempfile.TemporaryFile(dir=Path(path).resolve().parent):
                 pass
     except OSError as error:
