@@ -156,7 +156,7 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
             verify(raised(parse(source.text, source.name)))
         if options.start_after is not None and _blames_tlx(error):
             message = f"this is not what {options.start_after} leaves, behind which the lowering was to start"
-            raise LoweringError(message, name=source.name) from error
+            raise LoweringError(f"{message}; without --start-after all stages run", name=source.name) from error
         raise
     if options.stop_after != "to-2d":
         _remark_unused(options)

@@ -77,6 +77,8 @@ def test_kernels_for_different_machines_are_not_shared() -> None:
         ),
         ("avx512", Options(cpu="some-new-machine"), "unknown processor 'some-new-machine'"),
         ("avx512", Options(cpu="native"), "unknown processor 'native'; --target=native is for this machine"),
+        ("avx512", Options(cpu="help"), "unknown processor 'help'"),
+        ("avx512", Options(attrs=("+help",)), "unknown feature 'help'"),
         ("avx2", Options(triple="aarch64-linux-gnu"), "target avx2 needs features that machines of triple"),
     ],
 )

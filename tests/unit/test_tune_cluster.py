@@ -18,6 +18,7 @@ import pytest
 from tlx.bench.machine import processor
 from tlx.diagnostics import UsageError
 from tlx.knobs import Question
+from tlx.tune import pools
 from tlx.tune.database import Database
 from tlx.tune.pools import DaskPool
 from tlx.tune.session import Budget, Session
@@ -170,3 +171,8 @@ def test_what_is_no_address_makes_no_client(address: str, monkeypatch: pytest.Mo
     monkeypatch.delattr(distributed, "Client")  # one that cannot connect is hard to close
     with pytest.raises(UsageError, match=f"could not reach a Dask scheduler at '{address}': (missing|unknown)"):
         DaskPool(address)
+
+
+@pytest.mark.parametrize("address", ["tcp://[::1]:8786", "tls://host:8786", "wss://host/path", "inproc://1/2/3"])
+def test_what_is_an_address_is_left_to_the_client(address: str) -> None:
+    pools._check_address(address)

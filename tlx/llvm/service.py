@@ -24,6 +24,7 @@ from typing import Any, Final
 
 _LARGE: Final = 4 << 20
 _DROP_SECONDS: Final = 0.02
+_HELP: Final = ("help", "cpuhelp")  # what LLVM takes for the wish for a list, in place of a name
 
 # The context and module of the last request. They go after the reply has been sent: taking down a large one takes a
 # while.
@@ -224,8 +225,8 @@ def _unknown(_bulk: int, request: dict[str, Any]) -> bytes:
     def said(**machine: str) -> str:
         return _written(lambda: target.create_target_machine(**machine))
 
-    features = [f for f in request["features"] if "is not a recognized feature" in said(features=f)]
-    cpus = [cpu for cpu in request["cpus"] if "is not a recognized processor" in said(cpu=cpu)]
+    features = [f for f in request["features"] if f[1:] in _HELP or "is not a recognized feature" in said(features=f)]
+    cpus = [cpu for cpu in request["cpus"] if cpu in _HELP or "is not a recognized processor" in said(cpu=cpu)]
     return json.dumps({"features": features, "cpus": cpus}).encode()
 
 

@@ -217,7 +217,7 @@ def _check_address(address: str) -> None:
 
     scheme, place = parse_address(address)
     get_backend(scheme)
-    if scheme != "inproc":
+    if scheme in ("tcp", "tls"):  # those of others, such as wss://host/path, are their own
         parse_host_port(place)
 
 
