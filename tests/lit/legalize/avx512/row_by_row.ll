@@ -1,13 +1,13 @@
-; 16x16x16 floats: rows of B at four positions of K stay in registers, and a row of A meets all of them before the next.
+; 16x16x16 floats: rows of B at three positions of K stay in registers, and a row of A meets all of them before the next.
 ;
 ; REQUIRES: clang-19
 ; RUN: tlx-lower %s -o %t.ll --target=avx512
 ; RUN: clang-19 -O2 -fPIC -Wno-override-module -S %t.ll -o - | FileCheck %s --implicit-check-not="%rsp"
 
 ; CHECK-LABEL: tlx.matmul.16x16x16.f32.f32.f32:
-; CHECK:       vfmadd{{.*}} 20(%rsi){1to16}
-; CHECK-NEXT:  vfmadd{{.*}} 24(%rsi){1to16}
-; CHECK-NEXT:  vfmadd{{.*}} 28(%rsi){1to16}
+; CHECK:       vfmadd{{.*}} 12(%rsi){1to16}
+; CHECK-NEXT:  vfmadd{{.*}} 16(%rsi){1to16}
+; CHECK-NEXT:  vfmadd{{.*}} 20(%rsi){1to16}
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
   %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, <2 x i32> <i32 16, i32 16>, <2 x i32> <i32 0, i32 1>,
