@@ -314,12 +314,11 @@ class _AmxLegalizer(TileLegalizer):
         """A tile of B: behind the one before it (4-D), or beside it in longer rows (3-D)."""
         packed = self._packed(tensor)
         assert packed is not None
-        shape, passing = (packed.type.shape[-3], ROW_BYTES), is_passing(packed.definition)
-        if packed.type.rank == _TILES_APART:
-            apart = packed.type.strides(packed.pitches)[0] * (bits_of(packed.type.element) // 8)
-            return self.amx.load(packed.source, column * apart, ROW_BYTES, shape, passing=passing)
         stride = packed.type.strides(packed.pitches)[0] * (bits_of(packed.type.element) // 8)
-        return self.amx.load(packed.source, column * ROW_BYTES, stride, shape, passing=passing)
+        is_apart = packed.type.rank == _TILES_APART
+        to_next, pitch = (stride, ROW_BYTES) if is_apart else (ROW_BYTES, stride)
+        shape, passing = (packed.type.shape[-3], ROW_BYTES), is_passing(packed.definition)
+        return self.amx.load(packed.source, column * to_next, pitch, shape, passing=passing)
 
     def _packed(self, tensor: Tensor) -> Tensor | None:
         """The packed load behind a token, if the token is tiles of B in VNNI order."""

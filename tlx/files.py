@@ -118,13 +118,8 @@ def write(path: str, data: str | bytes, *, force: bool = False) -> None:
     if path == "-":
         _write_standard_output(data, force=force)
         return
-    try:
-        with opened_whole(Path(path)) as file:
-            _write_chunks(file, data)
-    except OSError as error:
-        raise UsageError(f"could not open output file '{path}': {reason(error)}") from None
-    except ValueError:
-        raise UsageError(f"could not open output file {path!r}: Invalid argument") from None
+    with _named_errors(path), opened_whole(Path(path)) as file:
+        _write_chunks(file, data)
 
 
 def check_writable(path: str) -> None:
@@ -133,12 +128,19 @@ def check_writable(path: str) -> None:
     Raises:
         UsageError: It cannot.
     """
-    try:
+    with _named_errors(path):
         if Path(path).is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # one that is there is replaced
             with tempfile.TemporaryFile(dir=Path(path).resolve().parent):
                 pass
+
+
+@contextlib.contextmanager
+def _named_errors(path: str) -> Generator[None]:
+    """What keeps an output file from being written, as an error that names it."""
+    try:
+        yield
     except OSError as error:
         raise UsageError(f"could not open output file '{path}': {reason(error)}") from None
     except ValueError:

@@ -143,6 +143,11 @@ class Pairs:
         return -(-self.view.rows // PAIR)
 
     @property
+    def _full(self) -> int:
+        """Steps whose both positions are there to be read: behind the last row of A is nothing."""
+        return self.steps - (self.view.rows % PAIR and not self.packs_a)
+
+    @property
     def are_few(self) -> bool:
         """Whether pairs of rows stay in registers."""
         return _stay(self.steps, self.target)
@@ -198,14 +203,13 @@ class Pairs:
             return self._by_rows(self.first, a, pitch, rows)
         b, steps = self.b, self.steps
         sums: list[Value] = [zero(VectorType(self.lanes, self.accumulator))] * rows
-        full = steps - (self.view.rows % PAIR and not self.packs_a)  # behind the last row of A is nothing to read
-        looped = 0 if self.are_few or steps * rows <= _SHORT else full
+        looped = 0 if self.are_few or steps * rows <= _SHORT else self._full
         if looped:
             with b.loop(0, looped, carry=sums, name="kk") as loop:
                 loop.next(*self._step(a, pitch, loop.index, loop.carried))
             sums = list(loop.results)
         for number in range(looped, steps):
-            sums = self._step(a, pitch, const_int(I64, number), sums, missing=int(number >= full))
+            sums = self._step(a, pitch, const_int(I64, number), sums, missing=int(number >= self._full))
         return self._folded(sums)
 
     def _by_rows(self, first: Value, a: Value, pitch: int, rows: int) -> Value:
@@ -214,8 +218,7 @@ class Pairs:
         Sums are added up while those of the rows behind them are multiplied: 8x8x8 half takes 38.2 cycles so, and 39.1
         where all rows end together (Emerald Rapids).
         """
-        b, steps, columns = self.b, self.steps, self.columns.size
-        full = steps - (self.view.rows % PAIR and not self.packs_a)
+        b, columns = self.b, self.columns.size
         starts = range(0, self.view.rows, PAIR)
         parts: list[Value] = []
         for row in range(0, rows, _FOLDED_AT_ONCE):
@@ -224,7 +227,7 @@ class Pairs:
             for number, start in enumerate(starts):
                 if not row:
                     self.lines.append(self._pairs(first, const_int(I64, start), min(PAIR, self.view.rows - start)))
-                sums = self._step(place, pitch, const_int(I64, number), sums, missing=int(number >= full))
+                sums = self._step(place, pitch, const_int(I64, number), sums, missing=int(number >= self._full))
             parts.append(self._folded(sums))
         if len(parts) == 1:
             return parts[0]
