@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import platform
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, cast
 
+from tlx.asked_target import added_features, asked_target, triple_of
 from tlx.collection import without_collection
 from tlx.diagnostics import LoweringError, Source, TlxError, UsageError
 from tlx.ir.large import has_large_vectors
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 FRONT_ENDS: Final = "tlx.frontends"
 STAGE_NAMES: Final = ("to-2d", "to-tiles", "legalize")
 VECTOR_BITS: Final = (0, 128, 256, 512)
-_TRIPLE: Final = re.compile(r'(?m)^target triple = "([^"]*)"')
 UNJUDGED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory, and several times as long as we do
 
 
@@ -145,7 +143,7 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
     from tlx.ir.parts import repeated
     from tlx.ir.reader import parse
 
-    context = _context(target, options, options.triple or _triple(module.source.text))
+    context = _context(target, options, options.triple or triple_of(module.source.text))
     source = module.source
     has_parts = any(repeated(function) for function in module.functions)
     try:
@@ -192,8 +190,8 @@ def lower_text(
     """
     if options.print_after is None and not has_work(text):
         if target != "native":
-            named = options.attrs or options.cpu or _added(target)  # else it may be of any architecture
-            _target(target, options, (options.triple or _triple(text)) if named else "")
+            named = options.attrs or options.cpu or added_features(target)  # else it may be of any architecture
+            asked_target(target, options, (options.triple or triple_of(text)) if named else "")
         _judge_untouched(text, filename, options)
         return text
     from tlx.ir.reader import needs_lowering, parse
@@ -283,7 +281,7 @@ def _context(target: Target | str, options: Options, triple: str = "") -> Contex
     from tlx.lower.stage import Context
 
     follow = not options.cpu and not options.attrs
-    found = _target(target, options, triple)
+    found = asked_target(target, options, triple)
     return Context(
         found,
         options.remarks,
@@ -295,42 +293,6 @@ def _context(target: Target | str, options: Options, triple: str = "") -> Contex
         options.thread_cycles,
         options.weight_bytes,
     )
-
-
-def _triple(text: str) -> str:
-    """A module's own triple; empty where it has none."""
-    found = _TRIPLE.search(text)
-    return found[1] if found else ""
-
-
-def _target(target: Target | str, options: Options, triple: str = "") -> Target:
-    from tlx.target import find
-
-    found = find(target) if isinstance(target, str) else target
-    found = found.for_triple(triple)
-    if options.cpu:
-        found = found.on_cpu(options.cpu)
-    if options.attrs:
-        found = found.changed(options.attrs)
-    _check_names(found, target, options, triple)
-    return found.with_vector_bits(options.vector_bits) if options.vector_bits else found
-
-
-def _check_names(found: Target, target: Target | str, options: Options, triple: str) -> None:
-    """Have LLVM look at names that the user gave, and at a triple that may not be of the target's architecture."""
-    asked = [*options.attrs, *(f"+{name}" for name in _added(target))]
-    if not asked and not options.cpu and triple.partition("-")[0] in ("", platform.machine()):
-        return
-    from tlx.llvm.subtarget import check_names
-
-    features = dict.fromkeys(f for version in found.versions or (found,) for f in version.features)
-    check_names(triple, found.name, tuple(features), options.cpu, asked)
-
-
-def _added(target: Target | str) -> list[str]:
-    """Features that a target's name adds: `x` and `y` of `a+x,b+y`."""
-    names = target.split(",") if isinstance(target, str) else []
-    return [feature.strip() for name in names for feature in name.split("+")[1:]]
 
 
 def _judge_untouched(text: str, filename: str, options: Options) -> None:
