@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+import pytest
+
 from tlx import openmp
-from tlx.bench import controls, peaks
+from tlx.bench import catalogue, controls, peaks, scaling
 from tlx.bench.cores import one_of_each_first
 from tlx.bench.elements import F32
+from tlx.bench.native_calls import Repeat
+from tlx.bench.peaks import Peak
 from tlx.bench.scaling import gain
-from tlx.target import find
+from tlx.diagnostics import UsageError
+from tlx.target import Target, find
 
 
 def test_gain_counts_what_all_threads_do() -> None:
@@ -46,3 +51,17 @@ def test_every_thread_of_a_control_works() -> None:
     to, source = controls.memory(3)
     controls.copies((to, source), target)(1)
     assert (to == source).all()
+
+
+@pytest.mark.parametrize(("flags", "ours"), [({"avx2", "fma", "f16c"}, "avx2"), (set[str](), "generic")])
+def test_controls_are_those_of_the_version_that_runs(
+    monkeypatch: pytest.MonkeyPatch, flags: set[str], ours: str
+) -> None:
+    def control(ceiling: Peak, target: Target, most: int) -> Repeat:
+        raise UsageError(f"{target.name} {'+avx2' in ceiling.text} {most}")
+
+    monkeypatch.setattr(scaling, "cpu_flags", lambda: frozenset(flags))
+    monkeypatch.setattr(controls, "multiply_adds", control)
+    (work,) = catalogue.chosen(["gemm"], ["f32"], ["8"], ["plain"])
+    with pytest.raises(UsageError, match=f"{ours} {'avx2' in flags} 2$"):
+        scaling._measured(work, find("generic,avx2"), [1, 2], 1)

@@ -30,6 +30,7 @@ from tlx.bench.peers.base import address_of
 from tlx.bench.workload import Stream, Workload
 from tlx.diagnostics import TlxError
 from tlx.jit import compile as compile_module
+from tlx.native import cpu_flags, version_for
 from tlx.pipeline import Options
 
 if TYPE_CHECKING:
@@ -97,9 +98,8 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
         return repeated([Step(address_of(compiled.entry.code), work.arguments(arrays))], (compiled, arrays))
 
     alone, team = contestant(Options()), contestant(Options(threads="openmp"))
-    most = max(counts)
-    ceiling = peaks.peak((F32, F32, F32) if isinstance(work.peak, Stream) else work.peak, target)
-    others = controls.multiply_adds(ceiling, target, most), controls.copies(controls.memory(most), target)
+    most, runs = max(counts), version_for(target, cpu_flags())
+    others = controls.multiply_adds(_ceiling(work, runs), runs, most), controls.copies(controls.memory(most), runs)
     ours = [(alone, 1), *((team, count) for count in counts)]
     contestants = [*ours, *((other, count) for other in others for count in (1, *counts))]
     often: list[int] = []
@@ -111,6 +111,11 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
             work.check(out, expected, f"{count} threads")
         often.append(max(1, int(SAMPLE / min(_timed(repeat, 1), _timed(repeat, 1)))))
     return list(map(list, zip(*_rounds(contestants, often, rounds), strict=True)))
+
+
+def _ceiling(work: Workload, target: Target) -> peaks.Peak:
+    """The loop of the peak for a workload's types; multiply-adds of float where memory bounds it."""
+    return peaks.peak((F32, F32, F32) if isinstance(work.peak, Stream) else work.peak, target)
 
 
 def _rounds(contestants: Sequence[tuple[Repeat, int]], often: Sequence[int], rounds: int) -> Iterator[list[float]]:
