@@ -9,7 +9,7 @@ from __future__ import annotations
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, Type, VectorType
 from tlx.ir.values import Value, const_ints, zero
-from tlx.lower.to_tiles.pack import load_vnni
+from tlx.lower.to_tiles.packing import load_vnni
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.tiles import tile
 

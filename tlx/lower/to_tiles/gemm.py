@@ -29,7 +29,8 @@ from tlx.lower.to_tiles.gemm_tile import GemmTile
 from tlx.lower.to_tiles.last_columns import LastColumns
 from tlx.lower.to_tiles.map import expression_parameters, may_be_leaf
 from tlx.lower.to_tiles.operands import Block, Pass
-from tlx.lower.to_tiles.pack import pack_a_tile, pack_b_panel
+from tlx.lower.to_tiles.pack_a import RowTileOfA
+from tlx.lower.to_tiles.pack_b import PanelOfB
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
@@ -256,7 +257,7 @@ class GemmKernel(GemmTile):
             with self.terms.loop() as term:
                 there = b.gep(recipe.operand_b, panel, b.mul(term.index, depth * columns.size))
                 here = b.gep(view.element, source, self.terms.offset(1, term.index))
-                pack_b_panel(b, self.packing_b, here, there, columns, part.size)
+                PanelOfB(b, self.packing_b, here, there, columns, part.size).pack()
             if recipe.correction == "columns":
                 assert self.sums is not None
                 out = b.gep(recipe.accumulator, self.sums, b.mul(loop.index, columns.size))
@@ -291,9 +292,8 @@ class GemmKernel(GemmTile):
             source = b.gep(view.element, self.a, at)
             with self.terms.loop() as term:
                 there = b.gep(recipe.operand_a, panel, b.add(b.mul(term.index, size), b.mul(column, rows.size)))
-                pack_a_tile(
-                    b, self.packing_a, b.gep(view.element, source, self.terms.offset(0, term.index)), there, rows, count
-                )
+                tile = b.gep(view.element, source, self.terms.offset(0, term.index))
+                RowTileOfA(b, self.packing_a, tile, there, rows, count).pack()
             if recipe.correction == "rows":
                 assert self.sums is not None
                 out = b.gep(recipe.accumulator, self.sums, here)

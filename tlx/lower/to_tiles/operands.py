@@ -10,7 +10,7 @@ from tlx.ir.types import I8, I64, bits_of
 from tlx.ir.values import ConstInt, Value, const_int
 from tlx.lower.to_tiles.blocks import Range
 from tlx.lower.to_tiles.memory import LINE
-from tlx.lower.to_tiles.pack import Packing, load_vnni
+from tlx.lower.to_tiles.packing import Packing, load_vnni
 from tlx.lower.to_tiles.pairs import PAIR
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe

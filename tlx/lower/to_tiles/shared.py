@@ -28,7 +28,8 @@ from tlx.lower.to_tiles.blocks import Range, column_ranges
 from tlx.lower.to_tiles.corrections import column_sums
 from tlx.lower.to_tiles.matrix_pack import TilePacking, pack_panel
 from tlx.lower.to_tiles.nest_team import trips_of
-from tlx.lower.to_tiles.pack import Packing, pack_b_panel
+from tlx.lower.to_tiles.pack_b import PanelOfB
+from tlx.lower.to_tiles.packing import Packing
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.rounds import Rounds
@@ -109,7 +110,7 @@ def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *
                 if tiles is not None:
                     pack_panel(tiles, gemm.b, (here, there), columns, gemm.k)
                 else:
-                    pack_b_panel(b, form.packing, here, there, columns, gemm.k)
+                    PanelOfB(b, form.packing, here, there, columns, gemm.k).pack()
             if sums is not None:
                 out, groups = b.gep(recipe.accumulator, sums, place), form.depth // recipe.width
                 column_sums(b, panel, out, columns.size, groups, recipe.width, recipe.accumulator)
