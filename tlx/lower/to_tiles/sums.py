@@ -8,36 +8,17 @@ The accumulators stay in registers over all of it. `A[s]` lies `offsets[s][0]` e
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
+from tlx.ir.loops import LoopState
 from tlx.ir.module import Raw
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, ArrayType
 from tlx.ir.values import Aggregate, ConstInt, Global, Value
 
 Offset = tuple[int, int]
-
-
-@dataclass(eq=False)
-class SumLoop:
-    """The loop over the products of a sum, while it is built.
-
-    Attributes:
-        index: Which product.
-        carried: Values that the loop carries.
-        results: Their last values, once it is closed.
-    """
-
-    index: Value
-    carried: list[Value]
-    following: list[Value] = field(default_factory=list[Value])
-    results: list[Value] = field(default_factory=list[Value])
-
-    def next(self, *values: Value) -> None:
-        """Set the carried values' next ones."""
-        self.following = list(values)
 
 
 @dataclass(eq=False)
@@ -58,15 +39,9 @@ class Sums:
         """Products."""
         return len(self.offsets)
 
-    @contextmanager
-    def loop(self, carry: Sequence[Value] = ()) -> Generator[SumLoop]:
+    def loop(self, carry: Sequence[Value] = ()) -> AbstractContextManager[LoopState]:
         """The loop over the products; none for one product."""
-        with self.b.loop(0, self.count, carry=list(carry), name="s") as loop:
-            state = SumLoop(loop.index, list(loop.carried))
-            yield state
-            if state.following:
-                loop.next(*state.following)
-        state.results = list(loop.results)
+        return self.b.loop(0, self.count, carry=carry, name="s")
 
     def offset(self, operand: int, index: Value) -> Value:
         """Elements from the first product's operand (0: A, 1: B) to that of another."""
