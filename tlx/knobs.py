@@ -164,16 +164,6 @@ class FirstOf:
                 yield from source.unused()
 
 
-def always(knobs: Knobs) -> Always:
-    """The same knobs for every product."""
-    return Always(knobs)
-
-
-def first_of(*sources: Answers) -> FirstOf:
-    """The answer of the first source that has one."""
-    return FirstOf(sources)
-
-
 def knobs_of(settings: dict[str, Any], origin: Origin | None = None) -> Knobs:
     """Knobs from names and values, which may be texts.
 

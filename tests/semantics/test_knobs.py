@@ -12,7 +12,7 @@ import pytest
 from tlx.bench.elements import Array
 from tlx.evaluate import Machine
 from tlx.ir.reader import parse
-from tlx.knobs import NO_KNOBS, Knobs, always
+from tlx.knobs import NO_KNOBS, Always, Knobs
 from tlx.pipeline import Options, lower
 from tlx.target import find
 from tlx.tune.candidates import Candidates
@@ -53,7 +53,7 @@ def _as_memory(array: Array) -> Any:
 def _check(product: Product, knobs: Knobs, target: str, stage: str) -> None:
     work = product.workload
     arrays = work.arrays()
-    options = Options(stop_after=stage, knobs=always(knobs))
+    options = Options(stop_after=stage, knobs=Always(knobs))
     machine = Machine(lower(parse(work.text()), target, options=options))
     machine.call("work", *(_as_memory(arrays[buffer.name]) for buffer in work.buffers))
     work.check(arrays["c"], product.expected(arrays), f"{target} with {knobs or 'no knobs'}")

@@ -23,7 +23,7 @@ from tlx.bench.rows import gemm
 from tlx.bench.truth import Expected
 from tlx.bench.workload import Stream, Workload
 from tlx.diagnostics import UsageError
-from tlx.knobs import Origin, always, parse_knobs
+from tlx.knobs import Always, Origin, parse_knobs
 from tlx.native import cpu_flags, missing
 from tlx.remarks import Unit
 from tlx.target import Target, find
@@ -323,7 +323,7 @@ def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_knobs_reach_the_kernels() -> None:
-    answers = always(parse_knobs("tile=99x96", Origin("from --tile")))
+    answers = Always(parse_knobs("tile=99x96", Origin("from --tile")))
     bench = measure.Bench(find(GENERIC), [], rounds=1, knobs=answers)
     assert "tile 99x96 needs" in bench.measure(gemm.product("f32", 4, 5, 6)).error
 

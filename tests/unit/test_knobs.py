@@ -6,7 +6,7 @@ import pytest
 
 from tlx.diagnostics import UsageError
 from tlx.ir.types import BFLOAT, FLOAT, I8, I32, Type
-from tlx.knobs import NO_KNOBS, Knobs, Origin, Question, always, first_of, knobs_of, no_answers, parse_knobs
+from tlx.knobs import NO_KNOBS, Always, FirstOf, Knobs, Origin, Question, knobs_of, no_answers, parse_knobs
 from tlx.knobs_file import parse_knobs_file
 from tlx.lower.to_tiles.choose import choose
 from tlx.lower.to_tiles.problem import Gemm
@@ -119,9 +119,9 @@ def test_knobs_that_are_none_are_refused(text: str) -> None:
 
 
 def test_the_first_source_with_an_answer_decides() -> None:
-    answers = first_of(no_answers, always(Knobs(kc=1)), always(Knobs(kc=2)))
+    answers = FirstOf((no_answers, Always(Knobs(kc=1)), Always(Knobs(kc=2))))
     assert answers(SQUARE).kc == 1
-    assert first_of()(SQUARE) == NO_KNOBS
+    assert FirstOf(())(SQUARE) == NO_KNOBS
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_knobs_that_no_product_took_are_remarks() -> None:
 
 def test_knobs_without_a_product_are_a_remark() -> None:
     remarks = Remarks()
-    options = Options(knobs=first_of(always(parse_knobs("kc=7", Origin("from --knobs")))), remarks=remarks)
+    options = Options(knobs=FirstOf((Always(parse_knobs("kc=7", Origin("from --knobs"))),)), remarks=remarks)
     program = PROGRAM.replace("@llvm.tensor.matmul(token %t, token %t)", "@llvm.tensor.relu(token %t)")
     lower_text(program, target="avx512", options=options)
     assert "there is no product to take kc=7 from --knobs" in [remark.message for remark in remarks]
@@ -203,7 +203,7 @@ def test_words_of_a_product() -> None:
 def test_knobs_that_do_not_bind_are_left_out_with_a_remark() -> None:
     remarks = Remarks()
     origin = Origin("from long ago", binding=False)
-    options = Options(knobs=always(Knobs((99, 16), origin=origin)), remarks=remarks)
+    options = Options(knobs=Always(Knobs((99, 16), origin=origin)), remarks=remarks)
     assert lower_text(PROGRAM, target="avx512", options=options) == lower_text(PROGRAM, target="avx512")
     messages = [r.message for r in remarks if r.kind == "missed"]
     left_out = "matmul 32x32x32 float: tile=99x16 from long ago left out: "
@@ -211,7 +211,7 @@ def test_knobs_that_do_not_bind_are_left_out_with_a_remark() -> None:
 
 
 def test_options_change_the_tile() -> None:
-    options = Options(knobs=always(Knobs((2, 16))), stop_after="to-tiles")
+    options = Options(knobs=Always(Knobs((2, 16))), stop_after="to-tiles")
     assert "phi <32 x float>" in lower_text(PROGRAM, target="avx512", options=options)
 
 

@@ -16,7 +16,7 @@ from tlx.evaluate import Machine
 from tlx.evaluate.constants import string_bytes
 from tlx.evaluate.team import Team
 from tlx.ir.reader import parse
-from tlx.knobs import WEIGHT_BYTES, Knobs, Question, always
+from tlx.knobs import WEIGHT_BYTES, Always, Knobs, Question
 from tlx.lower.to_tiles import weights_packer
 from tlx.lower.to_tiles.dispatch import at_level, levels
 from tlx.pipeline import Options, lower
@@ -106,7 +106,7 @@ def test_k_is_cut_into_blocks(target: str) -> None:
     for kind in ("f32", "i8"):
         a, b, expected = operands(kind, (37, 83, 61))
         text = constant("w", b) + product(kind, (37, 83, 61), "@w")
-        options = Options(knobs=always(Knobs(kc=16, nc=96, pack_b=True)))
+        options = Options(knobs=Always(Knobs(kc=16, nc=96, pack_b=True)))
         assert len(panels_of(text, target, options)) == 1
         check(text, target, a, expected, options)
 
@@ -192,7 +192,7 @@ def test_large_weights_are_packed_by_the_program() -> None:
 def test_this_machine_packs_what_the_evaluator_does(target: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _, b, _ = operands(kind, (37, 83, 61))
     text = constant("w", b) + product(kind, (37, 83, 61), "@w")
-    options = Options(knobs=always(Knobs(pack_b=True)))
+    options = Options(knobs=Always(Knobs(pack_b=True)))
     evaluated = panels_of(text, target, options)
     monkeypatch.setattr(weights_packer, "EVALUATED", 0)
     assert len(evaluated) == 1
@@ -206,7 +206,7 @@ def test_each_version_reads_its_own_form(target: str, kind: str) -> None:
     extents = (37, 83, 61)
     a, b, expected = operands(kind, extents)
     text = constant("w", b) + product(kind, extents, "@w")
-    options = Options(knobs=always(Knobs(pack_b=True)), emulate_matrix=True)
+    options = Options(knobs=Always(Knobs(pack_b=True)), emulate_matrix=True)
     lowered = str(lower(parse(text), target, options=options))
     assert len(PANELS.findall(lowered)) == 1
     stage_2 = str(lower(parse(text), target, options=replace(options, stop_after="to-tiles")))

@@ -30,7 +30,7 @@ def knob_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def answers(tile: str | None, knobs: tuple[str, ...], tuned: str | None) -> Answers:
     """What is asked of products: on the command line for all of them, else by the files, else by the database."""
-    from tlx.knobs import Origin, always, first_of, parse_knobs
+    from tlx.knobs import Always, FirstOf, Origin, parse_knobs
 
     if "" in knobs:
         raise UsageError("--knobs= is empty; write NAME=VALUE,... or the name of a file")
@@ -39,7 +39,7 @@ def answers(tile: str | None, knobs: tuple[str, ...], tuned: str | None) -> Answ
     if given or tile is not None:
         settings = [f"tile={tile}"] * (tile is not None) + given
         by = " and ".join(["--tile"] * (tile is not None) + ["--knobs"] * bool(given))
-        sources.append(always(parse_knobs(",".join(settings), Origin(f"from {by}"))))
+        sources.append(Always(parse_knobs(",".join(settings), Origin(f"from {by}"))))
     for path in knobs:
         if path not in given:
             from tlx.knobs_file import read_knobs_file
@@ -49,4 +49,4 @@ def answers(tile: str | None, knobs: tuple[str, ...], tuned: str | None) -> Answ
         from tlx.tune import database
 
         sources.append(database.tuned(None if tuned == CACHE else tuned))
-    return first_of(*sources)
+    return FirstOf(tuple(sources))

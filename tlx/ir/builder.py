@@ -30,8 +30,9 @@ from tlx.ir.values import ConstInt, Keyword, Local, Text, Value, const_int
 KEEP: Final = 'asm sideeffect "", "r,~{memory}"'
 """No instruction, of which a compiler believes that it reads and writes memory."""
 OPAQUE: Final = 'asm "", "=v,0"'
-PLAIN: Final = 'asm "", "=r,0"'
 """No instruction, of which a compiler believes that it makes one vector of another (x86-64)."""
+PLAIN: Final = 'asm "", "=r,0"'
+"""The same for pointers and integers."""
 
 
 def new_function(
@@ -229,7 +230,6 @@ class Builder(Emitter):
         to run (constant bounds, or `runs`) is tested at its end only.
         """
         first, last = number_of(start, I64), number_of(stop, I64)
-        constant = isinstance(first, ConstInt) and isinstance(last, ConstInt)
         trips = (
             -(-(last.value - first.value) // step)
             if isinstance(first, ConstInt) and isinstance(last, ConstInt)
@@ -243,4 +243,4 @@ class Builder(Emitter):
         if trips is not None and trips <= 0:
             msg = f"loop from {first} to {last} never runs"
             raise ValueError(msg)
-        yield from counted_loop(self, (first, last, step), list(carry), name, guarded=not (constant or runs))
+        yield from counted_loop(self, (first, last, step), list(carry), name, guarded=trips is None and not runs)

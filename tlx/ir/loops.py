@@ -30,6 +30,8 @@ class LoopState:
     Attributes:
         index: The loop variable, i64.
         mark: Metadata of the branch back, as text.
+        carried: Values that the loop carries, in its body.
+        following: What they are when the body has run.
         results: Values carried out of the loop, filled in when the loop is closed.
     """
 

@@ -19,7 +19,7 @@ from tlx.bench.truth import Truth
 from tlx.bench.workload import Workload
 from tlx.diagnostics import TlxError, UsageError
 from tlx.jit import compile as compile_module
-from tlx.knobs import NO_KNOBS, Origin, always, parse_knobs
+from tlx.knobs import NO_KNOBS, Always, Origin, parse_knobs
 from tlx.native import cpu_flags, missing
 from tlx.pipeline import Options
 from tlx.target import Target, find
@@ -119,7 +119,7 @@ def _contestant(words: str, target_name: str, features: tuple[str, ...], knobs: 
     work, arrays, expected = _problem(words)
     asked = parse_knobs(knobs, Origin("from the tuner")) if knobs else NO_KNOBS
     threads = parse_product(words).threads
-    options = Options(knobs=always(asked), verify_each=False, threads="openmp" if threads > 1 else "none")
+    options = Options(knobs=Always(asked), verify_each=False, threads="openmp" if threads > 1 else "none")
     compiled = compile_module(work.text(), target, entry="work", options=options)
     pointers = tuple(("ptr", arrays[buffer.name].ctypes.data) for buffer in work.buffers)
     repeat = repeated([Step(address_of(compiled.entry.code), pointers)], (compiled, arrays))
