@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -20,6 +21,7 @@ from tlx.bench.elements import F16, F32, S8, S32, U8, Array
 from tlx.bench.peaks import Peak, peak
 from tlx.bench.peers.base import Attempt
 from tlx.bench.rows import gemm
+from tlx.bench.timing import Contestant, Rates
 from tlx.bench.truth import Expected
 from tlx.bench.workload import Stream, Workload
 from tlx.diagnostics import UsageError
@@ -389,14 +391,19 @@ def test_starting_imports_nothing_heavy() -> None:
 
 
 def test_a_prediction_is_a_share_of_what_bounds_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    shares: list[float] = []
-    for unit in (1.0, 1.5):  # times as fast as memory
-        monkeypatch.setattr(measure, "rate", Mock(side_effect=[unit, 1.0]))
-        cell = measure.Bench(find(GENERIC), [], rounds=1).measure(gemm.product("f32", 4, 5, 6))
-        assert cell.predicted is not None
-        shares.append(cell.predicted)
-    assert shares[0] < shares[1] <= 1.0
-    assert abs(shares[1] - min(1.0, 1.5 * shares[0])) < 1e-9
+    """Where multiplications are 3 G/s, a work that memory bounds at 2 G/s should reach half as much more of that."""
+
+    def speed(loop: Contestant) -> float:
+        return 2.0 if loop.operations == work.operations else 3.0
+
+    monkeypatch.setattr(measure, "rate", speed)
+    bench, work = measure.Bench(find(GENERIC), [], rounds=1), gemm.product("f32", 4, 5, 6)
+    memory, _ = bench._limit(work)
+    assert memory.operations == work.operations
+    assert bench._of_limit(work, "fma", memory, Rates((2.0, 2.0, 4.0))) == 1.5
+    large = gemm.product("f32", 512, 512, 512)
+    loop, _ = bench._limit(large)
+    assert bench._of_limit(large, "fma", loop, Rates((2.0,))) == 1.0
 
 
 @pytest.mark.parametrize(("unit", "of_tiles"), [("matrix", 1.0), ("dot", 1 / 16), ("fma", 1 / 32)])
@@ -404,14 +411,14 @@ def test_a_prediction_for_vectors_is_scaled_to_the_peak_of_tiles(
     unit: Unit, of_tiles: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where tile products are 16 times as fast as dot products of vectors, and those twice as fast as multiply-add."""
+    speeds = {"tdpbf16ps": 16.0, "dot product (avx512bf16)": 1.0}
 
-    def speed(loop: Peak) -> float:
-        return {"tdpbf16ps": 16.0, "dot product (avx512bf16)": 1.0}.get(loop.instruction, 0.5)
-
-    def untimed(loop: Peak, _target: Target) -> Peak:
-        return loop
+    def untimed(loop: Peak, _target: Target) -> Contestant:
+        return Contestant(lambda _: None, 1, speeds.get(loop.instruction, 0.5))
 
     monkeypatch.setattr(peaks, "contestant", untimed)
-    monkeypatch.setattr(measure, "rate", speed)
+    monkeypatch.setattr(measure, "rate", attrgetter("once"))
     bench = measure.Bench(find("amx"), [], rounds=1)
-    assert bench._unit(gemm.product("bf16", 16, 16, 16), unit) == of_tiles
+    work = gemm.product("bf16", 512, 512, 512)
+    loop, _ = bench._limit(work)
+    assert bench._of_limit(work, unit, loop, Rates((15.0, 16.0, 16.0))) == of_tiles

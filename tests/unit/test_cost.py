@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tlx.lower.to_tiles.cost import Shape, predicted_share, product_cycles, register_tile, step_cycles
+from tlx.lower.to_tiles.cost import Shape, product_cycles, register_tile, step_cycles
 from tlx.target import Core
 
 CORE = Core()
@@ -35,11 +35,6 @@ def test_panels_that_stream_cost_more() -> None:
 def test_widths_and_heights_are_even() -> None:
     even = step_cycles(CORE, 5, 2)
     assert product_cycles(CORE, 10, 4, 8, 3) == pytest.approx(2 * 2 * even)
-
-
-def test_lanes_without_data_are_no_share() -> None:
-    assert predicted_share(Shape(64, 8, 16), CORE, (8, 1)) < 0.5
-    assert predicted_share(Shape(64, 64, 16), CORE, (6, 4)) > 0.9
 
 
 def test_columns_that_are_stored_or_copied_are_so_many_that_they_fill_parts_of_lines() -> None:

@@ -302,10 +302,26 @@ def test_rows_that_share_cache_sets_are_fewer_at_a_time(k: int, rows: int) -> No
     assert choose(_gemm(1024, 1, k, I8, I32), TARGETS["amx"]).mr == rows
 
 
-@pytest.mark.parametrize(("m", "n", "k", "low", "high"), [(16, 1024, 1024, 0.6, 0.8), (1024, 1024, 1024, 0.8, 0.9)])
+@pytest.mark.parametrize(("m", "n", "k", "low", "high"), [(16, 1024, 1024, 0.6, 0.8), (1024, 1024, 1024, 0.8, 0.93)])
 def test_the_predicted_share_counts_what_comes_from_memory(m: int, n: int, k: int, low: float, high: float) -> None:
     assert low < choose(_gemm(m, n, k), TARGETS["avx512"]).share < high
     assert choose(_gemm(128, 128, 128), TARGETS["avx512"]).share > 0.88
+
+
+def test_the_predicted_share_counts_packing_and_lanes_without_data() -> None:
+    """8 cubed of bytes: 4 cycles of products (8 with half of the lanes empty), 6 of packing for each of two steps."""
+    target = TARGETS["avx512"]
+    floats, bytes_ = (choose(_gemm(8, 8, 8, *types), target).share for types in ((FLOAT, FLOAT), (I8, I32)))
+    assert bytes_ < 0.15
+    assert floats > 0.5
+    assert choose(_gemm(64, 64, 64, I8, I32), target).share > 4 * bytes_
+    assert choose(_gemm(64, 9, 64), target).share < 0.7
+    assert choose(_gemm(64, 16, 64), target).share > 0.7
+
+
+def test_the_predicted_share_counts_what_comes_from_the_second_cache() -> None:
+    """A row times 512x512 floats, 1 MB: 32768 cycles of lines, 8192 of multiply-adds."""
+    assert choose(_gemm(1, 512, 512), TARGETS["amx"]).share <= 0.25
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ class Bench:
     knobs: Answers = no_answers
     core: Core | None = None
     _peaks: dict[peaks.Types, tuple[Contestant, str]] = field(default_factory=dict[Any, Any], init=False, repr=False)
+    _vectors: dict[tuple[peaks.Types, Unit], Contestant] = field(default_factory=dict[Any, Any], init=False, repr=False)
 
     @property
     def _machine(self) -> Target:
@@ -97,7 +98,7 @@ class Bench:
         contestants: dict[str, Contestant] = {}
         notes: dict[str, str] = {}
         instruction = ""
-        contestants[PEAK], instruction, times = self._limit(work)
+        contestants[PEAK], instruction = self._limit(work)
         error, predicted = "", None
         try:
             contestants[OURS], predicted = self._ours(work, arrays, expected)
@@ -114,33 +115,40 @@ class Bench:
         notes = {name: note for name, note in notes.items() if note}
         share = None
         if predicted is not None:
-            share = min(1.0, predicted.share * self._unit(work, predicted.unit) * times)
+            share = min(
+                1.0, predicted.share * self._of_limit(work, predicted.unit, contestants[PEAK], timed.rates[PEAK])
+            )
         facts = (instruction, notes, share, error, timed.rounds, timed.quiet)
         return Cell(work, self.target.name, timed.rates, *facts)
 
-    def _limit(self, work: Workload) -> tuple[Contestant, str, float]:
-        """What bounds a workload, what that loop does, and how often the unit's own peak is as high.
-
-        It is bound by multiplications, or by memory where that takes longer.
-        """
+    def _limit(self, work: Workload) -> tuple[Contestant, str]:
+        """What bounds a workload, and what that loop does: multiplications, or memory where that takes longer."""
         loop, instruction = self._peak(work.peak)
         if isinstance(work.peak, Stream) or work.operations > _INTENSE * work.traffic:
-            return loop, instruction, 1.0
+            return loop, instruction
         reads = len(work.buffers) - 1
         mostly_read = work.output.bytes * _INTENSE < work.traffic
         bound = Stream(work.traffic, 1, 0) if mostly_read else Stream(work.traffic // (reads + 1), reads, 1)
         memory, what = streams.contestant(bound, self._machine)
         memory = Contestant(memory.repeat, work.operations)
-        times = rate(loop) / rate(memory)
-        return (memory, what, times) if times > 1 else (loop, instruction, 1.0)
+        return (memory, what) if rate(loop) > rate(memory) else (loop, instruction)
 
-    def _unit(self, work: Workload, unit: Unit) -> float:
-        """The peak of what multiplies, of the peak loop's: vectors are slower where that loop is of tile products."""
-        loop, instruction = self._peak(work.peak)
-        if isinstance(work.peak, Stream) or instruction not in peaks.TILE_PRODUCTS.values() or unit == "matrix":
+    def _of_limit(self, work: Workload, unit: Unit, limit: Contestant, measured: Rates) -> float:
+        """The peak of what multiplies, of what bounds a workload and was measured beside it."""
+        if isinstance(work.peak, Stream):
             return 1.0
-        vectors = replace(self._machine, matrix=None, dots=self._machine.dots if unit == "dot" else ())
-        return rate(peaks.contestant(peaks.peak(work.peak, vectors), vectors)) / rate(loop)
+        loop = self._of_unit(work.peak, unit)
+        return 1.0 if loop is limit else rate(loop) / measured.median
+
+    def _of_unit(self, types: peaks.Types, unit: Unit) -> Contestant:
+        """The peak loop of what multiplies: of vectors, where the target's is of tile products and that is none."""
+        loop, instruction = self._peak(types)
+        if instruction not in peaks.TILE_PRODUCTS.values() or unit == "matrix":
+            return loop
+        if (types, unit) not in self._vectors:
+            vectors = replace(self._machine, matrix=None, dots=self._machine.dots if unit == "dot" else ())
+            self._vectors[types, unit] = peaks.contestant(peaks.peak(types, vectors), vectors)
+        return self._vectors[types, unit]
 
     def _peak(self, bound: peaks.Types | Stream) -> tuple[Contestant, str]:
         """The peak loop for products of these types, or for memory, made once, and what it repeats."""

@@ -151,9 +151,3 @@ def _filled(m: int, mr: int, step: int) -> tuple[int, int]:
     height, taller = divmod(m, tiles)
     filled = taller * ((height + 1) % step == 0) + (tiles - taller) * (height % step == 0)
     return filled, tiles - filled
-
-
-def predicted_share(shape: Shape, core: Core, tile: tuple[int, int]) -> float:
-    """Part of the peak that a product reaches in its inner loops: lanes without data, edges and ports count."""
-    best = shape.m * shape.n / shape.lanes / core.products
-    return min(1.0, best / product_cycles(core, shape.m, shape.vectors, *tile, resident=shape.resident))

@@ -17,7 +17,7 @@ from __future__ import annotations
 from math import hypot
 from typing import Final
 
-from tlx.ir.types import bits_of, bytes_of
+from tlx.ir.types import Type, bits_of, bytes_of
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.cost import copied_cycles, product_cycles, turned_cycles
 from tlx.lower.to_tiles.last_columns import dot_cycles
@@ -49,6 +49,9 @@ _CALL: Final = 20  # cycles of a vector kernel's call and loops
 _PACKED: Final = 4  # cycles of a register that is packed for vectors
 _TURNED: Final = 1.25  # of one that is transposed, for each of the columns, which come from beyond the second cache
 _CORRECTED: Final = 2  # more of one whose columns are added up
+_BESIDE: Final = 0.5
+"""Share of the cycles of packing and its like in which no product runs, on average: measured of products of 8 to 100
+(float, half, bfloat, bytes; Xeon 6/207/2, called again and again), .3 to .6 of most."""
 
 
 def packs_by_steps(gemm: Gemm, recipe: Recipe) -> bool:
@@ -169,11 +172,20 @@ def with_waits(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> flo
     return waiting + (a_waits * a * blocks + c_waits * 2 * c * passes) / FAR_BYTES
 
 
-def share_with_waits(gemm: Gemm, recipe: Recipe, target: Target) -> float:
-    """The share of the peak that vector tiles should reach, given in a recipe that of their inner loops."""
-    lanes = target.vector_bytes * 8 // bits_of(recipe.accumulator)
-    best = gemm.m * gemm.n * gemm.depth / recipe.width / lanes / target.core.products
-    return best / with_waits(best / recipe.share, gemm, recipe, target)
+def vector_share(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -> float:
+    """The part of the vectors' peak that a kernel should reach, called again and again: calls run into one another."""
+    products, others = _vector_parts(gemm, recipe, target, dot)
+    cycles = products + _BESIDE * others
+    if gemm.batch is None:
+        cycles = with_waits(cycles, gemm, recipe, target)
+    return min(1.0, ideal_cycles(gemm, recipe.accumulator, target, dot) / cycles)
+
+
+def ideal_cycles(gemm: Gemm, accumulator: Type, target: Target, dot: Dot | None) -> float:
+    """Cycles of the products alone on vectors, all lanes filled."""
+    lanes = target.vector_bytes * 8 // bits_of(accumulator)
+    each = dot.cycles / dot.width if dot else 1 / target.core.products
+    return gemm.m * gemm.n * gemm.depth / lanes * each
 
 
 def _with_b(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
@@ -184,32 +196,40 @@ def _with_b(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
         read = moving_cycles(packed, target) if gemm.packings < 1 else 0
         return hypot(cycles + packed / target.vector_bytes * _FAR_PACKED * gemm.packings, read)
     run = min(recipe.nr, gemm.n) * bytes_of(gemm.b.element)
-    noticed = 0 if "B" in recipe.asks else _NOTICED / run
-    return max(cycles, moves / FAR_BYTES * (1 + noticed) if moves > target.caches.l2 else 0)
+    noticed = _NOTICED / run if moves > target.caches.l2 and "B" not in recipe.asks else 0
+    return max(cycles, moving_cycles(moves, target) * (1 + noticed))
 
 
 def vector_cycles(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -> float:
     """Cycles of a product on vector registers, by multiply-adds or a dot product."""
+    return sum(_vector_parts(gemm, recipe, target, dot)) + _CALL
+
+
+def _vector_parts(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -> tuple[float, float]:
+    """Cycles of register tiles' products; and of packing, storing column by column, and columns summed otherwise."""
     core, lanes = target.core, recipe.lanes
     terms, steps = len(gemm.sums), -(-gemm.k // recipe.kstep)
     vectors = -(-(gemm.n - recipe.dots - recipe.pairs) // lanes)
     slower = max(1.0, dot.cycles * core.products) if dot is not None else 1.0
-    a_step = product_cycles(core, gemm.m, vectors, recipe.mr, recipe.nr // lanes) if vectors else 0
-    products = slower * steps * a_step
+    pairs = pair_cycles(gemm, target, recipe.mr) if recipe.pairs else 0
+    if not vectors:
+        return pairs, terms * _packed_a(gemm, recipe, target)
+    products = slower * steps * product_cycles(core, gemm.m, vectors, recipe.mr, recipe.nr // lanes)
     corrected = _CORRECTED if recipe.correction != "none" else 0
     near = gemm.b.is_row_major or gemm.b.group > 1 or gemm.a.moves + gemm.b.moves + gemm.c.moves <= target.caches.l2
     packed_b = (_PACKED if near else _TURNED * lanes) + corrected
-    packed = steps * vectors * packed_b * gemm.packings if recipe.pack_b else 0
-    packed += _packed_a(gemm, recipe, target) if recipe.pack_a else 0
+    others = steps * vectors * packed_b * gemm.packings if recipe.pack_b else 0
+    others += _packed_a(gemm, recipe, target)
     if not gemm.c.is_row_major:
-        packed += turned_cycles(gemm.m, vectors, recipe.mr, max(1, LINE // 2 // bytes_of(gemm.c.element)))
+        others += turned_cycles(gemm.m, vectors, recipe.mr, max(1, LINE // 2 // bytes_of(gemm.c.element)))
     along = dot_cycles(gemm, target, recipe.dots, lanes) if recipe.dots else 0
-    along += pair_cycles(gemm, target, recipe.mr) if recipe.pairs else 0
-    return terms * (products + packed) + along + _CALL
+    return terms * products, terms * others + along + pairs
 
 
 def _packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> float:
-    """Cycles to pack A: registers of its rows, or one column after the other of its row tiles."""
+    """Cycles to pack A: registers of its rows, or one column after the other of its row tiles; none where it is not."""
+    if not recipe.pack_a:
+        return 0
     if recipe.unit == "fma" and not gemm.a.is_row_major:
         return gemm.k * copied_cycles(gemm.m, recipe.mr, max(1, LINE // 2 // bytes_of(recipe.operand_a)))
     return gemm.m * -(-gemm.k * bits_of(recipe.operand_a) // (8 * target.vector_bytes)) * _PACKED

@@ -10,16 +10,16 @@ from tlx.knobs import NO_KNOBS, Knobs
 from tlx.lower.signs import MMA_NAMES
 from tlx.lower.to_tiles import given
 from tlx.lower.to_tiles.cache_blocks import cache_blocks, is_packed_whole
-from tlx.lower.to_tiles.cost import Shape, predicted_share, register_tile
+from tlx.lower.to_tiles.cost import Shape, register_tile
 from tlx.lower.to_tiles.last_columns import last_columns
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.next_round import streamed
 from tlx.lower.to_tiles.next_tile import asked_for
-from tlx.lower.to_tiles.pairs import last_pairs, pair_cycles
+from tlx.lower.to_tiles.pairs import last_pairs
 from tlx.lower.to_tiles.passes import fits_unpacked, holds_sums, is_far, k_block, rows_share_sets
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe, up
-from tlx.lower.to_tiles.units import share_with_waits
+from tlx.lower.to_tiles.units import vector_share
 from tlx.target import Dot, Sign, Target
 
 _ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
@@ -138,14 +138,14 @@ def vector_recipe(
     ahead = _AHEAD * (roomy and useful) if knobs.ahead is None else knobs.ahead
     recipe = Recipe(
         product.operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
-        mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, _share(product, columns, (mr, nv)), ahead,
+        mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, ahead=ahead,
         dots=columns.dots, pairs=columns.pairs,
     )  # fmt: skip
     mc, nc = given.blocks(gemm, knobs, recipe)
     recipe = _completed(gemm, replace(recipe, mc=mc, nc=nc), target, row)
     if "B" in recipe.asks and knobs.nc is None:
         recipe = replace(recipe, nc=nr)  # tiles of both heights meet a panel before the next one does
-    return recipe
+    return replace(recipe, share=vector_share(gemm, recipe, target, dot))
 
 
 def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b: bool) -> _Columns:
@@ -166,15 +166,6 @@ def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b:
     return _Columns(_by_columns(gemm, shape, copied=long and gemm.n > shape.lanes, size=size), dots, pairs)
 
 
-def _share(product: _Product, columns: _Columns, tile: tuple[int, int]) -> float:
-    """The part of the peak that tiles of so many rows and registers reach in their inner loops."""
-    gemm, target, shape = product.gemm, product.target, columns.shape
-    if columns.pairs == gemm.n:
-        best = gemm.m * gemm.n * gemm.k / product.full / target.core.products
-        return best / pair_cycles(gemm, target, tile[0])
-    return predicted_share(shape, target.core, tile) * shape.lanes / product.full
-
-
 def _comes_from_afar(gemm: Gemm, target: Target, panel: tuple[int, int], size: int, *, pack_b: bool) -> bool:
     """Whether a panel of B, K by columns of `size` bytes, is not in the first cache when it is read."""
     kc, nr = panel
@@ -184,15 +175,12 @@ def _comes_from_afar(gemm: Gemm, target: Target, panel: tuple[int, int], size: i
 
 def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
     """With what follows from tiles and blocks; a row of A has so many bytes."""
-    share = recipe.share
     several = recipe.correction != "rows" and (recipe.nc < gemm.n or 0 < recipe.pairs < gemm.n)
     sooner = recipe.pairs > 0 and gemm.m <= recipe.mr  # A is read back from memory, what is made of B is in registers
     whole = (several and is_packed_whole(gemm, target, row, recipe.nc)) or sooner
     recipe = replace(recipe, whole_a=recipe.pack_a and whole)
     recipe = streamed(gemm, recipe, target)
-    recipe = replace(recipe, asks=asked_for(gemm, recipe, target))
-    share = share if gemm.batch is not None else share_with_waits(gemm, recipe, target)
-    return replace(recipe, share=share)
+    return replace(recipe, asks=asked_for(gemm, recipe, target))
 
 
 def _lanes(n: int, full: int, bits: int) -> int:
