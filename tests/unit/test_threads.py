@@ -20,8 +20,8 @@ from tlx.ir.types import BFLOAT, FLOAT, I32, I64, PTR, VOID, Type
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.choose import choose
 from tlx.lower.to_tiles.expression import Expression, Leaf, Product
-from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.nest_team import spread
+from tlx.lower.to_tiles.parameters import may_be_leaf
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Part, Reduction, Rows
 from tlx.lower.to_tiles.slabs import Slabs, slabs_of
 from tlx.lower.to_tiles.stealing import Shares, shares

@@ -27,10 +27,10 @@ from tlx.lower.to_tiles.corrections import column_sums, row_sums
 from tlx.lower.to_tiles.epilogue import needs_scratch
 from tlx.lower.to_tiles.gemm_tile import GemmTile
 from tlx.lower.to_tiles.last_columns import LastColumns
-from tlx.lower.to_tiles.map import expression_parameters, may_be_leaf
 from tlx.lower.to_tiles.operands import Block, Pass
 from tlx.lower.to_tiles.pack_a import RowTileOfA
 from tlx.lower.to_tiles.pack_b import PanelOfB
+from tlx.lower.to_tiles.parameters import expression_parameters, may_be_leaf
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch

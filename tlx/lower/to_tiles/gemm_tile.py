@@ -17,10 +17,10 @@ from tlx.lower.to_tiles.combine import Combine
 from tlx.lower.to_tiles.epilogue import Epilogue
 from tlx.lower.to_tiles.evaluate import Place, address_of, store_vector
 from tlx.lower.to_tiles.last_columns import LastColumns
-from tlx.lower.to_tiles.map import expression_parameters
 from tlx.lower.to_tiles.next_tile import Strip, following, pieces_of_parts
 from tlx.lower.to_tiles.operands import Block
 from tlx.lower.to_tiles.pairs import PAIR, Pairs
+from tlx.lower.to_tiles.parameters import expression_parameters
 from tlx.lower.to_tiles.partial import Partial
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe

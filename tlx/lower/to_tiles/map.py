@@ -19,53 +19,22 @@ from typing import Final
 from tlx.ir.metadata import nontemporal
 from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I64, Type, bits_of, bytes_of
+from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.ahead import Ahead, ask
 from tlx.lower.to_tiles.blocks import Range, padded
-from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, passed_as, store_vector
-from tlx.lower.to_tiles.expression import Expression, Leaf
-from tlx.lower.to_tiles.memory import LINE
+from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, store_vector
+from tlx.lower.to_tiles.parameters import expression_parameters, may_be_leaf, same_places
 from tlx.lower.to_tiles.problem import Map
+from tlx.lower.to_tiles.simplify import merged
 from tlx.lower.to_tiles.stream import Span, aligned_spans, boundary_of, plain_spans, runs, to_boundary
+from tlx.lower.to_tiles.tile_shapes import COSTLY, Shape, is_turned, shape_of, tile_shape
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
-_MOST_REGISTERS: Final = 4
-_SQUARE: Final = 16
-_STEADY: Final = 4
-"""Leaves that are the same in all rows from which on tiles are upright: each is loaded for all rows of a tile."""
-_CHAINS: Final = 8
-COSTLY: Final = 20
-_CONSTANTS: Final = 16
-"""Registers that a mathematical function's constants fill."""
-_CHAIN: Final = 4
-"""Registers that one of it needs besides."""
 _DISTANCE: Final = 4096
 """Bytes that are asked for ahead of what is read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Rows and columns of a tile; edges along columns are padded to a multiple of `lanes`."""
-
-    rows: int
-    cols: int
-    lanes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ahead:
-    """What is read soon.
-
-    Attributes:
-        base, view: Where that is which is read now.
-        distance: Bytes from it to the other.
-    """
-
-    base: Value
-    view: View
-    distance: int
 
 
 def map_kernel(module: Module, problem: Map, target: Target) -> Function:
@@ -130,14 +99,6 @@ def _leave_if_in_place(b: TensorBuilder, evaluator: Evaluator, problem: Map, bas
     emit_map(b, evaluator, problem.destination, base, shape)
     b.ret()
     b.at_end(apart)
-
-
-def expression_parameters(value: Expression) -> tuple[list[tuple[str, Type, str]], list[tuple[str, Type]]]:
-    """Parameters of a kernel for the leaves and for the scalars of an expression."""
-    elements = {leaf.pointer: leaf.element for leaf in value.leaves()}
-    pointers = [(f"x{number}", elements[number], "") for number in sorted(elements)]
-    kinds = {scalar.number: scalar.element for scalar in value.scalars()}
-    return pointers, [(f"s{number}", passed_as(kinds[number])) for number in sorted(kinds)]
 
 
 def emit_map(
@@ -240,100 +201,3 @@ class _Rows:
             at = replace(place, column=b.add(b.mul(j.index, columns.size), start))
             self._tile(span, at, known)
             ask(b, self.ahead, at)
-
-
-def ask(b: TensorBuilder, ahead: Sequence[Ahead], place: Place) -> None:
-    """Prefetch the lines of what is read soon, for a tile that is read now."""
-    for one in ahead:
-        for row in range(place.rows):
-            at = replace(place, row=b.add(place.row or const_int(I64, 0), row))
-            start = address_of(b, one.view, one.base, at)
-            for line in range(0, place.cols * bytes_of(one.view.element), LINE):
-                b.prefetch(start, one.distance + line)
-
-
-def merged(problem: Map) -> Map:
-    """The problem on one long row, where every matrix in it is dense."""
-    value, to = problem.value, problem.destination
-    if not to.is_dense or not all(is_mergeable(leaf, value) for leaf in value.leaves()):
-        return problem
-    return replace(problem, destination=to.as_row(), value=as_row(value))
-
-
-def is_mergeable(leaf: Leaf, value: Expression) -> bool:
-    """Whether a leaf is dense or one number."""
-    return (leaf.view.is_dense and value.is_full(leaf.view)) or leaf.view.rows * leaf.view.cols == 1
-
-
-def as_row(value: Expression) -> Expression:
-    """The expression on dense leaves as one on long rows."""
-    nodes = tuple(replace(n, view=n.view.as_row()) if isinstance(n, Leaf) else n for n in value.nodes)
-    return Expression(1, value.rows * value.cols, nodes)
-
-
-def shape_of(problem: Map, target: Target) -> Shape:
-    """The tile of a map: upright ones read rows once, but beyond the second cache memory in its order is faster.
-
-    Measured (Xeon with AMX, depthwise 3x3 windows, float): 128 images of 56x56 (3.3 MB) 60 GFLOP/s by tiles of six
-    rows, 67 by single ones; of 256 images of 28x28 (1.7 MB) 98 and 63.
-    """
-    shape = tile_shape(problem.value, target)
-    upright = shape.cols == shape.lanes and _steady(problem.value) >= _STEADY
-    return replace(shape, rows=1) if upright and problem.passed > target.caches.l2 else shape
-
-
-def _steady(value: Expression) -> int:
-    """Leaves that are the same in all rows."""
-    return sum(isinstance(value.nodes[number], Leaf) for number in value.steady)
-
-
-def tile_shape(value: Expression, target: Target) -> Shape:
-    """The tile that keeps a few registers of each live value at once."""
-    lanes = max(1, target.vector_bytes * 8 // value.bits)
-    if is_turned(value):
-        return square(value, lanes, target)
-    if _steady(value) >= _STEADY and value.rows > 1:
-        tiles = -(-value.rows // max(1, min(_CHAINS, target.registers // (value.live + 1))))
-        return Shape(-(-value.rows // tiles), lanes, lanes)
-    registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 1)))
-    if value.cost >= COSTLY:
-        registers = min(registers, costly_registers(value, target))
-    across = min(registers, -(-value.cols // lanes))
-    return Shape(min(value.rows, max(1, registers // across)), across * lanes, lanes)
-
-
-def costly_registers(value: Expression, target: Target) -> int:
-    """Registers of long chains of instructions that are computed at a time; one of bfloat is two of float."""
-    if value.branches:
-        return 1
-    return max(1, (target.registers - _CONSTANTS) // _CHAIN * min(32, value.bits) // 32)
-
-
-def is_turned(value: Expression) -> bool:
-    """Whether tiles of a leaf have to be transposed."""
-    return any(leaf.view.col_stride != 1 and leaf.view.cols > 1 for leaf in value.leaves())
-
-
-def square(value: Expression, lanes: int, target: Target) -> Shape:
-    """The tile to transpose; it has fewer rows where that is needed to keep all live values in registers."""
-    side = min(lanes, _SQUARE)
-    rows = side
-    while rows > 4 and rows * (value.live + 1) > target.registers:
-        rows //= 2
-    return Shape(min(rows, value.rows), side, side)
-
-
-def may_be_leaf(value: Expression, destination: View) -> bool:
-    """Whether a leaf may lie where the destination does."""
-    return bool(same_places(value, destination))
-
-
-def same_places(value: Expression, destination: View) -> list[Leaf]:
-    """The leaves that may lie where the destination does: they have the same elements at the same places."""
-    to = destination.repeated()
-    leaves = [leaf for leaf in value.leaves() if bits_of(leaf.element) == bits_of(to.element)]
-    return [leaf for leaf in leaves if _place(leaf.view.repeated()) == _place(to)]
-
-
-def _place(view: View) -> tuple[int, int, int, int]:
-    return view.rows, view.cols, view.row_stride, view.col_stride

@@ -25,11 +25,11 @@ from tlx.ir.types import I64
 from tlx.ir.values import ConstInt, Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.branches import where
-from tlx.lower.to_tiles.map import may_be_leaf
 from tlx.lower.to_tiles.matrix_panels import MatrixPanels
 from tlx.lower.to_tiles.next_rows import NextRows
 from tlx.lower.to_tiles.operands import Block, Pass
 from tlx.lower.to_tiles.own_lines import OwnLines
+from tlx.lower.to_tiles.parameters import may_be_leaf
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.share import blocks_of

@@ -26,7 +26,7 @@ from tlx.lower.ordinary import Operation
 from tlx.lower.to_tiles.choose import accumulator_type
 from tlx.lower.to_tiles.expression import Expression, Fill, Leaf, Node, Ordinary, Product, Unary
 from tlx.lower.to_tiles.problem import Gemm, Reduction
-from tlx.lower.to_tiles.reduce import in_one_row
+from tlx.lower.to_tiles.simplify import in_one_row
 from tlx.lower.to_tiles.view import View
 from tlx.target import Dot, Sign, Target
 

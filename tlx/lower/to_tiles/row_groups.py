@@ -26,9 +26,9 @@ from tlx.ir.values import Local, Value
 from tlx.lower.to_2d.safety import Aliases, Range
 from tlx.lower.to_tiles.evaluate import passed_as
 from tlx.lower.to_tiles.expression import Expression, Leaf
-from tlx.lower.to_tiles.map import is_turned
 from tlx.lower.to_tiles.problem import Map, Part, Reduction, Rows
 from tlx.lower.to_tiles.rows import views_of
+from tlx.lower.to_tiles.tile_shapes import is_turned
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 

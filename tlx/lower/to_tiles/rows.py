@@ -18,12 +18,15 @@ from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import bytes_of
 from tlx.ir.values import Value
+from tlx.lower.to_tiles.ahead import Ahead
 from tlx.lower.to_tiles.blocks import padded
 from tlx.lower.to_tiles.evaluate import Evaluator
 from tlx.lower.to_tiles.expression import Expression, Leaf
-from tlx.lower.to_tiles.map import Ahead, emit_map, merged, past_caches, tile_shape
+from tlx.lower.to_tiles.map import emit_map, past_caches
 from tlx.lower.to_tiles.problem import Map, Part, Reduction, Rows
 from tlx.lower.to_tiles.reduce import emit_reduction
+from tlx.lower.to_tiles.simplify import merged
+from tlx.lower.to_tiles.tile_shapes import tile_shape
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target

@@ -13,9 +13,9 @@ from typing import Final
 
 from tlx.ir.types import Type
 from tlx.lower.to_tiles.expression import Expression, Leaf
-from tlx.lower.to_tiles.map import merged
 from tlx.lower.to_tiles.problem import Copy, Map, Reduction, Rows
 from tlx.lower.to_tiles.rows import cut_rows, views_of
+from tlx.lower.to_tiles.simplify import merged
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 

@@ -1,4 +1,7 @@
-"""Columns of a large matrix reduced to a row: a strip of them at a time, over blocks of whole rows.
+"""Columns reduced to a row.
+
+A matrix that the caches hold: down a few registers of columns at a time. Of a larger one, a strip of columns at a time,
+over blocks of whole rows:
 
     for strips of columns whose sums fill half of the L1 cache
       sums = rows 0 to 3 of the strip, added
@@ -21,6 +24,7 @@ from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.combine import Combine, Running
 from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, load_vector, store_vector
 from tlx.lower.to_tiles.scratch import Scratch
+from tlx.lower.to_tiles.tile_shapes import Shape
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
@@ -108,3 +112,53 @@ class Strips:
     def _store(self, place: Place, value: Value) -> None:
         address = address_of(self.b, self.to, self.base, place)
         store_vector(self.b, self.to, address, place, self.combine.narrowed(self.b, value))
+
+
+@dataclass(eq=False)
+class ColumnsToRow:
+    """Emits the reduction of a matrix that the caches hold: a few registers of columns at a time, down all rows.
+
+    Attributes:
+        b: Where.
+        evaluator: What is reduced.
+        combine: How.
+        to, base: Where the result goes.
+        shape: The tile.
+    """
+
+    b: TensorBuilder
+    evaluator: Evaluator
+    combine: Combine
+    to: View
+    base: Value
+    shape: Shape
+
+    def emit(self) -> None:
+        """Emit the loops over columns, and over rows in them."""
+        value, shape = self.evaluator.expression, self.shape
+        for columns in padded(value.cols, shape.cols, shape.lanes):
+            with self.b.loop(0, columns.count, name="j") as j:
+                column = self._index(columns, j.index)
+                place = Place(1, columns.size, columns.padding, None, column)
+                parts = padded(value.rows, shape.rows, 1)
+                lines = [self._along_rows(rows, replace(place, rows=rows.size)) for rows in parts]
+                result = self.combine.narrowed(self.b, self.combine.all_of(self.b, lines))
+                store_vector(self.b, self.to, address_of(self.b, self.to, self.base, place), place, result)
+
+    def _along_rows(self, rows: Range, place: Place) -> Value:
+        """The row that rows of one tile height become."""
+        b = self.b
+        known = self.evaluator.compute(place, 0)
+        running = Running.along_rows(self.combine, place)
+        if rows.count == 1:
+            place = replace(place, row=const_int(I64, rows.start))
+            tile = self.combine.widened(b, self.evaluator.result(place, known))
+            return running.lines(b, running.first(b, tile))[0]
+        with b.loop(0, rows.count, carry=running.start(), name="i") as i:
+            at = replace(place, row=self._index(rows, i.index))
+            value = self.combine.widened(b, self.evaluator.result(at, known))
+            i.next(*running.add(b, i.carried, value))
+        return running.lines(b, i.results)[0]
+
+    def _index(self, range_: Range, index: Value) -> Value:
+        return self.b.add(self.b.mul(index, range_.size), range_.start)
