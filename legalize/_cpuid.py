@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from tlx.diagnostics import UsageError
 from tlx.ir.types import I32, I64, PTR, StructType
 from tlx.ir.values import ConstInt, Text, const_int
-from tlx.legalize._x86 import BITS, TILES
+from tlx.legalize._x86 import BITS, PACES, TILES, Bit
 
 if TYPE_CHECKING:
     from tlx.ir.builder import Builder
@@ -81,7 +82,7 @@ class _Answers:
         b = self.b
         masks: dict[tuple[int, int, str], int] = {}
         state = 0
-        for bit in (BITS[feature[1:]] for feature in target.features):
+        for bit in _bits(target):
             place = bit.leaf, bit.subleaf, bit.register
             masks[place] = masks.get(place, 0) | 1 << bit.bit
             state |= bit.state
@@ -91,6 +92,22 @@ class _Answers:
             word = b.binary("and", word, self.second) if subleaf else word
             runs = b.binary("and", runs, _has_all(b, word, mask))
         return runs
+
+
+def _bits(target: Target) -> list[Bit]:
+    """What CPUID tells of a target's features, but for those that only say how fast something is.
+
+    Raises:
+        UsageError: It does not tell of one.
+    """
+    names = [feature[1:] for feature in target.features if not feature[1:].startswith(PACES)]
+    for name in names:
+        if name not in BITS:
+            raise UsageError(
+                f"feature '{name}': a program with versions for several targets cannot find out whether its machine "
+                f"has that; lower for one target, or without it"
+            )
+    return [BITS[name] for name in names]
 
 
 def _has_all(b: Builder, word: Value, mask: int) -> Value:

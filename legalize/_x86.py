@@ -33,10 +33,21 @@ class Bit:
 
 
 BITS: Final[dict[str, Bit]] = {
+    "sse4.2": Bit(1, 0, "ecx", 20, 0),
+    "popcnt": Bit(1, 0, "ecx", 23, 0),
+    "avx": Bit(1, 0, "ecx", 28, YMM),
     "fma": Bit(1, 0, "ecx", 12, YMM),
     "f16c": Bit(1, 0, "ecx", 29, YMM),
+    "bmi": Bit(7, 0, "ebx", 3, 0),
+    "bmi2": Bit(7, 0, "ebx", 8, 0),
+    "gfni": Bit(7, 0, "ecx", 8, YMM),
     "avx2": Bit(7, 0, "ebx", 5, YMM),
     "avx512f": Bit(7, 0, "ebx", 16, ZMM),
+    "avx512cd": Bit(7, 0, "ebx", 28, ZMM),
+    "avx512ifma": Bit(7, 0, "ebx", 21, ZMM),
+    "avx512vbmi2": Bit(7, 0, "ecx", 6, ZMM),
+    "avx512bitalg": Bit(7, 0, "ecx", 12, ZMM),
+    "avx512vpopcntdq": Bit(7, 0, "ecx", 14, ZMM),
     "avx512dq": Bit(7, 0, "ebx", 17, ZMM),
     "avx512bw": Bit(7, 0, "ebx", 30, ZMM),
     "avx512vl": Bit(7, 0, "ebx", 31, ZMM),
@@ -53,6 +64,9 @@ BITS: Final[dict[str, Bit]] = {
     "amx-int8": Bit(7, 0, "edx", 25, TILES),
     "amx-fp16": Bit(7, 1, "eax", 21, TILES),
 }
+
+PACES: Final = ("allow-light-", "branch", "false-deps-", "fast", "idiv", "macrofusion", "no-bypass-", "prefer-", "slow")
+"""How LLVM's names begin of features that say how fast something is: every processor runs their code."""
 
 _AVX2: Final = ("avx2", "fma", "f16c")
 _AVX512: Final = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl")

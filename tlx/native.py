@@ -49,17 +49,17 @@ def best_target(known: Iterable[Target], flags: frozenset[str], sizes: Caches) -
 def paced(target: Target, flags: frozenset[str]) -> Target:
     """The target with dot products as fast as on a machine with these flags."""
     slower = {dot.slower[0] for dot in target.dots if dot.slower is not None}
-    return target.paced([feature for feature in slower if _has(feature, flags)])
+    return target.paced([feature for feature in slower if has_feature(feature, flags)])
 
 
 def missing(target: Target, flags: frozenset[str]) -> list[str]:
     """What a machine with these flags lacks to run the target's code."""
-    return [flag for flag in target.requires if not _has(flag, flags)]
+    return [flag for flag in target.requires if not has_feature(flag, flags)]
 
 
 def version_for(target: Target, flags: frozenset[str]) -> Target:
     """Of several versions, the one that a machine with these flags runs; the target itself where it is one."""
-    able = [v for v in target.versions if not missing(v, flags) and all(_has(f[1:], flags) for f in v.features)]
+    able = [v for v in target.versions if not missing(v, flags) and all(has_feature(f[1:], flags) for f in v.features)]
     return able[-1] if able else target
 
 
@@ -96,12 +96,12 @@ def _flags_by_llvm() -> frozenset[str]:
 def _corrections(target: Target, flags: frozenset[str]) -> tuple[str, ...]:
     """Features to add, because a dot product of the target wants them and the machine has them, and to take away."""
     wanted = dict.fromkeys(dot.feature for dot in (*target.dots, *(target.matrix.dots if target.matrix else ())))
-    on = [f"+{feature}" for feature in wanted if _has(feature, flags)]
-    off = [f"-{f[1:]}" for f in target.features if f.startswith("+") and not _has(f[1:], flags)]
+    on = [f"+{feature}" for feature in wanted if has_feature(feature, flags)]
+    off = [f"-{f[1:]}" for f in target.features if f.startswith("+") and not has_feature(f[1:], flags)]
     return (*on, *off)
 
 
-def _has(feature: str, flags: frozenset[str]) -> bool:
+def has_feature(feature: str, flags: frozenset[str]) -> bool:
     """Whether a feature, in LLVM's or Linux's spelling, is among the flags, in either."""
     names = _plain_names(flags)
     plain = plain_name(feature)

@@ -13,9 +13,12 @@ from typing import Final
 
 import pytest
 
+from tlx.fuzz.asking import draw, runs_here
 from tlx.fuzz.campaign import Outcome, Worker
 from tlx.fuzz.check import Check
 from tlx.fuzz.worker import Request
+from tlx.native import cpu_flags
+from tlx.target import find
 
 EMULATED: Final = "emulate"
 RUN_ONLY: Final = "run-only"
@@ -31,7 +34,7 @@ class Job:
         programs: How many.
         part: Which of several equal jobs this is; each has other programs.
         flags: `EMULATED`, `RUN_ONLY`.
-        optimise: LLVM's `opt`, where that shall run over the programs first.
+        optimise: LLVM's `opt`, where that shall run over the programs first; else empty.
     """
 
     profile: str
@@ -39,7 +42,7 @@ class Job:
     programs: int
     part: int = 0
     flags: tuple[str, ...] = ()
-    optimise: str | None = None
+    optimise: str = ""
 
     def __str__(self) -> str:
         return "-".join([self.target, self.profile, *self.flags, *filter(None, [self.optimise]), str(self.part)])
@@ -54,7 +57,9 @@ class Job:
     def request(self, seed: int) -> Request:
         """The program of a seed."""
         emulate, evaluate = EMULATED in self.flags, RUN_ONLY not in self.flags
-        check = Check(self.target, emulate, evaluate, variant=seed, optimise=self.optimise)
+        asked = draw(self.target, seed)
+        run = runs_here(asked, find(self.target), cpu_flags())
+        check = Check(self.target, emulate, evaluate or not run, run, seed, self.optimise, asked=asked)
         return Request(self.profile, seed, check)
 
 

@@ -26,6 +26,7 @@ from tlx.openmp import THREADS, Threads
 @click.option(
     "--threads", type=click.Choice(THREADS), default="none", help="What runs every kernel on several threads."
 )
+@click.option("--opt", default="", metavar="PROGRAM", help="LLVM's opt, to optimise some programs first.")
 @click.option("--replay", metavar="FILE", help="Check the program of a failure's file again, and nothing else.")
 @click.option("--malformed", is_flag=True, help="Damage texts and bitcode: errors must be clean, and quick.")
 @click.pass_context
@@ -42,6 +43,7 @@ def fuzz(
     shrink: int,
     emulate_matrix: bool,
     threads: Threads,
+    opt: str,
     replay: str | None,
     malformed: bool,
 ) -> None:
@@ -76,6 +78,7 @@ def fuzz(
             shrink,
             emulate_matrix,
             threads == "openmp",
+            _program(opt),
         )
         right = command.fuzz(plan, click.echo)
     if not right:
@@ -89,6 +92,16 @@ def _targets(text: str) -> tuple[str, ...]:
     names = [name.replace("/", ",") for name in text.split(",") if name and name != "none"]
     found = [native_target().name if name == "native" else name if "+" in name else find(name).name for name in names]
     return tuple(dict.fromkeys(found))
+
+
+def _program(name: str) -> str:
+    """Where a program is; empty where none is named."""
+    import shutil
+
+    found = shutil.which(name) if name else ""
+    if found is None:
+        raise UsageError(f"--opt: there is no program '{name}'")
+    return found
 
 
 def _profile(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import tlx
@@ -18,11 +18,11 @@ from tlx.diagnostics import EvaluationError, LoweringError
 from tlx.evaluate import Machine
 from tlx.evaluate.team import Team
 from tlx.fuzz.arrays import difference
+from tlx.fuzz.asked import Asked
 from tlx.fuzz.guarded import GuardedArray
 from tlx.fuzz.programs import Function, Program, canonical
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
-from tlx.knobs import NO_KNOBS, Knobs, Origin, Question
 from tlx.lower.to_tiles.dispatch import at_level, levels
 from tlx.native import best_target, cpu_flags
 from tlx.numpy_types import Array
@@ -33,11 +33,6 @@ _DEFAULT: Final = Caches()
 _TINY: Final = Caches(l1=4 << 10, l2=16 << 10, l3=64 << 10)
 _TEAMS: Final = (3, 1, 2, 7)
 _LEVELS: Final = (2, 2, 2, 3, 1, 0)
-_REGISTER_TILES: Final = (None, (32, 32), (32, 32), (16, 64), (64, 16))
-"""What a matrix unit's products are asked to be; None leaves it to the model, which takes vectors for small ones."""
-_VECTOR_BITS: Final = (128, 512, 256)
-_ASKS: Final = 3
-"""An odd variant: with the features of this machine, which tell of other vectors."""
 _BUG: Final = "bug of TLX"
 MAX_STEPS: Final = 20_000_000
 _STAGE_STEPS: Final = 5_000_000
@@ -71,8 +66,9 @@ class Check:
         evaluate: Evaluate the stages' output.
         run: Run machine code.
         variant: Chooses among equal ways: features, cache sizes, LLVM's optimisation level.
-        optimise: Let LLVM's own `opt` optimise the input before it is lowered: the program to call.
+        optimise: Let LLVM's own `opt` optimise the input before it is lowered: the program to call; empty for none.
         threads: Run every kernel on several threads, however small it is.
+        asked: What else the lowering is asked for.
     """
 
     target: str = ""
@@ -80,22 +76,15 @@ class Check:
     evaluate: bool = True
     run: bool = True
     variant: int = 0
-    optimise: str | None = None
+    optimise: str = ""
     threads: bool = False
+    asked: Asked = field(default_factory=Asked)
 
     @property
     def options(self) -> Options:
         """How to lower."""
-        options = Options(emulate_matrix=self.emulate, knobs=self.knobs)
+        options = self.asked.options(Options(emulate_matrix=self.emulate))
         return replace(options, threads="openmp", thread_cycles=0) if self.threads else options
-
-    def knobs(self, question: Question) -> Knobs:
-        """Four of five programs multiply on tiles where there is a matrix unit that can, however small they are."""
-        tile = _REGISTER_TILES[self.variant % len(_REGISTER_TILES)]
-        base = question.target.partition(".")[0]  # a version is called after its target and its features
-        if tile is None or find(base).matrix is None:
-            return NO_KNOBS
-        return Knobs(tile=tile, origin=Origin("from the fuzzer", binding=False))
 
     @property
     def team(self) -> Team:
@@ -106,18 +95,11 @@ class Check:
     def lowering_target(self) -> Target:
         """The target: every other time with all features that this machine has beyond the target's, or tiny caches.
 
-        One that leaves its vectors open has them as wide as asked for every fourth time.
+        It is as its file says where the lowering is asked for a machine.
         """
-        target = self._featured
-        if target.vectors and self.variant % 4 == _ASKS:
-            return target.with_vector_bits(_VECTOR_BITS[self.variant // 4 % len(_VECTOR_BITS)])
-        return target
-
-    @property
-    def _featured(self) -> Target:
         target = find(self.target)
         caches = _TINY if self.variant % 3 == 0 else _DEFAULT
-        if self.emulate or not self.run:
+        if self.emulate or not self.run or self.asked.has_machine:
             return replace(target, caches=caches)
         native = best_target([target], cpu_flags(), caches)
         if self.variant % 2:
@@ -148,6 +130,7 @@ def check_program(made: Program, check: Check, doing: Callable[[str], None]) -> 
     """
     if check.optimise:
         made = replace(made, text=_optimised(made.text, check.optimise))
+    made = replace(made, text=check.asked.compiled_for(made.text))
     doing("evaluating the input")
     arguments = _evaluated_input(made, check)
     if not check.target:

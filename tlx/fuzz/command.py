@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from tlx.fuzz.asking import draw, runs_here
 from tlx.fuzz.campaign import Outcome, Worker, check_all
 from tlx.fuzz.check import Check
 from tlx.fuzz.report import Report, request_of
@@ -37,6 +38,7 @@ class Plan:
         keep: Where failing programs are written to.
         emulate_matrix: Whether code for matrix units runs in an emulated form where this machine has them, too.
         threads: Whether every kernel runs on several threads.
+        opt: LLVM's `opt`, which optimises three of seven programs before they are lowered; empty for none.
     """
 
     seed: int
@@ -50,24 +52,28 @@ class Plan:
     trials: int = 300
     emulate_matrix: bool = False
     threads: bool = False
+    opt: str = ""
 
     def requests(self) -> Iterator[Request]:
         """The programs on the targets."""
         for seed in range(self.seed, self.seed + self.count):
             for target in self.targets or ("",):
-                check = replace(check_on(target, seed, emulate_matrix=self.emulate_matrix), threads=self.threads)
+                check = check_on(target, seed, emulate_matrix=self.emulate_matrix)
+                check = replace(check, threads=self.threads, optimise=self.opt if seed % 7 < 3 else "")
                 mixture: Sequence[str] = _EMULATED if check.emulate else MIXED
                 yield Request(self.profile or mixture[seed % len(mixture)], seed, check, self.operations)
 
 
 def check_on(target: str, variant: int, *, emulate_matrix: bool = False) -> Check:
-    """How programs are checked on a target on this machine: without its features, its code is evaluated only.
+    """How programs are checked on a target on this machine: without all features, the code is evaluated only.
 
     Code for matrix units is run in an emulated form without them, and where that is asked for.
     """
     lacking = missing(find(target), cpu_flags()) if target else []
     emulate = bool(target) and (emulate_matrix or bool(lacking)) and find(target).matrix is not None
-    return Check(target, emulate, run=bool(target) and (emulate or not lacking), variant=variant)
+    asked = draw(target, variant)
+    run = bool(target) and (emulate or not lacking) and runs_here(asked, find(target), cpu_flags())
+    return Check(target, emulate, run=run, variant=variant, asked=asked)
 
 
 def fuzz(plan: Plan, say: Say) -> bool:
@@ -91,7 +97,7 @@ def fuzz(plan: Plan, say: Say) -> bool:
 def replay(path: str, text: str, say: Say) -> bool:
     """Check the program in the file of a failure once more; whether it is right."""
     request = request_of(text, path)
-    if not text.endswith(request.program().text):
+    if not text.endswith(request.text):
         say(f"{path}: note: this version of TLX makes another program of the request; it is that which is checked")
     worker = Worker()
     try:

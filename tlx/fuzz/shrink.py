@@ -1,5 +1,6 @@
 """Cuts a failing program down: drops parts of it and makes its numbers smaller as long as it fails alike.
 
+what is asked for           is asked for no more: processor, features, knobs
 functions and statements    are dropped, many at once first (delta debugging)
 what a statement draws      becomes all zeros: the simplest types, extents, operands
 each number                 becomes 0, a half, one less
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from tlx.fuzz.asked import Asked
 from tlx.fuzz.campaign import Outcome
 from tlx.fuzz.choices import Node
 from tlx.fuzz.worker import Request
@@ -44,11 +46,21 @@ class _Search:
         if made.text in self.seen or self.left <= 0:
             return False
         self.seen.add(made.text)
+        return self._fails_alike(replace(request, source=made.node), made.node)
+
+    def accepts_asked(self, asked: Asked) -> bool:
+        """Whether the program fails alike where less is asked for; then it is the best."""
+        if self.left <= 0:
+            return False
+        request = self.best.request
+        return self._fails_alike(replace(request, check=replace(request.check, asked=asked)), self.node)
+
+    def _fails_alike(self, request: Request, node: Node) -> bool:
         self.left -= 1
         outcome = self.check(request)
         if not outcome.is_like(self.best):
             return False
-        self.best, self.node = replace(outcome, request=replace(request, source=made.node)), made.node
+        self.best, self.node = replace(outcome, request=request), node
         return True
 
 
@@ -62,6 +74,8 @@ def shrink(failure: Outcome, check: Callable[[Request], Outcome], trials: int = 
     """
     made = failure.request.program()
     search = _Search(failure, made.node, check, trials, {made.text})
+    while any(search.accepts_asked(asked) for asked in search.best.request.check.asked.simpler()):
+        pass
     before = -1
     while search.left > 0 and before != search.left:
         before = search.left

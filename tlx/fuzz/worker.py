@@ -25,6 +25,7 @@ import numpy as np
 
 from tlx.collection import collect_rarely
 from tlx.diagnostics import TlxError
+from tlx.fuzz.asked import Asked
 from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
 from tlx.fuzz.choices import Node
 from tlx.fuzz.profiles import PROFILES
@@ -58,6 +59,11 @@ class Request:
         source = self.source if isinstance(self.source, Node) else f"{self.profile} {self.source}"
         return program(profile, source)
 
+    @property
+    def text(self) -> str:
+        """The program as it is lowered, but for what LLVM's `opt` makes of it."""
+        return self.check.asked.compiled_for(self.program().text)
+
     def as_json(self) -> str:
         """The request in a line."""
         source = self.source.as_json() if isinstance(self.source, Node) else self.source
@@ -68,7 +74,9 @@ class Request:
         """The request of `as_json`."""
         value = json.loads(line)
         source = value["source"] if isinstance(value["source"], int) else Node.of_json(value["source"])
-        return cls(value["profile"], source, Check(**value["check"]), tuple(value["operations"]))
+        asked = Asked.of_json(value["check"].pop("asked"))
+        check = Check(**value["check"], asked=asked)
+        return cls(value["profile"], source, check, tuple(value["operations"]))
 
 
 def answer(request: Request) -> None:

@@ -1,0 +1,133 @@
+"""What random programs are asked for besides their target: processors, features, widths, knobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tlx.diagnostics import UsageError
+from tlx.fuzz.asked import Asked
+from tlx.fuzz.asking import draw, runs_here
+from tlx.fuzz.campaign import Outcome
+from tlx.fuzz.check import Check, check_program
+from tlx.fuzz.command import Plan, check_on
+from tlx.fuzz.report import file_text, request_of
+from tlx.fuzz.shrink import shrink
+from tlx.fuzz.worker import Request
+from tlx.ir.reader import parse
+from tlx.knobs import NO_KNOBS, Question, parse_knobs
+from tlx.pipeline import Options, lower
+from tlx.target import find
+
+TARGETS = ("generic", "avx2", "avx512", "amx", "avx2,avx512,amx")
+ALL = Asked("haswell", ("+avxvnni", "-f16c"), 256, "+avx2,+fma", "tile=4x16,kc=8", "tile=32x32,mc=64", 0)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_what_is_drawn_can_be_asked_for(name: str) -> None:
+    """Processors, features and widths that the target has or may have; and half of the programs ask for none."""
+    drawn = [draw(name, seed) for seed in range(60)]
+    assert drawn == [draw(name, seed) for seed in range(60)]
+    for asked in drawn:
+        target = find(name).on_cpu(asked.cpu).changed(asked.attrs)
+        assert not asked.vector_bits or target.with_vector_bits(asked.vector_bits)
+        for text in filter(None, (asked.knobs, asked.matrix_knobs)):
+            parse_knobs(text)
+    assert 15 < sum(asked.has_machine for asked in drawn) < 45
+    assert sum(bool(asked.knobs) for asked in drawn) > 20
+    assert any(asked.cpu for asked in drawn)
+    assert any(asked.attrs for asked in drawn)
+    assert any(asked.functions for asked in drawn)
+    assert any(asked.vector_bits for asked in drawn) == (name == "generic")
+    assert any(asked.matrix_knobs for asked in drawn) == ("amx" in name)
+
+
+def test_nothing_is_asked_for_where_nothing_is_lowered() -> None:
+    assert draw("", 7) == Asked()
+
+
+def test_knobs_for_vectors_and_for_a_matrix_unit() -> None:
+    answers = Asked(knobs="tile=4x16", matrix_knobs="tile=32x32").options(Options()).knobs
+    amx = find("amx").features
+
+    def tile(text: str, target: str, features: tuple[str, ...] = amx) -> object:
+        return answers(Question(text, target, features)).tile
+
+    assert tile("matmul 8x8x8 bfloat -> float", "amx") == (32, 32)
+    assert tile("matmul 8x8x8 i8 -> i32 us", "amx") == (32, 32)
+    assert tile("matmul 8x8x8 i8 i16 -> i32 us", "amx") == (4, 16)
+    assert tile("matmul 8x8x8 float", "amx") == (4, 16)
+    assert tile("matmul 8x8x8 half -> float", "amx") == (4, 16)
+    assert tile("matmul 8x8x8 half -> float", "amx", (*amx, "+amx-fp16")) == (32, 32)
+    assert tile("matmul 8x8x8 bfloat", "avx512.avx512vnni") == (4, 16)
+    assert Asked().options(Options()).knobs(Question("matmul 8x8x8 float", "amx", amx)) == NO_KNOBS
+
+
+def test_features_of_functions_reach_their_kernels() -> None:
+    asked = Asked(functions="+avx2,+fma,+f16c,+avxvnni")
+    request = Request("small", 3, Check("avx2", asked=asked))
+    assert request.text.count("define ") == request.text.count('"target-features"="+avx2,+fma,+f16c,+avxvnni" {')
+    kernels = str(lower(parse(request.text), "avx2"))
+    assert 'noinline "no-builtins" "target-features"="+avx2,+fma,+f16c,+avxvnni"' in kernels
+
+
+def test_options_reach_the_lowering() -> None:
+    options = ALL.options(Options(threads="openmp"))
+    assert (options.cpu, options.attrs, options.vector_bits) == ("haswell", ("+avxvnni", "-f16c"), 256)
+    assert (options.threads, options.weight_bytes) == ("openmp", 0)
+    assert Asked().options(Options()).weight_bytes == Options().weight_bytes
+    with pytest.raises(UsageError, match="vectors of 512 bits"):
+        check_program(Request("small", 0, Check()).program(), Check("avx2", asked=Asked(vector_bits=512)), print)
+
+
+def test_code_runs_where_all_features_are() -> None:
+    flags = frozenset({"avx2", "fma", "f16c", "avx_vnni"})
+    avx2 = find("avx2")
+    assert runs_here(Asked(), avx2, flags)
+    assert runs_here(Asked("alderlake", ("+avxvnni", "+prefer-128-bit", "-f16c")), avx2, flags)
+    assert runs_here(Asked(functions="+avx2,+fma"), avx2, flags)
+    assert not runs_here(Asked("sierraforest"), avx2, flags)
+    assert not runs_here(Asked("znver3"), avx2, flags)
+    assert not runs_here(Asked(attrs=("+avxvnniint8",)), avx2, flags)
+    assert not runs_here(Asked(functions="+avx2,+avxneconvert"), avx2, flags)
+
+
+def test_campaigns_ask() -> None:
+    plan = Plan(0, 20, ("generic",), Path(), opt="opt")
+    checks = [request.check for request in plan.requests()]
+    assert [check.asked for check in checks] == [draw("generic", seed) for seed in range(20)]
+    assert 5 < sum(bool(check.optimise) for check in checks) < 15
+    assert check_on("generic", 4).asked == draw("generic", 4)
+
+
+def test_target_is_as_its_file_says_where_a_machine_is_asked_for() -> None:
+    for variant in range(4):
+        target = Check("avx512", variant=variant, asked=Asked(cpu="haswell")).lowering_target
+        assert target.features == find("avx512").features
+
+
+def test_less_is_asked_for_where_a_program_fails_all_the_same() -> None:
+    """What is left is what the failure needs: one of two features, one of two knobs."""
+
+    def check(request: Request) -> Outcome:
+        asked = request.check.asked
+        fails = "-f16c" in asked.attrs and "kc=8" in asked.knobs
+        return Outcome(request, "mismatch" if fails else "done", "running" if fails else "")
+
+    first = check(Request("any", 5, Check("avx2", asked=ALL)))
+    smallest = shrink(first, check, 200)
+    assert smallest.is_like(first)
+    assert smallest.request.check.asked == Asked(attrs=("-f16c",), knobs="kc=8")
+
+
+def test_file_of_a_failure_says_what_was_asked_for() -> None:
+    failure = Outcome(Request("any", 7, Check("avx2", asked=ALL)), "mismatch", "running", "wrong")
+    text = file_text(failure, Path("x.ll"))
+    knobs = "--knobs=tile=4x16,kc=8 (on a matrix unit: tile=32x32,mc=64)"
+    assert f"; lowered with --mcpu=haswell --mattr=+avxvnni,-f16c --vector-bits=256 {knobs}\n" in text
+    assert request_of(text, "x.ll") == failure.request
+    assert text.endswith(failure.request.text)
+    plain = replace(failure, request=Request("any", 7, Check("avx2")))
+    assert "lowered with" not in file_text(plain, Path("x.ll"))
