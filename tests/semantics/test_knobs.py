@@ -86,3 +86,11 @@ def test_each_knob_on_its_own(knobs: str) -> None:
 @pytest.mark.parametrize("words", ["matmul 33x70x40 bfloat -> float", "matmul 64x64x64 i8 -> i32 us"])
 def test_tiles_of_a_matrix_unit(tile: tuple[int, int], words: str) -> None:
     _check(parse_product(words), Knobs(tile), "amx", "legalize")
+
+
+def test_last_columns_of_a_part_of_k_with_no_whole_register() -> None:
+    """Three positions of K are left for the second part, four lanes are summed along K."""
+    product = parse_product("matmul 40x33x23 float")
+    options = Options(stop_after="to-tiles", knobs=always(Knobs(kc=20)))
+    assert "%kd" in str(lower(parse(product.workload.text()), "generic", options=options))
+    _check(product, Knobs(kc=20), "generic", "to-tiles")

@@ -99,8 +99,9 @@ class LastColumns:
         full, rest = divmod(self.gemm.k, self.lanes)
         start = b.gep(view.element, rhs, (self.gemm.n - self.count) * view.col_stride)
         for column in range(self.count):
-            with b.loop(0, full, name="k") as loop:
-                self._copy_part(start, column, b.mul(loop.index, self.lanes), 0)
+            if full:
+                with b.loop(0, full, name="k") as loop:
+                    self._copy_part(start, column, b.mul(loop.index, self.lanes), 0)
             if rest:
                 self._copy_part(start, column, const_int(I64, full * self.lanes), self.lanes - rest)
 
@@ -139,10 +140,11 @@ class LastColumns:
         full, rest = divmod(size, lanes)
         pitches = gemm.c.row_stride, self.pitch
         c, a = (b.gep(element, pointer, row * pitch) for pointer, pitch in zip(pointers, pitches, strict=True))
-        zeros = [zero(VectorType(lanes, element))] * (rows * self.count)
-        with b.loop(0, full, carry=zeros, name="kd") as loop:
-            loop.next(*self._step(a, rows, (start, b.mul(loop.index, lanes)), 0, loop.carried))
-        sums = list(loop.results)
+        sums: list[Value] = [zero(VectorType(lanes, element))] * (rows * self.count)
+        if full:
+            with b.loop(0, full, carry=sums, name="kd") as loop:
+                loop.next(*self._step(a, rows, (start, b.mul(loop.index, lanes)), 0, loop.carried))
+            sums = list(loop.results)
         if rest:
             sums = self._step(a, rows, (start, const_int(I64, full * lanes)), lanes - rest, sums)
         for column in range(self.count):
