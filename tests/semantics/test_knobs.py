@@ -91,6 +91,6 @@ def test_tiles_of_a_matrix_unit(tile: tuple[int, int], words: str) -> None:
 def test_last_columns_of_a_part_of_k_with_no_whole_register() -> None:
     """Three positions of K are left for the second part, four lanes are summed along K."""
     product = parse_product("matmul 40x33x23 float")
-    options = Options(stop_after="to-tiles", knobs=always(Knobs(kc=20)))
+    options = Options(stop_after="to-tiles", knobs=Always(Knobs(kc=20)))
     assert "%kd" in str(lower(parse(product.workload.text()), "generic", options=options))
     _check(product, Knobs(kc=20), "generic", "to-tiles")
