@@ -150,20 +150,23 @@ def _rows_of_grid(b: Builder, work: Work, team: Value) -> Value:
 
     for down = 1 .. team:  across = team / down
         cycles = ceil(rows / down) * ceil(columns / across) * tile
-               + ceil(rows / down) * row + ceil(columns / across) * column
+               + ceil(rows / down) * (row, and cut if across > 1) + ceil(columns / across) * column
     """
     if work.columns == 1:
         return b.umin(team, work.rows)
     if work.rows == 1:
         return const_int(I64, 1)
     unit = max(work.cycles / (1 << 40), 1.0)
-    tile, row, column = (const_int(I64, round(cost / unit)) for cost in (work.tile, work.row, work.column))
+    costs = work.tile, work.row, work.row + work.cut, work.column
+    tile, row, cut_row, column = (const_int(I64, round(cost / unit)) for cost in costs)
     start: list[Value] = [const_int(I64, 1), const_int(I64, (1 << 63) - 1)]
     last = b.add(b.umin(team, work.rows), 1)
     with b.loop(1, last, carry=start, name="down", runs=True) as loop:
         height = b.divided_up(const_int(I64, work.rows), loop.index)
-        width = b.divided_up(const_int(I64, work.columns), b.binary("udiv", team, loop.index))
-        cycles = b.add(b.mul(b.mul(height, width), tile), b.add(b.mul(height, row), b.mul(width, column)))
+        across = b.binary("udiv", team, loop.index)
+        width = b.divided_up(const_int(I64, work.columns), across)
+        reading = b.mul(height, b.select(b.icmp("ugt", across, 1), cut_row, row)) if work.cut else b.mul(height, row)
+        cycles = b.add(b.mul(b.mul(height, width), tile), b.add(reading, b.mul(width, column)))
         better = b.icmp("ult", cycles, loop.carried[1])
         loop.next(b.select(better, loop.index, loop.carried[0]), b.select(better, cycles, loop.carried[1]))
     return loop.results[0]
