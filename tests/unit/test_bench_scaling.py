@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -11,9 +13,9 @@ from tlx import openmp
 from tlx.bench import catalogue, controls, peaks, scaling
 from tlx.bench.cores import one_of_each_first
 from tlx.bench.elements import F32
-from tlx.bench.native_calls import Repeat
+from tlx.bench.native_calls import Repeat, Step
 from tlx.bench.peaks import Peak
-from tlx.bench.scaling import gain
+from tlx.bench.scaling import gain, together
 from tlx.diagnostics import UsageError
 from tlx.target import Target, find
 
@@ -24,6 +26,12 @@ def test_gain_counts_what_all_threads_do() -> None:
     assert gain(alone, alone, 1) == 1.0
     assert gain(alone, [1.0, 2.0, 1.5], 4) == 4.0
     assert gain(alone, [2.0, 4.0, 2.0], 4) == 2.0
+
+
+def test_processors_add_up_to_what_each_does() -> None:
+    """One at the same speed adds one; one that takes twice as long, a half."""
+    alone, elsewhere = [1.0, 2.0, 1.0], [[1.0, 2.0, 1.0], [2.0, 4.0, 1.0]]
+    assert [together(alone, elsewhere, count) for count in (1, 2, 3)] == [1.0, 2.0, 2.5]
 
 
 def test_processors_of_different_cores_come_first() -> None:
@@ -51,6 +59,26 @@ def test_every_thread_of_a_control_works() -> None:
     to, source = controls.memory(3)
     controls.copies((to, source), target)(1)
     assert (to == source).all()
+
+
+def test_one_thread_of_a_team_makes_the_calls() -> None:
+    """The one that is named, as often as it is told to; where there is none of that number, nobody."""
+    calls: list[int] = []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_int)
+    def called(what: int) -> None:
+        calls.append(threading.get_native_id() if what == 5 else -1)
+
+    address = ctypes.cast(called, ctypes.c_void_p).value
+    assert address is not None
+    member = controls.one_of_team(Step(address, (("i32", 5),)), called)
+    openmp.set_threads(2)
+    for number in (0, 1, 2):
+        member(number, 3)
+    first, second = calls[:3], calls[3:]
+    assert set(first) == {threading.get_native_id()}
+    assert len(second) == 3
+    assert len(set(second) - set(first)) == 1
 
 
 @pytest.mark.parametrize(("flags", "ours"), [({"avx2", "fma", "f16c"}, "avx2"), (set[str](), "generic")])

@@ -3,17 +3,19 @@
     multiply-adds    each thread runs the peak's loop: no memory, so that only cores and their clocks are shared
     copies           each thread copies 8 MB of its own: what the memory that all share lets through
 
-Virtual processors may be halves of a core, or busy with something else: code can scale no better than these.
+Virtual processors may be halves of a core, or busy with something else: code can scale no better than these. Some may
+be slower than others: code without threads runs on each thread of a team alone, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx.bench.native_calls import Repeat
+from tlx.bench.native_calls import Repeat, Step, repeating
 from tlx.bench.peaks import STEPS, Peak
 from tlx.jit import compile as compile_module
 from tlx.target import Target
@@ -53,6 +55,35 @@ define internal void @member(ptr %shared) {
   ret void
 }
 """
+_MEMBER: Final = """
+declare void @GOMP_parallel(ptr, ptr, i32, i32)
+declare i32 @omp_get_thread_num()
+
+define void @team(i64 %n, i32 %number) {
+  %shared = alloca { i64, i32 }, align 16
+  %p1 = getelementptr { i64, i32 }, ptr %shared, i32 0, i32 1
+  store i64 %n, ptr %shared
+  store i32 %number, ptr %p1
+  call void @GOMP_parallel(ptr @member, ptr %shared, i32 0, i32 0)
+  ret void
+}
+
+define internal void @member(ptr %shared) {
+  %p1 = getelementptr { i64, i32 }, ptr %shared, i32 0, i32 1
+  %n = load i64, ptr %shared
+  %number = load i32, ptr %p1
+  %thread = call i32 @omp_get_thread_num()
+  %mine = icmp eq i32 %thread, %number
+  br i1 %mine, label %work, label %done
+
+work:
+  call void @repeat(i64 %n)
+  br label %done
+
+done:
+  ret void
+}
+"""
 _COPY: Final = f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
@@ -86,6 +117,17 @@ def memory(most: int) -> tuple[Array, Array]:
 def copies(arrays: tuple[Array, Array], target: Target) -> Repeat:
     """Copies of 8 MB by each thread of a team, from the second array to the first."""
     return _team(_COPY, "copy", 1, arrays, (_COPIED, _COPIED), target)
+
+
+def one_of_team(step: Step, keep: object = None) -> Callable[[int, int], object]:
+    """A function that has the thread of a number, alone of its team, make a call so many times."""
+    compiled = compile_module(repeating(step.text()) + _MEMBER, entry="team")
+    call = compiled.entry.unchecked
+
+    def member(number: int, count: int, _keep: object = (compiled, keep)) -> object:
+        return call(count, number)
+
+    return member
 
 
 def _team(

@@ -2,12 +2,15 @@
 
     work                          alone         1      2      4
     gemm f32 1024              143 G/s      1.00   1.96   3.80
+      processors one by one                 1.00   1.99   3.92
       multiply-adds alone                   1.00   1.98   3.95
       copies alone                          1.00   1.81   2.70
 
 `alone` is the code without threads; behind it, for each number of threads, how many times as fast the code with threads
-is. Below it is what the machine gives to as many threads at that time (`controls`): how many times as much as one of
-them all get done, by the loop of the peak and by copies. All take turns; the time is that of the clock on the wall.
+is. Below it are the speeds that the code without threads has on each of the processors, the others idle, added up: not
+all are equally fast where something else is at work beside them. Then what the machine gives to as many threads at that
+time (`controls`): how many times as much as one of them all get done, by the loop of the peak and by copies. All take
+turns; the time is that of the clock on the wall.
 
 Each thread stays on a processor, the first ones on processors of different cores (`cores`). Threads that have nothing
 to do sleep after a millisecond: LLVM's library would have them spin for 200, beside what is timed next.
@@ -19,6 +22,9 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from tlx import openmp
@@ -41,6 +47,23 @@ _LONGEST_NAME: Final = 36
 _CONTROLS: Final = ("multiply-adds alone", "copies alone")
 
 
+@dataclass(frozen=True)
+class Seconds:
+    """The time of a call, round by round.
+
+    Attributes:
+        alone: Without threads.
+        teams: With each number of threads.
+        elsewhere: Without threads on the second processor, and the ones behind it.
+        others: Of each control, on one thread and on each number of them.
+    """
+
+    alone: Sequence[float]
+    teams: Sequence[Sequence[float]]
+    elsewhere: Sequence[Sequence[float]]
+    others: Sequence[Sequence[Sequence[float]]]
+
+
 def print_scaling(
     works: Sequence[Workload], target: Target, counts: Sequence[int], rounds: int, echo: Callable[[str], object]
 ) -> None:
@@ -61,15 +84,21 @@ def print_scaling(
         except TlxError as error:
             echo(f"{work.name:{_LONGEST_NAME}} {error.message}")
             continue
-        alone = statistics.median(seconds[0])
-        speed = work.operations / alone / 1e9
-        ours, theirs = seconds[1 : 1 + len(counts)], seconds[1 + len(counts) :]
-        others = theirs[: len(theirs) // 2], theirs[len(theirs) // 2 :]
-        ratios = [statistics.median(a / b for a, b in zip(seconds[0], own, strict=True)) for own in ours]
-        echo(f"{work.name:{_LONGEST_NAME}} {speed:>7.0f} G/s " + "".join(f"{ratio:>7.2f}" for ratio in ratios))
-        for name, own in zip(_CONTROLS, others, strict=True):
-            gains = (gain(own[0], team, count) for team, count in zip(own[1:], counts, strict=True))
-            echo(f"  {name:{_LONGEST_NAME + 10}} " + "".join(f"{more:>7.2f}" for more in gains))
+        speed = work.operations / statistics.median(seconds.alone) / 1e9
+        ratios = [statistics.median(a / b for a, b in zip(seconds.alone, own, strict=True)) for own in seconds.teams]
+        echo(f"{work.name:{_LONGEST_NAME}} {speed:>7.0f} G/s " + _numbers(ratios))
+        echo(_below("processors one by one", [together(seconds.alone, seconds.elsewhere, count) for count in counts]))
+        for name, (one, *teams) in zip(_CONTROLS, seconds.others, strict=True):
+            echo(_below(name, [gain(one, team, count) for team, count in zip(teams, counts, strict=True)]))
+
+
+def _below(name: str, ratios: Sequence[float]) -> str:
+    """A line below that of a workload."""
+    return f"  {name:{_LONGEST_NAME + 10}} {_numbers(ratios)}"
+
+
+def _numbers(ratios: Sequence[float]) -> str:
+    return "".join(f"{ratio:>7.2f}" for ratio in ratios)
 
 
 def _prepare_library(echo: Callable[[str], object]) -> None:
@@ -87,21 +116,28 @@ def gain(alone: Sequence[float], team: Sequence[float], count: int) -> float:
     return count * statistics.median(one / all_ for one, all_ in zip(alone, team, strict=True))
 
 
-def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int) -> list[list[float]]:
-    """Seconds round by round: without threads, for each number of threads; then each control's, on one and on each."""
+def together(alone: Sequence[float], elsewhere: Sequence[Sequence[float]], count: int) -> float:
+    """How many times as much as the first processor do `count` of them, each as fast as it is by itself."""
+    return statistics.median(sum(times[0] / t for t in times[:count]) for times in zip(alone, *elsewhere, strict=True))
+
+
+def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int) -> Seconds:
+    """Measure a workload and the controls."""
     arrays = work.arrays()
     expected = work.expected(arrays) if work.expected else None
     out = arrays[work.output.name]
 
-    def contestant(options: Options) -> Repeat:
+    def call(options: Options) -> tuple[Step, object]:
         compiled = compile_module(work.text(), target, entry=work.function, options=options)
-        return repeated([Step(address_of(compiled.entry.code), work.arguments(arrays))], (compiled, arrays))
+        return Step(address_of(compiled.entry.code), work.arguments(arrays)), (compiled, arrays)
 
-    alone, team = contestant(Options()), contestant(Options(threads="openmp"))
+    (plain, kept), (shared, kept_too) = call(Options()), call(Options(threads="openmp"))
+    alone, team, member = repeated([plain], kept), repeated([shared], kept_too), controls.one_of_team(plain, kept)
     most, runs = max(counts), version_for(target, cpu_flags())
     others = controls.multiply_adds(_ceiling(work, runs), runs, most), controls.copies(controls.memory(most), runs)
     ours = [(alone, 1), *((team, count) for count in counts)]
-    contestants = [*ours, *((other, count) for other in others for count in (1, *counts))]
+    elsewhere = [(partial(member, number), number + 1) for number in range(1, most)]
+    contestants = [*ours, *elsewhere, *((other, count) for other in others for count in (1, *counts))]
     often: list[int] = []
     for repeat, count in contestants:
         openmp.set_threads(count)
@@ -110,7 +146,9 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
         if expected is not None and (repeat, count) in ours:
             work.check(out, expected, f"{count} threads")
         often.append(max(1, int(SAMPLE / min(_timed(repeat, 1), _timed(repeat, 1)))))
-    return list(map(list, zip(*_rounds(contestants, often, rounds), strict=True)))
+    times = iter(list(column) for column in zip(*_rounds(contestants, often, rounds), strict=True))
+    parts = [list(islice(times, size)) for size in (1, len(counts), most - 1, *[1 + len(counts)] * len(others))]
+    return Seconds(parts[0][0], parts[1], parts[2], parts[3:])
 
 
 def _ceiling(work: Workload, target: Target) -> peaks.Peak:
