@@ -38,12 +38,13 @@ PART: Final = re.compile(r"define (internal void @(\S+\.part[.\d]*)\(.*?\)) noun
 
 
 def product(m: int, n: int, k: int, element: str = "float") -> str:
+    sum_ = "i32" if element == "i8" else "float"
     load = f"call token @llvm.tensor.load(ptr elementtype({element})"
     return f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
   %x = {load} %a, <2 x i32> <i32 {m}, i32 {k}>, {DIMS}, <2 x i32> zeroinitializer)
   %y = {load} %b, <2 x i32> <i32 {k}, i32 {n}>, {DIMS}, <2 x i32> zeroinitializer)
-  %p = call <{m * n} x float> @llvm.tensor.matmul(token %x, token %y)
-  %t = call token @llvm.tensor.typeinfo(<{m * n} x float> %p, <2 x i32> <i32 {m}, i32 {n}>, {DIMS})
+  %p = call <{m * n} x {sum_}> @llvm.tensor.matmul(token %x, token %y)
+  %t = call token @llvm.tensor.typeinfo(<{m * n} x {sum_}> %p, <2 x i32> <i32 {m}, i32 {n}>, {DIMS})
   call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
   ret void
 }}
@@ -134,6 +135,14 @@ def test_threads_keep_the_panels_that_they_packed(team: Team) -> None:
 def test_few_rows_of_tiles_have_no_threads_above_each_other() -> None:
     """Nor is B of 256 KB packed at all."""
     assert not any(call.packs for shape in ((512, 256, 256), (16, 2048, 2048)) for call in calls_of(*shape, Team(16)))
+
+
+@pytest.mark.parametrize("element", ["bfloat", "i8"])
+def test_two_threads_whose_work_stays_near_cut_no_row_of_c(element: str) -> None:
+    """512 cubed: each computes whole rows; of 1024 cubed, each packs the panels of its columns only."""
+    near, far = (calls_of(n, n, n, Team(2), ("amx", element)) for n in (512, 1024))
+    assert {call.part[2:] for call in near} == {(0, 16)}
+    assert {call.part[2:] for call in far} == {(0, 16), (16, 32)}
 
 
 @pytest.mark.parametrize(
