@@ -24,7 +24,7 @@ from tlx.lower.to_tiles.nest_team import spread
 from tlx.lower.to_tiles.parameters import may_be_leaf
 from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Part, Reduction, Rows
 from tlx.lower.to_tiles.slabs import Slabs, slabs_of
-from tlx.lower.to_tiles.stealing import Shares, shares
+from tlx.lower.to_tiles.stealing import Portion, Shares, shares
 from tlx.lower.to_tiles.stream import boundary_of
 from tlx.lower.to_tiles.team import in_shares
 from tlx.lower.to_tiles.units import recipe_cycles
@@ -180,13 +180,14 @@ def takings(total: int, most: int, team: Team, group: int = 0) -> list[tuple[int
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
         assert [str(value.type) for value in own] == ["ptr"]
 
-        def units(b: Builder, owner: Value) -> Value:
-            return b.mul(b.binary("and", b.add(owner, 1), const_int(I64, 1)), total)  # none of threads 1, 3, ...
+        def portion(b: Builder, owner: Value) -> Portion:
+            def run(b: Builder, first: Value, last: Value) -> None:
+                b.call_named("job", VOID, [owner, first, last])
 
-        def run(b: Builder, owner: Value, first: Value, last: Value) -> None:
-            b.call_named("job", VOID, [owner, first, last])
+            units = b.mul(b.binary("and", b.add(owner, 1), const_int(I64, 1)), total)  # none of threads 1, 3, ...
+            return Portion(units, run)
 
-        shares(b, taken, thread, most, Shares(units, run, const_int(I64, group) if group else None))
+        shares(b, taken, thread, most, Shares(portion, const_int(I64, group) if group else None))
 
     in_shares(b, "body", [b.function.arguments[0].value], share, const_int(I32, team.most))
     b.ret()

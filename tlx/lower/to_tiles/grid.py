@@ -25,6 +25,7 @@ from tlx.ir.threads import cut
 from tlx.ir.types import I64
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.branches import where
+from tlx.lower.to_tiles.stealing import Portion
 from tlx.lower.to_tiles.work import Work
 
 _FEWEST: Final = 16
@@ -32,13 +33,13 @@ _FEWEST: Final = 16
 _FEWEST_PACKED: Final = 4
 """The same where panels are packed: those that are packed one after the other have A read again for each."""
 
-Rectangle = Callable[[Builder, list[Value]], None]
+Kernel = Callable[[Builder, list[Value]], None]
 """Emits a kernel's call: for row tiles from a first one to in front of a last one, and panels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The grid of a team, and what is in a thread's rectangle of it: blocks of columns, row tiles in each.
+    """The grid of a team.
 
     Attributes:
         work: What is cut.
@@ -55,70 +56,23 @@ class Grid:
         down = _rows_of_grid(b, work, team)
         return cls(work, down, b.binary("udiv", team, down) if work.columns > 1 else const_int(I64, 1))
 
-    def units(self, b: Builder, owner: Value) -> Value:
-        """Units of a thread's rectangle; none of threads that the grid leaves over."""
-        rows, columns = self._rectangle(b, owner)
+    def portion(self, b: Builder, kernel: Kernel, owner: Value) -> Portion:
+        """A thread's rectangle; nothing of threads that the grid leaves over."""
+        work, none = self.work, const_int(I64, 0)
+        row = b.binary("urem", owner, self.down)
+        column = b.umin(b.binary("udiv", owner, self.down), b.sub(self.across, 1))
+        rows = cut(b, const_int(I64, work.rows), row, self.down)
+        columns = cut(b, const_int(I64, work.columns), column, self.across)
+        height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
         inside = b.icmp("ult", owner, b.mul(self.down, self.across))
-        height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
-        if self._packs_anew:
-            total = b.divided_up(width, self._step(b, width))
-        else:
-            total = b.mul(self._blocks(b, height, width), height)
-        return b.select(inside, total, const_int(I64, 0))
-
-    def run(self, b: Builder, kernel: Rectangle, owner: Value, job: tuple[Value, Value]) -> None:
-        """Do some units of a rectangle: the end of a block, whole ones, the beginning of one."""
-        rows, columns = self._rectangle(b, owner)
-        height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
-        if self._packs_anew:
+        if work.packs and not work.keeps:
             step = self._step(b, width)
-            kernel(b, [*rows, *(b.umin(b.add(columns[0], b.mul(n, step)), columns[1]) for n in job)])
-            return
+            units, rectangle = b.divided_up(width, step), _Rectangle(kernel, rows[0], columns[0], height, width, step)
+            return Portion(b.select(inside, units, none), rectangle.run_anew)
         blocks = self._blocks(b, height, width)
-        if self.work.keeps:
-            self._run_blocks(b, kernel, (rows[0], columns[0]), (height, width, blocks), job)
-            return
-
-        def rectangle(first: Value, last: Value, block: Value, behind: Value) -> None:
-            down = [b.add(rows[0], row) for row in (first, last)]
-            across = [b.add(columns[0], cut(b, width, number, blocks)[0]) for number in (block, behind)]
-            kernel(b, [*down, *across])
-
-        whole, last = b.divided_up(job[0], height), b.binary("udiv", job[1], height)
-        start, end, nothing = b.mul(whole, height), b.mul(last, height), const_int(I64, 0)
-        before = b.sub(whole, 1)
-        with where(b, b.icmp("ult", job[0], start), "head"):
-            above = b.mul(before, height)
-            rectangle(b.sub(job[0], above), b.sub(b.umin(start, job[1]), above), before, whole)
-        with where(b, b.icmp("ult", whole, last), "middle"):
-            rectangle(nothing, height, whole, last)
-        below = b.select(b.icmp("ule", whole, last), b.sub(job[1], end), nothing)
-        with where(b, b.icmp("ne", below, 0), "tail"):
-            rectangle(nothing, below, last, b.add(last, 1))
-
-    def _run_blocks(
-        self,
-        b: Builder,
-        kernel: Rectangle,
-        start: tuple[Value, Value],
-        extents: tuple[Value, Value, Value],
-        job: tuple[Value, Value],
-    ) -> None:
-        """Do some units, block by block, in a rectangle of so many row tiles, panels and blocks of these."""
-        height, width, blocks = extents
-        behind = b.divided_up(job[1], height)
-        with b.loop(b.binary("udiv", job[0], height), behind, name="block", runs=True) as loop:
-            before = b.mul(loop.index, height)
-            skipped = b.sub(job[0], before)
-            first = b.select(b.icmp("ult", before, job[0]), skipped, const_int(I64, 0))
-            last = b.sub(b.umin(job[1], b.add(before, height)), before)
-            panels = cut(b, width, loop.index, blocks)
-            kernel(b, [*(b.add(start[0], row) for row in (first, last)), *(b.add(start[1], p) for p in panels)])
-
-    @property
-    def _packs_anew(self) -> bool:
-        """Whether each call of the kernel packs."""
-        return self.work.packs and not self.work.keeps
+        rectangle = _Rectangle(kernel, rows[0], columns[0], height, width, blocks)
+        run = rectangle.run_blocks if work.keeps else rectangle.run_whole
+        return Portion(b.select(inside, b.mul(blocks, height), none), run)
 
     def _step(self, b: Builder, width: Value) -> Value:
         """Panels that a call packs and multiplies all rows by: half a cache block, or a quarter of the columns."""
@@ -136,13 +90,59 @@ class Grid:
         enough = b.umin(width, b.divided_up(const_int(I64, fewest), height))
         return b.select(b.icmp("ult", cached, enough), enough, cached)
 
-    def _rectangle(self, b: Builder, owner: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
-        """First row and the one behind the last, and columns, of a thread's rectangle."""
-        work = self.work
-        row = b.binary("urem", owner, self.down)
-        column = b.umin(b.binary("udiv", owner, self.down), b.sub(self.across, 1))
-        rows = cut(b, const_int(I64, work.rows), row, self.down)
-        return rows, cut(b, const_int(I64, work.columns), column, self.across)
+
+@dataclass(frozen=True, slots=True)
+class _Rectangle:
+    """A thread's rectangle of tiles, and what does jobs of it.
+
+    Attributes:
+        kernel: Emits calls.
+        row, column: Its first row tile, and panel.
+        height, width: Row tiles, and panels.
+        blocks: Cache blocks of columns; where each call packs, panels that it does.
+    """
+
+    kernel: Kernel
+    row: Value
+    column: Value
+    height: Value
+    width: Value
+    blocks: Value
+
+    def run_anew(self, b: Builder, first: Value, last: Value) -> None:
+        """All rows by some panels, which the call packs."""
+        behind = b.add(self.column, self.width)
+        rows = self.row, b.add(self.row, self.height)
+        self.kernel(b, [*rows, *(b.umin(b.add(self.column, b.mul(n, self.blocks)), behind) for n in (first, last))])
+
+    def run_whole(self, b: Builder, first: Value, last: Value) -> None:
+        """Some units by three calls: the end of a block, whole ones, the beginning of one."""
+        height, nothing = self.height, const_int(I64, 0)
+        whole, behind = b.divided_up(first, height), b.binary("udiv", last, height)
+        start, end = b.mul(whole, height), b.mul(behind, height)
+        before = b.sub(whole, 1)
+        with where(b, b.icmp("ult", first, start), "head"):
+            above = b.mul(before, height)
+            self._call(b, (b.sub(first, above), b.sub(b.umin(start, last), above)), before, whole)
+        with where(b, b.icmp("ult", whole, behind), "middle"):
+            self._call(b, (nothing, height), whole, behind)
+        below = b.select(b.icmp("ule", whole, behind), b.sub(last, end), nothing)
+        with where(b, b.icmp("ne", below, 0), "tail"):
+            self._call(b, (nothing, below), behind, b.add(behind, 1))
+
+    def run_blocks(self, b: Builder, first: Value, last: Value) -> None:
+        """Some units, block by block."""
+        height = self.height
+        with b.loop(b.binary("udiv", first, height), b.divided_up(last, height), name="block", runs=True) as loop:
+            before = b.mul(loop.index, height)
+            top = b.select(b.icmp("ult", before, first), b.sub(first, before), const_int(I64, 0))
+            rows = top, b.sub(b.umin(last, b.add(before, height)), before)
+            self._call(b, rows, loop.index, b.add(loop.index, 1))
+
+    def _call(self, b: Builder, rows: tuple[Value, Value], block: Value, behind: Value) -> None:
+        """Some of the row tiles by all panels from a block to in front of another."""
+        panels = (cut(b, self.width, number, self.blocks)[0] for number in (block, behind))
+        self.kernel(b, [*(b.add(self.row, row) for row in rows), *(b.add(self.column, panel) for panel in panels)])
 
 
 def _rows_of_grid(b: Builder, work: Work, team: Value) -> Value:

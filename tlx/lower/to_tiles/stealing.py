@@ -35,10 +35,8 @@ _JOBS: Final = 10
 _A_WORTH: Final = 2
 """Jobs that together are work enough for a thread."""
 
-Units = Callable[[Builder, Value], Value]
-"""Emits how much there is in the share of a thread of that number."""
-Run = Callable[[Builder, Value, Value, Value], None]
-"""Emits a job: some units, from a first one to in front of a last one, of the share of a thread of that number."""
+Run = Callable[[Builder, Value, Value], None]
+"""Emits a job: some units of a share, from a first one to in front of a last one."""
 
 
 def counters(b: Builder, team: Value) -> Value:
@@ -59,17 +57,23 @@ def _counter(b: Builder, taken: Value, owner: Value) -> Value:
 
 
 @dataclass(frozen=True, slots=True)
+class Portion:
+    """The share of one thread: how many units there are in it, and what does some of them."""
+
+    units: Value
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
 class Shares:
     """The shares of threads.
 
     Attributes:
-        units: How much there is in a share.
-        run: What does a part of a share.
+        of: Emits what is known of the share of a thread of that number, before anything of it is done.
         group: How many neighbouring threads read the same, and help each other first; None where none do.
     """
 
-    units: Units
-    run: Run
+    of: Callable[[Builder, Value], Portion]
     group: Value | None = None
 
     def owner(self, b: Builder, thread: Thread, turn: Value) -> Value:
@@ -97,7 +101,8 @@ def shares(b: Builder, taken: Value, thread: Thread, most: int, work: Shares) ->
     jobs = b.umin(b.select(b.icmp("eq", worth, 0), const_int(I64, 1), worth), _JOBS, "jobs")
     with b.loop(0, thread.team, name="turn", runs=True) as turn:
         owner = work.owner(b, thread, turn.index)
-        total = work.units(b, owner)
+        portion = work.of(b, owner)
+        total = portion.units
         counter = _counter(b, taken, owner)
         take, some, any_, done = _blocks(b, ("take", "some", "job", "done"))
         b.branch(take)
@@ -108,7 +113,7 @@ def shares(b: Builder, taken: Value, thread: Thread, most: int, work: Shares) ->
         b.at_end(some)
         b.branch_if(b.icmp("eq", before, behind), take, any_)
         b.at_end(any_)
-        work.run(b, owner, b.sub(total, before), b.sub(total, behind))
+        portion.run(b, b.sub(total, before), b.sub(total, behind))
         b.branch(take)
         b.at_end(done)
 

@@ -31,7 +31,7 @@ from tlx.lower.to_tiles.grid import Grid
 from tlx.lower.to_tiles.kept import Cut, panels_kept, whole
 from tlx.lower.to_tiles.share import PART
 from tlx.lower.to_tiles.slabs import Slabs
-from tlx.lower.to_tiles.stealing import MOST_THREADS, Shares, counters, shares
+from tlx.lower.to_tiles.stealing import MOST_THREADS, Portion, Shares, counters, shares
 
 ATTRIBUTES: Final = "nounwind noinline"
 
@@ -62,19 +62,15 @@ def grid_share(cut: Cut, most: int) -> Share:
 
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
         grid = Grid.of(b, cut.work, thread.team)
-
-        def units(b: Builder, owner: Value) -> Value:
-            return grid.units(b, owner)
-
         with panels_kept(b, cut) as kept:
 
-            def rectangle(b: Builder, bounds: list[Value]) -> None:
+            def kernel(b: Builder, bounds: list[Value]) -> None:
                 call(b, cut.kernel, [*own, *bounds, *(kept.arguments(b, bounds[2]) if kept else ())])
 
-            def run(b: Builder, owner: Value, first: Value, last: Value) -> None:
-                grid.run(b, rectangle, owner, (first, last))
+            def portion(b: Builder, owner: Value) -> Portion:
+                return grid.portion(b, kernel, owner)
 
-            shares(b, taken, thread, most, Shares(units, run, grid.down))
+            shares(b, taken, thread, most, Shares(portion, grid.down))
 
     return share
 
@@ -83,18 +79,15 @@ def range_share(count: int, most: int, run: Callable[[Builder, list[Value], tupl
     """Each thread's part of the numbers from 0 to `count`, work for so many threads; `run` does some of them."""
 
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
-        def range_of(b: Builder, owner: Value) -> tuple[Value, Value]:
-            return cut(b, const_int(I64, count), owner, thread.team)
+        def portion(b: Builder, owner: Value) -> Portion:
+            start, end = cut(b, const_int(I64, count), owner, thread.team)
 
-        def units(b: Builder, owner: Value) -> Value:
-            first, last = range_of(b, owner)
-            return b.sub(last, first)
+            def job(b: Builder, first: Value, last: Value) -> None:
+                run(b, own, (b.add(start, first), b.add(start, last)))
 
-        def job(b: Builder, owner: Value, first: Value, last: Value) -> None:
-            start, _ = range_of(b, owner)
-            run(b, own, (b.add(start, first), b.add(start, last)))
+            return Portion(b.sub(end, start), job)
 
-        shares(b, taken, thread, most, Shares(units, job))
+        shares(b, taken, thread, most, Shares(portion))
 
     return share
 
