@@ -50,7 +50,7 @@ class MatrixKernel(MatrixPanels):
         super().__init__(b, gemm, recipe, target)
         self.whole = Pass(const_int(I64, 0), gemm.k, first=True)
         self.next_rows = NextRows(b, gemm, recipe, self._panels_by_row_tile())
-        self.own_lines = OwnLines(b, gemm, self.depth // recipe.kstep)
+        self.own_lines = OwnLines(b, gemm, self.steps)
 
     # Loops -----------------------------------------------------------------------------------------------------
 
@@ -276,17 +276,17 @@ class MatrixKernel(MatrixPanels):
 
     def _steps(self, block: Block, sums: Value, operands: tuple[Value, Value], first: int) -> Value:
         """The sums after step `first` of all products and those behind it."""
-        alike, steps = self._alike, self.depth // self.recipe.kstep
+        alike = self._alike
         if first < alike:
             with self.b.loop(first, alike, carry=[sums], name="k") as loop:
                 loop.next(self._step(block, loop.carried[0], operands, loop.index))
             sums = loop.results[0]
-        return sums if max(first, alike) == steps else self._step(block, sums, operands, const_int(I64, alike))
+        return sums if max(first, alike) == self.steps else self._step(block, sums, operands, const_int(I64, alike))
 
     @property
     def _alike(self) -> int:
         """Steps of K that are emitted once: all, but for one that is packed as it is multiplied and is not whole."""
-        return self.depth // self.recipe.kstep - (self.by_steps and self.gemm.k % self.recipe.kstep > 0)
+        return self.steps - (self.by_steps and self.gemm.k % self.recipe.kstep > 0)
 
     def _finish_rows(
         self, block: Block, sums: Value, operands: tuple[Value, Value], waiting: list[Value]
@@ -304,9 +304,23 @@ class MatrixKernel(MatrixPanels):
         return (1 + height // each, loop.results[0]) if each else (1, sums)
 
     def _step(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value) -> Value:
-        """The sums after step `number` of all products."""
+        """The sums after step `number` of all products; of crossed ones, after that of each."""
+        if not self.gemm.crossed:
+            return self._product(block, sums, operands, number)
+        parts = [self.term_addresses(block, const_int(I64, part), *operands) for part in range(self.terms.count)]
+        for index, (lhs, _) in enumerate(parts):
+            for _, rhs in parts if index % 2 == 0 else reversed(parts):
+                sums = self._product(block, sums, (lhs, rhs), number)
+        return sums
+
+    def _product(self, block: Block, sums: Value, operands: tuple[Value, Value], number: Value) -> Value:
+        """The sums after a step of a product."""
         b, recipe, step = self.b, self.recipe, number
-        if self.terms.count > 1 and not (recipe.pack_a and recipe.pack_b and not self.by_steps):
+        if (
+            not self.gemm.crossed
+            and self.terms.count > 1
+            and not (recipe.pack_a and recipe.pack_b and not self.by_steps)
+        ):
             steps = const_int(I64, self.term_depth // recipe.kstep)
             term = b.binary("udiv", number, steps)
             operands = self.term_addresses(block, term, *operands)

@@ -29,7 +29,8 @@ class MatrixPanels(GemmKernel):
     Attributes:
         packing: How operands become tiles.
         term_depth: Positions of K of a product of the sum: whole steps.
-        depth: Positions of K in a panel: those of all products of the sum.
+        depth: Positions of K in a panel: those of all operands of the sum.
+        steps: Steps of K: crossed products take theirs together.
         passing: A tile of sums in memory, on their way past the caches.
         by_steps: Whether a step of B is packed right before it is multiplied, into the same place each time.
     """
@@ -39,6 +40,7 @@ class MatrixPanels(GemmKernel):
         assert target.matrix is not None
         self.term_depth = up(gemm.k, recipe.kstep)
         self.depth = self.term_depth * self.terms.count
+        self.steps = self.depth // gemm.uses // recipe.kstep
         self._near_bytes = target.caches.l1
         self.passing: Value | None = None
         self.by_steps = packs_by_steps(gemm, recipe)

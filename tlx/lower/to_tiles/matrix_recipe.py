@@ -158,20 +158,21 @@ def _b_goes_by(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     They need not enter it, then: lines of A that they would push out stay for the next panel. Of what is little more
     than that cache holds, some stays; of a row tile many times as large, nothing does. Measured, medians (Xeon
     6/207/2): bfloat, 256 cubed with interleaved B 1.13 times as fast, 1024 cubed 1.20, 2048 cubed 1.03; bytes, 256
-    cubed, 72 KB, 0.93; where the products of a sum read the same lines, 64x56x18*32 bfloat 0.65 (with AMX-FP16).
+    cubed, 72 KB, 0.93; where the products of a sum read the same lines, 64x56x18*32 bfloat 0.65 (with AMX-FP16), and
+    crossed products, each of whose tiles is read twice in a step, 1024 cubed 0.89.
     """
     row = gemm.depth * bits_of(gemm.a.element) // 8
     held, stays = (recipe.mr + min(recipe.nc, up(gemm.n, recipe.nr))) * row, recipe.mr * row <= 4 * target.caches.l1
     starts = sorted(start for _, start in gemm.sums)
     apart = recipe.pack_b or all(behind - start >= gemm.b.size for start, behind in pairwise(starts))
-    return gemm.m > recipe.mr and held > 2 * target.caches.l1 and stays and apart
+    return gemm.m > recipe.mr and held > 2 * target.caches.l1 and stays and apart and not gemm.crossed
 
 
 def _share(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """The part of the unit's peak that the kernel should reach: cycles of its products by cycles of all it does."""
     assert target.matrix is not None
     deepest = target.matrix.row_bytes * 8 // bits_of(gemm.a.element)
-    products = gemm.m * gemm.n * gemm.depth / (recipe.lanes * deepest)
+    products = gemm.m * gemm.n * gemm.depth * gemm.uses / (recipe.lanes * deepest)
     steps = -(-gemm.k // recipe.kstep) * len(gemm.sums)
     alone = gemm.epilogue is not None and steps <= _FEW_STEPS
     finishing = gemm.m * -(-gemm.n // recipe.lanes) * _EPILOGUE if alone else 0

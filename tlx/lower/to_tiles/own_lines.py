@@ -32,7 +32,7 @@ def asks_for_own(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     total = sum(view.moves for view in (gemm.a, gemm.b, gemm.c))
     written = gemm.acc is None and gemm.batch is None and not recipe.past_caches and gemm.c.is_row_major
     tiles = recipe.mr // target.matrix.rows * (recipe.nr // recipe.lanes)
-    products = -(-gemm.k // recipe.kstep) * len(gemm.sums) * tiles * target.matrix.rows
+    products = -(-gemm.k // recipe.kstep) * len(gemm.sums) * gemm.uses * tiles * target.matrix.rows
     lines = recipe.mr * -(-recipe.nr * bytes_of(gemm.c.element) // LINE)
     return written and total > target.caches.l1 and products < lines * _LINE_CYCLES
 

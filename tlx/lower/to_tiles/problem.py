@@ -31,6 +31,7 @@ class Gemm:
         epilogue: f, None where C is the product as it is.
         reduction: Operation and axis by which f's rows or columns are reduced to C.
         sums: What is added up are as many products: elements from A and B to the operands of each.
+        crossed: Whether each A of the sum is multiplied by each B: sum of A times sum of B.
         batch: How it goes on in the other rounds of a loop around it.
         packings: How often B is packed, if it is, for one product: less than once where several read the same panels,
             never where the compiler packs.
@@ -45,13 +46,19 @@ class Gemm:
     epilogue: Expression | None = None
     reduction: tuple[str, int] | None = None
     sums: tuple[tuple[int, int], ...] = ((0, 0),)
+    crossed: bool = False
     batch: Batch | None = None
     packings: float = 1.0
 
     @property
     def depth(self) -> int:
-        """Positions of K over all products of the sum."""
+        """Positions of K over all operands of the sum."""
         return self.k * len(self.sums)
+
+    @property
+    def uses(self) -> int:
+        """Products that each operand of the sum is part of."""
+        return len(self.sums) if self.crossed else 1
 
     @property
     def takes_turns(self) -> bool:
@@ -107,7 +114,7 @@ class Gemm:
         return f"matmul {self.m}x{self.n}x{self._terms('*')}{self.k} {' '.join(types)}"
 
     def _terms(self, separator: str) -> str:
-        return f"{len(self.sums)}{separator}" if len(self.sums) > 1 else ""
+        return f"{len(self.sums)}{separator}" * (self.uses if self.crossed else len(self.sums) > 1)
 
     @property
     def words(self) -> str:

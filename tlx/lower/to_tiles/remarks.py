@@ -103,7 +103,7 @@ def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -
 def remark_product(context: Context, gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target, at: Instruction) -> None:
     """Note how a product is computed, and that the matrix unit could not."""
     text = describe_product(gemm, recipe, knobs, target)
-    prediction = Prediction(recipe.unit, recipe.share)
+    prediction = None if gemm.crossed else Prediction(recipe.unit, recipe.share)
     context.remarks.add("applied", "to-tiles", for_version(target, text), at.span, prediction)
     if target.matrix is not None and recipe.unit != "matrix" and not fits_matrix_unit(gemm, target):
         missed = f"{gemm.title}: no {target.name} instruction multiplies these types; vector code is used"
@@ -116,6 +116,8 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
         reasons.append(f"B read once, as it lies, {recipe.streams} rows side by side")
     elif recipe.unit != "matrix" and target.matrix is not None and fits_matrix_unit(gemm, target):
         reasons.append("too small for the matrix unit")
+    if gemm.crossed:
+        reasons.append("each half is the sum of two bfloat numbers")
     if recipe.pack_a and knobs.pack_a is None:
         reasons.append(f"A packed: {_why_pack_a(gemm, recipe)}")
     if recipe.pack_b and knobs.pack_b is None:

@@ -27,6 +27,7 @@ from tlx.lower.to_tiles.reading import Listing
 from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.row_groups import Candidate, row_groups
 from tlx.lower.to_tiles.shared import Places
+from tlx.lower.to_tiles.split_halves import split
 from tlx.lower.to_tiles.turned import turned
 from tlx.lower.to_tiles.view import View
 from tlx.lower.to_tiles.weights import given_weights
@@ -60,6 +61,7 @@ def _lower_function(module: Module, function: Function, kernels: Kernels) -> Non
     trees = {id(op.instruction): (op, problem_of(listing, op)) for op in tensors.ops if op.intrinsic.name == "store"}
     _turn(kernels, target, places, listing, trees)
     ahead = _copies(kernels, target, places, listing, trees)
+    _split(kernels, target, places, listing, trees, ahead)
     groups = row_groups(module, tensors, [_candidate(op, found) for op, found in trees.values()], target)
     several = {listing.block_of[id(member.store)].name for group in groups for member in group.members}
     shared = shared_blocks(function, several) if kernels.inner is not kernels else set[str]()
@@ -118,6 +120,29 @@ def _copies(
             places.put(copy.block, b.block)
         kernels.context.remarks.add("applied", "to-tiles", copy.remark, copy.first.span)
     return ahead
+
+
+def _split(
+    kernels: Kernels,
+    target: Target,
+    places: Places,
+    listing: Listing,
+    trees: dict[int, tuple[TensorOp, Found]],
+    ahead: dict[int, list[Instruction]],
+) -> None:
+    """Have products of halves computed as those of bfloat parts where that pays, and nobody asks for something."""
+    looped = {block for loop in places.loops for block in loop.blocks}
+    for store, (op, found) in trees.items():
+        gemm = found.problem
+        if target.versions or not isinstance(gemm, Gemm) or listing.block_of[store].name in looped:
+            continue
+        parts = split(found, target) if not kernels.is_asked_for(gemm, target, op.instruction) else None
+        if parts is None:
+            continue
+        b = Builder(kernels.module, places.function, Block("split"))
+        for problem, operands in parts.serve(places, b):
+            _call(b, kernels.of(problem, target, op.instruction), operands)
+        ahead[store] = [*ahead.get(store, []), *b.block.instructions]
 
 
 def _call(b: Builder, kernel: Function, operands: Sequence[tuple[Value, View]]) -> None:

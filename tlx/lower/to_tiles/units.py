@@ -57,7 +57,7 @@ _BESIDE: Final = 0.5
 def packs_by_steps(gemm: Gemm, recipe: Recipe) -> bool:
     """Whether a matrix unit's B is packed step by step as it is multiplied: one row tile uses it, and never again."""
     whole = gemm.k % recipe.kstep == 0 or len(gemm.sums) == 1
-    return recipe.pack_b and not recipe.shared_b and gemm.m <= recipe.mr and whole
+    return recipe.pack_b and not recipe.shared_b and gemm.m <= recipe.mr and whole and not gemm.crossed
 
 
 def stays_near(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
@@ -95,7 +95,8 @@ def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     load_b = _LOAD[0 if place == 0 or by_steps else 1 + many_pages]
     load_b = _PAST[many_pages] if recipe.passing_b else load_b
     loads = tiles * steps * (_tile_of_a(gemm, recipe, target, place) / q + load_b / p)
-    products = tiles * steps * matrix.rows
+    loads += tiles * steps * (gemm.uses - 1) * (_LOAD[0] / q + _LOAD[0] / p)
+    products = tiles * steps * gemm.uses * matrix.rows
     row_of_a, row_of_b = _packed_rows(gemm, recipe, place)
     lines = recipe.kstep // recipe.width  # rows of a tile of B
     packing = steps * (

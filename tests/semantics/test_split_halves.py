@@ -1,0 +1,102 @@
+"""Products of halves on a matrix unit of bfloat: sums of two bfloat numbers each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pytest
+
+from tlx.check import check
+from tlx.evaluate import evaluate
+from tlx.ir.reader import parse
+from tlx.lower.to_tiles import choose, split_halves
+from tlx.numpy_types import Array
+from tlx.pipeline import lower
+
+_LAYOUTS: Final = {"rows": "<2 x i32> <i32 0, i32 1>", "columns": "<2 x i32> <i32 1, i32 0>"}
+_PADDED: Final = "<2 x i32> <i32 0, i32 5>"
+_TEXT: Final = """
+define void @f(ptr noalias %c, ptr %a, ptr %b) {{
+  %lhs = call token @llvm.tensor.load(ptr elementtype(half) %a, <2 x i32> {a}, {lhs},
+      {padding}, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(half) %b, <2 x i32> {b}, {rhs},
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <{size} x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<{size} x float> %m, <2 x i32> <i32 {m}, i32 {n}>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def small_products_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles and parts are as good as free."""
+    monkeypatch.setattr(split_halves, "_LEAD", float("inf"))
+    monkeypatch.setattr(choose, "_OF_ESTIMATE", (float("inf"), 1.0))
+
+
+def _product(m: int, n: int, k: int, lhs: str = "rows", rhs: str = "rows", *, padded: bool = False) -> str:
+    layouts = {"lhs": _LAYOUTS[lhs], "rhs": _LAYOUTS[rhs]}
+    padding = _PADDED if padded else "<2 x i32> zeroinitializer"
+    a, b = _extents(m, k + 5 * padded, lhs), _extents(k, n, rhs)
+    return _TEXT.format(m=m, n=n, size=m * n, a=a, b=b, padding=padding, **layouts)
+
+
+def _extents(rows: int, columns: int, layout: str) -> str:
+    outer, inner = (rows, columns) if layout == "rows" else (columns, rows)
+    return f"<i32 {outer}, i32 {inner}>"
+
+
+def _is_split(text: str) -> bool:
+    return "tdpbf16ps" in str(lower(parse(text), "amx"))
+
+
+@pytest.mark.parametrize("size", [(32, 32, 32), (33, 20, 35), (16, 48, 64), (5, 70, 7), (64, 33, 100)], ids=str)
+@pytest.mark.parametrize("layouts", [("rows", "rows"), ("columns", "rows"), ("rows", "columns")], ids="-".join)
+def test_products(size: tuple[int, int, int], layouts: tuple[str, str]) -> None:
+    text = _product(*size, *layouts)
+    assert _is_split(text)
+    assert check(text, "amx") == []
+
+
+def test_rows_with_gaps() -> None:
+    text = _product(40, 36, 48, padded=True)
+    assert _is_split(text)
+    assert check(text, "amx") == []
+
+
+def test_any_halves() -> None:
+    """Infinities and NaN, zeros of both signs, subnormals and the largest numbers: as products of floats."""
+    generator, (m, n, k) = np.random.default_rng(5), (64, 48, 40)
+    special = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 6e-8, -6e-8, 65504, -65504, 1, 6.1e-5], np.float16)
+    text = _product(m, n, k)
+    lowered = lower(parse(text), "amx")
+    for many in (0.0, 0.01, 0.3):
+        a, b = (_with(generator, special, shape, many) for shape in ((m, k), (k, n)))
+        c = np.zeros((m, n), np.float32)
+        evaluate(lowered, "f", c, a, b)
+        with np.errstate(all="ignore"):
+            exact = a.astype(np.float64) @ b.astype(np.float64)
+            size = np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64)
+        np.testing.assert_array_equal(np.isnan(c), np.isnan(exact))
+        np.testing.assert_array_equal(c[np.isinf(c)], exact[np.isinf(exact)])
+        finite = np.isfinite(exact)
+        assert np.all(np.abs(c[finite] - exact[finite]) <= 1e-6 * size[finite])
+
+
+def test_all_halves() -> None:
+    """Each half by one: it comes back as it is, and no part is lost."""
+    bits = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16).view(np.float16).reshape(1 << 12, 16)
+    c = np.zeros(bits.shape, np.float32)
+    evaluate(lower(parse(_product(1 << 12, 16, 16)), "amx"), "f", c, bits, np.eye(16, dtype=np.float16))
+    clean = np.isfinite(bits).all(axis=1)  # an infinity by zero is NaN in the whole row
+    np.testing.assert_array_equal(c[clean], bits[clean].astype(np.float32))
+
+
+def _with(generator: np.random.Generator, special: Array, shape: tuple[int, int], many: float) -> Array:
+    """Random halves, some of them special ones."""
+    drawn = generator.standard_normal(shape).astype(np.float16)
+    return np.where(generator.random(shape) < many, generator.choice(special, shape), drawn)
