@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from tlx.pipeline import Options
     from tlx.target import Target
 
+TARGET_FEATURES: Final = '"tlx-features"="target"'
+"""Attribute of a function that wants the target's features."""
 _TRIPLE: Final = re.compile(r'(?m)^target triple = "([^"]*)"')
 
 

@@ -25,7 +25,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, cast
 
-from tlx.asked_target import added_features, asked_target, triple_of
+from tlx.asked_target import TARGET_FEATURES, added_features, asked_target, triple_of
 from tlx.collection import without_collection
 from tlx.diagnostics import LoweringError, Source, TlxError, UsageError
 from tlx.ir.large import has_large_vectors
@@ -183,7 +183,7 @@ def _blames_tlx(error: Exception) -> bool:
 def lower_text(
     text: str, filename: str = "<string>", target: Target | str = "native", *, options: Options = _DEFAULT
 ) -> str:
-    """Lower LLVM assembly; a text without tensor operations comes back as it is, judged by LLVM where it is small.
+    """Lower LLVM assembly; what there is nothing to do for (`has_work`) comes back as it is, judged where it is small.
 
     Raises:
         TlxError: See `lower`.
@@ -207,8 +207,10 @@ def lower_text(
 
 
 def has_work(text: str) -> bool:
-    """Whether a text calls tensor intrinsics or what a front end turns into such calls, or has very large vectors."""
-    if "llvm.tensor." in text or "llvm.vector.totensor" in text or any(_concerns(r, text) for r in raisers()):
+    """Whether a text has tensor operations, or what front ends turn into them, large vectors, or asks for features."""
+    if any(word in text for word in ("llvm.tensor.", "llvm.vector.totensor", TARGET_FEATURES)):
+        return True
+    if any(_concerns(raiser, text) for raiser in raisers()):
         return True
     return has_large_vectors(text)
 

@@ -59,7 +59,6 @@ VERSION: Final = "tlx-target"  # the version of the target that a kernel is made
 BUFFER: Final = ", !tlx.buffer !{}"  # on a call of malloc: freed at every way out of the function
 INDEPENDENT: Final = ", !tlx.independent !{}"  # on a loop's branch back: no round reads what another one writes
 ROUNDS: Final = "tlx-rounds"  # on a function that is called in a loop: the parameter that counts the calls
-TARGET_FEATURES: Final = '"tlx-features"="target"'  # a function that has it wants the target's features
 
 
 def is_kernel(module: Module, function: Function) -> bool:

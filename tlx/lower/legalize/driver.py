@@ -6,12 +6,13 @@ import re
 from dataclasses import replace
 from typing import Final
 
+from tlx.asked_target import TARGET_FEATURES
 from tlx.ir.module import Function, Module, Raw
 from tlx.ir.reader import has_tensors
 from tlx.ir.types import X86_AMX
 from tlx.lower.legalize.vector import legalize_vector
 from tlx.lower.nests import inline_kernels
-from tlx.lower.stage import TARGET_FEATURES, Context, is_kernel
+from tlx.lower.stage import Context, is_kernel
 from tlx.target import Target
 
 _COMMON_BITS: Final = 128
