@@ -26,7 +26,7 @@ from tlx.ir.types import I64
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.branches import where
 from tlx.lower.to_tiles.stealing import Portion
-from tlx.lower.to_tiles.work import MANY, Work
+from tlx.lower.to_tiles.work import Work
 
 _FEWEST: Final = 16
 """Units that a rectangle is cut into at least, where there are as many."""
@@ -150,7 +150,7 @@ def _rows_of_grid(b: Builder, work: Work, team: Value) -> Value:
 
     for down = 1 .. team:  across = team / down
         cycles = ceil(rows / down) * ceil(columns / across) * tile
-               + ceil(rows / down) * (row, and cut if across > 1 and team < MANY) + ceil(columns / across) * column
+               + ceil(rows / down) * (row, and cut if across > 1) + ceil(columns / across) * column
     """
     if work.columns == 1:
         return b.umin(team, work.rows)
@@ -165,8 +165,7 @@ def _rows_of_grid(b: Builder, work: Work, team: Value) -> Value:
         height = b.divided_up(const_int(I64, work.rows), loop.index)
         across = b.binary("udiv", team, loop.index)
         width = b.divided_up(const_int(I64, work.columns), across)
-        is_cut = b.binary("and", b.icmp("ugt", across, 1), b.icmp("ult", team, MANY))
-        reading = b.mul(height, b.select(is_cut, cut_row, row) if work.cut else row)
+        reading = b.mul(height, b.select(b.icmp("ugt", across, 1), cut_row, row)) if work.cut else b.mul(height, row)
         cycles = b.add(b.mul(b.mul(height, width), tile), b.add(reading, b.mul(width, column)))
         better = b.icmp("ult", cycles, loop.carried[1])
         loop.next(b.select(better, loop.index, loop.carried[0]), b.select(better, cycles, loop.carried[1]))

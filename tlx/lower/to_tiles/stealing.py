@@ -1,8 +1,8 @@
 """Shares of work that other threads help with: a thread that is done takes parts of what is left of other shares.
 
-A share is cut into up to ten jobs, large ones first: two of a quarter, two of an eighth, ... Of two threads it is up to
-six: a half, a quarter, an eighth, ... A thread takes those of its own share one by one, and then what is left of the
-share of each thread behind it. Who takes which is told by a counter for each share:
+A share is cut into up to ten jobs, large ones first: two of a quarter, two of an eighth, ... A thread takes those of
+its own share one by one, and then what is left of the share of each thread behind it. Who takes which is told by a
+counter for each share:
 
     for turn = 0 .. team:                           its own share first, then those of its group
       owner = (thread + turn) mod team
@@ -32,9 +32,6 @@ _APART: Final = LINE // bytes_of(I64)
 """Numbers from one counter to the next."""
 _JOBS: Final = 10
 """Jobs of a share at most: the last one is a thirtieth of it."""
-_JOBS_OF_TWO: Final = 6
-"""The same of two threads: the first one is half of it. Where a thread is less than a third as fast as the other, that
-takes longer than all else; of more threads, less than half."""
 _A_WORTH: Final = 2
 """Jobs that together are work enough for a thread."""
 
@@ -101,9 +98,7 @@ def shares(b: Builder, taken: Value, thread: Thread, most: int, work: Shares) ->
         work: The shares.
     """
     worth = b.binary("udiv", const_int(I64, _A_WORTH * most), thread.team)
-    pairs = b.cast("zext", b.icmp("ugt", thread.team, 2), I64, "pairs")
-    limit = b.select(b.icmp("ugt", thread.team, 2), const_int(I64, _JOBS), const_int(I64, _JOBS_OF_TWO))
-    jobs = b.umin(b.select(b.icmp("eq", worth, 0), const_int(I64, 1), worth), limit, "jobs")
+    jobs = b.umin(b.select(b.icmp("eq", worth, 0), const_int(I64, 1), worth), _JOBS, "jobs")
     with b.loop(0, thread.team, name="turn", runs=True) as turn:
         owner = work.owner(b, thread, turn.index)
         portion = work.of(b, owner)
@@ -113,7 +108,7 @@ def shares(b: Builder, taken: Value, thread: Thread, most: int, work: Shares) ->
         b.branch(take)
         b.at_end(take)
         number = _increment(b, counter)
-        before, behind = (_left(b, total, job, jobs, pairs) for job in (number, b.add(number, 1)))
+        before, behind = (_left(b, total, job, jobs) for job in (number, b.add(number, 1)))
         b.branch_if(b.icmp("eq", before, 0), done, some)
         b.at_end(some)
         b.branch_if(b.icmp("eq", before, behind), take, any_)
@@ -123,16 +118,14 @@ def shares(b: Builder, taken: Value, thread: Thread, most: int, work: Shares) ->
         b.at_end(done)
 
 
-def _left(b: Builder, total: Value, job: Value, jobs: Value, pairs: Value) -> Value:
-    """What is left of a share in front of a job: all, 3/4, 1/2, 3/8, 1/4, ...; nothing behind the last one.
-
-    Where no `pairs` (0 or 1) of jobs are equal, it is all, 1/2, 1/4, ...
-    """
-    halved = b.umin(b.binary("lshr", job, pairs), _JOBS)
+def _left(b: Builder, total: Value, job: Value, jobs: Value) -> Value:
+    """What is left of a share in front of a job: all, 3/4, 1/2, 3/8, 1/4, ...; nothing behind the last one."""
+    one = const_int(I64, 1)
+    halved = b.umin(b.binary("lshr", job, one), _JOBS)
     whole = b.binary("lshr", total, halved)
-    half = b.binary("lshr", whole, const_int(I64, 1))
-    quarter = b.binary("lshr", b.add(b.sub(whole, half), 1), const_int(I64, 1))
-    left = b.sub(whole, b.mul(b.binary("and", job, pairs), quarter))
+    half = b.binary("lshr", whole, one)
+    quarter = b.binary("lshr", b.add(b.sub(whole, half), 1), one)
+    left = b.sub(whole, b.mul(b.binary("and", job, one), quarter))
     return b.select(b.icmp("ult", job, jobs), left, const_int(I64, 0))
 
 

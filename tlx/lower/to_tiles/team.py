@@ -32,7 +32,6 @@ from tlx.lower.to_tiles.kept import Cut, panels_kept, whole
 from tlx.lower.to_tiles.share import PART
 from tlx.lower.to_tiles.slabs import Slabs
 from tlx.lower.to_tiles.stealing import MOST_THREADS, Portion, Shares, counters, shares
-from tlx.lower.to_tiles.work import MANY
 
 ATTRIBUTES: Final = "nounwind noinline"
 
@@ -41,6 +40,9 @@ Share = Callable[[Builder, list[Value], Thread, Value], None]
 """Emits what one of several threads does, given the values that the team has, and the counters of what is taken."""
 Together = Callable[[Builder, list[Value], Value], None]
 """Emits what a team of so many threads does, given a function's arguments."""
+
+MANY: Final = 4
+"""Threads from which on a team does what `many` tells, where a kernel has that."""
 
 
 def grid_kernel(module: Module, cut: Cut, most: int, many: Together | None = None) -> Function:

@@ -30,8 +30,8 @@ from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.share import PART
 from tlx.lower.to_tiles.shared import Panels
-from tlx.lower.to_tiles.team import Together, call, grid_share, in_shares, range_share
-from tlx.lower.to_tiles.work import MANY, Work
+from tlx.lower.to_tiles.team import MANY, Together, call, grid_share, in_shares, range_share
+from tlx.lower.to_tiles.work import Work
 
 _MOST_BYTES: Final = 256 << 20
 """Larger panels are left to each thread, which needs memory for a cache block of them at a time only."""

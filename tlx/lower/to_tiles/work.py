@@ -17,8 +17,6 @@ from tlx.lower.to_tiles.recipe import Recipe
 from tlx.lower.to_tiles.units import packs_by_steps, recipe_cycles
 from tlx.target import Target
 
-MANY: Final = 4
-"""Threads from which on a team may pack together, and a grid need not keep rows of C whole."""
 _BYTES: Final = 8  # a cycle
 _CUT: Final = 128
 """Cycles that each thread loses at a row of C that others have parts of: some lines go back and forth between cores.
@@ -36,7 +34,7 @@ class Work:
         rows, columns: How many tiles there are, down and across.
         tile: Cycles of a tile.
         row, column: Cycles that a row of tiles, or a panel, costs once.
-        cut: Cycles that a row of tiles costs each of a few threads that have parts of it.
+        cut: Cycles that a row of tiles costs each thread where several have parts of it.
         panels: Panels of a cache block.
         packs: Whether each call of the kernel packs the panels that it reads.
         keeps: Whether a call finds the panels that the one before it has packed.
