@@ -20,7 +20,7 @@ from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import I1, Type, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
-from tlx.lower.ordinary import UNARY
+from tlx.lower.ordinary import UNARY, Operation
 from tlx.lower.stage import Context
 from tlx.lower.to_2d.buffers import Buffers, size_text
 from tlx.lower.to_2d.constants import constant_array
@@ -303,5 +303,8 @@ class Plan:
 
 
 def title(op: TensorOp) -> str:
-    """What remarks call an operation: its intrinsic, or the opcode of an ordinary instruction."""
-    return op.instruction.opcode if op.intrinsic.name == NAME else op.intrinsic.name
+    """What remarks call an operation: its intrinsic, or an ordinary instruction's opcode or `llvm.*` function."""
+    if op.intrinsic.name != NAME:
+        return op.intrinsic.name
+    operation = Operation.of(op.instruction)
+    return operation.title if operation is not None else op.instruction.opcode

@@ -33,3 +33,13 @@ define void @g(<9 x float> %v, ptr noalias %p, ptr noalias %q) {
   store float %e, ptr %p
   ret void
 }
+; CHECK: remark: fused fadd into llvm.maxnum: computed together, nothing between in memory [to-2d]
+define void @h(ptr noalias %p, ptr noalias %q) {
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %p, <1 x i32> <i32 9>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %x = call <9 x float> @llvm.tensor.tovector(token %t)
+  %a = fadd <9 x float> %x, %x
+  %b = call <9 x float> @llvm.maxnum.v9f32(<9 x float> %a, <9 x float> %x)
+  store <9 x float> %b, ptr %q
+  ret void
+}
+declare <9 x float> @llvm.maxnum.v9f32(<9 x float>, <9 x float>)
