@@ -13,6 +13,8 @@ program fixes::
                                                                    %r = extractelement <1 x i32> %w, i32 0
 
     %r = call float @llvm.vector.reduce.fadd(float %s, %v)     ->  a loop of extractelement and fadd
+
+Of numbers only (`nnan`), `fmax` is the largest, as `fmaximum` is.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from tlx.types import TensorType
 _REDUCE: Final = "llvm.vector.reduce."
 _ORDERED: Final = {"fadd": "add", "fmul": "mul"}
 _OTHERS: Final = {"umax": "llvm.umax", "umin": "llvm.umin", "fmax": "llvm.maxnum", "fmin": "llvm.minnum"}
+_OF_NUMBERS: Final = {"fmax": "max", "fmin": "min"}
 _KINDS: Final = {
     "add": "add",
     "mul": "mul",
@@ -168,6 +171,8 @@ def _reduction(module: Module, function: Function, call: Instruction) -> None:
     b = _at(module, function, call)
     if kind in _KINDS:
         _replace(b, call, _reduce(b, _KINDS[kind], call.args[-1]))
+    elif kind in _OF_NUMBERS and {"nnan", "fast"} & set(call.flags):
+        _replace(b, call, _reduce(b, _OF_NUMBERS[kind], call.args[-1]))
     elif kind in _ORDERED and {"reassoc", "fast"} & set(call.flags):
         start, vector = call.args
         _replace(b, call, b.binary(kind, start, _reduce(b, _ORDERED[kind], vector), "reduced"))
