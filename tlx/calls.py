@@ -74,7 +74,6 @@ class Call:
 
     def __init__(self, prototype: Prototype, address: int, *, through_memory: bool, keep: object) -> None:
         self.prototype = prototype
-        self._through_memory = through_memory
         self._keep = keep
         self._result_in_memory = through_memory and not (prototype.result == VOID or by_value(prototype.result))
         types = [_ctype(p.type) for p in prototype.parameters]

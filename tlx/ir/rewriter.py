@@ -57,16 +57,9 @@ def set_operand(instruction: Instruction, index: int, value: Value) -> None:
     instruction.operands[index] = value
 
 
-def replace_uses(function: Function, name: str, value: Value, known: dict[str, list[Use]] | None = None) -> None:
-    """Replace every use of a local.
-
-    Args:
-        function: Where.
-        name: The local's name.
-        value: What takes its place.
-        known: Result of `uses`, if it is at hand and still true for `name`.
-    """
-    for use in (known or uses(function)).get(name, []):
+def replace_uses(function: Function, name: str, value: Value) -> None:
+    """Replace every use of the local of that name in a function."""
+    for use in uses(function).get(name, []):
         set_operand(use.instruction, use.index, value)
 
 

@@ -22,132 +22,30 @@ the row, its neighbour makes the second dimension, the others become loops.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-from tlx.ir.module import Instruction
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.tensors import Tensor, TensorOp
-from tlx.ir.types import I1, I8, VectorType
+from tlx.ir.tensors import TensorOp
 from tlx.ir.values import Value
-from tlx.lower.ordinary import Operation
-from tlx.lower.to_2d.contraction import Epilogue, Leaf, Reduced
-from tlx.lower.to_2d.copies import copy
-from tlx.lower.to_2d.elementwise import NAME, given
-from tlx.lower.to_2d.groups import LeafKey
-from tlx.lower.to_2d.leaves import leaf_vector, scalar_vector, store_vector
+from tlx.lower.to_2d.group_leaves import GroupLeaf, dense_copy
+from tlx.lower.to_2d.group_tree import Tree, remark_fused
+from tlx.lower.to_2d.leaves import store_vector
 from tlx.lower.to_2d.loops import INDEX_LIMIT, Walk, merged, nest
-from tlx.lower.to_2d.plan import STAGE, Plan, title
-from tlx.lower.to_2d.reductions import is_reduction, reduced_in, row_dim, row_length
+from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.product_epilogue import emit_epilogue
+from tlx.lower.to_2d.reductions import is_reduction, row_dim, row_length
 from tlx.lower.to_2d.strides import strides_in
 from tlx.lower.to_2d.views import View
-from tlx.types import TensorType
 
 
 def lower_pointwise(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
     """Write a group, whose root is `op`, to `target`."""
     product = plan.groups.product_of(op)
     if product is None:
-        _remark(plan, op, plan.groups.members(op))
+        remark_fused(plan, op, plan.groups.members(op))
         _Frame(plan, b, op, target).emit()
     else:
-        _emit_epilogue(plan, b, op, product, target)
-
-
-def _remark(plan: Plan, op: TensorOp, together: Sequence[TensorOp]) -> None:
-    members = [title(member) for member in together]
-    if len(members) > 1:
-        message = f"fused {', '.join(members[:-1])} into {members[-1]}: computed together, nothing between in memory"
-        plan.context.remarks.add("applied", STAGE, message, op.instruction.span)
-
-
-def _emit_epilogue(plan: Plan, b: TensorBuilder, op: TensorOp, product: TensorOp, target: View) -> None:
-    """The product with all that is done to it."""
-    from tlx.lower.to_2d.rules import PRODUCT_RULES
-
-    assert product.result is not None
-    extents = product.result.shape
-    reduced = reduced_in(op, extents) or ()
-    steps = _steps(target, extents, reduced)
-    if steps is None:
-        type_ = TensorType.dense(target.element, target.sizes)
-        dense = View.of(plan.dense_operand(op)(target.element, type_.count, "result"), type_)
-        _emit_epilogue(plan, b, op, product, dense)
-        copy(b, memory_order(dense), memory_order(target))
-        return
-    leaves = [_Leaf(tensor, plan.view(tensor)) for tensor in plan.groups.leaves(op)]
-    for leaf in leaves:
-        leaf.settle(plan, b, op, extents)
-        if leaf.strides[-1] > 1:
-            leaf.view = dense_copy(plan, b, op, leaf.view)
-            leaf.settle(plan, b, op, extents)
-
-    def tree(b: TensorBuilder, vector: Value, rows: int, cols: int, blocks: Sequence[Leaf]) -> Tree:
-        tree = Tree(plan, b, rows, cols)
-        tree.results[id(product)] = vector
-        for leaf, block in zip(leaves, blocks, strict=True):
-            pointer = b.gep(leaf.view.element, leaf.view.place.pointer, block.offset, "operand")
-            tree.leaf(leaf.tensor, leaf.view, pointer, (block.row_stride, block.col_stride))
-        return tree
-
-    def whole(b: TensorBuilder, vector: Value, rows: int, cols: int, blocks: Sequence[Leaf]) -> Value:
-        _remark(plan, op, plan.groups.members(op))
-        return tree(b, vector, rows, cols, blocks).root(op)
-
-    def unreduced(b: TensorBuilder, vector: Value, rows: int, cols: int, blocks: Sequence[Leaf]) -> Value:
-        _remark(plan, op, plan.groups.members(op)[:-1])
-        return tree(b, vector, rows, cols, blocks).operand(op)
-
-    alone = not reduced and not any(leaf.view.place.pointer == target.place.pointer for leaf in leaves)
-    strides, element = tuple(leaf.strides for leaf in leaves), product.result.element
-    epilogue = (
-        Epilogue(strides, element, unreduced, reduced=Reduced(op, whole))
-        if reduced
-        else Epilogue(strides, element, whole, may_use_target=alone)
-    )
-    order = tuple(range(len(extents)))
-    place = View(target.place, target.element, extents, extents, steps, order)
-    PRODUCT_RULES[product.intrinsic.name](plan, b, product, place, epilogue)
-
-
-def _steps(target: View, extents: Sequence[int], reduced: Sequence[int]) -> tuple[int, ...] | None:
-    """The target's strides along a product's dimensions, 0 along those that are reduced; None if it has none."""
-    kept = [extent for d, extent in enumerate(extents) if d not in reduced]
-    steps = strides_in(target.sizes, target.steps, kept)
-    if steps is None:
-        return None
-    pending = iter(steps)
-    return tuple(0 if d in reduced else next(pending) for d in range(len(extents)))
-
-
-def dense_copy(plan: Plan, b: TensorBuilder, op: TensorOp, source: View) -> View:
-    """A dense copy of an operand, its positions in the same order."""
-    type_ = TensorType.dense(source.element, source.sizes)
-    dense = View.of(plan.dense_operand(op)(source.element, type_.count, "tensor"), type_)
-    copy(b, memory_order(source), replace(dense, data=source.data))
-    return dense
-
-
-def memory_order(view: View) -> View:
-    """The view as a tensor whose logical dimensions are its memory dimensions, for copies position by position."""
-    return replace(view, layout=tuple(range(len(view.sizes))))
-
-
-@dataclass
-class _Leaf:
-    """An operand in memory, and its strides along the dimensions of the loop nest."""
-
-    tensor: Tensor
-    view: View
-    strides: tuple[int, ...] = ()
-
-    def settle(self, plan: Plan, b: TensorBuilder, op: TensorOp, sizes: Sequence[int]) -> None:
-        """Find its strides along dimensions; an operand that has none is copied first."""
-        strides = strides_in(self.view.sizes, self.view.steps, sizes)
-        if strides is None:
-            self.view = dense_copy(plan, b, op, self.view)
-            strides = strides_in(self.view.sizes, self.view.steps, sizes)
-            assert strides is not None
-        self.strides = strides
+        emit_epilogue(plan, b, op, product, target)
 
 
 class _Frame:
@@ -155,7 +53,7 @@ class _Frame:
 
     def __init__(self, plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
         self.plan, self.b, self.op, self.target = plan, b, op, target
-        self.leaves = [_Leaf(tensor, plan.view(tensor)) for tensor in plan.groups.leaves(op)]
+        self.leaves = [GroupLeaf(tensor, plan.view(tensor)) for tensor in plan.groups.leaves(op)]
         self.reduces = is_reduction(op)
         if self.reduces:
             self.sizes, self.steps = self._choose_rows()
@@ -247,95 +145,3 @@ class _Block:
         down = self.rows[1][1:] if self.rows[0] > 1 else (1,) * len(self.cols[1][1:])
         right = self.cols[1][1:]
         return [i for i, (d, r) in enumerate(zip(down, right, strict=True)) if r > 1 and (d != 1 or r >= INDEX_LIMIT)]
-
-
-@dataclass(eq=False)
-class Tree:
-    """The expression of a group on a block of `rows` x `cols`.
-
-    Attributes:
-        plan: The plan.
-        b: Where.
-        rows, cols: Extents of the block.
-        values: The vector of each operand that is read from memory.
-        results: The vector of each operation, by id.
-    """
-
-    plan: Plan
-    b: TensorBuilder
-    rows: int
-    cols: int
-    values: dict[LeafKey, Value] = field(default_factory=dict[LeafKey, Value])
-    results: dict[int, Value] = field(default_factory=dict[int, Value])
-
-    def leaf(self, tensor: Tensor, view: View, pointer: Value, strides: tuple[int, int]) -> None:
-        """Read an operand."""
-        vector: Value = leaf_vector(self.b, pointer, view.element, self.rows, self.cols, *strides)
-        if tensor.type.element == I1:
-            vector = self.b.cast("trunc", vector, VectorType(self.rows * self.cols, I1))
-        self.values[self.plan.groups.key(tensor)] = vector
-
-    def operand(self, op: TensorOp) -> Value:
-        """The vector of what the root takes, a reduction of one operation of the group."""
-        inner = self.plan.groups.inner(op.tensors[0])
-        assert inner is not None
-        self.result(inner)
-        return self._operand(op.tensors[0])
-
-    def root(self, op: TensorOp) -> Value:
-        """The vector that is stored: the root's; truth values as bytes."""
-        vector = self.result(op)
-        assert op.result is not None
-        if op.result.element == I1:
-            return self.b.cast("zext", vector, VectorType(self.rows * self.cols, I8))
-        return vector
-
-    def result(self, op: TensorOp) -> Value:
-        """The vector of an operation of the group, made behind those of its operands; chains may be long."""
-        pending = [op]
-        while pending:
-            inner = map(self.plan.groups.inner, pending[-1].tensors)
-            missing = next((one for one in inner if one is not None and id(one) not in self.results), None)
-            if missing is not None:
-                pending.append(missing)
-                continue
-            current = pending.pop()
-            if id(current) not in self.results:
-                self.results[id(current)] = self._compute(current)
-        return self.results[id(op)]
-
-    def _compute(self, op: TensorOp) -> Value:
-        vectors = [self._operand(tensor) for tensor in op.tensors]
-        if op.intrinsic.name == NAME:
-            return self._ordinary(op.instruction, vectors)
-        type_ = TensorType.dense(op.tensors[0].type.element, (self.rows, self.cols))
-        if is_reduction(op):
-            token = self.b.typeinfo(vectors[0], type_)
-            return self.b.reduce(op.intrinsic.name.removeprefix("reduce."), token, (1, self.cols), (1, 1))
-        return self.b.unary(op.intrinsic.name, self.b.typeinfo(vectors[0], type_), type_)
-
-    def _ordinary(self, instruction: Instruction, vectors: list[Value]) -> Value:
-        """An ordinary instruction, on vectors of the block's size."""
-        operation = Operation.of(instruction)
-        assert operation is not None
-        assert isinstance(instruction.type, VectorType)
-        name = str(instruction.result)
-        type_ = VectorType(self.rows * self.cols, instruction.type.element)
-        operands = _operands(instruction, vectors)
-        return operation.emit(self.b, type_, operands, instruction.opcode if name.isdecimal() else name)
-
-    def _operand(self, tensor: Tensor) -> Value:
-        inner = self.plan.groups.inner(tensor)
-        if inner is not None:
-            type_ = VectorType(self.rows * self.cols, tensor.type.element)
-            return self.b.cast("bitcast", self.results[id(inner)], type_)
-        scalar = self.plan.groups.scalar(tensor)
-        if scalar is not None:
-            return scalar_vector(self.b, self.b.cast("bitcast", scalar, tensor.type.element), self.rows, self.cols)
-        return self.values[self.plan.groups.key(tensor)]
-
-
-def _operands(instruction: Instruction, vectors: list[Value]) -> list[Value]:
-    """The operands of an ordinary instruction with its vectors replaced, without the callee of a call."""
-    replacements = iter(vectors)
-    return [next(replacements) if isinstance(v.type, VectorType) else v for v in given(instruction)]
