@@ -14,7 +14,7 @@ from tlx.ir.dominance import ControlFlow, natural_loops
 from tlx.ir.reader import parse
 from tlx.ir.types import FLOAT, PTR
 from tlx.ir.values import Local
-from tlx.lower.to_tiles.batch import Batch, fetched_into, leaves_caches
+from tlx.lower.to_tiles.batch import Batch, fetched_into, leaves_caches, rounds_ahead
 from tlx.lower.to_tiles.rounds import Rounds
 from tlx.lower.to_tiles.view import View
 from tlx.pipeline import Options
@@ -99,6 +99,22 @@ def test_what_is_done_depends_on_the_caches(size: int, rounds: int, fetch: int, 
     target, found = find("avx512"), Batch((size,) * 3, (size,) * 3, 3 * size * rounds)
     assert fetched_into(found, target) == fetch
     assert leaves_caches(found, target) is past
+
+
+@pytest.mark.parametrize(("size", "rounds"), [(64, 32), (256, 8), (1 << 10, 2), (2 << 10, 1), (64 << 10, 1)])
+def test_short_rounds_prefetch_for_one_further_on(size: int, rounds: int) -> None:
+    """A, B and C of so many bytes each: 6 KB are on their way, where the first cache holds what they read."""
+    target, found = find("avx512"), Batch((size,) * 3, (size,) * 3, None)
+    assert rounds_ahead(found, target) == rounds
+    small = replace(target, caches=replace(target.caches, l1=8 * size))
+    assert rounds_ahead(found, small) <= 2
+
+
+def test_operands_that_stay_do_not_count_as_moved() -> None:
+    """A is the same in all rounds, and nothing is known of C's."""
+    target = find("avx512")
+    assert rounds_ahead(Batch((0, 0, 512), (512,) * 3, None), target) == 12
+    assert rounds_ahead(Batch((0, 0, 0), (512,) * 3, None), target) == 1
 
 
 @pytest.mark.parametrize("offset", [0, 1])

@@ -14,6 +14,8 @@ L2_BYTES: Final = 32
 """Bytes a cycle from the second-level cache: half a line."""
 FAR_BYTES: Final = 8
 """Bytes a cycle from beyond the second-level cache."""
+FAR_WAIT: Final = 768
+"""Cycles from asking for what is beyond the second-level cache to having it."""
 _SHARE: Final = 32 << 20
 """No more of a last-level cache, which other cores use too, is counted on."""
 

@@ -1,6 +1,6 @@
-"""What the kernel of a product in a loop does for the loop's next round, and where its own result goes.
+"""What the kernel of a product in a loop does for the loop's next rounds, and where its own result goes.
 
-The bytes that the next round reads are spread evenly over the steps along K of all tiles:
+The bytes that the next round, or one further on, reads are spread evenly over the steps along K of all tiles:
 
     tile 0                      tile 1                      tile 2
     k = 0   1   2   3 ...       0   1   2   3 ...           0   1   2   3 ...
@@ -22,7 +22,7 @@ from tlx.ir.module import Block, Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, I64, bytes_of
 from tlx.ir.values import Local, Value, const_int
-from tlx.lower.to_tiles.batch import SECOND, fetched_into, leaves_caches
+from tlx.lower.to_tiles.batch import SECOND, fetched_into, leaves_caches, rounds_ahead
 from tlx.lower.to_tiles.blocks import column_ranges, row_ranges
 from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.problem import Gemm
@@ -38,7 +38,8 @@ def streamed(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
     if len(gemm.sums) > 1 or blocked or recipe.nc < gemm.n:
         return recipe
     past = leaves_caches(gemm.batch, target) and _is_aligned(gemm, recipe) and gemm.is_repeatable
-    return replace(recipe, fetch=fetched_into(gemm.batch, target), past_caches=past)
+    fetch, rounds = fetched_into(gemm.batch, target), rounds_ahead(gemm.batch, target)
+    return replace(recipe, fetch=fetch, rounds=rounds, past_caches=past)
 
 
 def _asks_for_next_pass(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
@@ -86,7 +87,8 @@ class NextRound:
         self._steps = -(-min(self.gemm.k, self.recipe.kc) // self.recipe.kstep)
         self._all_steps = counts[0] * counts[1] * self._steps
         if self.gemm.batch is not None and self.recipe.fetch:
-            self.reads = [(self.pointers[number], step, size) for number, step, size in self.gemm.batch.read]
+            rounds = self.recipe.rounds
+            self.reads = [(self.pointers[number], rounds * step, size) for number, step, size in self.gemm.batch.read]
         if self.recipe.past_caches:
             b, size = self.b, self.recipe.lanes * bytes_of(self.gemm.c.element)
             behind = b.binary("and", b.cast("ptrtoint", self.pointers[0], I64), const_int(I64, size - 1))

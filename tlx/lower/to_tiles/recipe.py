@@ -29,6 +29,7 @@ class Recipe:
         ahead: Steps by which B is prefetched into the first cache; 0 where it is not.
         fetch: Locality with which operands of a loop's next round, or B's rows of the next pass, are prefetched; 0
             where they are not.
+        rounds: How many rounds ahead that is.
         past_caches: Whether C, where it is aligned, is stored past the caches.
         shared_b: Whether B's panels are those of several products, packed by another kernel.
         b_at: Where B or its panels lie in a block that holds them for several versions, in bytes; None where in none.
@@ -61,6 +62,7 @@ class Recipe:
     share: float = 1.0
     ahead: int = 0
     fetch: int = 0
+    rounds: int = 1
     past_caches: bool = False
     shared_b: bool = False
     b_at: int | None = None

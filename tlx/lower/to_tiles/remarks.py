@@ -131,7 +131,8 @@ def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[s
     if recipe.ahead:
         reasons.append(f"B prefetched {recipe.ahead} steps ahead")
     if recipe.fetch:
-        reasons.append("the next round's operands prefetched" if gemm.batch else "B of the next pass prefetched")
+        of_round = "the next round's operands" if recipe.rounds == 1 else f"the operands {recipe.rounds} rounds ahead"
+        reasons.append(f"{of_round if gemm.batch else 'B of the next pass'} prefetched")
     if recipe.asks:
         reasons.append(f"{_named(recipe.asks)} of the next tiles prefetched")
     if not gemm.c.is_row_major:

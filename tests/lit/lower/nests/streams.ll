@@ -8,7 +8,7 @@
 ; RUN: grep -v '^;' %s | tlx-lower - --emit=asm --target=avx512 -o - | FileCheck %s --check-prefix=ASM
 
 ; REMARKS: remark: matmul 32x32x32 float:{{.*}}; the next round's operands prefetched; C stored past the caches
-; REMARKS: remark: matmul 16x16x16 float:{{.*}}; the next round's operands prefetched [to-tiles]
+; REMARKS: remark: matmul 16x16x16 float:{{.*}}; the operands 2 rounds ahead prefetched [to-tiles]
 ; REMARKS: remark: matmul 16x16x16 float:{{.*}} % of peak [to-tiles]
 
 ; 30 MB each: two rounds' operands fit the first cache.
@@ -30,13 +30,14 @@
 ; CHECK-NEXT:    fence seq_cst
 ; CHECK-NEXT:    ret void
 
-; A line of A and a line of B in each of 16 steps: 1 KB behind this round's; no stores past the caches.
+; A line of A and a line of B in each of 16 steps, those of the round after the next, 2 KB behind this one's: a round is
+; shorter than memory takes to answer. No stores past the caches.
 ; CHECK-LABEL: define internal void @tlx.nest.middle(
-; CHECK:         getelementptr i8, ptr %lhs.ptr, i64 1024
+; CHECK:         getelementptr i8, ptr %lhs.ptr, i64 2048
 ; CHECK-NEXT:    call void @llvm.prefetch.p0(
-; CHECK:         getelementptr i8, ptr %rhs.ptr, i64 1024
+; CHECK:         getelementptr i8, ptr %rhs.ptr, i64 2048
 ; CHECK-NEXT:    call void @llvm.prefetch.p0(
-; CHECK:         getelementptr i8, ptr %lhs.ptr, i64 1088
+; CHECK:         getelementptr i8, ptr %lhs.ptr, i64 2112
 ; CHECK-COUNT-30: call void @llvm.prefetch.p0(
 ; CHECK-NOT:     prefetch
 ; CHECK-NOT:     nontemporal
@@ -63,7 +64,7 @@
 ; ASM-LABEL: tlx.nest.middle:
 ; ASM-NOT:   call
 ; ASM-NOT:   rsp{{.*}}zmm
-; ASM:       prefetcht0 1024(
+; ASM: prefetcht0 2048(
 ; ASM-NOT:   call
 ; ASM-NOT:   {{(rsp.*zmm|zmm.*rsp)}}
 ; ASM:       retq

@@ -1,4 +1,4 @@
-; Several blocks of columns read all of a column-major A: it is packed once, 16 columns of all row tiles at a time, so
+; Several blocks of columns read all of a column-major A: it is packed once, 4 columns of all row tiles at a time, so
 ; that what is left of a cache line goes to the next row tile before the line is gone.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-tiles | FileCheck %s
@@ -7,10 +7,10 @@
 ; CHECK: call ptr @malloc(i64 73792)
 ; CHECK: kp.loop:
 ; CHECK-NEXT: %[[KP:.*]] = phi i64 [ 0, %scratch.ready ], [ %{{.*}}, %ip.end ]
-; CHECK-NEXT: %[[COLUMN:.*]] = mul i64 %[[KP]], 16
+; CHECK-NEXT: %[[COLUMN:.*]] = mul i64 %[[KP]], 4
 ; CHECK: ip.loop:
 ; CHECK: load.p0.v2i32(ptr elementtype(float) %{{.*}}, <2 x i32> <i32 1, i32 9>,
-; CHECK: icmp slt i64 %{{.*}}, 16
+; CHECK: icmp slt i64 %{{.*}}, 4
 ; CHECK: kp.end:
 ; CHECK: jc.loop:
 ; CHECK-NOT: <2 x i32> <i32 1, i32 9>
