@@ -1,11 +1,13 @@
-"""Memory of values of run-time size: every value has a slot, which is null or holds what malloc gave for it.
+"""Memory of values of run-time size, in slots that are null or hold what malloc gave.
 
 %sum.slot = alloca ptr                     entry block; then: store ptr null, ptr %sum.slot
 call void @tlx.dynamic.allocate(ptr %sum.slot, i64 %bytes)
 %memory = load ptr, ptr %sum.slot          a value defined again (in a loop) takes the place of the one before
 %sum = %memory, moved on to a line of the caches
 ...
-call void @tlx.dynamic.release(ptr %sum.slot)      before every ret and resume
+call void @free(what %sum.slot holds)      before every ret and resume
+
+Values that follow one another share a slot: see `joined`.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.diagnostics import LoweringError
+from tlx.ir.module import Instruction
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I8, I64, VOID, FunctionType, Type, bytes_of
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.dynamic.helpers import Helpers, To, numbers
+from tlx.lower.dynamic.joined import Allocation, join
 from tlx.lower.dynamic.numbers import trap
 from tlx.lower.to_2d.buffers import exit_index
 
@@ -38,10 +42,15 @@ class Heap:
     b: TensorBuilder
     helpers: Helpers
     _slots: list[Local] = field(default_factory=list[Local])
+    _allocations: list[Allocation] = field(default_factory=list[Allocation])
 
     def allocate(self, count: Value, element: Type, stem: str) -> Value:
-        """Memory for `count` elements, in a slot of its own."""
-        return self.allocate_in(self.slot(stem), count, element)
+        """Memory for `count` elements, which belongs to nothing else."""
+        slot = self.slot(stem)
+        call = self._fill(slot, count, element)
+        load = self._load(slot)
+        self._allocations.append(Allocation(slot, call, load))
+        return self._start(load.value, element)
 
     def slot(self, stem: str) -> Local:
         """A new slot."""
@@ -52,19 +61,31 @@ class Heap:
 
     def allocate_in(self, slot: Local, count: Value, element: Type) -> Value:
         """Memory for `count` elements in place of what a slot holds."""
-        b = self.b
-        size = b.add(b.mul(count, bytes_of(element), "bytes"), LINE - 1)
-        self.helpers.call(b, "allocate", [("slot", To(b.pointer(I8))), *numbers("size")], [slot, size], _allocate)
+        self._fill(slot, count, element)
         return self.memory_of(slot, element)
 
     def memory_of(self, slot: Local, element: Type) -> Value:
         """Where the elements are for which a slot holds memory."""
+        return self._start(self._load(slot).value, element)
+
+    def _fill(self, slot: Local, count: Value, element: Type) -> Instruction:
         b = self.b
-        return b.retype(b.at_boundary(b.load(b.pointer(I8), slot, 8, "memory"), LINE), element)
+        size = b.add(b.mul(count, bytes_of(element), "bytes"), LINE - 1)
+        self.helpers.call(b, "allocate", [("slot", To(b.pointer(I8))), *numbers("size")], [slot, size], _allocate)
+        return b.block.instructions[b.index - 1]
+
+    def _load(self, slot: Local) -> Instruction:
+        self.b.load(self.b.pointer(I8), slot, 8, "memory")
+        return self.b.block.instructions[self.b.index - 1]
+
+    def _start(self, memory: Value, element: Type) -> Value:
+        return self.b.retype(self.b.at_boundary(memory, LINE), element)
 
     def finish(self) -> None:
         """Clear the slots at the head of the function, and free what is in them at every way out."""
         b = self.b
+        gone = join(b.module, b.function, self._allocations)
+        self._slots = [slot for slot in self._slots if slot.name not in gone]
         if not self._slots:
             return
         entry = b.function.entry

@@ -124,8 +124,11 @@ class _Builder:
     def run(self) -> None:
         b, p = self.b, self.p
         depth = round_up(b, p["k"], DEPTHS[-1])
-        memory_a, a = self._packed("a", "m", ROWS, depth, self.shape.a_unit)
-        memory_b, rhs = self._packed("b", "n", COLUMNS, depth, self.shape.b_unit)
+        a_bytes = self._bytes(self.shape.a, round_up(b, p["m"], ROWS[-1]), depth)
+        b_bytes = self._bytes(self.shape.b, round_up(b, p["n"], COLUMNS[-1]), depth)
+        memory = _malloc(b, b.add(a_bytes, b_bytes, "bytes"), "memory")
+        a = self._packed("a", "m", ROWS, memory, self.shape.a_unit)
+        rhs = self._packed("b", "n", COLUMNS, b.gep(I8, memory, a_bytes, "behind"), self.shape.b_unit)
         biggest = ArrayType(ROWS[0] * COLUMNS[0], self.shape.block_type)
         block = b.retype(b.alloca(biggest, "block"), self.shape.block_type)
         for columns in segments(b, p["n"], COLUMNS):
@@ -136,22 +139,25 @@ class _Builder:
                         a_panel = b.gep(self.shape.a, a, b.mul(m0, depth, "offset"), "a.panel")
                         edge = _Edge(rows.size, columns.size, m0, n0, m_valid, n_valid)
                         self._block(block, a_panel, b_panel, edge)
-        for memory in (memory_a, memory_b):
-            b.call_named("free", VOID, [memory])
+        b.call_named("free", VOID, [memory])
 
-    def _packed(self, name: str, extent: str, sizes: Sequence[int], depth: Value, unit: Unit) -> tuple[Value, Value]:
-        """Memory that malloc gave, and in it, from a line of the caches on, an operand in blocks."""
+    def _bytes(self, element: Type, extent: Value, depth: Value) -> Value:
+        """Bytes for an operand in blocks, from a line of the caches on."""
+        b = self.b
+        count = b.mul(extent, depth, "count")
+        return b.add(b.mul(count, bytes_of(element), "bytes"), LINE - 1)
+
+    def _packed(self, name: str, extent: str, sizes: Sequence[int], memory: Value, unit: Unit) -> Value:
+        """An operand in blocks, from a line of the caches on in some memory."""
         b, p = self.b, self.p
         element = self.shape.a if name == "a" else self.shape.b
         bits = IntType(8 * bytes_of(element))
-        count = b.mul(round_up(b, p[extent], sizes[-1]), depth, "count")
-        memory = _malloc(b, b.add(b.mul(count, bytes_of(element), "bytes"), LINE - 1), f"{name}.memory")
         blocks = b.at_boundary(memory, LINE, f"{name}.blocks")
         row, column = p[f"{name}.row"], p[f"{name}.column"]
         p_step, k_step = (row, column) if name == "a" else (column, row)
         source = Source(b.retype(p[name], bits), p[extent], p["k"], p_step, k_step)
         emit_pack(b, b.retype(blocks, bits), source, bits, sizes, unit)
-        return memory, b.retype(blocks, element)
+        return b.retype(blocks, element)
 
     def _block(self, block: Value, a_panel: Value, b_panel: Value, edge: _Edge) -> None:
         b, type_ = self.b, self.shape.block_type

@@ -29,11 +29,11 @@ define void @gemm(ptr %a, ptr %b, ptr %c, i32 %m, i32 %n, i32 %k) {
 
 ; The blocks of B are column-major, as B is.
 ; CHECK-LABEL: define internal void @tlx.dynamic.smma.f32.f32.f32.rc(
-; CHECK:         %a.memory = call ptr @malloc(
-; CHECK:         %a.blocks = getelementptr inbounds i8, ptr %a.memory, i64 %{{.*}}
-; CHECK:         %b.memory = call ptr @malloc(
-; CHECK:         %b.blocks = getelementptr inbounds i8, ptr %b.memory, i64 %{{.*}}
+; CHECK:         %memory = call ptr @malloc(
+; CHECK:         %a.blocks = getelementptr inbounds i8, ptr %memory, i64 %{{.*}}
+; CHECK:         %b.blocks = getelementptr inbounds i8, ptr %behind, i64 %{{.*}}
+; CHECK-NOT:     @malloc(
 ; CHECK:         token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %b.block, <2 x i32> <i32 64, i32 256>, <2 x i32> <i32 1, i32 0>
 ; CHECK:         call <4096 x float> @llvm.tensor.smma.v4096f32(
-; CHECK:         call void @free(ptr %a.memory)
+; CHECK:         call void @free(ptr %memory)
 ; CHECK-NOT: vscale

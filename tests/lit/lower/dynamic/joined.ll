@@ -1,0 +1,83 @@
+; Values that follow one another lie in one block of memory, whose sizes are added up before it is allocated: each but the
+; first may not have been checked by then, and is at most what malloc refuses. What calls the program's own functions, or a
+; size that memory tells, begins another block.
+; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=generic -o - | FileCheck %s
+
+; CHECK-LABEL: define void @joined(
+; CHECK-NEXT:    %x.s.slot = alloca ptr, align 8
+; CHECK-NOT:     alloca
+; CHECK:         %[[X:.*]] = add i64 %{{.*}}, 63
+; CHECK:         %[[Y:.*]] = add i64 %{{.*}}, 63
+; CHECK-NEXT:    %[[OK:.*]] = icmp ult i64 %[[Y]], 4503599627370496
+; CHECK-NEXT:    %[[MOST:.*]] = select i1 %[[OK]], i64 %[[Y]], i64 4503599627370496
+; CHECK-NEXT:    %[[ALL:.*]] = add i64 %[[X]], %[[MOST]]
+; CHECK-NEXT:    call void @tlx.dynamic.allocate(ptr %x.s.slot, i64 %[[ALL]])
+; CHECK-NEXT:    %[[M:.*]] = load ptr, ptr %x.s.slot, align 8
+; CHECK-NOT:     @tlx.dynamic.allocate
+; CHECK:         %[[B:.*]] = getelementptr inbounds i8, ptr %[[M]], i64 %[[X]]{{$}}
+; CHECK-NEXT:    ptrtoint ptr %[[B]] to i64
+; CHECK:         call void @tlx.dynamic.map.joined.y.s(
+; CHECK:         call void @free(
+; CHECK-NOT:     call void @free(
+; CHECK:         ret void
+define void @joined(ptr noalias %a, ptr noalias %b, ptr noalias %c, ptr noalias %n, <1 x i32> %x.n, <1 x i32> %y.n) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %x.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %x.v = call <vscale x 1 x float> @llvm.tensor.tovector(token %x)
+  %x.s = fmul <vscale x 1 x float> %x.v, %x.v
+  %x.t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %x.s, <1 x i32> %x.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %b, token %x.t, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %x.t, <1 x i32> zeroinitializer)
+  %y = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %y.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %y.v = call <vscale x 1 x float> @llvm.tensor.tovector(token %y)
+  %y.s = fmul <vscale x 1 x float> %y.v, %y.v
+  %y.t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %y.s, <1 x i32> %y.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %b, token %y.t, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %y.t, <1 x i32> zeroinitializer)
+  ret void
+}
+
+; CHECK-LABEL: define void @may_not_return(
+; CHECK:         call void @tlx.dynamic.allocate(ptr %x.s.slot,
+; CHECK:         call void @own()
+; CHECK:         call void @tlx.dynamic.allocate(ptr %y.s.slot,
+; CHECK-COUNT-2: call void @free(
+define void @may_not_return(ptr noalias %a, ptr noalias %b, ptr noalias %c, ptr noalias %n, <1 x i32> %x.n, <1 x i32> %y.n) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %x.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %x.v = call <vscale x 1 x float> @llvm.tensor.tovector(token %x)
+  %x.s = fmul <vscale x 1 x float> %x.v, %x.v
+  %x.t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %x.s, <1 x i32> %x.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %b, token %x.t, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %x.t, <1 x i32> zeroinitializer)
+  call void @own()
+  %y = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %y.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %y.v = call <vscale x 1 x float> @llvm.tensor.tovector(token %y)
+  %y.s = fmul <vscale x 1 x float> %y.v, %y.v
+  %y.t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %y.s, <1 x i32> %y.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %b, token %y.t, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %y.t, <1 x i32> zeroinitializer)
+  ret void
+}
+
+; CHECK-LABEL: define void @size_in_memory(
+; CHECK:         call void @tlx.dynamic.allocate(ptr %x.s.slot,
+; CHECK:         %m = load <1 x i32>, ptr %n
+; CHECK:         call void @tlx.dynamic.allocate(ptr %y.s.slot,
+; CHECK-COUNT-2: call void @free(
+define void @size_in_memory(ptr noalias %a, ptr noalias %b, ptr noalias %c, ptr noalias %n, <1 x i32> %x.n, <1 x i32> %y.n) {
+  %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %x.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %x.v = call <vscale x 1 x float> @llvm.tensor.tovector(token %x)
+  %x.s = fmul <vscale x 1 x float> %x.v, %x.v
+  %x.t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %x.s, <1 x i32> %x.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %b, token %x.t, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %x.t, <1 x i32> zeroinitializer)
+  %m = load <1 x i32>, ptr %n
+  %y = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %m, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %y.v = call <vscale x 1 x float> @llvm.tensor.tovector(token %y)
+  %y.s = fmul <vscale x 1 x float> %y.v, %y.v
+  %y.t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %y.s, <1 x i32> %m, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %b, token %y.t, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %y.t, <1 x i32> zeroinitializer)
+  ret void
+}
+
+declare void @own()
