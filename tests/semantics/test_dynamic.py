@@ -198,3 +198,23 @@ def _gemm_text() -> str:
     t.store("%c", t.info(t.op("matmul", "float", x, y), "float", ("%m", "%n")), (0, "%lc"))
     parameters = "ptr %a, ptr %b, ptr %c, i32 %m, i32 %k, i32 %other, i32 %n, i32 %lc"
     return f"define void @f({parameters}) {{\n" + "\n".join(t.lines) + "\n  ret void\n}\n"
+
+
+def test_a_size_that_is_used_before_it_is_checked_stops_the_program() -> None:
+    """Memory of two values is allocated at once; the second one's extent is negative, or too large for any memory."""
+    from tests.semantics.dynamic_programs import Body
+
+    t = Body()
+    for extent, to in (("%m", "%c"), ("%n", "%d")):
+        x = t.op("tovector", "float", t.load("%a", "float", (extent,)))
+        squares = t.info(t.vscale(f"fmul H {x}, {x}"), "float", (extent,))
+        t.store(to, squares, (0,))
+        t.store("%e", squares, (0,))
+    parameters = ", ".join(f"ptr noalias %{name}" for name in "acde")
+    lines = "\n".join(t.lines)
+    text = str(lower(parse(f"define void @f({parameters}, i32 %m, i32 %n) {{\n{lines}\n  ret void\n}}\n"), "generic"))
+    assert text.split("@f(")[1].split("\n}")[0].count("@tlx.dynamic.allocate(") == 1
+    for extent in (-1, 0, -(1 << 31)):
+        machine = Machine(parse(text, wanted=lambda _text: True))
+        with pytest.raises(EvaluationError, match=r"llvm\.trap|heap block of .* is too large"):
+            machine.call("f", *(np.ones(4, np.float32) for _ in range(4)), 4, extent)
