@@ -213,7 +213,7 @@ def test_a_size_that_is_used_before_it_is_checked_stops_the_program() -> None:
     parameters = ", ".join(f"ptr noalias %{name}" for name in "acde")
     lines = "\n".join(t.lines)
     text = str(lower(parse(f"define void @f({parameters}, i32 %m, i32 %n) {{\n{lines}\n  ret void\n}}\n"), "generic"))
-    assert text.split("@f(")[1].split("\n}")[0].count("@tlx.dynamic.allocate(") == 1
+    assert text.count("call void @tlx.dynamic.allocate(") == 1
     for extent in (-1, 0, -(1 << 31)):
         machine = Machine(parse(text, wanted=lambda _text: True))
         with pytest.raises(EvaluationError, match=r"llvm\.trap|heap block of .* is too large"):
