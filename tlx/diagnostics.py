@@ -29,7 +29,7 @@ class Source:
     """
 
     name: str
-    text: str
+    text: str = field(repr=False)
 
     @cached_property
     def _line_starts(self) -> array[int]:

@@ -109,6 +109,7 @@ def test_what_cannot_be_checked_is_named() -> None:
     text = matmul("float").replace("  ret void", "  call void @elsewhere()\n  ret void") + "declare void @elsewhere()\n"
     (note,) = check(text, "avx2")
     assert isinstance(note, Note)
+    assert "define" not in repr(note)  # a place in a file does not print the file
     assert note.message.startswith("@product was not checked: call of @elsewhere")
     assert note.span is not None
 
