@@ -22,8 +22,19 @@ _MATH_COST: Final = 20
 _BRANCHING: Final = frozenset({"sin", "cos"})
 
 
+class _Source:
+    """A node that is computed from no others."""
+
+    __slots__ = ()
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """None."""
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(_Source):
     """A matrix in memory; an extent 1 where the expression's is more is repeated.
 
     Attributes:
@@ -36,48 +47,28 @@ class Leaf:
     view: View
     pointer: int
 
-    @property
-    def operands(self) -> tuple[int, ...]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(_Source):
     """A number known at run time, the same for all elements; `number` counts them."""
 
     element: Type
     number: int
 
-    @property
-    def operands(self) -> tuple[int, ...]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(_Source):
     """A constant, the same for all elements."""
 
     element: Type
     value: Value
 
-    @property
-    def operands(self) -> tuple[int, ...]:
-        """None."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class Product(_Source):
     """The matrix product that the kernel computes."""
 
     element: Type
-
-    @property
-    def operands(self) -> tuple[int, ...]:
-        """None."""
-        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,20 +21,20 @@ from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.ahead import Ahead, ask
 from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, store_vector
 from tlx.lower.to_tiles.parameters import expression_parameters, may_be_leaf, same_places
+from tlx.lower.to_tiles.prefetch import Prefetch, prefetch
 from tlx.lower.to_tiles.problem import Map
 from tlx.lower.to_tiles.simplify import merged
 from tlx.lower.to_tiles.stream import Span, aligned_spans, boundary_of, plain_spans, runs, to_boundary
-from tlx.lower.to_tiles.tile_shapes import COSTLY, Shape, is_turned, shape_of, tile_shape
+from tlx.lower.to_tiles.tile_shapes import COSTLY, Shape, needs_transpose, shape_of, tile_shape
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
 _DISTANCE: Final = 4096
-"""Bytes that are asked for ahead of what is read."""
+"""Bytes that are prefetched ahead of what is read."""
 
 
 def map_kernel(module: Module, problem: Map, target: Target) -> Function:
@@ -50,27 +50,27 @@ def map_kernel(module: Module, problem: Map, target: Target) -> Function:
     shape, boundary = shape_of(problem, target), past_caches(problem, target)
     if boundary:
         _leave_if_in_place(b, evaluator, problem, arguments[0], shape)
-    emit_map(b, evaluator, problem.destination, arguments[0], shape, boundary, _from_memory(problem, pointers, target))
+    emit_map(b, evaluator, problem.destination, arguments[0], shape, boundary, _prefetched(problem, pointers, target))
     if boundary:
         b.fence()
     b.ret()
     return function
 
 
-def _from_memory(problem: Map, pointers: Sequence[Value], target: Target) -> list[Ahead]:
-    """What is asked for: leaves on one long row that come from beyond the second cache, where much is computed."""
+def _prefetched(problem: Map, pointers: Sequence[Value], target: Target) -> list[Prefetch]:
+    """What is prefetched: leaves on one long row that come from beyond the second cache, where much is computed."""
     value = problem.value
     if value.cost < COSTLY or value.rows > 1 or (problem.whole or problem.moves) <= target.caches.l2:
         return []
     leaves = {leaf.pointer: leaf.view for leaf in value.leaves() if leaf.view.cols == value.cols}
     numbers = sorted({leaf.pointer for leaf in value.leaves()})
-    return [Ahead(pointers[numbers.index(n)], view, _DISTANCE) for n, view in leaves.items()]
+    return [Prefetch(pointers[numbers.index(n)], view, _DISTANCE) for n, view in leaves.items()]
 
 
 def past_caches(problem: Map, target: Target) -> int:
     """Elements that stores past the caches are aligned to: those of a register; 0 where there are to be none."""
     boundary = boundary_of(problem, target)
-    if not is_turned(problem.value):
+    if not needs_transpose(problem.value):
         return boundary
     are_lines = boundary == tile_shape(problem.value, target).cols and problem.destination.row_stride % boundary == 0
     return boundary if are_lines else 0
@@ -108,7 +108,7 @@ def emit_map(
     base: Value,
     shape: Shape,
     boundary: int = 0,
-    ahead: Sequence[Ahead] = (),
+    prefetches: Sequence[Prefetch] = (),
 ) -> None:
     """Emit the loops over all tiles of the destination.
 
@@ -120,7 +120,7 @@ def emit_map(
         shape: The tile.
         boundary: Elements that stores past the caches are aligned to; 0 where there are to be none. A fence has to
             come behind them.
-        ahead: What is read soon, of as many rows and columns, and asked for meanwhile.
+        prefetches: What is read soon, of as many rows and columns.
     """
     value = evaluator.expression
     if shape.rows > 1 and boundary and to.row_stride % boundary:
@@ -130,8 +130,8 @@ def emit_map(
     else:
         spans = plain_spans(value.cols, shape.cols, shape.lanes)
     for rows in padded(value.rows, shape.rows, 1):
-        tiles = _Rows(b, evaluator, to, base, rows, boundary, ahead)
-        if is_turned(value):
+        tiles = _Rows(b, evaluator, to, base, rows, boundary, prefetches)
+        if needs_transpose(value):
             tiles.emit_columns(spans)
         else:
             tiles.emit(spans)
@@ -147,7 +147,7 @@ class _Rows:
     base: Value
     rows: Range
     boundary: int
-    ahead: Sequence[Ahead]
+    prefetches: Sequence[Prefetch]
 
     def emit(self, spans: Sequence[Span]) -> None:
         """Emit the loop over the rows, and those over spans of columns in it."""
@@ -164,7 +164,7 @@ class _Rows:
         b = self.b
         places = [Place(self.rows.size, span.columns.size, span.columns.padding) for span in spans]
         shared = [self.evaluator.compute(place, 0) for place in places]
-        for run in runs(self.rows, past_caches=self.boundary > 0 and self._all_turned):
+        for run in runs(self.rows, past_caches=self.boundary > 0 and self._all_transposed):
             with b.loop(0, run.count, name="r") as r:
                 first = b.add(b.mul(r.index, run.size), run.start)
                 for span, place, known in zip(spans, places, shared, strict=True):
@@ -176,7 +176,7 @@ class _Rows:
                             self._tile(span, replace(at, row=row), known)
 
     @property
-    def _all_turned(self) -> bool:
+    def _all_transposed(self) -> bool:
         """Whether no matrix is read in the order of the result."""
         value = self.evaluator.expression
         return not any(value.is_full(leaf.view) and leaf.view.col_stride == 1 for leaf in value.leaves())
@@ -200,4 +200,4 @@ class _Rows:
         with b.loop(0, columns.count, name="j") as j:
             at = replace(place, column=b.add(b.mul(j.index, columns.size), start))
             self._tile(span, at, known)
-            ask(b, self.ahead, at)
+            prefetch(b, self.prefetches, at)

@@ -21,16 +21,16 @@ from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import bits_of, bytes_of
 from tlx.ir.values import Value
-from tlx.lower.to_tiles.ahead import Ahead
 from tlx.lower.to_tiles.columns_to_row import ColumnsToRow, Strips, is_large
 from tlx.lower.to_tiles.combine import Combine
 from tlx.lower.to_tiles.evaluate import Evaluator
 from tlx.lower.to_tiles.expression import Expression, Leaf
 from tlx.lower.to_tiles.parameters import expression_parameters, may_be_leaf
+from tlx.lower.to_tiles.prefetch import Prefetch
 from tlx.lower.to_tiles.problem import Reduction
 from tlx.lower.to_tiles.rows_to_column import RowsToColumn
 from tlx.lower.to_tiles.simplify import in_one_row, simplified
-from tlx.lower.to_tiles.tile_shapes import COSTLY, Shape, is_turned, square
+from tlx.lower.to_tiles.tile_shapes import COSTLY, Shape, needs_transpose, square
 from tlx.lower.to_tiles.tiles import new_kernel
 from tlx.target import Target
 
@@ -70,7 +70,7 @@ def emit_reduction(
     combine = Combine(problem.operation, problem.value.element)
     shape = _tile_shape(problem, combine, target)
     to = problem.destination
-    if problem.axis == 0 and is_large(evaluator, target) and not is_turned(problem.value):
+    if problem.axis == 0 and is_large(evaluator, target) and not needs_transpose(problem.value):
         Strips(b, evaluator, combine, to, base, shape.lanes, target).emit()
         return
     if problem.axis == 0:
@@ -78,16 +78,16 @@ def emit_reduction(
         return
     kernel = RowsToColumn(b, evaluator, combine, to, base, shape, target, problem.products)
     if problem.products:
-        kernel.ahead = _next_rows(problem, shape, pointers, target)
+        kernel.prefetches = _next_rows(problem, shape, pointers, target)
     if problem.finish is not None:
         kernel.finish = Evaluator(b, problem.finish, pointers, scalars)
     if problem.excess is not None:
         excess = Evaluator(b, problem.excess, pointers, scalars)
-        kernel.excess = replace(kernel, evaluator=excess, ahead=()).first_line()
+        kernel.excess = replace(kernel, evaluator=excess, prefetches=()).first_line()
     kernel.emit()
 
 
-def _next_rows(problem: Reduction, shape: Shape, pointers: Sequence[Value], target: Target) -> tuple[Ahead, ...]:
+def _next_rows(problem: Reduction, shape: Shape, pointers: Sequence[Value], target: Target) -> tuple[Prefetch, ...]:
     """The rows of the matrix behind a tile's, where they do not lie in the second cache, and the first holds both.
 
     The hardware follows rows within a page and starts anew with each tile: 1024x1024 bfloat, at the edge of the second
@@ -98,7 +98,7 @@ def _next_rows(problem: Reduction, shape: Shape, pointers: Sequence[Value], targ
     is_far = leaf.view.moves > target.caches.l2 * 3 // 4
     if not is_far or 2 * distance > target.caches.l1 or problem.value.rows == 1:
         return ()
-    return (Ahead(pointers[leaf.pointer], leaf.view, distance),)
+    return (Prefetch(pointers[leaf.pointer], leaf.view, distance),)
 
 
 def _shares_a_row(value: Expression) -> bool:
@@ -111,7 +111,7 @@ def _tile_shape(problem: Reduction, combine: Combine, target: Target) -> Shape:
     """A tile of as many registers as may be added to at a time."""
     value = problem.value
     lanes = max(1, target.vector_bytes * 8 // max(value.bits, bits_of(combine.held)))
-    if is_turned(value):
+    if needs_transpose(value):
         return square(value, lanes, target)
     wide = lanes * max(1, problem.products)
     most = _MOST_MASKED if combine.are_ordered else _MOST_REGISTERS

@@ -28,7 +28,7 @@ from tlx.lower.to_tiles.evaluate import passed_as
 from tlx.lower.to_tiles.expression import Expression, Leaf
 from tlx.lower.to_tiles.problem import Map, Part, Reduction, Rows
 from tlx.lower.to_tiles.rows import views_of
-from tlx.lower.to_tiles.tile_shapes import is_turned
+from tlx.lower.to_tiles.tile_shapes import needs_transpose
 from tlx.lower.to_tiles.view import View
 from tlx.target import Target
 
@@ -261,9 +261,9 @@ def with_rows(problem: Map | Reduction, rows: int) -> Map | Reduction | None:
     """The problem as one of so many rows, each of which only needs its own; None where it is not."""
     if isinstance(problem, Reduction):
         fits = problem.axis == 1 and problem.value.rows == rows
-        return problem if fits and not is_turned(problem.value) else None
+        return problem if fits and not needs_transpose(problem.value) else None
     value, to = problem.value, problem.destination
-    if is_turned(value):
+    if needs_transpose(value):
         return None
     if value.rows == rows:
         return problem

@@ -18,11 +18,11 @@ from tlx.ir.module import Function, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import bytes_of
 from tlx.ir.values import Value
-from tlx.lower.to_tiles.ahead import Ahead
 from tlx.lower.to_tiles.blocks import padded
 from tlx.lower.to_tiles.evaluate import Evaluator
 from tlx.lower.to_tiles.expression import Expression, Leaf
 from tlx.lower.to_tiles.map import emit_map, past_caches
+from tlx.lower.to_tiles.prefetch import Prefetch
 from tlx.lower.to_tiles.problem import Map, Part, Reduction, Rows
 from tlx.lower.to_tiles.reduce import emit_reduction
 from tlx.lower.to_tiles.simplify import merged
@@ -43,7 +43,7 @@ def rows_kernel(module: Module, problem: Rows, target: Target) -> Function:
     b = TensorBuilder(module, function)
     arguments = [argument.value for argument in function.arguments]
     given, numbers = arguments[: len(pointers)], arguments[len(pointers) :]
-    asking = _asking(problem, target)
+    prefetching = _prefetching(problem, target)
     boundaries = [_boundary(part, target) for part in problem.parts]
     for block in padded(problem.rows, block_rows(problem, target), 1):
         with b.loop(0, block.count, name="r") as loop:
@@ -54,17 +54,17 @@ def rows_kernel(module: Module, problem: Rows, target: Target) -> Function:
                     base if number in problem.private else _at_row(b, base, view, row, problem.rows)
                     for base, number, view in zip(kept, part.pointers, views_of(part.problem), strict=True)
                 ]
-                ahead = _read_next(b, problem, given, row, block.size) if part is asking else []
+                prefetches = _read_next(b, problem, given, row, block.size) if part is prefetching else []
                 scalars = [numbers[n] for n in part.scalars]
-                _emit(b, cut_rows(part.problem, block.size), moved, scalars, boundary, ahead, target)
+                _emit(b, cut_rows(part.problem, block.size), moved, scalars, boundary, prefetches, target)
     if any(boundaries):
         b.fence()
     b.ret()
     return function
 
 
-def _asking(problem: Rows, target: Target) -> Part | None:
-    """The part that asks for the next block's rows while it computes, the longest; none where the L1 cache has all."""
+def _prefetching(problem: Rows, target: Target) -> Part | None:
+    """The part that prefetches the next block's rows, the one that computes longest; none where L1 has all of them."""
     maps = [part for part in problem.parts if isinstance(part.problem, Map)]
     read = sum(view.rows * view.cols * bytes_of(view.element) for view in _inputs(problem).values())
     if not maps or read <= target.caches.l1:
@@ -83,10 +83,10 @@ def _inputs(problem: Rows) -> dict[int, View]:
     }
 
 
-def _read_next(b: TensorBuilder, problem: Rows, given: Sequence[Value], row: Value, rows: int) -> list[Ahead]:
+def _read_next(b: TensorBuilder, problem: Rows, given: Sequence[Value], row: Value, rows: int) -> list[Prefetch]:
     """What the next block of so many rows reads."""
     return [
-        Ahead(
+        Prefetch(
             _at_row(b, given[number], view, row, problem.rows),
             replace(view, rows=rows),
             rows * view.row_stride * bytes_of(view.element),
@@ -142,7 +142,7 @@ def _emit(
     pointers: Sequence[Value],
     scalars: Sequence[Value],
     boundary: int,
-    ahead: Sequence[Ahead],
+    prefetches: Sequence[Prefetch],
     target: Target,
 ) -> None:
     if isinstance(problem, Reduction):
@@ -151,5 +151,5 @@ def _emit(
     one_row = merged(problem)
     evaluator = Evaluator(b, one_row.value, pointers[1:], scalars)
     shape = tile_shape(one_row.value, target)
-    ahead = ahead if one_row.value.rows == problem.value.rows else []
-    emit_map(b, evaluator, one_row.destination, pointers[0], shape, boundary, ahead)
+    prefetches = prefetches if one_row.value.rows == problem.value.rows else []
+    emit_map(b, evaluator, one_row.destination, pointers[0], shape, boundary, prefetches)

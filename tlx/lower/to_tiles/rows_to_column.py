@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import BFLOAT, FLOAT, I64, bits_of
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.ahead import Ahead, ask
 from tlx.lower.to_tiles.blocks import Range, padded
 from tlx.lower.to_tiles.combine import Combine, Running
 from tlx.lower.to_tiles.evaluate import Evaluator, Place, address_of, store_vector
 from tlx.lower.to_tiles.expression import Product
+from tlx.lower.to_tiles.prefetch import Prefetch, prefetch
 from tlx.lower.to_tiles.tile_shapes import Shape
 from tlx.lower.to_tiles.tiles import column_tile, tile
 from tlx.lower.to_tiles.view import View
@@ -46,7 +46,7 @@ class RowsToColumn:
         target: The machine.
         products: Neighbours that an instruction adds up to an element of a tile; 0 where tiles are added as they are.
         excess: A register of what each row adds up to beside its result.
-        ahead: What is read soon, and asked for.
+        prefetches: What is read soon.
         finish: What is made of some neighbouring results before they are stored.
     """
 
@@ -59,7 +59,7 @@ class RowsToColumn:
     target: Target
     products: int
     excess: Value | None = None
-    ahead: Sequence[Ahead] = ()
+    prefetches: Sequence[Prefetch] = ()
     finish: Evaluator | None = None
 
     def emit(self) -> None:
@@ -133,7 +133,7 @@ class RowsToColumn:
             return running.add(b, state, tile) if state else running.first(b, tile)
         with b.loop(0, columns.count, carry=state or running.start(), name="j") as j:
             at = replace(place, column=self._index(columns, j.index))
-            ask(b, self.ahead, at)
+            prefetch(b, self.prefetches, at)
             j.next(*running.add(b, j.carried, self._tile(at, known)))
         return j.results
 

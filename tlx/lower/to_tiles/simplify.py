@@ -2,7 +2,7 @@
 
 dense matrices, element by element              one long row
 a reduction of dense matrices to one number     of one long row
-a reduction of column-major matrices            turned: A^T, reduced along the other axis
+a reduction of column-major matrices            transposed: A^T, reduced along the other axis
 """
 
 from __future__ import annotations
@@ -23,17 +23,15 @@ def merged(problem: Map) -> Map:
 
 
 def simplified(problem: Reduction) -> Reduction:
-    """The problem on one long row where it may be, or turned where all matrices in it are column-major."""
-    value = problem.value
-    if problem.destination.rows == problem.destination.cols == 1 and all(
-        _is_mergeable(x, value) for x in value.leaves()
-    ):
+    """The problem on one long row where it may be, or transposed where all matrices in it are column-major."""
+    value, to = problem.value, problem.destination
+    if to.rows == to.cols == 1 and all(_is_mergeable(leaf, value) for leaf in value.leaves()):
         return replace(problem, value=_as_row(value), axis=1)
-    turned = _turned(value)
-    if turned is None or not problem.destination.is_dense:
+    transposed = _transposed(value)
+    if transposed is None or not to.is_dense:
         return problem
-    to = problem.destination
-    return replace(problem, destination=View(to.element, to.cols, to.rows, 1, 1), value=turned, axis=1 - problem.axis)
+    to = View(to.element, to.cols, to.rows, 1, 1)
+    return replace(problem, destination=to, value=transposed, axis=1 - problem.axis)
 
 
 def _is_mergeable(leaf: Leaf, value: Expression) -> bool:
@@ -47,7 +45,7 @@ def _as_row(value: Expression) -> Expression:
     return Expression(1, value.rows * value.cols, nodes)
 
 
-def _turned(value: Expression) -> Expression | None:
+def _transposed(value: Expression) -> Expression | None:
     """The transposed expression, where every full matrix in it is column-major."""
     views = [leaf.view for leaf in value.leaves() if value.is_full(leaf.view) and min(value.rows, value.cols) > 1]
     rest = [leaf.view for leaf in value.leaves() if not value.is_full(leaf.view)]
@@ -55,14 +53,14 @@ def _turned(value: Expression) -> Expression | None:
         return None
     if not all(view.rows == 1 or view.row_stride == 1 for view in rest):
         return None
-    nodes = tuple(replace(n, view=_turned_view(n.view)) if isinstance(n, Leaf) else n for n in value.nodes)
+    nodes = tuple(replace(n, view=_transposed_view(n.view)) if isinstance(n, Leaf) else n for n in value.nodes)
     return Expression(value.cols, value.rows, nodes)
 
 
 def in_one_row(view: View) -> View:
     """A column, or what is a row already, as a row."""
-    return _turned_view(view) if view.rows > 1 else view.repeated()
+    return _transposed_view(view) if view.rows > 1 else view.repeated()
 
 
-def _turned_view(view: View) -> View:
+def _transposed_view(view: View) -> View:
     return View(view.element, view.cols, view.rows, view.col_stride, view.row_stride).repeated()

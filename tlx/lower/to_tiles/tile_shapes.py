@@ -44,7 +44,7 @@ def shape_of(problem: Map, target: Target) -> Shape:
 def tile_shape(value: Expression, target: Target) -> Shape:
     """The tile that keeps a few registers of each live value at once."""
     lanes = max(1, target.vector_bytes * 8 // value.bits)
-    if is_turned(value):
+    if needs_transpose(value):
         return square(value, lanes, target)
     if _steady(value) >= _STEADY and value.rows > 1:
         tiles = -(-value.rows // max(1, min(_CHAINS, target.registers // (value.live + 1))))
@@ -68,7 +68,7 @@ def _costly_registers(value: Expression, target: Target) -> int:
     return max(1, (target.registers - _CONSTANTS) // _CHAIN * min(32, value.bits) // 32)
 
 
-def is_turned(value: Expression) -> bool:
+def needs_transpose(value: Expression) -> bool:
     """Whether tiles of a leaf have to be transposed."""
     return any(leaf.view.col_stride != 1 and leaf.view.cols > 1 for leaf in value.leaves())
 

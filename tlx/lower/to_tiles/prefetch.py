@@ -1,4 +1,4 @@
-"""Asking for the rows that an elementwise kernel, or a reduction, reads soon."""
+"""Prefetching the rows that an elementwise kernel, or a reduction, reads soon."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tlx.lower.to_tiles.view import View
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class Prefetch:
     """What is read soon.
 
     Attributes:
-        base, view: Where that is which is read now.
-        distance: Bytes from it to the other.
+        base, view: The matrix that is read.
+        distance: Bytes from what is read now to what is prefetched.
     """
 
     base: Value
@@ -27,11 +27,11 @@ class Ahead:
     distance: int
 
 
-def ask(b: TensorBuilder, ahead: Sequence[Ahead], place: Place) -> None:
+def prefetch(b: TensorBuilder, prefetches: Sequence[Prefetch], place: Place) -> None:
     """Prefetch the lines of what is read soon, for a tile that is read now."""
-    for one in ahead:
+    for each in prefetches:
         for row in range(place.rows):
             at = replace(place, row=b.add(place.row or const_int(I64, 0), row))
-            start = address_of(b, one.view, one.base, at)
-            for line in range(0, place.cols * bytes_of(one.view.element), LINE):
-                b.prefetch(start, one.distance + line)
+            start = address_of(b, each.view, each.base, at)
+            for line in range(0, place.cols * bytes_of(each.view.element), LINE):
+                b.prefetch(start, each.distance + line)
