@@ -16,11 +16,13 @@ from tlx.ir.builder import Builder
 from tlx.ir.types import BFLOAT, FLOAT, I32, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_ints
 from tlx.lower.legalize.operands import as_words
+from tlx.lower.legalize.permute import Gather, gathers
 from tlx.lower.legalize.registers import Registers
 from tlx.lower.legalize.shuffles import interleaved, relaned
 from tlx.lower.legalize.vnni import can_unpack, unpacked
 
 DEALING: Final = (0, 1, 3, 2, 4)
+_AT_ONCE: Final = 2  # registers that elements are gathered from
 
 
 @dataclass(eq=False, slots=True)
@@ -79,8 +81,15 @@ class DealtRight:
         return as_words(b, self.made[group, block][number], width)
 
 
-def dealt(b: Builder, tile: Registers, shape: tuple[int, ...]) -> Registers:
-    """A tile of the same registers with the columns of each row, seen as blocks x `x` x `y` x runs, dealt out."""
+def dealt(b: Builder, tile: Registers, shape: tuple[int, ...], gather: Gather | None = None) -> Registers:
+    """A tile of the same registers with the columns of each row, seen as blocks x `x` x `y` x runs, dealt out.
+
+    Args:
+        b: Where to emit.
+        tile: The tile.
+        shape: Its rows, blocks, x, y, and columns of a run.
+        gather: What gathers elements of two registers, if an instruction does.
+    """
     _, _, x, y, run = shape
     size = x * y * run
     places = [(j * y + i) * run + t for i in range(y) for j in range(x) for t in range(run)]
@@ -89,14 +98,16 @@ def dealt(b: Builder, tile: Registers, shape: tuple[int, ...]) -> Registers:
         line: list[Value] = []
         for start in range(0, tile.cols, tile.lanes):
             wanted = [c // size * size + places[c % size] for c in range(start, min(start + tile.lanes, tile.cols))]
-            line.append(_gathered(b, row, tile.lanes, wanted))
+            line.append(_gathered(b, row, tile.lanes, wanted, gather if run == 1 else None))
         rows.append(tuple(line))
     return Registers(tile.element, tile.rows, tile.cols, tile.lanes, tuple(rows))
 
 
-def _gathered(b: Builder, row: tuple[Value, ...], lanes: int, columns: list[int]) -> Value:
+def _gathered(b: Builder, row: tuple[Value, ...], lanes: int, columns: list[int], gather: Gather | None) -> Value:
     """One register of the columns of a row, which lie in some of its registers."""
     used = sorted({column // lanes for column in columns})
+    if gather is not None and len(used) <= _AT_ONCE and len(columns) == lanes and gathers(row[0]):
+        return gather([row[n] for n in used], [used.index(c // lanes) * lanes + c % lanes for c in columns])
     found = b.shuffle(row[used[0]], None, [c % lanes if c // lanes == used[0] else -1 for c in columns])
     for number in used[1:]:
         mask = [len(columns) + c % lanes if c // lanes == number else i for i, c in enumerate(columns)]

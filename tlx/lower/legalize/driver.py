@@ -10,6 +10,7 @@ from tlx.asked_target import TARGET_FEATURES
 from tlx.ir.module import Function, Module, Raw
 from tlx.ir.reader import has_tensors
 from tlx.ir.types import X86_AMX
+from tlx.lower.legalize.tail_calls import mark_tail_calls
 from tlx.lower.legalize.vector import legalize_vector
 from tlx.lower.nests import inline_kernels
 from tlx.lower.stage import Context, is_kernel
@@ -31,6 +32,7 @@ def legalize(module: Module, context: Context) -> None:
             function.replace_attributes(kernel_attributes(own, scalarised=scalarised))
             kernels[function.name] = function
     inline_kernels(module, kernels)
+    mark_tail_calls(module, kernels)
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
     _give_features(module, context.target)
     _finish(module, context)

@@ -28,6 +28,7 @@ from tlx.ir.values import Local, Value
 from tlx.lower.legalize.dealt import dealt
 from tlx.lower.legalize.operands import as_words
 from tlx.lower.legalize.pairs import even_and_odd
+from tlx.lower.legalize.permute import Gather
 from tlx.lower.legalize.registers import Registers
 from tlx.lower.legalize.shuffles import relaned
 from tlx.target import Dot, Sign, Target
@@ -171,14 +172,14 @@ def _kind(extension: Instruction | None) -> _Kind | None:
     return str(scalar_of(extension.operands[0].type)), _SIGNS[extension.opcode]
 
 
-def group_sums(b: Builder, tile: Registers, width: int, lanes: int) -> Registers:
+def group_sums(b: Builder, tile: Registers, width: int, lanes: int, gather: Gather | None = None) -> Registers:
     """Sums of `width` neighbours each: RxC -> R x C/width."""
     cols = tile.cols // width
     if width == 1:
         return tile
     lanes = min(lanes, cols)
     tile = relaned(b, tile, lanes)
-    moved = dealt(b, tile, (tile.rows, cols // lanes, lanes, width, 1))
+    moved = dealt(b, tile, (tile.rows, cols // lanes, lanes, width, 1), gather)
     opcode = "fadd" if isinstance(tile.element, FloatType) else "add"
     rows: list[tuple[Value, ...]] = []
     for row in moved.regs:

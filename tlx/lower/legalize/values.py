@@ -18,6 +18,7 @@ from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
 from tlx.lower.legalize.dealt import dealt
 from tlx.lower.legalize.lane_transposes import load_transposed, transposed_lanes
 from tlx.lower.legalize.memory import load_tile
+from tlx.lower.legalize.permute import gatherer
 from tlx.lower.legalize.registers import Registers, constant_registers
 from tlx.lower.legalize.shapes import tile_shapes
 from tlx.lower.legalize.shuffles import relaned, reshaped, transposed
@@ -37,6 +38,7 @@ class TileValues:
         ends: The last part of each block that was cut, by its name.
         shapes: What each flattened vector is; see `tile_shapes`.
         lane_counts: Elements that a register of a vector has, where users and makers decide.
+        gather: Gathers elements of registers, where an instruction does.
     """
 
     def __init__(self, module: Module, function: Function, context: Context) -> None:
@@ -52,6 +54,7 @@ class TileValues:
         self.ends: dict[str, str] = {}
         self.shapes = tile_shapes(function, self.tensors)
         self.lane_counts: dict[str, int] = {}
+        self.gather = gatherer(self.b, self.target)
 
     def _keep(self, instruction: Instruction) -> None:
         self.b.block.instructions.append(instruction)
@@ -80,7 +83,7 @@ class TileValues:
         if isinstance(value, Keyword | Splat | Aggregate):
             return constant_registers(value, element, rows, cols, lanes or self.lanes(element))
         if isinstance(value, Local) and (source := self.permuted.get(str(value))) is not None:
-            self.tiles[value.name] = dealt(self.b, self.registers(source), source.type.shape)
+            self.tiles[value.name] = dealt(self.b, self.registers(source), source.type.shape, self.gather)
         tile = self.tiles.get(value.name) if isinstance(value, Local) else None
         if tile is None:
             raise LoweringError(f"{value} is no result of a tile operation", self.function.span)

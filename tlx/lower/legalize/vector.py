@@ -208,7 +208,7 @@ class TileLegalizer(TileValues):
         """Neighbours of rows added up, or columns folded."""
         tile, width = self.registers(op.tensors[0]), op.dims[0][-1]
         if is_group_sum(op):
-            return group_sums(self.b, tile, width, self.lanes(tile.element))
+            return group_sums(self.b, tile, width, self.lanes(tile.element), self.gather)
         return folded_columns(self.b, op, tile)
 
     def unary(self, op: TensorOp) -> Registers:
