@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tlx.ir.types import FLOAT
+from tlx.lower.to_tiles.choose import choose
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.turns import apart
 from tlx.lower.to_tiles.view import View
+from tlx.target import targets
 
 
 def product(offsets: list[int], pitch: int = 8, rows: int = 14) -> Gemm:
@@ -48,3 +52,15 @@ def test_takes_turns(offsets: list[tuple[int, int]], pitch: int, expected: bool)
     a, b = View(FLOAT, 14, 8, 8, 1), View(FLOAT, 8, 16, pitch, 1)
     gemm = Gemm(a, b, View(FLOAT, 14, 16, 16, 1), None, "f", "f", sums=tuple(offsets))
     assert gemm.takes_turns == expected
+
+
+def test_what_is_read_end_to_end_is_not_asked_for() -> None:
+    """The machine follows one run of lines by itself; the rows of a panel that is part of them are asked for."""
+    b, c = View(FLOAT, 128, 128, 128 * 9, 1), View(FLOAT, 28, 128, 128, 1)
+    a = View(FLOAT, 28, 128, 144, 1)
+    turns = Gemm(a, b, c, None, "f", "f", sums=tuple((144 * index, 128 * index) for index in range(9)))
+    assert turns.takes_turns
+    assert choose(turns, targets()["avx512"]).ahead == 0
+    apart_ = replace(turns, sums=tuple((144 * index, 128 * (8 - index)) for index in range(9)))
+    assert not apart_.takes_turns
+    assert choose(apart_, targets()["avx512"]).ahead > 0

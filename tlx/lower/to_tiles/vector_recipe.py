@@ -133,7 +133,7 @@ def vector_recipe(
     row = depth * bits_of(product.operand_a) // 8
     by_columns = dot is None and pack_a and not gemm.a.is_row_major
     mc, nc = cache_blocks(gemm, target, (mr, nr), (row, depth * size), pack_a=pack_a, by_columns=by_columns)
-    useful = _comes_from_afar(gemm, target, (kc, nr), size, pack_b=pack_b)
+    useful = _is_asked_for(product, (kc, nr), pack_a=pack_a, pack_b=pack_b)
     roomy = given.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
     ahead = _AHEAD * (roomy and useful) if knobs.ahead is None else knobs.ahead
     recipe = Recipe(
@@ -164,6 +164,13 @@ def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b:
     shape = replace(shape, n=gemm.n - dots - pairs or pairs)
     long = product.dot is None and knobs.pack_a is not False and _is_long(gemm, target, kc)
     return _Columns(_by_columns(gemm, shape, copied=long and gemm.n > shape.lanes, size=size), dots, pairs)
+
+
+def _is_asked_for(product: _Product, panel: tuple[int, int], *, pack_a: bool, pack_b: bool) -> bool:
+    """Whether it pays to ask for B some steps ahead: not where products take turns, which read it end to end."""
+    gemm, target = product.gemm, product.target
+    in_turns = product.dot is None and gemm.takes_turns and not pack_a and not pack_b
+    return not in_turns and _comes_from_afar(gemm, target, panel, product.b_bytes, pack_b=pack_b)
 
 
 def _comes_from_afar(gemm: Gemm, target: Target, panel: tuple[int, int], size: int, *, pack_b: bool) -> bool:

@@ -4,6 +4,7 @@
 ; Weights lie as 128 x (128 x 3 x 3) and are copied as a matrix of 128 x 1152; nine products of a sum take turns in it.
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-2d --target=avx512 -o - | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=avx512 -o - | FileCheck %s --check-prefix=TILES
+; RUN: grep -v '^;' %s | tlx-lower - --stop-after=to-tiles --target=avx512 --knobs=ahead=8 -o - | FileCheck %s --check-prefix=AHEAD
 
 ; CHECK-LABEL: define void @rows(
 ; CHECK:         %last.buf = getelementptr
@@ -17,7 +18,8 @@
 ; CHECK:         %[[C:.*]] = call token @llvm.tensor.typeinfo{{.*}}(<3584 x float> %transpose{{.*}}, <2 x i32> <i32 128, i32 28>, <2 x i32> <i32 1, i32 0>,
 ; CHECK:         call void @llvm.tensor.store.p0.v2i32(ptr %out.ptr, token %[[C]], <2 x i32> <i32 0, i32 784>)
 
-; Each step goes over a channel in all nine positions of the kernel, and reads the copy end to end. Windows beside each
+; Each step goes over a channel in all nine positions of the kernel, and reads the copy end to end, which the machine
+; follows by itself: nothing is prefetched, unless it is asked for, and then eight rows of 512 bytes ahead. Windows beside each
 ; other have pixels in common, which LLVM is not to see. A register tile is turned when its sums are complete.
 ; TILES-LABEL: define internal void @tlx.matmul.28x128x9x128.f32.f32.f32(
 ; TILES:         %a.at = call ptr asm
@@ -31,14 +33,19 @@
 ; TILES-NEXT:    %[[B:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %[[STEP]]
 ; TILES-NEXT:    %[[A:.*]] = getelementptr inbounds float, ptr %a.at, i64 %k
 ; TILES:         typeinfo.v[[N]]f32.v2i32(<[[N]] x float> %[[SUMS]], <2 x i32> <i32 [[ROWS:[0-9]+]], i32 [[COLUMNS:[0-9]+]]>,
-; TILES:         getelementptr i8, ptr %[[B]], i64 4096
+; TILES-NOT:     prefetch
 ; TILES:         getelementptr inbounds float, ptr %a.at.1, i64 %k
 ; TILES:         getelementptr inbounds float, ptr %[[B]], i64 128
 ; TILES-COUNT-8: call <[[N]] x float> @llvm.tensor.smma
+; TILES-NOT:     prefetch
 ; TILES:       k.end:
 ; TILES:         call <[[N]] x float> @llvm.tensor.transpose
 ; TILES:         <2 x i32> <i32 [[COLUMNS]], i32 [[ROWS]]>, <2 x i32> <i32 1, i32 0>
 ; TILES:         call void @llvm.tensor.store.p0.v2i32(ptr %{{.*}}, token %{{.*}}, <2 x i32> <i32 0, i32 784>)
+; AHEAD:       k.loop:
+; AHEAD:         %[[B:.*]] = getelementptr inbounds float, ptr %{{.*}}, i64 %{{.*}}
+; AHEAD:         getelementptr i8, ptr %[[B]], i64 4096
+; AHEAD-NEXT:    call void @llvm.prefetch.p0(
 define void @rows(ptr noalias %p, ptr noalias %q, ptr noalias %r) {
   %x = call token @llvm.tensor.load(ptr elementtype(float) %p, <4 x i32> <i32 1, i32 128, i32 30, i32 30>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
   %w = call token @llvm.tensor.load(ptr elementtype(float) %q, <4 x i32> <i32 128, i32 128, i32 3, i32 3>, <4 x i32> <i32 0, i32 1, i32 2, i32 3>, <4 x i32> zeroinitializer, <4 x i32> zeroinitializer)
