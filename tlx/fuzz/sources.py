@@ -6,15 +6,16 @@ import math
 from collections.abc import Sequence
 
 from tlx.fuzz.choices import Choices
+from tlx.fuzz.constants import MOST, Constants
 from tlx.fuzz.model import Place, reach, window
 from tlx.fuzz.profiles import FAMILIES, Family, Profile
-from tlx.fuzz.writer import Token, Vector, Writer
+from tlx.fuzz.writer import Token, Vector
 from tlx.intrinsics import lookup
 from tlx.ir.types import FloatType, Type
 from tlx.types import TensorType
 
 
-class Sources(Writer):
+class Sources(Constants):
     """A function in the making, by a profile.
 
     Args:
@@ -139,6 +140,8 @@ class Sources(Writer):
         if kind == "transpose" and transposed:
             return self._retyped(type_)
         pitches = self.pitches(type_, overlap=True)
+        if reach(type_, pitches) <= MOST and self.chance(0.15):
+            return self.constant_load(type_, pitches)
         return self.load(self.place(type_, pitches), type_, pitches, bare=bare and self.chance(0.3))
 
     def _dense_place(self, type_: TensorType) -> Place:

@@ -1,0 +1,59 @@
+"""Constants of random programs: globals that are loaded as tensors, and packed at compile time where they are a B."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tlx.fuzz.asked import Asked
+from tlx.fuzz.check import Check, check_program
+from tlx.fuzz.choices import Choices
+from tlx.fuzz.constants import MOST
+from tlx.fuzz.model import State
+from tlx.fuzz.profiles import PROFILES
+from tlx.fuzz.programs import program
+from tlx.fuzz.sources import Sources
+from tlx.ir.reader import parse
+from tlx.ir.types import BFLOAT, FLOAT, I8, Type
+from tlx.pipeline import lower
+from tlx.types import TensorType
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize("typed", [False, True])
+@pytest.mark.parametrize("element", [FLOAT, BFLOAT, I8], ids=str)
+def test_a_constant_is_what_its_global_says(element: Type, *, typed: bool) -> None:
+    writer = Sources(PROFILES["small"], Choices("7"), "f", typed=typed, suffixes=False)
+    type_ = TensorType.dense(element, (3, 4))
+    token = writer.constant_load(type_, [0, 6])
+    state = State({})
+    writer.steps[-1](state)
+    tensor = state.tensors[token.name]
+    assert tensor.shape == (3, 4)
+    if element == I8:
+        assert len(np.unique(tensor)) > 3
+    else:
+        assert set(np.unique(tensor.astype(float))) <= {-1.0, 0.0, 1.0}
+    assert re.search(r"(?m)^@f\.w0 = .*constant \[", writer.text)
+    assert "@f.w0" in writer.text.split("define ", 1)[1]
+
+
+def test_programs_have_constants_of_limited_size() -> None:
+    texts = [program("small", seed).text for seed in range(20)]
+    lines = [line for text in texts for line in text.splitlines() if "constant [" in line]
+    assert len(lines) > 3
+    assert all(int(line.split("constant [", 1)[1].split(" x ")[0]) <= MOST + 3 for line in lines)
+
+
+def test_constants_are_packed_at_compile_time() -> None:
+    """Among the programs are some whose B the compiler packs."""
+    programs = (program("small", seed) for seed in range(8, 40))
+    found = next(made for made in programs if "@tlx.panels" in str(lower(parse(made.text), "avx2")))
+    check_program(found, Check("avx2", run=False, variant=1), quiet)
+    plain = lower(parse(found.text), "avx2", options=Asked(weight_bytes=0).options(Check("avx2").options))
+    assert "@tlx.panels" not in str(plain)
