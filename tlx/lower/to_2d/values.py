@@ -20,7 +20,7 @@ from tlx.ir.module import Function, Instruction
 from tlx.ir.rewriter import Use, definitions, uses
 from tlx.ir.tensor_calls import is_tensor_call
 from tlx.ir.tensors import FunctionTensors
-from tlx.ir.types import BFLOAT, I1, Type, VectorType, bits_of, scalar_of
+from tlx.ir.types import BFLOAT, I1, ArrayType, StructType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Local, Value
 from tlx.lower.to_2d.elementwise import REGISTER_BYTES
 
@@ -184,11 +184,17 @@ class Flats:
             LoweringError: An instruction or a parameter has one; it is pointed at.
         """
         for argument in self.function.arguments:
-            if is_big(argument.type) and not _fits_signature(argument.type):
+            if (is_big(argument.type) and not _fits_signature(argument.type)) or _holds_large(argument.type):
                 message = f"parameter %{argument.name} of @{self.function.name} is a {argument.type} by value"
                 raise _not_lowered(message, "pass a pointer to it, such as ptr byval", self.function.span)
         for instruction in self.function.instructions():
-            if instruction.opcode != "#dbg" and instruction.result is not None and is_big(instruction.type):
+            if instruction.opcode == "#dbg" or instruction.result is None:
+                continue
+            if _holds_large(instruction.type):
+                raise _not_lowered(
+                    f"{instruction.opcode} of {instruction.type} is not lowered", _ADVICE, instruction.span
+                )
+            if is_big(instruction.type):
                 self._check_result(instruction)
 
     def _check_result(self, instruction: Instruction) -> None:
@@ -221,6 +227,12 @@ def _not_lowered(message: str, advice: str, span: Span | None) -> LoweringError:
 
 def _fits_signature(type_: Type) -> bool:
     return isinstance(type_, VectorType) and type_.count <= ABI_ELEMENTS
+
+
+def _holds_large(type_: Type) -> bool:
+    """Whether a structure or an array has a vector that LLVM's code generator cannot have as a value."""
+    parts = type_.elements if isinstance(type_, StructType) else [type_.element] if isinstance(type_, ArrayType) else []
+    return any(_holds_large(part) or (isinstance(part, VectorType) and not _fits_signature(part)) for part in parts)
 
 
 def is_debug_use(instruction: Instruction) -> bool:

@@ -3,6 +3,8 @@
 ; RUN: not tlx-lower %t/call.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=CALL
 ; RUN: not tlx-lower %t/address.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=ADDRESS
 ; RUN: not tlx-lower %t/bits.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=BITS
+; RUN: not tlx-lower %t/structure.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=STRUCTURE
+; RUN: not tlx-lower %t/parameter.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=PARAMETER
 ; REQUIRES: split-file
 
 ; CALL: call.ll:4:3: error: call of <6400 x float> is not lowered yet
@@ -12,6 +14,9 @@
 ; ADDRESS: address.ll:2:1: error: @f has a vector of more than 4096 elements in its signature: its address cannot be taken
 
 ; BITS: bits.ll:3:3: error: llvm.tensor.relu of i1 is not lowered: convert the operands, to i8 for instance
+
+; STRUCTURE: structure.ll:2:3: error: load of { <5000 x float>, i32 } is not lowered
+; PARAMETER: parameter.ll:1:1: error: parameter %v of @f is a [2 x <5000 x float>] by value: pass a pointer to it
 
 ;--- call.ll
 define void @f(ptr %a, ptr %c) {
@@ -33,5 +38,16 @@ define void @f(<8 x i1> %v, ptr %c) {
   %x = call token @llvm.tensor.typeinfo(<8 x i1> %v, <1 x i32> <i32 8>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
   %r = call <8 x i1> @llvm.tensor.relu(token %x)
   store <8 x i1> %r, ptr %c
+  ret void
+}
+;--- structure.ll
+define void @f(ptr %x, ptr %c) {
+  %v = load { <5000 x float>, i32 }, ptr %x
+  store { <5000 x float>, i32 } %v, ptr %c
+  ret void
+}
+;--- parameter.ll
+define void @f([2 x <5000 x float>] %v, ptr %c) {
+  store [2 x <5000 x float>] %v, ptr %c
   ret void
 }
