@@ -62,7 +62,7 @@ def join(module: Module, function: Function, found: Sequence[Allocation]) -> set
     by_call = {id(allocation.call): allocation for allocation in found}
     gone: set[str] = set()
     for block in function.blocks:
-        for group in _groups(block, by_call):
+        for group in list(_groups(block, by_call)):  # joining changes the block
             _join(Builder(module, function, block), group)
             gone.update(allocation.slot.name for allocation in group[1:])
     _remove_allocas(function.entry, gone)
