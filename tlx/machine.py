@@ -118,11 +118,17 @@ class FloatHelpers:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """Bytes of data cache one thread can count on."""
+    """Bytes of data cache one thread can count on.
+
+    Attributes:
+        l1, l2, l3: By level.
+        sharers: Processors that share the last one.
+    """
 
     l1: int = 32 << 10
     l2: int = 1 << 20
     l3: int = 16 << 20
+    sharers: int = 1
 
 
 @dataclass(frozen=True, slots=True)

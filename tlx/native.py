@@ -81,7 +81,7 @@ def caches() -> Caches:
     """Data caches that one thread can count on; the defaults where the system does not tell."""
     sizes = {level: size for kind, level, size in _cache_entries() if kind in ("Data", "Unified")}
     default = Caches()
-    return Caches(sizes.get(1, default.l1), sizes.get(2, default.l2), sizes.get(3, default.l3))
+    return Caches(sizes.get(1, default.l1), sizes.get(2, default.l2), sizes.get(3, default.l3), _sharers())
 
 
 def _flags_by_llvm() -> frozenset[str]:
@@ -111,6 +111,15 @@ def has_feature(feature: str, flags: frozenset[str]) -> bool:
 @cache
 def _plain_names(flags: frozenset[str]) -> frozenset[str]:
     return frozenset(map(plain_name, flags))
+
+
+def _sharers() -> int:
+    """Processors that share the last cache, "0-7,16-23" being 16; 1 where the system does not tell."""
+    with contextlib.suppress(OSError, ValueError):
+        ranges = (_CACHES / "index3" / "shared_cpu_list").read_text().strip().split(",")
+        ends = [[int(end) for end in range_.split("-")] for range_ in ranges]
+        return sum(end[-1] - end[0] + 1 for end in ends)
+    return 1
 
 
 def _cache_entries() -> list[tuple[str, int, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tlx import native
@@ -50,6 +52,18 @@ def test_features_are_those_of_the_machine() -> None:
 
 def test_caches_are_those_of_the_machine() -> None:
     assert best().caches == Caches(1, 2, 3)
+
+
+@pytest.mark.parametrize(("text", "count"), [("0-7,16-23", 16), ("3", 1), ("0-1", 2), ("", 1), (None, 1)])
+def test_processors_that_share_the_last_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, count: int
+) -> None:
+    """As Linux lists them; where it does not, there is one."""
+    monkeypatch.setattr(native, "_CACHES", tmp_path)
+    (tmp_path / "index3").mkdir()
+    if text is not None:
+        (tmp_path / "index3" / "shared_cpu_list").write_text(f"{text}\n")
+    assert native.caches().sharers == count
 
 
 def test_no_target_fits() -> None:

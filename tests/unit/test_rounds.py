@@ -101,6 +101,16 @@ def test_what_is_done_depends_on_the_caches(size: int, rounds: int, fetch: int, 
     assert leaves_caches(found, target) is past
 
 
+@pytest.mark.parametrize(
+    ("l3", "sharers", "past"), [(480, 2, False), (320, 16, True), (24, 16, True), (32, 1, False), (8, 1, True)]
+)
+def test_a_share_of_the_last_cache_is_counted_on(l3: int, sharers: int, past: bool) -> None:
+    """30 MB stay there where a processor's share is 32 MB at least."""
+    target = replace(find("avx512"), caches=Caches(48 << 10, 2 << 20, l3 << 20, sharers))
+    assert leaves_caches(Batch((1 << 10,) * 3, (1 << 10,) * 3, 30 << 20), target) is past
+    assert leaves_caches(Batch((1 << 10,) * 3, (1 << 10,) * 3, 15 << 20), target) is (l3 < 15)
+
+
 @pytest.mark.parametrize(("size", "rounds"), [(64, 32), (256, 8), (1 << 10, 2), (2 << 10, 1), (64 << 10, 1)])
 def test_short_rounds_prefetch_for_one_further_on(size: int, rounds: int) -> None:
     """A, B and C of so many bytes each: 6 KB are on their way, where the first cache holds what they read."""
@@ -108,6 +118,13 @@ def test_short_rounds_prefetch_for_one_further_on(size: int, rounds: int) -> Non
     assert rounds_ahead(found, target) == rounds
     small = replace(target, caches=replace(target.caches, l1=8 * size))
     assert rounds_ahead(found, small) <= 2
+
+
+def test_rounds_on_a_matrix_unit_prefetch_for_the_next_one() -> None:
+    """16 x 16 x 16 bfloat moves 2 KB a round."""
+    remarks = Remarks()
+    tlx.compile(batch("bf16", 10000, 16).text(), "amx", options=Options(emulate_matrix=True, remarks=remarks))
+    assert any("the next round's operands prefetched" in remark.message for remark in remarks)
 
 
 def test_operands_that_stay_do_not_count_as_moved() -> None:

@@ -38,7 +38,8 @@ def streamed(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
     if len(gemm.sums) > 1 or blocked or recipe.nc < gemm.n:
         return recipe
     past = leaves_caches(gemm.batch, target) and _is_aligned(gemm, recipe) and gemm.is_repeatable
-    fetch, rounds = fetched_into(gemm.batch, target), rounds_ahead(gemm.batch, target)
+    rounds = 1 if recipe.unit == "matrix" else rounds_ahead(gemm.batch, target)
+    fetch = fetched_into(gemm.batch, target)
     return replace(recipe, fetch=fetch, rounds=rounds, past_caches=past)
 
 

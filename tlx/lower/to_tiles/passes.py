@@ -14,7 +14,7 @@ a page of its own, 128 are looked up at once.
 
 Measured (Xeon with AMX-FP16, one core, float, G/s with B packed or K whole, now): 16x1024x1024 98, 142; 32x1024x1024
 101, 158; 64x1024x1024 119, 150; 64x512x4096 55, 111. Xeon with AMX: 96x1024x1024 154, 170; 196x1024x256 156, 170;
-double 4096 cubed by 2048 and 1024 positions 84, 88.
+double 4096 cubed by 2048 and 1024 positions 84, 88; by 1024 and 512 75.8, 82.2 and 80.4, 79.0 (others beside it).
 """
 
 from __future__ import annotations
@@ -64,9 +64,15 @@ def rows_share_sets(gemm: Gemm, size: int) -> bool:
 def k_block(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
     """All of K, or equal parts, 2048 positions at most, where C holds the sums between passes exactly.
 
-    Parts are half as long where A comes from memory for each block of columns: blocks are twice as wide then.
+    Parts are shorter where A comes from memory for each block of columns, which are wider then. With elements of `size`
+    bytes and a block in half of the second cache, memory gives and takes
+
+        M K N 2 kc size / L2     of A, once for each block         fewest where they are equal,
+        2 M N K / kc             of C, in each pass                kc = sqrt(L2 / size)
     """
-    most = _LONGEST if gemm.a.moves <= counted_on(target) else _LONGEST // 2
+    size = bytes_of(accumulator if width == 1 else gemm.b.element)
+    far = gemm.a.moves > counted_on(target)
+    most = min(_LONGEST, isqrt(target.caches.l2 // size)) if far else _LONGEST
     if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target):
         part = _part(gemm, target)
         most = part if not is_far(gemm, target) or _pays(gemm, part) else most

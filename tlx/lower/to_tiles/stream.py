@@ -20,7 +20,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, bits_of, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.blocks import Range, padded
-from tlx.lower.to_tiles.memory import counted_on
+from tlx.lower.to_tiles.memory import kept_for_later
 from tlx.lower.to_tiles.problem import Copy, Map
 from tlx.target import Target
 
@@ -41,7 +41,7 @@ class Span:
 
 def streams(problem: Copy | Map, target: Target) -> bool:
     """Whether a result and what it is made of are larger than the caches: of a piece, those of the whole problem."""
-    return (problem.whole or problem.moves) > counted_on(target)
+    return (problem.whole or problem.moves) > kept_for_later(target)
 
 
 def boundary_of(problem: Copy | Map, target: Target) -> int:
