@@ -68,6 +68,34 @@ def test_rows_with_gaps() -> None:
     assert check(text, "amx") == []
 
 
+_ADDED: Final = """
+define void @f(ptr %c, ptr noalias %a, ptr noalias %b) {
+  %acc = call token @llvm.tensor.load(ptr elementtype(float) %c, <2 x i32> <i32 70, i32 90>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %lhs = call token @llvm.tensor.load(ptr elementtype(half) %a, <2 x i32> <i32 70, i32 75>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(half) %b, <2 x i32> <i32 75, i32 90>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
+  %m = call <6300 x float> @llvm.tensor.smma(token %acc, token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<6300 x float> %m, <2 x i32> <i32 70, i32 90>, <2 x i32> <i32 0, i32 1>,
+      <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize(("depth", "bytes_"), [(32, (1 << 13, 1 << 12)), (64, (1 << 20, 1 << 13))])
+def test_blocks(monkeypatch: pytest.MonkeyPatch, depth: int, bytes_: tuple[int, int]) -> None:
+    """Sums go on from block to block of K; the parts of A, of B or of both are of some rows or columns."""
+    monkeypatch.setattr(split_halves, "_DEPTH", depth)
+    monkeypatch.setattr(split_halves, "_BYTES", bytes_)
+    for text in (_product(70, 90, 75), _product(64, 96, 64, "columns", "columns"), _ADDED):
+        lowered = str(lower(parse(text), "amx"))
+        assert lowered.count("call void @tlx.matmul.") > 1
+        assert check(text, "amx") == []
+
+
 def test_any_halves() -> None:
     """Infinities and NaN, zeros of both signs, subnormals and the largest numbers: as products of floats."""
     generator, (m, n, k) = np.random.default_rng(5), (64, 48, 40)

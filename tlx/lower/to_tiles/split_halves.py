@@ -8,9 +8,12 @@ less than 8. So a2 is exact, is not zero unless `a` is, and has the sign of `a`:
 infinity is the sum of two, which give with the parts of what they are multiplied by what it gives with the whole, and
 zero is the sum of two zeros. No part is subnormal as a bfloat number: the least is 2^-31.
 
-Both operands are split once, in front of the product, into bfloat matrices one behind the other. A step of K multiplies
-both tiles of A by both of B. Measured in one process, as multiples of multiply-adds of floats (Xeon with AMX, one core,
-medians): 128x128x128 1.2, 256 cubed 1.66, 512 cubed 1.9, 1024 cubed 1.9, 1024x1024x64 2.3.
+Blocks of both operands are split in front of their product, into bfloat matrices one behind the other. A step of K
+multiplies both tiles of A by both of B. Measured in one process, as multiples of the speed of products by multiply-adds
+of floats (one core of a newer Xeon, AMX-FP16 not used; medians): 160x160x160 1.5, 256 cubed 1.65, 512 cubed 1.9 to 2.7,
+1024 1.9 to 2.8, 2048 2.8, 4096 2.6. Lines 1 KB apart, without what keeps them from the same sets, take 1.07 (512 cubed)
+to 1.2 times as long (1024), and all of K at once 1.4 times (2048). Beside a thread that multiplies tiles on the same
+core, 256 and 512 cubed gain a tenth or nothing (Xeon 6/207/2).
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ from tlx.lower.ordinary import Operation
 from tlx.lower.to_tiles.choose import choose
 from tlx.lower.to_tiles.expression import Expression, Fill, Leaf, Node, Ordinary
 from tlx.lower.to_tiles.found import Found
+from tlx.lower.to_tiles.memory import LINE
 from tlx.lower.to_tiles.problem import Gemm, Map
+from tlx.lower.to_tiles.recipe import up
 from tlx.lower.to_tiles.shared import Places
 from tlx.lower.to_tiles.units import matrix_cycles, moving_cycles, recipe_cycles, with_waits
 from tlx.lower.to_tiles.view import View
@@ -36,35 +41,95 @@ _UPPER: Final = 1 << 16
 _CYCLES: Final = 8
 """Cycles in which a register of 16 halves is split into both parts, apart from waiting for memory."""
 _REGISTER: Final = 16
-_LEAD: Final = 0.8
+_LEAD: Final = 0.6
 """How much of the vectors' cycles a split product may take, of what is estimated."""
+_DEPTH: Final = 1024
+"""Positions of K that are split at a time: row tiles of more leave the first cache too far behind."""
+_BYTES: Final = (16 << 20, 8 << 20)
+"""Bytes of the parts of A and of B at a time: memory of 32 MB or more comes as new pages in each call."""
+_GRANULE: Final = 32
+_SAME_SETS: Final = 1024
+"""Bytes: 16 rows so far apart share four sets of the first cache."""
+
+Call = tuple[Map | Gemm, list[tuple[Value, View]]]
+"""A kernel's problem, and what it is given."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Some rows, columns or positions of K."""
+
+    start: int
+    size: int
 
 
 @dataclass(frozen=True)
 class Split:
-    """A product whose operands are to be split.
+    """A product of halves that is to be computed by parts.
 
     Attributes:
-        found: The product as it was found.
-        gemm: The product of the parts, of which the first ones are at the operands' places.
+        found: The product.
+        gemm: The same.
+        rows, columns, depths: How M, N and K are cut.
     """
 
     found: Found
     gemm: Gemm
+    rows: tuple[Span, ...]
+    columns: tuple[Span, ...]
+    depths: tuple[Span, ...]
 
-    def serve(self, places: Places, b: Builder) -> list[tuple[Map, list[tuple[Value, View]]]]:
-        """Make the memory and have the product read it; gives the maps that split, with what they are given."""
-        maps: list[tuple[Map, list[tuple[Value, View]]]] = []
-        for number, view in ((1, self.gemm.a), (2, self.gemm.b)):
-            source = self.found.pointers[number]
-            size = view.rows * view.cols
-            pointer = b.retype(places.memory(b, 2 * size * bytes_of(BFLOAT)), BFLOAT)
-            for part in range(2):
-                problem = _part_of(source[1], part)
-                maps.append((problem, [(b.gep(BFLOAT, pointer, part * size), problem.destination), source]))
-            self.found.pointers[number] = pointer, view
-        self.found.problem = self.gemm
-        return maps
+    @classmethod
+    def of(cls, found: Found, gemm: Gemm) -> Split:
+        """Blocks whose parts need little memory, where C is the product as it is and can be added to."""
+        whole = tuple((Span(0, extent),) for extent in (gemm.m, gemm.n, gemm.k))
+        if gemm.epilogue is not None or gemm.reduction is not None or gemm.c.element != FLOAT:
+            return cls(found, gemm, *whole)
+        depths = _cut(gemm.k, _DEPTH)
+        rows, columns = (most // (2 * bytes_of(BFLOAT) * depths[0].size) for most in _BYTES)
+        return cls(found, gemm, _cut(gemm.m, rows), _cut(gemm.n, columns), depths)
+
+    @property
+    def first(self) -> Gemm:
+        """The product of the parts of the first block, than which none is larger."""
+        gemm, rows, columns, depth = self.gemm, self.rows[0], self.columns[0], self.depths[0]
+        a, b = _of_size(gemm.a, rows, depth), _of_size(gemm.b, depth, columns)
+        return _of_parts(replace(gemm, c=_of_size(gemm.c, rows, columns)), _lines(a), _lines(b))
+
+    @property
+    def bytes(self) -> int:
+        """Of memory."""
+        return 2 * bytes_of(BFLOAT) * (_room(self.first.a) + _room(self.first.b))
+
+    def cycles(self, target: Target) -> float:
+        """About how many it takes: B is split for each block of rows."""
+        gemm, first = self.gemm, self.first
+        blocks = gemm.m * gemm.n * gemm.k / (first.m * first.n * first.k)
+        halves = gemm.m * gemm.k + gemm.k * gemm.n * len(self.rows)
+        splitting = halves / _REGISTER * _CYCLES + moving_cycles(4 * halves * bytes_of(HALF), target)
+        return splitting + blocks * matrix_cycles(first, choose(first, target), target)
+
+    def serve(self, places: Places, b: Builder) -> list[Call]:
+        """Make the memory, and have the found product be the last block; gives the kernels that run before it."""
+        memory = [_memory(places, b, view) for view in (self.first.a, self.first.b)]
+        c, a, rhs, *acc = self.found.pointers[: 3 + (self.gemm.acc is not None)]
+        calls: list[Call] = []
+        for depth in self.depths:
+            for rows in self.rows:
+                parts_a = _split(b, memory[0], _piece(b, a, rows, depth), calls)
+                for columns in self.columns:
+                    if len(self.columns) > 1 or rows is self.rows[0]:
+                        _split(b, memory[1], _piece(b, rhs, depth, columns), calls)
+                    result = _piece(b, c, rows, columns)
+                    added = [_piece(b, x, rows, columns) for x in acc] if depth is self.depths[0] else [result]
+                    parts_b = memory[1], _lines(_of_size(self.gemm.b, depth, columns))
+                    accumulator = added[0][1] if added else None
+                    product = replace(self.gemm, c=result[1], acc=accumulator)
+                    problem = _of_parts(product, parts_a[1], parts_b[1])
+                    calls.append((problem, [result, parts_a, parts_b, *added]))
+        self.found.problem, operands = calls.pop()
+        self.found.pointers[: 3 + len(acc)] = operands
+        return calls
 
 
 def split(found: Found, target: Target) -> Split | None:
@@ -74,38 +139,65 @@ def split(found: Found, target: Target) -> Split | None:
         return None
     if not _multiplies_bfloat(target) or max(gemm.a.group, gemm.b.group) > 1:
         return None
-    parts = _of_parts(gemm)
-    recipe = choose(parts, target)
-    if recipe.unit != "matrix":
-        return None
-    vectors = choose(gemm, target)
-    if vectors.unit == "matrix":
+    vectors, parts = choose(gemm, target), Split.of(found, gemm)
+    if vectors.unit == "matrix" or choose(parts.first, target).unit != "matrix" or parts.bytes > 2 * sum(_BYTES):
         return None
     by_vectors = with_waits(recipe_cycles(gemm, vectors, target), gemm, vectors, target)
-    by_tiles = _splitting(gemm, target) + matrix_cycles(parts, recipe, target)
-    return Split(found, parts) if by_tiles < _LEAD * by_vectors else None
+    return parts if parts.cycles(target) < _LEAD * by_vectors else None
 
 
-def _splitting(gemm: Gemm, target: Target) -> float:
-    """Cycles to split both operands: each part is made on its own."""
-    halves = gemm.m * gemm.k + gemm.k * gemm.n
-    return halves / _REGISTER * _CYCLES + moving_cycles(4 * halves * bytes_of(HALF), target)
+def _cut(extent: int, most: int) -> tuple[Span, ...]:
+    """Equal blocks of at most so many positions, but the last."""
+    size = up(-(-extent // -(-extent // max(most, _GRANULE))), _GRANULE)
+    return tuple(Span(start, min(size, extent - start)) for start in range(0, extent, size))
 
 
 def _multiplies_bfloat(target: Target) -> bool:
     return any(dot.lhs[0] == dot.rhs[0] == "bfloat" for dot in target.usable_matrix_dots)
 
 
-def _of_parts(gemm: Gemm) -> Gemm:
-    """The sum of all products of parts, which lie without gaps."""
-    a, b = _dense(gemm.a), _dense(gemm.b)
-    return replace(gemm, a=a, b=b, sums=((0, 0), (gemm.m * gemm.k, gemm.k * gemm.n)), crossed=True)
+def _of_parts(gemm: Gemm, a: View, b: View) -> Gemm:
+    """The sum of all products of parts."""
+    return replace(gemm, a=a, b=b, sums=((0, 0), (_room(a), _room(b))), crossed=True)
 
 
-def _dense(view: View, element: Type = BFLOAT) -> View:
-    if view.is_row_major:
-        return View(element, view.rows, view.cols, view.cols, 1)
-    return View(element, view.rows, view.cols, 1, view.rows)
+def _of_size(view: View, rows: Span, columns: Span) -> View:
+    return replace(view, rows=rows.size, cols=columns.size)
+
+
+def _piece(b: Builder, operand: tuple[Value, View], rows: Span, columns: Span) -> tuple[Value, View]:
+    """Some rows and columns of a matrix."""
+    pointer, view = operand
+    start = rows.start * view.row_stride + columns.start * view.col_stride
+    if start:
+        pointer = b.gep(view.element, b.retype(pointer, view.element), start)
+    return pointer, _of_size(view, rows, columns)
+
+
+def _memory(places: Places, b: Builder, view: View) -> Value:
+    """Memory for both parts."""
+    return b.retype(places.memory(b, 2 * _room(view) * bytes_of(BFLOAT)), BFLOAT)
+
+
+def _split(b: Builder, memory: Value, source: tuple[Value, View], calls: list[Call]) -> tuple[Value, View]:
+    """Have a matrix split; gives its parts."""
+    view = _lines(source[1])
+    for part in range(2):
+        problem = _part_of(source[1], part)
+        calls.append((problem, [(b.gep(BFLOAT, memory, part * _room(view)), problem.destination), source]))
+    return memory, view
+
+
+def _lines(view: View, element: Type = BFLOAT) -> View:
+    """Where a part lies: line by line, each of whole lines of the caches, not 16 of them in few sets."""
+    size = up((view.cols if view.is_row_major else view.rows) * bytes_of(element), LINE)
+    pitch = (size + (LINE if size % _SAME_SETS == 0 else 0)) // bytes_of(element)
+    return View(element, view.rows, view.cols, *((pitch, 1) if view.is_row_major else (1, pitch)))
+
+
+def _room(view: View) -> int:
+    """Elements of a part, whole lines."""
+    return view.pitch * (view.rows if view.is_row_major else view.cols)
 
 
 def _part_of(view: View, part: int) -> Map:
@@ -134,4 +226,4 @@ def _part_of(view: View, part: int) -> Map:
         Ordinary(I32, Operation("lshr"), (bits, bits + 1)),
         Ordinary(I16, Operation("trunc"), (bits + 2,)),
     ]
-    return Map(_dense(lines, I16), Expression(lines.rows, lines.cols, tuple(nodes)))
+    return Map(_lines(lines, I16), Expression(lines.rows, lines.cols, tuple(nodes)))

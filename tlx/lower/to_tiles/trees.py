@@ -59,9 +59,9 @@ def _lower_function(module: Module, function: Function, kernels: Kernels) -> Non
     done: list[Instruction] = []
     calls: dict[int, list[Instruction]] = {}
     trees = {id(op.instruction): (op, problem_of(listing, op)) for op in tensors.ops if op.intrinsic.name == "store"}
+    ahead = _split(kernels, target, places, listing, trees)
     _turn(kernels, target, places, listing, trees)
-    ahead = _copies(kernels, target, places, listing, trees)
-    _split(kernels, target, places, listing, trees, ahead)
+    ahead |= _copies(kernels, target, places, listing, trees)
     groups = row_groups(module, tensors, [_candidate(op, found) for op, found in trees.values()], target)
     several = {listing.block_of[id(member.store)].name for group in groups for member in group.members}
     shared = shared_blocks(function, several) if kernels.inner is not kernels else set[str]()
@@ -128,9 +128,12 @@ def _split(
     places: Places,
     listing: Listing,
     trees: dict[int, tuple[TensorOp, Found]],
-    ahead: dict[int, list[Instruction]],
-) -> None:
-    """Have products of halves computed as those of bfloat parts where that pays, and nobody asks for something."""
+) -> dict[int, list[Instruction]]:
+    """Have products of halves computed by parts where that pays, and nobody asks for something.
+
+    Gives what runs in front of stores, by their ids.
+    """
+    ahead: dict[int, list[Instruction]] = {}
     looped = {block for loop in places.loops for block in loop.blocks}
     for store, (op, found) in trees.items():
         gemm = found.problem
@@ -142,7 +145,8 @@ def _split(
         b = Builder(kernels.module, places.function, Block("split"))
         for problem, operands in parts.serve(places, b):
             _call(b, kernels.of(problem, target, op.instruction), operands)
-        ahead[store] = [*ahead.get(store, []), *b.block.instructions]
+        ahead[store] = b.block.instructions
+    return ahead
 
 
 def _call(b: Builder, kernel: Function, operands: Sequence[tuple[Value, View]]) -> None:

@@ -40,7 +40,7 @@ def turned(found: Found, versions: Sequence[Target]) -> Gemm | None:
 def _may_turn(gemm: Gemm) -> bool:
     """Whether both operands are column-major, and C is nothing but the product."""
     by_columns = not gemm.a.is_row_major and not gemm.b.is_row_major and gemm.b.group == 1
-    return by_columns and gemm.c.is_row_major and gemm.is_repeatable and gemm.batch is None
+    return by_columns and gemm.c.is_row_major and gemm.is_repeatable and gemm.batch is None and not gemm.crossed
 
 
 def _transposed(view: View) -> View:
