@@ -12,6 +12,7 @@ TEMPLATE = """\
 @array = internal constant [2 x i32] [i32 5, i32 6]
 @variable = global <2 x i32> <i32 3, i32 4>
 @weak = weak constant <2 x i32> <i32 3, i32 4>
+@set_by_others = externally_initialized constant <2 x i32> <i32 3, i32 4>
 define void @f(<2 x i32> %a, i32 %n) {{
 {body}
   call void @use({type} {value})
@@ -77,6 +78,7 @@ def test_loads_from_constant_globals_only() -> None:
     assert ints("%v = load <2 x i32>, <2 x i32>* bitcast ([2 x i32]* @array to <2 x i32>*)") == (5, 6)
     assert ints("%v = load <2 x i32>, ptr @variable") is None
     assert ints("%v = load <2 x i32>, ptr @weak") is None
+    assert ints("%v = load <2 x i32>, ptr @set_by_others") is None
     assert ints("%v = load volatile <2 x i32>, ptr @shape") is None
     assert ints("%v = load <3 x i32>, ptr @shape", type_="<3 x i32>") is None
 

@@ -20,6 +20,9 @@ from tlx.ir.values import Aggregate, ConstExpr, ConstInt, Global, Keyword, Local
 
 Lanes = Sequence[int | None]
 
+_REPLACEABLE: Final = re.compile(r"\b(?:external|extern_weak|externally_initialized|weak|linkonce|common)\b")
+"""Words of a global whose contents may be others than those that stand there."""
+
 _DEEPEST: Final = 100
 _MOST_LANES: Final = 4096
 _PLAIN_BITS: Final = 31
@@ -154,7 +157,7 @@ def _initial_value(module: Module, name: str) -> Value | None:
     pattern = rf"(?m)^@{re.escape(name)} =(?:[^\n\"]|\"[^\"]*\")*?\bconstant "
     text = module.raw_text()
     found = re.search(pattern, text)
-    if found is None or re.search(r"\b(?:external|extern_weak|weak|linkonce|common)\b", found.group()):
+    if found is None or _REPLACEABLE.search(found.group()):
         return None
     end = text.find("\n", found.end())
     source = Source("<global>", text[found.end() : end if end >= 0 else len(text)])
