@@ -18,6 +18,7 @@ from tlx.target import find
 SIZES = ((1, 1), (3, 17), (5, 64), (33, 100))
 INTEGERS = ("i8", "i16", "i32", "i64")
 FLOATS = ("half", "bfloat", "float", "double")
+EXTREMES = ("minimum", "maximum", "minimumnum", "maximumnum")
 BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
@@ -30,6 +31,13 @@ def _calls(element: str, name: str, operands: int, immediates: str = "") -> Case
     tree = Tree(3, 17)
     values = [tree.leaf(element) for _ in range(operands)]
     return tree.stored(tree.call(name, element, *values, immediates=immediates), element)
+
+
+def _with_its_negative(element: str, name: str) -> Case:
+    """A function of a number and its negative: of two zeros, among others."""
+    tree = Tree(3, 17)
+    x = tree.leaf(element)
+    return tree.stored(tree.call(name, element, x, tree.one("fneg", element, x)), element)
 
 
 def _compared(element: str, comparison: str) -> Case:
@@ -90,7 +98,8 @@ def test_float_instructions(element: str) -> None:
 def test_float_intrinsics_and_tensor_functions(element: str) -> None:
     roundings = ("floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven")
     cases = [_calls(element, n, 1) for n in ("fabs", "sqrt", "canonicalize", *roundings)]
-    cases += [_calls(element, n, 2) for n in ("copysign", "minimum", "maximum")]
+    cases += [_calls(element, n, 2) for n in ("copysign", *EXTREMES)]
+    cases += [_with_its_negative(element, n) for n in EXTREMES]
     for name in ("relu", "sqrt", "fabs", "floor", "ceil"):
         tree = Tree(3, 17)
         cases.append(tree.stored(tree.unary(name, element, tree.leaf(element)), element))

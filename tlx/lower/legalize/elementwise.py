@@ -22,7 +22,7 @@ from tlx.target import Target
 
 _NARROW: Final = (BFLOAT, HALF)
 _LIBRARY: Final = frozenset(
-    f"llvm.{n}" for n in ("pow", "powi", "ldexp", "exp10", "tan", "sinh", "cosh", "asin", "acos", "atan")
+    f"llvm.{n}" for n in ("pow", "powi", "ldexp", "exp10", "tan", "sinh", "cosh", "asin", "acos", "atan", "atan2")
 )
 _ROUNDINGS: Final = frozenset(f"llvm.{name}" for name in ROUNDINGS)
 _EXTREMES: Final = {
@@ -161,14 +161,20 @@ def _quieted(b: Builder, x: Value) -> Value:
 
 
 def _extreme(b: Builder, callee: str, x: Value, y: Value) -> Value:
-    """minnum, maxnum: the number where one is NaN. minimum, maximum: NaN then, and -0 is less than 0."""
+    """minnum, maxnum, minimumnum, maximumnum: the number where one is NaN. minimum, maximum: NaN then.
+
+    minnum and maxnum may give either of -0 and 0, for the others -0 is less.
+    """
     predicate = _EXTREMES[callee]
+    if callee in ("llvm.minnum", "llvm.maxnum"):
+        best = b.select(compare(b, predicate, x, y), x, y)
+        return b.select(compare(b, "uno", y, y), x, best)
+    other = compare(b, predicate, y, x)
+    equal = _equal_or_nan(b, x, y, least=predicate == "olt")
+    best = b.select(compare(b, predicate, x, y), x, b.select(other, y, equal))
     if callee in ("llvm.minimum", "llvm.maximum"):
-        other = compare(b, predicate, y, x)
-        equal = _equal_or_nan(b, x, y, least=callee == "llvm.minimum")
-        return b.select(compare(b, predicate, x, y), x, b.select(other, y, equal))
-    best = b.select(compare(b, predicate, x, y), x, y)
-    return b.select(compare(b, "uno", y, y), x, best)
+        return best
+    return b.select(compare(b, "uno", y, y), x, b.select(compare(b, "uno", x, x), y, best))
 
 
 def _equal_or_nan(b: Builder, x: Value, y: Value, *, least: bool) -> Value:
