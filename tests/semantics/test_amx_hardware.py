@@ -23,12 +23,14 @@ import tlx
 from tests.semantics.floats import products
 from tests.semantics.harness import RUN_ONLY, Job, Report, run
 from tests.semantics.test_floats import AMX_TYPES, check
+from tests.semantics.test_split_halves import product, with_special
 from tests.unit.test_evaluate_x86 import AMX, vnni
 from tlx.evaluate import evaluate
 from tlx.ir.reader import parse
 from tlx.lower.legalize.driver import feature_attributes
+from tlx.lower.to_tiles import split_halves
 from tlx.native import cpu_flags, missing
-from tlx.pipeline import Options
+from tlx.pipeline import Options, lower
 from tlx.target import find
 
 pytestmark = pytest.mark.amx_hardware
@@ -94,6 +96,20 @@ def test_tiles_of_halves_are_those_of_the_evaluator() -> None:
         packed, arguments = vnni(b, 2), (64, 64, 64, 16, 64, 64)
         compiled["multiply"](a, packed, c, *arguments)
         evaluate(parse(text), "multiply", a, packed, evaluated, *arguments)
+        np.testing.assert_array_equal(c, evaluated)
+
+
+def test_parts_of_halves_are_those_of_the_evaluator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Infinities, NaN, subnormals and all else, bit by bit."""
+    monkeypatch.setattr(split_halves, "_LEAD", float("inf"))
+    test_permission_is_granted()
+    text, generator = product(130, 140, 150), np.random.default_rng(5)
+    compiled, lowered = tlx.compile(text, find("amx")), lower(parse(text), "amx")
+    for many in (0.0, 0.001, 0.3):
+        a, b = (with_special(generator, shape, many) for shape in ((130, 150), (150, 140)))
+        c, evaluated = (np.zeros((130, 140), np.float32) for _ in range(2))
+        compiled["f"](c, a, b)
+        evaluate(lowered, "f", evaluated, a, b)
         np.testing.assert_array_equal(c, evaluated)
 
 
