@@ -80,20 +80,21 @@ define void @size_in_memory(ptr noalias %a, ptr noalias %b, ptr noalias %c, ptr 
   ret void
 }
 
-; Two blocks of memory in a block of code, the second one for three values.
+; Two blocks of memory in a block of code, each for two values.
 ; CHECK-LABEL: define void @two_blocks(
 ; CHECK:         call void @tlx.dynamic.allocate(ptr %x.s.slot,
-; CHECK:         call void @own()
-; CHECK:         call void @tlx.dynamic.allocate(ptr %y.s.slot,
-; CHECK-NEXT:    %[[M:.*]] = load ptr, ptr %y.s.slot, align 8
-; CHECK-NOT:     @tlx.dynamic.allocate
+; CHECK-NEXT:    %[[M:.*]] = load ptr, ptr %x.s.slot, align 8
 ; CHECK:         getelementptr inbounds i8, ptr %[[M]], i64
 ; CHECK:         call void @tlx.dynamic.map.two_blocks.y.s(
-; CHECK:         getelementptr inbounds i8, ptr %[[M]], i64
-; CHECK:         call void @tlx.dynamic.map.two_blocks.z.s(
-; CHECK:         getelementptr inbounds i8, ptr %[[M]], i64
+; CHECK:         %m = load <1 x i32>, ptr %n
+; CHECK:         call void @tlx.dynamic.allocate(ptr %z.s.slot,
+; CHECK-NEXT:    %[[N:.*]] = load ptr, ptr %z.s.slot, align 8
+; CHECK:         getelementptr inbounds i8, ptr %[[N]], i64
+; CHECK:         getelementptr inbounds i8, ptr %[[N]], i64
 ; CHECK:         call void @tlx.dynamic.map.two_blocks.w.s(
 ; CHECK-COUNT-2: call void @free(
+; CHECK-NOT:     call void @free(
+; CHECK:         ret void
 define void @two_blocks(ptr noalias %a, ptr noalias %b, ptr noalias %c, ptr noalias %n, <1 x i32> %x.n, <1 x i32> %y.n) {
   %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %x.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
   %x.v = call <vscale x 1 x float> @llvm.tensor.tovector(token %x)
@@ -101,23 +102,23 @@ define void @two_blocks(ptr noalias %a, ptr noalias %b, ptr noalias %c, ptr noal
   %x.t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %x.s, <1 x i32> %x.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %b, token %x.t, <1 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %x.t, <1 x i32> zeroinitializer)
-  call void @own()
   %y = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %y.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
   %y.v = call <vscale x 1 x float> @llvm.tensor.tovector(token %y)
   %y.s = fmul <vscale x 1 x float> %y.v, %y.v
   %y.t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %y.s, <1 x i32> %y.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %b, token %y.t, <1 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %y.t, <1 x i32> zeroinitializer)
-  %z = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %x.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %m = load <1 x i32>, ptr %n
+  %z = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %m, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
   %z.v = call <vscale x 1 x float> @llvm.tensor.tovector(token %z)
   %z.s = fmul <vscale x 1 x float> %z.v, %z.v
-  %z.t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %z.s, <1 x i32> %x.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %z.t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %z.s, <1 x i32> %m, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %b, token %z.t, <1 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %z.t, <1 x i32> zeroinitializer)
-  %w = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %x.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %w = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> %m, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
   %w.v = call <vscale x 1 x float> @llvm.tensor.tovector(token %w)
   %w.s = fmul <vscale x 1 x float> %w.v, %w.v
-  %w.t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %w.s, <1 x i32> %x.n, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %w.t = call token @llvm.tensor.typeinfo(<vscale x 1 x float> %w.s, <1 x i32> %m, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %b, token %w.t, <1 x i32> zeroinitializer)
   call void @llvm.tensor.store(ptr %c, token %w.t, <1 x i32> zeroinitializer)
   ret void
