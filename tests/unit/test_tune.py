@@ -91,7 +91,8 @@ def test_a_product_is_lowered_to_what_its_words_say(words: str) -> None:
 @pytest.mark.parametrize(
     "words", ["", "matmul", "matmul 3x4 float", "matmul 0x4x4 float", "matmul 4x4x4 i64", "matmul 4x4x4 i8 ss",
               "matmul 4x4x4 float nope", "conv 3x3x3 float", "matmul 4x4x4 i8 -> float ss",
-              "matmul 4x4x2*4 i8 -> i32 us", "matmul 4x4x2*4 float nv2", "matmul 4x4x0*4 float"]
+              "matmul 4x4x2*4 i8 -> i32 us", "matmul 4x4x2*4 i8 -> i32 su", "matmul 4x4x2*4 i8 -> i32 uu",
+              "matmul 4x4x2*4 float nv2", "matmul 4x4x0*4 float"]
 )  # fmt: skip
 def test_words_that_name_no_product(words: str) -> None:
     with pytest.raises(UsageError):

@@ -230,8 +230,8 @@ def parse_product(words: str) -> Product:
         raise UsageError(f"'{words}': K is a multiple of {group} where so many rows of B lie interleaved")
     pitch = int(found["ldb"] or (k if found["b"] == "t" else n))
     b = Operand(_element(rhs, found["rhs_sign"], words), k, n, found["b"] != "t", pitch, group, terms)
-    if terms > 1 and (group > 1 or (a.element, b.element) == (U8, S8)):
-        raise UsageError(f"'{words}': sums of products are tuned where B is not interleaved and signs are the same")
+    if terms > 1 and (group > 1 or U8 in (a.element, b.element)):
+        raise UsageError(f"'{words}': sums of products are tuned where B is not interleaved and bytes are signed")
     result = _result(found["result"] or lhs, a.element, b.element, words)
     return Product(words, a, b, result, found["fused"] is not None, int(found["threads"] or 1))
 
