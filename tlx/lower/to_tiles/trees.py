@@ -139,8 +139,8 @@ def _split(
         gemm = found.problem
         if target.versions or not isinstance(gemm, Gemm) or listing.block_of[store].name in looped:
             continue
-        parts = split(found, target) if not kernels.is_asked_for(gemm, target, op.instruction) else None
-        if parts is None:
+        parts = split(found, target)
+        if parts is None or kernels.is_asked_for(gemm, target, op.instruction):
             continue
         b = Builder(kernels.module, places.function, Block("split"))
         for problem, operands in parts.serve(places, b):
