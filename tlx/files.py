@@ -14,9 +14,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import BinaryIO, Final, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
 from tlx.diagnostics import UsageError
+
+if TYPE_CHECKING:
+    from tlx.openmp import Threads
 
 _BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # raw, and inside the wrapper that Darwin uses
 _ASSEMBLY: Final = ("", ".ll", ".bc")  # no front end is asked about these
@@ -52,8 +55,12 @@ def read_bytes(path: str) -> bytes:
         raise UsageError(f"could not open input file {path!r}: Invalid argument") from None
 
 
-def read_ir(path: str) -> str:
+def read_ir(path: str, threads: Threads = "none") -> str:
     """The LLVM assembly in a file; bitcode is disassembled, what a front end reads is translated.
+
+    Args:
+        path: The file.
+        threads: What runs at once what a front end's language has at once.
 
     Raises:
         UsageError: The file cannot be read, or is neither UTF-8 text nor bitcode that LLVM reads.
@@ -61,7 +68,7 @@ def read_ir(path: str) -> str:
     """
     data = read_bytes(path)
     if (translate := _translator(path)) is not None:
-        return str(translate(decode(data, display_name(path), hint=""), display_name(path)))
+        return str(translate(decode(data, display_name(path), hint=""), display_name(path), threads))
     if data.startswith(_BITCODE):
         from tlx.judge import disassemble
 
@@ -74,7 +81,7 @@ def ir_name(path: str) -> str:
     return display_name(path) if _translator(path) is None else f"{path} (translated)"
 
 
-def _translator(path: str) -> Callable[[str, str], object] | None:
+def _translator(path: str) -> Callable[[str, str, Threads], object] | None:
     """What turns a file with such a name into LLVM assembly; None where it is one."""
     suffix = os.path.splitext(path)[1]  # noqa: PTH122 (a path with a NUL is a mistake that is named later)
     if suffix in _ASSEMBLY:

@@ -130,7 +130,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     options = options or Options()
     if threads is not None:
         options = replace(options, threads=threads)
-    text, name = _text(source)
+    text, name = _text(source, options.threads)
     text = str(raised(parse(text, name)))
     found = prototypes(parse(text, name, wanted=lambda _text: True))
     if entry is not None and entry not in found:
@@ -163,8 +163,8 @@ def _here(target: Target | str) -> Target:
     return paced(find(target) if isinstance(target, str) else target, cpu_flags())
 
 
-def _text(source: Module | str | os.PathLike[str]) -> tuple[str, str]:
-    """The text of a source, and what diagnostics call it."""
+def _text(source: Module | str | os.PathLike[str], threads: openmp.Threads) -> tuple[str, str]:
+    """The text of a source, translated for threads where it is of another language, and what diagnostics call it."""
     if isinstance(source, Module):
         return str(source), source.source.name
     if isinstance(source, str) and ("\n" in source or "{" in source or not source):
@@ -172,7 +172,7 @@ def _text(source: Module | str | os.PathLike[str]) -> tuple[str, str]:
     from tlx import files
 
     path = os.fspath(source)
-    return files.read_ir(path), files.ir_name(path)
+    return files.read_ir(path, threads), files.ir_name(path)
 
 
 def _needs_wrapper(prototype: Prototype) -> bool:

@@ -267,7 +267,7 @@ def front_ends() -> tuple[ModuleType, ...]:
     """All front ends: the modules of `tlx.frontends`.
 
     One that reads files of its own has `SUFFIXES`, how their names end, and `TRANSLATE`, which takes the text and the
-    name of such a file and returns LLVM assembly, or a module whose `str` is that.
+    name of such a file, and what runs threads, and returns LLVM assembly, or a module whose `str` is that.
     """
     package = importlib.import_module(FRONT_ENDS)
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))

@@ -145,9 +145,9 @@ def emitted(
     return emit_program(program, EmitOptions(typed_pointers=typed_pointers, threads=threads), f"{name} (translated)")
 
 
-def TRANSLATE(text: str, filename: str) -> Module:  # noqa: N802 (the name front ends are found by)
+def TRANSLATE(text: str, filename: str, threads: Threads) -> Module:  # noqa: N802 (the name front ends are found by)
     """The TLX IR of a file with one of the `SUFFIXES`."""
-    return translate(text, filename)
+    return translate(text, filename, threads=threads)
 
 
 def compile(  # noqa: A001 (named as tlx.compile)

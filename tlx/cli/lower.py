@@ -70,7 +70,7 @@ def _lowered(file: str, target: str, options: Options, runs: int | None, *, need
         from tlx.llvm.process import llvm
 
         llvm().start()  # it comes up while this process reads
-    text = files.read_ir(file)
+    text = files.read_ir(file, options.threads)
     name = files.ir_name(file)
     if runs is None or not pipeline.has_work(text):
         return pipeline.lower_text(text, name, target, options=options)

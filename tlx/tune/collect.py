@@ -27,7 +27,7 @@ def products_of_file(path: str, target: Target, threads: int = 1) -> list[Questi
         return NO_KNOBS
 
     options = Options(stop_after="to-tiles", verify_each=False, knobs=note, threads="openmp" if threads > 1 else "none")
-    lower_text(files.read_ir(path), files.ir_name(path), target, options=options)
+    lower_text(files.read_ir(path, options.threads), files.ir_name(path), target, options=options)
     return list(found)
 
 

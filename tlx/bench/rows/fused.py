@@ -62,7 +62,7 @@ def fused(count: int) -> Workload:
 
 def _text() -> str:
     translate = next(f.TRANSLATE for f in front_ends() if _SUFFIX in getattr(f, "SUFFIXES", ()))
-    return str(translate(_TEXT, f"fused{_SUFFIX}"))
+    return str(translate(_TEXT, f"fused{_SUFFIX}", "none"))
 
 
 def _expected(arrays: dict[str, Array]) -> Expected:
