@@ -59,7 +59,7 @@ class Job:
         emulate, evaluate = EMULATED in self.flags, RUN_ONLY not in self.flags
         asked = draw(self.target, seed)
         run = runs_here(asked, find(self.target), cpu_flags())
-        check = Check(self.target, emulate, evaluate or not run, run, seed, self.optimise, asked=asked)
+        check = Check(self.target, emulate, evaluate, run, seed, self.optimise, asked=asked)
         return Request(self.profile, seed, check)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tlx.diagnostics import UsageError
+from tlx.fuzz import check
 from tlx.fuzz.asked import Asked
 from tlx.fuzz.asking import draw, runs_here
 from tlx.fuzz.campaign import Outcome
@@ -131,3 +132,9 @@ def test_file_of_a_failure_says_what_was_asked_for() -> None:
     assert text.endswith(failure.request.text)
     plain = replace(failure, request=Request("any", 7, Check("avx2")))
     assert "lowered with" not in file_text(plain, Path("x.ll"))
+
+
+def test_what_takes_too_long_for_another_machine_is_left_to_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "_STAGE_STEPS", 5)
+    made = Request("small", 3, Check()).program()
+    check_program(made, Check("avx2", run=False, asked=Asked(cpu="haswell")), print)

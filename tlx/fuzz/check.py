@@ -203,20 +203,22 @@ def _lowered(text: str, target: Target, options: Options) -> Module:
 
 
 def _evaluate(title: str, module: Module, made: Program, arguments: list[Arguments], check: Check) -> None:
-    """Compare what a stage left with the input; what takes too long to evaluate is left to machine code, if it runs.
+    """Compare what a stage left with the input.
 
-    Of several versions, each variant evaluates another.
+    What takes too long is left to machine code, if it runs, or to programs that ask for another machine. Of several
+    versions, each variant evaluates another.
     """
     kinds = levels(text := str(module))
     if kinds:
         module = parse(at_level(text, kinds[check.variant % len(kinds)]))
-    machine = Machine(module, max_steps=_STAGE_STEPS if check.run else MAX_STEPS, team=check.team)
+    may_end = check.run or check.asked.has_machine
+    machine = Machine(module, max_steps=_STAGE_STEPS if may_end else MAX_STEPS, team=check.team)
     for function, (before, after) in zip(made.functions, arguments, strict=True):
         mine = [array.copy() for array in before]
         try:
             machine.call(function.name, *mine)
         except EvaluationError as error:
-            if check.run and "instructions were executed" in error.message:
+            if may_end and "instructions were executed" in error.message:
                 return
             raise
         _compare(f"evaluating {title}", function, mine, after)
