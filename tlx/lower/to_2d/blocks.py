@@ -22,7 +22,8 @@ from tlx.ir.tensors import TensorOp
 from tlx.ir.types import FLOAT, I64, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
 from tlx.lower.to_2d.block_choice import CHAINED, Blocking
-from tlx.lower.to_2d.blocking import block_view, is_narrow
+from tlx.lower.to_2d.block_product import BlockProduct
+from tlx.lower.to_2d.blocking import is_narrow
 from tlx.lower.to_2d.contraction import (
     ACC,
     LEAVES,
@@ -42,8 +43,6 @@ from tlx.lower.to_2d.operand_copies import Nest, Packing
 from tlx.lower.to_2d.parts import Parts
 from tlx.lower.to_2d.reduce import reduce_axes
 from tlx.lower.to_2d.taps import Taps, emit_taps
-from tlx.lower.to_2d.views import Dim, matrix
-from tlx.lower.to_2d.vnni import STRIPS, VNNI
 from tlx.lower.to_2d.ways import best_choice, best_way
 from tlx.lower.to_2d.windows import Data
 from tlx.types import TensorType
@@ -140,6 +139,10 @@ class _Emitter:
     epilogue: Epilogue | None
 
     @property
+    def _blocks(self) -> BlockProduct:
+        return BlockProduct(self.b, self.c, self.nest)
+
+    @property
     def rows(self) -> int:
         return self.nest.m[0]
 
@@ -192,10 +195,10 @@ class _Emitter:
                 (LHS, RHS, OUT), ("lhs", "rhs", "out"), (self.c.lhs, self.c.rhs, self.c.out), strict=True
             )
         )
-        acc = None if self.c.acc is None else self._accumulator(self.c.acc, offsets, out)
+        acc = None if self.c.acc is None else self._blocks.accumulator(self.c.acc, offsets, out)
         if self.count == 1:
             type_ = TensorType.dense(self.element, (self.rows, self.cols))
-            vector = self._product(self.c.kind, acc, lhs, rhs, type_)
+            vector = self._blocks.product(self.c.kind, acc, lhs, rhs, type_)
             self._store(vector, offsets, out, "product" if acc is None else "sum")
             return
         if self.count <= CHAINED:
@@ -214,13 +217,13 @@ class _Emitter:
         """The products of a block, each added to those before, in one tree."""
         b = self.b
         type_ = TensorType.dense(FLOAT if is_narrow(self.element) else self.element, (self.rows, self.cols))
-        vector = self._product(self.c.kind, acc, lhs, rhs, type_)
+        vector = self._blocks.product(self.c.kind, acc, lhs, rhs, type_)
         kind = "smma" if self.c.kind == "matmul" else self.c.kind
         for index in range(1, self.count):
             places = self._places(index)
             there = b.gep(self.c.lhs.element, lhs, places[LHS], "lhs.ptr")
             other = b.gep(self.c.rhs.element, rhs, places[RHS], "rhs.ptr")
-            vector = self._product(kind, b.typeinfo(vector, type_, "sum"), there, other, type_)
+            vector = self._blocks.product(kind, b.typeinfo(vector, type_, "sum"), there, other, type_)
         return vector
 
     def _places(self, index: int) -> tuple[int, int]:
@@ -241,7 +244,7 @@ class _Emitter:
     def _add_up(self, acc: Local | None, lhs: Value, rhs: Value, sums: _Sums) -> None:
         """The products of a block, each added to those before."""
         b = self.b
-        first = self._product(self.c.kind, acc, lhs, rhs, sums.type)
+        first = self._blocks.product(self.c.kind, acc, lhs, rhs, sums.type)
         store_vector(b, first, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch)
         kind = "smma" if self.c.kind == "matmul" else self.c.kind
         with b.loop(1, self.count, name="k") as loop:
@@ -249,7 +252,7 @@ class _Emitter:
             lhs = b.gep(self.c.lhs.element, lhs, offsets[LHS], "lhs.ptr")
             rhs = b.gep(self.c.rhs.element, rhs, offsets[RHS], "rhs.ptr")
             acc = b.tensor_load(sums.pointer, sums.type, (0, sums.pitch), "acc")
-            vector = self._product(kind, acc, lhs, rhs, sums.type)
+            vector = self._blocks.product(kind, acc, lhs, rhs, sums.type)
             store_vector(b, vector, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch)
 
     def _offsets(self, index: Value) -> tuple[Value, Value]:
@@ -265,50 +268,6 @@ class _Emitter:
         return totals[LHS], totals[RHS]
 
     # Trees -----------------------------------------------------------------------------------------------------
-
-    def _accumulator(self, memory: Memory, offsets: dict[int, Value], out: Value) -> Local:
-        same = memory.pointer == self.c.out.pointer
-        pointer = out if same else self.b.gep(memory.element, memory.pointer, offsets[ACC], "acc.ptr")
-        return self._load(Memory(pointer, memory.element), ACC, self.nest.m, self.nest.n, "acc")
-
-    def _product(self, kind: str, acc: Local | None, lhs: Value, rhs: Value, type_: TensorType) -> Local:
-        m, k = self.nest.m, self.nest.k
-        first = self._load(Memory(lhs, self.c.lhs.element), LHS, m, k, "lhs")
-        second = self._rhs(self.c.rhs._replace(pointer=rhs))
-        if acc is None and kind == "matmul":
-            return self.b.matmul(first, second, type_)
-        acc = acc or self.b.typeinfo(zero(type_.vector), type_, "zeros")
-        return self.b.mma(kind, acc, first, second, type_)
-
-    def _rhs(self, memory: Memory) -> Local:
-        """The right operand; interleaved rows are permuted back by what reads them."""
-        (depth, steps), (cols, _) = self.nest.k, self.nest.n
-        if memory.group == 1:
-            return self._load(memory, RHS, self.nest.k, self.nest.n, "rhs")
-        room = max(cols, memory.room)
-        if memory.strip:
-            return self._strips(memory, depth, cols)
-        shape = (depth // memory.group, room, memory.group)
-        there = TensorType(memory.element, shape, (0, 1, 2), (0, room - cols, 0))
-        pitches = None if steps[RHS] == room else (0, steps[RHS], memory.group)
-        packed = self.b.tensor_load(memory.pointer, there, pitches, "rhs.vnni")
-        type_ = TensorType.dense(memory.element, (depth, cols))
-        return self.b.typeinfo(self.b.reshape_permute(packed, VNNI, (depth, cols), type_), type_, "rhs")
-
-    def _strips(self, memory: Memory, depth: int, cols: int) -> Local:
-        """The right operand in strips of interleaved rows; columns behind the last one are padding."""
-        room, element = memory.room, memory.element
-        shape = (room // memory.strip, depth // memory.group, memory.strip, memory.group)
-        packed = self.b.tensor_load(memory.pointer, TensorType.dense(element, shape), None, "rhs.strips")
-        flat = VectorType(depth * room, element)
-        whole = self.b.reshape_permute(packed, STRIPS, (depth, room), flat)
-        return self.b.typeinfo(whole, TensorType(element, (depth, room), (0, 1), (0, room - cols)), "rhs")
-
-    def _load(self, memory: Memory, column: int, rows: Walk, cols: Walk, name: str) -> Local:
-        dims = [Dim(extent, strides[column]) for extent, strides in (rows, cols)]
-        found = matrix(block_view(memory, *dims))
-        assert found is not None
-        return self.b.tensor_load(memory.pointer, found.type, (0, found.pitch), name)
 
     def _store(self, vector: Value, offsets: dict[int, Value], out: Value, name: str) -> None:
         """The block of the result, after the epilogue."""
