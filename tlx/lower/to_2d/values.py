@@ -188,13 +188,13 @@ class Flats:
                 message = f"parameter %{argument.name} of @{self.function.name} is a {argument.type} by value"
                 raise _not_lowered(message, "pass a pointer to it, such as ptr byval", self.function.span)
         for instruction in self.function.instructions():
-            if instruction.opcode == "#dbg" or instruction.result is None:
+            if is_debug_use(instruction):
                 continue
-            if _holds_large(instruction.type):
-                raise _not_lowered(
-                    f"{instruction.opcode} of {instruction.type} is not lowered", _ADVICE, instruction.span
-                )
-            if is_big(instruction.type):
+            types = (instruction.type, *(operand.type for operand in instruction.operands))
+            large = next((type_ for type_ in types if _holds_large(type_)), None)
+            if large is not None:
+                raise _not_lowered(f"{instruction.opcode} of {large} is not lowered", _ADVICE, instruction.span)
+            if instruction.result is not None and is_big(instruction.type):
                 self._check_result(instruction)
 
     def _check_result(self, instruction: Instruction) -> None:

@@ -5,6 +5,8 @@
 ; RUN: not tlx-lower %t/bits.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=BITS
 ; RUN: not tlx-lower %t/structure.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=STRUCTURE
 ; RUN: not tlx-lower %t/parameter.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=PARAMETER
+; RUN: not tlx-lower %t/constant.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=CONSTANT
+; RUN: not tlx-lower %t/result.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=RESULT
 ; REQUIRES: split-file
 
 ; CALL: call.ll:4:3: error: call of <6400 x float> is not lowered yet
@@ -17,6 +19,8 @@
 
 ; STRUCTURE: structure.ll:2:3: error: load of { <5000 x float>, i32 } is not lowered
 ; PARAMETER: parameter.ll:1:1: error: parameter %v of @f is a [2 x <5000 x float>] by value: pass a pointer to it
+; CONSTANT: constant.ll:2:3: error: store of { <5000 x float>, i32 } is not lowered
+; RESULT: result.ll:2:3: error: ret of { <5000 x float>, i32 } is not lowered
 
 ;--- call.ll
 define void @f(ptr %a, ptr %c) {
@@ -50,4 +54,13 @@ define void @f(ptr %x, ptr %c) {
 define void @f([2 x <5000 x float>] %v, ptr %c) {
   store [2 x <5000 x float>] %v, ptr %c
   ret void
+}
+;--- constant.ll
+define void @f(ptr %c) {
+  store { <5000 x float>, i32 } zeroinitializer, ptr %c
+  ret void
+}
+;--- result.ll
+define { <5000 x float>, i32 } @f() {
+  ret { <5000 x float>, i32 } zeroinitializer
 }
