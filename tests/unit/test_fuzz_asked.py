@@ -124,14 +124,16 @@ def test_less_is_asked_for_where_a_program_fails_all_the_same() -> None:
 
 
 def test_file_of_a_failure_says_what_was_asked_for() -> None:
-    failure = Outcome(Request("any", 7, Check("avx2", asked=ALL)), "mismatch", "running", "wrong")
+    failure = Outcome(Request("any", 7, Check("avx2", optimise="opt-19", asked=ALL)), "mismatch", "running", "wrong")
     text = file_text(failure, Path("x.ll"))
     knobs = "--knobs=tile=4x16,kc=8 (on a matrix unit: tile=32x32,mc=64)"
-    assert f"; lowered with --mcpu=haswell --mattr=+avxvnni,-f16c --vector-bits=256 {knobs}\n" in text
+    machine = "--mcpu=haswell --mattr=+avxvnni,-f16c --vector-bits=256 --weight-bytes=0"
+    assert f"; optimised by opt-19 -O2 first\n; lowered with {machine} {knobs}\n" in text
     assert request_of(text, "x.ll") == failure.request
     assert text.endswith(failure.request.text)
     plain = replace(failure, request=Request("any", 7, Check("avx2")))
-    assert "lowered with" not in file_text(plain, Path("x.ll"))
+    assert "lowered with" not in (text := file_text(plain, Path("x.ll")))
+    assert "optimised by" not in text
 
 
 def test_what_takes_too_long_for_another_machine_is_left_to_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:

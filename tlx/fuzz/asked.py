@@ -89,6 +89,7 @@ class Asked:
             "--mcpu": self.cpu,
             "--mattr": ",".join(self.attrs),
             "--vector-bits": str(self.vector_bits or ""),
+            "--weight-bytes": "" if self.weight_bytes is None else str(self.weight_bytes),
             "--knobs": self.knobs + (f" (on a matrix unit: {self.matrix_knobs})" if self.matrix_knobs else ""),
         }
         return " ".join(f"{name}={value}" for name, value in words.items() if value)

@@ -105,11 +105,12 @@ def file_text(outcome: Outcome, path: Path) -> str:
     """A failing program with what is wrong and how to see it again."""
     request = outcome.request
     target = request.check.target or "none"
+    optimised = f"; optimised by {opt} -O2 first\n" if (opt := request.check.optimise) else ""
     lowered = f"; lowered with {asked}\n" if (asked := str(request.check.asked)) else ""
     said = "".join(f"; {line}\n" for line in outcome.message.splitlines()[:20])
     return (
         f"; {outcome.kind} on target {target}: {outcome.stage}\n{said}"
-        f"{lowered}; check it again:  tlx fuzz --replay {path}\n{_MARK}{request.as_json()}\n\n{request.text}"
+        f"{optimised}{lowered}; check it again:  tlx fuzz --replay {path}\n{_MARK}{request.as_json()}\n\n{request.text}"
     )
 
 
