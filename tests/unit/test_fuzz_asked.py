@@ -13,7 +13,7 @@ from tlx.fuzz.asked import Asked
 from tlx.fuzz.asking import draw, runs_here
 from tlx.fuzz.campaign import Outcome
 from tlx.fuzz.check import Check, check_program
-from tlx.fuzz.command import Plan, check_on
+from tlx.fuzz.command import Plan, check_on, replay
 from tlx.fuzz.report import file_text, request_of
 from tlx.fuzz.shrink import shrink
 from tlx.fuzz.worker import Request
@@ -140,3 +140,9 @@ def test_what_takes_too_long_for_another_machine_is_left_to_other_programs(monke
     monkeypatch.setattr(check, "_STAGE_STEPS", 5)
     made = Request("small", 3, Check()).program()
     check_program(made, Check("avx2", run=False, asked=Asked(cpu="haswell")), print)
+
+
+def test_opt_is_missed_where_a_failure_is_checked_again() -> None:
+    failure = Outcome(Request("any", 7, Check("avx2", optimise="/no/opt")), "mismatch")
+    with pytest.raises(UsageError, match="there is no program '/no/opt'"):
+        replay("x.ll", file_text(failure, Path("x.ll")), print)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from tlx.diagnostics import UsageError
 from tlx.fuzz.asking import draw, runs_here
 from tlx.fuzz.campaign import Outcome, Worker, check_all
 from tlx.fuzz.check import Check
@@ -95,8 +97,15 @@ def fuzz(plan: Plan, say: Say) -> bool:
 
 
 def replay(path: str, text: str, say: Say) -> bool:
-    """Check the program in the file of a failure once more; whether it is right."""
+    """Check the program in the file of a failure once more; whether it is right.
+
+    Raises:
+        UsageError: It is no such file, or the program that optimised it is not here.
+    """
     request = request_of(text, path)
+    opt = request.check.optimise
+    if opt and shutil.which(opt) is None:
+        raise UsageError(f"'{path}': opt optimised the program first, and there is no program '{opt}'", name=path)
     if not text.endswith(request.text):
         say(f"{path}: note: this version of TLX makes another program of the request; it is that which is checked")
     worker = Worker()
