@@ -98,6 +98,15 @@ def test_blocks(monkeypatch: pytest.MonkeyPatch, depth: int, bytes_: tuple[int, 
         assert check(text, "amx") == []
 
 
+def test_last_block_of_few_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors would be faster there, but do not multiply each part by each."""
+    monkeypatch.setattr(split_halves, "_DEPTH", 64)
+    monkeypatch.setattr(choose, "_OF_ESTIMATE", (0.8, 0.6))
+    text = product(64, 64, 65)
+    assert _is_split(text)
+    assert check(text, "amx") == []
+
+
 def test_any_halves() -> None:
     """Infinities and NaN, zeros of both signs, subnormals and the largest numbers: as products of floats."""
     generator, (m, n, k) = np.random.default_rng(5), (64, 48, 40)

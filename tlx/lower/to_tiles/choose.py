@@ -3,6 +3,8 @@
 kind of product                     operands become        instruction
 matrix unit knows the types         as they are            tile product, 2x2 accumulators
   and the product is not too small                         (`units` tells)
+  or it is crossed, which only the
+  unit multiplies
 vector dot product knows them       as they are, VNNI      u8*s8, bf16*bf16
 s8*s8 with only u8*s8 at hand       A xor 128              (A + 128) @ B - 128 * colsum(B)
 u8*u8 with only u8*s8 at hand       B xor 128              A @ (B - 128) + 128 * rowsum(A)
@@ -39,7 +41,7 @@ def choose(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
     narrow = _narrow_accumulator(gemm, accumulator)
     dots = target.usable_matrix_dots if gemm.c.is_row_major else ()
     tile_dot = _find_dot(gemm, narrow, dots, gemm.lhs_sign, gemm.rhs_sign)
-    if tile_dot is not None and (knobs.tile is not None or gemm.b.group > 1):
+    if tile_dot is not None and (knobs.tile is not None or gemm.b.group > 1 or gemm.crossed):
         return matrix_recipe(gemm, target, narrow, tile_dot, knobs)
     recipe, dot = _on_vectors(gemm, target, accumulator, NO_KNOBS)
     cycles = with_waits(vector_cycles(gemm, recipe, target, dot), gemm, recipe, target)
