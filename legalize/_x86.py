@@ -33,6 +33,11 @@ class Bit:
 
 
 BITS: Final[dict[str, Bit]] = {
+    "sse": Bit(1, 0, "edx", 25, 0),
+    "sse2": Bit(1, 0, "edx", 26, 0),
+    "sse3": Bit(1, 0, "ecx", 0, 0),
+    "ssse3": Bit(1, 0, "ecx", 9, 0),
+    "sse4.1": Bit(1, 0, "ecx", 19, 0),
     "sse4.2": Bit(1, 0, "ecx", 20, 0),
     "popcnt": Bit(1, 0, "ecx", 23, 0),
     "avx": Bit(1, 0, "ecx", 28, YMM),
