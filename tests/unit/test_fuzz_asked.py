@@ -49,6 +49,13 @@ def test_nothing_is_asked_for_where_nothing_is_lowered() -> None:
     assert draw("", 7) == Asked()
 
 
+def test_halves_are_drawn_where_there_are_short_vectors_of_them() -> None:
+    """LLVM 22 dies of `llvm.minnum` of 36 halves with AVX512-FP16 and without AVX512VL."""
+    drawn = {name: {a for seed in range(400) for a in draw(name, seed).attrs} for name in ("avx2", "avx512")}
+    assert "+avx512fp16" in drawn["avx512"]
+    assert "+avx512fp16" not in drawn["avx2"]
+
+
 def test_knobs_for_vectors_and_for_a_matrix_unit() -> None:
     answers = Asked(knobs="tile=4x16", matrix_knobs="tile=32x32").options(Options()).knobs
     amx = find("amx").features
