@@ -17,6 +17,7 @@ from tlx.diagnostics import UsageError
 from tlx.knobs import NO_KNOBS, Knobs, Question
 from tlx.lower.to_tiles.choose import choose
 from tlx.pipeline import Options, lower_text
+from tlx.target import find
 from tlx.tune.candidates import Candidates
 from tlx.tune.collect import products_of_file, products_of_shapes
 from tlx.tune.database import Database, Tuned
@@ -224,6 +225,13 @@ def test_products_of_a_file_once_each(tmp_path: Path) -> None:
     assert [question.text for question in found] == [SQUARE.text, f"{SQUARE.text} fused"]
     found = products_of_file(str(path), AVX512, threads=4)
     assert [question.text for question in found] == [f"{SQUARE.text} openmp=4", f"{SQUARE.text} fused openmp=4"]
+
+
+def test_products_of_parts_are_no_products_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.ll"
+    path.write_text(PLAIN.replace("float", "half").replace("i32 64", "i32 512").replace("4096", "262144"))
+    found = products_of_file(str(path), find("amx"))
+    assert [question.text for question in found] == ["matmul 512x512x512 half"]
 
 
 def test_products_of_shapes() -> None:

@@ -15,9 +15,13 @@ from tlx.target import Target
 def chosen(context: Context, gemm: Gemm, target: Target, at: Instruction) -> tuple[Recipe, Knobs]:
     """The recipe by the knobs that the context has for a product; knobs that do not bind and do not fit are left out.
 
+    Nobody is asked about a product of parts: of the one that they are parts of, nobody has said anything.
+
     Raises:
         UsageError: Knobs that bind do not fit.
     """
+    if gemm.crossed:
+        return choose(gemm, target), NO_KNOBS
     words = gemm.words if context.threads == "none" else f"{gemm.words} {OPENMP}"
     knobs = context.knobs(Question(words, target.name, target.features))
     try:
