@@ -80,7 +80,7 @@ class Plan:
     @cached_property
     def flats(self) -> Flats:
         """Flattened vectors."""
-        return Flats(self.function, self.tensors)
+        return Flats(self.function, self.tensors, self.module.source)
 
     @cached_property
     def groups(self) -> Groups:

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
 
-from tlx.diagnostics import LoweringError, Span
+from tlx.diagnostics import LoweringError, Source, Span
+from tlx.ir.headers import named_types
 from tlx.ir.module import Function, Instruction
 from tlx.ir.rewriter import Use, definitions, uses
 from tlx.ir.tensor_calls import is_tensor_call
 from tlx.ir.tensors import FunctionTensors
-from tlx.ir.types import BFLOAT, I1, ArrayType, StructType, Type, VectorType, bits_of, scalar_of
+from tlx.ir.types import BFLOAT, I1, VOID, ArrayType, NamedType, StructType, Type, VectorType, bits_of, scalar_of
 from tlx.ir.values import Local, Value
 from tlx.lower.to_2d.elementwise import REGISTER_BYTES
 
@@ -41,10 +42,12 @@ class Flats:
     Attributes:
         function: The function.
         tensors: Its tokens and operations.
+        source: The module's text, which says what named types are.
     """
 
     function: Function
     tensors: FunctionTensors
+    source: Source
     _roots: dict[str, Value] = field(default_factory=dict[str, Value])
     _kinds: dict[str, Kind] = field(default_factory=dict[str, Kind])
 
@@ -57,6 +60,10 @@ class Flats:
     def uses(self) -> dict[str, list[Use]]:
         """Uses of each name."""
         return uses(self.function)
+
+    @cached_property
+    def _named(self) -> dict[str, Type]:
+        return named_types(self.source)
 
     @cached_property
     def _results(self) -> set[str]:
@@ -184,18 +191,29 @@ class Flats:
             LoweringError: An instruction or a parameter has one; it is pointed at.
         """
         for argument in self.function.arguments:
-            if (is_big(argument.type) and not _fits_signature(argument.type)) or _holds_large(argument.type):
+            if (is_big(argument.type) and not _fits_signature(argument.type)) or self._holds_large(argument.type):
                 message = f"parameter %{argument.name} of @{self.function.name} is a {argument.type} by value"
                 raise _not_lowered(message, "pass a pointer to it, such as ptr byval", self.function.span)
         for instruction in self.function.instructions():
             if is_debug_use(instruction):
                 continue
             types = (instruction.type, *(operand.type for operand in instruction.operands))
-            large = next((type_ for type_ in types if _holds_large(type_)), None)
+            large = next((type_ for type_ in types if self._holds_large(type_)), None)
             if large is not None:
                 raise _not_lowered(f"{instruction.opcode} of {large} is not lowered", _ADVICE, instruction.span)
             if instruction.result is not None and is_big(instruction.type):
                 self._check_result(instruction)
+
+    def _holds_large(self, type_: Type) -> bool:
+        """Whether a structure or an array has a vector that LLVM's code generator cannot have as a value."""
+        while isinstance(type_, NamedType):
+            type_ = self._named.get(type_.name, VOID)
+        if not isinstance(type_, StructType | ArrayType):
+            return False
+        parts = type_.elements if isinstance(type_, StructType) else [type_.element]
+        return any(
+            self._holds_large(part) or (isinstance(part, VectorType) and not _fits_signature(part)) for part in parts
+        )
 
     def _check_result(self, instruction: Instruction) -> None:
         value = instruction.value
@@ -227,12 +245,6 @@ def _not_lowered(message: str, advice: str, span: Span | None) -> LoweringError:
 
 def _fits_signature(type_: Type) -> bool:
     return isinstance(type_, VectorType) and type_.count <= ABI_ELEMENTS
-
-
-def _holds_large(type_: Type) -> bool:
-    """Whether a structure or an array has a vector that LLVM's code generator cannot have as a value."""
-    parts = type_.elements if isinstance(type_, StructType) else [type_.element] if isinstance(type_, ArrayType) else []
-    return any(_holds_large(part) or (isinstance(part, VectorType) and not _fits_signature(part)) for part in parts)
 
 
 def is_debug_use(instruction: Instruction) -> bool:

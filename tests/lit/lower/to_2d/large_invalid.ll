@@ -7,6 +7,7 @@
 ; RUN: not tlx-lower %t/parameter.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=PARAMETER
 ; RUN: not tlx-lower %t/constant.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=CONSTANT
 ; RUN: not tlx-lower %t/result.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=RESULT
+; RUN: not tlx-lower %t/named.ll --stop-after=to-2d --target=generic -o - 2>&1 | FileCheck %s --check-prefix=NAMED
 ; REQUIRES: split-file
 
 ; CALL: call.ll:4:3: error: call of <6400 x float> is not lowered yet
@@ -21,6 +22,7 @@
 ; PARAMETER: parameter.ll:1:1: error: parameter %v of @f is a [2 x <5000 x float>] by value: pass a pointer to it
 ; CONSTANT: constant.ll:2:3: error: store of { <5000 x float>, i32 } is not lowered
 ; RESULT: result.ll:2:3: error: ret of { <5000 x float>, i32 } is not lowered
+; NAMED: named.ll:4:3: error: load of %pair is not lowered
 
 ;--- call.ll
 define void @f(ptr %a, ptr %c) {
@@ -63,4 +65,14 @@ define void @f(ptr %c) {
 ;--- result.ll
 define { <5000 x float>, i32 } @f() {
   ret { <5000 x float>, i32 } zeroinitializer
+}
+;--- named.ll
+%pair = type { [2 x %one] }
+%one = type { <5000 x float>, i32 }
+define void @f(ptr %x, ptr %c) {
+  %v = load %pair, ptr %x
+  store %pair %v, ptr %c
+  %w = load <5000 x float>, ptr %x
+  store <5000 x float> %w, ptr %c
+  ret void
 }
