@@ -108,7 +108,7 @@ def test_blocks_of_b_are_larger_where_a_is_read_from_afar(amx: Target, n: int, c
 
 
 def test_a_sum_of_products_moves_its_result_once() -> None:
-    """64x64x64 in 32 products of two positions: as far as C is concerned, one product."""
+    """64x64x64 in 32 products of two positions: as far as C is concerned, one product. Both operands are packed."""
     a, b, c = View(BFLOAT, 64, 2, 64, 1), View(BFLOAT, 2, 64, 1, 2), View(FLOAT, 64, 64, 64, 1)
     sums = Gemm(a, b, c, None, "f", "f", sums=tuple((2 * i, 128 * i) for i in range(32)))
-    assert choose(sums, targets()["avx2"]).share == pytest.approx(0.89, abs=0.05)
+    assert choose(sums, targets()["avx2"]).share == pytest.approx(0.7, abs=0.05)
