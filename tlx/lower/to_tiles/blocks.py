@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tlx.ir.builder import Builder
+from tlx.ir.values import Value
 from tlx.lower.to_tiles.problem import Gemm
 from tlx.lower.to_tiles.recipe import Recipe
 
@@ -21,6 +23,10 @@ class Range:
     def data(self) -> int:
         """Positions of a tile that hold data."""
         return self.size - self.padding
+
+    def begin(self, b: Builder, number: Value) -> Value:
+        """Where the tile of a number begins."""
+        return b.add(b.mul(number, self.size), self.start)
 
 
 def padded(extent: int, size: int, granule: int) -> list[Range]:

@@ -70,7 +70,7 @@ class Strips:
         (sums,) = scratch.allocate(b)
         for strip in padded(cols, most, 1):
             with b.loop(0, strip.count, name="strip") as loop:
-                self._strip(strip.size, b.add(b.mul(loop.index, strip.size), strip.start), sums)
+                self._strip(strip.size, strip.begin(b, loop.index), sums)
         scratch.release(b)
 
     def _strip(self, size: int, first: Value, sums: Value) -> None:
@@ -80,12 +80,12 @@ class Strips:
         blocks = [Range(_ROWS, head.count - 1, _ROWS), *rest]
         for block in blocks:
             with self.b.loop(0, block.count, name="i") as i:
-                row = self.b.add(self.b.mul(i.index, block.size), block.start)
+                row = block.begin(self.b, i.index)
                 self._block(size, first, sums, row, block.size, is_first=False)
         view = self._sums(size)
         for columns in padded(size, self.lanes * _ACROSS, self.lanes):
             with self.b.loop(0, columns.count, name="c") as c:
-                at = self.b.add(self.b.mul(c.index, columns.size), columns.start)
+                at = columns.begin(self.b, c.index)
                 place = Place(1, columns.size, columns.padding, None, at)
                 value = load_vector(self.b, view, address_of(self.b, view, sums, place), place)
                 self._store(replace(place, column=self.b.add(first, at)), value)
@@ -95,7 +95,7 @@ class Strips:
         b, view = self.b, self._sums(size)
         for columns in padded(size, self.lanes * _ACROSS, self.lanes):
             with b.loop(0, columns.count, name="j") as j:
-                at = b.add(b.mul(j.index, columns.size), columns.start)
+                at = columns.begin(b, j.index)
                 place = Place(rows, columns.size, columns.padding, row, b.add(first, at))
                 running = Running.along_rows(self.combine, place)
                 tile = self.combine.widened(b, self.evaluator.result(place))
@@ -138,7 +138,7 @@ class ColumnsToRow:
         value, shape = self.evaluator.expression, self.shape
         for columns in padded(value.cols, shape.cols, shape.lanes):
             with self.b.loop(0, columns.count, name="j") as j:
-                column = self._index(columns, j.index)
+                column = columns.begin(self.b, j.index)
                 place = Place(1, columns.size, columns.padding, None, column)
                 parts = padded(value.rows, shape.rows, 1)
                 lines = [self._along_rows(rows, replace(place, rows=rows.size)) for rows in parts]
@@ -155,10 +155,7 @@ class ColumnsToRow:
             tile = self.combine.widened(b, self.evaluator.result(place, known))
             return running.lines(b, running.first(b, tile))[0]
         with b.loop(0, rows.count, carry=running.start(), name="i") as i:
-            at = replace(place, row=self._index(rows, i.index))
+            at = replace(place, row=rows.begin(self.b, i.index))
             value = self.combine.widened(b, self.evaluator.result(at, known))
             i.next(*running.add(b, i.carried, value))
         return running.lines(b, i.results)[0]
-
-    def _index(self, range_: Range, index: Value) -> Value:
-        return self.b.add(self.b.mul(index, range_.size), range_.start)

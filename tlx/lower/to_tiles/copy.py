@@ -133,7 +133,7 @@ class _Tiles:
         b = self.b
         for span in spans:
             with b.loop(0, rows.count, name="i") as i:
-                row = self._at(rows, i.index)
+                row = rows.begin(self.b, i.index)
                 start = self._start(span, row)
                 with b.loop(0, span.columns.count, name="j") as j:
                     self._emit(rows, row, span, b.add(b.mul(j.index, span.columns.size), start))
@@ -143,16 +143,13 @@ class _Tiles:
         b = self.b
         for run in runs(rows, past_caches=self.boundary > 0):
             with b.loop(0, run.count, name="r") as r:
-                first = b.add(b.mul(r.index, run.size), run.start)
+                first = run.begin(b, r.index)
                 for span in spans:
                     start = self._start(span, const_int(I64, 0))
                     with b.loop(0, span.columns.count, name="j") as j:
                         column = b.add(b.mul(j.index, span.columns.size), start)
                         with b.loop(0, run.size, name="i") as i:
-                            self._emit(rows, self._at(rows, b.add(first, i.index)), span, column)
-
-    def _at(self, rows: Range, index: Value) -> Value:
-        return self.b.add(self.b.mul(index, rows.size), rows.start)
+                            self._emit(rows, rows.begin(self.b, b.add(first, i.index)), span, column)
 
     def _start(self, span: Span, row: Value) -> Value:
         """The first column of a row's tiles."""

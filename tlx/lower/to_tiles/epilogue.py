@@ -127,7 +127,7 @@ class Epilogue:
         with b.loop(0, rows.data, name="er") as row:
             for piece in padded(columns.data, self._width(columns), min(self._lanes, columns.size)):
                 with b.loop(0, piece.count, name="ec") as loop:
-                    start = b.add(b.mul(loop.index, piece.size), piece.start)
+                    start = piece.begin(b, loop.index)
                     at = Place(1, piece.size, piece.padding, b.add(place[0], row.index), b.add(place[1], start))
                     address = b.gep(held, self.tile, b.add(b.mul(row.index, columns.size), start))
                     view = View(held, 1, piece.size - piece.padding, 0, 1)

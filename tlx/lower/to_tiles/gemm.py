@@ -189,7 +189,7 @@ class GemmKernel(GemmTile):
         count = parts.count - first
         if count:
             with b.loop(int(first), parts.count, name="pc") as loop:
-                start = b.add(b.mul(loop.index, parts.size), parts.start)
+                start = parts.begin(b, loop.index)
                 self.one_pass(Pass(start, parts.data, False))
 
     def one_pass(self, part: Pass) -> None:
@@ -198,7 +198,7 @@ class GemmKernel(GemmTile):
         if self.recipe.whole_a:
             for rows in self.rows:
                 first, last = (as_index(bound) for bound in self.share.rows.of(self.b, self.rows, rows))
-                row = self.b.add(self.b.mul(first, rows.size), rows.start)
+                row = rows.begin(self.b, first)
                 self.pack_a(part, rows, row, self.b.sub(last, first))
         if self.pairs and part.first:
             self.pairs.pack(self.b_in)
@@ -210,7 +210,7 @@ class GemmKernel(GemmTile):
         b = self.b
         step = self.panels(columns)
         with blocks_of(b, self.share.columns.of(b, self.columns, columns), step, "jc") as (first, panels):
-            column = b.add(b.mul(first, columns.size), columns.start)
+            column = columns.begin(b, first)
             if self.recipe.pack_b and not self.recipe.shared_b:
                 self.find_panels(columns)
                 with self.unless_packed():
@@ -223,7 +223,7 @@ class GemmKernel(GemmTile):
         b = self.b
         step = self.tiles(rows)
         with blocks_of(b, self.share.rows.of(b, self.rows, rows), step, "ic") as (first, tiles):
-            row = b.add(b.mul(first, rows.size), rows.start)
+            row = rows.begin(b, first)
             block = Block(part, columns, column, panels, rows, row, tiles)
             if self.recipe.pack_a and not self.recipe.whole_a:
                 self.pack_a(part, rows, row, tiles)

@@ -155,7 +155,7 @@ class _Rows:
         places = [Place(self.rows.size, span.columns.size, span.columns.padding) for span in spans]
         shared = [self.evaluator.compute(place, 0) for place in places]
         with b.loop(0, self.rows.count, name="i") as i:
-            row = b.add(b.mul(i.index, self.rows.size), self.rows.start)
+            row = self.rows.begin(b, i.index)
             for span, place, known in zip(spans, places, shared, strict=True):
                 self._span(span, replace(place, row=row), known)
 
@@ -166,7 +166,7 @@ class _Rows:
         shared = [self.evaluator.compute(place, 0) for place in places]
         for run in runs(self.rows, past_caches=self.boundary > 0 and self._all_transposed):
             with b.loop(0, run.count, name="r") as r:
-                first = b.add(b.mul(r.index, run.size), run.start)
+                first = run.begin(b, r.index)
                 for span, place, known in zip(spans, places, shared, strict=True):
                     start = self._start(span, replace(place, row=const_int(I64, self.rows.start)))
                     with b.loop(0, span.columns.count, name="j") as j:

@@ -92,7 +92,7 @@ class MatrixKernel(MatrixPanels):
         """Some panels at a time: pack them while the first row tile is multiplied, then the other row tiles."""
         b, step = self.b, self.at_a_time(columns)
         with blocks_of(b, self.share.columns.of(b, self.columns, columns), step, "jc") as (first, panels):
-            column = b.add(b.mul(first, columns.size), columns.start)
+            column = columns.begin(b, first)
             ahead = self._is_shared or (step > 1 and self._comes_from_afar)
             packs = self.recipe.pack_b and not self.recipe.shared_b and not self.by_steps
             if packs and ahead:
@@ -257,7 +257,7 @@ class MatrixKernel(MatrixPanels):
         for rows in padded(block.rows.data, _ROWS_PAST, 1):
             part = tile(c.element, rows.size, columns.size, (rows.padding, columns.padding))
             with b.loop(0, rows.count, name="past") as loop:
-                at = b.add(b.mul(loop.index, rows.size), rows.start)
+                at = rows.begin(b, loop.index)
                 copied = b.gep(c.element, self.passing, b.mul(at, columns.size))
                 token = b.tensor_load(copied, part, (0, columns.size), "sums")
                 self.next_round.store(self.at(c, self.c, b.add(row, at), column), token, c.row_stride)

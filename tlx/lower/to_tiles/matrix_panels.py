@@ -149,7 +149,7 @@ class MatrixPanels(GemmKernel):
     def _pack_row_of_a(self, rows: Range, i: Value, number: Value) -> None:
         """One row tile, to the place of row tile `number`."""
         b, view = self.b, self.gemm.a
-        row = b.add(b.mul(i, rows.size), rows.start)
+        row = rows.begin(b, i)
         source = b.gep(view.element, self.a, b.mul(row, view.row_stride))
         assert self.panel_a is not None
         panel = b.gep(self.recipe.operand_a, self.panel_a, b.mul(number, self.recipe.mr * self.depth))

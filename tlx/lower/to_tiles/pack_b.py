@@ -61,7 +61,7 @@ class PanelOfB:
         full, rest = divmod(self.k, lanes)
         for columns in padded(self.columns.data, lanes, lanes):
             with b.loop(0, columns.count, name="c") as loop:
-                column = b.add(b.mul(loop.index, columns.size), columns.start)
+                column = columns.begin(b, loop.index)
                 here = b.gep(view.element, self.source, b.mul(column, view.col_stride))
                 there = b.gep(self.packing.element, self.panel, column)
                 strip = replace(self, source=here, panel=there)

@@ -83,7 +83,7 @@ class Partial:
             return
         for columns in padded(self.extents[1], self.lanes, self.lanes):
             with b.loop(0, columns.count, name="c") as loop:
-                column = b.add(b.mul(loop.index, columns.size), columns.start)
+                column = columns.begin(b, loop.index)
                 place = Place(1, columns.size, columns.padding, None, column)
                 self._store(place, self._read(place))
 

@@ -47,7 +47,7 @@ def rows_kernel(module: Module, problem: Rows, target: Target) -> Function:
     boundaries = [_boundary(part, target) for part in problem.parts]
     for block in padded(problem.rows, block_rows(problem, target), 1):
         with b.loop(0, block.count, name="r") as loop:
-            row = b.add(b.mul(loop.index, block.size), block.start)
+            row = block.begin(b, loop.index)
             for part, boundary in zip(problem.parts, boundaries, strict=True):
                 kept = [given[number] for number in part.pointers]
                 moved = [

@@ -72,7 +72,7 @@ class RowsToColumn:
         for group in padded(value.rows, size, 1):
             tiles = [self._tiles(rows) for rows in padded(group.size, height, 1)]
             with self.b.loop(0, group.count, name="i") as i:
-                row = self._index(group, i.index)
+                row = group.begin(self.b, i.index)
                 lines = [line for tile in tiles for line in self._lines(tile, row)]
                 if together == 1 or len(lines) == 1:
                     self._store_folded(lines, row)
@@ -132,7 +132,7 @@ class RowsToColumn:
             state = state or (running.start() if self.products else [])
             return running.add(b, state, tile) if state else running.first(b, tile)
         with b.loop(0, columns.count, carry=state or running.start(), name="j") as j:
-            at = replace(place, column=self._index(columns, j.index))
+            at = replace(place, column=columns.begin(self.b, j.index))
             prefetch(b, self.prefetches, at)
             j.next(*running.add(b, j.carried, self._tile(at, known)))
         return j.results
@@ -185,9 +185,6 @@ class RowsToColumn:
             return results
         known = {n: results for n, node in enumerate(self.finish.expression.nodes) if isinstance(node, Product)}
         return self.finish.result(Place(1, count, 0, None, first), known)
-
-    def _index(self, range_: Range, index: Value) -> Value:
-        return self.b.add(self.b.mul(index, range_.size), range_.start)
 
 
 def _most_lines(lanes: int, target: Target) -> int:

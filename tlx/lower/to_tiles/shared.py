@@ -100,7 +100,7 @@ def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *
         tiles = TilePacking(b, recipe.operand_b, target.matrix.rows, recipe.kstep, recipe.width)
     for columns in form.ranges:
         with b.loop(*share.columns.of(b, form.ranges, columns), name="jp") as loop:
-            column = b.add(b.mul(loop.index, columns.size), columns.start)
+            column = columns.begin(b, loop.index)
             place = form.place(b, columns, column)
             panel = b.gep(recipe.operand_b, panels, b.mul(place, form.depth))
             first = b.gep(gemm.b.element, source, b.mul(column, gemm.b.col_stride))

@@ -57,7 +57,7 @@ class StreamKernel(GemmKernel):
             self._keep(block, j.index, zero(self._sums_type(block).vector))
         for steps in padded(part.size, self.recipe.streams, self.recipe.width):
             with b.loop(0, steps.count, name="k") as k:
-                row = b.add(b.mul(k.index, steps.size), steps.start)
+                row = steps.begin(b, k.index)
                 with b.loop(0, panels, name="j", runs=True) as j:
                     self._add_rows(block, steps, row, j.index)
         with b.loop(0, panels, name="done", runs=True) as j:
