@@ -71,7 +71,7 @@ def test_one_thread_of_a_team_makes_the_calls() -> None:
 
     address = ctypes.cast(called, ctypes.c_void_p).value
     assert address is not None
-    member = controls.one_of_team(Step(address, (("i32", 5),)), called)
+    member = controls.one_of_team(Step(address, (("i32", 5),)), 3, find("generic"), called)
     openmp.set_threads(2)
     for number in (0, 1, 2):
         member(number, 3)

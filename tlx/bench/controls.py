@@ -55,25 +55,10 @@ define internal void @member(ptr %shared) {
   ret void
 }
 """
-_MEMBER: Final = """
-declare void @GOMP_parallel(ptr, ptr, i32, i32)
-declare i32 @omp_get_thread_num()
-
-define void @team(i64 %n, i32 %number) {
-  %shared = alloca { i64, i32 }, align 16
-  %p1 = getelementptr { i64, i32 }, ptr %shared, i32 0, i32 1
-  store i64 %n, ptr %shared
-  store i32 %number, ptr %p1
-  call void @GOMP_parallel(ptr @member, ptr %shared, i32 0, i32 0)
-  ret void
-}
-
-define internal void @member(ptr %shared) {
-  %p1 = getelementptr { i64, i32 }, ptr %shared, i32 0, i32 1
-  %n = load i64, ptr %shared
-  %number = load i32, ptr %p1
-  %thread = call i32 @omp_get_thread_num()
-  %mine = icmp eq i32 %thread, %number
+_ONE: Final = """
+define internal void @one(i64 %n, ptr %chosen, ptr %unused) {
+  %flag = load i64, ptr %chosen
+  %mine = icmp ne i64 %flag, 0
   br i1 %mine, label %work, label %done
 
 work:
@@ -119,13 +104,15 @@ def copies(arrays: tuple[Array, Array], target: Target) -> Repeat:
     return _team(_COPY, "copy", 1, arrays, (_COPIED, _COPIED), target)
 
 
-def one_of_team(step: Step, keep: object = None) -> Callable[[int, int], object]:
-    """A function that has the thread of a number, alone of its team, make a call so many times."""
-    compiled = compile_module(repeating(step.text()) + _MEMBER, entry="team")
-    call = compiled.entry.unchecked
+def one_of_team(step: Step, most: int, target: Target, keep: object = None) -> Callable[[int, int], object]:
+    """A function that has the thread of a number, alone of a team of up to `most`, make a call so many times."""
+    chosen = np.zeros(most, np.int64)
+    text = repeating(step.text()) + _ONE
+    repeat = _team(text, "one", 1, (chosen, chosen), (chosen.itemsize, 0), target)
 
-    def member(number: int, count: int, _keep: object = (compiled, keep)) -> object:
-        return call(count, number)
+    def member(number: int, count: int, _keep: object = keep) -> object:
+        chosen[:] = np.arange(most) == number
+        return repeat(count)
 
     return member
 

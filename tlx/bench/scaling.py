@@ -132,8 +132,9 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
         return Step(address_of(compiled.entry.code), work.arguments(arrays)), (compiled, arrays)
 
     (plain, kept), (shared, kept_too) = call(Options()), call(Options(threads="openmp"))
-    alone, team, member = repeated([plain], kept), repeated([shared], kept_too), controls.one_of_team(plain, kept)
     most, runs = max(counts), version_for(target, cpu_flags())
+    alone, team = repeated([plain], kept), repeated([shared], kept_too)
+    member = controls.one_of_team(plain, most, runs, kept)
     others = controls.multiply_adds(_ceiling(work, runs), runs, most), controls.copies(controls.memory(most), runs)
     ours = [(alone, 1), *((team, count) for count in counts)]
     elsewhere = [(partial(member, number), number + 1) for number in range(1, most)]
