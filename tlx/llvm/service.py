@@ -1,7 +1,8 @@
 """The LLVM side of `tlx.llvm.process`: a script that answers requests with llvmlite.
 
 Requests and replies are lines of JSON on standard input and output. What is large (a module's text, an object file)
-lies in the bulk file, which both sides have open; `size` says how much of it belongs to the message.
+lies in the bulk file, which both sides have open; `size` says how much of it belongs to the message. A reply repeats
+the `number` of its request.
 
 The script imports nothing of TLX, so that it is ready in a few hundredths of a second. It is free to crash. Texts are
 parsed and verified by functions called straight in llvmlite's library: importing `llvmlite.binding` takes three times
@@ -310,7 +311,8 @@ def _serve(bulk: int, options: list[str]) -> None:
         for option in options:
             binding.set_option("tlx", option)
     for line in sys.stdin.buffer:
-        replies.write(json.dumps(_answer(bulk, json.loads(line))) + "\n")
+        request = json.loads(line)
+        replies.write(json.dumps({"number": request["number"], **_answer(bulk, request)}) + "\n")
         replies.flush()
         _forget()
 
