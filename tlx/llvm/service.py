@@ -199,6 +199,7 @@ def _emit(bulk: int, request: dict[str, Any]) -> bytes:
 def _machine(module: Any, request: dict[str, Any]) -> Any:
     binding = _llvmlite()
 
+    _select_as_usual()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     binding.initialize_native_asmparser()  # for inline assembly, such as the system call that asks for AMX tiles
@@ -217,6 +218,17 @@ def _machine(module: Any, request: dict[str, Any]) -> Any:
     if not module.data_layout:
         module.data_layout = str(machine.target_data)
     return machine
+
+
+@cache
+def _select_as_usual() -> None:
+    """Have instructions selected without optimisation as they are with it.
+
+    LLVM's quick way is wrong for the results of calls whose registers the calling convention chooses otherwise than
+    the type does, such as `<8 x bfloat>`, `<2 x half>` and `<8 x i1>` on x86 (LLVM 19 to 22): in another block they are
+    garbage, or LLVM dies. LLVM takes an option once.
+    """
+    _llvmlite().set_option("tlx", "-fast-isel=0")
 
 
 def _unknown(_bulk: int, request: dict[str, Any]) -> bytes:
