@@ -7,10 +7,14 @@ one instruction where the machine has it and two where it has not, never a libra
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Final
 
 from tlx.legalize._x86 import CPUS
 from tlx.target import Target, Vectors
+
+_ARM: Final = ("neon", "fp-armv8", "fullfp16", "dotprod", "i8mm", "bf16", "sve", "sve2")
+_RISCV: Final = ("m", "a", "f", "d", "c", "v", "zfh", "zfhmin", "zvfh", "zvfhmin", "zvfbfmin", "zba", "zbb", "zbs")
 
 TARGET: Final = Target(
     name="generic",
@@ -23,4 +27,5 @@ TARGET: Final = Target(
         Vectors(32, 16, "avx2", masked_bits=(32, 64), rounds=True),
         Vectors(16, 32, "neon", ("aarch64", "arm64")),
     ),
+    extras=MappingProxyType({"aarch64": _ARM, "arm64": _ARM, "riscv64": _RISCV}),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import NoReturn
 
 import pytest
 
@@ -17,6 +18,11 @@ def require(tool: str) -> str:
     path = shutil.which(tool)
     if path is not None:
         return path
+    return missing(tool)
+
+
+def missing(tool: str) -> NoReturn:
+    """Skip a test for want of something that it needs; where `CI` is set, it fails."""
     message = f"{tool} is not installed"
     if os.environ.get("CI"):
         pytest.fail(message, pytrace=False)

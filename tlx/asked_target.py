@@ -41,8 +41,18 @@ def asked_target(target: Target | str, options: Options, triple: str = "") -> Ta
         found = found.on_cpu(options.cpu)
     if options.attrs:
         found = found.changed(options.attrs)
+        found = found if options.cpu else found.with_features(_taken_for_granted(triple, options.attrs))
     _check_names(found, [*options.attrs, *(f"+{name}" for name in added_features(target))], options.cpu, triple)
     return found.with_vector_bits(options.vector_bits) if options.vector_bits else found
+
+
+def _taken_for_granted(triple: str, attrs: Sequence[str]) -> tuple[str, ...]:
+    """What functions that name features must name besides, unless somebody takes it away."""
+    from tlx.llvm.triples import baseline, native_triple
+
+    off = {feature[1:] for feature in attrs if feature[0] == "-"}
+    off |= {"d"} if "f" in off else set()  # registers for doubles are registers for floats
+    return tuple(f for f in baseline(triple or native_triple()) if f[1:] not in off)
 
 
 def added_features(target: Target | str) -> list[str]:

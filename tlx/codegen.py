@@ -46,11 +46,16 @@ def emit(
     Raises:
         CodegenError: LLVM rejects the module, the triple or the features, or crashes.
     """
+    from tlx.asked_target import triple_of
+    from tlx.llvm.advice import advice
     from tlx.llvm.older import respelled, without_nul
+    from tlx.llvm.triples import baseline, native_triple, normalized
 
     if opt_level is not None and not 0 <= opt_level <= 3:
         raise UsageError(f"optimisation level {opt_level}: levels are 0 to 3")
     process = llvm((SCALAR_AMX,) if emulate_matrix else ())
+    machine = triple or triple_of(text)
+    own = () if cpu else baseline(machine or native_triple(), text)
     try:
         return process.ask(
             "emit",
@@ -58,11 +63,14 @@ def emit(
             kind=kind,
             level=opt_level,
             cpu=cpu,
-            features=features,
-            triple=triple,
+            features=",".join([*own, *([features] if features else [])]),
+            triple=normalized(machine),
             jit=jit,
         )
     except LLVMRejectedError as rejected:
-        raise CodegenError(f"LLVM cannot emit {_WORDS[kind]}: {rejected.message.strip()}") from None
+        said = rejected.message.strip()
+        notes = advice(said, machine) if rejected.kind == "emit" else []
+        raise CodegenError(f"LLVM cannot emit {_WORDS[kind]}: {said}", notes=notes) from None
     except LLVMCrashError as died:
-        raise CodegenError(f"LLVM cannot emit {_WORDS[kind]}: {died.message}") from None
+        notes = advice(died.message, machine)
+        raise CodegenError(f"LLVM cannot emit {_WORDS[kind]}: {died.message}", notes=notes) from None

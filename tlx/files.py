@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # raw, and inside the wrapper that Darwin uses
 _ASSEMBLY: Final = ("", ".ll", ".bc")  # no front end is asked about these
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _CHUNK: Final = 1 << 20
 
 
@@ -164,30 +165,30 @@ def opened_whole(path: Path) -> Generator[BinaryIO]:
             yield file
         return
     path = path.resolve()  # through a symbolic link, as any other program writes
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    beside, handle = _new_file(path)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-        Path(name).chmod(_mode(path))
-        Path(name).replace(path)
+        with contextlib.suppress(FileNotFoundError):
+            beside.chmod(stat.S_IMODE(path.stat().st_mode))
+        beside.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            Path(name).unlink()
+            beside.unlink()
         raise
+
+
+def _new_file(path: Path) -> tuple[Path, int]:
+    """A new file beside another one, with the permissions that the system gives new ones."""
+    while True:
+        beside = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
+        with contextlib.suppress(FileExistsError):
+            return beside, os.open(beside, _NEW, 0o666)
 
 
 def reason(error: OSError) -> str:
     """What the system says about a failed call, without number and path."""
     return error.strerror or str(error)
-
-
-def _mode(path: Path) -> int:
-    """Permissions of the file that is replaced, or those of a new one."""
-    with contextlib.suppress(OSError):
-        return stat.S_IMODE(path.stat().st_mode)
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def _write_standard_output(data: str | bytes, *, force: bool) -> None:

@@ -146,7 +146,9 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     code_of = {name: symbol for name, symbol in code_of.items() if symbol in exported}
     start = _START if _START in exported else None
     if FORK in code:
-        libraries = (*libraries, openmp.library())
+        threads_by = openmp.library()
+        openmp.survives_fork(threads_by)
+        libraries = (*libraries, threads_by)
     library = Library(image, list(code_of.values()), libraries, start)
     functions = {
         name: Call(found[name], library.address(symbol), through_memory=symbol != name, keep=library)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,8 +18,45 @@ _CPUINFO: Final = Path("/proc/cpuinfo")
 _CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
-# Where Linux's name of a feature differs from LLVM's in more than punctuation.
-_LINUX: Final = {"sse3": "pni", "sha": "shani", "lzcnt": "abm", "cx16": "cx16", "crc32": "sse42", "64bit": "lm"}
+# Where Linux's name of a feature differs from LLVM's (left) in more than punctuation. For Arm see Linux's
+# Documentation/arch/arm64/elf_hwcaps.rst.
+_LINUX: Final = {
+    "sse3": "pni",
+    "sha": "shani",
+    "lzcnt": "abm",
+    "crc32": "sse42",
+    "64bit": "lm",
+    "neon": "asimd",
+    "fparmv8": "fp",
+    "fullfp16": "asimdhp",
+    "fp16fml": "asimdfhm",
+    "dotprod": "asimddp",
+    "rdm": "asimdrdm",
+    "complxnum": "fcma",
+    "jsconv": "jscvt",
+    "rcpc": "lrcpc",
+    "lse": "atomics",
+    "crc": "crc32",
+    "fptoint": "frint",
+    "altnzcv": "flagm2",
+    "rand": "rng",
+    "pauth": "paca",
+    "ccpp": "dcpop",
+    "ccdp": "dcpodp",
+    "sve2aes": "sveaes",
+    "sve2sha3": "svesha3",
+    "sve2sm4": "svesm4",
+    "sve2bitperm": "svebitperm",
+    "f32mm": "svef32mm",
+    "f64mm": "svef64mm",
+    "vfp2": "vfp",
+    "vfp3": "vfpv3",
+    "vfp4": "vfpv4",
+    "hwdiv": "idivt",
+    "hwdivarm": "idiva",
+}
+_ISA: Final = re.compile(r"(?m)^(?:hart )?isa\s*: rv(?:32|64|128)(\S*)$")
+_G: Final = ("i", "m", "a", "f", "d", "zicsr", "zifencei")
 
 
 @cache
@@ -33,8 +71,10 @@ def native_target() -> Target:
     return best_target(targets().values(), cpu_flags(), caches())
 
 
-def best_target(known: Iterable[Target], flags: frozenset[str], sizes: Caches) -> Target:
-    """The best target for a machine with these flags and caches.
+def best_target(
+    known: Iterable[Target], flags: frozenset[str], sizes: Caches, architecture: str = platform.machine()
+) -> Target:
+    """The best target for a machine with these flags and caches, of an architecture as the system calls it.
 
     Raises:
         UsageError: The machine runs none of the targets' code.
@@ -43,7 +83,7 @@ def best_target(known: Iterable[Target], flags: frozenset[str], sizes: Caches) -
     if not fitting:
         raise UsageError("this machine runs the code of no target; name one by --target= ('tlx targets' lists them)")
     best = max(fitting, key=lambda target: target.rank)
-    return paced(replace(best.with_features(_corrections(best, flags)), caches=sizes), flags)
+    return paced(replace(best.with_features(_corrections(best, flags, architecture)), caches=sizes), flags)
 
 
 def paced(target: Target, flags: frozenset[str]) -> Target:
@@ -70,11 +110,27 @@ def cpu_flags() -> frozenset[str]:
     Those that Linux does not list are spelled as LLVM does.
     """
     with contextlib.suppress(OSError):
-        text = _CPUINFO.read_text(encoding="utf-8", errors="replace")
-        if found := re.search(r"(?m)^(?:flags|Features)\s*: (.*)$", text):
+        if listed := _listed(_CPUINFO.read_text(encoding="utf-8", errors="replace")):
             finders = {target.unlisted for target in targets().values() if target.unlisted is not None}
-            return frozenset(found.group(1).split()).union(*(find() for find in finders))
+            return listed.union(*(find() for find in finders))
     return _flags_by_llvm()
+
+
+def _listed(text: str) -> frozenset[str]:
+    """The features in a text of /proc/cpuinfo: those of the first processor, and on RISC-V those that all have."""
+    if found := re.search(r"(?m)^(?:flags|Features)\s*: (.*)$", text):
+        return frozenset(found[1].split())
+    cores = [frozenset(_extensions(isa)) for isa in _ISA.findall(text)]
+    return cores[0].intersection(*cores[1:]) if cores else frozenset()
+
+
+def _extensions(isa: str) -> Iterator[str]:
+    """The extensions in `imafdcv_zicsr_zba`, in LLVM's names."""
+    letters, *named = isa.lower().split("_")
+    letters, *more = re.split(r"(?=[zsx])", letters, maxsplit=1)  # Z..., S... and X... have whole words for names
+    for letter in letters:
+        yield from _G if letter == "g" else (letter,)
+    yield from (name for name in (*more, *named) if name)
 
 
 def caches() -> Caches:
@@ -93,9 +149,10 @@ def _flags_by_llvm() -> frozenset[str]:
     return frozenset()
 
 
-def _corrections(target: Target, flags: frozenset[str]) -> tuple[str, ...]:
-    """Features to add, because a dot product of the target wants them and the machine has them, and to take away."""
-    wanted = dict.fromkeys(dot.feature for dot in (*target.dots, *(target.matrix.dots if target.matrix else ())))
+def _corrections(target: Target, flags: frozenset[str], architecture: str) -> tuple[str, ...]:
+    """Features to add, because a dot product or LLVM wants them and the machine has them, and to take away."""
+    dots = (*target.dots, *(target.matrix.dots if target.matrix else ()))
+    wanted = dict.fromkeys([*(dot.feature for dot in dots), *target.extras.get(architecture, ())])
     on = [f"+{feature}" for feature in wanted if has_feature(feature, flags)]
     off = [f"-{f[1:]}" for f in target.features if f.startswith("+") and not has_feature(f[1:], flags)]
     return (*on, *off)

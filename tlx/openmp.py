@@ -2,6 +2,9 @@
 
 A process should have one OpenMP library: two do not know of each other's threads. One that is loaded already, such as
 PyTorch's, is taken; else LLVM's or GCC's, as installed. `TLX_OPENMP` names another.
+
+GCC's library keeps the threads of a team for the next one. A process that is forked off has none of them, and would
+wait for them forever: they are sent home before a fork, and the next team starts others.
 """
 
 from __future__ import annotations
@@ -25,6 +28,10 @@ VARIABLE: Final = "TLX_OPENMP"
 _LOADED: Final = re.compile(r"(?m)\s(/\S*/lib(?:gomp|omp|iomp5)[-.][^/\s]*)$")
 _INSTALLED: Final = ("libomp.so.5", "libomp.so", "libgomp.so.1", "libomp.dylib")
 _MAPS: Final = Path("/proc/self/maps")
+_PAUSE_HARD: Final = 2  # omp_pause_hard, OpenMP 5.0, section 3.2.44
+
+_forked: Final[dict[str, ctypes.CDLL]] = {}
+"""Libraries whose threads are sent home before a fork."""
 
 
 def library() -> str:
@@ -40,6 +47,22 @@ def library() -> str:
             f"Ubuntu 'apt install libomp5') or GCC's ('libgomp1'), or name one by the environment variable {VARIABLE}"
         )
     return chosen
+
+
+def survives_fork(name: str) -> None:
+    """See to it that teams can be started in processes that are forked off, by a library that is going to be used."""
+    found = ctypes.CDLL(name)
+    keeps_threads = not hasattr(found, "__kmpc_fork_call") and hasattr(found, "omp_pause_resource_all")  # LLVM's do not
+    if not keeps_threads or not hasattr(os, "register_at_fork") or name in _forked:
+        return
+    if not _forked:
+        os.register_at_fork(before=_send_threads_home)
+    _forked[name] = found
+
+
+def _send_threads_home() -> None:
+    for found in _forked.values():
+        found.omp_pause_resource_all(_PAUSE_HARD)
 
 
 def set_threads(count: int) -> None:

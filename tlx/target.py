@@ -71,6 +71,8 @@ class Target:
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
         cpus: Which features a processor has, by LLVM's name for it.
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
+        extras: Features that LLVM makes use of and that kernels for the machine at hand get where it has them, by its
+            architecture as the system calls it.
         unlisted: Finds features of the machine at hand, by LLVM's names, that /proc/cpuinfo does not list.
         legalize_kernel: The target's own legalisation of a kernel, in place of the vector one.
         finish: Called once at the end, for module-wide parts such as constructors.
@@ -101,6 +103,7 @@ class Target:
     helpers: FloatHelpers | None = None
     cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     requires: tuple[str, ...] = ()
+    extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     unlisted: Callable[[], frozenset[str]] | None = None
     legalize_kernel: Callable[[Module, Function, Context], None] | None = None
     finish: Callable[[Module, Context], None] | None = None

@@ -72,6 +72,18 @@ def test_permissions_of_a_new_file_follow_the_mask(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o640
 
 
+def test_the_mask_of_the_process_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is one for all threads: who changes it for a moment changes the files that others make meanwhile."""
+
+    def changed(mask: int) -> int:
+        pytest.fail(f"the mask is changed to {mask:o}")
+
+    monkeypatch.setattr(os, "umask", changed)
+    files.write(str(tmp_path / "x"), "text")
+    files.write(str(tmp_path / "x"), "again")
+    assert (tmp_path / "x").read_text() == "again"
+
+
 def test_large_text_of_many_bytes_a_character(tmp_path: Path) -> None:
     text = "é" * (3 << 20)
     files.write(str(tmp_path / "x"), text)

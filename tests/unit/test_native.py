@@ -86,3 +86,57 @@ def test_what_linux_does_not_list_is_what_llvm_finds() -> None:
     found = unlisted()
     assert found == {name for name in ("amx-fp16", "avxneconvert", "avxvnniint8") if name in native._flags_by_llvm()}
     assert found <= native.cpu_flags()
+
+
+ARM = """processor\t: 0
+BogoMIPS\t: 243.75
+Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm jscvt fcma lrcpc dcpop sha3 \
+asimddp sha512 sve asimdfhm dit uscat ilrcpc flagm ssbs dcpodp sve2 sveaes svebitperm flagm2 frint svei8mm i8mm bf16
+CPU implementer\t: 0x41
+"""
+RISCV = """processor\t: 0
+hart\t\t: 0
+isa\t\t: rv64imafdcv_zicsr_zifencei_zba_zbb_zvfh
+mmu\t\t: sv48
+
+processor\t: 1
+isa\t\t: rv64gc_zba_zbb
+mmu\t\t: sv48
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "have", "lack"),
+    [
+        (
+            ARM,
+            "neon fp-armv8 fullfp16 fp16fml dotprod i8mm bf16 sve sve2 lse rcpc crc rdm complxnum jsconv sve2-bitperm",
+            "sme sve2p1 sve2-sha3 f32mm mte",
+        ),
+        (RISCV, "i m a f d c zicsr zifencei zba zbb", "v zvfh zbs"),
+        (RISCV.partition("\n\n")[0], "v zvfh", "zvfbfmin"),
+        ("processor: 0\nisa: rv64imafdczba_zbb\n", "c zba zbb", "v"),
+    ],
+)
+def test_features_that_linux_lists_under_other_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, have: str, lack: str
+) -> None:
+    """LLVM's names; of several processors, what all have."""
+    (tmp_path / "cpuinfo").write_text(text)
+    monkeypatch.setattr(native, "_CPUINFO", tmp_path / "cpuinfo")
+    flags = native.cpu_flags.__wrapped__()
+    assert [name for name in have.split() if not native.has_feature(name, flags)] == []
+    assert [name for name in lack.split() if native.has_feature(name, flags)] == []
+
+
+def test_plain_vectors_have_the_features_of_the_machine() -> None:
+    """What no target asks for, LLVM makes use of."""
+    arm = native.best_target(
+        targets().values(), frozenset("fp asimd asimdhp asimddp bf16".split()), Caches(), "aarch64"
+    )
+    assert arm.name == "generic"
+    assert arm.features == ("+neon", "+fp-armv8", "+fullfp16", "+dotprod", "+bf16")
+    assert (arm.vector_bytes, arm.registers) == (16, 32)
+    riscv = native.best_target(targets().values(), frozenset("imafdcv"), Caches(), "riscv64")
+    assert riscv.features == ("+m", "+a", "+f", "+d", "+c", "+v")
+    assert native.best_target(targets().values(), frozenset("imafdcv"), Caches(), "x86_64").features == ()

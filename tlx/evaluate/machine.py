@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -29,6 +31,37 @@ MAX_STEPS: Final = 100_000_000
 _MAX_DEPTH: Final = 1000
 _FRAMES_PER_CALL: Final = 8
 _OLD_I128: Final = re.compile(r'(?m)^target datalayout = "(?![^"]*i128:128)e-[^"]*S128"')
+
+
+class _DeepRecursion:
+    """Python's limit of recursion, which is one for all threads, raised while any of them evaluates."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limit = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._limit, _MAX_DEPTH * _FRAMES_PER_CALL))
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                sys.setrecursionlimit(self._limit)
+
+    def after_fork(self) -> None:
+        """In the child there is one thread, and others may have held the lock."""
+        self._lock = threading.Lock()
+
+
+_deep: Final = _DeepRecursion()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_deep.after_fork)
 
 
 class Machine:
@@ -101,15 +134,12 @@ class Machine:
             expected = len(function.arguments)
             raise EvaluationError(f"@{name} takes {expected} arguments, got {len(args)}", function.span)
         mapping = map_arguments(self.memory, function, args)
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, _MAX_DEPTH * _FRAMES_PER_CALL))
         self._steps_left = self._max_steps
         try:
             values = [to_value(p.type, a, mapping) for p, a in zip(function.arguments, args, strict=True)]
-            with np.errstate(all="ignore"):
+            with _deep, np.errstate(all="ignore"):
                 result = self._call(name, values)
         finally:
-            sys.setrecursionlimit(limit)
             self._depth = 0
             mapping.release()
         return to_python(function.signature.result, result)

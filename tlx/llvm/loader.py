@@ -6,7 +6,9 @@ import contextlib
 import ctypes
 import importlib
 import itertools
+import os
 import struct
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -72,6 +74,32 @@ class Library:
     def address(self, name: str) -> int:
         """Address of an exported symbol."""
         return self._tracker[name]
+
+
+def _llvmlite_lock() -> contextlib.AbstractContextManager[Any]:
+    """The lock that llvmlite holds while LLVM works in this process."""
+    ffi: Any = sys.modules.get("llvmlite.binding.ffi")
+    return getattr(ffi.lib, "_lock", None) or contextlib.nullcontext() if ffi else contextlib.nullcontext()
+
+
+class _Fork:
+    """A fork waits until no other thread is inside LLVM: the child would find LLVM, and the lock, as they were then."""
+
+    def __init__(self) -> None:
+        self._held: list[contextlib.AbstractContextManager[Any]] = []
+
+    def before(self) -> None:
+        lock = _llvmlite_lock()
+        lock.__enter__()
+        self._held.append(lock)
+
+    def after(self) -> None:
+        self._held.pop().__exit__(None, None, None)
+
+
+if hasattr(os, "register_at_fork"):
+    _fork: Final = _Fork()
+    os.register_at_fork(before=_fork.before, after_in_parent=_fork.after, after_in_child=_fork.after)
 
 
 def symbols(image: bytes) -> Iterator[tuple[str, bool]]:

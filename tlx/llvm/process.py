@@ -2,7 +2,10 @@
 
 A process is started at the first question and answers all later ones. When LLVM takes it down (a fatal error, a crash,
 a stack that overflows), the question is answered by `LLVMCrashError`, which quotes what LLVM said, and the next
-question starts another.
+question starts another. Where somebody else ended it, the question is asked again in another one.
+
+Threads take turns. A forked process starts an LLVM of its own: pipes and the bulk file carry one conversation. Each
+question has a number that its answer repeats.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib.util
+import itertools
 import json
 import os
 import signal
@@ -17,7 +21,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, Final
@@ -26,6 +32,8 @@ from tlx.diagnostics import TlxError
 
 _CHUNK: Final = 1 << 20
 _QUOTED_LINES: Final = 12
+_FROM_OUTSIDE: Final = (0, *(-number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP)))
+"""How the process ends when neither LLVM nor `close` ends it: an interrupt of all programs of a terminal, `kill`."""
 
 
 class LLVMCrashError(TlxError):
@@ -46,8 +54,68 @@ class LLVMRejectedError(Exception):
         self.message = message
 
 
+@dataclass(frozen=True)
+class _Running:
+    """A process, the file that both sides have open, and what it writes to standard error.
+
+    Nothing is buffered: a buffer has a lock, and what another thread holds at a fork stays locked in the child.
+    """
+
+    child: subprocess.Popen[bytes]
+    bulk: IO[bytes]
+    errors: IO[bytes]
+
+    @classmethod
+    def started(cls, options: tuple[str, ...]) -> _Running:
+        """A new one, which comes up by itself."""
+        bulk = _bulk_file()
+        errors = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (lives as long as the process)
+        script = Path(__file__).with_name("service.py")
+        command = [sys.executable, "-I", "-S", str(script), _llvmlite_folder(), str(bulk.fileno()), *options]
+        pipe = subprocess.PIPE
+        child = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, stderr=errors, pass_fds=(bulk.fileno(),))
+        return cls(child, bulk, errors)
+
+    def talk(self, request: dict[str, Any]) -> bytes:
+        """The line that answers a request; nothing if the process has ended."""
+        assert self.child.stdin is not None
+        assert self.child.stdout is not None
+        line = b""
+        with contextlib.suppress(BrokenPipeError):
+            left = json.dumps(request).encode() + b"\n"
+            while left:
+                left = left[self.child.stdin.write(left) :]
+            while not line.endswith(b"\n"):
+                piece = self.child.stdout.read(_CHUNK)
+                if not piece:
+                    return b""
+                line += piece
+        return line
+
+    def last_words(self) -> str:
+        """What it wrote to standard error."""
+        self.errors.seek(0)
+        lines = self.errors.read().decode(errors="replace").strip().splitlines()
+        return "; it said:\n" + "\n".join(f"  {line}" for line in lines[:_QUOTED_LINES]) if lines else ""
+
+    def close(self) -> None:
+        """End the process."""
+        with contextlib.suppress(OSError):
+            self.child.kill()
+        self.child.wait()
+        self.forget()
+
+    def forget(self) -> None:
+        """Close this side's ends of what connects it with the process."""
+        self.child.returncode = self.child.returncode or 0  # it may be another process's child: nobody waits for it
+        for file in (self.child.stdin, self.child.stdout, self.bulk, self.errors):
+            if file:
+                with contextlib.suppress(OSError):
+                    file.close()
+
+
 class LLVMProcess:
-    """A running LLVM.
+    """A running LLVM, for all threads of this process; one that is forked off gets its own.
 
     Args:
         options: Command line options of LLVM, such as `-enable-x86-scalar-amx`.
@@ -55,26 +123,18 @@ class LLVMProcess:
 
     def __init__(self, options: tuple[str, ...] = ()) -> None:
         self._options = options
+        self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._bulk: int = -1
-        self._errors: IO[bytes] | None = None
+        self._running: _Running | None = None
+        self._owner = os.getpid()
+        with _starting:
+            _processes.add(self)
 
     def start(self) -> None:
         """Start the process, if it is not running, without waiting for it."""
-        if self._child is not None:
-            return
-        self._bulk = _bulk_file()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
-        script = Path(__file__).with_name("service.py")
-        command = [sys.executable, "-I", "-S", str(script), _llvmlite_folder(), str(self._bulk), *self._options]
-        self._child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            pass_fds=(self._bulk,),
-        )
+        self._leave_to_parent()
+        with self._lock:
+            self._started()
 
     def ask(self, do: str, data: str | bytes, **arguments: Any) -> bytes:
         """Have LLVM do something with a text or bitcode.
@@ -83,70 +143,114 @@ class LLVMProcess:
             LLVMRejectedError: LLVM says no.
             LLVMCrashError: LLVM ended the process.
         """
+        self._leave_to_parent()
         with self._lock:
-            self.start()
-            size = _write(self._bulk, data)
-            reply = self._talk({"do": do, "size": size, **arguments})
-            if "rejected" in reply:
-                raise LLVMRejectedError(reply["rejected"], reply["message"])
-            return os.pread(self._bulk, reply["size"], 0)
+            return self._asked(do, data, arguments, again=True)
 
     def close(self) -> None:
         """End the process."""
-        child, self._child = self._child, None
-        if child is None:
-            return
-        with contextlib.suppress(OSError):
-            child.kill()
-        child.wait()
-        for pipe in (child.stdin, child.stdout, self._errors):
-            if pipe:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        os.close(self._bulk)
+        self._leave_to_parent()
+        running, self._running = self._running, None
+        if running is not None:
+            running.close()
 
-    def _talk(self, request: dict[str, Any]) -> dict[str, Any]:
-        child = self._child
-        if child is None or child.stdin is None or child.stdout is None:
-            msg = "the LLVM process is not running"
-            raise RuntimeError(msg)
-        line = b""
+    def leave_to_parent(self) -> None:
+        """In a process that was forked off: forget the LLVM of the one that it was forked from."""
+        running, self._running = self._running, None
+        self._lock = threading.Lock()  # another thread of the parent may hold the old one
+        self._owner = os.getpid()
+        if running is not None:
+            running.forget()
+
+    def _leave_to_parent(self) -> None:
+        """See to it that this process has an LLVM of its own, even where a library forked without Python's help."""
+        if self._owner != os.getpid():
+            self.leave_to_parent()
+
+    def _started(self) -> _Running:
+        running = self._running
+        if running is not None and running.child.poll() is not None:
+            running.close()
+            running = None
+        if running is None:
+            with _starting:
+                running = self._running = _Running.started(self._options)
+        return running
+
+    def _asked(self, do: str, data: str | bytes, arguments: dict[str, Any], *, again: bool) -> bytes:
+        running = self._started()
         try:
-            with contextlib.suppress(BrokenPipeError):
-                child.stdin.write(json.dumps(request).encode() + b"\n")
-                child.stdin.flush()
-                line = child.stdout.readline()
+            number = next(self._numbers)
+            size = _write(running.bulk.fileno(), data)
+            line = running.talk({"do": do, "number": number, "size": size, **arguments})
+            if line:
+                return _answer(line, number, running.bulk)
+            status = running.child.wait()
+        except LLVMRejectedError:
+            raise
         except BaseException:
             self.close()  # interrupted: the answer to this question must not be taken for that of the next
             raise
-        if line:
-            return json.loads(line)
-        status = child.wait()
-        said = self._last_words()
+        said = running.last_words()
         self.close()
-        raise LLVMCrashError(f"LLVM {_ending(status)} in '{request['do']}'{said}")
-
-    def _last_words(self) -> str:
-        if self._errors is None:
-            return ""
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        return "; it said:\n" + "\n".join(f"  {line}" for line in lines[:_QUOTED_LINES]) if lines else ""
+        if again and status in _FROM_OUTSIDE:
+            return self._asked(do, data, arguments, again=False)
+        raise LLVMCrashError(f"LLVM {_ending(status)} in '{do}'{said}")
 
 
-@cache
+_processes: Final = weakref.WeakSet[LLVMProcess]()
+_shared: Final[dict[tuple[str, ...], LLVMProcess]] = {}
+_starting = threading.RLock()
+"""Held while a process is started, and at a fork: the child must not inherit pipes that it does not know of."""
+
+
 def llvm(options: tuple[str, ...] = ()) -> LLVMProcess:
     """The process for these command line options of LLVM, shared by everyone who asks."""
-    process = LLVMProcess(options)
-    atexit.register(process.close)
-    return process
+    with _starting:
+        process = _shared.get(options)
+        if process is None:
+            process = _shared[options] = LLVMProcess(options)
+            atexit.register(process.close)
+        return process
 
 
-def _bulk_file() -> int:
+def _after_fork() -> None:
+    global _starting  # noqa: PLW0603 (a lock that was locked in another process)
+    _starting = threading.RLock()
+    for process in _processes:
+        process.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=lambda: _starting.acquire(),  # noqa: PLW0108 (the lock of that moment)
+        after_in_parent=lambda: _starting.release(),  # noqa: PLW0108
+        after_in_child=_after_fork,
+    )
+
+
+def _answer(line: bytes, number: int, bulk: IO[bytes]) -> bytes:
+    """What an answer says.
+
+    Raises:
+        LLVMRejectedError: LLVM says no.
+        LLVMCrashError: It answers another question.
+    """
+    reply: dict[str, Any] = {}
+    with contextlib.suppress(ValueError):
+        reply = json.loads(line)
+    if reply.get("number") != number:
+        message = f"the answer to question {number} of LLVM's process is not there, but {line[:80]!r}"
+        raise LLVMCrashError(f"{message}: another process writes to its pipes, or reads from them")
+    if "rejected" in reply:
+        raise LLVMRejectedError(reply["rejected"], reply["message"])
+    return _read(bulk.fileno(), reply["size"])
+
+
+def _bulk_file() -> IO[bytes]:
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("tlx")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
+        return open(os.memfd_create("tlx"), "r+b", buffering=0)  # noqa: PTH123 (a number, and it stays open)
+    return tempfile.TemporaryFile(buffering=0)
 
 
 @cache
@@ -178,6 +282,19 @@ def _write_at(file: int, data: bytes, offset: int) -> int:
     while done < len(view):
         done += os.pwrite(file, view[done:], offset + done)
     return done
+
+
+def _read(file: int, size: int) -> bytes:
+    """The first `size` bytes of a file."""
+    pieces: list[bytes] = []
+    done = 0
+    while done < size:
+        piece = os.pread(file, size - done, done)
+        if not piece:
+            raise LLVMCrashError(f"LLVM's answer of {size} bytes ends after {done}")
+        pieces.append(piece)
+        done += len(piece)
+    return b"".join(pieces)
 
 
 def _ending(status: int) -> str:

@@ -1,7 +1,8 @@
 """The LLVM side of `tlx.llvm.process`: a script that answers requests with llvmlite.
 
 Requests and replies are lines of JSON on standard input and output. What is large (a module's text, an object file)
-lies in the bulk file, which both sides have open; `size` says how much of it belongs to the message.
+lies in the bulk file, which both sides have open; `size` says how much of it belongs to the message. A reply repeats
+the `number` of its request.
 
 The script imports nothing of TLX, so that it is ready in a few hundredths of a second. It is free to crash. Texts are
 parsed and verified by functions called straight in llvmlite's library: importing `llvmlite.binding` takes three times
@@ -16,6 +17,7 @@ import importlib
 import json
 import mmap
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -24,6 +26,7 @@ from typing import Any, Final
 
 _LARGE: Final = 4 << 20
 _DROP_SECONDS: Final = 0.02
+_STACK: Final = re.compile(r"-A([1-9]\d*)")  # of a data layout
 _HELP: Final = ("help", "cpuhelp")  # what LLVM takes for the wish for a list, in place of a name
 
 # The context and module of the last request. They go after the reply has been sent: taking down a large one takes a
@@ -183,6 +186,8 @@ def _emit(bulk: int, request: dict[str, Any]) -> bytes:
     _verify(parsed)
     module = _bound(parsed, context)
     machine = _machine(module, request)
+    if found := _STACK.search(str(machine.target_data)):
+        _check_stack(module, int(found[1]))
     if request["level"] is not None:
         _optimise(module, machine, request["level"])
     kind = request["kind"]
@@ -190,14 +195,16 @@ def _emit(bulk: int, request: dict[str, Any]) -> bytes:
         return str(module).encode()
     if kind == "bc":
         return module.as_bitcode()
-    if kind == "asm":
-        return machine.emit_assembly(module).encode()
-    return machine.emit_object(module)
+    try:
+        return machine.emit_assembly(module).encode() if kind == "asm" else machine.emit_object(module)
+    except RuntimeError as error:
+        raise RejectedError("emit", str(error)) from None
 
 
 def _machine(module: Any, request: dict[str, Any]) -> Any:
     binding = _llvmlite()
 
+    _select_as_usual()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     binding.initialize_native_asmparser()  # for inline assembly, such as the system call that asks for AMX tiles
@@ -218,14 +225,39 @@ def _machine(module: Any, request: dict[str, Any]) -> Any:
     return machine
 
 
+def _check_stack(module: Any, space: int) -> None:
+    """Refuse memory on the stack that lies in address space 0, where the machine's stack lies in another one."""
+    for instruction in re.findall(r"(?m)= alloca .*$", str(module)):
+        if f"addrspace({space})" not in instruction:
+            message = (
+                f"the stack of machines of triple '{module.triple}' lies in address space {space}, and memory of the"
+            )
+            raise RejectedError("emit", f"{message} module ({instruction[2:]}) in address space 0")
+
+
+@cache
+def _select_as_usual() -> None:
+    """Have instructions selected without optimisation as they are with it.
+
+    LLVM's quick way is wrong for the results of calls whose registers the calling convention chooses otherwise than
+    the type does, such as `<8 x bfloat>`, `<2 x half>` and `<8 x i1>` on x86 (LLVM 19 to 22): in another block they are
+    garbage, or LLVM dies. LLVM takes an option once.
+    """
+    _llvmlite().set_option("tlx", "-fast-isel=0")
+
+
 def _unknown(_bulk: int, request: dict[str, Any]) -> bytes:
-    """Which of some features and processors LLVM does not know, as JSON."""
+    """Which of some features and processors LLVM does not know, as JSON.
+
+    All features go to one machine: LLVM dies of some without others (`+hvxv66` without a vector length).
+    """
     target = _target(request["triple"])
 
     def said(**machine: str) -> str:
         return _written(lambda: target.create_target_machine(**machine))
 
-    features = [f for f in request["features"] if f[1:] in _HELP or "is not a recognized feature" in said(features=f)]
+    words = said(features=",".join(f for f in request["features"] if f[1:] not in _HELP))
+    features = [f for f in request["features"] if f[1:] in _HELP or f"'{f}' is not a recognized feature" in words]
     cpus = [cpu for cpu in request["cpus"] if cpu in _HELP or "is not a recognized processor" in said(cpu=cpu)]
     return json.dumps({"features": features, "cpus": cpus}).encode()
 
@@ -310,7 +342,8 @@ def _serve(bulk: int, options: list[str]) -> None:
         for option in options:
             binding.set_option("tlx", option)
     for line in sys.stdin.buffer:
-        replies.write(json.dumps(_answer(bulk, json.loads(line))) + "\n")
+        request = json.loads(line)
+        replies.write(json.dumps({"number": request["number"], **_answer(bulk, request)}) + "\n")
         replies.flush()
         _forget()
 

@@ -9,7 +9,9 @@ from difflib import get_close_matches
 from typing import Final
 
 from tlx.diagnostics import UsageError
-from tlx.llvm.process import LLVMProcess, LLVMRejectedError, llvm
+from tlx.llvm.advice import advice
+from tlx.llvm.process import LLVMCrashError, LLVMProcess, LLVMRejectedError, llvm
+from tlx.llvm.triples import normalized
 
 _NAME: Final = re.compile(r"(?m)^  ([^\s-]\S*) +- ")
 
@@ -28,12 +30,17 @@ def check_names(triple: str, target: str, features: Sequence[str], cpu: str = ""
         UsageError: LLVM does not know one of them there, or generates no code for the triple.
     """
     wanted = dict.fromkeys([*asked, *features])
+    place = normalized(triple)
     try:
-        reply = llvm().ask("unknown", "", triple=triple, features=list(wanted), cpus=[cpu] if cpu else [])
+        reply = llvm().ask("unknown", "", triple=place, features=list(wanted), cpus=[cpu] if cpu else [])
     except LLVMRejectedError as rejected:
         if wanted or cpu:
             raise UsageError(f"target {target} with triple '{triple}': {rejected.message.strip()}") from None
         return
+    except LLVMCrashError as died:
+        features = ",".join(wanted)
+        message = f"LLVM cannot make code for a machine with {features}{_on(triple)}: {died.message}"
+        raise UsageError(message, notes=advice(died.message, triple)) from None
     unknown = json.loads(reply)
     if not triple and any(feature not in asked for feature in unknown["features"]):
         return  # the target is not for this machine's architecture, and none is named
@@ -51,7 +58,7 @@ def _known(triple: str) -> tuple[str, str]:
     """LLVM's lists of processors and features, from a process of its own: none writes them a second time."""
     process = LLVMProcess()
     try:
-        cpus, _, features = process.ask("known", "", triple=triple).decode().partition("Available features")
+        cpus, _, features = process.ask("known", "", triple=normalized(triple)).decode().partition("Available features")
     finally:
         process.close()
     return cpus, features

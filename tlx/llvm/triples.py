@@ -1,0 +1,58 @@
+"""What a target triple says: LLVM reads its parts by their places, and takes no features for granted that compilers do.
+
+armv7-linux-gnueabihf -> armv7-unknown-linux-gnueabihf      LLVM would take `linux` for the vendor, and floats would
+                                                            be passed in integer registers
+riscv64-unknown-linux-gnu: +m,+a,+f,+d,+c                   the machines that Linux distributions are made for; LLVM
+                                                            makes code for the smallest one, without registers for
+                                                            floats, and linkers refuse to mix both
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from typing import Final
+
+_SYSTEM: Final = re.compile(
+    r"(linux|freebsd|netbsd|openbsd|kfreebsd|dragonfly|fuchsia|haiku|hurd|solaris|aix|darwin|macosx?|ios|tvos|watchos|"
+    r"driverkit|windows|win32|uefi|emscripten|wasi|rtems|amdhsa|amdpal|mesa3d|cuda|vulkan|serenity|none)[\d.]*"
+)
+_ENVIRONMENT: Final = re.compile(r"(gnu|musl|eabi|android|msvc|itanium|cygnus|elf|macho|coff|ohos)\w*")
+_HARD_FLOAT: Final = re.compile(r"(gnu|musl)?eabihf\w*")
+_ABI: Final = re.compile(r'!"target-abi"')
+_RISCV: Final = ("+m", "+a", "+f", "+d", "+c")
+_ARM: Final = ("+v6k", "+vfp2")
+
+
+def normalized(triple: str) -> str:
+    """A triple with all of its parts in their places: architecture, vendor, system, environment."""
+    parts = triple.split("-")
+    if len(parts) in (2, 3) and _SYSTEM.fullmatch(parts[1]):
+        parts.insert(1, "unknown")
+    elif len(parts) == 2 and _ENVIRONMENT.fullmatch(parts[1]):
+        parts[1:1] = ["unknown", "unknown"]
+    return "-".join(parts)
+
+
+def native_triple() -> str:
+    """The triple of this machine, but for the environment; LLVM knows it whole."""
+    return f"{platform.machine()}-unknown-{sys.platform}"
+
+
+def baseline(triple: str, text: str = "") -> tuple[str, ...]:
+    """Features that all programs of a platform are compiled for, as clang has them, where LLVM has fewer.
+
+    They decide how floats are passed.
+
+    Args:
+        triple: The platform.
+        text: A module; one that says itself how floats are passed knows its machine.
+    """
+    architecture, _, system, environment, *_ = (*normalized(triple).split("-"), "", "", "")
+    hosted = bool(_SYSTEM.fullmatch(system)) and not system.startswith("none")
+    if architecture in ("riscv64", "riscv32") and hosted and not _ABI.search(text):
+        return _RISCV
+    if architecture in ("arm", "armeb") and _HARD_FLOAT.fullmatch(environment):
+        return _ARM
+    return ()
