@@ -110,7 +110,7 @@ Mixed:
     memory-semantics       = ".relaxed" / ".acquire" / ".release" / ".acquire_release" / ".sequentially_consistent"
     index-list             = "[" [operand *("," operand)] "]"
     init-value             = local-identifier "=" operand
-    return-type-list       = "->" "(" return-type *("," return-type) ")"
+    return-type-list       = "->" "(" [return-type *("," return-type)] ")"
     expand-shape           = integer-constant-or-identifier 1*("x" integer-constant-or-identifier)
     index-or-slice         = integer-constant-or-identifier [":" integer-constant-or-identifier]
     integer-constant-or-identifier = integer-constant / local-identifier

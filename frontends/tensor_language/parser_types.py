@@ -199,12 +199,12 @@ def matrix_use(c: Cursor) -> MatrixUse:
 
 
 def return_type_list(c: Cursor) -> tuple[TypeRef, ...]:
-    """`"->" "(" return-type *("," return-type) ")"`."""
+    """`"->" "(" [return-type *("," return-type)] ")"`."""
     c.expect("->", "and the types of the results")
     if c.kind != "(":
         raise c.expected("'(' before the types of the results", f"write '({c.text})'" if c.kind == "word" else "")
     c.at += 1
-    types = c.separated(lambda c: type_ref(c, return_type))
+    types = () if c.kind == ")" else c.separated(lambda c: type_ref(c, return_type))
     c.expect(")", "behind the types of the results")
     return types
 

@@ -20,6 +20,7 @@ MatrixUse = Literal["matrix_a", "matrix_b", "matrix_acc"]
 Extent = int | None  # None is `?`: known only when the kernel runs
 MAX_INTEGER: Final = 2**63 - 1  # integers of a text lie between -MAX_INTEGER and this
 LOCAL_ALIGNMENT: Final = 64  # bytes: what `alloca` gives; a cache line, and the widest vector
+LARGEST_LOCAL_ALIGNMENT: Final = 128  # bytes: what `alloca` can be asked for; two lines, which are prefetched as a pair
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,7 @@ class Context:
         reports: Where errors go.
         subgroup_size: Work-items of a subgroup.
         groups_without_size: Whether nobody passes the sizes of groups.
+        wide_factors: Whether alpha and beta are those of version 1; see `attributes.WIDE_FACTORS`.
         frame: The innermost open region.
     """
 
@@ -99,6 +100,7 @@ class Context:
         self.reports = reports
         self.subgroup_size = DEFAULT_SUBGROUP_SIZE
         self.groups_without_size = False
+        self.wide_factors = False
         self.frame = Frame("collective")
         self._rules = rules
         self._visible: dict[str, Value] = {}

@@ -59,6 +59,8 @@ def _of_group(type_: GroupType) -> str | None:
         return f"a group must have at least 1 member, but its size is {type_.size}"
     if type_.offset is not None and abs(type_.offset) > MAX_INTEGER:
         return f"the offset {type_.offset} of a group does not fit 64 bits"
+    if type_.offset is not None and type_.offset < 0:
+        return f"the offset of a group must not be negative, but it is {type_.offset}"
     if type_.memref.address_space == "local":
         return "members of a group lie in global memory, not in local memory"
     return problem(type_.memref)
