@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.ast.base import Name
@@ -24,20 +24,22 @@ from tlx.frontends.tensor_language.ast.collective import (
     Sum,
     Transpose,
 )
-from tlx.frontends.tensor_language.builder_core import Core
+from tlx.frontends.tensor_language.builder_core import UNWRITTEN, Core
 from tlx.frontends.tensor_language.builder_types import TypeLike, dictionary_of
-from tlx.frontends.tensor_language.builder_values import Operand, Value
+from tlx.frontends.tensor_language.builder_values import NoValue, Operand, Value
 from tlx.frontends.tensor_language.types import INDEX, ScalarType, Type, promote
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+@dataclass(eq=False, slots=True, repr=False)
+class Tile(NoValue):
     """The tile that the body of `foreach_tile` works on.
 
     Attributes:
         offset: Where it begins, a value each mode.
         size: How large it is, a value each mode.
     """
+
+    USE: ClassVar[str] = "write .offset[mode] for where it begins, .size[mode] for how large it is"
 
     offset: tuple[Value, ...]
     size: tuple[Value, ...]
@@ -48,7 +50,7 @@ class Collective(Core):
 
     def alloca(self, type_: TypeLike, *, alignment: int | None = None) -> Value:
         """`alloca`: memory of the work-group, until the end of the region."""
-        attributes = dictionary_of({"alignment": alignment}, self.here())
+        attributes = dictionary_of({} if alignment is None else {"alignment": alignment}, self.here())
         return self._write_one(Alloca(attributes=attributes), self._type(type_))
 
     def lifetime_stop(self, memref: Value) -> None:
@@ -60,8 +62,8 @@ class Collective(Core):
     ) -> None:
         """`axpby`: B := alpha op(A) + beta B."""
         alpha_, beta_ = self._factors(alpha, (a,), beta, b)
-        a_, b_, op = self._name(a), self._name(b), self._transpose(transpose)
-        self._write(Axpby(alpha=alpha_, a=a_, beta=beta_, b=b_, transpose=op, atomic=atomic))
+        a_, b_ = self._name(a), self._name(b)
+        self._write(Axpby(alpha=alpha_, a=a_, beta=beta_, b=b_, transpose=transpose, atomic=atomic))
 
     def cumsum(self, alpha: Operand, a: Value, mode: int, beta: Operand, b: Value, *, atomic: bool = False) -> None:
         """`cumsum`: running sums of A along a mode, counted from 0."""
@@ -73,8 +75,8 @@ class Collective(Core):
     ) -> None:
         """`sum`: sums of the rows of op(A), or of a vector."""
         alpha_, beta_ = self._factors(alpha, (a,), beta, b)
-        a_, b_, op = self._name(a), self._name(b), self._transpose(transpose)
-        self._write(Sum(alpha=alpha_, a=a_, beta=beta_, b=b_, transpose=op, atomic=atomic))
+        a_, b_ = self._name(a), self._name(b)
+        self._write(Sum(alpha=alpha_, a=a_, beta=beta_, b=b_, transpose=transpose, atomic=atomic))
 
     def gemm(
         self,
@@ -97,8 +99,8 @@ class Collective(Core):
                 b=self._name(b),
                 beta=beta_,
                 c=self._name(c),
-                transpose_a=self._transpose(transpose_a),
-                transpose_b=self._transpose(transpose_b),
+                transpose_a=transpose_a,
+                transpose_b=transpose_b,
                 atomic=atomic,
             )
         )
@@ -116,8 +118,8 @@ class Collective(Core):
     ) -> None:
         """`gemv`: c := alpha op(A) b + beta c."""
         alpha_, beta_ = self._factors(alpha, (a, b), beta, c)
-        a_, b_, c_, op = self._name(a), self._name(b), self._name(c), self._transpose(transpose)
-        self._write(Gemv(alpha=alpha_, a=a_, b=b_, beta=beta_, c=c_, transpose=op, atomic=atomic))
+        a_, b_, c_ = self._name(a), self._name(b), self._name(c)
+        self._write(Gemv(alpha=alpha_, a=a_, b=b_, beta=beta_, c=c_, transpose=transpose, atomic=atomic))
 
     def ger(self, alpha: Operand, a: Value, b: Value, beta: Operand, c: Value, *, atomic: bool = False) -> None:
         """`ger`: C := alpha a b^T + beta C."""
@@ -137,7 +139,7 @@ class Collective(Core):
         span = self.here()
         with self._region() as frame:
             yield
-        self._write(Parallel(body=frame.region), span=span)
+        self._add(Parallel(body=frame.region), (), span)
 
     @overload
     def foreach(self, start: Operand, stop: Operand) -> AbstractContextManager[Value]: ...
@@ -163,9 +165,12 @@ class Collective(Core):
         starts, stops, types = self._ranges(start, stop)
         with self._region() as frame:
             variables = tuple(self._value(type_) for type_ in types)
+            names = tuple(v.name for v in variables)
+            written = Foreach(variables=names, starts=starts, stops=stops, body=UNWRITTEN)
+            self._check(written, (), span)
             yield variables if isinstance(start, Sequence) or isinstance(stop, Sequence) else variables[0]
-        names = tuple(v.name for v in variables)
-        self._write(Foreach(variables=names, starts=starts, stops=stops, body=frame.region), span=span)
+        written.body = frame.region
+        self._add(written, (), span)
 
     @contextmanager
     def foreach_tile(
@@ -183,18 +188,18 @@ class Collective(Core):
         with self._region() as frame:
             offset = tuple(self._value(type_) for type_ in types)
             size = tuple(self._value(type_) for type_ in types)
-            yield Tile(offset, size)
-        self._write(
-            ForeachTile(
+            written = ForeachTile(
                 variables=tuple(v.name for v in offset),
                 starts=starts,
                 stops=stops,
                 sizes=tuple(v.name for v in size),
                 tile_shape=shape,
-                body=frame.region,
-            ),
-            span=span,
-        )
+                body=UNWRITTEN,
+            )
+            self._check(written, (), span)
+            yield Tile(offset, size)
+        written.body = frame.region
+        self._add(written, (), span)
 
     def _factors(self, alpha: Operand, inputs: Sequence[Value], beta: Operand, output: Value) -> tuple[Name, Name]:
         """Names of alpha and beta."""
@@ -207,11 +212,6 @@ class Collective(Core):
             message = f"elements {types} cannot be promoted to a common type: neither holds all values of the other"
             raise UsageError(message, self.here())
         return self._operand(alpha, computed), self._operand(beta, self._memref(output, "the output").element)
-
-    def _transpose(self, transpose: Transpose) -> Transpose:
-        if transpose not in ("n", "t"):
-            raise UsageError(f"transpose is 'n' or 't', got {transpose!r}", self.here())
-        return transpose
 
     def _ranges(
         self, start: Operand | Sequence[Operand], stop: Operand | Sequence[Operand]

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.ast.mixed import For, If, Yield
-from tlx.frontends.tensor_language.builder_core import Core
+from tlx.frontends.tensor_language.builder_core import UNWRITTEN, Core
 from tlx.frontends.tensor_language.builder_types import TypeLike, dictionary_of
-from tlx.frontends.tensor_language.builder_values import Operand, Value
+from tlx.frontends.tensor_language.builder_values import NoValue, Operand, Value
 from tlx.frontends.tensor_language.types import INDEX, Type
 from tlx.frontends.tensor_language.wording import counted
 
 
-@dataclass(eq=False, slots=True)
-class Results:
+@dataclass(eq=False, slots=True, repr=False)
+class Results(NoValue):
     """What a condition or a loop gives once its region has ended."""
 
+    USE: ClassVar[str] = "write .result for the value that it gives, .results for several"
     values: list[Value] = field(default_factory=list[Value])
 
     @property
@@ -39,7 +41,7 @@ class Results:
         return self.values[0]
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
+@dataclass(eq=False, slots=True, kw_only=True, repr=False)
 class Loop(Results):
     """A sequential loop.
 
@@ -47,6 +49,8 @@ class Loop(Results):
         index: The loop's variable.
         carried: The values carried into the iteration.
     """
+
+    USE: ClassVar[str] = "write .index for the loop's variable, .carried for the values carried, .result behind it"
 
     index: Value
     carried: tuple[Value, ...]
@@ -69,12 +73,15 @@ class Control(Core):
         name = self._name(condition)
         expected = tuple(map(self._type, types)) if types else None
         results = Results()
+        written = If(condition=name, then=UNWRITTEN)
+        self._check(written, (), span)
         with self._region(expected) as frame:
             yield results
         given = frame.yielded_types
         if expected is not None and given != expected:
             raise UsageError(f"if_() is to yield {_listed(expected)}, but yields {_listed(given)}", span)
-        results.values.extend(self._write(If(condition=name, then=frame.region), given, span))
+        written.then = frame.region
+        results.values.extend(self._add(written, given, span))
 
     @contextmanager
     def otherwise(self) -> Generator[None]:
@@ -98,7 +105,7 @@ class Control(Core):
         stop: Operand,
         step: Operand | None = None,
         *,
-        init: Sequence[Value] = (),
+        init: Sequence[Operand] = (),
         unroll: bool | int | None = None,
     ) -> Generator[Loop]:
         """`for`: the block runs for each index in turn, and yields what the next iteration is given.
@@ -117,21 +124,23 @@ class Control(Core):
         with self._region(types) as frame:
             index = self._value(type_)
             loop = Loop(index=index, carried=tuple(self._value(t) for t in types))
+            written = For(
+                variable=index.name,
+                start=first,
+                stop=last,
+                step=rest[0] if rest else None,
+                carried=tuple(value.name for value in loop.carried),
+                initial=names,
+                body=UNWRITTEN,
+                attributes=dictionary_of({} if unroll is None else {"unroll": unroll}, span),
+            )
+            self._check(written, types, span)
             yield loop
         given = frame.yielded_types
         if given != types:
             raise UsageError(f"the loop carries {_listed(types)}, but yields {_listed(given)}", span)
-        written = For(
-            variable=index.name,
-            start=first,
-            stop=last,
-            step=rest[0] if rest else None,
-            carried=tuple(value.name for value in loop.carried),
-            initial=names,
-            body=frame.region,
-            attributes=dictionary_of({"unroll": unroll}, span),
-        )
-        loop.values.extend(self._write(written, types, span))
+        written.body = frame.region
+        loop.values.extend(self._add(written, types, span))
 
     def yield_(self, *values: Operand) -> None:
         """`yield`: give values to the `if`, `for` or `cooperative_matrix_apply` around; the region ends with it."""
@@ -142,7 +151,7 @@ class Control(Core):
             )
         types: Sequence[Type | None] = expected if expected is not None else [None] * len(values)
         given = [self._given(value, type_) for value, type_ in zip(values, types, strict=True)]
-        self._write(Yield(values=tuple(self._name(value) for value in given)))
+        self._add(Yield(values=tuple(self._name(value) for value in given)), (), self.here())
         self._frame.yielded_types = tuple(value.type for value in given)
 
 

@@ -182,8 +182,6 @@ class Mixed(Core):
         return self._write_one(Subview(operand=self._name(operand), slices=slices), sliced(type_, slices))
 
     def _dimensional(self, name: BuiltinName, component: Component, type_: ScalarType) -> Value:
-        if component not in ("x", "y", "z"):
-            raise UsageError(f"{name} has the components 'x', 'y' and 'z', got {component!r}", self.here())
         return self._write_one(Builtin(name=name, component=component), type_)
 
     def _update(

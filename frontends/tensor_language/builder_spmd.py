@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.ast.base import Name
@@ -29,13 +30,13 @@ from tlx.frontends.tensor_language.ast.spmd import (
     SubgroupOperation,
 )
 from tlx.frontends.tensor_language.builder_control import Results
-from tlx.frontends.tensor_language.builder_core import Core
+from tlx.frontends.tensor_language.builder_core import UNWRITTEN, Core
 from tlx.frontends.tensor_language.builder_types import TypeLike
 from tlx.frontends.tensor_language.builder_values import Operand, Value
 from tlx.frontends.tensor_language.types import I32, INDEX, CoopMatrixType
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
+@dataclass(eq=False, slots=True, kw_only=True, repr=False)
 class Entry(Results):
     """The entry that the body of `cooperative_matrix_apply` works on.
 
@@ -44,6 +45,8 @@ class Entry(Results):
         column: Its column, an i32.
         value: Its value.
     """
+
+    USE: ClassVar[str] = "write .value, .row or .column for what the block is given, .result behind it"
 
     row: Value
     column: Value
@@ -168,11 +171,13 @@ class Spmd(Core):
         with self._region((type_.component,)) as frame:
             row, column = self._value(I32), self._value(I32)
             entry = Entry(row=row, column=column, value=self._value(type_.component))
+            written = CooperativeMatrixApply(
+                row=row.name, column=column.name, value_name=entry.value.name, matrix=name, body=UNWRITTEN
+            )
+            self._check(written, (type_,), span)
             yield entry
-        apply = CooperativeMatrixApply(
-            row=row.name, column=column.name, value_name=entry.value.name, matrix=name, body=frame.region
-        )
-        entry.values.extend(self._write(apply, (type_,), span))
+        written.body = frame.region
+        entry.values.extend(self._add(written, (type_,), span))
 
     def cooperative_matrix_load(
         self,
@@ -271,8 +276,6 @@ class Spmd(Core):
 
     def _reduced(self, op: UpdateOp, mode: ReduceMode, matrix: Value) -> Value:
         type_ = self._matrix(matrix)
-        if mode not in ("row", "column"):
-            raise UsageError(f"expected the mode 'row' or 'column', got {mode!r}", self.here())
         reduce = CooperativeMatrixReduce(op=op, mode=mode, matrix=self._name(matrix))
         return self._write_one(reduce, type_.reduced(mode))
 

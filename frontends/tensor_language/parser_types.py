@@ -204,7 +204,9 @@ def return_type_list(c: Cursor) -> tuple[TypeRef, ...]:
     if c.kind != "(":
         raise c.expected("'(' before the types of the results", f"write '({c.text})'" if c.kind == "word" else "")
     c.at += 1
-    types = () if c.kind == ")" else c.separated(lambda c: type_ref(c, return_type))
+    if c.accept(")"):
+        return ()
+    types = c.separated(lambda c: type_ref(c, return_type))
     c.expect(")", "behind the types of the results")
     return types
 

@@ -83,6 +83,12 @@ C64: Final = ScalarType("c64", "complex", 128)
 
 NUMBERS: Final = {t.name: t for t in (I8, I16, I32, I64, INDEX, BF16, F16, F32, F64, C32, C64)}
 
+
+def is_known(type_: ScalarType) -> bool:
+    """Whether a scalar type is one of the language, and not one that a program has made up."""
+    return type_ == BOOL or NUMBERS.get(type_.name) == type_
+
+
 # Which types hold every value of a type exactly; a type holds its own values.
 _WIDER: Final = {
     I8: (I16, I32, I64, INDEX, BF16, F16, F32, F64, C32, C64),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from tlx.diagnostics import Note, Span
+from tlx.frontends.tensor_language.annotations import problem_of
 from tlx.frontends.tensor_language.ast.base import Function, Instruction, Name, Region, TypeRef
 from tlx.frontends.tensor_language.check.spread import UNIFORM, Spread
 from tlx.frontends.tensor_language.check.types import problem
@@ -190,9 +191,17 @@ class Context:
         frame = self.frame
         frame.last = region.instructions[-1] if region.instructions else None
         for node in region.instructions:
-            self._instruction(node, frame.kind)
+            self.instruction(node)
 
-    def _instruction(self, node: Instruction, kind: RegionKind) -> None:
+    def instruction(self, node: Instruction) -> None:
+        """Check an instruction and its regions, and bind its results."""
+        kind = self.frame.kind
+        malformed = problem_of(node)
+        if malformed is not None:  # made by a program: no text parses to it
+            self.error(f"{type(node).__name__}: {malformed}", node.span)
+            for name in node.results:
+                self.define(name, None, node, None)
+            return
         rule = self._rules[type(node)]
         if rule.region is not None and rule.region != kind:
             self.wrong_region(node, rule.region)

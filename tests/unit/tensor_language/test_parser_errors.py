@@ -283,7 +283,7 @@ k.tl:1:13: error: expected a type (bool, i8, i16, i32, i64, index, bf16, f16, f3
 coopmatrix), found 'f33': did you mean 'f32'?
 func @f(%a: f33, %A: memref<f32x4>) {
             ^~~
-k.tl:2:10: error: unknown instruction 'ad': did you mean 'and'?
+k.tl:2:10: error: unknown instruction 'ad': did you mean 'add'?
     %x = ad %a, %a : f32
          ^~
 k.tl:3:15: error: expected the upper bound of 'for' (%name), found '5': write '%c = constant 5 : index' before it, \
