@@ -45,13 +45,18 @@ def _nearest(word: str, known: tuple[str, ...]) -> str | None:
     dot = "." * word.startswith(".")
     synonym = dot + _SYNONYMS.get(lower.lstrip("."), "?")
     close = difflib.get_close_matches(lower, folded, n=_TIED)
-    nearest = max((difflib.SequenceMatcher(None, k, lower).ratio() for k in close), default=0.0)
-    tied = [k for k in folded if k in close and difflib.SequenceMatcher(None, k, lower).ratio() == nearest]
-    found = lower if lower in folded else next(iter(tied), synonym)  # of 'gemm' and 'gemv' the one that comes first
+    ranked = sorted((k for k in folded if k in close), key=lambda k: _unlikeness(k, lower))
+    found = lower if lower in folded else next(iter(ranked), synonym)
     if found not in folded and len(lower) > 2:
         longer = [k for k in folded if k.startswith(lower)]
         found = longer[0] if len(longer) == 1 else found
     return folded.get(found)
+
+
+def _unlikeness(known: str, word: str) -> tuple[float, int]:
+    matcher = difflib.SequenceMatcher(None, known, word)
+    first = matcher.get_matching_blocks()[0]
+    return -matcher.ratio(), -first.size if first.a == first.b == 0 else 0
 
 
 def new_spelling(word: str, modifier: str, known: Iterable[str]) -> str | None:

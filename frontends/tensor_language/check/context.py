@@ -141,7 +141,8 @@ class Context:
         if found is not None:
             return found
         closed = self._closed.get(name.text)
-        self.reports.undefined(name, None if closed is None else closed.span)
+        visible = [text for text, value in self._visible.items() if value.name is not _UNKNOWN]
+        self.reports.undefined(name, None if closed is None else closed.span, visible)
         value = Value(_UNKNOWN, None)
         self._visible[name.text] = value
         self.frame.defined.append(name.text)

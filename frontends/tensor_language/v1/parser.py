@@ -143,7 +143,7 @@ def attribute(c: Cursor) -> NamedAttribute:
     word = c.text
     if word not in _ATTRIBUTES:
         hint = "write 'work_group_size(m,n) subgroup_size(s)'" if word == "attributes" else ""
-        raise c.expected("'work_group_size(m,n)', 'subgroup_size(s)' or '{'", hint)
+        raise c.expected("'work_group_size(m,n)', 'subgroup_size(s)' or '{'", hint, known=tuple(_ATTRIBUTES))
     c.at += 1
     c.expect("(", f"behind '{word}'")
     sizes = [_size(c)]

@@ -104,6 +104,25 @@ TREES: Final[dict[str, tuple[Program, str]]] = {
         _parameter(MemrefType(F32, (4,), (1,), cast("Any", "shared"))),
         "memref<f32x4,shared>: address_space must be 'global' or 'local', got 'shared'",
     ),
+    "scope": (
+        instruction_in(
+            Parallel(
+                body=Region(
+                    [
+                        CooperativeMatrixLoad(
+                            source=Name("M"),
+                            x=Name("n"),
+                            y=Name("n"),
+                            scope="device",
+                            results=(Name("c"),),
+                            types=(TypeRef(CoopMatrixType(F32, 16, 16, "matrix_acc")),),
+                        )
+                    ]
+                )
+            )
+        ),
+        "cooperative_matrix_load: memory scope and semantics are those of atomic accesses: set atomic",
+    ),
     "modifier": (
         instruction_in(Axpby(alpha=Name("f"), a=Name("A"), beta=Name("f"), b=Name("A"), transpose=cast("Any", "T"))),
         "Axpby: transpose must be 'n' or 't', got 'T': did you mean 't'?",

@@ -192,8 +192,8 @@ WORDS: Final = (
     "",
 )
 JUNK: Final[tuple[Any, ...]] = (
-    *WORDS, None, True, np.True_, 0, 1, 7, -1, np.int64(1), 1.0, 1e300, np.float32(0.5), 1j, 1 << 63, (), (0, 1), [4],
-    {"a": 1}, slice(0, 2), object(), np.zeros(3),
+    *WORDS, None, True, False, np.True_, 0, 1, 7, -1, np.int64(1), 1.0, 1e300, np.float32(0.5), 1j, 1 << 63,
+    (), (0, 1), [4], {"a": 1}, slice(0, 2), object(), np.zeros(3),
     "memref<f32x4,local>", "memref<f32x4", "coopmatrix<f32x16x16,matrix_c>",
     F32, MemrefType(F32, (4,), (1,), "local"), MemrefType(F32, [4], [1]), ScalarType("f8", "float", 8),  # pyright: ignore[reportArgumentType]
 )  # fmt: skip
