@@ -77,6 +77,18 @@ class Arithmetic(Core):
         """`xor` of two integers or truth values."""
         return self._binary("xor", lhs, rhs)
 
+    def pow(self, lhs: Operand, rhs: Operand) -> Value:
+        """`pow` of two floating numbers: the first to the power of the second."""
+        return self._binary("pow", lhs, rhs)
+
+    def sqrt(self, operand: Value) -> Value:
+        """`sqrt` of a floating number: its square root."""
+        return self._unary("sqrt", operand)
+
+    def tanh(self, operand: Value) -> Value:
+        """`tanh` of a floating number: its hyperbolic tangent."""
+        return self._unary("tanh", operand)
+
     def abs(self, operand: Value) -> Value:
         """`abs` of a value; real for complex numbers."""
         return self._unary("abs", operand)

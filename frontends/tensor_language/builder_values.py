@@ -89,6 +89,12 @@ class Value:
     def __rmod__(self, other: Operand) -> Value:
         return self._kernel.rem(other, self)
 
+    def __pow__(self, other: Operand) -> Value:
+        return self._kernel.pow(self, other)
+
+    def __rpow__(self, other: Operand) -> Value:
+        return self._kernel.pow(other, self)
+
     def __lshift__(self, other: Operand) -> Value:
         return self._kernel.shl(self, other)
 
@@ -170,7 +176,7 @@ class NoValue:
         raise UsageError(f"{self!r} is no value of the kernel: {self.USE}", place_of_call())
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __mod__ = __rmod__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse
+    __mod__ = __rmod__ = __pow__ = __rpow__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _refuse
     __neg__ = __invert__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __setitem__ = _refuse
 

@@ -98,8 +98,9 @@ Mixed:
                            / "store" 2*2operand index-list
                            / "yield" "(" [operand *("," operand)] ")"
     arith-binary-type      = "add" / "sub" / "mul" / "div" / "rem" / "max" / "min" / "shl" / "shr" / "and"
-                           / "or" / "xor"
+                           / "or" / "xor" / "pow"               ; pow is an extension
     arith-unary-type       = "abs" / "neg" / "not" / "conj" / "im" / "re"
+                           / "sqrt" / "tanh"                    ; extensions
     atomic-update-op       = "atomic_add" / "atomic_max" / "atomic_min"
     builtin-type           = ("group_id" / "num_groups" / "num_subgroups" / "subgroup_id") (".x" / ".y" / ".z")
                            / "subgroup_size" / "subgroup_linear_id" / "subgroup_local_id"

@@ -18,7 +18,7 @@ _PACKAGE: Final = "tlx.frontends.tensor_language.check"
 # Functions of the C and OpenMP libraries that compiled kernels may call.
 _CALLED: Final = frozenset(
     """GOMP_parallel aligned_alloc fmod fmodf free malloc memcpy memmove memset omp_get_num_threads
-    omp_get_thread_num""".split()
+    omp_get_thread_num pow powf""".split()
 )
 
 

@@ -76,7 +76,7 @@ def blas(k: tl.Kernel) -> None:
 
 def arithmetic(k: tl.Kernel) -> None:
     total = k.f * 2.0 + 1.0 - k.f
-    total = 3.0 / (total % 2.0)
+    total = 3.0 / (total % 2.0) + k.sqrt(2.0**total) ** 0.5 - k.tanh(total)
     total = k.max(k.min(abs(-total), 8.0), 1.0)
     for function in ("cos", "sin", "exp", "exp2", "log", "log2"):
         total = getattr(k, f"native_{function}")(getattr(k, function)(total))

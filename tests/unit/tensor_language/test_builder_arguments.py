@@ -116,9 +116,9 @@ UPDATE: Final = {**ACCESS, **ATOMIC}
 LOAD: Final = {**ACCESS, "atomic": True, "scope": "subgroup", "semantics": "acquire"}
 STORE: Final = {**ACCESS, "atomic": True, "scope": "cross_device", "semantics": "release"}
 CALLS: Final[dict[str, Call]] = {
-    **dict.fromkeys(("add", "sub", "mul", "div", "rem", "max", "min"), Call(scalars)),
+    **dict.fromkeys(("add", "sub", "mul", "div", "rem", "max", "min", "pow"), Call(scalars)),
     **dict.fromkeys(("shl", "shr", "and_", "or_", "xor"), Call(bits)),
-    **dict.fromkeys(("abs", "neg"), Call(one)),
+    **dict.fromkeys(("abs", "neg", "sqrt", "tanh"), Call(one)),
     "not_": Call(lambda k: (k.i,)),
     **dict.fromkeys(("conj", "im", "re"), Call(number)),
     **dict.fromkeys(("equal", "not_equal", "greater_than", "greater_than_equal"), Call(scalars)),
