@@ -29,7 +29,9 @@ The files, in that order:
     parser_regions          regions, and how to go on behind an error
     parser_hints            what a text that does not parse may have meant
     v1                      version 1: grammar, tree, and what becomes of it in version 2
-    builder                 kernels written in Python; `builder_*` have the methods, sorted as the instructions are
+    builder                 kernels written in Python; `builder_*` have the methods, sorted as the instructions are;
+                            `builder_reference` writes their reference page
+    annotations             what the annotations of the syntax tree and of the builder make legal
     types, view_types       the types, and the rules about them
     attributes              which attributes there are
     ast                     the syntax tree

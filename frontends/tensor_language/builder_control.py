@@ -65,7 +65,10 @@ class Control(Core):
 
         Args:
             condition: A `bool` of the kernel.
-            types: Types of what both regions yield; needed where only numbers are yielded.
+            types: Types of what both regions yield; needed where only Python numbers are yielded.
+
+        Raises:
+            TlxError: The condition is no bool, or what is yielded is not of these types.
         """
         span = self.here()
         if not isinstance(condition, Value):
@@ -85,7 +88,11 @@ class Control(Core):
 
     @contextmanager
     def otherwise(self) -> Generator[None]:
-        """`else` of the `if` right before it."""
+        """`else` of the `if` right before it; its block yields what that one yields.
+
+        Raises:
+            TlxError: There is no `if` right before it, or other types are yielded.
+        """
         span = self.here()
         last = self._frame.region.instructions[-1] if self._frame.region.instructions else None
         if not isinstance(last, If) or last.otherwise is not None:
@@ -113,6 +120,17 @@ class Control(Core):
         with k.for_(0, n, init=[total]) as loop:
             k.yield_(loop.carried[0] + x[loop.index])
         total = loop.result
+
+        Args:
+            start: The first index, an integer.
+            stop: The loop ends before this one; of the type of start.
+            step: What is added from iteration to iteration; 1 by default.
+            init: Values that the first iteration is given; without iterations they are the results.
+            unroll: Whether to unroll the loop, or how often.
+
+        Raises:
+            TlxError: Bounds are not integers of one type, the step is the constant 0, unroll is below 1, or other
+                types are yielded.
         """
         span = self.here()
         bounds = (start, stop) if step is None else (start, stop, step)
@@ -143,7 +161,14 @@ class Control(Core):
         loop.values.extend(self._add(written, types, span))
 
     def yield_(self, *values: Operand) -> None:
-        """`yield`: give values to the `if`, `for` or `cooperative_matrix_apply` around; the region ends with it."""
+        """`yield`: give values to the `if`, `for` or `cooperative_matrix_apply` around; the region ends with it.
+
+        Args:
+            values: As many as are asked for, of these types.
+
+        Raises:
+            TlxError: There are more or fewer values, or other types, than are asked for.
+        """
         expected = self._frame.expected
         if expected is not None and len(expected) != len(values):
             raise UsageError(

@@ -80,7 +80,7 @@ class Core(Checked):
         """Compare an instruction that is going to give values of these types with the rules about its operands.
 
         Raises:
-            ProgramError: It breaks some.
+            TlxError: It breaks some.
         """
         instruction.span = span
         instruction.results = tuple(Name(f".{k}", span) for k in range(len(types)))
@@ -124,7 +124,15 @@ class Core(Checked):
         return tuple(self._operand(value, type_) for value in values)
 
     def constant(self, value: bool | complex, type_: TypeLike) -> Value:
-        """`constant`: a number as a value; every entry of a cooperative matrix. Equal ones are made once."""
+        """`constant`: a number as a value; every entry of a cooperative matrix. Equal ones are made once.
+
+        Args:
+            value: A Python number, or True or False.
+            type_: A number type, bool, or a coopmatrix.
+
+        Raises:
+            TlxError: The type has no such value.
+        """
         span = self.here()
         type_ = type_of(type_, span)
         number = number_of(value, type_, span)
