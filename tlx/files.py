@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
 from tlx.diagnostics import UsageError
@@ -24,6 +27,12 @@ if TYPE_CHECKING:
 _BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # raw, and inside the wrapper that Darwin uses
 _ASSEMBLY: Final = ("", ".ll", ".bc")  # no front end is asked about these
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_LLVM: Final = ("ll", "ir")  # what `-x` calls LLVM assembly and bitcode; the second as clang does
+_SHARED: Final = (".ir",)  # of LLVM IR and of a front end's language: what the text begins with decides
+_FIRST: Final = re.compile(r"(?:\s|;[^\n]*+)*+(\w+|.)?", re.ASCII)
+_TOP_LEVEL: Final = frozenset(
+    "declare define source_filename target module attributes uselistorder uselistorder_bb @ % ! $ ^".split()
+)
 _CHUNK: Final = 1 << 20
 
 
@@ -56,40 +65,153 @@ def read_bytes(path: str) -> bytes:
         raise UsageError(f"could not open input file {path!r}: Invalid argument") from None
 
 
-def read_ir(path: str, threads: Threads = "none") -> str:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How an input is read.
+
+    Attributes:
+        language: What it is written in: `ll` or `ir` for LLVM IR, or the language of a front end; empty for what the
+            file's name says.
+        std: Version of a front end's language; empty for its default.
+    """
+
+    language: str = ""
+    std: str = ""
+
+
+AS_NAMED: Final = Reading()
+
+
+def read_ir(path: str, threads: Threads = "none", reading: Reading = AS_NAMED) -> str:
     """The LLVM assembly in a file; bitcode is disassembled, what a front end reads is translated.
 
     Args:
         path: The file.
         threads: What runs at once what a front end's language has at once.
+        reading: The file's language.
 
     Raises:
-        UsageError: The file cannot be read, or is neither UTF-8 text nor bitcode that LLVM reads.
+        UsageError: The file cannot be read, is neither UTF-8 text nor bitcode that LLVM reads, or there is no such
+            language.
         TlxError: A front end finds it wrong.
     """
     data = read_bytes(path)
-    if (translate := _translator(path)) is not None:
-        return str(translate(decode(data, display_name(path), hint=""), display_name(path), threads))
+    name = display_name(path)
+    if (front_end := _front_end(path, data, reading)) is not None:
+        return _translated(front_end, decode(data, name, hint=""), name, threads, reading)
     if data.startswith(_BITCODE):
         from tlx.judge import disassemble
 
-        data = disassemble(data, display_name(path))
-    return decode(data, display_name(path))
+        data = disassemble(data, name)
+    text = decode(data, name)
+    _check_assembly(text, name)
+    return text
 
 
-def ir_name(path: str) -> str:
+def assembly_of(text: str, name: str, threads: Threads = "none", reading: Reading = AS_NAMED) -> str:
+    """The LLVM assembly of a text, which is the text itself unless a front end's language is named.
+
+    Raises:
+        UsageError: There is no such language, or the text is plainly not of it.
+        TlxError: A front end finds it wrong.
+    """
+    if (front_end := _front_end("-", b"", reading)) is not None:
+        return _translated(front_end, text, name, threads, reading)
+    _check_assembly(text, name)
+    return text
+
+
+def ir_name(path: str, reading: Reading = AS_NAMED) -> str:
     """What diagnostics call the LLVM assembly that `read_ir` gives."""
-    return display_name(path) if _translator(path) is None else f"{path} (translated)"
+    name = display_name(path)
+    return name if _front_end(path, None, reading) is None else f"{name} (translated)"
 
 
-def _translator(path: str) -> Callable[[str, str, Threads], object] | None:
-    """What turns a file with such a name into LLVM assembly; None where it is one."""
+def check_translatable(text: str, name: str, language: str) -> None:
+    """Refuse a text that is plainly LLVM assembly where another language is expected.
+
+    Raises:
+        UsageError: It is.
+    """
+    word = _first_word(text)
+    if word.isidentifier() and word in _TOP_LEVEL:
+        raise UsageError(f"this is LLVM IR, not {language}", name=name)
+
+
+def _first_word(text: str) -> str:
+    """The first word or character behind spaces and comments, which all the languages have in common."""
+    found = _FIRST.match(text)
+    return (found and found[1]) or ""
+
+
+def _front_end(path: str, data: bytes | None, reading: Reading) -> ModuleType | None:
+    """What turns a file into LLVM assembly; None where it is LLVM IR.
+
+    Args:
+        path: The file, `-` for what has no name that tells.
+        data: What is in it; None to look there where that decides.
+        reading: What the user says.
+
+    Raises:
+        UsageError: There is no such language, or it has no versions.
+    """
     suffix = os.path.splitext(path)[1]  # noqa: PTH122 (a path with a NUL is a mistake that is named later)
-    if suffix in _ASSEMBLY:
+    if suffix in _ASSEMBLY and reading == AS_NAMED:
         return None
     from tlx.pipeline import front_ends
 
-    return next((f.TRANSLATE for f in front_ends() if suffix in getattr(f, "SUFFIXES", ())), None)
+    translators = [f for f in front_ends() if hasattr(f, "TRANSLATE")]
+    if reading.std and all(reading.std not in f.STANDARDS for f in translators):
+        known = "; ".join(f"{', '.join(f.STANDARDS)} of {f.TITLE}" for f in translators)
+        raise UsageError(f"unknown version '{reading.std}'; known are {known}")
+    if reading.language:
+        found = next((f for f in translators if reading.language == f.LANGUAGE), None)
+        if found is None and reading.language not in _LLVM:
+            known = ", ".join([*_LLVM, *(f.LANGUAGE for f in translators)])
+            raise UsageError(f"unknown language '{reading.language}'; known are {known}")
+    elif suffix == "":
+        found = next((f for f in translators if reading.std in f.STANDARDS), None)
+    else:
+        found = next((f for f in translators if suffix in f.SUFFIXES), None)
+        if found is not None and suffix in _SHARED and _is_llvm(_head(path) if data is None else data):
+            found = None
+    if reading.std and (found is None or reading.std not in found.STANDARDS):
+        language = "LLVM IR" if found is None else found.TITLE
+        raise UsageError(f"there is no version '{reading.std}' of {language}", name=display_name(path))
+    return found
+
+
+def _is_llvm(data: bytes) -> bool:
+    return data.startswith(_BITCODE) or _first_word(data.decode(errors="replace")) in _TOP_LEVEL
+
+
+def _head(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError):
+        return b""
+
+
+def _translated(front_end: ModuleType, text: str, name: str, threads: Threads, reading: Reading) -> str:
+    check_translatable(text, name, front_end.TITLE)
+    return str(front_end.TRANSLATE(text, name, threads, reading.std or front_end.STANDARDS[-1]))
+
+
+def _check_assembly(text: str, name: str) -> None:
+    """Refuse a text that is not LLVM assembly, but plainly a front end's language.
+
+    Raises:
+        UsageError: It is.
+    """
+    word = _first_word(text)
+    if not word.isalpha() or word in _TOP_LEVEL:
+        return
+    from tlx.pipeline import front_ends
+
+    for front_end in front_ends():
+        if word in getattr(front_end, "OPENINGS", ()):
+            how = f"read it with -x {front_end.LANGUAGE}, or call the file *{front_end.SUFFIXES[0]}"
+            raise UsageError(f"this is {front_end.TITLE}, not LLVM IR: {how}", name=name)
 
 
 def decode(data: bytes, name: str, *, hint: str = " (nor is the file bitcode)") -> str:

@@ -32,6 +32,7 @@ from tlx import openmp
 from tlx.calls import Call, by_value, unsupported
 from tlx.codegen import emit
 from tlx.diagnostics import UsageError
+from tlx.files import AS_NAMED, Reading
 from tlx.ir.constructors import called_by
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
@@ -112,17 +113,22 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     options: Options | None = None,
     threads: openmp.Threads | None = None,
     libraries: Sequence[str] = (),
+    language: str = "",
+    std: str = "",
 ) -> Compiled:
     """Lower and compile a module.
 
     Args:
-        source: A module (it is not changed), LLVM assembly, or the path of a file.
+        source: A module (it is not changed), a text, or the path of a file.
         target: The machine to aim at, which must be this one; a target or its name.
         entry: Name of the function that calling the result calls; needed only where there are several.
         opt_level: LLVM's optimisation level, 0 to 3.
         options: How to lower.
         threads: What runs large kernels on several threads, in place of what `options` says.
         libraries: Shared libraries to load first, for functions that the module calls.
+        language: What a text or a file is written in, as `-x` says it on command lines: `ll` or `ir` for LLVM IR, `tl`
+            for the tensor language; by default LLVM IR for a text, and what its name says for a file.
+        std: Version of that language; its newest by default.
 
     Raises:
         TlxError: The module is wrong, cannot be lowered, or calls functions that do not exist.
@@ -130,7 +136,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     options = options or Options()
     if threads is not None:
         options = replace(options, threads=threads)
-    text, name = _text(source, options.threads)
+    text, name = _text(source, options.threads, Reading(language, std))
     text = str(raised(parse(text, name)))
     found = prototypes(parse(text, name, wanted=lambda _text: True))
     if entry is not None and entry not in found:
@@ -165,16 +171,19 @@ def _here(target: Target | str) -> Target:
     return paced(find(target) if isinstance(target, str) else target, cpu_flags())
 
 
-def _text(source: Module | str | os.PathLike[str], threads: openmp.Threads) -> tuple[str, str]:
+def _text(source: Module | str | os.PathLike[str], threads: openmp.Threads, reading: Reading) -> tuple[str, str]:
     """The text of a source, translated for threads where it is of another language, and what diagnostics call it."""
-    if isinstance(source, Module):
-        return str(source), source.source.name
-    if isinstance(source, str) and ("\n" in source or "{" in source or not source):
-        return source, "<string>"
     from tlx import files
 
+    if isinstance(source, Module):
+        if reading != AS_NAMED:
+            raise UsageError("a module is LLVM IR: language and std are about texts and files")
+        return str(source), source.source.name
+    if isinstance(source, str) and ("\n" in source or "{" in source or not source):
+        text = files.assembly_of(source, "<string>", threads, reading)
+        return text, "<string>" if text is source else "<string> (translated)"
     path = os.fspath(source)
-    return files.read_ir(path, threads), files.ir_name(path)
+    return files.read_ir(path, threads, reading), files.ir_name(path, reading)
 
 
 def _needs_wrapper(prototype: Prototype) -> bool:

@@ -266,8 +266,10 @@ def raisers() -> tuple[ModuleType, ...]:
 def front_ends() -> tuple[ModuleType, ...]:
     """All front ends: the modules of `tlx.frontends`.
 
-    One that reads files of its own has `SUFFIXES`, how their names end, and `TRANSLATE`, which takes the text and the
-    name of such a file, and what runs threads, and returns LLVM assembly, or a module whose `str` is that.
+    One that reads a language of its own has `TRANSLATE`, which takes a text, its name, what runs threads, and a version
+    of the language, and returns LLVM assembly, or a module whose `str` is that; `LANGUAGE` and `TITLE`, what options
+    and messages call the language; `STANDARDS`, its versions, the default last; `SUFFIXES`, how names of files end;
+    and `OPENINGS`, words that a text begins with.
     """
     package = importlib.import_module(FRONT_ENDS)
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))

@@ -29,7 +29,9 @@ The files, in that order:
     parser_regions          regions, and how to go on behind an error
     parser_hints            what a text that does not parse may have meant
     v1                      version 1: grammar, tree, and what becomes of it in version 2
-    builder                 kernels written in Python; `builder_*` have the methods, sorted as the instructions are
+    builder                 kernels written in Python; `builder_*` have the methods, sorted as the instructions are;
+                            `builder_reference` writes their reference page
+    annotations             what the annotations of the syntax tree and of the builder make legal
     types, view_types       the types, and the rules about them
     attributes              which attributes there are
     ast                     the syntax tree
@@ -68,7 +70,11 @@ if TYPE_CHECKING:
 
 Standard = Literal["v1", "v2"]
 
-SUFFIXES: Final = (".tl",)  # of files that TRANSLATE reads
+LANGUAGE: Final = "tl"  # what `-x` calls it
+TITLE: Final = "the tensor language"
+STANDARDS: Final = ("v1", "v2")  # the last one is the default
+SUFFIXES: Final = (".tl", ".ir")  # of files that TRANSLATE reads
+OPENINGS: Final = ("func",)  # words that a text begins with
 _LAZY: Final = {
     "Kernel": "builder",
     "kernel": "builder",
@@ -145,9 +151,11 @@ def emitted(
     return emit_program(program, EmitOptions(typed_pointers=typed_pointers, threads=threads), f"{name} (translated)")
 
 
-def TRANSLATE(text: str, filename: str, threads: Threads) -> Module:  # noqa: N802 (the name front ends are found by)
-    """The TLX IR of a file with one of the `SUFFIXES`."""
-    return translate(text, filename, threads=threads)
+def TRANSLATE(  # noqa: N802 (the name front ends are found by)
+    text: str, filename: str, threads: Threads, std: Standard = "v2"
+) -> Module:
+    """The TLX IR of a text in one of the `STANDARDS`."""
+    return translate(text, filename, std=std, threads=threads)
 
 
 def compile(  # noqa: A001 (named as tlx.compile)

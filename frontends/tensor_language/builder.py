@@ -18,21 +18,28 @@ Numbers become constants of the type that is needed. Types of results follow fro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
-from tlx.diagnostics import UsageError
+from tlx.diagnostics import Span, UsageError
 from tlx.frontends import tensor_language
-from tlx.frontends.tensor_language.ast.base import Dictionary, Function, Name, Parameter, Program, TypeRef
+from tlx.frontends.tensor_language.ast.base import Dictionary, Function, Name, Parameter, Program
+from tlx.frontends.tensor_language.builder_arguments import checked
 from tlx.frontends.tensor_language.builder_arithmetic import Arithmetic
 from tlx.frontends.tensor_language.builder_collective import Collective
 from tlx.frontends.tensor_language.builder_control import Control
 from tlx.frontends.tensor_language.builder_mixed import Mixed
+from tlx.frontends.tensor_language.builder_places import place_of_call
 from tlx.frontends.tensor_language.builder_spmd import Spmd
-from tlx.frontends.tensor_language.builder_types import dictionary_of, parameter_of
+from tlx.frontends.tensor_language.builder_types import TypeLike, dictionary_of, parameter_of
 from tlx.frontends.tensor_language.builder_values import Value
-from tlx.frontends.tensor_language.types import GroupType, MemrefType, ScalarType
+from tlx.frontends.tensor_language.check import InstructionChecker
+from tlx.frontends.tensor_language.parser_hints import did_you_mean
 from tlx.named import Named
+
+ParameterLike = TypeLike | tuple[TypeLike, Mapping[str, Any]]
+"""A type, or a type and attributes."""
 
 
 class Kernel(Arithmetic, Collective, Control, Mixed, Spmd, Named[Value]):
@@ -43,18 +50,20 @@ class Kernel(Arithmetic, Collective, Control, Mixed, Spmd, Named[Value]):
         function: Its syntax tree.
     """
 
-    def __init__(self, name: str, parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, parameters: Mapping[str, ParameterLike], attributes: Mapping[str, Any]) -> None:
         super().__init__()
         span = self.here()
         self.name = name
         self.function = Function(
-            name=Name(_identifier(name), span),
+            name=Name(_identifier(name, span), span),
             parameters=tuple(self._parameter(n, given) for n, given in parameters.items()),
             attributes=dictionary_of(attributes, span),
             body=self._frame.region,
             span=span,
         )
         self._named = {p.name.text: Value(self, self._frame, p.name, p.type.type) for p in self.function.parameters}
+        self._values |= self._named
+        self._rules = InstructionChecker(self.function)
 
     def __enter__(self) -> Self:
         return self
@@ -78,21 +87,29 @@ class Kernel(Arithmetic, Collective, Control, Mixed, Spmd, Named[Value]):
             UsageError: There is none.
         """
         if name not in self._named:
-            known = ", ".join(self._named) or "none"
-            raise UsageError(f"@{self.name} has no parameter and the language no instruction {name}; it has {known}")
+            message = f"@{self.name} has no parameter and the language no instruction {name}"
+            near = did_you_mean(name, (*self._named, *instruction_methods()))
+            raise UsageError(f"{message}; {near or 'it has ' + (', '.join(self._named) or 'none')}", self.here())
         return self._named[name]
 
-    def _parameter(self, name: str, given: Any) -> Parameter:
+    def _parameter(self, name: str, given: ParameterLike) -> Parameter:
         span = self.here()
-        spelled, attributes = cast("tuple[Any, Mapping[str, Any]]", given if isinstance(given, tuple) else (given, {}))
-        known = isinstance(spelled, (ScalarType, MemrefType, GroupType))
-        parsed = Parameter(name=Name(name), type=TypeRef(spelled)) if known else parameter_of(spelled, span)
+        none: Mapping[str, Any] = {}
+        spelled, attributes = given if isinstance(given, tuple) else (given, none)
+        parsed = parameter_of(spelled, span)
         entries = (*parsed.attributes.entries, *dictionary_of(attributes, span).entries)
         return Parameter(
-            name=Name(_identifier(name), span), type=TypeRef(parsed.type.type, span), attributes=Dictionary(entries)
+            name=Name(_identifier(name, span), span), type=parsed.type, attributes=Dictionary(entries, span)
         )
 
 
+@cache
+def instruction_methods() -> tuple[str, ...]:
+    """The methods of kernels that write instructions."""
+    return tuple(n for n in dir(Kernel) if not n.startswith("_") and n != "here" and callable(getattr(Kernel, n)))
+
+
+@checked
 def kernel(
     name: str,
     /,
@@ -100,7 +117,7 @@ def kernel(
     subgroup_size: int | None = None,
     work_group_size: Sequence[int] | None = None,
     attributes: Mapping[str, Any] | None = None,
-    **parameters: Any,
+    **parameters: ParameterLike,
 ) -> Kernel:
     """A new kernel, to be written in a `with` block.
 
@@ -113,12 +130,17 @@ def kernel(
             `A=("memref<f32x?>", {"alignment": 64})`.
 
     Raises:
-        UsageError: A name or a type is wrong.
+        UsageError: A name or a type is wrong, or an attribute is given twice.
+        ProgramError: Types or attributes break rules of the language.
     """
-    given = {"subgroup_size": subgroup_size, "work_group_size": work_group_size, **(attributes or {})}
-    return Kernel(name, parameters, given)
+    sizes = {"subgroup_size": subgroup_size, "work_group_size": work_group_size}
+    given = {attribute: value for attribute, value in sizes.items() if value is not None}
+    if twice := [attribute for attribute in given if attribute in (attributes or {})]:
+        raise UsageError(f"kernel: {twice[0]} is given twice, as an argument and in attributes", place_of_call())
+    return Kernel(name, parameters, {**given, **(attributes or {})})
 
 
+@checked
 def program(*kernels: Kernel) -> Program:
     """The syntax tree of some kernels.
 
@@ -130,6 +152,7 @@ def program(*kernels: Kernel) -> Program:
     return found
 
 
+@checked
 def text(source: Program | Kernel) -> str:
     """A program or a kernel as version 2 of the language spells it."""
     from tlx.frontends.tensor_language.printer import print_program
@@ -137,7 +160,7 @@ def text(source: Program | Kernel) -> str:
     return print_program(source if isinstance(source, Program) else Program([source.function]))
 
 
-def _identifier(name: str) -> str:
+def _identifier(name: str, span: Span | None) -> str:
     if not name.isascii() or not name.isidentifier() or name.startswith("_"):
-        raise UsageError(f"'{name}' is no name: a letter, then letters, digits and underscores")
+        raise UsageError(f"'{name}' is no name: a letter, then letters, digits and underscores", span)
     return name

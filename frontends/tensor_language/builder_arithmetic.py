@@ -30,151 +30,465 @@ class Arithmetic(Core):
     """Operations on scalars and on cooperative matrices. One of two operands may be a number."""
 
     def add(self, lhs: Operand, rhs: Operand) -> Value:
-        """`add` of two values: their sum."""
+        """`add`: the sum, entry by entry of matrices. Integers wrap around.
+
+        Args:
+            lhs: A number or a cooperative matrix.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are bool.
+        """
         return self._binary("add", lhs, rhs)
 
     def sub(self, lhs: Operand, rhs: Operand) -> Value:
-        """`sub` of two values: their difference."""
+        """`sub`: the difference. Integers wrap around.
+
+        Args:
+            lhs: A number or a cooperative matrix.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are bool.
+        """
         return self._binary("sub", lhs, rhs)
 
     def mul(self, lhs: Operand, rhs: Operand) -> Value:
-        """`mul` of two values: their product."""
+        """`mul`: the product, of matrices entry by entry. Integers wrap around.
+
+        Args:
+            lhs: A number or a cooperative matrix.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are bool.
+        """
         return self._binary("mul", lhs, rhs)
 
     def div(self, lhs: Operand, rhs: Operand) -> Value:
-        """`div` of two values: their quotient, towards zero for integers."""
+        """`div`: the quotient, rounded towards zero for integers.
+
+        Args:
+            lhs: A number or a cooperative matrix.
+            rhs: The divisor, as lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, are bool, or the divisor is the integer constant 0.
+        """
         return self._binary("div", lhs, rhs)
 
     def rem(self, lhs: Operand, rhs: Operand) -> Value:
-        """`rem` of two values: the remainder, with the sign of the first."""
+        """`rem`: the remainder of a division, with the sign of the dividend.
+
+        Args:
+            lhs: A real number or a cooperative matrix of them.
+            rhs: The divisor, as lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, are bool or complex, or the divisor is the integer constant 0.
+        """
         return self._binary("rem", lhs, rhs)
 
     def max(self, lhs: Operand, rhs: Operand) -> Value:
-        """`max` of two values: the larger."""
+        """`max`: the larger one; of a number and NaN the number.
+
+        Args:
+            lhs: A real number or a cooperative matrix of them.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are bool or complex.
+        """
         return self._binary("max", lhs, rhs)
 
     def min(self, lhs: Operand, rhs: Operand) -> Value:
-        """`min` of two values: the smaller."""
+        """`min`: the smaller one; of a number and NaN the number.
+
+        Args:
+            lhs: A real number or a cooperative matrix of them.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are bool or complex.
+        """
         return self._binary("min", lhs, rhs)
 
     def shl(self, lhs: Operand, rhs: Operand) -> Value:
-        """`shl` of two integers: the first, shifted to the left."""
+        """`shl`: lhs shifted to the left.
+
+        Args:
+            lhs: An integer or a cooperative matrix of them.
+            rhs: By how many bits, modulo the width, as lhs. Either may be a Python number, which takes the type of the
+                other.
+
+        Raises:
+            TlxError: The types differ, or are not integers.
+        """
         return self._binary("shl", lhs, rhs)
 
     def shr(self, lhs: Operand, rhs: Operand) -> Value:
-        """`shr` of two integers: the first, shifted to the right with its sign."""
+        """`shr`: lhs shifted to the right; copies of its sign come in.
+
+        Args:
+            lhs: An integer or a cooperative matrix of them.
+            rhs: By how many bits, modulo the width, as lhs. Either may be a Python number, which takes the type of the
+                other.
+
+        Raises:
+            TlxError: The types differ, or are not integers.
+        """
         return self._binary("shr", lhs, rhs)
 
     def and_(self, lhs: Operand, rhs: Operand) -> Value:
-        """`and` of two integers or truth values."""
+        """`and`: the bits of which both are set; of bool the logical operation.
+
+        Args:
+            lhs: An integer, a bool, or a cooperative matrix of integers.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are neither integers nor bool.
+        """
         return self._binary("and", lhs, rhs)
 
     def or_(self, lhs: Operand, rhs: Operand) -> Value:
-        """`or` of two integers or truth values."""
+        """`or`: the bits of which one or both are set; of bool the logical operation.
+
+        Args:
+            lhs: An integer, a bool, or a cooperative matrix of integers.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are neither integers nor bool.
+        """
         return self._binary("or", lhs, rhs)
 
     def xor(self, lhs: Operand, rhs: Operand) -> Value:
-        """`xor` of two integers or truth values."""
+        """`xor`: the bits of which exactly one are set; of bool the logical operation.
+
+        Args:
+            lhs: An integer, a bool, or a cooperative matrix of integers.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are neither integers nor bool.
+        """
         return self._binary("xor", lhs, rhs)
 
+    def pow(self, lhs: Operand, rhs: Operand) -> Value:
+        """`pow`: lhs to the power of rhs, with the special cases of C's `pow`; an extension.
+
+        Args:
+            lhs: A floating number or a cooperative matrix of them.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are not floating.
+        """
+        return self._binary("pow", lhs, rhs)
+
+    def sqrt(self, operand: Value) -> Value:
+        """`sqrt`: the square root, correctly rounded; NaN below zero; an extension.
+
+        Args:
+            operand: A floating number or a cooperative matrix of them.
+
+        Raises:
+            TlxError: The operand is not floating.
+        """
+        return self._unary("sqrt", operand)
+
+    def tanh(self, operand: Value) -> Value:
+        """`tanh`: the hyperbolic tangent; an extension.
+
+        Args:
+            operand: A floating number or a cooperative matrix of them.
+
+        Raises:
+            TlxError: The operand is not floating.
+        """
+        return self._unary("tanh", operand)
+
     def abs(self, operand: Value) -> Value:
-        """`abs` of a value; real for complex numbers."""
+        """`abs`: the absolute value; of a complex number c32 an f32, of c64 an f64.
+
+        Args:
+            operand: A number or a cooperative matrix.
+
+        Raises:
+            TlxError: The operand is bool.
+        """
         return self._unary("abs", operand)
 
     def neg(self, operand: Value) -> Value:
-        """`neg` of a value."""
+        """`neg`: the number with the other sign.
+
+        Args:
+            operand: A number or a cooperative matrix.
+
+        Raises:
+            TlxError: The operand is bool.
+        """
         return self._unary("neg", operand)
 
     def not_(self, operand: Value) -> Value:
-        """`not` of an integer or truth value."""
+        """`not`: the bits that are not set; of bool the negation.
+
+        Args:
+            operand: An integer, a bool, or a cooperative matrix of integers.
+
+        Raises:
+            TlxError: The operand is neither.
+        """
         return self._unary("not", operand)
 
     def conj(self, operand: Value) -> Value:
-        """`conj` of a complex number."""
+        """`conj`: the complex conjugate.
+
+        Args:
+            operand: A complex number or a cooperative matrix of them.
+
+        Raises:
+            TlxError: The operand is not complex.
+        """
         return self._unary("conj", operand)
 
     def im(self, operand: Value) -> Value:
-        """`im` of a complex number: the imaginary part."""
+        """`im`: the imaginary part; of c32 an f32, of c64 an f64.
+
+        Args:
+            operand: A complex number or a cooperative matrix of them.
+
+        Raises:
+            TlxError: The operand is not complex.
+        """
         return self._unary("im", operand)
 
     def re(self, operand: Value) -> Value:
-        """`re` of a complex number: the real part."""
+        """`re`: the real part; of c32 an f32, of c64 an f64.
+
+        Args:
+            operand: A complex number or a cooperative matrix of them.
+
+        Raises:
+            TlxError: The operand is not complex.
+        """
         return self._unary("re", operand)
 
     def equal(self, lhs: Operand, rhs: Operand) -> Value:
-        """`equal` of two scalars."""
+        """`equal`: whether two numbers are equal; NaN equals nothing; gives a `bool`.
+
+        Args:
+            lhs: A number.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are not numbers.
+        """
         return self._compare("equal", lhs, rhs)
 
     def not_equal(self, lhs: Operand, rhs: Operand) -> Value:
-        """`not_equal` of two scalars."""
+        """`not_equal`: whether two numbers differ; NaN differs from everything; gives a `bool`.
+
+        Args:
+            lhs: A number.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are not numbers.
+        """
         return self._compare("not_equal", lhs, rhs)
 
     def greater_than(self, lhs: Operand, rhs: Operand) -> Value:
-        """`greater_than` of two scalars."""
+        """`greater_than`: whether lhs > rhs; not if one of them is NaN; gives a `bool`.
+
+        Args:
+            lhs: A real number.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are not real numbers.
+        """
         return self._compare("greater_than", lhs, rhs)
 
     def greater_than_equal(self, lhs: Operand, rhs: Operand) -> Value:
-        """`greater_than_equal` of two scalars."""
+        """`greater_than_equal`: whether lhs >= rhs; not if one of them is NaN; gives a `bool`.
+
+        Args:
+            lhs: A real number.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are not real numbers.
+        """
         return self._compare("greater_than_equal", lhs, rhs)
 
     def less_than(self, lhs: Operand, rhs: Operand) -> Value:
-        """`less_than` of two scalars."""
+        """`less_than`: whether lhs < rhs; not if one of them is NaN; gives a `bool`.
+
+        Args:
+            lhs: A real number.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are not real numbers.
+        """
         return self._compare("less_than", lhs, rhs)
 
     def less_than_equal(self, lhs: Operand, rhs: Operand) -> Value:
-        """`less_than_equal` of two scalars."""
+        """`less_than_equal`: whether lhs <= rhs; not if one of them is NaN; gives a `bool`.
+
+        Args:
+            lhs: A real number.
+            rhs: As lhs. Either may be a Python number, which takes the type of the other.
+
+        Raises:
+            TlxError: The types differ, or are not real numbers.
+        """
         return self._compare("less_than_equal", lhs, rhs)
 
     def cos(self, operand: Value) -> Value:
-        """`cos` of a scalar: the cosine."""
+        """`cos`: the cosine.
+
+        Args:
+            operand: A floating number: f32, f64, or f16 and bf16, which are computed in f32.
+
+        Raises:
+            TlxError: The operand is not floating.
+        """
         return self._function("cos", operand)
 
     def sin(self, operand: Value) -> Value:
-        """`sin` of a scalar: the sine."""
+        """`sin`: the sine.
+
+        Args:
+            operand: A floating number: f32, f64, or f16 and bf16, which are computed in f32.
+
+        Raises:
+            TlxError: The operand is not floating.
+        """
         return self._function("sin", operand)
 
     def exp(self, operand: Value) -> Value:
-        """`exp` of a scalar: e to the power of it."""
+        """`exp`: e to the power of the operand.
+
+        Args:
+            operand: A floating number: f32, f64, or f16 and bf16, which are computed in f32; or a complex one.
+
+        Raises:
+            TlxError: The operand is neither floating nor complex.
+        """
         return self._function("exp", operand)
 
     def exp2(self, operand: Value) -> Value:
-        """`exp2` of a scalar: two to the power of it."""
+        """`exp2`: 2 to the power of the operand.
+
+        Args:
+            operand: A floating number: f32, f64, or f16 and bf16, which are computed in f32; or a complex one.
+
+        Raises:
+            TlxError: The operand is neither floating nor complex.
+        """
         return self._function("exp2", operand)
 
     def log(self, operand: Value) -> Value:
-        """`log` of a scalar: the natural logarithm."""
+        """`log`: the natural logarithm.
+
+        Args:
+            operand: A floating number: f32, f64, or f16 and bf16, which are computed in f32.
+
+        Raises:
+            TlxError: The operand is not floating.
+        """
         return self._function("log", operand)
 
     def log2(self, operand: Value) -> Value:
-        """`log2` of a scalar: the logarithm to base two."""
+        """`log2`: the logarithm to base 2.
+
+        Args:
+            operand: A floating number: f32, f64, or f16 and bf16, which are computed in f32.
+
+        Raises:
+            TlxError: The operand is not floating.
+        """
         return self._function("log2", operand)
 
     def native_cos(self, operand: Value) -> Value:
-        """`native_cos` of a scalar: the cosine, less exactly."""
+        """`native_cos`: the cosine, as exact here as `cos` is.
+
+        Args:
+            operand: A floating number: f32, f64, or f16 and bf16, which are computed in f32.
+
+        Raises:
+            TlxError: The operand is not floating.
+        """
         return self._function("native_cos", operand)
 
     def native_sin(self, operand: Value) -> Value:
-        """`native_sin` of a scalar: the sine, less exactly."""
+        """`native_sin`: the sine, as exact here as `sin` is.
+
+        Args:
+            operand: A floating number: f32, f64, or f16 and bf16, which are computed in f32.
+
+        Raises:
+            TlxError: The operand is not floating.
+        """
         return self._function("native_sin", operand)
 
     def native_exp(self, operand: Value) -> Value:
-        """`native_exp` of a scalar: e to the power of it, less exactly."""
+        """`native_exp`: e to the power of the operand, as exact here as `exp` is.
+
+        Args:
+            operand: A floating number: f32, f64, or f16 and bf16, which are computed in f32; or a complex one.
+
+        Raises:
+            TlxError: The operand is neither floating nor complex.
+        """
         return self._function("native_exp", operand)
 
     def native_exp2(self, operand: Value) -> Value:
-        """`native_exp2` of a scalar: two to the power of it, less exactly."""
+        """`native_exp2`: 2 to the power of the operand, as exact here as `exp2` is.
+
+        Args:
+            operand: A floating number: f32, f64, or f16 and bf16, which are computed in f32; or a complex one.
+
+        Raises:
+            TlxError: The operand is neither floating nor complex.
+        """
         return self._function("native_exp2", operand)
 
     def native_log(self, operand: Value) -> Value:
-        """`native_log` of a scalar: the natural logarithm, less exactly."""
+        """`native_log`: the natural logarithm, as exact here as `log` is.
+
+        Args:
+            operand: A floating number: f32, f64, or f16 and bf16, which are computed in f32.
+
+        Raises:
+            TlxError: The operand is not floating.
+        """
         return self._function("native_log", operand)
 
     def native_log2(self, operand: Value) -> Value:
-        """`native_log2` of a scalar: the logarithm to base two, less exactly."""
+        """`native_log2`: the logarithm to base 2, as exact here as `log2` is.
+
+        Args:
+            operand: A floating number: f32, f64, or f16 and bf16, which are computed in f32.
+
+        Raises:
+            TlxError: The operand is not floating.
+        """
         return self._function("native_log2", operand)
 
     def cast(self, operand: Value, type_: TypeLike) -> Value:
-        """`cast`: a value in another type."""
+        """`cast`: the value in another type. Floats are rounded to nearest; to integers they are cut off and saturate.
+
+        Args:
+            operand: A number or a cooperative matrix.
+            type_: The type of the result; for a matrix of the same shape and use, where matrix_acc may become any use.
+
+        Raises:
+            TlxError: Either type is bool, complex becomes real, or the shapes differ.
+        """
         return self._write_one(Cast(operand=self._name(operand)), self._type(type_))
 
     def _binary(self, op: ArithBinaryOp, lhs: Operand, rhs: Operand) -> Value:

@@ -2,54 +2,38 @@
 
 from __future__ import annotations
 
-import inspect
-import linecache
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
-from itertools import islice
-from pathlib import Path
-from types import FrameType
+from contextlib import contextmanager
 from typing import Final, cast
 
 from tlx.diagnostics import Source, Span, UsageError
-from tlx.frontends.tensor_language.ast.base import Instruction, Name, TypeRef
-from tlx.frontends.tensor_language.ast.mixed import Constant
+from tlx.frontends.tensor_language.ast.base import Instruction, Name, Region, TypeRef
+from tlx.frontends.tensor_language.ast.mixed import Constant, Yield
+from tlx.frontends.tensor_language.builder_arguments import Checked
+from tlx.frontends.tensor_language.builder_places import place_of_call
 from tlx.frontends.tensor_language.builder_types import TypeLike, number_of, type_of
 from tlx.frontends.tensor_language.builder_values import Frame, Operand, Value
+from tlx.frontends.tensor_language.check import InstructionChecker
 from tlx.frontends.tensor_language.types import GroupType, MemrefType, Type
 
-_PACKAGE: Final = "tlx.frontends.tensor_language"
+UNWRITTEN: Final = Region([Yield()])
+"""Stands in an instruction that is checked before its region has been written."""
 
 
-class Core:
+class Core(Checked):
     """Base of the builder of kernels."""
+
+    _rules: InstructionChecker  # of the kernel's function
 
     def __init__(self) -> None:
         self._frames = [Frame()]
         self._count = 0
         self._sources: dict[str, Source] = {}
+        self._values: dict[str, Value] = {}
 
     def here(self) -> Span | None:
         """The place in the Python program that calls the builder; None where its text cannot be had."""
-        frame = inspect.currentframe()
-        while frame is not None and str(frame.f_globals.get("__name__")).startswith((_PACKAGE, "contextlib")):
-            frame = frame.f_back
-        return None if frame is None else self._place(frame)
-
-    def _place(self, frame: FrameType) -> Span | None:
-        code = frame.f_code
-        if code.co_filename not in self._sources:
-            lines = linecache.getlines(code.co_filename, frame.f_globals)
-            self._sources[code.co_filename] = Source(_shown(code.co_filename), "".join(lines))
-        source = self._sources[code.co_filename]
-        line, last, start, end = next(islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
-        if not source.text or line is None or start is None or end is None:
-            return None
-        text = source.line(line).encode()
-        begin = source.offset(line, len(text[:start].decode(errors="replace")) + 1)
-        if last != line:
-            return source.span(begin)
-        return source.span(begin, source.offset(line, len(text[:end].decode(errors="replace")) + 1))
+        return place_of_call(self._sources)
 
     @property
     def _frame(self) -> Frame:
@@ -68,27 +52,45 @@ class Core:
 
     def _value(self, type_: Type, span: Span | None = None) -> Value:
         """A new value, of the region that is being written."""
+        name = Name(str(self._count), span or self.here())
         self._count += 1
-        return Value(self, self._frame, Name(str(self._count - 1), span or self.here()), type_)
+        self._values[name.text] = Value(self, self._frame, name, type_)
+        return self._values[name.text]
 
-    def _write(self, instruction: Instruction, types: Sequence[Type] = (), span: Span | None = None) -> list[Value]:
-        """Add an instruction that gives values of these types."""
-        span = span or self.here()
+    def _write(self, instruction: Instruction, types: Sequence[Type] = ()) -> list[Value]:
+        """Check an instruction that gives values of these types, and add it."""
+        span = self.here()
+        self._check(instruction, types, span)
+        return self._add(instruction, types, span)
+
+    def _add(self, instruction: Instruction, types: Sequence[Type], span: Span | None) -> list[Value]:
+        """Add an instruction that has been checked."""
         if self._frame.is_complete:
             raise UsageError("nothing may follow yield_() in a region", span)
         values = [self._value(type_, span) for type_ in types]
-        self._give(instruction, values)
+        for value in values:
+            value.origin = instruction
         instruction.span = span
+        instruction.results = tuple(value.name for value in values)
+        instruction.types = tuple(TypeRef(value.type, span) for value in values)
         self._frame.region.instructions.append(instruction)
         return values
+
+    def _check(self, instruction: Instruction, types: Sequence[Type], span: Span | None) -> None:
+        """Compare an instruction that is going to give values of these types with the rules about its operands.
+
+        Raises:
+            TlxError: It breaks some.
+        """
+        instruction.span = span
+        instruction.results = tuple(Name(f".{k}", span) for k in range(len(types)))
+        instruction.types = tuple(TypeRef(type_, span) for type_ in types)
+        values = {name.text: self._values[name.text] for name in instruction.operands()}
+        self._rules.check(instruction, [(v.name, v.type, v.origin) for v in values.values()])
 
     def _write_one(self, instruction: Instruction, type_: Type) -> Value:
         (value,) = self._write(instruction, (type_,))
         return value
-
-    def _give(self, instruction: Instruction, values: Sequence[Value]) -> None:
-        instruction.results = tuple(value.name for value in values)
-        instruction.types = tuple(TypeRef(value.type, value.name.span) for value in values)
 
     def _type(self, spelled: TypeLike) -> Type:
         return type_of(spelled, self.here())
@@ -122,7 +124,15 @@ class Core:
         return tuple(self._operand(value, type_) for value in values)
 
     def constant(self, value: bool | complex, type_: TypeLike) -> Value:
-        """`constant`: a number as a value; every entry of a cooperative matrix. Equal ones are made once."""
+        """`constant`: a number as a value; every entry of a cooperative matrix. Equal ones are made once.
+
+        Args:
+            value: A Python number, or True or False.
+            type_: A number type, bool, or a coopmatrix.
+
+        Raises:
+            TlxError: The type has no such value.
+        """
         span = self.here()
         type_ = type_of(type_, span)
         number = number_of(value, type_, span)
@@ -145,10 +155,3 @@ class Core:
     def _common_type(self, values: Iterable[Operand], otherwise: Type | None = None) -> Type | None:
         """The type of the first that is no number."""
         return next((v.type for v in values if isinstance(v, Value)), otherwise)
-
-
-def _shown(path: str) -> str:
-    """A path as a user names it: relative where it lies below the working directory."""
-    with suppress(ValueError, OSError):
-        return str(Path(path).relative_to(Path.cwd()))
-    return path

@@ -48,31 +48,67 @@ class Mixed(Core):
     """Mixed instructions. Numbers given as indices become constants of type `index`."""
 
     def group_id(self, component: Component) -> Value:
-        """`group_id` along "x", "y" or "z"."""
+        """`group_id`: the number of the work-group along a dimension; of type index.
+
+        Args:
+            component: The dimension.
+
+        Raises:
+            TlxError: There is no such dimension.
+        """
         return self._dimensional("group_id", component, INDEX)
 
     def num_groups(self, component: Component) -> Value:
-        """`num_groups` along "x", "y" or "z"."""
+        """`num_groups`: how many work-groups run the kernel along a dimension; of type index.
+
+        Args:
+            component: The dimension.
+
+        Raises:
+            TlxError: There is no such dimension.
+        """
         return self._dimensional("num_groups", component, INDEX)
 
     def num_subgroups(self, component: Component) -> Value:
-        """`num_subgroups` along "x", "y" or "z"."""
+        """`num_subgroups`: how many subgroups a work-group has along a dimension; of type i32.
+
+        Args:
+            component: The dimension.
+
+        Raises:
+            TlxError: There is no such dimension.
+        """
         return self._dimensional("num_subgroups", component, I32)
 
     def subgroup_id(self, component: Component) -> Value:
-        """`subgroup_id` along "x", "y" or "z"."""
+        """`subgroup_id`: the number of the subgroup in its work-group along a dimension; of type i32.
+
+        Args:
+            component: The dimension.
+
+        Raises:
+            TlxError: It stands in a collective region.
+        """
         return self._dimensional("subgroup_id", component, I32)
 
     def subgroup_size(self) -> Value:
-        """`subgroup_size`: work-items of a subgroup."""
+        """`subgroup_size`: how many work-items a subgroup has; of type i32."""
         return self._write_one(Builtin(name="subgroup_size"), I32)
 
     def subgroup_linear_id(self) -> Value:
-        """`subgroup_linear_id`: number of the subgroup in its work-group."""
+        """`subgroup_linear_id`: the number of the subgroup in its work-group, in one dimension; of type i32.
+
+        Raises:
+            TlxError: It stands in a collective region.
+        """
         return self._write_one(Builtin(name="subgroup_linear_id"), I32)
 
     def subgroup_local_id(self) -> Value:
-        """`subgroup_local_id`: number of the work-item in its subgroup."""
+        """`subgroup_local_id`: the number of the work-item in its subgroup; of type i32.
+
+        Raises:
+            TlxError: It stands in a collective region.
+        """
         return self._write_one(Builtin(name="subgroup_local_id"), I32)
 
     def atomic_add(
@@ -83,7 +119,18 @@ class Mixed(Core):
         scope: Scope = "work_group",
         semantics: Semantics = "relaxed",
     ) -> Value:
-        """`atomic_add`: an entry of a memref becomes the sum of it and a value; gives what it was."""
+        """`atomic_add`: an entry of a memref becomes the sum of it and the value, atomically; gives what it was.
+
+        Args:
+            value: A number of the element type, a value or a Python number.
+            target: A memref.
+            indices: An index each mode: values of type index, or Python integers.
+            scope: Who else may see the access; all are one here, as there is one memory.
+            semantics: What other accesses it orders.
+
+        Raises:
+            TlxError: The value is not of the element type, or there is not one index each mode.
+        """
         return self._update("add", value, target, indices, scope, semantics)
 
     def atomic_max(
@@ -94,7 +141,19 @@ class Mixed(Core):
         scope: Scope = "work_group",
         semantics: Semantics = "relaxed",
     ) -> Value:
-        """`atomic_max`: an entry of a memref becomes the larger of it and a value; gives what it was."""
+        """`atomic_max`: an entry of a memref becomes the larger of it and the value, atomically; gives what it was.
+
+        Args:
+            value: A number of the element type, a value or a Python number.
+            target: A memref.
+            indices: An index each mode: values of type index, or Python integers.
+            scope: Who else may see the access; all are one here, as there is one memory.
+            semantics: What other accesses it orders.
+
+        Raises:
+            TlxError: The value is not of the element type, or there is not one index each mode; complex numbers
+                have no order.
+        """
         return self._update("max", value, target, indices, scope, semantics)
 
     def atomic_min(
@@ -105,33 +164,88 @@ class Mixed(Core):
         scope: Scope = "work_group",
         semantics: Semantics = "relaxed",
     ) -> Value:
-        """`atomic_min`: an entry of a memref becomes the smaller of it and a value; gives what it was."""
+        """`atomic_min`: an entry of a memref becomes the smaller of it and the value, atomically; gives what it was.
+
+        Args:
+            value: A number of the element type, a value or a Python number.
+            target: A memref.
+            indices: An index each mode: values of type index, or Python integers.
+            scope: Who else may see the access; all are one here, as there is one memory.
+            semantics: What other accesses it orders.
+
+        Raises:
+            TlxError: The value is not of the element type, or there is not one index each mode; complex numbers
+                have no order.
+        """
         return self._update("min", value, target, indices, scope, semantics)
 
     def associated(self, operand: Value) -> Value:
-        """`associated`: whether the address of a memref or group is not null."""
+        """`associated`: whether the address of a memref or group is not null; gives a `bool`.
+
+        Args:
+            operand: A memref or a group.
+
+        Raises:
+            TlxError: The operand is neither.
+        """
         return self._write_one(Associated(operand=self._name(operand)), BOOL)
 
     def barrier(self, *, fence_global: bool = False, fence_local: bool = False) -> None:
-        """`barrier`: all work-items of the group get here before any goes on."""
+        """`barrier`: all work-items of the work-group get here before any goes on.
+
+        Args:
+            fence_global: Whether what was written to global memory before is seen behind it.
+            fence_local: The same of local memory.
+
+        Raises:
+            TlxError: Not all work-items meet it: it stands in `foreach`, or where a value decides that differs
+                between them.
+        """
         self._write(Barrier(fence_global=fence_global, fence_local=fence_local))
 
     def load(self, source: Value, *indices: Operand) -> Value:
-        """`load`: an entry of a memref, or a member of a group."""
+        """`load`: an entry of a memref, or a member of a group, which is a memref.
+
+        Args:
+            source: A memref or a group.
+            indices: An index each mode, one for a group: values of type index, or Python integers.
+
+        Raises:
+            TlxError: There are more or fewer indices.
+        """
         type_ = self._loaded(source)
         return self._write_one(Load(source=self._name(source), indices=self._operands(indices, INDEX)), type_)
 
     def atomic_load(
         self, source: Value, *indices: Operand, scope: Scope = "work_group", semantics: Semantics = "relaxed"
     ) -> Value:
-        """`atomic_load`: an entry of a memref."""
+        """`atomic_load`: an entry of a memref, read atomically.
+
+        Args:
+            source: A memref.
+            indices: An index each mode: values of type index, or Python integers.
+            scope: Who else may see the access; all are one here, as there is one memory.
+            semantics: What other accesses it orders: neither release nor acquire_release.
+
+        Raises:
+            TlxError: There are more or fewer indices, or the order is not one of a load.
+        """
         type_ = self._loaded(source)
         names = self._operands(indices, INDEX)
         load = AtomicLoad(scope=scope, semantics=semantics, source=self._name(source), indices=names)
         return self._write_one(load, type_)
 
     def store(self, value: Operand, target: Value, *indices: Operand) -> None:
-        """`store`: change an entry of a memref."""
+        """`store`: changes an entry of a memref.
+
+        Args:
+            value: A number of the element type, a value or a Python number.
+            target: A memref.
+            indices: An index each mode: values of type index, or Python integers.
+
+        Raises:
+            TlxError: The value is not of the element type, or there is not one index each mode.
+        """
         name = self._operand(value, self._memref(target, "the target").element)
         self._write(Store(value=name, target=self._name(target), indices=self._operands(indices, INDEX)))
 
@@ -143,36 +257,79 @@ class Mixed(Core):
         scope: Scope = "work_group",
         semantics: Semantics = "relaxed",
     ) -> None:
-        """`atomic_store`: change an entry of a memref."""
+        """`atomic_store`: changes an entry of a memref, atomically.
+
+        Args:
+            value: A number of the element type, a value or a Python number.
+            target: A memref.
+            indices: An index each mode: values of type index, or Python integers.
+            scope: Who else may see the access; all are one here, as there is one memory.
+            semantics: What other accesses it orders: neither acquire nor acquire_release.
+
+        Raises:
+            TlxError: The value is not of the element type, or there is not one index each mode, or the order is not
+                one of a store.
+        """
         name = self._operand(value, self._memref(target, "the target").element)
         places = self._operands(indices, INDEX)
         target_ = self._name(target)
         self._write(AtomicStore(scope=scope, semantics=semantics, value=name, target=target_, indices=places))
 
     def size(self, operand: Value, mode: int = 0) -> Value:
-        """`size`: extent of a mode of a memref, or number of members of a group."""
+        """`size`: the extent of a mode of a memref, or the number of members of a group; of type index.
+
+        Args:
+            operand: A memref or a group.
+            mode: The mode, counted from 0; 0 for a group.
+
+        Raises:
+            TlxError: There is no such mode.
+        """
         return self._write_one(Size(operand=self._name(operand), mode=mode), INDEX)
 
     def expand(self, operand: Value, mode: int, shape: Sequence[Place]) -> Value:
-        """`expand`: a view with a mode seen as several."""
+        """`expand`: a view of a memref with one mode seen as several.
+
+        Args:
+            operand: A memref.
+            mode: The mode, counted from 0.
+            shape: The extents of two modes or more in place of it, whose product is its own: integers, or values of
+                type index.
+
+        Raises:
+            TlxError: There is no such mode, or the product is another.
+        """
         type_ = self._with_mode(operand, mode)
         parts = tuple(self._extent(extent) for extent in shape)
         expand = Expand(operand=self._name(operand), mode=mode, shape=parts)
         return self._write_one(expand, expanded(type_, mode, parts))
 
     def fuse(self, operand: Value, first: int, last: int) -> Value:
-        """`fuse`: a view with the modes `first` to `last`, both of them included, seen as one."""
+        """`fuse`: a view of a memref with several modes seen as one.
+
+        Args:
+            operand: A memref.
+            first: The first of the modes, counted from 0.
+            last: The last of them; each must lie packed behind the one before.
+
+        Raises:
+            TlxError: There are no such modes, or they do not lie packed.
+        """
         type_ = self._with_mode(operand, last)
         if not 0 <= first < last:
             raise UsageError(f"expected modes first < last, got {first} and {last}", self.here())
         return self._write_one(Fuse(operand=self._name(operand), first=first, last=last), fused(type_, first, last))
 
     def subview(self, operand: Value, *parts: Part) -> Value:
-        """`subview`: a view of a part.
+        """`subview`: a view of a part of a memref.
 
         Args:
             operand: A memref.
-            parts: For each mode an index, which removes the mode; (offset, size); or `slice(None)` for all of it.
+            parts: For each mode an index, which removes the mode; (offset, size), integers or values of type index; or
+                `slice(None)` for all of it.
+
+        Raises:
+            TlxError: There is not one part each mode, or an offset or a size is negative.
         """
         type_ = self._memref(operand, "the operand")
         if len(parts) != type_.order:
@@ -182,8 +339,6 @@ class Mixed(Core):
         return self._write_one(Subview(operand=self._name(operand), slices=slices), sliced(type_, slices))
 
     def _dimensional(self, name: BuiltinName, component: Component, type_: ScalarType) -> Value:
-        if component not in ("x", "y", "z"):
-            raise UsageError(f"{name} has the components 'x', 'y' and 'z', got {component!r}", self.here())
         return self._write_one(Builtin(name=name, component=component), type_)
 
     def _update(

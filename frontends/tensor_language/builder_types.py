@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tlx.diagnostics import Span, UsageError
 from tlx.frontends import tensor_language
-from tlx.frontends.tensor_language.ast.base import Attribute, Dictionary, NamedAttribute, Parameter
+from tlx.frontends.tensor_language.annotations import Misfit, fitted, problem_of
+from tlx.frontends.tensor_language.ast.base import Attribute, Dictionary, Name, NamedAttribute, Parameter, TypeRef
 from tlx.frontends.tensor_language.attributes import ATTRIBUTE_NAMES
+from tlx.frontends.tensor_language.check.types import problem
 from tlx.frontends.tensor_language.errors import ProgramError
+from tlx.frontends.tensor_language.printer_attributes import is_printable
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType, Type
 
 if TYPE_CHECKING:
@@ -26,26 +30,41 @@ def type_of(spelled: TypeLike, span: Span | None) -> Type:
     Raises:
         UsageError: The text spells no type.
     """
-    if isinstance(spelled, get_args(Type)):
-        return cast("Type", spelled)
     parameter = parameter_of(spelled, span)
     if parameter.attributes.entries:
         raise UsageError(f"'{spelled}' is a type with attributes, which only parameters have", span)
     return parameter.type.type
 
 
-def parameter_of(spelled: object, span: Span | None) -> Parameter:
-    """The type and the attributes that a text such as `memref<f32x?> {alignment=64}` spells, of a parameter %x.
+def parameter_of(given: TypeLike, span: Span | None) -> Parameter:
+    """The type and the attributes of a parameter %x, from a type or from a text such as `memref<f32x?> {alignment=64}`.
 
     Raises:
-        UsageError: It does not spell a type.
+        UsageError: The text spells no type, or the type is none of the language.
     """
-    if not isinstance(spelled, str):
-        raise UsageError(f"expected a type such as 'memref<f32x4x8>', got {spelled!r}", span)
-    found = _parsed(spelled)
-    if isinstance(found, str):
-        raise UsageError(f"'{spelled}' is no type: {found}", span)
-    return found
+    if isinstance(given, str):
+        found = _parsed(given)
+        if isinstance(found, str):
+            raise UsageError(f"'{given}' is no type: {found}", span)
+        return Parameter(
+            name=found.name, type=TypeRef(found.type.type, span), attributes=_moved(found.attributes, span)
+        )
+    malformed = problem_of(given) or problem(given)
+    if malformed:
+        raise UsageError(f"{given!r} is no type: {malformed}", span)
+    return Parameter(name=Name("x", span), type=TypeRef(given, span))
+
+
+def _moved(dictionary: Dictionary, span: Span | None) -> Dictionary:
+    """Attributes that were read from a string, at the place of the Python program that has the string."""
+
+    def at(attribute: Attribute) -> Attribute:
+        value = attribute.value
+        if isinstance(value, Dictionary):
+            return Attribute(_moved(value, span), span)
+        return Attribute(tuple(map(at, value)) if isinstance(value, tuple) else value, span)
+
+    return Dictionary(tuple(NamedAttribute(e.name, e.quoted, at(e.value), span) for e in dictionary.entries), span)
 
 
 @lru_cache(maxsize=256)
@@ -117,24 +136,31 @@ def dictionary_of(attributes: Mapping[str, Any], span: Span | None) -> Dictionar
     """A dictionary of attributes, from Python's values.
 
     Raises:
-        UsageError: A value is of another kind than attributes are.
+        UsageError: A name or a value is of another kind than attributes are.
     """
-    return Dictionary(
-        tuple(
-            NamedAttribute(n, n not in ATTRIBUTE_NAMES, _attribute(v, span))
-            for n, v in attributes.items()
-            if v is not None
-        )
-    )
+    entries = [
+        NamedAttribute(_text(n, "the name of an attribute", span), n not in ATTRIBUTE_NAMES, _attribute(v, span), span)
+        for n, v in attributes.items()
+    ]
+    return Dictionary(tuple(entries), span)
+
+
+def _text(text: object, what: str, span: Span | None) -> str:
+    """A string that the language can spell."""
+    if not isinstance(text, str) or not is_printable(text):
+        raise UsageError(f"{what} is a string of printable ASCII characters without '\"', not {text!a}", span)
+    return text
 
 
 def _attribute(value: Any, span: Span | None) -> Attribute:
-    if isinstance(value, (bool, int, str)):
-        return Attribute(value)
+    if isinstance(value, str):
+        return Attribute(_text(value, "an attribute's string", span), span)
     if isinstance(value, Mapping):
-        return Attribute(dictionary_of(cast("Mapping[str, Any]", value), span))
+        return Attribute(dictionary_of(cast("Mapping[str, Any]", value), span), span)
     if isinstance(value, Sequence):
-        return Attribute(tuple(_attribute(item, span) for item in cast("Sequence[Any]", value)))
+        return Attribute(tuple(_attribute(item, span) for item in cast("Sequence[Any]", value)), span)
+    with suppress(Misfit):
+        return Attribute(fitted(value, bool | int), span)
     raise UsageError(
         f"an attribute is a truth value, an integer, a string, a list or a dictionary, not {value!r}", span
     )

@@ -9,11 +9,12 @@ a < b                     less_than; gives a `bool` of the kernel, for `if_`
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from tlx.diagnostics import UsageError
-from tlx.frontends.tensor_language.ast.base import Name, Region
+from tlx.frontends.tensor_language.ast.base import Instruction, Name, Region
 from tlx.frontends.tensor_language.ast.mixed import Yield
+from tlx.frontends.tensor_language.builder_places import place_of_call
 from tlx.frontends.tensor_language.types import Type
 
 
@@ -23,15 +24,17 @@ class Value:
     Attributes:
         name: What the language calls it.
         type: Its type.
+        origin: The instruction that gives it; None for parameters, and for what regions begin with.
     """
 
-    __slots__ = ("_frame", "_kernel", "name", "type")
+    __slots__ = ("_frame", "_kernel", "name", "origin", "type")
 
     def __init__(self, kernel: Any, frame: Frame, name: Name, type_: Type) -> None:
         self._kernel = kernel
         self._frame = frame
         self.name = name
         self.type = type_
+        self.origin: Instruction | None = None
 
     @property
     def kernel(self) -> Any:
@@ -85,6 +88,12 @@ class Value:
 
     def __rmod__(self, other: Operand) -> Value:
         return self._kernel.rem(other, self)
+
+    def __pow__(self, other: Operand) -> Value:
+        return self._kernel.pow(self, other)
+
+    def __rpow__(self, other: Operand) -> Value:
+        return self._kernel.pow(other, self)
 
     def __lshift__(self, other: Operand) -> Value:
         return self._kernel.shl(self, other)
@@ -148,6 +157,28 @@ class Value:
 
     def __setitem__(self, indices: Any, value: Operand) -> None:
         self._kernel.store(value, self, *_listed(indices))
+
+
+class NoValue:
+    """What a `with` block gives that holds values and is none itself; using it as one tells which to take.
+
+    Attributes:
+        USE: Says so.
+    """
+
+    __slots__ = ()
+    USE: ClassVar[str] = ""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def _refuse(self, *_others: object) -> NoReturn:
+        raise UsageError(f"{self!r} is no value of the kernel: {self.USE}", place_of_call())
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __mod__ = __rmod__ = __pow__ = __rpow__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _refuse
+    __neg__ = __invert__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __setitem__ = _refuse
 
 
 @dataclass(eq=False, slots=True)

@@ -6,7 +6,7 @@ fit, and the region around them goes on at the next instruction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
@@ -14,6 +14,7 @@ from tlx.diagnostics import Note, ParseError, Source, Span, TlxError
 from tlx.frontends.tensor_language.ast.base import Instruction, Name
 from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.lexer import tokenize
+from tlx.frontends.tensor_language.parser_hints import did_you_mean
 from tlx.frontends.tensor_language.types import MAX_INTEGER
 
 MAX_NESTING: Final = 64  # regions, or attributes, inside each other
@@ -49,6 +50,7 @@ class Cursor:
         depth: Regions open around the next token.
         head_end: Offset behind the instruction's text before its first region, None as long as there was none.
         region_end: Index of the token behind the last region that was closed.
+        function: Index of the token that the last function begins with, None before the first.
     """
 
     def __init__(self, source: Source, reports: Reports, forms: Mapping[str, Form]) -> None:
@@ -64,6 +66,7 @@ class Cursor:
         self.depth = 0
         self.head_end: int | None = None
         self.region_end = 0
+        self.function: int | None = None
         self._bad = tokens.bad
         for offset, why in tokens.bad.items():
             reports.add(why, source.span(offset))
@@ -104,8 +107,16 @@ class Cursor:
         """An error at a token, the next one unless said otherwise."""
         return ParseError(message, self.span(self.at if at is None else at), list(notes))
 
-    def expected(self, what: str, hint: str = "") -> ParseError:
-        """The error that something else stands at the next token; behind the line before where that looks finished."""
+    def expected(self, what: str, hint: str = "", known: Sequence[str] = ()) -> ParseError:
+        """The error that something else stands at the next token; behind the line before where that looks finished.
+
+        Args:
+            what: What is expected.
+            hint: What is said about it.
+            known: Words that may stand there: the nearest to the one that does is the hint where there is no other.
+        """
+        if not hint and self.kind == "word":
+            hint = did_you_mean(self.text, known)
         behind = f": {hint}" if hint else ""
         if not self._follows_unfinished():
             return self.error(f"expected {what}, found {self.shown()}{behind}")
@@ -118,6 +129,10 @@ class Cursor:
     def begins_assignment(self, at: int) -> bool:
         """Whether `%name = word` stands at a token."""
         return self.kinds[at : at + 3] == ["local", "=", "word"]
+
+    def location(self, at: int) -> tuple[int, int]:
+        """Line and column of a token, both from 1."""
+        return self.source.location(self.starts[at])
 
     def _end_before(self, at: int) -> int:
         """Offset behind the token before another."""
@@ -176,7 +191,7 @@ class Cursor:
             ParseError: Something else stands here.
         """
         if not self.accept_word(word):
-            raise self.expected(f"'{word}'{where and ' ' + where}")
+            raise self.expected(f"'{word}'{where and ' ' + where}", known=(word,))
 
     def identifier(self, kind: Literal["local", "global"], what: str) -> Name:
         """A name with its `%` or `@`.

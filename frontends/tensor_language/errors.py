@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from tlx.diagnostics import Note, Span, TlxError
 from tlx.frontends.tensor_language.ast.base import Name
+from tlx.frontends.tensor_language.parser_hints import did_you_mean
 
 LIMIT: Final = 50  # errors shown of one text
+_COMPARED: Final = 200  # names that an unknown one is compared with
+_LONGER: Final = 2  # characters that a misspelt name has more or less than it should
 
 
 class ProgramError(TlxError):
@@ -41,15 +45,18 @@ class Reports:
             return
         self.errors.append(TlxError(message, span, list(notes)))
 
-    def undefined(self, name: Name, closed: Span | None) -> None:
+    def undefined(self, name: Name, closed: Span | None, visible: Iterable[str]) -> None:
         """Report a name that nothing defines where it is used.
 
         Args:
             name: The name.
             closed: Where a region that has ended defines it.
+            visible: The names that are defined there.
         """
         notes = () if closed is None else (Note("declared here, in a region that has closed", closed),)
-        self.add(f"{name} is not defined here: define it above, in this or an enclosing region", name.span, *notes)
+        near = "" if closed is not None or name.text.isdigit() or len(self.errors) >= LIMIT else _near(name, visible)
+        what = near or "define it above, in this or an enclosing region"
+        self.add(f"{name} is not defined here: {what}", name.span, *notes)
 
     def finish(self) -> None:
         """Raise what was collected.
@@ -59,6 +66,12 @@ class Reports:
         """
         if self.errors:
             raise ProgramError(sorted(self.errors, key=lambda e: e.span.start if e.span else -1))
+
+
+def _near(name: Name, visible: Iterable[str]) -> str:
+    """The name that may have been meant, among the last ones of about that length."""
+    alike = [f"%{v}" for v in visible if not v.isdigit() and abs(len(v) - len(name.text)) <= _LONGER]
+    return did_you_mean(str(name), alike[-_COMPARED:]) if len(name.text) > 1 else ""
 
 
 def _same(one: Span, other: Span) -> bool:

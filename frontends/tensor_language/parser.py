@@ -98,8 +98,9 @@ Mixed:
                            / "store" 2*2operand index-list
                            / "yield" "(" [operand *("," operand)] ")"
     arith-binary-type      = "add" / "sub" / "mul" / "div" / "rem" / "max" / "min" / "shl" / "shr" / "and"
-                           / "or" / "xor"
+                           / "or" / "xor" / "pow"               ; pow is an extension
     arith-unary-type       = "abs" / "neg" / "not" / "conj" / "im" / "re"
+                           / "sqrt" / "tanh"                    ; extensions
     atomic-update-op       = "atomic_add" / "atomic_max" / "atomic_min"
     builtin-type           = ("group_id" / "num_groups" / "num_subgroups" / "subgroup_id") (".x" / ".y" / ".z")
                            / "subgroup_size" / "subgroup_linear_id" / "subgroup_local_id"
@@ -110,7 +111,7 @@ Mixed:
     memory-semantics       = ".relaxed" / ".acquire" / ".release" / ".acquire_release" / ".sequentially_consistent"
     index-list             = "[" [operand *("," operand)] "]"
     init-value             = local-identifier "=" operand
-    return-type-list       = "->" "(" return-type *("," return-type) ")"
+    return-type-list       = "->" "(" [return-type *("," return-type)] ")"
     expand-shape           = integer-constant-or-identifier 1*("x" integer-constant-or-identifier)
     index-or-slice         = integer-constant-or-identifier [":" integer-constant-or-identifier]
     integer-constant-or-identifier = integer-constant / local-identifier
@@ -145,13 +146,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tlx.diagnostics import ParseError, Source, TlxError
+from tlx.diagnostics import Note, ParseError, Source, TlxError
 from tlx.frontends.tensor_language import parser_collective, parser_mixed, parser_spmd
 from tlx.frontends.tensor_language.ast.base import Dictionary, Function, Parameter, Program
 from tlx.frontends.tensor_language.cursor import Cursor, Form
 from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.parser_attributes import dictionary_attribute, optional_attributes
+from tlx.frontends.tensor_language.parser_hints import did_you_mean
 from tlx.frontends.tensor_language.parser_regions import (
+    begins_instruction,
     behind_braces,
     behind_dictionary,
     is_dictionary,
@@ -205,7 +208,8 @@ def function(
     c.head_end = None
     c.keyword = "func"
     if not c.is_word("func"):
-        raise c.expected("'func'", "one '}' too many?" if c.kind == "}" else "instructions stand in functions")
+        raise _no_function(c)
+    c.function = first
     c.at += 1
     name = c.identifier("global", "the function's name")
     c.expect("(", "behind the function's name")
@@ -213,6 +217,22 @@ def function(
     attributes = attribute_list(c)
     head = c.span_from(first)
     return Function(name=name, parameters=parameters, attributes=attributes, body=region(c), span=head)
+
+
+def _no_function(c: Cursor) -> ParseError:
+    """The error that something else stands where a function is to begin; about the brace that is one too many."""
+    closing = c.at - 1
+    if c.function is not None and c.region_end == c.at:
+        (first, indent), (line, column) = c.location(c.function), c.location(closing)
+        is_in_place = line == first or (c.begins_line(closing) and column == indent)
+        is_outside = not is_in_place if c.kind == "}" else begins_instruction(c, c.at) or not c.begins_line(c.at)
+        if is_outside:
+            note = Note("this stands outside of it", c.span(c.at))
+            return c.error("'}' ends the function, but more follows: one '}' too many?", note, at=closing)
+    if c.kind == "}":
+        return c.error("expected 'func', found '}': one '}' too many?")
+    near = did_you_mean(c.text, ("func",)) if c.kind == "word" else ""
+    return c.error(f"expected 'func', found {c.shown()}: {near or 'instructions stand in functions'}")
 
 
 def argument_list(c: Cursor, parameter: Callable[[Cursor], Parameter]) -> tuple[Parameter, ...]:

@@ -20,7 +20,8 @@ def constant(c: Cursor) -> bool | int | float | complex:
         return complex_constant(c)
     if c.kind == "word" and c.text in ("true", "false"):
         return boolean_constant(c)
-    raise c.expected("a constant (true, false, an integer, a floating-point number or '[real, imaginary]')")
+    what = "a constant (true, false, an integer, a floating-point number or '[real, imaginary]')"
+    raise c.expected(what, known=("true", "false", "inf", "nan"))
 
 
 def boolean_constant(c: Cursor) -> bool:
@@ -72,7 +73,8 @@ def attribute(c: Cursor, depth: int = 0) -> Attribute:
     elif c.kind == "word" and c.text in ("true", "false"):
         value = boolean_constant(c)
     else:
-        raise c.expected("an attribute's value (true, false, an integer, a string, '[...]' or '{...}')")
+        what = "an attribute's value (true, false, an integer, a string, '[...]' or '{...}')"
+        raise c.expected(what, known=("true", "false"))
     return Attribute(value, c.span_from(first))
 
 

@@ -7,6 +7,8 @@ too, so one misspelt `for` does not hide what is wrong in its body.
 
 from __future__ import annotations
 
+from typing import Final
+
 from tlx.diagnostics import Note, ParseError, Span, TlxError
 from tlx.frontends.tensor_language.ast.base import Instruction, Name, Region
 from tlx.frontends.tensor_language.attributes import ATTRIBUTE_NAMES
@@ -17,6 +19,9 @@ from tlx.frontends.tensor_language.parser_hints import PREFIXES, did_you_mean, i
 # Words that begin a line inside an instruction.
 _INNER_WORDS = frozenset({"init", "else", "attributes", "as", "true", "false"})
 
+_BEFORE_REGIONS: Final = {"for": ("init",), "func": ("attributes",)}
+_BEHIND_REGIONS: Final = ("else", "attributes")
+
 
 def region(c: Cursor) -> Region:
     """`region = "{" *instruction "}"`."""
@@ -24,7 +29,7 @@ def region(c: Cursor) -> Region:
     keyword = c.keyword
     first = c.at
     if c.kind != "{":
-        raise c.expected(f"'{{' and the region of '{keyword}'")
+        raise c.expected(f"'{{' and the region of '{keyword}'", known=_BEFORE_REGIONS.get(keyword, ()))
     c.depth += 1
     if c.depth <= MAX_NESTING:
         c.at += 1
@@ -103,6 +108,8 @@ def recover(c: Cursor, first: int) -> None:
 def begins_instruction(c: Cursor, at: int) -> bool:
     """Whether a token seems to begin an instruction."""
     kind = c.kinds[at]
+    if kind == "word" and c.kinds[at + 1] == "global":  # a misspelt `func @name`
+        return False
     if kind == "local":
         if c.kinds[at + 1] != ",":
             return c.begins_assignment(at)
@@ -179,7 +186,8 @@ def _unknown(c: Cursor) -> ParseError:
     new = new_spelling(word, modifier, c.forms)
     if new is not None:
         return ParseError(f"{shown} is a spelling of version 1: write '{new}'", span)
-    near = did_you_mean(modifier[1:] if is_dotted else word, c.forms) if len(c.reports.errors) < LIMIT else ""
+    known = c.forms if is_dotted or not c.at or c.kinds[c.at - 1] != "}" else (*c.forms, *_BEHIND_REGIONS)
+    near = did_you_mean(modifier[1:] if is_dotted else word, known) if len(c.reports.errors) < LIMIT else ""
     return ParseError(f"unknown instruction {shown}" + (near and f": {near}"), span)
 
 

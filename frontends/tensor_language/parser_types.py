@@ -33,6 +33,7 @@ _SCALARS: Final = {"bool": BOOL, **NUMBERS}
 _WORDS: Final = (*_SCALARS, "memref", "group", "coopmatrix")
 _INTEGERS: Final = {name: t for name, t in NUMBERS.items() if t.kind == "int"}
 _ADDRESS_SPACES: Final[tuple[AddressSpace, ...]] = get_args(AddressSpace)
+_LAYOUT: Final = "'strided<...>', "
 _USES: Final[tuple[MatrixUse, ...]] = get_args(MatrixUse)
 
 
@@ -154,7 +155,8 @@ def address_space(c: Cursor, *, may_be_layout: bool = False) -> AddressSpace:
     for space in _ADDRESS_SPACES:
         if c.accept_word(space):
             return space
-    raise c.expected(("'strided<...>', " if may_be_layout else "") + "'global' or 'local'")
+    known = ("strided",) if may_be_layout else ()
+    raise c.expected(f"{_LAYOUT * may_be_layout}'global' or 'local'", known=(*known, *_ADDRESS_SPACES))
 
 
 def group_type(c: Cursor) -> GroupType:
@@ -195,15 +197,17 @@ def matrix_use(c: Cursor) -> MatrixUse:
     for use in _USES:
         if c.accept_word(use):
             return use
-    raise c.expected("'matrix_a', 'matrix_b' or 'matrix_acc'", did_you_mean(c.text, _USES))
+    raise c.expected("'matrix_a', 'matrix_b' or 'matrix_acc'", known=_USES)
 
 
 def return_type_list(c: Cursor) -> tuple[TypeRef, ...]:
-    """`"->" "(" return-type *("," return-type) ")"`."""
+    """`"->" "(" [return-type *("," return-type)] ")"`."""
     c.expect("->", "and the types of the results")
     if c.kind != "(":
         raise c.expected("'(' before the types of the results", f"write '({c.text})'" if c.kind == "word" else "")
     c.at += 1
+    if c.accept(")"):
+        return ()
     types = c.separated(lambda c: type_ref(c, return_type))
     c.expect(")", "behind the types of the results")
     return types

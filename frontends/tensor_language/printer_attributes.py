@@ -41,7 +41,7 @@ def dictionary(of: Dictionary) -> str:
 def _floating(value: float) -> str:
     if math.isnan(value):
         return "-nan" if math.copysign(1.0, value) < 0 else "nan"
-    return repr(value)
+    return repr(float(value))  # of a number of numpy, which is one of Python, too
 
 
 def _named(entry: NamedAttribute) -> str:
@@ -57,7 +57,12 @@ def _value(attribute: Attribute) -> str:
     return _quoted(value) if isinstance(value, str) else constant_text(value)
 
 
+def is_printable(text: str) -> bool:
+    """Whether the language has a string for a text."""
+    return _STRING.fullmatch(text) is not None
+
+
 def _quoted(text: str) -> str:
-    if not _STRING.fullmatch(text):
+    if not is_printable(text):
         raise UsageError(f"the attribute string {text!a} has no text: only printable ASCII without '\"' does")
     return f'"{text}"'

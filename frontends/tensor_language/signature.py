@@ -9,7 +9,7 @@ group is a pointer to pointers, then for each `?` of shape and stride a pointer 
 then its size and its offset where they are `?`. Behind the kernel's own parameters come the numbers of groups; the
 function that runs one group takes its id before them.
 
-A function with the attribute `"groups_without_size" = true` gets no sizes of groups: programs converted from version 1
+A function with the attribute `"groups_without_size"=true` gets no sizes of groups: programs converted from version 1
 of the language have it, whose groups have none.
 
 How a scalar is passed, and what a pointer to it is:

@@ -20,6 +20,7 @@ MatrixUse = Literal["matrix_a", "matrix_b", "matrix_acc"]
 Extent = int | None  # None is `?`: known only when the kernel runs
 MAX_INTEGER: Final = 2**63 - 1  # integers of a text lie between -MAX_INTEGER and this
 LOCAL_ALIGNMENT: Final = 64  # bytes: what `alloca` gives; a cache line, and the widest vector
+LARGEST_LOCAL_ALIGNMENT: Final = 128  # bytes: what `alloca` can be asked for; two lines, which are prefetched as a pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,12 @@ C32: Final = ScalarType("c32", "complex", 64)
 C64: Final = ScalarType("c64", "complex", 128)
 
 NUMBERS: Final = {t.name: t for t in (I8, I16, I32, I64, INDEX, BF16, F16, F32, F64, C32, C64)}
+
+
+def is_known(type_: ScalarType) -> bool:
+    """Whether a scalar type is one of the language, and not one that a program has made up."""
+    return type_ == BOOL or NUMBERS.get(type_.name) == type_
+
 
 # Which types hold every value of a type exactly; a type holds its own values.
 _WIDER: Final = {

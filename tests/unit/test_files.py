@@ -7,11 +7,14 @@ import os
 import stat
 import sys
 from pathlib import Path
+from typing import Final
 
+import click
 import pytest
 
 from tlx import files
-from tlx.diagnostics import UsageError
+from tlx.diagnostics import TlxError, UsageError
+from tlx.files import Reading
 
 
 def test_text_keeps_its_newlines(tmp_path: Path) -> None:
@@ -102,3 +105,91 @@ def test_binary_goes_to_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     files.write("-", b"BC", force=True)
     assert isinstance(terminal.buffer, io.BytesIO)
     assert terminal.buffer.getvalue() == b"BC"
+
+
+KERNEL: Final = "; a kernel\nfunc @k(%A: memref<f32x4>) {}\n"
+OLD: Final = "func @k(%A: memref<f32x4>) { axpby.n 1.0, %A, 0.0, %A : f32, memref<f32x4>, f32, memref<f32x4> }"
+ASSEMBLY: Final = '; a module\n\nsource_filename = "x"\n@x = global i32 0\ndefine void @k() {\n  ret void\n}\n'
+
+
+@pytest.mark.parametrize("name", ["k.tl", "k.ir", "k", "k.ll", "k.txt"])
+@pytest.mark.parametrize("language", ["", "tl"])
+def test_languages_are_those_of_names_or_of_options(tmp_path: Path, name: str, language: str) -> None:
+    path = tmp_path / name
+    path.write_text(KERNEL)
+    reading = Reading(language)
+    if language or path.suffix in (".tl", ".ir"):
+        assert "define dso_local void @k(ptr %A" in files.read_ir(str(path), reading=reading)
+        assert files.ir_name(str(path), reading) == f"{path} (translated)"
+    else:
+        with pytest.raises(UsageError, match="this is the tensor language, not LLVM IR: read it with -x tl") as caught:
+            files.read_ir(str(path), reading=reading)
+        assert caught.value.name == str(path)
+
+
+@pytest.mark.parametrize("language", ["", "ll", "ir"])
+@pytest.mark.parametrize("text", [ASSEMBLY, "@x = global i32 0", "%t = type { i32 }", "attributes #0 = { nounwind }"])
+def test_assembly_is_told_from_other_languages(tmp_path: Path, text: str, language: str) -> None:
+    path = tmp_path / "x.ir"
+    path.write_text(text)
+    assert files.read_ir(str(path), reading=Reading(language)) == text
+    assert files.ir_name(str(path), Reading(language)) == str(path)
+    assert files.assembly_of(text, "x", reading=Reading(language)) == text
+
+
+def test_bitcode_is_told_from_other_languages(tmp_path: Path) -> None:
+    from tlx.codegen import emit
+
+    path = tmp_path / "x.ir"
+    path.write_bytes(emit(ASSEMBLY, "bc", 0))
+    assert "define void @k()" in files.read_ir(str(path))
+
+
+def test_what_is_neither_is_told_in_the_words_of_the_language(tmp_path: Path) -> None:
+    path = tmp_path / "x.ir"
+    path.write_text("hello")
+    with pytest.raises(TlxError, match="expected 'func', found 'hello'"):
+        files.read_ir(str(path))
+    path.write_text("")
+    assert "define" not in files.read_ir(str(path))
+
+
+@pytest.mark.parametrize("name", ["k.tl", "k.ir", "k"])
+def test_versions(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(OLD)
+    assert "define dso_local void @k(ptr %A" in files.read_ir(str(path), reading=Reading(std="v1"))
+    assert "define dso_local void @k(ptr %A" in files.assembly_of(OLD, "<string>", reading=Reading("tl", "v1"))
+    with pytest.raises(TlxError):
+        files.read_ir(str(path), reading=Reading("tl"))
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        (Reading("bc"), "unknown language 'bc'; known are ll, ir, tl"),
+        (Reading(std="v3"), "unknown version 'v3'; known are v1, v2 of the tensor language"),
+        (Reading("ll", "v1"), "there is no version 'v1' of LLVM IR"),
+        (Reading("", "v1"), "there is no version 'v1' of LLVM IR"),
+        (Reading("tl"), "this is LLVM IR, not the tensor language"),
+    ],
+)
+def test_languages_that_do_not_fit(tmp_path: Path, reading: Reading, said: str) -> None:
+    path = tmp_path / "x.ll"
+    path.write_text(ASSEMBLY)
+    with pytest.raises(UsageError, match=said):
+        files.read_ir(str(path), reading=reading)
+
+
+def test_all_commands_with_inputs_take_a_language() -> None:
+    from tlx.cli.group import group
+
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        reads = any(
+            isinstance(p, click.Argument) and p.name in ("file", "files", "inputs", "rows") for p in command.params
+        )
+        spelled = {spelling for parameter in command.params for spelling in parameter.opts}
+        assert {"-x", "--std"} <= spelled or not reads, f"tlx {name}"

@@ -287,3 +287,23 @@ def test_a_matmul_runs() -> None:
 def test_errors_of_the_module_come_through() -> None:
     with pytest.raises(TlxError, match=r"expected 6 elements for shape 3x2|inner extents"):
         tlx.compile(GEMM.replace("i32 4, i32 2", "i32 5, i32 2"))
+
+
+def test_other_languages_are_named(tmp_path: Path) -> None:
+    text = "func @k(%a: f64, %A: memref<f64>) { store %a, %A[] }"
+    old = "func @k(%a: f64, %A: memref<f64>) { store %a, %A[] : memref<f64> }"
+    path = tmp_path / "k.ir"
+    path.write_text(old)
+    compiled = [
+        tlx.compile(text, language="tl"),
+        tlx.compile(old, language="tl", std="v1"),
+        tlx.compile(path, std="v1"),
+    ]
+    for functions in compiled:
+        memory = np.zeros(())
+        functions.k(2.0, memory, 1, 1, 1)
+        assert memory == 2.0
+    with pytest.raises(UsageError, match="this is the tensor language, not LLVM IR"):
+        tlx.compile(text)
+    with pytest.raises(UsageError, match="a module is LLVM IR"):
+        tlx.compile(tlx.parse("define void @f() {\n  ret void\n}\n"), language="tl")

@@ -31,6 +31,7 @@ class Choice:
         rows: Rows of the table, or one file with a function of the user's own.
         function: The function of that file.
         arguments: What it takes, NAME=VALUE, where the file does not say.
+        reading: What the file is written in.
     """
 
     rows: tuple[str, ...] = ()
@@ -39,6 +40,7 @@ class Choice:
     variants: tuple[str, ...] = ()
     function: str | None = None
     arguments: tuple[str, ...] = ()
+    reading: files.Reading = files.AS_NAMED
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def _works(choice: Choice) -> list[Workload]:
             raise UsageError("name one file, or rows of the table")
         if choice.types or choice.sizes or choice.variants:
             raise UsageError("--types, --sizes and --variants choose from the table; a file has none")
-        return [user.workload(choice.rows[0], choice.function, user.arguments(choice.arguments))]
+        return [user.workload(choice.rows[0], choice.function, user.arguments(choice.arguments), choice.reading)]
     from tlx.bench import catalogue
 
     if choice.arguments:

@@ -29,19 +29,22 @@ _MATRICES: Final = ("matmul", "umma", "smma", "usmma", "summa")
 _SHAPE: Final = re.compile(r"([a-z]+\d+):(\d+(?:x\d+)*)")
 
 
-def workload(path: str, name: str | None, given: Mapping[str, str]) -> Workload:
+def workload(
+    path: str, name: str | None, given: Mapping[str, str], reading: files.Reading = files.AS_NAMED
+) -> Workload:
     """The workload of a function in a file.
 
     Args:
         path: The file.
         name: The function; None where the file defines only one.
         given: For parameters, by name: a number, or `f32:64x64` for a pointer.
+        reading: What the file is written in.
 
     Raises:
         TlxError: The file, the function or an argument is wrong.
     """
-    source = files.ir_name(path)
-    text = str(raised(parse(files.read_ir(path), source)))
+    source = files.ir_name(path, reading)
+    text = str(raised(parse(files.read_ir(path, reading=reading), source)))
     module = parse(text, source, wanted=lambda _text: True)
     prototype = _chosen(prototypes(module), name)
     function = next(f for f in module.functions if f.name.strip('"') == prototype.name)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from tlx.cli.asking import answers, knob_options
+from tlx.cli.reading import input_options
 from tlx.diagnostics import UsageError
+
+if TYPE_CHECKING:
+    from tlx.files import Reading
 
 _FROM_HELP: Final = "Take --json files, put together, in place of measuring; again for another one."
 
@@ -38,6 +42,7 @@ _FROM_HELP: Final = "Take --json files, put together, in place of measuring; aga
 @click.option("--save", "folder", metavar="DIR", help="Write the workloads' LLVM IR to a folder.")
 @click.option("--function", metavar="NAME", help="Function of a file; needed where it defines several.")
 @click.option("--args", "arguments", default="", metavar="A=V,...", help="Its arguments: x=f32:64x64 or n=5.")
+@input_options
 @click.option("--list", "listed", is_flag=True, help="List the workloads, and measure nothing.")
 def bench(
     rows: tuple[str, ...],
@@ -63,6 +68,7 @@ def bench(
     function: str | None,
     arguments: str,
     listed: bool,
+    reading: Reading,
 ) -> None:
     """Measure the speed of generated code beside the machine's peak and other libraries, in one process.
 
@@ -72,7 +78,7 @@ def bench(
     """
     from tlx.bench import command
 
-    choice = command.Choice(rows, _words(types), _words(sizes), _words(variants), function, _words(arguments))
+    choice = command.Choice(rows, _words(types), _words(sizes), _words(variants), function, _words(arguments), reading)
     if listed:
         command.show(choice, click.echo)
         return

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
+from tlx.cli.reading import input_options
+
 if TYPE_CHECKING:
+    from tlx.files import Reading
     from tlx.ir.module import Module
 
 FORMS: Final = ("matrix", "tensor")
@@ -16,7 +19,8 @@ FORMS: Final = ("matrix", "tensor")
 @click.argument("file", default="-")
 @click.option("--to", "form", type=click.Choice(FORMS), required=True, help="What to write.")
 @click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
-def convert(file: str, form: Literal["matrix", "tensor"], output: str) -> None:
+@input_options
+def convert(file: str, form: Literal["matrix", "tensor"], output: str, reading: Reading) -> None:
     """Write the tensor operations of FILE as calls of llvm.matrix.*, or the other way round.
 
     Tensor operations that LLVM's matrix intrinsics cannot say stay; remarks on stderr name them.
@@ -24,8 +28,8 @@ def convert(file: str, form: Literal["matrix", "tensor"], output: str) -> None:
     from tlx import files, judge, pipeline
     from tlx.ir.reader import parse
 
-    text = files.read_ir(file)
-    name = files.ir_name(file)
+    text = files.read_ir(file, reading=reading)
+    name = files.ir_name(file, reading)
     pipeline.verify(parse(text, name))
     module = parse(text, name)
     module = _with_matrices(module) if form == "matrix" else _with_tensors(module)

@@ -10,10 +10,12 @@ import click
 
 from tlx import __version__
 from tlx.cli.lowering import lowering_options
+from tlx.cli.reading import input_options
 from tlx.cli.spelling import STDERR
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
+    from tlx.files import Reading
     from tlx.pipeline import Options
     from tlx.remarks import Remarks
 
@@ -24,6 +26,7 @@ _CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random dat
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", default="-")
+@input_options
 @click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
 @click.option("--target", metavar="NAME", default="native", help="Machine to aim at; 'tlx targets' lists them.")
 @click.option("--emit", "--filetype", "kind", type=click.Choice(KINDS), default="ll", help="What to write.")
@@ -45,8 +48,11 @@ def lower(
     remarks: str | None,
     force: bool,
     options: Options,
+    reading: Reading,
 ) -> None:
-    """Lower the tensor operations of FILE (LLVM assembly or bitcode; '-' is standard input) to plain LLVM IR.
+    """Lower the tensor operations of FILE to plain LLVM IR.
+
+    FILE is LLVM assembly or bitcode, or in the tensor language (*.tl, *.ir); '-' is standard input.
 
     Exits with 0, or with 1 after an error; then no output is written.
     """
@@ -57,21 +63,21 @@ def lower(
         raise UsageError(f"--stop-after={options.stop_after} leaves tensor operations, which --emit={kind} cannot hold")
     try:
         emits = kind != "ll" or level is not None
-        text = _lowered(file, target, options, runs, needs_llvm=emits or _judges(file, options.verify_each))
+        text = _lowered(file, reading, target, options, runs, needs_llvm=emits or _judges(file, options.verify_each))
     finally:
         _write_remarks(remarks, options.remarks)
     files.write(output, _emitted(text, kind, level, options), force=force)
 
 
-def _lowered(file: str, target: str, options: Options, runs: int | None, *, needs_llvm: bool) -> str:
+def _lowered(file: str, reading: Reading, target: str, options: Options, runs: int | None, *, needs_llvm: bool) -> str:
     from tlx import files, pipeline
 
     if needs_llvm:
         from tlx.llvm.process import llvm
 
         llvm().start()  # it comes up while this process reads
-    text = files.read_ir(file, options.threads)
-    name = files.ir_name(file)
+    text = files.read_ir(file, options.threads, reading)
+    name = files.ir_name(file, reading)
     if runs is None or not pipeline.has_work(text):
         return pipeline.lower_text(text, name, target, options=options)
     return _checked(text, name, target, options, runs)

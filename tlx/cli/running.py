@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
+from tlx.cli.reading import input_options
 from tlx.diagnostics import UsageError
 from tlx.files import reason
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tlx.calls import Array
+    from tlx.files import Reading
     from tlx.ir.module import Module
 
 _BFLOAT: Final = ("bfloat16", "bfloat")
@@ -41,6 +43,7 @@ class Argument:
 @click.option("--evaluate", is_flag=True, help="Use the evaluator in place of machine code.")
 @click.option("-O", "level", type=click.IntRange(0, 3), default=2, metavar="0-3", help="Optimisation level of LLVM.")
 @click.option("--emulate-matrix", is_flag=True, help="Run AMX code without AMX.")
+@input_options
 def run(
     file: str,
     arguments: tuple[str, ...],
@@ -50,6 +53,7 @@ def run(
     evaluate: bool,
     level: int,
     emulate_matrix: bool,
+    reading: Reading,
 ) -> None:
     """Call a function of FILE.
 
@@ -62,7 +66,7 @@ def run(
 
     given = [_argument(text) for text in arguments]
     saved = {i: a.save for i, a in enumerate(given) if a.save} | dict(_out(out, len(given)) for out in outs)
-    module = parse(files.read_ir(file), files.ir_name(file))
+    module = parse(files.read_ir(file, reading=reading), files.ir_name(file, reading))
     function = _evaluated(module, name) if evaluate else _compiled(module, name, target, level, emulate=emulate_matrix)
     returned = function(*(a.value for a in given))
     for index, path in saved.items():

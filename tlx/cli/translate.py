@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from tlx.cli.reading import input_options
+from tlx.diagnostics import UsageError
 from tlx.openmp import THREADS, Threads
+
+if TYPE_CHECKING:
+    from tlx.files import Reading
 
 OUTPUTS: Final = ("ll", "ast", "signature", "header", "v2")
 _EMIT_HELP: Final = (
@@ -18,27 +23,31 @@ _EMIT_HELP: Final = (
 @click.command("translate", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", default="-")
 @click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
-@click.option("--std", type=click.Choice(("v1", "v2")), help="Version of the language; v2, but v1 for --emit=v2.")
+@input_options
 @click.option("--emit", "emit", type=click.Choice(OUTPUTS), default="ll", help=_EMIT_HELP)
 @click.option("--threads", type=click.Choice(THREADS), default="none", help="What runs work-groups at once.")
 @click.option("--typed-pointers", is_flag=True, help="Write 'float*' in place of 'ptr', for LLVM 14.")
 def translate(
     file: str,
     output: str,
-    std: Literal["v1", "v2"] | None,
     emit: str,
     threads: Threads,
     typed_pointers: bool,
+    reading: Reading,
 ) -> None:
     """Translate the kernels of FILE, written in the tensor language, to TLX IR.
 
-    tlx-lower does this by itself for files whose names end in .tl.
+    tlx-lower and all other commands do this by themselves for files whose names end in .tl or .ir, and with -x tl.
+    Without --std, --emit=v2 takes FILE for version 1.
     """
     from tlx import files
 
     name = files.display_name(file)
+    if reading.language not in ("", "tl"):
+        raise UsageError(f"tlx translate reads the tensor language (-x tl), not '{reading.language}'")
     text = files.decode(files.read_bytes(file), name, hint="")
-    std = std or ("v1" if emit == "v2" else "v2")
+    files.check_translatable(text, name, "the tensor language")
+    std = reading.std or ("v1" if emit == "v2" else "v2")
     written = _outputs().written(text, name, emit, std=std, typed_pointers=typed_pointers, threads=threads)
     files.write(output, written)
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from tlx.cli.reading import input_options
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
+    from tlx.files import Reading
     from tlx.knobs import Question
     from tlx.target import Target
     from tlx.tune.database import Database
@@ -51,6 +53,7 @@ _SHAPE: Final = re.compile(r"\d+x\d+x(?:\d+\*)?\d+")
 @click.option("--show", is_flag=True, help="Print what is known, and measure nothing.")
 @click.option("--export", metavar="FILE", help="Write what is known of this machine as a knobs file.")
 @click.option("--clear", is_flag=True, help="Forget everything.")
+@input_options
 def tune(
     inputs: tuple[str, ...],
     types: str,
@@ -66,10 +69,11 @@ def tune(
     show: bool,
     export: str | None,
     clear: bool,
+    reading: Reading,
 ) -> None:
     """Search for knobs that make products faster than the model's choice, and keep them for tlx-lower --tuned.
 
-    Products are those of files (LLVM assembly or bitcode), or shapes. Every trial is kept at once: a run that was
+    Products are those of files, as tlx-lower reads them, or shapes. Every trial is kept at once: a run that was
     interrupted goes on where it was.
     """
     from tlx.tune.database import Database
@@ -82,7 +86,7 @@ def tune(
         raise UsageError("name files, or shapes such as 'matmul 1024x1024x1024'")
     limit = _budget(budget)
     shapes = _Shapes([name for name in types.split(",") if name], layout, fused)
-    questions = _questions(inputs, shapes, target, threads)
+    questions = _questions(inputs, reading, shapes, target, threads)
     if not questions:
         click.echo("no products to tune")
         return
@@ -117,7 +121,7 @@ class _Shapes:
     fused: bool
 
 
-def _questions(inputs: Sequence[str], shapes: _Shapes, name: str, threads: int) -> list[Question]:
+def _questions(inputs: Sequence[str], reading: Reading, shapes: _Shapes, name: str, threads: int) -> list[Question]:
     from tlx.tune.collect import products_of_file, products_of_shapes
 
     target = _target(name)
@@ -131,7 +135,7 @@ def _questions(inputs: Sequence[str], shapes: _Shapes, name: str, threads: int) 
     shape = next((path for path in inputs if path == "matmul" or _SHAPE.fullmatch(path)), None)
     if shape is not None:
         raise UsageError(f"'{shape}' is no file; shapes stand behind 'matmul', and without files: 'matmul 64x64x64'")
-    found = [question for path in inputs for question in products_of_file(path, target, threads)]
+    found = [question for path in inputs for question in products_of_file(path, target, threads, reading)]
     return list(dict.fromkeys(found))
 
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tlx.diagnostics import UsageError
+from tlx.files import AS_NAMED, Reading
 from tlx.knobs import NO_KNOBS, OPENMP, Knobs, Question
 from tlx.pipeline import Options, lower_text
 from tlx.target import Target
 from tlx.tune.product import TYPES, on_threads, parse_product
 
 
-def products_of_file(path: str, target: Target, threads: int = 1) -> list[Question]:
+def products_of_file(path: str, target: Target, threads: int = 1, reading: Reading = AS_NAMED) -> list[Question]:
     """The products that are left to kernels when a file is lowered for so many threads, each once.
 
     Raises:
@@ -27,7 +28,8 @@ def products_of_file(path: str, target: Target, threads: int = 1) -> list[Questi
         return NO_KNOBS
 
     options = Options(stop_after="to-tiles", verify_each=False, knobs=note, threads="openmp" if threads > 1 else "none")
-    lower_text(files.read_ir(path, options.threads), files.ir_name(path), target, options=options)
+    text = files.read_ir(path, options.threads, reading)
+    lower_text(text, files.ir_name(path, reading), target, options=options)
     return list(found)
 
 

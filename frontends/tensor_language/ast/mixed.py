@@ -7,8 +7,8 @@ from typing import Literal
 
 from tlx.frontends.tensor_language.ast.base import Dictionary, Instruction, Name, Region, Slice
 
-ArithBinaryOp = Literal["add", "sub", "mul", "div", "rem", "max", "min", "shl", "shr", "and", "or", "xor"]
-ArithUnaryOp = Literal["abs", "neg", "not", "conj", "im", "re"]
+ArithBinaryOp = Literal["add", "sub", "mul", "div", "rem", "max", "min", "shl", "shr", "and", "or", "xor", "pow"]
+ArithUnaryOp = Literal["abs", "neg", "not", "conj", "im", "re", "sqrt", "tanh"]
 ComparisonOp = Literal["equal", "not_equal", "greater_than", "greater_than_equal", "less_than", "less_than_equal"]
 MathOp = Literal[
     "cos", "sin", "exp", "exp2", "log", "log2",

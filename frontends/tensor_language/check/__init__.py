@@ -7,6 +7,6 @@ line in the table `RULES` of its file.
 
 from __future__ import annotations
 
-from tlx.frontends.tensor_language.check.functions import check_program
+from tlx.frontends.tensor_language.check.functions import InstructionChecker, check_program
 
-__all__ = ["check_program"]
+__all__ = ["InstructionChecker", "check_program"]

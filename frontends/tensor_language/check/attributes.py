@@ -12,11 +12,12 @@ from tlx.frontends.tensor_language.attributes import (
     OF_FOR,
     OF_FUNCTIONS,
     OF_PARAMETERS,
+    WIDE_FACTORS,
 )
 from tlx.frontends.tensor_language.check.context import Context
 from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE, groups_without_size
 from tlx.frontends.tensor_language.types import (
-    LOCAL_ALIGNMENT,
+    LARGEST_LOCAL_ALIGNMENT,
     MAX_INTEGER,
     Extent,
     GroupType,
@@ -29,10 +30,13 @@ from tlx.frontends.tensor_language.work_groups import LARGEST_SUBGROUP, LARGEST_
 def check_function_attributes(context: Context, function: Function) -> None:
     """`subgroup_size` and `work_group_size`, and what converted programs have; sets what the context knows of them."""
     dictionary = function.attributes
-    sizeless = dictionary.get(GROUPS_WITHOUT_SIZE)
-    if sizeless is not None and not isinstance(sizeless.value, bool):
-        context.error(f'"{GROUPS_WITHOUT_SIZE}" must be true or false, not {_kind(sizeless)}', sizeless.span)
+    for name in (GROUPS_WITHOUT_SIZE, WIDE_FACTORS):
+        flag = dictionary.get(name)
+        if flag is not None and not isinstance(flag.value, bool):
+            context.error(f'"{name}" must be true or false, not {_kind(flag)}', flag.span)
     context.groups_without_size = groups_without_size(function)
+    wide = dictionary.get(WIDE_FACTORS)
+    context.wide_factors = wide is not None and wide.value is True
     _check_dictionary(context, dictionary, OF_FUNCTIONS, "a function")
     size = dictionary.get("subgroup_size")
     if size is not None:
@@ -93,14 +97,14 @@ def check_parameter_attributes(context: Context, parameter: Parameter) -> None:
 
 
 def check_alloca_attributes(context: Context, node: Alloca, type_: MemrefType) -> None:
-    """`alignment`, not above what `alloca` gives anyway."""
+    """`alignment`, a power of two that the stack and the heap can give."""
     _check_dictionary(context, node.attributes, OF_ALLOCA, "alloca")
     alignment = node.attributes.get("alignment")
     if alignment is None or not _check_alignment(context, alignment, type_):
         return
     value = _integer(alignment) or 1
-    if value > LOCAL_ALIGNMENT or value & (value - 1):
-        message = f"alloca: alignment must be a power of two and at most {LOCAL_ALIGNMENT}, but it is {value}"
+    if value > LARGEST_LOCAL_ALIGNMENT or value & (value - 1):
+        message = f"alloca: alignment must be a power of two and at most {LARGEST_LOCAL_ALIGNMENT}, but it is {value}"
         context.error(message, alignment.span)
 
 

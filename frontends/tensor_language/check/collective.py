@@ -159,7 +159,9 @@ def _check_factors(
     context: Context, node: Blas, output: Name, inputs: ScalarType | None, result: MemrefType | None, what: str
 ) -> None:
     alpha, beta = number(context, node, node.alpha), number(context, node, node.beta)
-    if alpha and inputs and not promotable(alpha, inputs):
+    if context.wide_factors and alpha and result:
+        _check_wide_alpha(context, node, output, alpha, result.element)
+    elif alpha and inputs and not promotable(alpha, inputs):
         message = f"{node.alpha} has type {alpha}, which cannot be promoted to {inputs}, the type of {what}"
         complain(context, node, node.alpha, message, node.alpha, node.a)
     if inputs and result and not promotable(inputs, result.element):
@@ -168,8 +170,15 @@ def _check_factors(
     if beta and result and not promotable(beta, result.element):
         message = f"{node.beta} has type {beta}, which cannot be promoted to {result.element}, the type of {output}"
         complain(context, node, node.beta, message, node.beta, output)
-    if node.atomic and beta:
+    is_complex = result is not None and result.element.kind == "complex"
+    if node.atomic and beta and (is_complex or not context.wide_factors):
         _check_atomic(context, node)
+
+
+def _check_wide_alpha(context: Context, node: Blas, output: Name, alpha: ScalarType, result: ScalarType) -> None:
+    if not promotable(alpha, result):
+        message = f"{node.alpha} has type {alpha}, which cannot be promoted to {result}, the type of {output}"
+        complain(context, node, node.alpha, message, node.alpha, output)
 
 
 def _check_atomic(context: Context, node: Blas) -> None:

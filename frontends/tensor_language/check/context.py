@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from tlx.diagnostics import Note, Span
+from tlx.frontends.tensor_language.annotations import problem_of
 from tlx.frontends.tensor_language.ast.base import Function, Instruction, Name, Region, TypeRef
 from tlx.frontends.tensor_language.check.spread import UNIFORM, Spread
 from tlx.frontends.tensor_language.check.types import problem
@@ -92,6 +93,7 @@ class Context:
         reports: Where errors go.
         subgroup_size: Work-items of a subgroup.
         groups_without_size: Whether nobody passes the sizes of groups.
+        wide_factors: Whether alpha and beta are those of version 1; see `attributes.WIDE_FACTORS`.
         frame: The innermost open region.
     """
 
@@ -99,6 +101,7 @@ class Context:
         self.reports = reports
         self.subgroup_size = DEFAULT_SUBGROUP_SIZE
         self.groups_without_size = False
+        self.wide_factors = False
         self.frame = Frame("collective")
         self._rules = rules
         self._visible: dict[str, Value] = {}
@@ -138,7 +141,8 @@ class Context:
         if found is not None:
             return found
         closed = self._closed.get(name.text)
-        self.reports.undefined(name, None if closed is None else closed.span)
+        visible = [text for text, value in self._visible.items() if value.name is not _UNKNOWN]
+        self.reports.undefined(name, None if closed is None else closed.span, visible)
         value = Value(_UNKNOWN, None)
         self._visible[name.text] = value
         self.frame.defined.append(name.text)
@@ -188,9 +192,17 @@ class Context:
         frame = self.frame
         frame.last = region.instructions[-1] if region.instructions else None
         for node in region.instructions:
-            self._instruction(node, frame.kind)
+            self.instruction(node)
 
-    def _instruction(self, node: Instruction, kind: RegionKind) -> None:
+    def instruction(self, node: Instruction) -> None:
+        """Check an instruction and its regions, and bind its results."""
+        kind = self.frame.kind
+        malformed = problem_of(node)
+        if malformed is not None:  # made by a program: no text parses to it
+            self.error(f"{type(node).__name__}: {malformed}", node.span)
+            for name in node.results:
+                self.define(name, None, node, None)
+            return
         rule = self._rules[type(node)]
         if rule.region is not None and rule.region != kind:
             self.wrong_region(node, rule.region)

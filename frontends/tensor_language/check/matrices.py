@@ -77,10 +77,17 @@ def _spread_of_rows(context: Context, type_: CoopMatrixType | None) -> Spread | 
     return lanes(context.subgroup_size, exact=False)
 
 
+def _check_atomic(context: Context, node: CooperativeMatrixLoad | CooperativeMatrixStore, access: str) -> None:
+    if node.atomic:
+        check_order(context, node, access, node.semantics)
+    elif (node.scope, node.semantics) != ("work_group", "relaxed"):  # made by a program: no text parses to it
+        message = "memory scope and semantics are those of atomic accesses: set atomic"
+        context.error(f"{mnemonic(node)}: {message}", node.span)
+
+
 def check_load(context: Context, node: CooperativeMatrixLoad) -> None:
     """`order(M) = 2`, `component_type(A) = element_type(M)`."""
-    if node.atomic:
-        check_order(context, node, "load", node.semantics)
+    _check_atomic(context, node, "load")
     source, result = check_block(context, node, node.source, node.x, node.y), node.types[0]
     if not isinstance(result.type, CoopMatrixType):
         context.error(f"{mnemonic(node)}: the result must be a coopmatrix, not {result}", result.span)
@@ -94,8 +101,7 @@ def check_load(context: Context, node: CooperativeMatrixLoad) -> None:
 
 def check_store(context: Context, node: CooperativeMatrixStore) -> None:
     """`component_type(A) = element_type(M)`."""
-    if node.atomic:
-        check_order(context, node, "store", node.semantics)
+    _check_atomic(context, node, "store")
     _check_write(context, node, node.matrix, node.target, node.x, node.y)
 
 

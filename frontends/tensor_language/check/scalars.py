@@ -33,8 +33,13 @@ BINARY: Final = {
     "rem": _REAL, "max": _REAL, "min": _REAL,
     "shl": _INTEGER, "shr": _INTEGER,
     "and": _BITS, "or": _BITS, "xor": _BITS,
+    "pow": _FLOAT,
 }  # fmt: skip
-UNARY: Final = {"abs": _ANY, "neg": _ANY, "not": _BITS, "conj": _COMPLEX, "im": _COMPLEX, "re": _COMPLEX}
+UNARY: Final = {
+    "abs": _ANY, "neg": _ANY, "not": _BITS,
+    "conj": _COMPLEX, "im": _COMPLEX, "re": _COMPLEX,
+    "sqrt": _FLOAT, "tanh": _FLOAT,
+}  # fmt: skip
 COMPARISONS: Final = {
     "equal": _ANY, "not_equal": _ANY,
     "greater_than": _REAL, "greater_than_equal": _REAL, "less_than": _REAL, "less_than_equal": _REAL,

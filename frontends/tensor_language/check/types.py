@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tlx.frontends.tensor_language.types import MAX_INTEGER, CoopMatrixType, GroupType, MemrefType, Type, extent_text
+from tlx.frontends.tensor_language.annotations import problem_of
+from tlx.frontends.tensor_language.types import (
+    MAX_INTEGER,
+    CoopMatrixType,
+    GroupType,
+    MemrefType,
+    ScalarType,
+    Type,
+    extent_text,
+    is_known,
+)
 
 
 @lru_cache(maxsize=4096)
 def problem(type_: Type) -> str | None:
     """What is wrong with a type, None where it is a type of the language."""
+    if malformed := problem_of(type_):
+        return malformed
+    scalar = type_.component if isinstance(type_, CoopMatrixType) else _element(type_)
+    if not is_known(scalar):
+        return f"there is no type {scalar}"
     if isinstance(type_, MemrefType):
         return _of_memref(type_)
     if isinstance(type_, GroupType):
@@ -17,10 +32,16 @@ def problem(type_: Type) -> str | None:
     return _of_matrix(type_) if isinstance(type_, CoopMatrixType) else None
 
 
+def _element(type_: ScalarType | MemrefType | GroupType) -> ScalarType:
+    if isinstance(type_, ScalarType):
+        return type_
+    return type_.element if isinstance(type_, MemrefType) else type_.memref.element
+
+
 def _of_memref(type_: MemrefType) -> str | None:
     if not type_.element.is_number:
         return f"elements of a memref must be numbers, not {type_.element}"
-    bad = next((e for e in type_.shape if e is not None and not 1 <= e <= MAX_INTEGER), None)
+    bad = next((e for e in type_.shape if e is not None and e < 1), None)
     if bad is not None:
         return f"extents of a memref must be at least 1, but one is {bad}: write ? for what is known when it runs"
     if len(type_.stride) != type_.order:
@@ -30,7 +51,7 @@ def _of_memref(type_: MemrefType) -> str | None:
 
 def _of_strides(type_: MemrefType) -> str | None:
     for mode, stride in enumerate(type_.stride):
-        if stride is not None and not 1 <= stride <= MAX_INTEGER:
+        if stride is not None and stride < 1:
             return f"strides must be at least 1, but that of mode {mode} is {stride}"
         if mode == 0:
             continue
@@ -55,10 +76,10 @@ def _of_size(type_: MemrefType) -> str | None:
 
 
 def _of_group(type_: GroupType) -> str | None:
-    if type_.size is not None and not 1 <= type_.size <= MAX_INTEGER:
+    if type_.size is not None and type_.size < 1:
         return f"a group must have at least 1 member, but its size is {type_.size}"
-    if type_.offset is not None and abs(type_.offset) > MAX_INTEGER:
-        return f"the offset {type_.offset} of a group does not fit 64 bits"
+    if type_.offset is not None and type_.offset < 0:
+        return f"the offset of a group must not be negative, but it is {type_.offset}"
     if type_.memref.address_space == "local":
         return "members of a group lie in global memory, not in local memory"
     return problem(type_.memref)
@@ -67,6 +88,6 @@ def _of_group(type_: GroupType) -> str | None:
 def _of_matrix(type_: CoopMatrixType) -> str | None:
     if not type_.component.is_number:
         return f"components of a coopmatrix must be numbers, not {type_.component}"
-    if not (1 <= type_.rows <= MAX_INTEGER and 1 <= type_.columns <= MAX_INTEGER):
+    if type_.rows < 1 or type_.columns < 1:
         return f"extents of a coopmatrix must be at least 1, but it has {type_.rows} rows and {type_.columns} columns"
     return None

@@ -12,6 +12,7 @@ from tlx.frontends.tensor_language.ast.mixed import ArithBinary, ArithUnary, Com
 from tlx.frontends.tensor_language.emit.complex_numbers import complex_binary, complex_unary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import of_binary
+from tlx.frontends.tensor_language.emit.math_functions import applied
 from tlx.frontends.tensor_language.emit.numbers import call, compare, fits, full_like, narrowed, negated, together
 from tlx.frontends.tensor_language.emit.values import Linear, Number, Parts
 from tlx.frontends.tensor_language.types import BOOL, ScalarType
@@ -68,6 +69,8 @@ def binary(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Pa
     (a,), (b,) = lhs, rhs
     if (op, type_.kind) in _CHOICE:
         return (call(e, _CHOICE[op, type_.kind], [a, b]),)
+    if op == "pow":
+        return (narrowed(e, call(e, "llvm.pow", [a, b]), type_),)
     opcode = _FLOAT[op] if type_.kind == "float" else _INTEGER[op]
     if opcode in ("sdiv", "srem"):
         b = _harmless(e, a, b)
@@ -114,6 +117,10 @@ def unary(e: Emitter, op: str, type_: ScalarType, operand: Parts) -> Parts:
             return (call(e, "llvm.abs", [x], const_int(I1, 0)),)
         case "abs", _:
             return (call(e, "llvm.fabs", [x]),)
+        case "sqrt", _:
+            return (narrowed(e, call(e, "llvm.sqrt", [x]), type_),)
+        case "tanh", _:
+            return (narrowed(e, applied(e, "tanh", x), type_),)
         case "neg", "int":
             return (e.b.binary("sub", full_like(x, 0), x),)
         case _:

@@ -2,7 +2,7 @@
 
     i32 add, max, min       atomicrmw add, max, min
     f32, f64 add            atomicrmw fadd
-    all other floats        a loop of compare-and-exchange on the bits:
+    all else                a loop of compare-and-exchange on the bits:
 
       %first = load atomic i32, ptr %p monotonic
     again:
@@ -88,6 +88,11 @@ def update(
     ordering = _ORDERINGS[semantics]
     places = part_addresses(e, address, type_)
     return tuple(_update(e, op, p, type_.part, x, ordering) for p, x in zip(places, parts, strict=True))
+
+
+def replace_by(e: Emitter, address: Value, type_: ScalarType, function: Callable[[Value], Value]) -> None:
+    """`memory = function(memory)`, atomically and in no order, of a scalar that is not complex."""
+    _exchanged(e, address, type_, "monotonic", function)
 
 
 def _update(e: Emitter, op: UpdateOp, address: Value, type_: ScalarType, operand: Value, ordering: str) -> Value:

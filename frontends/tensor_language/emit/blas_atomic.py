@@ -1,7 +1,8 @@
 """The atomic forms of BLAS instructions: each element is added or stored atomically, in no order.
 
-    beta 1     output += alpha * value      atomically, old values are seen by others
-    beta 0     output  = alpha * value
+    beta 1        output += alpha * value                    atomically, old values are seen by others
+    beta 0        output  = alpha * value
+    any other     output  = alpha * value + beta * output    a loop of compare-and-exchange; from version 1
 
 A narrow float is rounded once, after the addition.
 """
@@ -20,11 +21,21 @@ from tlx.ir.values import Value
 
 
 def write_atomically(e: Emitter, epilogue: Epilogue, value: Parts, indices: Sequence[Value]) -> None:
-    """Add a value in the epilogue's type to an element, or store it."""
-    element = epilogue.out.type.element
+    """Add what was computed, in the epilogue's type, to an element, or store it."""
+    element, type_ = epilogue.out.type.element, epilogue.type
     address = address_of(e, epilogue.out, indices)
-    if epilogue.beta is not None:
-        atomics.store(e, address, element, convert(e, value, epilogue.type, element))
+    if epilogue.reads and epilogue.beta is not None:
+
+        def updated(old: Value) -> Value:
+            result = epilogue.apply(e, value, lambda: convert(e, (old,), element, type_), lambda part: part)
+            return convert(e, result, type_, element)[0]
+
+        atomics.replace_by(e, address, element, updated)
         return
-    parts = value if element.is_narrow_float else convert(e, value, epilogue.type, element)
-    atomics.update(e, "add", address, element, parts)
+    scaled = epilogue.scaled(e, value, lambda part: part)
+    if not epilogue.reads:
+        atomics.store(e, address, element, convert(e, scaled, type_, element))
+        return
+    atomics.update(
+        e, "add", address, element, scaled if element.is_narrow_float else convert(e, scaled, type_, element)
+    )

@@ -7,8 +7,8 @@
     f32, f64          its type         i32 where the factors are i8, else its type
     c32, c64          its type         its type
 
-A constant 1 costs nothing. `beta` constant 0 leaves the output unread if it is an integer or known to be nothing that
-matters: NaN times zero is NaN.
+A constant 1 costs nothing. `beta` constant 0 leaves the output unread if it is an integer, updated atomically, or known
+to be nothing that matters: NaN times zero is NaN.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def epilogue_of(e: Emitter, i: Blas) -> Epilogue:
     out = e.memref(output(i))
     type_ = _computed_in(out.type.element)
     alpha, beta = e.number(i.alpha), e.number(i.beta)
-    unread = _is_constant(beta, 0) and (type_.kind == "int" or _may_forget(e, i))
+    unread = _is_constant(beta, 0) and (type_.kind == "int" or i.atomic or _may_forget(e, i))
     return Epilogue(out, type_, _factor(e, alpha, type_), _factor(e, beta, type_), not unread, i.atomic)
 
 

@@ -111,7 +111,7 @@ def finish(e: Emitter, epilogue: Epilogue, value: Parts, indices: tuple[Value, .
         return repeated(e, number, lanes)
 
     if epilogue.atomic:
-        write_atomically(e, epilogue, epilogue.scaled(e, value, spread), indices)
+        write_atomically(e, epilogue, value, indices)
         return
     result = epilogue.apply(e, value, lambda: read(e, epilogue.out, indices, epilogue.type, lanes), spread)
     write(e, result, epilogue.type, epilogue.out, indices, lanes)

@@ -64,6 +64,7 @@ from tlx.ir.rewriter import add_incoming
 from tlx.ir.values import Value
 
 _CHEAP: Final = (ArithBinary, ArithUnary, Builtin, Cast, Comparison, Constant, Yield)
+_COSTLY: Final = ("div", "rem", "pow", "tanh")  # arithmetic that is not
 _CHEAP_LENGTH: Final = 6  # instructions that cost less than finding out whether any work-item wants them
 
 
@@ -179,7 +180,7 @@ def _is_cheap_instruction(i: Instruction) -> bool:
     """Whether an instruction may run for work-items that do not want it, and is fast."""
     if not isinstance(i, _CHEAP) or not all(isinstance(t.type, ScalarType) for t in i.types):
         return False
-    return not (isinstance(i, ArithBinary) and i.op in ("div", "rem"))
+    return not (isinstance(i, ArithBinary | ArithUnary) and i.op in _COSTLY)
 
 
 RULES: Final = {If: if_rule, For: for_rule}

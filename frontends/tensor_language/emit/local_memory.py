@@ -25,10 +25,12 @@ def alloca(e: Emitter, i: Alloca) -> None:
     assert type_.is_static
     elements = _span(type_)
     size = elements * type_.element.size
-    pointer = _on_heap(e, type_, size) if size > STACK_LIMIT else _on_stack(e, type_, elements)
+    alignment = _alignment(i)
+    large = size > STACK_LIMIT
+    pointer = _on_heap(e, type_, size, alignment) if large else _on_stack(e, type_, elements, alignment)
     shape = tuple(const_int(I64, s) for s in type_.shape if s is not None)
     stride = tuple(const_int(I64, s) for s in type_.stride if s is not None)
-    e.bind(i.result, Memref(type_, pointer, shape, stride, LOCAL_ALIGNMENT))
+    e.bind(i.result, Memref(type_, pointer, shape, stride, alignment))
 
 
 def lifetime_stop(_e: Emitter, _i: LifetimeStop) -> None:
@@ -41,18 +43,24 @@ def _span(type_: MemrefType) -> int:
     return 1 + sum((shape - 1) * stride for shape, stride in pairs if shape is not None and stride is not None)
 
 
-def _on_stack(e: Emitter, type_: MemrefType, elements: int) -> Value:
+def _alignment(i: Alloca) -> int:
+    """Bytes: as asked for by `alignment=`, and never less than what all local memory has."""
+    asked = i.attributes.get("alignment")
+    return max(LOCAL_ALIGNMENT, asked.value) if asked is not None and isinstance(asked.value, int) else LOCAL_ALIGNMENT
+
+
+def _on_stack(e: Emitter, type_: MemrefType, elements: int, alignment: int) -> Value:
     element = memory_type(type_.element)
     parts = elements * (2 if type_.element.kind == "complex" else 1)
-    pointer = e.b.alloca(ArrayType(parts, element), "local", LOCAL_ALIGNMENT)
+    pointer = e.b.alloca(ArrayType(parts, element), "local", alignment)
     return e.b.retype(pointer, element)
 
 
-def _on_heap(e: Emitter, type_: MemrefType, size: int) -> Value:
+def _on_heap(e: Emitter, type_: MemrefType, size: int, alignment: int) -> Value:
     """`aligned_alloc`, which wants a multiple of the alignment; a trap where memory is short; freed with the region."""
-    rounded = -(-size // LOCAL_ALIGNMENT) * LOCAL_ALIGNMENT
+    rounded = -(-size // alignment) * alignment
     bytes_pointer = e.b.pointer(I8)
-    args = [const_int(I64, LOCAL_ALIGNMENT), const_int(I64, rounded)]
+    args = [const_int(I64, alignment), const_int(I64, rounded)]
     pointer = e.b.call_named("aligned_alloc", bytes_pointer, args, "local").value
     trap_if_null(e, pointer)
     e.at_region_end.append(lambda: _free(e, pointer))

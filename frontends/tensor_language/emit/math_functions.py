@@ -27,24 +27,24 @@ def math_rule(e: Emitter, i: Math) -> None:
     if operand.type.kind == "complex":
         parts = _complex(e, function, operand.parts)
     else:
-        parts = (narrowed(e, _applied(e, function, operand.value), operand.type),)
+        parts = (narrowed(e, applied(e, function, operand.value), operand.type),)
     e.bind(i.result, Number(operand.type, parts))
 
 
-def _applied(e: Emitter, function: str, value: Value) -> Value:
+def applied(e: Emitter, function: str, value: Value) -> Value:
     """A function of a float or double, or of each lane of a vector of them."""
     if not isinstance(value.type, VectorType):
         vector = VectorType(1, value.type)
-        return e.b.extract_element(_applied(e, function, e.b.insert_element(undefined(vector), value, 0)), 0)
+        return e.b.extract_element(applied(e, function, e.b.insert_element(undefined(vector), value, 0)), 0)
     type_ = TensorType.dense(value.type.element, [value.type.count])
     return e.b.unary(function, e.b.typeinfo(value, type_))
 
 
 def _complex(e: Emitter, function: str, operand: Parts) -> Parts:
     real, imaginary = operand
-    length = _applied(e, function, real)
+    length = applied(e, function, real)
     angle = e.b.binary("fmul", imaginary, full_like(imaginary, math.log(2))) if function == "exp2" else imaginary
-    cosine, sine = (e.b.binary("fmul", length, _applied(e, turn, angle)) for turn in ("cos", "sin"))
+    cosine, sine = (e.b.binary("fmul", length, applied(e, turn, angle)) for turn in ("cos", "sin"))
     is_real = compare(e, "fcmp", "oeq", imaginary, full_like(imaginary, 0.0))
     return cosine, e.b.select(is_real, imaginary, sine)
 

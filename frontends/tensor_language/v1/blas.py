@@ -2,20 +2,20 @@
 
 The order of modifiers changes (`gemm.n.t.atomic` is `gemm.atomic.n.t` in version 2), and factors become values.
 
-An atomic update with a beta other than 0 and 1 has an equal in version 2 only where nobody else updates the output:
-local memory belongs to one work-group, whose collective instructions run one after the other, so there the update need
-not be atomic. Scaling global memory first and adding to it afterwards is not the same: another work-group may come in
-between.
+Version 1 takes what version 2 does not: an atomic update with any beta, and an alpha wider than the inputs. A function
+with one of these gets the attribute `"wide_factors"`. Local memory belongs to one work-group, whose collective
+instructions run one after the other, so there an update need not be atomic.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from tlx.frontends.tensor_language.ast import collective
 from tlx.frontends.tensor_language.ast.base import Name, TypeRef
-from tlx.frontends.tensor_language.types import MemrefType
+from tlx.frontends.tensor_language.types import MemrefType, ScalarType, promotable, promote
 from tlx.frontends.tensor_language.v1 import tree as v1
 from tlx.frontends.tensor_language.v1.builder import Builder
 
@@ -37,22 +37,30 @@ def blas(b: Builder, i: v1.Blas) -> collective.Blas:
     """`axpby`, `gemm`, `gemv`, `ger`, `hadamard` and `sum`."""
     alpha_type, *input_types, beta_type, output_type = i.types
     alpha = b.operand(i.alpha, alpha_type)
+    inputs: list[MemrefType] = []
     for name, type_ in zip(i.inputs, input_types, strict=True):
-        b.expect(name, type_)
+        inputs.append(b.memref(name, type_))
     beta = b.operand(i.beta, beta_type)
     output = b.memref(i.output, output_type)
     atomic = i.atomic and _stays_atomic(b, i, output)
+    b.has_wide_factors |= _is_wide(alpha_type, inputs)
     return _of_version_2(i, alpha, beta, atomic=atomic)
 
 
 def _stays_atomic(b: Builder, i: v1.Blas, output: MemrefType) -> bool:
     if isinstance(i.beta, v1.Constant) and i.beta.value in {0, 1}:
         return True
-    if output.address_space == "global":
-        message = f"version 2 has '{i.name}.atomic' only with a beta of 0 or 1"
-        how = "scale with axpby in a kernel before, or compute into an alloca and add that with beta 1.0"
-        b.reports.add(f"{message}; {how}", i.beta.span)
-    return False
+    is_global = output.address_space == "global"
+    b.has_wide_factors |= is_global
+    return is_global
+
+
+def _is_wide(alpha: TypeRef, inputs: Sequence[MemrefType]) -> bool:
+    """Whether the inputs do not hold all values of alpha."""
+    computed: ScalarType | None = inputs[0].element
+    for memref in inputs[1:]:
+        computed = promote(computed, memref.element) if computed else None
+    return isinstance(alpha.type, ScalarType) and computed is not None and not promotable(alpha.type, computed)
 
 
 def _of_version_2(i: v1.Blas, alpha: Name, beta: Name, *, atomic: bool) -> collective.Blas:

@@ -32,6 +32,7 @@ class Builder:
     Attributes:
         reports: As given.
         scope: As given.
+        has_wide_factors: Whether an instruction takes an alpha or a beta that version 2 refuses.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Builder:
     ) -> None:
         self.reports = reports
         self.scope = scope
+        self.has_wide_factors = False
         self._names = names
         self._convert = convert
         self._written: list[base.Instruction] = []

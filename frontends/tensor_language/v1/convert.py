@@ -18,6 +18,7 @@ from tlx.frontends.tensor_language.ast.base import (
     Program,
     TypeRef,
 )
+from tlx.frontends.tensor_language.attributes import WIDE_FACTORS
 from tlx.frontends.tensor_language.errors import Reports
 from tlx.frontends.tensor_language.rules import rules_of
 from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE
@@ -52,18 +53,20 @@ def _function(function: Function, names: FreshNames, scope: Scope, reports: Repo
     return Function(
         name=function.name,
         parameters=function.parameters,
-        attributes=_attributes(function),
+        attributes=_attributes(function, wide_factors=b.has_wide_factors),
         body=body,
         span=function.span,
     )
 
 
-def _attributes(function: Function) -> Dictionary:
-    """The attributes, and that the sizes of groups are not passed, as version 1 has no name for them."""
-    if not any(isinstance(p.type.type, GroupType) for p in function.parameters):
+def _attributes(function: Function, *, wide_factors: bool) -> Dictionary:
+    """The attributes, and what version 2 must be told: nobody passes the sizes of groups, factors may be wide."""
+    has_groups = any(isinstance(p.type.type, GroupType) for p in function.parameters)
+    more = [name for name, given in ((GROUPS_WITHOUT_SIZE, has_groups), (WIDE_FACTORS, wide_factors)) if given]
+    if not more:
         return function.attributes
-    without_size = NamedAttribute(GROUPS_WITHOUT_SIZE, quoted=True, value=Attribute(True))
-    return Dictionary((*function.attributes.entries, without_size), function.attributes.span)
+    entries = [NamedAttribute(name, quoted=True, value=Attribute(True)) for name in more]
+    return Dictionary((*function.attributes.entries, *entries), function.attributes.span)
 
 
 def _instruction(b: Builder, i: Instruction) -> None:

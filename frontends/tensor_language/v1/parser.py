@@ -48,7 +48,7 @@ The grammar, in ABNF. White space separates tokens and means nothing else; comme
     fuse                = "fuse" local-identifier "[" integer-constant "," integer-constant "]" ":" memref-type
     group-id            = "group_id"
     group-size          = "group_size"
-    if                  = "if" integral ["->" "(" scalar-type *("," scalar-type) ")"] region ["else" region]
+    if                  = "if" integral ["->" "(" [scalar-type *("," scalar-type)] ")"] region ["else" region]
     lifetime-stop       = "lifetime_stop" local-identifier
     load                = "load" local-identifier index-list ":" memref-or-group
     size                = "size" local-identifier "[" integer-constant "]" ":" memref-type
@@ -56,6 +56,7 @@ The grammar, in ABNF. White space separates tokens and means nothing else; comme
     subview             = "subview" local-identifier "[" [slice *("," slice)] "]" ":" memref-type
     slice               = integral [":" (integral / "?")] / ":"
     yield               = "yield" [operand *("," operand)] ":" [scalar-type *("," scalar-type)]
+                        / "yield" "(" ")" [":"]
 
     axpby               = "axpby" transpose [".atomic"] unary-operands
     sum                 = "sum" transpose [".atomic"] unary-operands
@@ -142,7 +143,7 @@ def attribute(c: Cursor) -> NamedAttribute:
     word = c.text
     if word not in _ATTRIBUTES:
         hint = "write 'work_group_size(m,n) subgroup_size(s)'" if word == "attributes" else ""
-        raise c.expected("'work_group_size(m,n)', 'subgroup_size(s)' or '{'", hint)
+        raise c.expected("'work_group_size(m,n)', 'subgroup_size(s)' or '{'", hint, known=tuple(_ATTRIBUTES))
     c.at += 1
     c.expect("(", f"behind '{word}'")
     sizes = [_size(c)]

@@ -161,12 +161,12 @@ def group_size(_: Cursor) -> tree.GroupSize:
 
 
 def if_(c: Cursor) -> tree.If:
-    """`"if" condition ["->" "(" scalar-type *("," scalar-type) ")"] region ["else" region]`."""
+    """`"if" condition ["->" "(" [scalar-type *("," scalar-type)] ")"] region ["else" region]`."""
     condition = integral_operand(c, "the condition")
     types: tuple[TypeRef, ...] = ()
     if c.accept("->"):
         c.expect("(", "before the types of the results")
-        types = c.separated(_scalar_type)
+        types = () if c.kind == ")" else c.separated(_scalar_type)
         c.expect(")", "behind the types of the results")
     then = region(c)
     otherwise = region(c) if c.accept_word("else") else None
@@ -204,7 +204,11 @@ def subview(c: Cursor) -> tree.Subview:
 
 
 def yield_(c: Cursor) -> tree.Yield:
-    """`"yield" [operand *("," operand)] ":" [scalar-type *("," scalar-type)]`."""
+    """`"yield" ([operand *("," operand)] ":" [scalar-type *("," scalar-type)] / "(" ")" [":"])`."""
+    if c.accept("("):
+        c.expect(")", "of 'yield' without values")
+        c.accept(":")
+        return tree.Yield()
     values = () if c.kind == ":" else c.separated(lambda c: operand(c, "a value"))
     c.expect(":", "and the types of the values of 'yield'")
     types = c.separated(_scalar_type) if c.kind == "word" or values else ()

@@ -109,4 +109,4 @@ def _no_type(c: Cursor, what: str, allowed: dict[str, ScalarType]) -> ParseError
     if c.text == "bool":
         return c.expected(what, "version 1 calls it 'i1'")
     hint = "that type is of version 2" if c.text in NUMBERS and c.text not in _SCALARS else ""
-    return c.expected(f"{what} ({', '.join(allowed)})", hint)
+    return c.expected(f"{what} ({', '.join(allowed)})", hint, known=() if c.text in _SCALARS else tuple(allowed))

@@ -42,6 +42,7 @@ class Scope:
         self._lost = lost
         self._open: list[dict[str, Definition]] = [{}]
         self._closed: dict[str, Definition] = {}
+        self._unknown: set[str] = set()
 
     @contextmanager
     def region(self) -> Generator[None]:
@@ -62,6 +63,8 @@ class Scope:
         if name.text in self._lost:
             return Definition(None)
         closed = self._closed.get(name.text)
-        self._reports.undefined(name, None if closed is None else closed.span)
+        visible = [text for names in self._open for text in names if text not in self._unknown]
+        self._reports.undefined(name, None if closed is None else closed.span, visible)
+        self._unknown.add(name.text)
         self._open[0][name.text] = Definition(None)
         return Definition(None)

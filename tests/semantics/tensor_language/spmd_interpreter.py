@@ -220,7 +220,8 @@ def _binary(op: str, type_: ScalarType, a: Number, b: Number) -> Number:
 
 def _unary(op: str, type_: ScalarType, a: Number) -> Number:
     if type_.kind == "float":
-        return np.float32(abs(a) if op == "abs" else -a)
+        with np.errstate(invalid="ignore"):
+            return np.float32(abs(a) if op == "abs" else -a if op == "neg" else np.sqrt(np.float32(a)))
     number = int(a)
     return _wrapped({"abs": abs(number), "neg": -number, "not": ~number}[op], type_.bits)
 

@@ -52,7 +52,10 @@ INPUTS: Final = 64
 SLOTS: Final = 8
 _INTEGER_OPS: Final[tuple[ArithBinaryOp, ...]] = ("add", "sub", "mul", "and", "or", "xor", "max", "min")
 _FLOAT_OPS: Final[tuple[ArithBinaryOp, ...]] = ("add", "sub", "mul", "div")
-_UNARY_OPS: Final[dict[ScalarType, tuple[ArithUnaryOp, ...]]] = {I32: ("neg", "abs", "not"), F32: ("neg", "abs")}
+_UNARY_OPS: Final[dict[ScalarType, tuple[ArithUnaryOp, ...]]] = {
+    I32: ("neg", "abs", "not"),
+    F32: ("neg", "abs", "sqrt"),
+}
 
 
 @dataclass(frozen=True)

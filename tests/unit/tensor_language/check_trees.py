@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, cast
 
 from tlx.frontends.tensor_language.ast.base import (
     Attribute,
@@ -16,7 +16,7 @@ from tlx.frontends.tensor_language.ast.base import (
     Region,
     TypeRef,
 )
-from tlx.frontends.tensor_language.ast.collective import Alloca, Parallel
+from tlx.frontends.tensor_language.ast.collective import Alloca, Axpby, Parallel
 from tlx.frontends.tensor_language.ast.mixed import Builtin, Cast, Comparison, Constant, Expand, If, Yield
 from tlx.frontends.tensor_language.ast.spmd import CooperativeMatrixConstruct, CooperativeMatrixLoad
 from tlx.frontends.tensor_language.types import (
@@ -27,6 +27,7 @@ from tlx.frontends.tensor_language.types import (
     CoopMatrixType,
     GroupType,
     MemrefType,
+    ScalarType,
     Type,
 )
 
@@ -53,7 +54,6 @@ def _attributed(name: str, value: int) -> Program:
     return Program([Function(name=Name("kernel"), parameters=(), attributes=attributes, body=Region())])
 
 
-_HINT: Final = ": write ? for what is known when it runs"
 _X: Final = (Name("x"),)
 _OF_VECTOR: Final = (TypeRef(VECTOR),)
 _CHOICE: Final = If(
@@ -90,11 +90,42 @@ TREES: Final[dict[str, tuple[Program, str]]] = {
     ),
     "offset of a group": (
         _parameter(GroupType(VECTOR, 4, HUGE)),
-        f"group<memref<f32x8>x4,offset:{HUGE}>: the offset {HUGE} of a group does not fit 64 bits",
+        f"group<memref<f32x8>x4,offset:{HUGE}>: offset must be an integer of 64 bits or None, got {HUGE}",
     ),
     "extent": (
         _parameter(MemrefType.packed(F32, (HUGE,))),
-        f"memref<f32x{HUGE}>: extents of a memref must be at least 1, but one is {HUGE}{_HINT}",
+        f"memref<f32x{HUGE}>: shape must be a tuple, each entry an integer of 64 bits or None, got ({HUGE},)",
+    ),
+    "scalar type": (
+        _parameter(MemrefType.packed(ScalarType("f8", "float", 8), (4,))),
+        "memref<f8x4>: there is no type f8",
+    ),
+    "address space": (
+        _parameter(MemrefType(F32, (4,), (1,), cast("Any", "shared"))),
+        "memref<f32x4,shared>: address_space must be 'global' or 'local', got 'shared'",
+    ),
+    "scope": (
+        instruction_in(
+            Parallel(
+                body=Region(
+                    [
+                        CooperativeMatrixLoad(
+                            source=Name("M"),
+                            x=Name("n"),
+                            y=Name("n"),
+                            scope="device",
+                            results=(Name("c"),),
+                            types=(TypeRef(CoopMatrixType(F32, 16, 16, "matrix_acc")),),
+                        )
+                    ]
+                )
+            )
+        ),
+        "cooperative_matrix_load: memory scope and semantics are those of atomic accesses: set atomic",
+    ),
+    "modifier": (
+        instruction_in(Axpby(alpha=Name("f"), a=Name("A"), beta=Name("f"), b=Name("A"), transpose=cast("Any", "T"))),
+        "Axpby: transpose must be 'n' or 't', got 'T': did you mean 't'?",
     ),
     "coopmatrix of bool": (
         instruction_in(

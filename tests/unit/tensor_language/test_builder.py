@@ -76,7 +76,7 @@ def blas(k: tl.Kernel) -> None:
 
 def arithmetic(k: tl.Kernel) -> None:
     total = k.f * 2.0 + 1.0 - k.f
-    total = 3.0 / (total % 2.0)
+    total = 3.0 / (total % 2.0) + k.sqrt(2.0**total) ** 0.5 - k.tanh(total)
     total = k.max(k.min(abs(-total), 8.0), 1.0)
     for function in ("cos", "sin", "exp", "exp2", "log", "log2"):
         total = getattr(k, f"native_{function}")(getattr(k, function)(total))
@@ -293,8 +293,8 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a float for an int": (lambda k: k.i + 1.5, "1.5 is no constant of type i32"),
     "too large": (lambda k: k.i + (1 << 31), "2147483648 is no constant of type i32"),
     "truth": (lambda k: k.f + True, "True is no constant of type f32"),
-    "text": (lambda k: k.f + "1", "'1' is no constant of type f32"),
-    "no value": (lambda k: k.exp(1.0), "expected a value of the kernel, got 1.0"),
+    "text": (lambda k: k.f + "1", "add: rhs must be a value of the kernel or a number, got '1'"),
+    "no value": (lambda k: k.exp(1.0), "exp: operand must be a value of the kernel, got 1.0"),
     "no memref": (lambda k: k.gemm(1.0, k.f, k.x, 0.0, k.x), "an input must be a memref, got <%f: f32>"),
     "group": (
         lambda k: k.axpby(1.0, k.G, 0.0, k.x),
@@ -303,13 +303,13 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "type": (lambda k: k.alloca("memref<f32x"), "'memref<f32x' is no type: "),
     "two types": (lambda k: k.alloca("f32, %y: f32"), "'f32, %y: f32' is no type: more follows the type"),
     "attributes": (lambda k: k.alloca("memref<f32x4,local> {alignment=4}"), "which only parameters have"),
-    "no type": (lambda k: k.alloca(3), "expected a type such as 'memref<f32x4x8>', got 3"),
+    "no type": (lambda k: k.alloca(3), "alloca: type_ must be a type such as 'memref<f32x4x8>', got 3"),
     "slices": (lambda k: k.subview(k.x, 0, 0), "subview of <%x: memref<f32x4>>: expected a slice each mode, 1, got 2"),
     "slice": (lambda k: k.subview(k.x, slice(0, 2)), "write (offset, size) for a part of a mode"),
     "mode": (lambda k: k.expand(k.x, 1, [2, 2]), "has 1 modes, counted from 0; got mode 1"),
     "fuse": (lambda k: k.fuse(k.x, 0, 0), "expected modes first < last, got 0 and 0"),
-    "component": (lambda k: k.group_id("w"), "group_id has the components 'x', 'y' and 'z', got 'w'"),
-    "transpose": (lambda k: k.sum(1.0, k.x, 0.0, k.x, transpose="c"), "transpose is 'n' or 't', got 'c'"),
+    "component": (lambda k: k.group_id("w"), "group_id: component must be 'x', 'y' or 'z', got 'w'"),
+    "transpose": (lambda k: k.sum(1.0, k.x, 0.0, k.x, transpose="c"), "sum: transpose must be 'n' or 't', got 'c'"),
     "region": (_in_wrong_region, "%1 was made in a region that has ended: yield it from there"),
     "otherwise": (_otherwise_alone, "otherwise() must come right after the block of if_()"),
     "yields": (_yields_differ, "if_() yields f32, otherwise() yields nothing"),
@@ -350,19 +350,32 @@ def test_unknown_parameters_are_attribute_errors() -> None:
     k = tl.kernel("f", a="f32")
     with pytest.raises(AttributeError, match="no parameter and the language no instruction b; it has a"):
         _ = k.b
+    with pytest.raises(AttributeError, match="no instruction gem; did you mean 'gemm'"):
+        _ = k.gem
     assert not hasattr(k, "_own")
 
 
-def test_rules_are_checked_and_point_into_the_python_program() -> None:
+def test_rules_about_operands_are_checked_at_the_call() -> None:
     k = tl.kernel("f", A="memref<f32x4x4>", x="memref<f32x3>")
-    k.gemv(1.0, k.A, k.x, 0.0, k.subview(k.A, slice(None), 0))
-    k.gemm(1.0, k.A, k.x, 0.0, k.A)
+    with pytest.raises(tl.ProgramError) as caught:
+        k.gemv(1.0, k.A, k.x, 0.0, k.subview(k.A, slice(None), 0))
+    text = str(caught.value)
+    assert "gemv: columns(op1(%A)) = 4 but rows(%x) = 3" in text
+    assert "\n        k.gemv(1.0, k.A, k.x, 0.0, k.subview(k.A, slice(None), 0))\n        ^~~~~~~~~" in text
+    assert "note: declared here" in text
+    k.gemm(1.0, k.A, k.A, 0.0, k.A)
+    assert "gemv" not in tl.text(k)
+
+
+def test_rules_about_regions_are_checked_at_the_end() -> None:
+    k = tl.kernel("f", A="memref<f32x4x4>")
+    k.subgroup_local_id()
+    with k.parallel():
+        k.gemm(1.0, k.A, k.A, 0.0, k.A)
     with pytest.raises(tl.ProgramError) as caught:
         tl.program(k)
-    text = str(caught.value)
     assert len(caught.value.errors) == 2
-    assert "\n    k.gemm(1.0, k.A, k.x, 0.0, k.A)\n    ^~~~~~~~~" in text
-    assert "note: declared here" in text
+    assert "\n        k.gemm(1.0, k.A, k.A, 0.0, k.A)\n        ^~~~~~~~~" in str(caught.value)
     assert all(e.span is not None and e.span.source.name.endswith(Path(__file__).name) for e in caught.value.errors)
 
 

@@ -5,6 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.tensor_language.parser_errors import errors_of
+from tlx.frontends.tensor_language import Standard, check_program, parse
+from tlx.frontends.tensor_language.attributes import ATTRIBUTE_NAMES
+from tlx.frontends.tensor_language.errors import ProgramError
+from tlx.frontends.tensor_language.parser import FORMS
+from tlx.frontends.tensor_language.parser_mixed import SCOPES, SEMANTICS
+from tlx.frontends.tensor_language.parser_spmd import CHECKED
+from tlx.frontends.tensor_language.types import NUMBERS
+
+MODIFIERS = (*CHECKED, *SCOPES, *SEMANTICS)
 
 # An instruction with a mark `«...»` around what the carets point at, and the message.
 INSTRUCTIONS = [
@@ -228,6 +237,8 @@ def test_one_error_is_reported_once(marked: str, _message: str) -> None:
     assert len(errors_of(f"func @f() {{\n%ok = constant 1 : index\n{wrong}\n%no = neg %ok : index\n}}").errors) == 1
 
 
+_TOO_MANY = "'}' ends the function, but more follows: one '}' too many?"
+
 FUNCTIONS = [
     ("func «f»() {}", "expected the function's name (@name), found 'f'"),
     ("func @f «{»}", "expected '(' behind the function's name, found '{'"),
@@ -246,6 +257,15 @@ FUNCTIONS = [
         "'subgroup_size(...)' is a spelling of version 1: write 'attributes {subgroup_size=s}'",
     ),
     ("func @f() {} «}»", "expected 'func', found '}': one '}' too many?"),
+    ("func @f() {\n} «}»", "expected 'func', found '}': one '}' too many?"),
+    ("func @f() {\n}\n«}»", "expected 'func', found '}': one '}' too many?"),
+    ("«}» func @f() {}", "expected 'func', found '}': one '}' too many?"),
+    ("func @f() {\n  if %a {\n  }\n  «}»\n}", _TOO_MANY),
+    ("func @f() {\n  if %a {\n  }«}»\n}", _TOO_MANY),
+    ("func @f() {\n  if %a {\n  }\n«}»\n  barrier\n}", _TOO_MANY),
+    ("func @f() {\n  %b = neg %a : f32 «}»\n  %c = neg %a : f32\n}", _TOO_MANY),
+    ("func @f() {\n  barrier «}» .local\n}", _TOO_MANY),
+    ("func @f() {}\n«fun» @g() {}", "expected 'func', found 'fun': did you mean 'func'?"),
     ("«kernel» @f() {}", "expected 'func', found 'kernel': instructions stand in functions"),
     ("«%x» = neg %a : f32", "expected 'func', found '%x': instructions stand in functions"),
     ("«gemm»", "expected 'func', found 'gemm': instructions stand in functions"),
@@ -283,7 +303,7 @@ k.tl:1:13: error: expected a type (bool, i8, i16, i32, i64, index, bf16, f16, f3
 coopmatrix), found 'f33': did you mean 'f32'?
 func @f(%a: f33, %A: memref<f32x4>) {
             ^~~
-k.tl:2:10: error: unknown instruction 'ad': did you mean 'and'?
+k.tl:2:10: error: unknown instruction 'ad': did you mean 'add'?
     %x = ad %a, %a : f32
          ^~
 k.tl:3:15: error: expected the upper bound of 'for' (%name), found '5': write '%c = constant 5 : index' before it, \
@@ -330,3 +350,62 @@ def test_errors_behind_a_region_do_not_repeat_those_in_it() -> None:
         "expected '{' and the region of 'if'",
         "unknown instruction 'quuxquux'",
     ]
+
+
+def misspelt() -> list[tuple[str, str, bool]]:
+    """Words of the language, texts with their last letter doubled, and whether version 1 has them."""
+    texts = [(word, f"func @f() {{ {word}{word[-1]} }}", False) for word in FORMS]
+    texts += [
+        (word, f"func @f() {{ {word}{word[-1]} }}", True) for word in ("alloca", "gemm", "yield", "lifetime_stop")
+    ]
+    texts += [(word, f"func @f(%a: {word}{word[-1]}) {{}}", False) for word in (*NUMBERS, "bool", "memref", "group")]
+    texts += [(word, f"func @f(%a: {word}{word[-1]}) {{}}", True) for word in ("i1", "i32", "f32", "index")]
+    texts += [(word, f"func @f(%a: memref<f32x4> {{{word}{word[-1]}=1}}) {{}}", False) for word in ATTRIBUTE_NAMES]
+    texts += [
+        (word, f"func @f() {{ %x = cooperative_matrix_atomic_load.{word}{word[-1]} }}", False) for word in MODIFIERS
+    ]
+    texts += [
+        ("coopmatrix", "func @f(%a: coopmatrixx<f32x4x4,matrix_a>) {}", False),
+        ("matrix_acc", "func @f(%a: coopmatrix<f32x4x4,matrix_accc>) {}", False),
+        ("local", "func @f(%a: memref<f32x4,locall>) {}", False),
+        ("strided", "func @f(%a: memref<f32x4,stridedd<1>>) {}", False),
+        ("strided", "func @f(%a: memref<f32x4,stridedd<1>>) {}", True),
+        ("offset", "func @f(%a: group<memref<f32x4>x2,offsett:4>) {}", False),
+        ("attributes", "func @f() attributess {} {}", False),
+        ("work_group_size", "func @f() work_group_sizee(4,4) {}", True),
+        ("attributes", "func @f() { for %i=%a,%b {} attributess {unroll=true} }", False),
+        ("else", "func @f() { if %a {} elsee {} }", False),
+        ("init", "func @f() { for %i=%a,%b initt(%c=%d) -> (f32) {} }", False),
+        ("as", "func @f() { foreach_tile (%i)=(%a),(%b) ass (%c)<=(16) {} }", False),
+        ("true", "func @f() { %a = constant truee : bool }", False),
+        ("false", 'func @f() attributes {"a"=falsee} {}', False),
+        (".add", "func @f() { %a = arith.addd 1, 1 : i32 }", True),
+    ]
+    return texts
+
+
+@pytest.mark.parametrize(("word", "text", "old"), misspelt())
+def test_words_that_are_near_are_suggested(word: str, text: str, old: bool) -> None:
+    with pytest.raises(ProgramError) as caught:
+        parse(text, std="v1" if old else "v2")
+    dot = "." if word in MODIFIERS else ""
+    assert f"did you mean '{dot}{word}'?" in caught.value.errors[0].message
+
+
+@pytest.mark.parametrize("std", ["v1", "v2"])
+def test_names_that_are_near_are_suggested(std: Standard) -> None:
+    old = " : memref<f32x4>" if std == "v1" else ""
+    text = f"func @f(%alpha: f32, %A: memref<f32x4>, %n: index) {{ store %alhpa, %A[%n]{old} store %b, %A[%n]{old} }}"
+    with pytest.raises(ProgramError) as caught:
+        check_program(parse(text, std=std))
+    first = "%alhpa is not defined here: did you mean '%alpha'?"
+    assert [e.message for e in caught.value.errors] == [
+        first,
+        "%b is not defined here: define it above, in this or an enclosing region",
+    ]
+
+
+def test_what_is_like_a_name_of_a_region_that_has_closed_is_not_suggested() -> None:
+    text = "func @f(%beta: bool, %a: f32) { if %beta { %bete = neg %a : f32 } %c = neg %bete : f32 }"
+    with pytest.raises(ProgramError, match="%bete is not defined here: define it above, in this or"):
+        check_program(parse(text))

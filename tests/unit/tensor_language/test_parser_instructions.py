@@ -152,3 +152,8 @@ def test_white_space_and_comments_between_all_tokens() -> None:
     for mark in "=,()[]{}<>:":
         tokens = tokens.replace(mark, f" ; {mark}\n {mark} ")
     assert parsed(tokens.replace("- ; >\n >", "->")) == parsed(plain)
+
+
+def test_a_list_of_results_may_be_empty() -> None:
+    text = "if %x -> () { yield () } else { yield () }"
+    assert parsed(text) == parsed(text.replace("-> () ", ""))

@@ -382,3 +382,10 @@ def test_bfloat16_is_rounded_once() -> None:
     assert passed_scalar(BF16, 1 + 3 * 2.0**-8) == 0x3F82
     with pytest.raises(OverflowError):
         passed_scalar(BF16, 3.4e38)
+
+
+@pytest.mark.parametrize("extent", [4, 32768])  # on the stack, on the heap
+def test_local_memory_is_aligned_as_asked_for(extent: int) -> None:
+    memory = f"alloca {{alignment=128}} : memref<f32x{extent},local>"
+    lowered = tl.compile(f"func @f() {{ %a = {memory} }}").lowered
+    assert "align 128" in lowered or "aligned_alloc(i64 128, " in lowered

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.tensor_language.v1_texts import body, errors, v2
+from tests.unit.tensor_language.v1_texts import PARAMETERS, body, converted, read, v2
+from tlx.diagnostics import Source
+from tlx.frontends.tensor_language import parser
+from tlx.frontends.tensor_language.check import check_program
 
 _A = "memref<f32x16x8>"
 _GEMM = f"f32, {_A}, memref<f32x8x4>, f32, memref<f32x16x4>"
@@ -72,9 +75,20 @@ def test_updates_by_all_groups_stay_atomic(text: str, beta: str) -> None:
 
 
 @pytest.mark.parametrize("beta", ["0.5", "%b"])
-def test_atomic_updates_of_shared_memory_take_no_other_factor(beta: str) -> None:
-    (error,) = errors(f"gemm.n.n.atomic %a, %A, %B, {beta}, %C : {_GEMM}")
-    assert error.startswith("1:29: version 2 has 'gemm.atomic' only with a beta of 0 or 1; scale with axpby")
+def test_atomic_updates_of_shared_memory_take_any_factor(beta: str) -> None:
+    kernel = f"func @f({PARAMETERS}) {{ gemm.n.n.atomic %a, %A, %B, {beta}, %C : {_GEMM} }}"
+    text = converted(kernel)
+    assert '"wide_factors"=true' in text
+    assert "gemm.atomic %a, %A, %B, %" in text
+    assert parser.parse(Source("v2.tl", text)) == read(kernel)
+
+
+@pytest.mark.parametrize(("alpha", "wide"), [("f32", False), ("f64", True)])
+def test_alpha_may_be_as_wide_as_the_output(alpha: str, wide: bool) -> None:
+    kernel = f"func @f(%a: {alpha}, %A: memref<f32x4>, %B: memref<f64x4>)"
+    text = converted(f"{kernel} {{ axpby.n %a, %A, 0.0, %B : {alpha}, memref<f32x4>, f32, memref<f64x4> }}")
+    assert ('"wide_factors"' in text) == wide
+    check_program(parser.parse(Source("v2.tl", text)))
 
 
 def test_atomic_updates_of_local_memory_need_not_be_atomic_with_another_factor() -> None:

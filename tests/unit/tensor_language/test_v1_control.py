@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.tensor_language.v1_texts import body, converted, read, v2
 from tlx.diagnostics import Source
 from tlx.frontends.tensor_language import parser
@@ -107,3 +109,9 @@ def test_functions_without_groups_say_nothing_of_their_sizes() -> None:
 def test_many_functions_and_comments() -> None:
     text = "; nothing\nfunc @f() { } ; one\nfunc @g(%n: index) { %x = arith.add %n, 1 : index }"
     assert [f.name.text for f in read(text).functions] == ["f", "g"]
+
+
+@pytest.mark.parametrize("ending", ["yield ()", "yield :", "yield () :", ""])
+def test_if_may_say_that_it_gives_nothing(ending: str) -> None:
+    written = "yield ()" if ending else ""
+    assert body(f"if %p -> () {{ {ending} }} else {{ }}") == v2(f"if %p -> () {{ {written} }} else {{ }}")

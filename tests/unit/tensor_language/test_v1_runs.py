@@ -91,3 +91,17 @@ def test_scalars(flag: bool, i: int, stored: float) -> None:
     out = np.full(2, 7, "f4")
     compiled("scalars")(5, flag, i, -2.0, out)  # 2 / (4 i) is stored if it is a quarter or more
     np.testing.assert_array_equal(out, np.array([stored, 7.0], "f4"))
+
+
+def test_atomic_updates_with_any_factor() -> None:
+    text = """
+    func @f(%a: f64, %b: f64, %A: memref<f32x5>, %B: memref<f64x5>, %C: memref<i8x5>, %D: memref<i32x5>) {
+        axpby.n.atomic %a, %A, %b, %B : f64, memref<f32x5>, f64, memref<f64x5>
+        axpby.n.atomic 2, %C, -3, %D : i8, memref<i8x5>, i8, memref<i32x5>
+    }"""
+    a, b = np.arange(5, dtype="f4"), np.arange(5, dtype="f8") + 7
+    c, d = np.arange(5, dtype="i1"), np.arange(5, dtype="i4") - 2
+    expected = 0.1 * a.astype("f8") + 0.3 * b, 2 * c.astype("i4") - 3 * d
+    tensor_language.compile(text, std="v1").f(0.1, 0.3, a, b, c, d)
+    np.testing.assert_array_equal(b, expected[0])
+    np.testing.assert_array_equal(d, expected[1])
