@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.frontends.tensor_language.ast.base import Function
+from tlx.frontends.tensor_language.emit.blas_first_writes import first_writes
 from tlx.frontends.tensor_language.emit.divergence import varying_names
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Launch
 from tlx.frontends.tensor_language.emit.launch import ATTRIBUTES, emit_launch
@@ -36,7 +37,7 @@ def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
     values: list[Value] = [a.value for a in function.arguments]
     size, shape = work_group(kernel)
     launch = Launch(tuple(values[-6:-3]), tuple(values[-3:]), size, shape)
-    e = Emitter(b, kernel, launch, varying_names(kernel), rules_of(_PACKAGE))
+    e = Emitter(b, kernel, launch, varying_names(kernel), rules_of(_PACKAGE), first_writes(kernel))
     bind_parameters(e, kernel, values)
     e.run(kernel.body)
     b.span = None

@@ -26,6 +26,8 @@ def alloca(e: Emitter, i: Alloca) -> None:
     elements = _span(type_)
     size = elements * type_.element.size
     pointer = _on_heap(e, type_, size) if size > STACK_LIMIT else _on_stack(e, type_, elements)
+    if id(i) in e.first_writes.zeroed:
+        e.b.memset(pointer, 0, size)
     shape = tuple(const_int(I64, s) for s in type_.shape if s is not None)
     stride = tuple(const_int(I64, s) for s in type_.stride if s is not None)
     e.bind(i.result, Memref(type_, pointer, shape, stride, LOCAL_ALIGNMENT))
