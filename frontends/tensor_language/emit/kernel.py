@@ -17,7 +17,7 @@ from tlx.frontends.tensor_language.emit.emitter import Emitter, Launch
 from tlx.frontends.tensor_language.emit.launch import ATTRIBUTES, emit_launch
 from tlx.frontends.tensor_language.emit.parameters import bind_parameters, llvm_parameters
 from tlx.frontends.tensor_language.rules import rules_of
-from tlx.frontends.tensor_language.signature import GROUP_SUFFIX
+from tlx.frontends.tensor_language.signature import GROUP_SUFFIX, llvm_name
 from tlx.frontends.tensor_language.work_groups import work_group
 from tlx.ir.builder import new_function
 from tlx.ir.module import Module
@@ -32,7 +32,7 @@ def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
     """Add a kernel's functions to a module."""
     parameters = llvm_parameters(module, kernel, one_group=True)
     attributes = f'{ATTRIBUTES} "{ROUNDS}"="{parameters[-6][2]}"'
-    function = new_function(module, kernel.name.text + GROUP_SUFFIX, parameters, attributes, linkage="dso_local")
+    function = new_function(module, llvm_name(kernel, GROUP_SUFFIX), parameters, attributes, linkage="dso_local")
     b = TensorBuilder(module, function)
     values: list[Value] = [a.value for a in function.arguments]
     size, shape = work_group(kernel)
