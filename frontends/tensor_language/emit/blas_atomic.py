@@ -24,7 +24,7 @@ def write_atomically(e: Emitter, epilogue: Epilogue, value: Parts, indices: Sequ
     element = epilogue.out.type.element
     address = address_of(e, epilogue.out, indices)
     if epilogue.beta is not None:
-        atomics.store(e, address, element, convert(e, value, epilogue.type, element))
+        atomics.store(e, address, epilogue.out.type, convert(e, value, epilogue.type, element))
         return
     parts = value if element.is_narrow_float else convert(e, value, epilogue.type, element)
-    atomics.update(e, "add", address, element, parts)
+    atomics.update(e, "add", address, epilogue.out.type, parts)
