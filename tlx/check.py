@@ -141,7 +141,7 @@ def _compare_function(
 ) -> Iterator[Note]:
     if any(map(is_too_large, (function.signature.result, *function.signature.type.params))):
         raise _UncheckedError("its large vectors go through pointers in the end; functions that call it are checked")
-    prototype = prototype_of(module, function)
+    prototype = replace(prototype_of(module, function), name=function.name)
     skipped: set[str] = set()
     for run in range(runs):
         sample = _sample(module, prototype, run)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -129,6 +130,26 @@ class TlxError(Exception):
 
     def __str__(self) -> str:
         return self.render()
+
+
+class TlxWarning(UserWarning):
+    """What is legal but may not be what was meant; `warnings.warn` shows it, and programs as they show errors.
+
+    Attributes:
+        message: What may go wrong, and what to do.
+        span: Where.
+        notes: Further places.
+    """
+
+    def __init__(self, message: str, span: Span | None = None, notes: Sequence[Note] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.notes = tuple(notes)
+
+    def __str__(self) -> str:
+        """`file:line:col: warning: message`, source line and caret, then the notes."""
+        return "\n".join((_render("warning", self.message, self.span, None), *(note.render() for note in self.notes)))
 
 
 class ParseError(TlxError):

@@ -2,7 +2,8 @@
 
 A typed pointer says what it points to. An opaque one does not, so the tensors say it: a parameter that is the pointer
 of a load, a store or a pointer-form typeinfo points to as many elements as that tensor spans. Ordinary loads and stores
-of scalars and vectors count as well.
+of scalars and vectors count as well, masked and atomic ones among them. Where floats and integers of their size are
+accessed, there or in local memory that is copied from or to, the elements are floats: their bits are what is copied.
 
     define void @gemm(ptr %a, ptr %b, ptr %c)             a: 8 elements of float, read
       %x = call token @llvm.tensor.load(ptr %a, <2, 4> …)  c: 10 elements of float (rows 8 apart), written
@@ -12,7 +13,6 @@ of scalars and vectors count as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,11 +20,14 @@ from tlx.ir.analysis import analyse
 from tlx.ir.dynamic import element_of
 from tlx.ir.module import Argument, Function, Instruction, Module
 from tlx.ir.tensors import FunctionTensors
-from tlx.ir.types import ArrayType, PointerType, Type, VectorType, is_scalar_number
-from tlx.ir.values import Local, Value
+from tlx.ir.types import ArrayType, FloatType, PointerType, Type, VectorType, bits_of, is_scalar_number
+from tlx.ir.values import Global, Local, Value
 from tlx.types import TensorType
 
 _HIDDEN: Final = frozenset({"internal", "private", "available_externally"})
+_MASKED_LOADS: Final = ("llvm.masked.load.", "llvm.masked.gather.", "llvm.masked.expandload.")
+_MASKED_STORES: Final = ("llvm.masked.store.", "llvm.masked.scatter.", "llvm.masked.compressstore.")
+_COPIES: Final = ("llvm.memcpy.", "llvm.memmove.")
 _FORWARDS: Final = frozenset({"getelementptr", "bitcast", "addrspacecast"})
 
 
@@ -63,9 +66,9 @@ class Prototype:
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """One access through a pointer parameter: `count` elements where that is known."""
+    """One access through a pointer that derives from a parameter or `alloca`: `count` elements where that is known."""
 
-    parameter: str
+    root: str
     element: Type | None
     count: int | None
     writes: bool
@@ -90,20 +93,19 @@ def _words(function: Function) -> list[str]:
 
 def prototype_of(module: Module, function: Function) -> Prototype:
     """What one function takes and returns."""
-    accesses = list(_accesses(function, analyse(module, function)))
+    accesses = _Accesses(function, analyse(module, function))
     parameters = tuple(_parameter(argument, accesses) for argument in function.arguments)
     return Prototype(plain_name(function.name), function.signature.result, parameters)
 
 
-def _parameter(argument: Argument, accesses: list[_Access]) -> Parameter:
+def _parameter(argument: Argument, accesses: _Accesses) -> Parameter:
     name = f"%{argument.name}"
     if not isinstance(argument.type, PointerType):
         return Parameter(name, argument.type)
-    mine = [access for access in accesses if access.parameter == argument.name]
+    mine = [access for access in accesses.found if access.root == argument.name]
     pointee, pointed = _flat(argument.type.pointee)
-    elements = {access.element for access in mine if access.element is not None}
-    element = elements.pop() if len(elements) == 1 else None
-    counts = [access.count for access in mine if access.count is not None and access.element == element]
+    element = _common({access.element for access in mine if access.element is not None}, accesses.copied(argument.name))
+    counts = [access.count for access in mine if access.count is not None and _same_size(access.element, element)]
     if isinstance(argument.type.pointee, (VectorType, ArrayType)):
         counts.append(pointed)
     element = element or (pointee if str(pointee) != "i8" else None)
@@ -119,6 +121,21 @@ def _parameter(argument: Argument, accesses: list[_Access]) -> Parameter:
     )
 
 
+def _common(elements: set[Type], copied: set[Type]) -> Type | None:
+    """What all accesses are to: one type, or a float of its size that is accessed there or in a copy."""
+    elements = elements or copied
+    if len({bits_of(element) for element in elements}) != 1:
+        return None
+    floats = {e for e in elements | copied if isinstance(e, FloatType) and all(_same_size(e, own) for own in elements)}
+    if floats:
+        return next(iter(floats)) if len(floats) == 1 else None
+    return next(iter(elements))
+
+
+def _same_size(one: Type | None, other: Type | None) -> bool:
+    return one is not None and other is not None and bits_of(one) == bits_of(other)
+
+
 def _flat(type_: Type | None) -> tuple[Type | None, int]:
     """Element type and number of elements of a vector, or of an array of arrays."""
     count = 1
@@ -128,66 +145,108 @@ def _flat(type_: Type | None) -> tuple[Type | None, int]:
     return type_, count
 
 
-def _accesses(function: Function, tensors: FunctionTensors) -> Iterator[_Access]:
-    roots = {argument.name: (argument.name, True) for argument in function.arguments}
-    for instruction in function.instructions():
-        if instruction.opcode in _FORWARDS and instruction.result is not None and instruction.operands:
-            _forward(instruction, roots)
-        elif instruction.opcode == "load":
-            yield from _plain(roots, instruction.operands[0], instruction.type, writes=False)
-        elif instruction.opcode == "store":
-            yield from _plain(roots, instruction.operands[1], instruction.operands[0].type, writes=True)
-    for tensor in tensors.tokens.values():
-        if tensor.kind != "value":
-            yield from _spanned(roots, tensor.source, tensor.type, tensor.pitches, writes=False)
-    for tensor in tensors.dynamic.tokens.values():
-        if tensor.kind != "value":
-            yield from _unbounded(roots, tensor.source, tensor.element, writes=False)
-    for op in tensors.dynamic.ops:
-        if op.pointer is not None:
-            yield from _unbounded(roots, op.pointer, element_of(op.tensors[0]), writes=True)
-    for op in tensors.ops:
-        if op.pointer is not None:
-            yield from _spanned(roots, op.pointer, op.tensors[0].type, op.pitches, writes=True)
+class _Accesses:
+    """The accesses of a function, by the parameter or `alloca` that the pointer is derived from.
 
+    Attributes:
+        found: All of them.
+    """
 
-_Roots = dict[str, tuple[str, bool]]
-"""The parameter that a pointer is derived from, and whether it is the parameter itself."""
+    def __init__(self, function: Function, tensors: FunctionTensors) -> None:
+        self.found: list[_Access] = []
+        self._roots: dict[str, tuple[str, bool]] = {a.name: (a.name, True) for a in function.arguments}
+        self._loaded: dict[str, str] = {}
+        self._copies: list[tuple[str, str]] = []
+        for instruction in function.instructions():
+            self._instruction(instruction)
+        self._tensors(tensors)
 
+    def copied(self, root: str) -> set[Type]:
+        """Elements that are accessed where something is copied to or from."""
+        near = {b if a == root else a for a, b in self._copies if root in (a, b)}
+        return {access.element for access in self.found if access.root in near and access.element is not None}
 
-def _forward(instruction: Instruction, roots: _Roots) -> None:
-    base = instruction.operands[0]
-    if isinstance(base, Local) and base.name in roots and instruction.result is not None:
-        root, same = roots[base.name]
-        roots[instruction.result] = (root, same and instruction.opcode != "getelementptr")
+    def _instruction(self, i: Instruction) -> None:
+        callee = (i.callee or "").strip('"')
+        arguments = [v for v in i.operands if not isinstance(v, Global)]
+        if i.opcode in _FORWARDS and i.result is not None and i.operands:
+            self._forward(i.result, i.operands[0], is_same=i.opcode != "getelementptr")
+        elif i.opcode == "alloca" and i.result is not None:
+            self._roots[i.result] = (i.result, True)
+        elif i.opcode == "load":
+            self._load(i, i.operands[0])
+        elif i.opcode == "store":
+            self._store(i.operands[0], i.operands[1])
+        elif i.opcode in ("atomicrmw", "cmpxchg"):
+            self._plain(i.operands[0], i.operands[1].type, writes=True, is_counted=False)
+        elif callee.startswith(_MASKED_LOADS):
+            self._load(i, arguments[0], is_counted=False)
+        elif callee.startswith(_MASKED_STORES):
+            self._store(arguments[0], arguments[1], is_counted=False)
+        elif callee.startswith(_COPIES):
+            self._copy(arguments[0], arguments[1])
 
+    def _tensors(self, tensors: FunctionTensors) -> None:
+        for tensor in tensors.tokens.values():
+            if tensor.kind != "value":
+                self._spanned(tensor.source, tensor.type, tensor.pitches, writes=False)
+        for tensor in tensors.dynamic.tokens.values():
+            if tensor.kind != "value":
+                self._unbounded(tensor.source, tensor.element, writes=False)
+        for op in tensors.dynamic.ops:
+            if op.pointer is not None:
+                self._unbounded(op.pointer, element_of(op.tensors[0]), writes=True)
+        for op in tensors.ops:
+            if op.pointer is not None:
+                self._spanned(op.pointer, op.tensors[0].type, op.pitches, writes=True)
 
-def _root(roots: _Roots, pointer: Value) -> tuple[str, bool] | None:
-    return roots.get(pointer.name) if isinstance(pointer, Local) else None
+    def _root(self, pointer: Value) -> tuple[str, bool] | None:
+        """What a pointer is derived from, and whether it is that pointer itself."""
+        return self._roots.get(pointer.name) if isinstance(pointer, Local) else None
 
+    def _forward(self, result: str, base: Value, *, is_same: bool) -> None:
+        root = self._root(base)
+        if root is not None:
+            self._roots[result] = (root[0], root[1] and is_same)
 
-def _plain(roots: _Roots, pointer: Value, type_: Type, *, writes: bool) -> Iterator[_Access]:
-    root = _root(roots, pointer)
-    if root is None:
-        return
-    element, count = _flat(type_)
-    known = element is not None and is_scalar_number(element)
-    yield _Access(root[0], element if known else None, count if root[1] and known else None, writes)
+    def _load(self, i: Instruction, pointer: Value, *, is_counted: bool = True) -> None:
+        self._plain(pointer, i.type, writes=False, is_counted=is_counted)
+        root = self._root(pointer)
+        if root is not None and i.result is not None:
+            self._loaded[i.result] = root[0]
 
+    def _store(self, value: Value, pointer: Value, *, is_counted: bool = True) -> None:
+        self._plain(pointer, value.type, writes=True, is_counted=is_counted)
+        root = self._root(pointer)
+        if root is not None and isinstance(value, Local) and value.name in self._loaded:
+            self._copies.append((self._loaded[value.name], root[0]))
 
-def _unbounded(roots: _Roots, pointer: Value, element: Type, *, writes: bool) -> Iterator[_Access]:
-    """The access of a tensor whose extents are known only when the program runs."""
-    root = _root(roots, pointer)
-    if root is not None:
-        yield _Access(root[0], element, None, writes)
+    def _copy(self, target: Value, source: Value) -> None:
+        to, from_ = self._root(target), self._root(source)
+        if to is not None:
+            self.found.append(_Access(to[0], None, None, writes=True))
+        if to is not None and from_ is not None:
+            self._copies.append((from_[0], to[0]))
 
+    def _plain(self, pointer: Value, type_: Type, *, writes: bool, is_counted: bool) -> None:
+        root = self._root(pointer)
+        if root is None:
+            return
+        element, count = _flat(type_)
+        known = element is not None and is_scalar_number(element)
+        is_counted = is_counted and root[1] and known
+        self.found.append(_Access(root[0], element if known else None, count if is_counted else None, writes))
 
-def _spanned(
-    roots: _Roots, pointer: Value, type_: TensorType, pitches: tuple[int, ...] | None, *, writes: bool
-) -> Iterator[_Access]:
-    root = _root(roots, pointer)
-    if root is None:
-        return
-    steps = zip(type_.data_shape, type_.strides(pitches), strict=True)
-    last = sum((extent - 1) * stride for extent, stride in steps)
-    yield _Access(root[0], type_.element, last + 1 if root[1] else None, writes)
+    def _unbounded(self, pointer: Value, element: Type, *, writes: bool) -> None:
+        """The access of a tensor whose extents are known only when the program runs."""
+        root = self._root(pointer)
+        if root is not None:
+            self.found.append(_Access(root[0], element, None, writes))
+
+    def _spanned(self, pointer: Value, type_: TensorType, pitches: tuple[int, ...] | None, *, writes: bool) -> None:
+        root = self._root(pointer)
+        if root is None:
+            return
+        steps = zip(type_.data_shape, type_.strides(pitches), strict=True)
+        last = sum((extent - 1) * stride for extent, stride in steps)
+        self.found.append(_Access(root[0], type_.element, last + 1 if root[1] else None, writes))

@@ -162,3 +162,9 @@ def _extents(name: str, position: int, type_: MemrefType, *, grouped: bool) -> l
     shape: Role = "shapes" if grouped else "shape"
     stride: Role = "strides" if grouped else "stride"
     return dynamic(shape, "shape", type_.shape) + dynamic(stride, "stride", type_.stride)
+
+
+def llvm_name(function: Function, suffix: str = "") -> str:
+    """The name of a function for a kernel, without `@`, as LLVM reads it: numbers would be unnamed ones."""
+    name = function.name.text + suffix
+    return f'"{name}"' if name[0].isdigit() else name

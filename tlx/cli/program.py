@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import NoReturn
+import warnings
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import click
 
 from tlx import files
 from tlx.cli.spelling import respell
-from tlx.diagnostics import TlxError
+from tlx.diagnostics import TlxError, TlxWarning
 
 
 def run(command: click.Command, name: str) -> NoReturn:
@@ -27,6 +29,7 @@ def run(command: click.Command, name: str) -> NoReturn:
 
 
 def _status(command: click.Command, name: str, arguments: list[str]) -> int:
+    warnings.showwarning = _show(warnings.showwarning)
     try:
         result = command.main(respell(command, arguments), prog_name=name, standalone_mode=False)
     except click.ClickException as error:
@@ -54,6 +57,18 @@ def rendered(error: TlxError, name: str) -> str:
     if error.span is None and error.name is None:
         return f"{name}: {error.render()}"
     return error.render()
+
+
+def _show(others: Callable[..., None]) -> Callable[..., None]:
+    """Print a warning of TLX as errors are printed; `others` shows the rest."""
+
+    def show(message: Warning | str, *place: Any, **more: Any) -> None:
+        if isinstance(message, TlxWarning):
+            _complain(str(message))
+        else:
+            others(message, *place, **more)
+
+    return show
 
 
 def usage_message(error: click.ClickException, name: str) -> str:

@@ -47,7 +47,7 @@ the order in which a program passes through them:
       blas                  the rules, which choose a way
       blas_terms            what an instruction multiplies and sums
       blas_epilogue         `alpha * value + beta * output`
-        blas_first_writes   where the output need not be read
+        blas_first_writes   where the output need not be read, and where local memory is made zero
       blas_unit_strides     code twice, for first strides that turn out to be 1 and for others
       blas_tensors          first way: one expression of tensors of known shape
       blas_packed           second way: packed copies of tiles

@@ -15,6 +15,9 @@
 
 Every scope of the language is at most the system, LLVM's default scope, which therefore serves all of them. A complex
 number is accessed part by part.
+
+Local memory belongs to one work-group, which one thread runs: nobody else can see it, so plain loads and stores do.
+Global memory stays atomic without threads too, as a kernel may be called by several at once.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from tlx.frontends.tensor_language.emit.arithmetic import binary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import to_memory, widened
 from tlx.frontends.tensor_language.emit.values import Parts, memory_type
-from tlx.frontends.tensor_language.types import ScalarType
+from tlx.frontends.tensor_language.types import MemrefType, ScalarType
 from tlx.ir.rewriter import add_incoming
 from tlx.ir.types import I1, VOID, IntType, StructType
 from tlx.ir.values import Value
@@ -44,15 +47,18 @@ _OF_LOADS: Final = {"release": "monotonic", "acq_rel": "acquire"}  # loads order
 _OF_STORES: Final = {"acquire": "monotonic", "acq_rel": "release"}  # stores order what comes before
 
 
-def load(e: Emitter, address: Value, type_: ScalarType, semantics: Semantics = "relaxed") -> Parts:
+def load(e: Emitter, address: Value, memory: MemrefType, semantics: Semantics = "relaxed") -> Parts:
     """The parts of a scalar, each read atomically.
 
     Args:
         e: The emitter.
         address: Of the scalar's first part; one address, no vector.
-        type_: Its type.
+        memory: Type of the memref that it is an element of.
         semantics: What the access orders.
     """
+    type_ = memory.element
+    if _is_private(memory):
+        return tuple(_plain_load(e, place, type_.part) for place in part_addresses(e, address, type_))
     ordering = _ORDERINGS[semantics]
     ordering = _OF_LOADS.get(ordering, ordering)
     return tuple(
@@ -60,8 +66,13 @@ def load(e: Emitter, address: Value, type_: ScalarType, semantics: Semantics = "
     )
 
 
-def store(e: Emitter, address: Value, type_: ScalarType, parts: Parts, semantics: Semantics = "relaxed") -> None:
-    """Write the parts of a scalar, each atomically."""
+def store(e: Emitter, address: Value, memory: MemrefType, parts: Parts, semantics: Semantics = "relaxed") -> None:
+    """Write the parts of a scalar, each atomically; see `load`."""
+    type_ = memory.element
+    if _is_private(memory):
+        for place, part in zip(part_addresses(e, address, type_), parts, strict=True):
+            _plain_store(e, place, type_.part, part)
+        return
     ordering = _ORDERINGS[semantics]
     ordering = _OF_STORES.get(ordering, ordering)
     for place, part in zip(part_addresses(e, address, type_), parts, strict=True):
@@ -73,7 +84,7 @@ def store(e: Emitter, address: Value, type_: ScalarType, parts: Parts, semantics
 
 
 def update(
-    e: Emitter, op: UpdateOp, address: Value, type_: ScalarType, parts: Parts, semantics: Semantics = "relaxed"
+    e: Emitter, op: UpdateOp, address: Value, memory: MemrefType, parts: Parts, semantics: Semantics = "relaxed"
 ) -> Parts:
     """`memory = op(memory, parts)`, atomically for each part; gives what was there before.
 
@@ -81,18 +92,44 @@ def update(
         e: The emitter.
         op: What is done; complex numbers are only added.
         address: Of the scalar's first part; one address, no vector.
-        type_: Type of the scalar in memory.
+        memory: Type of the memref that it is an element of.
         parts: The operand, uniform.
         semantics: What the access orders.
     """
-    ordering = _ORDERINGS[semantics]
+    type_ = memory.element
     places = part_addresses(e, address, type_)
+    if _is_private(memory):
+        return tuple(_plain_update(e, op, p, type_.part, x) for p, x in zip(places, parts, strict=True))
+    ordering = _ORDERINGS[semantics]
     return tuple(_update(e, op, p, type_.part, x, ordering) for p, x in zip(places, parts, strict=True))
 
 
-def replace_by(e: Emitter, address: Value, type_: ScalarType, function: Callable[[Value], Value]) -> None:
+def replace_by(e: Emitter, address: Value, memory: MemrefType, function: Callable[[Value], Value]) -> None:
     """`memory = function(memory)`, atomically and in no order, of a scalar that is not complex."""
-    _exchanged(e, address, type_, "monotonic", function)
+    if _is_private(memory):
+        _plain_store(e, address, memory.element, function(_plain_load(e, address, memory.element)))
+        return
+    _exchanged(e, address, memory.element, "monotonic", function)
+
+
+def _is_private(memory: MemrefType) -> bool:
+    """Whether only the thread that runs the work-group can see an element."""
+    return memory.address_space == "local"
+
+
+def _plain_load(e: Emitter, address: Value, type_: ScalarType) -> Value:
+    return widened(e, e.b.load(memory_type(type_), address, type_.size), type_)
+
+
+def _plain_store(e: Emitter, address: Value, type_: ScalarType, value: Value) -> None:
+    e.b.store(to_memory(e, value, type_), address, type_.size)
+
+
+def _plain_update(e: Emitter, op: UpdateOp, address: Value, type_: ScalarType, operand: Value) -> Value:
+    old = _plain_load(e, address, type_)
+    (new,) = binary(e, op, type_, (old,), (operand,))
+    _plain_store(e, address, type_, new)
+    return old
 
 
 def _update(e: Emitter, op: UpdateOp, address: Value, type_: ScalarType, operand: Value, ordering: str) -> Value:

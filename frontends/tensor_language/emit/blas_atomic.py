@@ -22,7 +22,8 @@ from tlx.ir.values import Value
 
 def write_atomically(e: Emitter, epilogue: Epilogue, value: Parts, indices: Sequence[Value]) -> None:
     """Add what was computed, in the epilogue's type, to an element, or store it."""
-    element, type_ = epilogue.out.type.element, epilogue.type
+    memory, type_ = epilogue.out.type, epilogue.type
+    element = memory.element
     address = address_of(e, epilogue.out, indices)
     if epilogue.reads and epilogue.beta is not None:
 
@@ -30,12 +31,11 @@ def write_atomically(e: Emitter, epilogue: Epilogue, value: Parts, indices: Sequ
             result = epilogue.apply(e, value, lambda: convert(e, (old,), element, type_), lambda part: part)
             return convert(e, result, type_, element)[0]
 
-        atomics.replace_by(e, address, element, updated)
+        atomics.replace_by(e, address, memory, updated)
         return
     scaled = epilogue.scaled(e, value, lambda part: part)
     if not epilogue.reads:
-        atomics.store(e, address, element, convert(e, scaled, type_, element))
+        atomics.store(e, address, memory, convert(e, scaled, type_, element))
         return
-    atomics.update(
-        e, "add", address, element, scaled if element.is_narrow_float else convert(e, scaled, type_, element)
-    )
+    parts = scaled if element.is_narrow_float else convert(e, scaled, type_, element)
+    atomics.update(e, "add", address, memory, parts)

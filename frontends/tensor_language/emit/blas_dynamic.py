@@ -39,7 +39,9 @@ def emit_dynamic(e: Emitter, epilogue: Epilogue, terms: Terms) -> None:
     """Compute a product of matrices; by loops where tensors do not fit."""
     factors = (*terms.factors, Factor(epilogue.out, (0, 1)))
     unit = all(is_int(f.memref.stride[0], 1) for f in factors)
-    if not unit or epilogue.atomic or epilogue.type.kind == "complex":
+    numbers = [number for f in factors for number in (*f.memref.shape, f.memref.stride[1])]
+    is_huge = any(isinstance(number, ConstInt) and number.value > LARGEST for number in numbers)
+    if not unit or is_huge or epilogue.atomic or epilogue.type.kind == "complex":
         emit_loops(e, epilogue, terms)
         return
     if fits_packed(epilogue, terms):

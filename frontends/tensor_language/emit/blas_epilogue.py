@@ -15,18 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from tlx.frontends.tensor_language.ast.collective import Blas
 from tlx.frontends.tensor_language.emit.arithmetic import binary
-from tlx.frontends.tensor_language.emit.blas_first_writes import first_writes, output
+from tlx.frontends.tensor_language.emit.blas_first_writes import output
 from tlx.frontends.tensor_language.emit.conversions import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.values import Memref, Number, Parts
 from tlx.frontends.tensor_language.types import F32, I8, I32, ScalarType
 from tlx.ir.values import ConstFloat, ConstInt, Value
-
-_FAST_BETA: Final = "fast_beta"  # a string in the list of attributes, as all that the language does not define
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ def epilogue_of(e: Emitter, i: Blas) -> Epilogue:
     out = e.memref(output(i))
     type_ = _computed_in(out.type.element)
     alpha, beta = e.number(i.alpha), e.number(i.beta)
-    unread = _is_constant(beta, 0) and (type_.kind == "int" or i.atomic or _may_forget(e, i))
+    unread = _is_constant(beta, 0) and (type_.kind == "int" or i.atomic or id(i) in e.first_writes.unread)
     return Epilogue(out, type_, _factor(e, alpha, type_), _factor(e, beta, type_), not unread, i.atomic)
 
 
@@ -108,10 +105,3 @@ def _is(part: Value, value: int) -> bool:
 
 def _factor(e: Emitter, number: Number, type_: ScalarType) -> Parts | None:
     return None if _is_constant(number, 1) else convert(e, number.parts, number.type, type_)
-
-
-def _may_forget(e: Emitter, i: Blas) -> bool:
-    """Whether what the output holds does not matter if it is multiplied by zero."""
-    entries = e.source.attributes.entries
-    fast = any(a.quoted and a.name == _FAST_BETA and a.value.value is True for a in entries)
-    return fast or id(i) in first_writes(e.source)

@@ -44,7 +44,7 @@ from tlx.frontends.tensor_language.emit.divergent_loops import (
     run_iteration,
 )
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.masks import active_where, any_lane, inverted, uniform
+from tlx.frontends.tensor_language.emit.masks import active_where, any_lane, inverted
 from tlx.frontends.tensor_language.emit.numbers import compare, constant, select, splat, undefined, vary
 from tlx.frontends.tensor_language.emit.uniform_control import (
     close_value,
@@ -86,10 +86,8 @@ def for_rule(e: Emitter, i: For) -> None:
     start, stop = e.number(i.start), e.number(i.stop)
     step = e.number(i.step) if i.step is not None else constant(start.type, 1)
     bounds = (start, stop, step)
-    if not any(n.is_varying for n in bounds):
+    if not any(n.is_varying for n in bounds) or _gives_matrices(i):  # matrices: as in an `if`
         uniform_for(e, i, *bounds)
-    elif _gives_matrices(i):
-        uniform_for(e, i, *(uniform(e, n) for n in bounds))
     else:
         _varying_for(e, i, *bounds)
 

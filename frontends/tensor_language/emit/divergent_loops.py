@@ -17,15 +17,13 @@ from tlx.frontends.tensor_language.ast.base import Instruction
 from tlx.frontends.tensor_language.ast.mixed import For
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import of_loop
-from tlx.frontends.tensor_language.emit.numbers import compare, splat, vary
+from tlx.frontends.tensor_language.emit.numbers import compare, linear_number, splat, vary
 from tlx.frontends.tensor_language.emit.uniform_control import close_value, goes_on, merged, open_phi, open_value
 from tlx.frontends.tensor_language.emit.unroll import branch_back
 from tlx.frontends.tensor_language.emit.values import Linear, Number
-from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.module import Block
 from tlx.ir.rewriter import add_incoming
-from tlx.ir.types import IntType
-from tlx.ir.values import Value, const_int, const_ints
+from tlx.ir.values import Value, const_int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +80,6 @@ class Counter:
     def close(self) -> None:
         """Make the step to the next iteration, at the end of the body."""
         add_incoming(self._phi, self._e.b.add(self._phi.value, self._step), self._e.b.block.name)
-
-
-def linear_number(e: Emitter, type_: ScalarType, linear: Linear, known: tuple[int, int] | None = None) -> Number:
-    """A number that grows evenly from lane to lane."""
-    integer = linear.base.type
-    assert isinstance(integer, IntType)
-    half = 1 << (integer.bits - 1)
-    offsets = [(lane * linear.step + half) % (2 * half) - half for lane in range(e.lanes)]
-    steps = const_ints(integer, offsets)
-    return Number(type_, (e.b.binary("add", splat(e, linear.base), steps),), linear, known)
 
 
 def run_iteration(e: Emitter, i: For, variable: Number, carried: Sequence[Number]) -> Sequence[Number]:

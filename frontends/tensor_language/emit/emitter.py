@@ -14,6 +14,7 @@ from typing import Any
 from tlx.diagnostics import LoweringError
 from tlx.frontends.tensor_language.ast.base import Function, Instruction, Name, Region
 from tlx.frontends.tensor_language.ast.mixed import Yield
+from tlx.frontends.tensor_language.emit.blas_first_writes import FirstWrites
 from tlx.frontends.tensor_language.emit.values import Emitted, Group, Matrix, Memref, Number
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.values import Value
@@ -54,6 +55,7 @@ class Emitter:
         launch: Where the work-group stands.
         varying: Ids of the defining `Name`s that may differ between the work-items of a subgroup.
         rules: Rule of each class of instruction.
+        first_writes: What BLAS instructions need not read, and what is made zero for them.
         scope: What each visible name is.
         mask: `<S x i1>`, the work-items that run the current region; None for all of them.
         subgroup: In an SPMD region the linear subgroup id, i32; None in a collective region.
@@ -65,6 +67,7 @@ class Emitter:
     launch: Launch
     varying: frozenset[int]
     rules: Mapping[type[Instruction], Rule]
+    first_writes: FirstWrites
     scope: dict[str, Emitted] = field(default_factory=dict[str, Emitted])
     mask: Value | None = None
     subgroup: Value | None = None

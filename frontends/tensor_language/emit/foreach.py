@@ -24,9 +24,8 @@ from typing import Final
 from tlx.frontends.tensor_language.ast.base import Name, Region
 from tlx.frontends.tensor_language.ast.collective import Foreach, ForeachTile
 from tlx.frontends.tensor_language.emit.branches import run_if
-from tlx.frontends.tensor_language.emit.divergent_loops import linear_number
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import from_i64, lane_ids, splat, to_i64
+from tlx.frontends.tensor_language.emit.numbers import from_i64, lane_ids, linear_number, splat, to_i64
 from tlx.frontends.tensor_language.emit.subgroup_loop import as_subgroup, subgroup_count
 from tlx.frontends.tensor_language.emit.values import Linear, Number, register_type
 from tlx.frontends.tensor_language.types import ScalarType

@@ -16,7 +16,7 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.base import Function as Kernel
 from tlx.frontends.tensor_language.emit.parameters import llvm_parameters
-from tlx.frontends.tensor_language.signature import GROUP_SUFFIX
+from tlx.frontends.tensor_language.signature import GROUP_SUFFIX, llvm_name
 from tlx.ir.builder import Builder, new_function
 from tlx.ir.module import Module
 from tlx.ir.threads import Thread, in_threads
@@ -29,7 +29,7 @@ ATTRIBUTES: Final = "#0"
 def emit_launch(module: Module, kernel: Kernel, *, threads: bool) -> None:
     """Add the function that runs all groups."""
     parameters = llvm_parameters(module, kernel, one_group=False)
-    function = new_function(module, kernel.name.text, parameters, ATTRIBUTES, linkage="dso_local")
+    function = new_function(module, llvm_name(kernel), parameters, ATTRIBUTES, linkage="dso_local")
     b = Builder(module, function)
     values: list[Value] = [a.value for a in function.arguments]
     if threads:
@@ -49,7 +49,7 @@ def _in_turn(b: Builder, kernel: Kernel, values: Sequence[Value]) -> None:
 def _call_group(b: Builder, kernel: Kernel, values: Sequence[Value], ids: Sequence[Value]) -> None:
     args = [*values[:-3], *ids, *values[-3:]]
     type_ = FunctionType(VOID, tuple(a.type for a in args))
-    b.call(Global(b.module.pointer_to(type_), kernel.name.text + GROUP_SUFFIX), type_, args)
+    b.call(Global(b.module.pointer_to(type_), llvm_name(kernel, GROUP_SUFFIX)), type_, args)
 
 
 def _in_threads(b: Builder, kernel: Kernel, values: Sequence[Value]) -> None:
@@ -63,4 +63,4 @@ def _in_threads(b: Builder, kernel: Kernel, values: Sequence[Value]) -> None:
             ids = [b.binary("srem", group.index, nx), b.binary("srem", row, ny), b.binary("sdiv", row, ny)]
             _call_group(b, kernel, own, ids)
 
-    in_threads(b, f"{kernel.name.text}.thread", values, share, ATTRIBUTES)
+    in_threads(b, llvm_name(kernel, ".thread"), values, share, ATTRIBUTES)

@@ -28,6 +28,8 @@ def alloca(e: Emitter, i: Alloca) -> None:
     alignment = _alignment(i)
     large = size > STACK_LIMIT
     pointer = _on_heap(e, type_, size, alignment) if large else _on_stack(e, type_, elements, alignment)
+    if id(i) in e.first_writes.zeroed:
+        e.b.memset(pointer, 0, size)
     shape = tuple(const_int(I64, s) for s in type_.shape if s is not None)
     stride = tuple(const_int(I64, s) for s in type_.stride if s is not None)
     e.bind(i.result, Memref(type_, pointer, shape, stride, alignment))

@@ -28,11 +28,10 @@ def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
         matrix_memory.load(e, i)
         return
     where = window(e, i, i.source)
-    component = where.memref.type.element
     buffer = _zeros(e, new_buffer(e, matrix_type(i), by_rows=where.by_rows), where)
 
     def entry(address: Value, offset: Value) -> None:
-        write(e, buffer, offset, atomics.load(e, address, component, i.semantics))
+        write(e, buffer, offset, atomics.load(e, address, where.memref.type, i.semantics))
 
     _each_entry(e, where, buffer, entry)
     e.bind(i.result, reloaded(e, buffer))
@@ -44,11 +43,10 @@ def store(e: Emitter, i: CooperativeMatrixStore) -> None:
         matrix_memory.store(e, i)
         return
     where = window(e, i, i.target)
-    component = where.memref.type.element
     buffer = spilled(e, e.matrix(i.matrix), by_rows=where.by_rows)
 
     def entry(address: Value, offset: Value) -> None:
-        atomics.store(e, address, component, read(e, buffer, offset), i.semantics)
+        atomics.store(e, address, where.memref.type, read(e, buffer, offset), i.semantics)
 
     _each_entry(e, where, buffer, entry)
 
@@ -56,13 +54,12 @@ def store(e: Emitter, i: CooperativeMatrixStore) -> None:
 def update(e: Emitter, i: CooperativeMatrixAtomicUpdate) -> None:
     """`%old = cooperative_matrix_atomic_add %matrix, %memref[%x,%y] : type`; zeros where nothing is updated."""
     where = window(e, i, i.target)
-    component = where.memref.type.element
     source = spilled(e, e.matrix(i.matrix), by_rows=where.by_rows)
     target = _zeros(e, new_buffer(e, matrix_type(i), by_rows=where.by_rows), where)
 
     def entry(address: Value, offset: Value) -> None:
         parts = read(e, source, offset)
-        write(e, target, offset, atomics.update(e, i.op, address, component, parts, i.semantics))
+        write(e, target, offset, atomics.update(e, i.op, address, where.memref.type, parts, i.semantics))
 
     _each_entry(e, where, source, entry)
     e.bind(i.result, reloaded(e, target))

@@ -3,8 +3,9 @@
     A[i, j] := M[x + i, y + j]      .t:  A[i, j] := M[x + j, y + i]
 
 The second mode of the memref counts *lines*: columns of A, or its rows with `.t`. Where the first stride is 1, the
-second is known and nothing is checked, the matrix is a tensor in memory. Everything else goes line by line by way of a
-buffer, where a bound along the line is a mask, and one across the lines makes the whole mask false:
+second is known and nothing is checked, the matrix is a tensor in memory, unless lines that are stored overlap: what
+the last one writes stays. Everything else goes line by line by way of a buffer, where a bound along the line is a mask,
+and one across the lines makes the whole mask false:
 
     line   0   1   2   3        s2 = 3
     y ->   x   x   x   .   ^
@@ -25,6 +26,7 @@ from tlx.frontends.tensor_language.ast.spmd import (
     MatrixAccess,
 )
 from tlx.frontends.tensor_language.emit.addresses import address_of, anywhere, offset_of
+from tlx.frontends.tensor_language.emit.blas_tensors import LARGEST
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masked_access import gather, masked_load, masked_store, scatter
 from tlx.frontends.tensor_language.emit.masks import first_active, uniform_memref
@@ -64,10 +66,15 @@ class Window:
 
     @property
     def is_tensor(self) -> bool:
-        """Whether a tensor operation can reach all of it."""
+        """Whether a tensor operation can read all of it."""
         first, second = self.memref.stride
         is_real = self.memref.type.element.kind != "complex"
-        return is_int(first, 1) and isinstance(second, ConstInt) and is_real and not self.is_checked
+        is_known = is_int(first, 1) and isinstance(second, ConstInt) and second.value <= LARGEST
+        return is_known and is_real and not self.is_checked
+
+    def is_target(self, type_: CoopMatrixType) -> bool:
+        """Whether a tensor operation can write a matrix to it: lines do not overlap."""
+        return self.is_tensor and _pitches(self)[1] >= (type_.columns if self.by_rows else type_.rows)
 
 
 def load(e: Emitter, i: CooperativeMatrixLoad) -> None:
@@ -87,7 +94,7 @@ def store(e: Emitter, i: CooperativeMatrixStore) -> None:
     """`cooperative_matrix_store[.t][.X_checked] %matrix, %memref[%x,%y]`, not atomic."""
     matrix = e.matrix(i.matrix)
     where = window(e, i, i.target)
-    if where.is_tensor:
+    if where.is_target(matrix.type):
         _store_tensor(e, where, matrix)
         return
     buffer = spilled(e, matrix, by_rows=where.by_rows)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import interval
-from tlx.frontends.tensor_language.emit.values import Linear, Number, register_type
+from tlx.frontends.tensor_language.emit.values import Interval, Linear, Number, register_type
 from tlx.frontends.tensor_language.types import BF16, INDEX, ScalarType
 from tlx.ir.types import FLOAT, HALF, I16, I32, I64, FloatType, IntType, VectorType
 from tlx.ir.types import Type as LLVMType
@@ -43,6 +43,16 @@ def vary(e: Emitter, number: Number) -> Number:
         return number
     linear = Linear(number.value, 0, exact=True) if number.type.kind == "int" else None
     return Number(number.type, tuple(splat(e, part) for part in number.parts), linear, interval(number))
+
+
+def linear_number(e: Emitter, type_: ScalarType, linear: Linear, known: Interval | None = None) -> Number:
+    """A number that grows evenly from lane to lane."""
+    integer = linear.base.type
+    assert isinstance(integer, IntType)
+    half = 1 << (integer.bits - 1)
+    offsets = [(lane * linear.step + half) % (2 * half) - half for lane in range(e.lanes)]
+    steps = const_ints(integer, offsets)
+    return Number(type_, (e.b.binary("add", splat(e, linear.base), steps),), linear, known)
 
 
 def together(e: Emitter, *numbers: Number) -> tuple[Number, ...]:

@@ -11,14 +11,15 @@ from typing import Final
 
 from tlx.frontends.tensor_language.ast.collective import Parallel
 from tlx.frontends.tensor_language.ast.mixed import Barrier
-from tlx.frontends.tensor_language.emit.barriers import Fission, has_barrier
+from tlx.frontends.tensor_language.emit.barriers import Fission
+from tlx.frontends.tensor_language.emit.divergence import first_barrier
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.subgroup_loop import each_subgroup, subgroup_count
 
 
 def parallel(e: Emitter, i: Parallel) -> None:
     """`parallel { ... }`."""
-    if subgroup_count(e) > 1 and has_barrier(i):
+    if subgroup_count(e) > 1 and first_barrier(i) is not None:
         Fission(e, i.body).run()
         return
     with each_subgroup(e):

@@ -33,6 +33,11 @@ class Slot:
         self._like = like
         self._arrays = [_array(e, v, constants=constants) for v in _values(like)]
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether there is nothing to keep: all subgroups hold the same constants."""
+        return all(array is None for array in self._arrays)
+
     def store(self, e: Emitter, subgroup: Value, value: Emitted) -> None:
         """Keep a subgroup's value."""
         for array, part in zip(self._arrays, _values(value), strict=True):

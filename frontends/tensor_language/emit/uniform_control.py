@@ -18,9 +18,10 @@ from tlx.frontends.tensor_language.ast.base import Region
 from tlx.frontends.tensor_language.ast.mixed import For, If
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.intervals import of_loop
-from tlx.frontends.tensor_language.emit.numbers import is_int, vary
+from tlx.frontends.tensor_language.emit.masks import uniform
+from tlx.frontends.tensor_language.emit.numbers import constant, is_int, linear_number, values_together, vary
 from tlx.frontends.tensor_language.emit.unroll import branch_back
-from tlx.frontends.tensor_language.emit.values import Emitted, Matrix, Number
+from tlx.frontends.tensor_language.emit.values import Emitted, Interval, Matrix, Number
 from tlx.ir.module import Block, Instruction
 from tlx.ir.rewriter import add_incoming
 from tlx.ir.values import Value
@@ -52,9 +53,10 @@ def uniform_if(e: Emitter, i: If, condition: Value) -> None:
         e.bind(name, merged(e, [(block, values[k]) for block, values in finished]))
 
 
-def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -> None:
-    """A `for` whose bounds are the same for all active work-items."""
+def uniform_for(e: Emitter, i: For, *bounds: Number) -> None:
+    """A `for` that all active work-items run equally often; its variable may still differ between them."""
     b = e.b
+    start, stop, step = (uniform(e, number) for number in bounds)
     initial = [as_varying(e, e.scope[n.text], e.is_varying(c)) for n, c in zip(i.initial, i.carried, strict=True)]
     before = b.block
     body = b.new_block("for")
@@ -62,14 +64,20 @@ def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -
     b.branch_if(b.icmp("slt", start.value, stop.value), body, end)
     b.at_end(body)
     variable = open_phi(e, start.value, before)
+    differs = bounds[0].is_varying or bounds[2].is_varying
+    trip = open_phi(e, constant(start.type, 0).value, before) if differs else None
     opened = [open_value(e, value, before) for value in initial]
     with e.region():
-        e.bind(i.variable, Number(start.type, (variable.value,), interval=of_loop(start, stop)))
+        known = of_loop(bounds[0], bounds[1])
+        number = Number(start.type, (variable.value,), interval=known)
+        e.bind(i.variable, in_trip(e, bounds[0], bounds[2], trip.value, known) if trip is not None else number)
         for name, (value, _) in zip(i.carried, opened, strict=True):
             e.bind(name, value)
         yields = e.instructions(i.body.instructions)
         yields = [as_varying(e, v, varies(value)) for v, (value, _) in zip(yields, opened, strict=True)]
     following = b.add(variable.value, step.value)
+    if trip is not None:
+        add_incoming(trip, b.add(trip.value, 1), b.block.name)
     latch = b.block
     branch_back(e, i, goes_on(e, variable.value, following, stop.value, step.value), body, end)
     add_incoming(variable, following, latch.name)
@@ -78,6 +86,16 @@ def uniform_for(e: Emitter, i: For, start: Number, stop: Number, step: Number) -
     b.at_end(end)
     for name, first, last in zip(i.results, initial, yields, strict=True):
         e.bind(name, merged(e, [(before, first), (latch, last)]))
+
+
+def in_trip(e: Emitter, start: Number, step: Number, trip: Value, known: Interval | None) -> Number:
+    """The variable of a loop in a trip, counted from 0, that all work-items make: `start + trip * step`."""
+    if start.linear is not None and not step.is_varying:
+        base = e.b.add(start.linear.base, e.b.mul(trip, step.value))
+        return linear_number(e, start.type, replace(start.linear, base=base), known)
+    factor, width = values_together(e, trip, step.value)
+    first, distance = values_together(e, start.value, e.b.mul(factor, width))
+    return Number(start.type, (e.b.add(first, distance),), interval=known)
 
 
 def goes_on(e: Emitter, variable: Value, following: Value, stop: Value, step: Value) -> Value:

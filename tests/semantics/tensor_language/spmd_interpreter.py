@@ -2,7 +2,7 @@
 
 Each work-item is a coroutine that runs the syntax tree with numbers of its own. It stops at barriers and at subgroup
 operations, and goes on when all that it has to wait for have come: the work-group at a barrier, its subgroup at a
-subgroup operation. Both stand where all work-items come by.
+subgroup operation.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from tlx.frontends.tensor_language.types import ScalarType
 
 Number = int | np.float32
 Memory = Mapping[str, NDArray[Any]]
+_BARRIER: Final = ("barrier",)
 Waiting = Generator[tuple[Any, ...], Any, list[Number]]
 
 
@@ -75,30 +76,26 @@ def _every_index(i: Foreach, memory: Memory, common: Mapping[str, Number], shape
 
 
 def _work_group(body: Region, memory: Memory, common: Mapping[str, Number], shape: Shape) -> None:
-    everyone = [(s, lane) for s in range(shape.subgroups) for lane in range(shape.lanes)]
+    subgroups = [[(s, lane) for lane in range(shape.lanes)] for s in range(shape.subgroups)]
+    everyone = [at for group in subgroups for at in group]
     items = {at: _Item(memory, shape, *at).region(body, dict(common)) for at in everyone}
+    asked: dict[tuple[int, int], tuple[Any, ...]] = {}
     answers: dict[tuple[int, int], Any] = dict.fromkeys(everyone)
-    while items:
-        asked: dict[tuple[int, int], tuple[Any, ...]] = {}
-        for at in list(items):
+    while answers:
+        for at, answer in answers.items():
             try:
-                asked[at] = items[at].send(answers[at])
+                asked[at] = items[at].send(answer)
             except StopIteration:
                 del items[at]
-        assert len(asked) in (0, len(everyone)), "some work-items have ended while others wait"
-        answers = _answers(asked, shape)
-
-
-def _answers(asked: Mapping[tuple[int, int], tuple[Any, ...]], shape: Shape) -> dict[tuple[int, int], Any]:
-    """What each work-item gets for what it waits for: None at a barrier."""
-    found: dict[tuple[int, int], Any] = dict.fromkeys(asked)
-    for s in range(shape.subgroups):
-        group = [asked[s, lane] for lane in range(shape.lanes) if (s, lane) in asked]
-        if not group or group[0][0] == "barrier":
-            continue
-        for lane, answer in enumerate(_subgroup_answers(group)):
-            found[s, lane] = answer
-    return found
+        answers = {}
+        for group in subgroups:
+            if all(asked.get(at, _BARRIER) != _BARRIER for at in group):
+                found = _subgroup_answers([asked.pop(at) for at in group])
+                answers.update(zip(group, found, strict=True))
+        if not answers and len(asked) == len(everyone) and set(asked.values()) == {_BARRIER}:
+            answers = dict.fromkeys(everyone)
+            asked = {}
+    assert not items, "some work-items wait for others that do not come"
 
 
 def _subgroup_answers(group: list[tuple[Any, ...]]) -> list[Number]:
@@ -135,7 +132,7 @@ class _Item:
                 case Yield():
                     return [scope[name.text] for name in i.values]
                 case Barrier():
-                    yield ("barrier",)
+                    yield _BARRIER
                 case SubgroupOperation():
                     scope[i.result.text] = yield (i.kind, i.op, scope[i.value.text])
                 case SubgroupBroadcast():

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 from tests.semantics.tensor_language.spmd_interpreter import Shape
 from tlx.frontends.tensor_language.ast.base import (
@@ -48,6 +48,8 @@ from tlx.frontends.tensor_language.ast.mixed import (
 from tlx.frontends.tensor_language.ast.spmd import ScanKind, SubgroupBroadcast, SubgroupOperation
 from tlx.frontends.tensor_language.types import BOOL, F32, I32, INDEX, MemrefType, ScalarType
 
+Level = Literal["group", "subgroup", "item"]  # whose work-items run an instruction together
+
 INPUTS: Final = 64
 SLOTS: Final = 8
 _INTEGER_OPS: Final[tuple[ArithBinaryOp, ...]] = ("add", "sub", "mul", "and", "or", "xor", "max", "min")
@@ -70,8 +72,8 @@ class Generated:
 def generate(seed: int) -> Generated:
     """The kernel of a seed."""
     chance = random.Random(seed)
-    shape = Shape(chance.choice((1, 1, 2)), chance.choice((1, 1, 2)), chance.choice((1, 4, 8, 16, 16, 32)))
-    is_foreach = chance.random() < 0.3
+    shape = Shape(chance.choice((1, 2, 3)), chance.choice((1, 1, 2)), chance.choice((1, 4, 8, 16, 16, 32)))
+    is_foreach = chance.random() < 0.25
     items = chance.randint(1, 70) if is_foreach else shape.subgroups * shape.lanes
     writer = _Writer(chance, items)
     head = writer.globals()
@@ -105,14 +107,21 @@ def _work_group(shape: Shape) -> NamedAttribute:
 
 
 class _Writer:
-    """Writes instructions; knows the values that can be used, and which of them are the same for all work-items."""
+    """Writes instructions; knows the values that can be used, and which of them are the same for whom.
+
+    Control flow goes the same way for the work-items of the work-group, of each subgroup, or for none but the one. All
+    three kinds use values that happen to be the same although each work-item computes them from numbers of its own.
+    """
 
     def __init__(self, chance: random.Random, items: int) -> None:
         self._chance = chance
         self._items = items
         self._count = 0
         self._scope: dict[ScalarType, list[Name]] = {I32: [Name("p")], F32: [Name("q")], BOOL: []}
-        self._common: dict[ScalarType, list[Name]] = {I32: [Name("p")], F32: [Name("q")], BOOL: []}
+        self._common: dict[Level, dict[ScalarType, list[Name]]] = {
+            "group": {I32: [Name("p")], F32: [Name("q")], BOOL: []},
+            "subgroup": {I32: [], F32: [], BOOL: []},
+        }
         self._out: list[Instruction] = []
 
     def globals(self) -> list[Instruction]:
@@ -120,9 +129,9 @@ class _Writer:
         self._out = []
         self._slots = [self._constant(INDEX, k) for k in range(SLOTS)]
         for _ in range(3):
-            self._common[I32].append(self._constant(I32, self._integer()))
-        self._common[BOOL] += [self._constant(BOOL, True), self._constant(BOOL, False)]
-        for type_, names in self._common.items():
+            self._common["group"][I32].append(self._constant(I32, self._integer()))
+        self._common["group"][BOOL] += [self._constant(BOOL, True), self._constant(BOOL, False)]
+        for type_, names in self._common["group"].items():
             self._scope[type_] = list(names)
         return self._out
 
@@ -135,8 +144,10 @@ class _Writer:
         own = self._add(ArithBinary, I32, op="add", lhs=base, rhs=lane)
         self._lanes = shape.lanes
         self._scope[I32] += [lane, subgroup]
+        self._common["subgroup"][I32].append(subgroup)
         self._begin(own)
-        self._statements(3, common=True)
+        self._compare_common("subgroup")
+        self._statements(3, "group")
         return self._finished()
 
     def foreach(self) -> Foreach:
@@ -145,7 +156,7 @@ class _Writer:
         head, self._out = self._out, []
         variable = self._fresh()
         self._begin(variable)
-        self._statements(3, common=False)
+        self._statements(3, "item")
         body = Region(self._finished())
         self._out = head
         return Foreach(variables=(variable,), starts=(start,), stops=(stop,), body=body)
@@ -157,9 +168,18 @@ class _Writer:
         self._scope[I32].append(own)
         self._scope[F32].append(self._add(Cast, F32, operand=own))
         for _ in range(3):
-            lhs, rhs = (self._chance.choice(self._common[I32]) for _ in range(2))
-            self._common[BOOL].append(self._add(Comparison, BOOL, op="less_than_equal", lhs=lhs, rhs=rhs))
-        self._scope[BOOL] = list(self._common[BOOL])
+            self._compare_common("group")
+        self._scope[BOOL] = list(self._common["group"][BOOL])
+
+    def _compare_common(self, level: Level) -> None:
+        """A truth value that is the same for all work-items of a level."""
+        lhs, rhs = (self._shared(level, I32) for _ in range(2))
+        self._common[level][BOOL].append(self._add(Comparison, BOOL, op="less_than_equal", lhs=lhs, rhs=rhs))
+
+    def _shared(self, level: Level, type_: ScalarType) -> Name:
+        """A value that is the same for all work-items of a level."""
+        names = self._common["group"][type_] + (self._common["subgroup"][type_] if level == "subgroup" else [])
+        return self._chance.choice(names)
 
     def _finished(self) -> list[Instruction]:
         for type_, memref in ((I32, "B"), (F32, "G")):
@@ -168,32 +188,42 @@ class _Writer:
 
     # Statements ------------------------------------------------------------------------------------------------
 
-    def _statements(self, depth: int, *, common: bool) -> None:
-        """Some instructions; `common` where all work-items of the work-group come by."""
+    def _statements(self, depth: int, level: Level) -> None:
+        """Some instructions; `level` says which work-items come by together."""
         for _ in range(self._chance.randint(2, 6)):
             kinds = ["value"] * 5 + ["load"] * 2 + ["store"]
             kinds += ["if", "if", "for"] if depth else []
-            kinds += ["exchange", "exchange", "subgroup", "subgroup"] if common else []
-            kinds += ["common if", "common for"] if common and depth else []
-            match self._chance.choice(kinds):
+            kinds += ["exchange", "exchange"] if level == "group" else []
+            kinds += ["subgroup", "subgroup"] if level != "item" else []
+            kinds += ["common if", "common for", "common for"] * 2 if level != "item" and depth else []
+            kind = self._chance.choice(kinds)
+            inner = level if kind.startswith("common") else "item"
+            if inner == "group" and self._chance.random() < 0.25:
+                inner = "subgroup"
+            match kind:
                 case "value":
                     self._value()
                 case "load":
                     self._load()
                 case "store":
                     self._store(*self._chance.choice(((I32, "B"), (F32, "G"))))
-                case "if":
-                    self._if(self._name(BOOL), depth - 1, common=False)
-                case "for":
-                    self._for(depth - 1, common=False)
                 case "exchange":
                     self._exchange()
                 case "subgroup":
                     self._subgroup()
-                case "common if":
-                    self._if(self._chance.choice(self._common[BOOL]), depth - 1, common=True)
+                case "if" | "common if":
+                    self._if(self._condition(inner), depth - 1, inner)
                 case _:
-                    self._for(depth - 1, common=True)
+                    self._for(depth - 1, inner)
+
+    def _condition(self, level: Level) -> Name:
+        if level == "item":
+            return self._name(BOOL)
+        if self._chance.random() < 0.2:  # the same for all, of numbers that differ
+            op: ComparisonOp = self._chance.choice(("equal", "less_than"))
+            value = self._name(I32)
+            return self._add(Comparison, BOOL, op=op, lhs=value, rhs=value)
+        return self._shared(level, BOOL)
 
     def _value(self) -> None:
         chance = self._chance
@@ -253,45 +283,57 @@ class _Writer:
         indices = (self._own, self._chance.choice(self._slots)) if own else (self._index(INPUTS),)
         self._scope[type_].append(self._add(Load, type_, source=Name(memref), indices=indices))
 
-    def _store(self, type_: ScalarType, memref: str) -> None:
+    def _store(self, type_: ScalarType, memref: str, value: Name | None = None) -> None:
         indices = (self._own, self._chance.choice(self._slots))
-        self._out.append(Store(value=self._name(type_), target=Name(memref), indices=indices))
+        self._out.append(Store(value=value or self._name(type_), target=Name(memref), indices=indices))
 
     def _exchange(self) -> None:
+        """Through memory: each work-item reads any other's number, or all read the same."""
         self._out += [Store(value=self._name(I32), target=Name("X"), indices=(self._own,)), Barrier(fence_global=True)]
-        self._scope[I32].append(self._add(Load, I32, source=Name("X"), indices=(self._index(self._items),)))
+        is_common = self._chance.random() < 0.3
+        index = self._constant(INDEX, self._chance.randrange(self._items)) if is_common else self._index(self._items)
+        found = self._add(Load, I32, source=Name("X"), indices=(index,))
+        self._scope[I32].append(found)
+        if is_common:
+            self._common["group"][I32].append(found)
         self._out.append(Barrier(fence_global=True))
 
     def _subgroup(self) -> None:
         if self._chance.random() < 0.3:
             lane = self._constant(I32, self._chance.randrange(self._lanes))
             found = self._add(SubgroupBroadcast, I32, value=self._name(I32), lane=lane)
+            is_common = True
         else:
             kind: ScanKind = self._chance.choice(get_args(ScanKind))
             op: UpdateOp = self._chance.choice(get_args(UpdateOp))
             found = self._add(SubgroupOperation, I32, kind=kind, op=op, value=self._name(I32))
+            is_common = kind == "reduce"
         self._scope[I32].append(found)
+        if is_common:
+            self._common["subgroup"][I32].append(found)
+            self._compare_common("subgroup")
 
     # Control flow ----------------------------------------------------------------------------------------------
 
-    def _if(self, condition: Name, depth: int, *, common: bool) -> None:
+    def _if(self, condition: Name, depth: int, level: Level) -> None:
         types = self._chance.choices((I32, F32, BOOL), k=self._chance.randint(0, 3))
-        then = self._region(types, depth, common=common)
-        otherwise = self._region(types, depth, common=common) if types or self._chance.random() < 0.5 else None
+        then = self._region(types, depth, level)
+        otherwise = self._region(types, depth, level) if types or self._chance.random() < 0.5 else None
         results = tuple(self._fresh() for _ in types)
         self._out.append(
             If(results=results, types=_references(types), condition=condition, then=then, otherwise=otherwise)
         )
         self._bind(types, results)
 
-    def _for(self, depth: int, *, common: bool) -> None:
+    def _for(self, depth: int, level: Level) -> None:
         types = self._chance.choices((I32, F32, BOOL), k=self._chance.randint(0, 3))
-        start, stop, step = self._bounds(common=common)
+        is_shared = level != "item" and self._chance.random() < 0.5
+        start, stop, step = self._bounds(level) if level == "item" or is_shared else self._bounds_of_trips(level)
         variable = self._fresh()
         carried = tuple(self._fresh() for _ in types)
         initial = tuple(self._name(type_) for type_ in types)
         binding = [(I32, variable), *zip(types, carried, strict=True)]
-        body = self._region(types, depth, common=common, binding=binding, known=variable if common else None)
+        body = self._region(types, depth, level, binding=binding, known=variable if is_shared else None)
         results = tuple(self._fresh() for _ in types)
         self._out.append(
             For(
@@ -305,42 +347,60 @@ class _Writer:
         self,
         types: list[ScalarType],
         depth: int,
+        level: Level,
         *,
-        common: bool,
         binding: list[tuple[ScalarType, Name]] | None = None,
         known: Name | None = None,
     ) -> Region:
         outer = self._out, self._scope, self._common
         self._out = []
         self._scope = {t: list(names) for t, names in self._scope.items()}
-        self._common = {t: list(names) for t, names in self._common.items()}
+        self._common = {k: {t: list(names) for t, names in c.items()} for k, c in self._common.items()}
         for type_, name in binding or []:
             self._scope[type_].append(name)
-        if known is not None:
-            self._common[I32].append(known)
-        self._statements(depth, common=common)
+        if known is not None and level != "item":
+            self._common[level][I32].append(known)
+        if level == "group" and self._chance.random() < 0.7:
+            self._exchange()
+        self._statements(depth, level)
+        if binding and self._chance.random() < 0.5:  # what each trip has is seen
+            type_, name = self._chance.choice([pair for pair in binding if pair[0] != BOOL])
+            self._store(type_, "B" if type_ == I32 else "G", name)
         if types:
             self._out.append(Yield(values=tuple(self._name(type_) for type_ in types)))
         region = Region(self._out)
         self._out, self._scope, self._common = outer
         return region
 
-    def _bounds(self, *, common: bool) -> tuple[Name, Name, Name | None]:
-        """From, to and step: of their own, or those of neighbours that share the rounds among them."""
-        if not common and self._chance.random() < 0.4:
+    def _bounds(self, level: Level) -> tuple[Name, Name, Name | None]:
+        """From, to and step: the same for a level, their own, or those of neighbours that share the trips."""
+        if level == "item" and self._chance.random() < 0.4:
             step = self._constant(I32, self._chance.choice((3, 16, 32)))
-            return self._first, self._bound(common=True, limit=127), step
-        start, stop = (self._bound(common=common, limit=limit) for limit in (3, 7))
-        return start, stop, self._step(common=common) if self._chance.random() < 0.5 else None
+            return self._first, self._bound("group", limit=127), step
+        start, stop = (self._bound(level, limit=limit) for limit in (3, 7))
+        return start, stop, self._step(level) if self._chance.random() < 0.5 else None
 
-    def _bound(self, *, common: bool, limit: int) -> Name:
-        value = self._chance.choice(self._common[I32]) if common else self._name(I32)
+    def _bounds_of_trips(self, level: Level) -> tuple[Name, Name, Name | None]:
+        """From, to and step of their own or of the subgroup's, with as many trips for all work-items of a level."""
+        chance = self._chance
+        trips = self._bound(level, limit=3)
+        start = self._bound(chance.choice(("subgroup", "item")), limit=15)
+        step = self._step(chance.choice(("group", "subgroup", "item"))) if chance.random() < 0.5 else None
+        if step is None:
+            return start, self._add(ArithBinary, I32, op="add", lhs=start, rhs=trips), None
+        distance = self._add(ArithBinary, I32, op="mul", lhs=trips, rhs=step)
+        stop = self._add(ArithBinary, I32, op="add", lhs=start, rhs=distance)
+        if chance.random() < 0.5:  # the last trip need not be a whole step before the end
+            part = self._add(ArithBinary, I32, op="sub", lhs=step, rhs=self._constant(I32, 1))
+            stop = self._add(ArithBinary, I32, op="sub", lhs=stop, rhs=part)
+        return start, stop, step
+
+    def _bound(self, level: Level, *, limit: int) -> Name:
+        value = self._name(I32) if level == "item" else self._shared(level, I32)
         return self._add(ArithBinary, I32, op="and", lhs=value, rhs=self._constant(I32, limit))
 
-    def _step(self, *, common: bool) -> Name:
-        return self._add(
-            ArithBinary, I32, op="add", lhs=self._bound(common=common, limit=1), rhs=self._constant(I32, 1)
-        )
+    def _step(self, level: Level) -> Name:
+        return self._add(ArithBinary, I32, op="add", lhs=self._bound(level, limit=1), rhs=self._constant(I32, 1))
 
     # Names -----------------------------------------------------------------------------------------------------
 

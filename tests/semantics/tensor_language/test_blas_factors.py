@@ -74,6 +74,14 @@ func @k(%A: memref<f32x8x8>, %n: index, %c: bool) {{
 }}
 """
 
+_FILLED = """
+parallel {{
+  %m = constant 1.0 : coopmatrix<f32x8x{},matrix_acc>
+  cooperative_matrix_store %m, %t[%0,%0]
+}}
+axpby %one, %A, %b, %t
+"""
+
 
 @pytest.mark.parametrize(
     ("body", "is_fresh"),
@@ -99,6 +107,49 @@ def test_memory_of_an_alloca_is_read_unless_nothing_has_written_it(body: str, is
     loads = str(module).split("define dso_local void @k(")[0].count("call token @llvm.tensor.load")
     inputs = 1 if "axpby" in body or "sum" in body else 2
     assert (loads == inputs) == is_fresh
+
+
+@pytest.mark.parametrize(
+    ("body", "is_zeroed"),
+    [
+        ("gemm %one, %A, %A, %zero, %t", False),
+        ("gemm %one, %A, %A, %zero, %t  gemm %one, %A, %A, %one, %t", False),
+        ("gemm %one, %A, %A, %zero, %t  for %i=%0,%n { gemm %one, %A, %A, %one, %t }", False),
+        ("%v = subview %t[0:8,%0:8] : memref<f32x8x8,local>  gemm %one, %A, %A, %zero, %v  axpby %one, %A, %b, %t",
+         False),
+        ("%v = fuse %t[0,1] : memref<f32x64,local>  axpby %one, %v, %zero, %v  axpby %one, %A, %b, %t", True),
+        ("foreach (%i,%j)=(%0,%0),(%8,%8) { store %zero, %t[%i,%j] }  axpby %one, %A, %b, %t", False),
+        ("foreach (%i,%j)=(%0,%0),(%8,%8) { store %zero, %t[%j,%i] }  axpby %one, %A, %b, %t", False),
+        ("foreach (%i,%j)=(%0,%0),(%8,%n) { store %zero, %t[%i,%j] }  axpby %one, %A, %b, %t", True),
+        ("foreach (%i,%j)=(%0,%0),(%8,%8) { store %zero, %t[%i,%i] }  axpby %one, %A, %b, %t", True),
+        ("foreach (%i,%j)=(%0,%0),(%8,%8) { if %c { store %zero, %t[%i,%j] } }  axpby %one, %A, %b, %t", True),
+        (_FILLED.format(8), False),
+        (_FILLED.format(4), True),
+        ("for %i=%0,%8 { gemm %one, %A, %A, %zero, %t }", True),
+        ("for %i=%0,%8 { if %c { gemm %one, %A, %A, %zero, %t } }", True),
+        ("if %c { gemm %one, %A, %A, %zero, %t } else { hadamard %one, %A, %A, %zero, %t }  axpby %one, %A, %b, %t",
+         False),
+        ("if %c { gemm %one, %A, %A, %zero, %t }  axpby %one, %A, %b, %t", True),
+        ("for %i=%0,%8 { axpby %one, %A, %one, %A  }  gemm %one, %A, %A, %zero, %t  axpby %one, %A, %b, %t", False),
+        ("for %i=%0,%8 { %u = alloca : memref<f32x8x8,local>  gemm %one, %A, %A, %one, %u }", True),
+        ("%u = alloca : memref<i32x8x8,local>  %z = constant 0 : i32  store %z, %u[%0,%0]  sum %z, %u, %z, %s", False),
+        ("gemm %one, %A, %A, %b, %t", True),
+        ("axpby.atomic %one, %A, %zero, %t", False),
+        ("axpby.atomic %one, %A, %one, %t", True),
+    ],
+)  # fmt: skip
+def test_memory_of_an_alloca_is_zeroed_where_beta_may_read_what_nothing_has_written(body: str, is_zeroed: bool) -> None:
+    text = _FRESH.format(body).replace("%c: bool", "%c: bool, %b: f32, %s: memref<i32x8>")
+    text = text.replace("%0 = ", "%8 = constant 8 : index\n  %0 = ")
+    assert str(tl.translate(text)).count("call void @llvm.memset") == is_zeroed
+
+
+@pytest.mark.parametrize("rounds", ["for %r=%0,%8", "for %r=%0,%n", "if %c"])
+def test_memory_is_zeroed_each_time_an_alloca_runs(rounds: str) -> None:
+    body = f"{rounds} {{ %u = alloca : memref<f32x8x8,local>  axpby %one, %A, %one, %u }}"
+    function = str(tl.translate(_FRESH.format(body).replace("%0 = ", "%8 = constant 8 : index\n  %0 = ")))
+    function = function.split("define dso_local void @k(", maxsplit=1)[0]
+    assert function.index("br ") < function.index("call void @llvm.memset")
 
 
 def test_constants_are_no_operations() -> None:

@@ -234,3 +234,25 @@ def test_prefetch_changes_nothing() -> None:
     before = a.copy()
     compiled(text).prefetch(a, 1)
     same(a, before)
+
+
+@pytest.mark.parametrize("turn", ["", ".t"])
+@pytest.mark.parametrize("type_", ["f32", "bf16", "i8", "c32"])
+def test_lines_that_overlap_are_stored_one_after_the_other(turn: str, type_: str) -> None:
+    """A matrix of longer lines than the stride: what a line writes beyond it, the next one writes again."""
+    rows, columns = (3, 8) if turn else (8, 3)
+    text = f"""
+func @run(%X: memref<{type_}x8x3>, %R: memref<{type_}x5x6>) {{
+  parallel {{
+    %0 = constant 0 : index
+    %m = cooperative_matrix_load{turn} %X[%0,%0] : coopmatrix<{type_}x{rows}x{columns},matrix_acc>
+    cooperative_matrix_store{turn} %m, %R[%0,%0]
+  }}
+}}"""
+    x, r = random(type_, (8, 3)), random(type_, (5, 6), 1)
+    expected = r.copy(order="F")
+    flat = expected.reshape(-1, order="F")
+    for line in range(3):
+        flat[5 * line : 5 * line + 8] = x[:, line]
+    compiled(text).run(x, r)
+    same(r, flat.reshape(5, 6, order="F"))

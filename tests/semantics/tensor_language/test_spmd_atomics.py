@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import numpy as np
@@ -32,8 +33,25 @@ def numbers(name: str, count: int) -> np.ndarray[Any, Any]:
     return (real + 1j * imaginary if NUMBERS[name].kind == "complex" else real).astype(dtype_of(NUMBERS[name]))
 
 
+def localized(kernels: str, name: str, count: int) -> str:
+    """Kernels that do to local memory what they did to `%A`, which is brought there and back."""
+    copy = f"foreach (%t)=(%none),(%all) {{{{ %e = load %{{}}[%t] : {name}  store %e, %{{}}[%t] }}}}"
+    head = f"""
+  %none = constant 0 : index
+  %all = constant {count} : index
+  %A = alloca : memref<{name}x{count},local>
+  {copy.format("G", "A")}
+"""
+    found: list[str] = []
+    for kernel in re.split(r"\n(?=func )", kernels.strip()):
+        signature, body = kernel.replace("%A:", "%G:").split("} {", 1)
+        found.append(f"{signature}}} {{{head}{body.rstrip().removesuffix('}')}{copy.format('A', 'G')}\n}}")
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize("space", ["global", "local"])
 @pytest.mark.parametrize("name", EVERY)
-def test_updates(name: str) -> None:
+def test_updates(name: str, space: str) -> None:
     """Of one element by all work-items, of one by some, of many by all; the old values are as if in order."""
     ops = ("add",) if NUMBERS[name].kind == "complex" else ("add", "max", "min")
     kernels = "\n".join(
@@ -60,6 +78,7 @@ func @{op}(%V: memref<{name}x32>, %K: memref<indexx32>, %A: memref<{name}x4>, %O
 }}"""
         for op in ops
     )
+    kernels = localized(kernels, name, 4) if space == "local" else kernels
     compiled = tl.compile(kernels, ("generic", "avx2", "native")[len(name) % 3])
     v = numbers(name, 32)
     k = np.random.default_rng(2).integers(2, 4, 32)
@@ -193,3 +212,32 @@ func @run(%V: memref<f32x{size}>, %A: memref<f32x1>) attributes {{subgroup_size=
     a = np.zeros(1, np.float32)
     tl.compile(text).run(v, a)
     np.testing.assert_array_equal(a, [v[v < 0.5].sum()])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_only_global_memory_needs_atomic_instructions(name: str) -> None:
+    """Nobody but the thread of a work-group sees its local memory; that of a kernel is seen by all who run it."""
+    kernel = """
+func @k(%v: {0}, %A: memref<{0}x64>) {{
+  %T = alloca : memref<{0}x64,local>
+  %0 = constant 0 : index
+  %c8 = constant 8 : index
+  %one = constant {1} : {0}
+  %a = subview %A[0:8] : memref<{0}x8>
+  %M = subview %{2}[%c8:8] : memref<{0}x8{3}>
+  atomic_store.sequentially_consistent %v, %M[%0]
+  axpby.atomic %one, %a, %one, %M
+  parallel {{
+    %E = expand %M[0->2x4] : memref<{0}x2x4{3}>
+    %o = atomic_add.acquire_release %v, %E[%0,%0] : {0}
+    %l = atomic_load.acquire %M[%0] : {0}
+    %m = constant {1} : coopmatrix<{0}x2x4,matrix_acc>
+    %n = cooperative_matrix_atomic_add %m, %E[%0,%0] : coopmatrix<{0}x2x4,matrix_acc>
+    cooperative_matrix_atomic_store %n, %E[%0,%0]
+    %q = cooperative_matrix_atomic_load %E[%0,%0] : coopmatrix<{0}x2x4,matrix_acc>
+  }}
+}}"""
+    one = {"complex": "[1.0,0.0]", "float": "1.0"}.get(NUMBERS[name].kind, "1")
+    atomic = re.compile(r"\b(atomicrmw|cmpxchg|load atomic|store atomic)\b")
+    assert not atomic.search(str(tl.translate(kernel.format(name, one, "T", ",local"))))
+    assert len(atomic.findall(str(tl.translate(kernel.format(name, one, "A", ""))))) >= 7

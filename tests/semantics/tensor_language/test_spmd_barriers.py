@@ -201,3 +201,91 @@ func @run(%X: memref<f32x64x16>) attributes {subgroup_size=16, work_group_size=[
     expected = np.vstack([x[48:], x[32:48], x[16:32], x[:16]])
     tl.compile(text).run(x)
     np.testing.assert_array_equal(x, expected)
+
+
+STARTS: Final = ("%g", "%s", "%l", "%zero")
+STEPS: Final = ("%one", "%narrow", "%wide")
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("element", ["i8", "i32"])
+@pytest.mark.filterwarnings("ignore::tlx.diagnostics.TlxWarning")
+def test_each_work_item_has_its_own_index(start: str, step: str, element: str) -> None:
+    """Three trips for all, from starts and by steps that work-items, subgroups or all of them share."""
+    text = f"""
+func @run(%R: memref<i32x32x8>) attributes {{subgroup_size=8, work_group_size=[16,2]}} {{
+  %M = alloca : memref<i32x32,local>
+  %c31 = constant 31 : index
+  %c3 = constant 3 : i32
+  %inner_step = constant 2 : i32
+  parallel {{ {ITEM}
+    %zero = constant 0 : i32
+    %one = constant 1 : i32
+    %bit = and %g, %one : i32
+    %narrow = add %bit, %one : i32
+    %wide = add %s, %one : i32
+    %first = cast {start} : {element}
+    %step = cast {step} : {element}
+    %three = cast %c3 : {element}
+    %distance = mul %step, %three : {element}
+    %last = add %first, %distance : {element}
+    %sum, %count = for %k=%first,%last,%step init(%a=%zero,%n=%zero) -> (i32,i32) {{
+      %k32 = cast %k : i32
+      store %k32, %M[%i]
+      barrier.local
+      %j = sub %c31, %i : index
+      %other = load %M[%j] : i32
+      %slot = cast %n : index
+      store %other, %R[%i,%slot]
+      %end = add %k32, %inner_step : i32
+      %t = for %q=%k32,%end init(%c=%a) -> (i32) {{
+        barrier.local
+        %d = add %c, %q : i32
+        yield (%d)
+      }}
+      %m = add %n, %one : i32
+      yield (%t, %m)
+    }}
+    %s3 = constant 3 : index
+    store %sum, %R[%i,%s3]
+  }}
+}}"""
+    item = np.arange(32)
+    first = {"%g": item, "%s": item // 8, "%l": item % 8, "%zero": 0 * item}[start]
+    width = {"%one": 1 + 0 * item, "%narrow": 1 + item % 2, "%wide": 1 + item // 8}[step]
+    expected = np.full((32, 8), -1, np.int32)
+    own = [first + trip * width for trip in range(3)]
+    for trip in range(3):
+        expected[:, trip] = own[trip][::-1]
+    expected[:, 3] = sum(2 * k + 1 for k in own)
+    r = np.asfortranarray(np.full((32, 8), -1, np.int32))
+    tl.compile(text).run(r)
+    np.testing.assert_array_equal(r, expected)
+
+
+def test_index_of_its_own_in_a_loop_of_matrices() -> None:
+    """A subgroup makes as many trips, as the matrix belongs to all of it; the index is each work-item's."""
+    text = """
+func @run(%R: memref<i32x16>, %Y: memref<f32x16x16>) {
+  parallel {
+    %l = subgroup_local_id : i32
+    %i = cast %l : index
+    %zero = constant 0 : i32
+    %three = constant 3 : i32
+    %c0 = constant 0 : index
+    %end = add %l, %three : i32
+    %m = constant 1.0 : coopmatrix<f32x16x16,matrix_acc>
+    %n, %sum = for %k=%l,%end init(%t=%m,%s=%zero) -> (coopmatrix<f32x16x16,matrix_acc>,i32) {
+      %u = add %t, %t : coopmatrix<f32x16x16,matrix_acc>
+      %v = add %s, %k : i32
+      yield (%u, %v)
+    }
+    cooperative_matrix_store %n, %Y[%c0,%c0]
+    store %sum, %R[%i]
+  }
+}"""
+    r, y = np.full(16, -1, np.int32), np.zeros((16, 16), np.float32, order="F")
+    tl.compile(text).run(r, y)
+    np.testing.assert_array_equal(r, 3 * np.arange(16) + 3)
+    np.testing.assert_array_equal(y, np.full((16, 16), 8, np.float32))

@@ -17,6 +17,7 @@ TYPES: Final = ("i8", "i64", "bf16", "f16", "f32", "f64", "c32")
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore::tlx.diagnostics.TlxWarning")
 def test_random_kernels(seed: int) -> None:
     compiled(str(tl.emitted(generate(seed).program, typed_pointers=True)), "avx512")
 
