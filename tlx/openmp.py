@@ -51,7 +51,10 @@ def library() -> str:
 
 def survives_fork(name: str) -> None:
     """See to it that teams can be started in processes that are forked off, by a library that is going to be used."""
-    found = ctypes.CDLL(name)
+    try:
+        found = ctypes.CDLL(name)
+    except OSError:  # whoever loads it says so
+        return
     keeps_threads = not hasattr(found, "__kmpc_fork_call") and hasattr(found, "omp_pause_resource_all")  # LLVM's do not
     if not keeps_threads or not hasattr(os, "register_at_fork") or name in _forked:
         return

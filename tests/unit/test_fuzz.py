@@ -238,3 +238,9 @@ def test_emulated_matrix_units_multiply_tiles(tmp_path: Path) -> None:
 def test_integers_are_compared_bit_by_bit() -> None:
     buffer = Buffer("b", I32, 2)
     assert difference(np.array([1, 2], np.int32), np.array([1, 3], np.int32), buffer) is not None
+
+
+def test_each_level_of_optimisation_meets_each_kind_of_machine() -> None:
+    """What a variant chooses besides (features, caches, teams) says nothing about the level."""
+    drawn = {(variant % 12, Check("generic", variant=variant).opt_level) for variant in range(1000)}
+    assert drawn == {(rest, level) for rest in range(12) for level in range(4)}
