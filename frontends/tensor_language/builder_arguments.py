@@ -19,6 +19,7 @@ from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.annotations import Misfit, expectation, fitted
 from tlx.frontends.tensor_language.builder_places import place_of_call
 from tlx.frontends.tensor_language.builder_values import NoValue, Value
+from tlx.frontends.tensor_language.parser_hints import did_you_mean
 from tlx.frontends.tensor_language.types import CoopMatrixType, GroupType, MemrefType, ScalarType
 
 _TYPE: Final = "a type such as 'memref<f32x4x8>'"
@@ -49,7 +50,10 @@ def checked(function: _Function) -> _Function:
         try:
             bound = signature.bind(*arguments, **named)
         except TypeError as error:
-            raise UsageError(f"{function.__name__}: {error}", place_of_call()) from None
+            unknown = next((name for name in named if name not in signature.parameters), "")
+            near = did_you_mean(unknown, signature.parameters)
+            message = f"{function.__name__}: {error}" + (near and f": {near}")
+            raise UsageError(message, place_of_call()) from None
         for name, value in bound.arguments.items():
             if name != "self":
                 parameter = signature.parameters[name]

@@ -328,6 +328,14 @@ def test_did_you_mean() -> None:
     for wrong, right in {"workgroup": "work_group", "DEVICE": "device"}.items():
         with pytest.raises(TlxError, match=f"did you mean '{right}'"):
             k.atomic_add(1, k.I, 0, scope=wrong)
+    with pytest.raises(
+        TlxError, match="alloca: got an unexpected keyword argument 'alignmnt': did you mean 'alignment'"
+    ):
+        k.alloca("memref<f32x4,local>", alignmnt=64)
+    with pytest.raises(TlxError, match="gemm: missing a required argument: 'a'"):
+        k.gemm(1.0)
+    with pytest.raises(TlxError, match=r"'memrf<f32x4>' is no type: .*did you mean 'memref'"):
+        k.alloca("memrf<f32x4>")
     with pytest.raises(TlxError, match="did you mean 'sequentially_consistent'"):
         k.atomic_add(1, k.I, 0, semantics="seq_cst")
 
