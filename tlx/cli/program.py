@@ -42,6 +42,8 @@ def _status(command: click.Command, name: str, arguments: list[str]) -> int:
         return end.code if isinstance(end.code, int) else 1
     except RecursionError:
         _complain(f"{name}: error: the input is nested too deeply")
+    except MemoryError:
+        _complain(f"{name}: error: out of memory")
     except Exception as error:  # noqa: BLE001 (the last resort: a user must never see a traceback)
         _internal(error, name)
     else:
