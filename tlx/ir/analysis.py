@@ -155,6 +155,9 @@ class _Analysis:
         numbers = self.folder.ints(value)
         if numbers is not None:
             return numbers
+        if isinstance(value.type, VectorType) and not value.type.count:
+            remedy = operand.empty or f"{operand.name} needs a number for each dimension"
+            raise call.error(f"operand {operand.name} is a {value.type}, which LLVM does not have: {remedy}", value)
         if isinstance(value, Local):
             reason = f"{value} is not; a tensor whose size is known only at run time is a <vscale x 1 x T>"
         else:
