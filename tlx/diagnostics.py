@@ -131,6 +131,27 @@ class TlxError(Exception):
         return self.render()
 
 
+class TlxWarning(UserWarning):
+    """What is probably a mistake, and is not refused.
+
+    Attributes:
+        message: What is suspicious, and what to do.
+        span: Where.
+    """
+
+    def __init__(self, message: str, span: Span | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+
+    def render(self) -> str:
+        """The whole diagnostic as a tool prints it."""
+        return _render("warning", self.message, self.span, None)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
 class ParseError(TlxError):
     """The text is not LLVM assembly that the reader knows."""
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import NoReturn
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn
 
 import click
 
 from tlx import files
 from tlx.cli.spelling import respell
-from tlx.diagnostics import TlxError
+from tlx.diagnostics import TlxError, TlxWarning
 
 
 def run(command: click.Command, name: str) -> NoReturn:
@@ -28,7 +31,10 @@ def run(command: click.Command, name: str) -> NoReturn:
 
 def _status(command: click.Command, name: str, arguments: list[str]) -> int:
     try:
-        result = command.main(respell(command, arguments), prog_name=name, standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("once", TlxWarning)
+            warnings.showwarning = partial(_show_warning, warnings.showwarning)
+            result = command.main(respell(command, arguments), prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         _complain(f"{name}: error: {usage_message(error, name)}")
     except (KeyboardInterrupt, click.Abort):
@@ -49,6 +55,16 @@ def _status(command: click.Command, name: str, arguments: list[str]) -> int:
     else:
         return result if isinstance(result, int) else 0
     return 1
+
+
+def _show_warning(
+    otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any, **more: Any
+) -> None:
+    """Print a warning of TLX as LLVM's tools print them; show others as Python does."""
+    if isinstance(message, TlxWarning):
+        _complain(message.render())
+    else:
+        otherwise(message, category, *place, **more)
 
 
 def rendered(error: TlxError, name: str) -> str:
