@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import click
 
 from tlx import files
 from tlx.cli.spelling import respell
-from tlx.diagnostics import TlxError, TlxWarning
+from tlx.diagnostics import TlxError, TlxWarning, did_you_mean
+
+_QUOTED: Final = re.compile("'([^']*)'")
+_NO_CHOICE: Final = re.compile("'([^']*)' is not one of (.*)", re.DOTALL)
 
 
 def run(command: click.Command, name: str) -> NoReturn:
@@ -82,6 +86,8 @@ def usage_message(error: click.ClickException, name: str) -> str:
             message += f"\n{name}: did you mean '{min(error.possibilities)}'?"
         return message
     message = error.format_message().rstrip(".").replace(". Choose from:", "; choose from").replace("\n\t", " ")
+    if found := _NO_CHOICE.search(message):
+        message += did_you_mean(found[1], _QUOTED.findall(found[2]))
     return message[:1].lower() + message[1:]
 
 
