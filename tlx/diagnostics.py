@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import bisect
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -147,9 +147,12 @@ class TlxWarning(UserWarning):
         self.span = span
         self.notes = tuple(notes)
 
-    def __str__(self) -> str:
+    def render(self) -> str:
         """`file:line:col: warning: message`, source line and caret, then the notes."""
         return "\n".join((_render("warning", self.message, self.span, None), *(note.render() for note in self.notes)))
+
+    def __str__(self) -> str:
+        return self.render()
 
 
 class ParseError(TlxError):
@@ -170,6 +173,20 @@ class UsageError(TlxError):
 
 class EvaluationError(TlxError):
     """The evaluator met undefined behaviour or something it does not run."""
+
+
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """`; did you mean '...'?` with the word that is nearest; empty where none is near.
+
+    Args:
+        word: What was written.
+        known: What can be written there.
+        cutoff: How alike they must be, from 0 to 1.
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, sorted(set(known) - {word}), n=1, cutoff=cutoff)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def _render(kind: str, message: str, span: Span | None, name: str | None) -> str:

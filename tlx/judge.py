@@ -62,7 +62,8 @@ def check(
     if rejected is None:
         return
     source = user_source or Source(source_name, text)
-    raise _error(rejected, [source.span(offset) for offset in rejected.offsets], source_name, stage)
+    error = _error(rejected, [source.span(offset) for offset in rejected.offsets], source_name, stage)
+    raise error if stage is not None else _cause(error, source)
 
 
 def check_module(module: Module, stage: str | None = None) -> None:
@@ -88,11 +89,17 @@ def check_module(module: Module, stage: str | None = None) -> None:
         return
     users = [span for offset in rejected.offsets if (span := user_span(module, offset))]
     if stage is None:
-        raise _error(rejected, users, name, None)
+        raise _cause(_error(rejected, users, name, None), module.source)
     lowered = Source(f"{name} after {stage}", text)
     error = _error(rejected, [lowered.span(offset) for offset in rejected.offsets], name, stage)
     error.notes.extend(Note("lowered from here", span) for span in users)
     raise error
+
+
+def _cause(error: TlxError, source: Source) -> TlxError:
+    from tlx.ir.hints import cause
+
+    return cause(error, source) if isinstance(error, ParseError) else error
 
 
 def judge(text: str) -> Rejection | None:
@@ -186,8 +193,10 @@ def _rejection(rejected: LLVMRejectedError, text: str) -> Rejection:
     if rejected.kind == "parse":
         if not found:
             return Rejection(parsing=True, message=message)
-        line, column = int(found.group(1)), int(found.group(2))
-        return Rejection(True, found.group(3), (_offset(text, line, column),))
+        from tlx.ir.hints import with_hint
+
+        offset = _offset(text, int(found.group(1)), int(found.group(2)))
+        return Rejection(True, with_hint(found.group(3), text, offset), (offset,))
     said = [line for line in message.splitlines() if not _quotes_ir(line)]
     return Rejection(False, said[0] if said else message, tuple(_places(text, message)))
 

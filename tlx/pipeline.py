@@ -162,6 +162,8 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
 
 
 def _run_steps(module: Module, context: Context, options: Options) -> Module:
+    if options.verify_each is not False:
+        _verify_for_front_ends(module)
     for step in steps():
         if step.name in STAGE_NAMES and step.name not in options.stages:
             continue
@@ -228,7 +230,24 @@ def steps() -> list[Step]:
 
 
 def raised(module: Module) -> Module:
-    """The module with the calls of front ends' placeholder functions turned into tensor operations."""
+    """The module with the calls of front ends' placeholder functions turned into tensor operations.
+
+    Raises:
+        ParseError, VerifyError: The module is not valid, or uses a front end's functions in a way without meaning.
+    """
+    _verify_for_front_ends(module)
+    return _raised(module)
+
+
+def _verify_for_front_ends(module: Module) -> None:
+    """Check what front ends are going to change: they rely on rules of LLVM, such as one definition of a name."""
+    if any(_concerns(raiser, module.source.text) for raiser in raisers()):
+        from tlx.ir.reader import parse
+
+        verify(parse(str(module), module.source.name))
+
+
+def _raised(module: Module) -> Module:
     for raiser in raisers():
         if _concerns(raiser, module.source.text):
             module = cast("Module | None", raiser.RAISE(module)) or module
@@ -334,7 +353,7 @@ def _remark_unused(options: Options) -> None:
 
 
 def _raise(module: Module, _context: Context) -> Module:
-    return raised(module)
+    return _raised(module)
 
 
 def _verify_tensors(module: Module, _context: Context) -> Module:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-from tlx.diagnostics import UsageError
+from tlx.diagnostics import UsageError, did_you_mean
 from tlx.machine import Caches, Core, Dot, FloatHelpers, Matrix, Reads, Sign, Vectors
 
 if TYPE_CHECKING:
@@ -317,7 +317,9 @@ def find(name: str) -> Target:
         return found  # the rest need not be looked for
     known = targets()
     if name not in known:
-        raise UsageError(f"unknown target '{name}'; known are native, {', '.join(known)}")
+        raise UsageError(
+            f"unknown target '{name}'; known are native, {', '.join(known)}{did_you_mean(name, ['native', *known])}"
+        )
     return known[name]
 
 

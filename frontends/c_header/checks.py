@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Final
 
-from tlx.diagnostics import Note, Span, VerifyError
+from tlx.diagnostics import Note, Span, TlxWarning, VerifyError
 from tlx.frontends.c_header.calls import called
 from tlx.frontends.c_header.promote import debug_only
 from tlx.frontends.c_header.symbols import PREFIX, is_candidate, nearest, placeholder, plain
@@ -55,6 +56,22 @@ def _check_instruction(instruction: Instruction) -> None:
     elif instruction.opcode != "call":
         message = f"{plain(name)} is called where it might throw: declare it noexcept"
         raise VerifyError(message, operand_span(instruction))
+
+
+def warn_of_unknown(module: Module) -> None:
+    """Warn of functions that are called, nobody defines, and have the name of no operation: the linker gets them."""
+    seen: set[str] = set()
+    for function in module.functions:
+        for instruction in function.instructions():
+            name = called(instruction)
+            if name is None or name in seen or not is_candidate(name) or name not in module.declarations:
+                continue
+            seen.add(name)
+            if placeholder(name) is None:
+                near = nearest(name)
+                advice = f"; did you mean {near}?" if near else ""
+                message = f"{plain(name)} is no tensor operation and not defined here: it is left to the linker{advice}"
+                warnings.warn(TlxWarning(message, operand_span(instruction)), stacklevel=2)
 
 
 def _check_globals(module: Module) -> None:

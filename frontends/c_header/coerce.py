@@ -91,13 +91,17 @@ class Coercion:
         return Builder(self.module, self.function, call.block, call.index).cast("bitcast", value, type_, "vector")
 
     def _without_casts(self, value: Value, type_: Type) -> Value:
-        """What a value was before bitcasts, if it was of the wanted type once."""
-        seen = value
-        while seen.type != type_:
-            definition = self.definition(seen)
-            if definition is None or definition.opcode != "bitcast":
-                return value
-            seen = definition.operands[0]
+        """What a value was before bitcasts, if it was of the wanted type once: the first that was."""
+        return next((seen for seen in reversed(self._before_casts(value)) if seen.type == type_), value)
+
+    def _before_casts(self, value: Value) -> list[Value]:
+        """A value, what it was cast from, and so on; in code that nothing leads to, values may be cast in a circle."""
+        seen = [value]
+        while (definition := self.definition(seen[-1])) is not None and definition.opcode == "bitcast":
+            source = definition.operands[0]
+            if source in seen:
+                break
+            seen.append(source)
         return seen
 
     def _loaded_global(self, value: Value) -> Global | None:
@@ -182,8 +186,7 @@ class Coercion:
 
     def _element_before_casts(self, value: Value, count: int) -> Type | None:
         """The element type of the vector that was cast to a scalar."""
-        while (definition := self.definition(value)) is not None and definition.opcode == "bitcast":
-            value = definition.operands[0]
+        value = self._before_casts(value)[-1]
         if isinstance(value.type, VectorType) and value.type.count == count:
             return value.type.element
         return None

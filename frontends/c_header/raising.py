@@ -16,7 +16,7 @@ from typing import Final
 from tlx.diagnostics import VerifyError
 from tlx.frontends.c_header.by_value import pass_by_value
 from tlx.frontends.c_header.calls import placeholder_calls
-from tlx.frontends.c_header.checks import check_placeholders, check_tokens
+from tlx.frontends.c_header.checks import check_placeholders, check_tokens, warn_of_unknown
 from tlx.frontends.c_header.inline import inline_helpers
 from tlx.frontends.c_header.merges import merge_tokens
 from tlx.frontends.c_header.operations import make_operations
@@ -48,6 +48,7 @@ def raise_module(module: Module) -> Module | None:
     """
     text = str(module)
     if not _mentions_placeholder(text):
+        warn_of_unknown(parse(text, module.source.name, _mentions_candidate))
         return None
     try:
         return _raised_text(text, module.source.name)
@@ -58,10 +59,12 @@ def raise_module(module: Module) -> Module | None:
 
 
 def _raised_text(text: str, filename: str) -> Module | None:
-    module = parse(text, filename, lambda body: needs_lowering(body) or _mentions_placeholder(body))
+    module = parse(text, filename, lambda body: needs_lowering(body) or _mentions_candidate(body))
     if not _calls_undefined(module):
+        warn_of_unknown(module)
         return None
     check_placeholders(module)
+    warn_of_unknown(module)
     try:
         return _raised(module)
     except StrayTokenError:
@@ -96,6 +99,10 @@ def raise_function(module: Module, function: Function) -> None:
     check_tokens(function, tokens)
     make_operations(module, function, tokens)
     remove_dead_code(function)
+
+
+def _mentions_candidate(text: str) -> bool:
+    return _MENTION.search(text) is not None
 
 
 def _mentions_placeholder(text: str) -> bool:

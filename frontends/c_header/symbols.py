@@ -4,6 +4,7 @@ tensor_reduce_add            llvm.tensor.reduce.add
 tensor_matmul_v16            llvm.tensor.matmul; what follows the operation is the program's own affair ...
 tensor_typeinfo_f32          ... but for an element type, which says what C's calling convention forgets
 tensor_load_bf16_left
+tensor_matmul15              digits may follow directly, but for `exp` and `log`: `exp2` is another operation than `exp`
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tlx.intrinsics import INTRINSICS, Intrinsic
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, Type
 
 PREFIX: Final = "tensor_"
+_DIGITS: Final = "0123456789"
 ELEMENTS: Final[dict[str, Type]] = {
     "i8": I8,
     "i16": I16,
@@ -72,11 +74,19 @@ def placeholder(name: str) -> Placeholder | None:
         return None
     words = symbol.removeprefix(PREFIX).split("_")
     for count in range(len(words), 0, -1):
-        row = operations().get("_".join(words[:count]))
+        row = _operation("_".join(words[:count]))
         if row is not None:
             element = ELEMENTS.get(words[count]) if count < len(words) else None
             return Placeholder(symbol, row, element)
     return None
+
+
+def _operation(words: str) -> Intrinsic | None:
+    """The operation of a name, which digits may follow where no other operation's name is made of it and digits."""
+    known = operations()
+    stem = words.rstrip(_DIGITS)
+    is_stem = any(name != stem and name.rstrip(_DIGITS) == stem for name in known)
+    return known.get(words) or (None if is_stem else known.get(stem))
 
 
 def nearest(name: str) -> str | None:

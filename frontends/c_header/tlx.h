@@ -204,8 +204,8 @@ TLX_EACH_TYPE(TLX_MEMORY)
 /* tensor_summa(acc, lhs, rhs): Adds the product of two matrices, signed times unsigned, to a third. */
 #define tensor_summa(...) TLX_CALL(_tensor_t, summa, __VA_ARGS__)
 
-/* tensor_contract(a, b, axes_a, axes_b), tensor_contract(a, b, axes_a, axes_b, batch_a, batch_b): Multiplies
-   tensors and sums over pairs of dimensions. */
+/* tensor_contract(a, b, axes_a, axes_b), tensor_contract(a, b, axes_a, axes_b, batch_a, batch_b),
+   tensor_contract(a, b): Multiplies tensors and sums over pairs of dimensions. */
 #define tensor_contract(...) TLX_CALL(_tensor_t, contract, __VA_ARGS__)
 
 /* tensor_convolution(x, w, strides, input_dilations, kernel_dilations), tensor_convolution(x, w): Slides a kernel

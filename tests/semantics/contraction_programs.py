@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tests.semantics.to_2d_writer import DTYPES, WIDER, ints
-from tlx.intrinsics.contraction import free_axes
+from tlx.intrinsics.contraction import EMPTY, free_axes
 from tlx.intrinsics.convolution import dilated
 from tlx.ir.types import FloatType, Type
 from tlx.numpy_types import Array
@@ -126,7 +126,7 @@ class Writer:
 
 
 def contraction(seed: int, sizes: tuple[int, ...] = SMALL) -> Program:
-    """A contraction of two tensors over some of their dimensions, the form with batch among them.
+    """A contraction of two tensors over some of their dimensions or over none, the form with batch among them.
 
     Args:
         seed: Of all choices.
@@ -136,7 +136,7 @@ def contraction(seed: int, sizes: tuple[int, ...] = SMALL) -> Program:
     choose = writer.random
     batches, pairs = choose.choice([0, 0, 1, 2]), choose.choice([0, 1, 1, 2, 3])
     free = [choose.choice([0, 1, 1, 2]), choose.choice([0, 1, 1, 2])]
-    if batches + pairs == 0 or pairs + batches + max(free) > 5:
+    if pairs + batches + max(free) > 5 or pairs + batches + min(free) == 0:
         return contraction(seed + 100_000, sizes)
     kinds = [[f"b{i}" for i in range(batches)] + [f"k{i}" for i in range(pairs)] for _ in free]
     for kind, count, name in zip(kinds, free, "mn", strict=True):
@@ -153,9 +153,9 @@ def contraction(seed: int, sizes: tuple[int, ...] = SMALL) -> Program:
     left = [extents[dim] for dim in (f"b{i}" for i in range(batches))]
     for kind, axes, batch in zip(kinds, dims, together, strict=True):
         left += [extents[kind[d]] for d in free_axes(len(kind), axes, batch)]
-    if math.prod(extents.values()) > MOST_PRODUCTS[sizes] or (batches and not pairs):
+    if math.prod(extents.values()) > MOST_PRODUCTS[sizes]:
         return contraction(seed + 100_000, sizes)
-    lists = [*dims, *together] if batches else dims
+    lists = [axes or EMPTY for axes in ([*dims, *together] if batches else dims)] if batches + pairs else []
     return _finished(writer, "contract", lists, elements, left or [1], math.prod(extents[dim] for dim in order))
 
 

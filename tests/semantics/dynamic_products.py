@@ -140,6 +140,23 @@ def _dots_arguments(rng: np.random.Generator, g: int, m: int, n: int, k: int) ->
     return [*arrays, np.zeros(g * m * n, np.int32), g, m, n, k, 0]
 
 
+def _outer(t: Body) -> None:
+    x, y = t.load("%a", "float", ("%m", "%k")), t.load("%b", "float", ("%n",))
+    t.put("%c", t.op("contract", "float", x, y), "float", ("%m", "%k", "%n"))
+
+
+def _outer_batch(t: Body) -> None:
+    none = "<1 x i32> <i32 -1>"
+    x, y = t.load("%a", "float", ("%m", "%k")), t.load("%b", "float", ("%n", "%k"))
+    r = t.op("contract", "float", x, y, none, none, "<1 x i32> <i32 1>", "<1 x i32> <i32 1>")
+    t.put("%c", r, "float", ("%k", "%m", "%n"))
+
+
+def _outer_arguments(rng: np.random.Generator, g: int, m: int, n: int, k: int) -> list[Any]:
+    del g
+    return [*(integers(rng, s, np.float32) for s in (m * k, n * k, m * k * n)), 0, m, n, k, 0]
+
+
 def _chain(t: Body) -> None:
     """(A @ B) @ A, C read in place of what the first product gives."""
     x = t.load("%a", "double", ("%m", "%k"))
@@ -195,6 +212,8 @@ PRODUCTS: list[Program] = [
     Program("batch_padded", BATCH, _batched, _batched_arguments, SMALL),
     Program("contract", BATCH, _contract, _contract_arguments, SMALL, expected=_contract_expected),
     Program("contract_batched", BATCH, _dots, _dots_arguments, SMALL),
+    Program("outer", BATCH, _outer, _outer_arguments, SMALL),
+    Program("outer_batch", BATCH, _outer_batch, _outer_arguments, SMALL),
     Program("chain", "ptr %a, ptr %b, ptr %c, i32 %m, i32 %k", _chain, _chain_arguments, [(1, 1), (3, 70), (66, 5)]),
     Program("onto_operand", "ptr %a, ptr %b, i32 %m, i32 %k", _onto_operand, _onto_arguments, [(1, 1), (67, 70)]),
     Program("mixed", "ptr %a, ptr %b, ptr %c, i32 %n", _mixed, _mixed_arguments, [(1,), (5,), (64,)]),

@@ -205,3 +205,29 @@ define void @g(ptr %a) {
 """.replace("DIMS", "<2 x i32> <i32 4, i32 8>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 2, i32 4>")
     text = text.replace("@f(", "@h(").replace("@g(", "@f(")
     same(text, numbers(60))
+
+
+def _token(name: str, text: str, extents: tuple[int, int], pitch: int | None = None) -> str:
+    shape = ", ".join(f"i32 {extent}" for extent in extents)
+    pitches = "" if pitch is None else f", <2 x i32> <i32 0, i32 {pitch}>"
+    order = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
+    return f"  %{name} = call token {text}, <2 x i32> <{shape}>, {order}{pitches})\n"
+
+
+@pytest.mark.parametrize("kind", ["conversion", "product"])
+def test_results_are_stored_under_a_shape_that_cuts_their_rows(kind: str) -> None:
+    """2 x 48 seen as 3 x 32, its rows 33 apart: no dimension of either is a multiple of one of the other."""
+    a = _token("a", "@llvm.tensor.load(ptr elementtype(float) %p", (2, 48), 48)
+    b = _token("b", "@llvm.tensor.load(ptr elementtype(float) %r", (48, 48), 48)
+    value = {
+        "conversion": "  %v = call <96 x float> @llvm.tensor.tovector(token %a)\n",
+        "product": f"{b}  %v = call <96 x float> @llvm.tensor.matmul(token %a, token %b)\n",
+    }[kind]
+    text = (
+        f"define void @f(ptr noalias %p, ptr noalias %r, ptr noalias %q) {{\n{a}{value}"
+        "  %w = fneg <96 x float> %v\n"
+        f"{_token('t', '@llvm.tensor.typeinfo(<96 x float> %w', (3, 32))}"
+        "  call void @llvm.tensor.store(ptr %q, token %t, <2 x i32> <i32 0, i32 33>)\n"
+        "  ret void\n}\n"
+    )
+    same(text, numbers(2, 48), numbers(48, 48), numbers(3 * 33))

@@ -44,6 +44,28 @@ def test_a_new_row_of_the_table_is_in_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "TLX_EXTERN T tensor_outer_product_##suffix(int, ...) TLX_ATTRIBUTES;" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "operation", "element"),
+    [
+        ("tensor_matmul15", "matmul", None),
+        ("tensor_matmul15_f32", "matmul", "float"),
+        ("tensor_reduce_add4_left", "reduce.add", None),
+        ("tensor_load2_bf16", "load", "bfloat"),
+        ("tensor_exp2", "exp2", None),
+        ("tensor_log10_2", "log10", None),
+        ("tensor_exp_2", "exp", None),
+        ("tensor_exp10", None, None),
+        ("tensor_log22", None, None),
+        ("tensor_matmulx", None, None),
+        ("tensor_15", None, None),
+    ],
+)
+def test_digits_may_follow_a_name(name: str, operation: str | None, element: str | None) -> None:
+    found = placeholder(name)
+    assert (found.intrinsic.name if found else None) == operation
+    assert (str(found.element) if found and found.element else None) == element
+
+
 def test_every_row_has_a_placeholder() -> None:
     text = header.header_text()
     for name in operations():

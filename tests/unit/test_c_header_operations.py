@@ -61,6 +61,8 @@ WRITTEN: Final[dict[str, tuple[list[Any], Array]]] = {
     "reduce_pair": ([X], SQUARE.reshape(4, 2, 2).sum((0, 2))),
     "reduce_all": ([X], X.sum(keepdims=True)),
     "reduce_all_ints": ([BITS], BITS.sum(keepdims=True).astype("i4")),
+    "contract_nothing": ([X, Y], np.multiply.outer(X, Y)),
+    "contract_nothing_batch": ([X, Y], np.einsum("bi,bj->bij", SQUARE, OTHER)),
     "contract_all": ([X, Y], (X * Y).sum(keepdims=True)),
 }
 

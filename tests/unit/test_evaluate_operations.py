@@ -85,6 +85,10 @@ def test_contract(seed: int) -> None:
     c, d = Stored(rng, "a", (3, 2, 4)), Stored(rng, "b", (5, 4, 3))
     got = call(empty((3, 2, 5)), "contract", [c, d], lists((2,), (1,), (0,), (2,)))
     np.testing.assert_array_equal(got, np.einsum("bik,jkb->bij", c.data, d.data))
+    got = call(empty((2, 3, 4, 4, 5, 3)), "contract", [a, b])
+    np.testing.assert_array_equal(got, np.multiply.outer(a.data, b.data))
+    got = call(empty((3, 2, 4, 5, 4)), "contract", [c, d], lists((-1,), (-1,), (0,), (2,)))
+    np.testing.assert_array_equal(got, np.einsum("bik,jlb->bikjl", c.data, d.data))
 
 
 @pytest.mark.parametrize("seed", range(8))

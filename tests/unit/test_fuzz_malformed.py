@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tlx import pipeline
+from tlx.diagnostics import VerifyError
 from tlx.fuzz import damage_worker
 from tlx.fuzz.damage_worker import failure, simpler, use_bitcode, use_text
 from tlx.fuzz.malformed import fuzz_malformed
-from tlx.fuzz.mutate import damaged, damaged_bytes, seeds
+from tlx.fuzz.mutate import damaged, damaged_bytes, front_end_examples, mixed, seeds
 from tlx.ir.reader import parse
-from tlx.pipeline import verify
+from tlx.pipeline import front_ends, raised, verify
+
+_LOWER = ("lower", "--no-verify-each", "-o", "/dev/null", "--target=avx2")
 
 
 def test_some_damaged_inputs(tmp_path: Path) -> None:
@@ -24,8 +29,21 @@ def test_some_damaged_inputs(tmp_path: Path) -> None:
 
 def test_seeds_are_right() -> None:
     assert len(seeds()) > 60
-    for text in seeds()[:40]:
-        verify(parse(text))
+    for text in seeds()[:60]:
+        verify(raised(parse(text)))
+
+
+def test_every_front_end_is_damaged() -> None:
+    markers = {name for front_end in front_ends() for name in getattr(front_end, "MARKERS", ())[:1]}
+    texts = [text for text, suffix in front_end_examples() if suffix == ".ll"]
+    assert all(any(marker in text for text in texts) for marker in markers)
+    suffixes = {suffix for front_end in front_ends() for suffix in getattr(front_end, "SUFFIXES", ())}
+    assert suffixes <= {suffix for _, suffix in front_end_examples()}
+
+
+def test_texts_in_one_are_right() -> None:
+    for seed in range(40):
+        assert use_text(mixed(random.Random(seed)), ("verify",)) == ""
 
 
 def test_damage_is_the_same_each_time_and_does_something() -> None:
@@ -43,24 +61,39 @@ def test_bitcode_that_crashes_or_confuses_llvm_is_a_clean_error() -> None:
         assert failure(lambda data=data: use_bitcode(data, "avx2")) is None
 
 
-def test_tracebacks_and_hangs_are_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_text: str, *_: object, **__: object) -> None:
-        raise KeyError("x")
+@pytest.mark.parametrize(
+    ("error", "text", "key"),
+    [
+        (KeyError("x"), "", "KeyError"),
+        (RecursionError("x"), "<{[]}>", "RecursionError"),
+        (RecursionError("x"), "<" * 60, None),
+        (VerifyError("LLVM rejects this; this is a bug of TLX", name="f.ll"), "", "UncleanError"),
+        (VerifyError("it is wrong"), "", "UncleanError no place"),
+        (VerifyError("it is wrong", name="f.ll"), "", None),
+    ],
+)
+def test_what_is_a_failure(monkeypatch: pytest.MonkeyPatch, error: Exception, text: str, key: str | None) -> None:
+    def broken(*_: object, **__: object) -> str:
+        raise error
 
-    def endless(_text: str, *_: object, **__: object) -> None:
+    found = _failure_with(monkeypatch, broken, text)
+    assert found is None if key is None else found is not None and found.startswith(key)
+
+
+def test_a_hang_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*_: object, **__: object) -> str:
         while True:
             pass
 
     monkeypatch.setattr(damage_worker, "SECONDS", 0.05)
-    monkeypatch.setattr(damage_worker, "lower_text", broken)
-    found = failure(lambda: use_text("", "avx2", judged=False))
-    assert found is not None
-    assert found[0].startswith("KeyError")
     damage_worker.signal.signal(damage_worker.signal.SIGVTALRM, damage_worker._hang)
-    monkeypatch.setattr(damage_worker, "lower_text", endless)
-    found = failure(lambda: use_text("", "avx2", judged=False))
-    assert found is not None
-    assert found[0].startswith("HangError")
+    assert str(_failure_with(monkeypatch, endless, "")).startswith("HangError")
+
+
+def _failure_with(monkeypatch: pytest.MonkeyPatch, lower_text: Callable[..., str], text: str) -> str | None:
+    monkeypatch.setattr(pipeline, "lower_text", lower_text)
+    found = failure(lambda: use_text(text, _LOWER))
+    return None if found is None else found[0]
 
 
 def test_failing_texts_become_shorter() -> None:

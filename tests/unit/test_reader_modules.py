@@ -181,7 +181,7 @@ def test_kind_of_pointers(text: str, typed: bool) -> None:
         ("define void @f() { }", "function body has no instructions", "t.ll:1:18"),
         (
             "define void @f() {\n  %x = add i8 1, 2\n}",
-            "the block before has no terminator, found end of text",
+            "the block before has no terminator, found '}'",
             "t.ll:3:1",
         ),
         ("define void @f() {\na:\nb:\n  ret void\n}", "the block before has no terminator, found 'b:'", "t.ll:3:1"),

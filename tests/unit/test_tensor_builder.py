@@ -122,6 +122,15 @@ def test_contract(batch: tuple[tuple[int], tuple[int]] | None) -> None:
     np.testing.assert_array_equal(_run(module, b, product, pc, x, y), expected)
 
 
+@pytest.mark.parametrize("batch", [None, ((0,), (2,))])
+def test_contract_over_no_dimension(batch: tuple[tuple[int], tuple[int]] | None) -> None:
+    module, b, (pa, pb, pc) = _builder()
+    x, y = _numbers(2, 3, 4), _numbers(4, 5, 2)
+    product = b.contract(_loaded(b, pa, x), _loaded(b, pb, y), batch=batch)
+    expected = np.einsum("bik,ljb->biklj" if batch else "bik,ljc->bikljc", x, y)
+    np.testing.assert_array_equal(_run(module, b, product, pc, x, y), expected)
+
+
 def test_convolution() -> None:
     module, b, (pa, pb, pc) = _builder()
     x, w = _numbers(1, 2, 5, 6), _numbers(3, 2, 2, 2)

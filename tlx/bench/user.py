@@ -15,6 +15,7 @@ from tlx import files
 from tlx.bench.elements import BF16, F16, F32, F64, S8, S16, S32, S64, U8, Element
 from tlx.bench.workload import Buffer, Stream, Workload
 from tlx.diagnostics import UsageError
+from tlx.intrinsics.contraction import axes_of
 from tlx.ir.analysis import analyse
 from tlx.ir.reader import parse
 from tlx.ir.tensors import TensorOp
@@ -139,7 +140,7 @@ def _operations(op: TensorOp) -> int:
     if name in _MATRICES:
         return 2 * prod(result.extents) * extents[-1][-2]
     if name == "contract":
-        return 2 * prod(result.extents) * prod(extents[0][axis] for axis in op.dims[0])
+        return 2 * prod(result.extents) * prod(extents[0][axis] for axis in axes_of(op.dims)[0])
     if name == "convolution":
         return 2 * prod(result.extents) * prod(extents[1][1:] if len(extents[1]) > 2 else extents[1])
     return 0

@@ -48,7 +48,11 @@ def _with_matrices(module: Module) -> Module:
 
 
 def _with_tensors(module: Module) -> Module:
-    return _front_end().RAISE(module) or module
+    from tlx.ir.canonical import canonicalise
+
+    module = _front_end().RAISE(module) or module
+    canonicalise(module)
+    return module
 
 
 def _front_end() -> Any:

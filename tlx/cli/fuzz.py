@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tlx.diagnostics import UsageError
+from tlx.diagnostics import UsageError, did_you_mean
 from tlx.openmp import THREADS, Threads
 
 
@@ -108,5 +108,6 @@ def _profile(name: str) -> str:
     from tlx.fuzz.profiles import PROFILES
 
     if name and name not in PROFILES:
-        raise UsageError(f"unknown profile '{name}' in --profile; known are {', '.join(PROFILES)}")
+        near = did_you_mean(name, PROFILES)
+        raise UsageError(f"unknown profile '{name}' in --profile; known are {', '.join(PROFILES)}{near}")
     return name

@@ -12,6 +12,10 @@ from tlx.cli.spelling import respell
 
 _COMMANDS: Final = {
     "bench": ("measure generated code beside the machine's peak and other libraries", "tlx.cli.bench:bench"),
+    "canonicalise": (
+        "give tensor operations the names and declarations that stock LLVM takes",
+        "tlx.cli.canonicalise:canonicalise",
+    ),
     "completion": ("print a script that completes the commands of TLX in a shell", "tlx.cli.completion:completion"),
     "convert": ("turn tensor operations into LLVM's matrix intrinsics, or back", "tlx.cli.convert:convert"),
     "fuzz": ("check random programs, in search of mistakes of TLX", "tlx.cli.fuzz:fuzz"),

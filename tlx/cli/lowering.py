@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tlx.cli.asking import answers, knob_options
-from tlx.diagnostics import UsageError
+from tlx.diagnostics import UsageError, did_you_mean
 from tlx.knobs import WEIGHT_BYTES
 from tlx.openmp import THREAD_CYCLES, THREADS
 from tlx.pipeline import STAGE_NAMES
@@ -97,7 +97,8 @@ def _printer(names: tuple[str, ...]) -> _Printer | None:
         return None
     known = ("all", *STAGE_NAMES)
     for name in sorted(wanted - set(known)):
-        raise UsageError(f"unknown stage '{name}' in --print-after; known are {', '.join(known)}")
+        near = did_you_mean(name, known)
+        raise UsageError(f"unknown stage '{name}' in --print-after; known are {', '.join(known)}{near}")
     return _Printer(set(STAGE_NAMES) if "all" in wanted else wanted)
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 import warnings
 from collections.abc import Callable
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, Final, NoReturn
 
 import click
 
 from tlx import files
 from tlx.cli.spelling import respell
-from tlx.diagnostics import TlxError, TlxWarning
+from tlx.diagnostics import TlxError, TlxWarning, did_you_mean
+
+_QUOTED: Final = re.compile("'([^']*)'")
+_NO_CHOICE: Final = re.compile("'([^']*)' is not one of (.*)", re.DOTALL)
 
 
 def run(command: click.Command, name: str) -> NoReturn:
@@ -29,9 +34,11 @@ def run(command: click.Command, name: str) -> NoReturn:
 
 
 def _status(command: click.Command, name: str, arguments: list[str]) -> int:
-    warnings.showwarning = _show(warnings.showwarning)
     try:
-        result = command.main(respell(command, arguments), prog_name=name, standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("once", TlxWarning, append=True)  # what the user asked for comes first
+            warnings.showwarning = partial(_show_warning, warnings.showwarning)
+            result = command.main(respell(command, arguments), prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         _complain(f"{name}: error: {usage_message(error, name)}")
     except (KeyboardInterrupt, click.Abort):
@@ -41,10 +48,14 @@ def _status(command: click.Command, name: str, arguments: list[str]) -> int:
         raise
     except TlxError as error:
         _complain(rendered(error, name))
+    except TlxWarning as warning:  # PYTHONWARNINGS=error makes errors of them
+        _complain(warning.render())
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except RecursionError:
         _complain(f"{name}: error: the input is nested too deeply")
+    except MemoryError:
+        _complain(f"{name}: error: out of memory")
     except Exception as error:  # noqa: BLE001 (the last resort: a user must never see a traceback)
         _internal(error, name)
     else:
@@ -52,23 +63,21 @@ def _status(command: click.Command, name: str, arguments: list[str]) -> int:
     return 1
 
 
+def _show_warning(
+    otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any, **more: Any
+) -> None:
+    """Print a warning of TLX as LLVM's tools print them; show others as Python does."""
+    if isinstance(message, TlxWarning):
+        _complain(message.render())
+    else:
+        otherwise(message, category, *place, **more)
+
+
 def rendered(error: TlxError, name: str) -> str:
     """A diagnostic as the program `name` prints it."""
     if error.span is None and error.name is None:
         return f"{name}: {error.render()}"
     return error.render()
-
-
-def _show(others: Callable[..., None]) -> Callable[..., None]:
-    """Print a warning of TLX as errors are printed; `others` shows the rest."""
-
-    def show(message: Warning | str, *place: Any, **more: Any) -> None:
-        if isinstance(message, TlxWarning):
-            _complain(str(message))
-        else:
-            others(message, *place, **more)
-
-    return show
 
 
 def usage_message(error: click.ClickException, name: str) -> str:
@@ -79,6 +88,8 @@ def usage_message(error: click.ClickException, name: str) -> str:
             message += f"\n{name}: did you mean '{min(error.possibilities)}'?"
         return message
     message = error.format_message().rstrip(".").replace(". Choose from:", "; choose from").replace("\n\t", " ")
+    if found := _NO_CHOICE.search(message):
+        message += did_you_mean(found[1], _QUOTED.findall(found[2]))
     return message[:1].lower() + message[1:]
 
 

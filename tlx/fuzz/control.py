@@ -68,7 +68,7 @@ def _read_facts(buffer: Buffer) -> Facts:
 def _reload(flow: Dataflow) -> Flow | None:
     """A value on its way through memory: stored with pitches, loaded again as it is or as another tensor."""
     x = flow.number(ELEMENTS)
-    token = flow.token_of(x)
+    token = flow.any_token_of(x)
     pitches = flow.pitches(token.type, overlap=False)
     buffer = flow.buffer(x.element, reach(token.type, pitches))
     buffer.zeros = x.facts.zeros

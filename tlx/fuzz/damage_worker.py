@@ -1,4 +1,4 @@
-"""Feeds damaged texts and bitcode to reader, verifier and lowering, in a process of its own.
+"""Feeds damaged texts and bitcode to the commands of `tlx`, in a process of its own.
 
     python -m tlx.fuzz.damage_worker
 
@@ -14,35 +14,72 @@ An input may take two seconds of the processor's time, and the process a few gig
 from __future__ import annotations
 
 import base64
+import contextlib
+import io
 import json
 import random
 import re
 import resource
 import signal
 import sys
+import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from types import FrameType
 from typing import Any, Final
 
+from tlx.cli.group import group
 from tlx.codegen import emit
-from tlx.diagnostics import TlxError
-from tlx.fuzz.mutate import damaged, damaged_bytes, seeds
+from tlx.diagnostics import TlxError, UsageError
+from tlx.fuzz.mutate import damaged, damaged_bytes, front_end_examples, mixed, seeds
 from tlx.ir.reader import parse
 from tlx.judge import disassemble
-from tlx.pipeline import Options, lower_text, raised, verify
+from tlx.pipeline import raised, verify
 
 SECONDS: Final = 2.0
 """Of the processor's time, for one input."""
 MEMORY: Final = 4 << 30
 """Address space of this process."""
-_JUDGED: Final = 0.03
 _BITCODE: Final = 0.03
+_LANGUAGES: Final = 0.1
+_WHOLE: Final = 0.15
 _TARGETS: Final = ("generic", "avx2", "avx512", "amx")
+_SEE: Final = ("-o", "/dev/null")
+_QUICK: Final = ("lower", "--no-verify-each", *_SEE)
+_SOUND: Final = (
+    *(_QUICK,) * 5,
+    ("lower", *_SEE),
+    ("lower", "--stop-after=to-2d", *_SEE),
+    ("lower", "--stop-after=to-tiles", "--no-verify-each", *_SEE),
+    ("lower", "--threads=openmp", "--no-verify-each", *_SEE),
+    ("verify",),
+    ("raise", *_SEE),
+    ("canonicalise", *_SEE),
+    ("convert", "--to=tensor", *_SEE),
+    ("convert", "--to=matrix", *_SEE),
+)
+"""Commands for LLVM assembly, as often as they come; of each, TLX or LLVM says where valid input is not so."""
+_RUNNING: Final = (
+    ("lower", "--check=1", *_SEE),
+    ("lower", "--start-after=to-2d", *_SEE),
+    ("lower", "--start-after=to-tiles", *_SEE),
+    ("run", "--evaluate"),
+    ("run", "--evaluate", "--function=f"),
+)
+"""Commands that refuse or evaluate, and may refuse what is valid."""
+_TRANSLATING: Final = (
+    *(("translate", f"--emit={kind}", *_SEE) for kind in ("ll", "ast", "signature", "header")),
+    ("translate", "--std=v1", *_SEE),
+    ("translate", "--std=v1", "--emit=v2", *_SEE),
+    _QUICK,
+)
 _NAMES: Final = re.compile(r"[%@][\w.]+|\d+")
 _BUG: Final = "bug of TLX"
 _SIMPLER: Final = 200
+_DEEP: Final = 40
+"""Brackets in brackets that the tools may call nested too deeply."""
 
 
 class HangError(BaseException):
@@ -50,7 +87,7 @@ class HangError(BaseException):
 
 
 class UncleanError(Exception):
-    """An error that blames TLX."""
+    """An error that blames TLX, that says no place, or that a valid program gets."""
 
 
 def main() -> None:
@@ -58,7 +95,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGVTALRM, _hang)
     for target in _TARGETS:
-        use_text(seeds()[0], target, judged=False)  # what is imported now does not count
+        use_text(seeds()[0], (*_QUICK, f"--target={target}"))  # what is imported now does not count
     for line in sys.stdin:
         first, last = map(int, line.split())
         for seed in range(first, last):
@@ -69,34 +106,103 @@ def main() -> None:
 
 def _try(seed: int) -> None:
     choose = random.Random(f"damage {seed}")
-    kind = choose.random()
-    if kind < _BITCODE:
+    if choose.random() < _BITCODE:
         data = damaged_bytes(choose, choose.choice(_bitcodes()))
         found = failure(lambda: use_bitcode(data, choose.choice(_TARGETS)))
         if found:
             _say(seed=seed, key=found[0], message=found[1], bitcode=base64.b64encode(data).decode())
         return
-    text, target, judged = damaged(choose), choose.choice(_TARGETS), kind < _BITCODE + _JUDGED
-    found = failure(lambda: use_text(text, target, judged=judged))
+    trial = _Trial.draw(choose)
+    found = failure(trial.run)
     if found:
-        small = simpler(text, found[0], lambda text: use_text(text, target, judged=judged))
-        how = f"--target={target}{'' if judged else ' --no-verify-each'}"
-        _say(seed=seed, key=found[0], message=found[1], input=small, how=how)
+        small = simpler(trial.text, found[0], lambda text: replace(trial, text=text).run())
+        how = " ".join(trial.command)
+        _say(seed=seed, key=found[0], message=found[1], input=small, how=how, suffix=trial.suffix)
 
 
-def use_text(text: str, target: str, *, judged: bool) -> None:
-    """What the tools do with a text.
+@dataclass(frozen=True)
+class _Trial:
+    """An input, and the command that gets it.
+
+    Attributes:
+        text: The input.
+        suffix: Of its file.
+        command: Arguments of `tlx`, but for the file.
+        is_valid: Whether the input is right, so that no command may call it wrong.
+    """
+
+    text: str
+    suffix: str
+    command: tuple[str, ...]
+    is_valid: bool
+
+    @classmethod
+    def draw(cls, choose: random.Random) -> _Trial:
+        """Any."""
+        if choose.random() < _LANGUAGES:
+            text, suffix = choose.choice([example for example in front_end_examples() if example[1] != ".ll"])
+            return cls(damaged(choose, text), suffix, choose.choice(_TRANSLATING), is_valid=False)
+        whole = choose.random() < _WHOLE
+        text = mixed(choose) if whole else damaged(choose, mixed(choose) if choose.random() < _WHOLE else None)
+        command = choose.choice(_SOUND if whole else (*_SOUND, *_RUNNING))
+        if command[0] == "lower":
+            command = (*command, f"--target={choose.choice(_TARGETS)}")
+        return cls(text, ".ll", command, whole)
+
+    def run(self) -> None:
+        """Run the command.
+
+        Raises:
+            UncleanError: It says something that no input deserves.
+        """
+        said = use_text(self.text, self.command, self.suffix)
+        if self.is_valid and "error: " in said:
+            raise UncleanError(said)
+
+
+def use_text(text: str, command: Sequence[str], suffix: str = ".ll") -> str:
+    """What a command of `tlx` says about a file with a text.
 
     Raises:
-        UncleanError: An error blames TLX, not the text.
+        UncleanError: An error blames TLX, not the text, or says no place.
     """
-    try:
-        if judged:
-            verify(raised(parse(text)))
-        lower_text(text, "damaged.ll", target, options=Options(verify_each=judged))
-    except TlxError as error:
-        if _BUG in error.render():
-            raise UncleanError(error.render()) from None
+    said = io.StringIO()
+    with tempfile.NamedTemporaryFile("w", suffix=suffix, encoding="utf-8", errors="surrogatepass", newline="") as file:
+        file.write(text)
+        file.flush()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                group.main([*command, file.name], prog_name="tlx", standalone_mode=False)
+            except TlxError as error:
+                if error.span is None and error.name is None and not _is_about_arguments(error, command):
+                    raise UncleanError(f"no place: {error.render()}") from None
+                said.write(error.render())
+            except RecursionError:
+                if _depth(text) < _DEEP:
+                    raise
+            except MemoryError:
+                if "--check=1" not in command:  # which watches a gigabyte for each pointer
+                    raise
+        words = said.getvalue().replace(file.name, f"damaged{suffix}")
+    if _BUG in words:
+        raise UncleanError(next(line for line in words.splitlines() if _BUG in line))
+    return words
+
+
+def _is_about_arguments(error: TlxError, command: Sequence[str]) -> bool:
+    return isinstance(error, UsageError) or command[0] == "run"
+
+
+def _depth(text: str) -> int:
+    """How deeply brackets stand in brackets, at most."""
+    deepest = depth = 0
+    for character in text:
+        if character in "<{[(":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in ">}])":
+            depth = max(0, depth - 1)
+    return deepest
 
 
 def use_bitcode(data: bytes, target: str) -> None:
@@ -106,7 +212,8 @@ def use_bitcode(data: bytes, target: str) -> None:
     except TlxError as error:
         error.render()
         return
-    use_text(text, target, judged=True)
+    use_text(text, ("verify",))
+    use_text(text, ("lower", *_SEE, f"--target={target}"))
 
 
 @cache
@@ -115,21 +222,19 @@ def _bitcodes() -> tuple[bytes, ...]:
     plain = "define i32 @g(i32 %x, ptr %p) {\n  %y = load i32, ptr %p\n  %z = add i32 %x, %y\n  ret i32 %z\n}\n"
     texts = [plain]
     for text in seeds()[-6:]:
-        module = parse(text)
+        module = raised(parse(text))
         verify(module)
         texts.append(str(module))
     return tuple(emit(text, "bc") for text in texts)
 
 
-def failure(use: Callable[[], None]) -> tuple[str, str] | None:
+def failure(use: Callable[[], object]) -> tuple[str, str] | None:
     """What goes wrong, in short and in full; None where all is well."""
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
         use()
     except (Exception, HangError) as error:  # noqa: BLE001 (any of them is a failure)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        if isinstance(error, RecursionError):  # the tools say that the input is nested too deeply
-            return None
         frames = [
             f for f in traceback.extract_tb(error.__traceback__) if "/tlx/" in f.filename and f.filename != __file__
         ] or [None]
@@ -141,7 +246,7 @@ def failure(use: Callable[[], None]) -> tuple[str, str] | None:
     return None
 
 
-def simpler(text: str, key: str, use: Callable[[str], None]) -> str:
+def simpler(text: str, key: str, use: Callable[[str], object]) -> str:
     """A shorter text that fails alike: lines are left out, many at once first."""
     if key.startswith("HangError"):
         return text

@@ -344,6 +344,12 @@ class Dataflow(RunTime):
             return flow.token
         return self.typeinfo(flow.vector, flow.type)
 
+    def any_token_of(self, flow: Flow) -> Token:
+        """A token for a value, sometimes of another shape."""
+        if flow.type.is_padded or not self.chance(0.2):
+            return self.token_of(flow)
+        return self.typeinfo(flow.vector, self.reshaped(flow.type))
+
 
 # What is known of leaves -------------------------------------------------------------------------------------------
 

@@ -38,12 +38,12 @@ class _Findings:
             if self.counts[event["key"]] > 1:
                 return
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"malformed-{event['seed']}.{'bc' if 'bitcode' in event else 'll'}"
+        path = self.folder / f"malformed-{event['seed']}{'.bc' if 'bitcode' in event else event.get('suffix', '.ll')}"
         if "bitcode" in event:
             path.write_bytes(base64.b64decode(event["bitcode"]))
         else:
             path.write_text(event.get("input", ""), encoding="utf-8", errors="surrogatepass", newline="")
-        self.say(f"{path}: {event['key']}; tlx-lower {event.get('how', '')} {path}\n{event['message']}")
+        self.say(f"{path}: {event['key']}; tlx {event.get('how', 'lower')} {path}\n{event['message']}")
 
 
 def fuzz_malformed(

@@ -1,4 +1,4 @@
-"""Damage to texts and bitcode."""
+"""Texts to damage, and damage to texts and bitcode."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Final
 
 from tlx.fuzz.programs import program
 from tlx.intrinsics import INTRINSICS
+from tlx.pipeline import front_ends
 
 _PIECE: Final = re.compile(r'"[^"]*"|[%@!#$]?[-\w.$]+|\s+|.', re.DOTALL)
 _NUMBER: Final = re.compile(r"-?\d+")
@@ -18,6 +21,11 @@ _NUMBERS: Final = tuple(
 )
 _ODD: Final = ("\0", "\\", "9" * 5000, "é", "<" * 60, "{" * 60, *"()\"'!#;%@*", "\n", "\r\n", "...")
 _PROGRAMS: Final = 60
+_AS_OFTEN: Final = 3
+"""Front ends have few examples, but as much code as others to read what is wrong with them."""
+_DEFINED: Final = re.compile(r"^define [^@\n]*@([\w.]+)", re.MULTILINE)
+_GLOBAL: Final = re.compile(r"@([\w.]+)")
+_TYPED: Final = re.compile(r"(?:\w|>)\*")
 _LONGEST: Final = 6000
 _OPERAND: Final = re.compile(r"(<[^<>]*>|ptr|\b(?:i\d+|half|bfloat|float|double))(?: elementtype\(\w+\))? (%\w+)")
 Pieces = list[str]
@@ -25,11 +33,50 @@ Pieces = list[str]
 
 @cache
 def seeds() -> tuple[str, ...]:
-    """Texts to damage: an example of each intrinsic, and short random programs of all spellings."""
+    """Texts to damage: an example of each intrinsic, those of front ends, short random programs of all spellings."""
     made = [program("any", f"seed {n}").text for n in range(_PROGRAMS)]
     made += [program("loops", f"seed {n}").functions[0].text for n in range(10)]
     examples = [_function(row.example) for row in INTRINSICS]
-    return (*examples, *(text for text in made if len(text) < _LONGEST))
+    raised = [text for text, suffix in front_end_examples() if suffix == ".ll"]
+    return (*examples, *raised * _AS_OFTEN, *(text for text in made if len(text) < _LONGEST))
+
+
+@cache
+def front_end_examples() -> tuple[tuple[str, str], ...]:
+    """The examples of the front ends, with the suffix of their files: LLVM assembly, or a language of its own."""
+    found: list[tuple[str, str]] = []
+    for front_end in front_ends():
+        name = f"{front_end.__name__}.examples"
+        if find_spec(name) is not None:
+            suffix = getattr(front_end, "SUFFIXES", (".ll",))[0]
+            found += [(text, suffix) for text in import_module(name).EXAMPLES]
+    return tuple(found)
+
+
+def mixed(choose: random.Random) -> str:
+    """One to three texts in one, with pointers of one kind: front ends' calls beside tensor operations."""
+    first = choose.choice(seeds())
+    alike = [text for text in seeds() if _is_typed(text) == _is_typed(first)]
+    texts = [first, *choose.choices(alike, k=choose.choice([0, 1, 2]))]
+    lines: dict[str, None] = {}
+    bodies: list[str] = []
+    for at, text in enumerate(texts):
+        own = set(_DEFINED.findall(text))
+        body = _GLOBAL.sub(lambda name, own=own, at=at: f"{name[0]}.{at}" if name[1] in own else name[0], text)
+        declared = [line for line in body.splitlines() if line.startswith("declare ")]
+        lines |= dict.fromkeys(line for line in declared if _declared(line) not in map(_declared, lines))
+        bodies.append("\n".join(line for line in body.splitlines() if not line.startswith("declare ")))
+    return "\n".join([*bodies, *lines, ""])
+
+
+def _is_typed(text: str) -> bool:
+    return _TYPED.search(text) is not None
+
+
+def _declared(line: str) -> str:
+    """The name that a declaration declares."""
+    found = _GLOBAL.search(line)
+    return found[1] if found else line
 
 
 def _function(example: str) -> str:
@@ -51,9 +98,9 @@ def _vocabulary() -> tuple[str, ...]:
     return (*sorted(words), *_ODD, *_NUMBERS)
 
 
-def damaged(choose: random.Random) -> str:
-    """A text with some damage."""
-    pieces = list(_pieces(choose.choice(seeds())))
+def damaged(choose: random.Random, text: str | None = None) -> str:
+    """A text with some damage: one of the seeds where none is given."""
+    pieces = list(_pieces(choose.choice(seeds()) if text is None else text))
     for _ in range(choose.choice([1, 1, 1, 2, 3, 6])):
         choose.choice(_WAYS)(choose, pieces)
     return "".join(pieces)

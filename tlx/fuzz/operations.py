@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from tlx.diagnostics import UsageError
+from tlx.diagnostics import UsageError, did_you_mean
 from tlx.fuzz.by_value import BY_VALUE
 from tlx.fuzz.control import CONTROL
 from tlx.fuzz.operation import Operation
@@ -55,5 +55,7 @@ def _group(word: str) -> list[str]:
     groups = {"tensor": list(TENSORS), "vector": list(VECTORS), "control": [*CONTROL, *BY_VALUE]}
     found = groups.get(word) or [name for name in OPERATIONS if name == word or name.startswith(f"{word}.")]
     if not found:
-        raise UsageError(f"unknown operation '{word}' in --ops; known are {', '.join([*groups, *OPERATIONS])}")
+        known = [*groups, *OPERATIONS]
+        near = did_you_mean(word, known)
+        raise UsageError(f"unknown operation '{word}' in --ops; known are {', '.join(known)}{near}")
     return found

@@ -13,6 +13,7 @@ from tlx.fuzz.operation import Operation
 from tlx.fuzz.profiles import FAMILIES, Family
 from tlx.fuzz.tensor_calls import finished
 from tlx.fuzz.writer import Token
+from tlx.intrinsics.contraction import EMPTY
 from tlx.ir.types import FloatType, Type
 
 
@@ -127,7 +128,7 @@ def _is_sum(element: Type, most: int) -> bool:
 
 
 def _contract(flow: Dataflow) -> Flow | None:
-    """Axes of the same extents in both operands, in any places; sometimes with batch axes."""
+    """Axes of the same extents in both operands, in any places, or none; sometimes with batch axes."""
     family = flow.random.choice(flow.profile.families)
     extents = [flow.random.choice([e for e in flow.profile.extents if e <= 9]) for _ in range(6)]
     count = flow.random.choice([1, 1, 2, 0])
@@ -141,9 +142,10 @@ def _contract(flow: Dataflow) -> Flow | None:
     )
     terms = math.prod(summed)
     made = _factors(flow, family, a, b, terms)
-    if made is None or not axes_a:
+    if made is None:
         return None
-    operands = [axes_a, axes_b, batch_a, batch_b] if batches else [axes_a, axes_b]
+    lists = [axes_a, axes_b, batch_a, batch_b] if batches or flow.chance(0.1) else [axes_a, axes_b]
+    operands = [axes or EMPTY for axes in lists] if any(lists) or flow.chance(0.2) else []
     return finished(flow, "contract", family[2], *made, operands)
 
 

@@ -78,6 +78,10 @@ class RunTime(Overlaps):
 
     # What handles cannot do --------------------------------------------------------------------------------------
 
+    def reshaped(self, type_: TensorType, *, padded: bool = False) -> TensorType:
+        """Another type for the same flattened vector; a handle keeps its own."""
+        return type_ if self._is_run_time else super().reshaped(type_, padded=padded)
+
     def load_vector(self, place: Place, type_: TensorType) -> Vector:
         """A plain load, or that of a tensor as a handle."""
         if not self._is_run_time:

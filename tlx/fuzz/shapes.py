@@ -16,7 +16,7 @@ from tlx.fuzz.writer import Token, dims
 
 def _moved(flow: Dataflow) -> tuple[Flow, Token]:
     x = flow.mask() if flow.chance(0.1) else flow.number(ELEMENTS, exact=False)
-    return x, flow.token_of(x)
+    return x, flow.any_token_of(x)
 
 
 def _transpose(flow: Dataflow) -> Flow | None:
@@ -97,18 +97,8 @@ def _permute(flow: Dataflow) -> Flow | None:
     x, token = _moved(flow)
     order = tuple(flow.random.sample(range(token.type.rank), token.type.rank))
     count = math.prod(token.type.extents)
-    shape = _factored(flow, count) if flow.chance(0.6) else tuple(token.type.extents[d] for d in order)
+    shape = flow.factored(count) if flow.chance(0.6) else tuple(token.type.extents[d] for d in order)
     return finished(flow, "reshape.permute", x.element, [token], x.facts, [order, shape])
-
-
-def _factored(flow: Dataflow, count: int) -> tuple[int, ...]:
-    """Extents of any rank with this product."""
-    shape: list[int] = []
-    for _ in range(flow.random.choice([0, 1, 2, 3])):
-        divisors = [d for d in range(1, min(count, 70) + 1) if count % d == 0]
-        shape.append(flow.random.choice(divisors))
-        count //= shape[-1]
-    return (*shape, count)
 
 
 def _reduce(name: str) -> Operation:
@@ -117,7 +107,7 @@ def _reduce(name: str) -> Operation:
     def operation(flow: Dataflow) -> Flow | None:
         sums = name in ("add", "mul")
         x = flow.mask() if flow.chance(0.1) else flow.number(elements, integral=sums)
-        token = flow.token_of(x)
+        token = flow.any_token_of(x)
         window = tuple(
             flow.random.choice([extent, 1, min(extent, 2), max(1, extent // 2), min(extent, 3)])
             for extent in token.type.extents

@@ -212,11 +212,32 @@ class Sources(Constants):
                 self._put_token(self.typeinfo(other, self._seen(other.type)))
 
     def _seen(self, type_: TensorType) -> TensorType:
-        """The type of a vector, or the same shape with its dimensions named otherwise."""
-        if self.chance(0.8):
+        """The type of a vector; or the same shape with its dimensions named otherwise, or another shape."""
+        if self.chance(0.7):
             return type_
+        if not type_.is_padded and self.chance(0.6):
+            return self.reshaped(type_, padded=self.chance(0.3))
         layout = self.random.sample(range(type_.rank), type_.rank)
         return TensorType(type_.element, type_.shape, tuple(layout), type_.padding)
+
+    def reshaped(self, type_: TensorType, *, padded: bool = False) -> TensorType:
+        """Another type for the same flattened vector, of any rank: its dimensions cut and join those of the old one."""
+        shape = self.factored(type_.count)
+        if shape[-1] % self.profile.unit:
+            return type_
+        layout = self.random.sample(range(len(shape)), len(shape))
+        padding = [self.random.choice([0, 1, min(3, size - 1)]) if padded and size > 1 else 0 for size in shape]
+        padding[-1] = padding[-1] if self.profile.unit == 1 else 0
+        return TensorType(type_.element, shape, tuple(layout), tuple(padding))
+
+    def factored(self, count: int) -> tuple[int, ...]:
+        """Extents of any rank with this product."""
+        shape: list[int] = []
+        for _ in range(self.random.choice([0, 1, 2, 3])):
+            divisors = [d for d in range(1, min(count, 70) + 1) if count % d == 0]
+            shape.append(self.random.choice(divisors))
+            count //= shape[-1]
+        return (*shape, count)
 
     def _put_token(self, token: Token) -> None:
         pitches = self.pitches(token.type, overlap=False)

@@ -27,7 +27,7 @@ def ulps_of(element: Type) -> float:
 def _unary(name: str) -> Operation:
     def operation(flow: Dataflow) -> Flow | None:
         x = flow.number((*FLOATS, *INTEGERS) if name == "relu" else FLOATS)
-        token = flow.token_of(x)
+        token = flow.any_token_of(x)
         return called(flow, name, token.type, token_words([token]), unary_facts(name, x))
 
     return operation

@@ -127,12 +127,14 @@ class Writer:
         base = f"%{place.buffer.name}"
         if not place.start and not place.step:
             return base
-        offset = str(place.start)
+        element, unit = place.buffer.element, 1
+        if not self.typed and self.chance(0.25):
+            element, unit = I8, dtype_of(element).itemsize
+        offset = str(place.start * unit)
         if place.step:
             scaled, offset = self.fresh("s"), self.fresh("o")
-            self.line(f"{scaled} = mul i64 {self._index}, {place.step}")
-            self.line(f"{offset} = add i64 {scaled}, {place.start}")
-        element = place.buffer.element
+            self.line(f"{scaled} = mul i64 {self._index}, {place.step * unit}")
+            self.line(f"{offset} = add i64 {scaled}, {place.start * unit}")
         pointer = self.fresh("p")
         self.line(f"{pointer} = getelementptr {element}, {self._pointer_type(element)} {base}, i64 {offset}")
         return pointer

@@ -21,22 +21,31 @@ if TYPE_CHECKING:
     from tlx.numpy_types import Array
 
 
+EMPTY: Final = (-1,)
+"""An empty list of dimensions."""
+
+
 def free_axes(rank: int, *used: Sequence[int]) -> list[int]:
     """Dimensions that are neither contracted nor of the batch, in order."""
     taken = {axis for axes in used for axis in axes}
     return [d for d in range(rank) if d not in taken]
 
 
-def _batches(dims: Dims) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The batch dimensions of both operands; none in the form without."""
-    return (dims[2], dims[3]) if len(dims) == 4 else ((), ())
+def axes_of(dims: Dims) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Contracted dimensions of `a` and of `b`, and batch dimensions of both.
+
+    Lists that a form leaves out are empty, and so is <-1>: LLVM has no vectors without elements.
+    """
+    axes_a, axes_b, batch_a, batch_b = (
+        () if axes == EMPTY else tuple(axes) for axes in (*dims, *[()] * (4 - len(dims)))
+    )
+    return axes_a, axes_b, batch_a, batch_b
 
 
 def _contract_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> list[TensorType]:
     """`a[batch, free a, contracted] b[batch, free b, contracted] -> [batch, free a, free b]`."""
     a, b = tensors
-    axes_a, axes_b = dims[:2]
-    batch_a, batch_b = _batches(dims)
+    axes_a, axes_b, batch_a, batch_b = axes_of(dims)
     _check_axes("a", a, {"axes_a": axes_a, "batch_a": batch_a})
     _check_axes("b", b, {"axes_b": axes_b, "batch_b": batch_b})
     _check_pairs(a, b, ("axes_a", axes_a), ("axes_b", axes_b))
@@ -71,7 +80,7 @@ def _check_pairs(
     """Axes come in pairs of the same extent."""
     (name_a, axes_a), (name_b, axes_b) = of_a, of_b
     if len(axes_a) != len(axes_b):
-        message = f"{name_a} {vector_text(axes_a)} and {name_b} {vector_text(axes_b)} must have as many entries"
+        message = f"{name_a} {_list_text(axes_a)} and {name_b} {_list_text(axes_b)} must have as many entries"
         raise RuleError(message, name_b)
     for i, j in zip(axes_a, axes_b, strict=True):
         if a.extents[i] != b.extents[j]:
@@ -82,11 +91,17 @@ def _check_pairs(
             raise RuleError(message, name_b)
 
 
+def _list_text(axes: Sequence[int]) -> str:
+    return vector_text(axes) if axes else "(empty)"
+
+
 def _contract(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
     """The sum over all pairs of contracted dimensions of the products of elements (`numpy.tensordot`).
 
     The result's dimensions are the batch in the order of `batch_a`, then those of `a` that are left, then those of
-    `b`, both in order; where none are left it has one element. Without batch the form of four operands is meant.
+    `b`, both in order; where none are left it has one element. Over no dimensions, `contract(a, b)`, it is the outer
+    product. LLVM has no vectors without elements: the list `<1 x i32> <i32 -1>` is empty, as the axes are of a batch of
+    outer products.
     Integers are signed and wrap. Operands narrower than the result are extended to it first.
     """
     import numpy as np
@@ -94,8 +109,7 @@ def _contract(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], dt
     from tlx.numpy_types import extend, narrow, working_type
 
     a, b = (extend(array, working_type(dtype)) for array in arrays)
-    axes_a, axes_b = dims[:2]
-    batch_a, batch_b = _batches(dims)
+    axes_a, axes_b, batch_a, batch_b = axes_of(dims)
     free_a, free_b = free_axes(a.ndim, axes_a, batch_a), free_axes(b.ndim, axes_b, batch_b)
     batch = [a.shape[d] for d in batch_a]
     rows, columns = [a.shape[d] for d in free_a], [b.shape[d] for d in free_b]
@@ -107,10 +121,15 @@ def _contract(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], dt
 
 _A: Final = Operand("a", Kind.TENSOR, "the first tensor")
 _B: Final = Operand("b", Kind.TENSOR, "the second tensor")
-_AXES_A: Final = Operand("axes_a", Kind.DIMS, "logical dimensions of `a` to contract")
-_AXES_B: Final = Operand("axes_b", Kind.DIMS, "the dimension of `b` that each of them goes with", like_previous=True)
-_BATCH_A: Final = Operand("batch_a", Kind.DIMS, "logical dimensions of `a` that count batches")
-_BATCH_B: Final = Operand("batch_b", Kind.DIMS, "the dimension of `b` that each of them goes with", like_previous=True)
+_NONE: Final = "write <1 x i32> <i32 -1> for an empty list, or leave all lists out"
+_AXES_A: Final = Operand("axes_a", Kind.DIMS, "logical dimensions of `a` to contract; <-1> for none", empty=_NONE)
+_AXES_B: Final = Operand(
+    "axes_b", Kind.DIMS, "the dimension of `b` that each of them goes with", like_previous=True, empty=_NONE
+)
+_BATCH_A: Final = Operand("batch_a", Kind.DIMS, "logical dimensions of `a` that count batches", empty=_NONE)
+_BATCH_B: Final = Operand(
+    "batch_b", Kind.DIMS, "the dimension of `b` that each of them goes with", like_previous=True, empty=_NONE
+)
 
 CONTRACTIONS: Final = (
     Intrinsic(
@@ -127,8 +146,13 @@ CONTRACTIONS: Final = (
 %c = call <4 x float> @llvm.tensor.contract(token %a, token %a, <2 x i32> <i32 0, i32 2>, <2 x i32> <i32 0, i32 1>)
 ; for each index of dimension 0: 2 x 2 times 2 x 2
 %d = call <8 x float> @llvm.tensor.contract(token %a, token %a, <1 x i32> <i32 2>, <1 x i32> <i32 1>,
-                                            <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)""",
-        variants=((_A, _B, _AXES_A, _AXES_B, _BATCH_A, _BATCH_B),),
+                                            <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+; every element of %a times every element of %a
+%e = call <64 x float> @llvm.tensor.contract(token %a, token %a)
+; for each index of dimension 0: 2 x 2 elements, each times each
+%f = call <32 x float> @llvm.tensor.contract(token %a, token %a, <1 x i32> <i32 -1>, <1 x i32> <i32 -1>,
+                                             <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)""",
+        variants=((_A, _B, _AXES_A, _AXES_B, _BATCH_A, _BATCH_B), (_A, _B)),
         narrow=(0, 1),
     ),
 )

@@ -43,6 +43,7 @@ class Operand:
         doc: One line for the reference.
         like_previous: Whether its type is that of the DIMS operand before it, so that it is not mangled.
         repeated: Whether it may stand once or more often.
+        empty: Of DIMS: what to write for no numbers, which no vector of LLVM holds; empty where there must be some.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Operand:
     doc: str
     like_previous: bool = False
     repeated: bool = False
+    empty: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tlx.diagnostics import Note, VerifyError
+from tlx.diagnostics import Note, VerifyError, did_you_mean
 from tlx.intrinsics import Kind, Operand, extents_text
 from tlx.ir.dynamic import (
     DynamicTensors,
@@ -24,6 +24,7 @@ from tlx.ir.dynamic import (
 from tlx.ir.dynamic_handles import find_handles
 from tlx.ir.element_types import ElementTypes, PendingToken
 from tlx.ir.fold import Folder
+from tlx.ir.hints import nearest_intrinsic
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.operations import check_pitches, checked_operation
 from tlx.ir.tensor_calls import (
@@ -155,6 +156,9 @@ class _Analysis:
         numbers = self.folder.ints(value)
         if numbers is not None:
             return numbers
+        if isinstance(value.type, VectorType) and not value.type.count:
+            remedy = operand.empty or f"{operand.name} needs a number for each dimension"
+            raise call.error(f"operand {operand.name} is a {value.type}, which LLVM does not have: {remedy}", value)
         if isinstance(value, Local):
             reason = f"{value} is not; a tensor whose size is known only at run time is a <vscale x 1 x T>"
         else:
@@ -169,10 +173,12 @@ class _Analysis:
             raise call.error(f"operand {name} is {value}, which stands for no tensor", value)
         definition = self.definitions.get(value.name) if isinstance(value, Local) else None
         if definition is None:
-            raise call.error(f"operand {name} is {value}, which is not defined in @{self.function.name}", value)
+            near = did_you_mean(str(value), [f"%{known}" for known in self.tokens])
+            raise call.error(f"operand {name} is {value}, which is not defined in @{self.function.name}{near}", value)
         note = Note("defined here", operand_span(definition))
         maker = f"@{definition.callee}" if definition.callee else definition.opcode
-        raise call.error(f"operand {name} is {value}, a token of {maker}, which makes no tensor", value, [note])
+        near = nearest_intrinsic(definition.callee) if definition.callee else ""
+        raise call.error(f"operand {name} is {value}, a token of {maker}, which makes no tensor{near}", value, [note])
 
     # Tokens ----------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlx.diagnostics import ParseError, Span
+from tlx.diagnostics import ParseError, Span, did_you_mean
 from tlx.ir.cursor import Cursor
 from tlx.ir.headers import following
 from tlx.ir.instructions import parse_instruction
@@ -109,7 +109,8 @@ def check_labels(function: Function) -> None:
 def _check_labels_of(instruction: Instruction, names: set[str]) -> None:
     for index, operand in enumerate(instruction.operands):
         if operand.type == LABEL and not (isinstance(operand, Local) and operand.name in names):
-            raise ParseError(f"use of undefined block '{operand}'", _operand_span(instruction, index))
+            near = did_you_mean(str(operand), [f"%{name}" for name in names])
+            raise ParseError(f"use of undefined block '{operand}'{near}", _operand_span(instruction, index))
 
 
 def _operand_span(instruction: Instruction, index: int) -> Span | None:

@@ -217,14 +217,19 @@ def _replace_declarations(module: Module, needed: dict[str, Declaration]) -> Non
 def _is_same(module: Module, old: Declaration, new: Declaration) -> bool:
     signature = old.signature
     words = _words(module.attribute_text(signature))
+    words -= _INFERRED if "willreturn" in words else _INFERRED - {"mustprogress"}
     return signature.type == new.signature.type and words == _words(new.signature.attributes)
 
 
-def _words(attributes: str) -> list[str]:
-    """Attributes as a sorted list, `memory(...)` in the words that LLVM 15 and older know."""
+def _words(attributes: str) -> set[str]:
+    """Attributes, `memory(...)` in the words that LLVM 15 and older know."""
     for newer, older in _MEMORY.items():
         attributes = attributes.replace(newer, older)
-    return sorted(attributes.split())
+    return set(attributes.split())
+
+
+_INFERRED: Final = {"mustprogress", "nofree", "nosync"}
+"""What LLVM's optimiser adds to declarations, and what holds; `mustprogress` says no more than `willreturn`."""
 
 
 _MEMORY: Final = {

@@ -53,9 +53,15 @@ def parse(
     Raises:
         ParseError: The text is not LLVM assembly; only what is parsed is looked at closely.
     """
-    reader = _Reader(Source(filename, text), wanted or needs_lowering, twins=twins, parts=parts)
-    with without_collection():
-        return reader.module()
+    source = Source(filename, text)
+    reader = _Reader(source, wanted or needs_lowering, twins=twins, parts=parts)
+    try:
+        with without_collection():
+            return reader.module()
+    except ParseError as error:
+        from tlx.ir.hints import cause
+
+        raise cause(error, source) from None
 
 
 def has_tensors(text: str) -> bool:

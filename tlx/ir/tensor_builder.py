@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tlx.intrinsics import Intrinsic, lookup
+from tlx.intrinsics.contraction import EMPTY
 from tlx.ir.builder import Builder
 from tlx.ir.canonical import canonical_name
 from tlx.ir.module import Block, Function, Instruction, Module
@@ -147,14 +148,16 @@ class TensorBuilder(Builder):
         self,
         a: Value,
         b: Value,
-        axes_a: Sequence[int],
-        axes_b: Sequence[int],
+        axes_a: Sequence[int] = (),
+        axes_b: Sequence[int] = (),
         batch: tuple[Sequence[int], Sequence[int]] | None = None,
         result: Result = None,
         name: str = "",
     ) -> Local:
-        """Sum over pairs of dimensions; `batch` names the batch dimensions of `a` and of `b`."""
-        return self._operation("contract", result, [a, b], (axes_a, axes_b, *(batch or ())), name)
+        """Sum over pairs of dimensions, or over none; `batch` names the batch dimensions of `a` and of `b`."""
+        lists = (axes_a, axes_b, *(batch or ()))
+        dims = [axes or EMPTY for axes in lists] if any(lists) else []
+        return self._operation("contract", result, [a, b], dims, name)
 
     def convolution(
         self,

@@ -136,7 +136,8 @@ class TypeCursor:
     def error(self, message: str, token: Token | None = None) -> ParseError:
         """A parse error at a token (the current one by default)."""
         token = token or self.token
-        found = "end of text" if token.kind == "end" else f"'{token.text}'"
+        at_end = "'}'" if self.source.text.startswith("}", token.start) else "end of text"
+        found = at_end if token.kind == "end" else f"'{token.text}'"
         return ParseError(f"{message}, found {found}", Span(self.source, token.start, max(token.end, token.start + 1)))
 
     def skip_parens(self) -> str:

@@ -1,7 +1,7 @@
 ; A batch is that of both operands.
 ;
 ; RUN: not tlx verify %s 2>&1 | FileCheck --strict-whitespace %s
-; CHECK: contract_forms_invalid.ll:13:3: error: contract: expected operands (a, b, axes_a, axes_b) or (a, b, axes_a, axes_b, batch_a, batch_b), got 5 operands
+; CHECK: contract_forms_invalid.ll:13:3: error: contract: expected operands (a, b, axes_a, axes_b) or (a, b, axes_a, axes_b, batch_a, batch_b) or (a, b), got 5 operands
 ; CHECK-NEXT: %c = call <30 x float> @llvm.tensor.contract(token %a, token %b, <1 x i32> <i32 2>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
 ; CHECK-NEXT: {{^  \^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~$}}
 

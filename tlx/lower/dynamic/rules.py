@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from tlx.intrinsics.contraction import axes_of
 from tlx.ir.dynamic import DynamicOp
 from tlx.ir.types import Type, bytes_of
 from tlx.ir.values import ConstInt, Value
@@ -105,9 +106,8 @@ def _element(op: DynamicOp) -> Type:
 
 def _lower_contract(e: Expansion, op: DynamicOp) -> None:
     """Both operands as batch x free x summed and batch x summed x free matrices, then products of these."""
-    numbers = [list(e.folder.ints(value) or ()) for value in op.dims]
-    nothing: list[list[int]] = [[], []]
-    axes, batch = numbers[:2], numbers[2:] or nothing
+    lists = [list(numbers) for numbers in axes_of([e.folder.ints(value) or () for value in op.dims])]
+    axes, batch = lists[:2], lists[2:]
     views = [e.view(tensor) for tensor in op.tensors]
     for left, right in (axes, batch):
         for mine, other in zip(left, right, strict=True):

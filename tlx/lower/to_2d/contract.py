@@ -14,7 +14,7 @@ Which dimensions are multiplied as matrices and which become loops is decided by
 
 from __future__ import annotations
 
-from tlx.intrinsics.contraction import free_axes
+from tlx.intrinsics.contraction import axes_of, free_axes
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.lower.to_2d.blocks import emit_contraction
@@ -31,8 +31,7 @@ def lower_contract(plan: Plan, b: TensorBuilder, op: TensorOp, target: View, epi
 
 def _contraction(lhs: View, rhs: View, dims: tuple[tuple[int, ...], ...], result: Result) -> Contraction:
     """Dimensions by role; those of the result are batch, free ones of lhs, free ones of rhs."""
-    axes_a, axes_b = dims[:2]
-    batch_a, batch_b = dims[2:] or ((), ())
+    axes_a, axes_b, batch_a, batch_b = axes_of(dims)
     a, b = lhs.dims, rhs.dims
     free_a, free_b = free_axes(len(a), axes_a, batch_a), free_axes(len(b), axes_b, batch_b)
     first_m = len(batch_a)

@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.lower.to_2d.copies import box, copy, fill_zero, part
-from tlx.lower.to_2d.loops import merged
 from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.strides import strides_in
 from tlx.lower.to_2d.views import Dim, View
@@ -116,6 +115,5 @@ def lower_permute(plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> N
 def _seen(b: TensorBuilder, view: View, other: View) -> View | None:
     """A view with the extents of another, if its memory allows."""
     extents = [dim.extent for dim in other.dims]
-    walks = merged([(dim.extent, (dim.stride,)) for dim in view.dims])
-    strides = strides_in([walk[0] for walk in walks], [walk[1][0] for walk in walks], extents)
+    strides = strides_in([dim.extent for dim in view.dims], [dim.stride for dim in view.dims], extents)
     return None if strides is None else part(b, view, list(zip(extents, strides, strict=True)))
