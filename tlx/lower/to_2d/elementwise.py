@@ -40,7 +40,8 @@ INTRINSICS: Final = frozenset(
         "minimumnum maximumnum canonicalize "
         "exp exp2 exp10 log log2 log10 sin cos tan tanh sinh cosh asin acos atan atan2 pow powi ldexp "
         "smax smin umax umin abs ctpop ctlz cttz bswap bitreverse fshl fshr scmp ucmp "
-        "sadd.sat ssub.sat uadd.sat usub.sat sshl.sat ushl.sat fptosi.sat fptoui.sat lrint llrint lround llround"
+        "sadd.sat ssub.sat uadd.sat usub.sat sshl.sat ushl.sat fptosi.sat fptoui.sat lrint llrint lround llround "
+        "is.fpclass"
     ).split()
 )
 """LLVM's intrinsics that act element by element."""

@@ -20,7 +20,11 @@ A reduction, and one whose order the program fixes::
 
     %r = call float @llvm.vector.reduce.fadd(float %s, %v)     ->  a loop of extractelement and fadd
 
-Of numbers only (`nnan`), `fmax` is the largest, as `fmaximum` is.
+Of numbers only (`nnan`), `fmax` is the largest, as `fmaximum` is. LLVM's optimiser has its own way to say whether any
+truth value is true, whether all are, and how many are; it is undone::
+
+    %b = bitcast <N x i1> %k to iN                     ->  %r = call i1 @llvm.vector.reduce.or(<N x i1> %k)
+    %c = icmp ne iN %b, 0                                  -1: reduce.and; llvm.ctpop: reduce.add of integers
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ import numpy as np
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.rewriter import definitions, replace_uses, split_block, uses
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I1, I64, FloatType, IntType, VectorType
+from tlx.ir.types import I1, I32, I64, FloatType, IntType, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value, const_int, const_vector
 from tlx.lower.to_2d.elementwise import is_large, is_large_shuffle, uniform
 from tlx.lower.to_2d.lanes import Block, Shuffle, Table, blocks_of, deinterleaved, width_of
@@ -66,6 +70,8 @@ def normalise(module: Module, function: Function) -> None:
             _deinterleave(module, function, instruction)
         elif (instruction.callee or "").startswith(_REDUCE) and is_large(instruction.args[-1].type):
             _reduction(module, function, instruction)
+        elif _is_of_bits(instruction):
+            _bits(module, function, instruction)
     _remove_dead(function)
 
 
@@ -205,6 +211,47 @@ def _reduce(b: TensorBuilder, kind: str, vector: Value) -> Value:
     assert isinstance(type_.element, (IntType, FloatType))
     token = b.typeinfo(vector, TensorType.dense(type_.element, (type_.count,)), "reduced")
     return b.extract_element(b.reduce(kind, token, (type_.count,), (1,)), 0, "reduced")
+
+
+def _is_of_bits(instruction: Instruction) -> bool:
+    """Whether a large vector of truth values becomes an integer."""
+    type_ = instruction.type
+    return instruction.opcode == "bitcast" and isinstance(type_, IntType) and is_large(instruction.operands[0].type)
+
+
+def _bits(module: Module, function: Function, bitcast: Instruction) -> None:
+    """Reductions of truth values in place of what is asked of the integer of their bits."""
+    (truth,) = bitcast.operands
+    if scalar_of(truth.type) != I1:
+        return
+    for use in uses(function).get(str(bitcast.result), []):
+        user = use.instruction
+        other = user.operands[1] if user.opcode == "icmp" and user.predicate in ("eq", "ne") else None
+        if isinstance(other, ConstInt) and other.value in (0, -1):
+            b = _at(module, function, user)
+            found = _reduce(b, "or" if other.value == 0 else "and", truth)
+            is_same = (user.predicate == "ne") == (other.value == 0)
+            _replace(b, user, found if is_same else b.binary("xor", found, ConstInt(I1, 1), "not"))
+        elif (user.callee or "").startswith("llvm.ctpop."):
+            _count_bits(_at(module, function, user), user, truth)
+    if not uses(function).get(str(bitcast.result)):
+        block = next(block for block in function.blocks if bitcast in block.instructions)
+        block.instructions.remove(bitcast)
+
+
+def _count_bits(b: TensorBuilder, ctpop: Instruction, truth: Value) -> None:
+    """How many truth values are true; there are less than 2^24, as integers have no more bits."""
+    numbers = b.cast("zext", truth, VectorType(width_of(truth), I32))
+    count = _reduce(b, "add", numbers)
+    for use in uses(b.function).get(str(ctpop.result), []):
+        taken = use.instruction
+        if taken.opcode == "trunc" and isinstance(taken.type, IntType):
+            at = _at(b.module, b.function, taken)
+            _replace(at, taken, at.cast("trunc" if taken.type.bits < I32.bits else "zext", count, taken.type))
+    if uses(b.function).get(str(ctpop.result)):
+        _replace(b, ctpop, b.cast("zext", count, ctpop.type))
+    else:
+        b.block.instructions.remove(ctpop)
 
 
 def _in_order(b: TensorBuilder, call: Instruction, start: Value, combine: Callable[[Value, Value], Value]) -> None:
