@@ -358,3 +358,20 @@ def test_aggregates() -> None:
   %x = extractvalue { i32, { i8, [2 x i16] } } %t, 1
   %r = insertvalue { i8, [2 x i16] } %x, i8 -1, 0"""
     assert evaluated(body, "{ i8, [2 x i16] }", ("i32", "5")) == (-1, (0, 7))
+
+
+def test_constant_vectors_of_other_elements() -> None:
+    body = "  %r = add <2 x i32> %a, bitcast (<2 x float> <float 1.0, float -2.0> to <2 x i32>)"
+    got = evaluated(body, "<2 x i32>", ("<2 x i32>", "<i32 1, i32 2>"))
+    np.testing.assert_array_equal(got, np.array([0x3F800001, 0xC0000002], np.uint32).view(np.int32))
+
+
+def test_deinterleaving_undoes_interleaving() -> None:
+    body = """\
+  %both = call <4 x i16> @llvm.vector.interleave2.v4i16(<2 x i16> %a, <2 x i16> <i16 3, i16 4>)
+  %apart = call { <2 x i16>, <2 x i16> } @llvm.vector.deinterleave2.v4i16(<4 x i16> %both)
+  %second = extractvalue { <2 x i16>, <2 x i16> } %apart, 1
+  %high = shufflevector <4 x i16> %both, <4 x i16> poison, <2 x i32> <i32 2, i32 3>
+  %r = sub <2 x i16> %second, %high"""
+    got = evaluated(body, "<2 x i16>", ("<2 x i16>", "<i16 1, i16 2>"))
+    np.testing.assert_array_equal(got, np.array([3 - 2, 4 - 4], np.int16))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ from tlx.fuzz import command
 from tlx.fuzz.arrays import Buffer, Contents, difference
 from tlx.fuzz.asked import Asked
 from tlx.fuzz.campaign import Outcome, Worker
-from tlx.fuzz.check import Check, check_program
+from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
 from tlx.fuzz.choices import Choices, Node
 from tlx.fuzz.command import Plan, check_on, fuzz
 from tlx.fuzz.operations import OPERATIONS, is_available, named
+from tlx.fuzz.profiles import PROFILES
 from tlx.fuzz.programs import program
 from tlx.fuzz.report import Report, file_text, request_of
 from tlx.fuzz.shrink import shrink
@@ -33,6 +35,22 @@ def quiet(_: str) -> None:
 
 
 # Checks
+
+
+_REFUSED = (
+    "define void @refused(ptr %p) { %v = load <5000 x i8>, ptr %p store volatile <5000 x i8> %v, ptr %p ret void }"
+)
+
+
+def test_program_that_is_refused_only_once_it_is_optimised_is_a_failure(tmp_path: Path) -> None:
+    opt = tmp_path / "opt"
+    opt.write_text(f"#!/bin/sh\ncat\necho '{_REFUSED}'\n", encoding="utf-8")
+    opt.chmod(0o755)
+    made, check = program(PROFILES["small"], "small 3"), Check("generic", run=False, optimise=str(opt))
+    with pytest.raises(MismatchError, match="what -O2 makes of a program that is lowered is refused: store of <5000 x"):
+        check_program(made, check, quiet)
+    with pytest.raises(RefusedError):
+        check_program(replace(made, text=f"{made.text}\n{_REFUSED}"), replace(check, optimise=""), quiet)
 
 
 def test_small_products_are_multiplied_on_tiles_too() -> None:

@@ -11,6 +11,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import FunctionTensors
 from tlx.ir.types import FLOAT, I8, I32
 from tlx.ir.verifier import collect, verify_tensors
+from tlx.pipeline import lower
 from tlx.types import TensorType
 
 
@@ -127,8 +128,17 @@ def test_result_type_tells_which_padding_is_kept() -> None:
         assert op.result.extents == (3, 4)
 
 
-def test_generated_instructions_have_spans_of_their_own() -> None:
+_STORE = "  call void @llvm.tensor.store(ptr %p, token %t, <2 x i32> zeroinitializer)\n"
+
+
+def test_load_that_nothing_uses_is_of_any_type() -> None:
     module = parse(f"define void @f(ptr %p) {{\n{load('t')}  ret void\n}}\n")
+    assert collect(module) == []
+    assert "llvm.tensor" not in str(lower(module, "generic"))
+
+
+def test_generated_instructions_have_spans_of_their_own() -> None:
+    module = parse(f"define void @f(ptr %p) {{\n{load('t')}{_STORE}  ret void\n}}\n")
     for instruction in module.functions[0].instructions():
         instruction.span = None
     with pytest.raises(VerifyError) as caught:
@@ -138,7 +148,8 @@ def test_generated_instructions_have_spans_of_their_own() -> None:
 
 def test_collect_finds_one_error_a_function_and_every_malformed_call() -> None:
     wrong = f"{load('t')}{load('u')}  call void @llvm.tensor.nonsense()\n  call void @llvm.tensor.tovector()\n"
-    functions = [f"define void @f{k}(ptr %p) {{\n{body}  ret void\n}}\n" for k, body in enumerate((wrong, load("t")))]
+    bodies = wrong, load("t") + _STORE
+    functions = [f"define void @f{k}(ptr %p) {{\n{body}  ret void\n}}\n" for k, body in enumerate(bodies)]
     module = parse("\n".join(functions))
     messages = [error.message for error in collect(module)]
     assert messages[0].startswith("unknown intrinsic @llvm.tensor.nonsense")

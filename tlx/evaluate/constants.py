@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 
 from tlx.diagnostics import EvaluationError
+from tlx.evaluate.codec import Codecs
 from tlx.evaluate.layout import Layout
 from tlx.evaluate.values import Value, dtype_of, filled, signed, splat, vector, width_of
-from tlx.ir.types import ArrayType, IntType, StructType, Type, VectorType
+from tlx.ir.types import ArrayType, IntType, PointerType, StructType, Type, VectorType
 from tlx.ir.values import Aggregate, ConstExpr, ConstFloat, ConstInt, Global, Keyword, Splat, Text
 from tlx.ir.values import Value as Operand
 
@@ -37,6 +38,7 @@ class Constants:
     def __init__(self, layout: Layout, address: Callable[[str], int]) -> None:
         self.layout = layout
         self.address = address
+        self._codecs = Codecs(layout)
 
     def value(self, operand: Operand) -> Value:
         """The value of a constant operand.
@@ -72,6 +74,9 @@ class Constants:
 
     def _expression(self, operand: ConstExpr) -> Value:
         values = [self.value(o) for o in operand.operands]
+        if operand.opcode == "bitcast" and not isinstance(operand.type, PointerType):
+            bits = self._codecs[operand.operands[0].type].encode(values[0])
+            return self._codecs[operand.type].decode(memoryview(bits), 0)
         mask = (1 << width_of(operand.type)) - 1
         if operand.opcode == "getelementptr" and operand.source_type is not None:
             indices = [signed(v, width_of(o.type)) for v, o in zip(values[1:], operand.operands[1:], strict=True)]

@@ -204,6 +204,17 @@ def _splice(site: CallSite) -> Run:
     return run
 
 
+def _interleaved(*vectors: Array) -> Array:
+    return np.stack(vectors, axis=1).reshape(-1)
+
+
+def _deinterleaved(several: int) -> Run:
+    def run(value: Array) -> tuple[Array, ...]:
+        return tuple(value[first::several].copy() for first in range(several))
+
+    return run
+
+
 VECTORS: Final[Table] = {
     "vector.reduce.fadd": _sum("fadd"),
     "vector.reduce.fmul": _sum("fmul"),
@@ -233,6 +244,10 @@ VECTORS: Final[Table] = {
     "experimental.vector.reverse": plain(_reversed),
     "vector.splice": _splice,
     "experimental.vector.splice": _splice,
+    **{f"vector.interleave{count}": plain(_interleaved) for count in range(2, 9)},
+    **{f"vector.deinterleave{count}": plain(_deinterleaved(count)) for count in range(2, 9)},
+    "experimental.vector.interleave2": plain(_interleaved),
+    "experimental.vector.deinterleave2": plain(_deinterleaved(2)),
     "vector.partial.reduce.add": _partial_sum,
     "experimental.vector.partial.reduce.add": _partial_sum,
 }

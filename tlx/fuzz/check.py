@@ -11,10 +11,11 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import tlx
 from tlx import openmp
+from tlx.calls import Call, dtype_of
 from tlx.diagnostics import EvaluationError, LoweringError
 from tlx.evaluate import Machine
 from tlx.evaluate.team import Team
@@ -28,6 +29,7 @@ from tlx.lower.to_tiles.dispatch import at_level, levels
 from tlx.native import best_target, cpu_flags
 from tlx.numpy_types import Array
 from tlx.pipeline import Options, lower, verify
+from tlx.signatures import Parameter
 from tlx.target import Caches, Target, find
 
 _DEFAULT: Final = Caches()
@@ -35,6 +37,15 @@ _TINY: Final = Caches(l1=4 << 10, l2=16 << 10, l3=64 << 10)
 _TEAMS: Final = (3, 1, 2, 7)
 _LEVELS: Final = (2, 2, 2, 0, 0, 1, 3)
 _BUG: Final = "bug of TLX"
+_PIPELINES: Final = (
+    ("-O2",),
+    ("-O3",),
+    ("-O1",),
+    ("-Os",),
+    ("-O3", "-mtriple=x86_64-unknown-linux-gnu", "-mcpu=x86-64-v4"),
+    ("-passes=slp-vectorizer,vector-combine,instcombine,gvn,loop-unroll,jump-threading,simplifycfg,instcombine",),
+)
+"""What LLVM's `opt` is asked for; without a machine it hardly touches vectors."""
 MAX_STEPS: Final = 20_000_000
 _STAGE_STEPS: Final = 5_000_000
 _TILE_PRODUCT: Final = re.compile(r"call (?:x86_amx|void) @llvm\.x86\.tdp")
@@ -68,6 +79,7 @@ class Check:
         run: Run machine code.
         variant: Chooses among equal ways: features, cache sizes, LLVM's optimisation level.
         optimise: Let LLVM's own `opt` optimise the input before it is lowered: the program to call; empty for none.
+            It must not make a program of it that is refused.
         threads: Run every kernel on several threads, however small it is.
         asked: What else the lowering is asked for.
     """
@@ -80,6 +92,11 @@ class Check:
     optimise: str = ""
     threads: bool = False
     asked: Asked = field(default_factory=Asked)
+
+    @property
+    def pipeline(self) -> tuple[str, ...]:
+        """What `opt` is asked for."""
+        return _PIPELINES[self.variant % len(_PIPELINES)]
 
     @property
     def options(self) -> Options:
@@ -134,8 +151,19 @@ def check_program(made: Program, check: Check, doing: Callable[[str], None]) -> 
         RefusedError: The lowering does not do this yet.
         TlxError: It cannot be lowered or run.
     """
-    if check.optimise:
-        made = replace(made, text=_optimised(made.text, check.optimise))
+    if not check.optimise:
+        return _check(made, check, doing)
+    optimised = replace(made, text=_optimised(made.text, check))
+    try:
+        return _check(optimised, check, doing)
+    except RefusedError as refusal:
+        _lowered(check.asked.compiled_for(made.text), check.lowering_target, check.options)
+        message = f"what {' '.join(check.pipeline)} makes of a program that is lowered is refused: {refusal}"
+        raise MismatchError("opt", message) from None
+
+
+def _check(made: Program, check: Check, doing: Callable[[str], None]) -> Counts:
+    """Check a program as it is."""
     made = replace(made, text=check.asked.compiled_for(made.text))
     doing("evaluating the input")
     arguments = _evaluated_input(made, check)
@@ -153,11 +181,16 @@ def check_program(made: Program, check: Check, doing: Callable[[str], None]) -> 
     return _run(made, check, target, arguments, doing)
 
 
-def _optimised(text: str, opt: str) -> str:
-    """What LLVM's pipeline leaves of a module; its tensor operations are still there."""
-    done = subprocess.run([opt, "-O2", "-S"], input=canonical(text), text=True, capture_output=True, check=False)
+def _optimised(text: str, check: Check) -> str:
+    """What LLVM's pipeline leaves of a module; its tensor operations are still there.
+
+    LLVM 19 dies of scalable splats where it knows of x86 that it cannot tell their cost.
+    """
+    asked = [word for word in check.pipeline if "vscale" not in text or not word.startswith("-m")]
+    command = [check.optimise, *asked, "-S"]
+    done = subprocess.run(command, input=canonical(text), text=True, capture_output=True, check=False)
     if done.returncode:
-        raise MismatchError("opt", f"{opt} refuses the program: {done.stderr}")
+        raise MismatchError("opt", f"{check.optimise} refuses the program: {done.stderr}")
     return done.stdout
 
 
@@ -249,7 +282,7 @@ def _run(
         for at_end in (True, False):
             place = "in front of a guard page" if at_end else "behind a guard page"
             doing(f"running @{function.name} {place}")
-            _call(compiled[function.name], function, before, after, at_end=at_end)
+            _call(compiled[function.name], function, before, after, at_end=at_end, retyped=bool(check.optimise))
     return Counts(len(made.functions), _tiled(compiled.lowered))
 
 
@@ -258,14 +291,24 @@ def _tiled(text: str) -> int:
     return sum(_TILE_PRODUCT.search(function) is not None for function in text.split("\ndefine "))
 
 
-def _call(call: Any, function: Function, before: list[Array], after: list[Array], *, at_end: bool) -> None:
+def _call(
+    call: Call, function: Function, before: list[Array], after: list[Array], *, at_end: bool, retyped: bool
+) -> None:
+    """Call a function on guarded memory; `opt` may have it read and write the same bytes as another type."""
     guarded = [GuardedArray(array, at_end=at_end) for array in before]
-    call(*(g.array for g in guarded))
+    parameters = call.prototype.parameters
+    call(*(_retyped(g.array, p) if retyped else g.array for g, p in zip(guarded, parameters, strict=True)))
     _compare("running", function, [g.array for g in guarded], after)
     for buffer, memory in zip(function.buffers, guarded, strict=True):
         if not memory.is_intact:
             place = "in front of" if at_end else "behind"
             raise MismatchError("running", f"@{function.name} wrote {place} {buffer.name}")
+
+
+def _retyped(array: Array, parameter: Parameter) -> Array:
+    """An array as the elements that a parameter asks for."""
+    dtype = None if parameter.element is None else dtype_of(parameter.element)
+    return array if dtype is None or array.nbytes % dtype.itemsize else array.view(dtype)
 
 
 def _compare(stage: str, function: Function, got: list[Array], expected: list[Array]) -> None:

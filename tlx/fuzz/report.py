@@ -105,7 +105,8 @@ def file_text(outcome: Outcome, path: Path) -> str:
     """A failing program with what is wrong and how to see it again."""
     request = outcome.request
     target = request.check.target or "none"
-    optimised = f"; optimised by {opt} -O2 first\n" if (opt := request.check.optimise) else ""
+    check = request.check
+    optimised = f"; optimised by {check.optimise} {' '.join(check.pipeline)} first\n" if check.optimise else ""
     lowered = f"; lowered with {asked}\n" if (asked := str(request.check.asked)) else ""
     said = "".join(f"; {line}\n" for line in outcome.message.splitlines()[:20])
     return (

@@ -9,7 +9,7 @@ from typing import Literal
 from tlx.diagnostics import Note, VerifyError
 from tlx.intrinsics import Kind
 from tlx.ir.tensor_calls import Call, innermost, operand_span, pointer_element
-from tlx.ir.types import PointerType, Type
+from tlx.ir.types import I8, PointerType, Type
 from tlx.ir.values import Value
 
 
@@ -37,7 +37,8 @@ class ElementTypes:
 
     An operand whose elements are the result's (a transpose's, an accumulator) has the result's type. One that may be
     narrower (of matmul, of the mma family) has the type of its peer, the other such operand, where that is known, else
-    the result's. A store through a typed pointer stores what that points to.
+    the result's. A store through a typed pointer stores what that points to. A load that nothing uses reads nothing, of
+    whatever type: LLVM's optimiser leaves those whose users it finds dead.
     """
 
     def __init__(self, tokens: dict[str, PendingToken], operations: list[Call]) -> None:
@@ -57,9 +58,10 @@ class ElementTypes:
         for rule in (self._certain, self._peer, self._result):
             while self._apply(rule):
                 pass
-        for token in self._tokens.values():
-            if token.element is None:
+        for name, token in self._tokens.items():
+            if token.element is None and name in self._users:
                 raise self._undetermined(token)
+            token.element = token.element or I8
 
     def _apply(self, rule: Callable[[Call, int], Type | None]) -> bool:
         """Whether a rule finds the type of another token."""

@@ -20,6 +20,7 @@ from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
 from tlx.ir.types import Type, VectorType, bytes_of
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value, zero
 from tlx.lower.ordinary import Operation
+from tlx.lower.to_2d.lanes import Shuffle, is_shuffle, width_of
 from tlx.types import TensorType
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "elementwise"
 INSERT: Final = "insertelement"
+SHUFFLE: Final = "shufflevector"
 REGISTER_BYTES: Final = 1024
 """Flattened vectors up to this size may be SSA values, for ordinary instructions that use them."""
 _RENAMES: Final = frozenset({"freeze", "bitcast", "phi"})
@@ -38,7 +40,8 @@ INTRINSICS: Final = frozenset(
         "minimumnum maximumnum canonicalize "
         "exp exp2 exp10 log log2 log10 sin cos tan tanh sinh cosh asin acos atan atan2 pow powi ldexp "
         "smax smin umax umin abs ctpop ctlz cttz bswap bitreverse fshl fshr scmp ucmp "
-        "sadd.sat ssub.sat uadd.sat usub.sat sshl.sat ushl.sat fptosi.sat fptoui.sat lrint llrint lround llround"
+        "sadd.sat ssub.sat uadd.sat usub.sat sshl.sat ushl.sat fptosi.sat fptoui.sat lrint llrint lround llround "
+        "is.fpclass"
     ).split()
 )
 """LLVM's intrinsics that act element by element."""
@@ -53,6 +56,7 @@ _ROW: Final = Intrinsic(NAME, (), "vector", "An ordinary instruction.", _never, 
 _INSERT_ROW: Final = Intrinsic(
     INSERT, (), "vector", "A vector with one element replaced.", _never, _never, "", prefix=""
 )
+_SHUFFLE_ROW: Final = Intrinsic(SHUFFLE, (), "vector", "Elements of vectors.", _never, _never, "", prefix="")
 
 
 def with_elementwise(function: Function, tensors: FunctionTensors) -> FunctionTensors:
@@ -141,6 +145,8 @@ class _Search:
     def _is_found(self, instruction: Instruction) -> bool:
         if instruction.opcode == INSERT:
             return is_large(instruction.type)
+        if is_large_shuffle(instruction):
+            return True
         if not is_elementwise(instruction):
             return False
         vectors = [v for v in given(instruction) if isinstance(v.type, VectorType)]
@@ -151,6 +157,10 @@ class _Search:
     def _op(self, instruction: Instruction) -> TensorOp:
         vector = instruction.type
         assert isinstance(vector, VectorType)
+        if is_shuffle(instruction):
+            taken = [(v, VectorType(width_of(v), vector.element)) for v in Shuffle.of(instruction).operands]
+            tensors = [Tensor(_flat(type_), instruction, "value", v) for v, type_ in taken]
+            return TensorOp(instruction, _SHUFFLE_ROW, tuple(tensors), (), (), _flat(vector))
         tensors = [
             Tensor(_flat(v.type), instruction, "value", v) for v in given(instruction) if isinstance(v.type, VectorType)
         ]
@@ -184,6 +194,12 @@ def is_large(type_: Type) -> bool:
     if not isinstance(type_, VectorType) or type_.scalable or not is_number(type_.element):
         return False
     return type_.count * bytes_of(type_.element) > REGISTER_BYTES
+
+
+def is_large_shuffle(instruction: Instruction) -> bool:
+    """Whether an instruction takes elements of vectors too large to be SSA values, or makes one."""
+    taken = instruction.args if instruction.is_call else instruction.operands[:2]
+    return is_shuffle(instruction) and any(is_large(value.type) for value in (instruction.value, *taken))
 
 
 def uniform(value: Value, known: dict[str, Instruction]) -> Value | None:

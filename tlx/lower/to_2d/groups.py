@@ -21,7 +21,7 @@ from tlx.ir.types import VectorType
 from tlx.ir.values import Local, Value
 from tlx.lower.ordinary import UNARY
 from tlx.lower.to_2d.contraction import MMA
-from tlx.lower.to_2d.elementwise import NAME, single, uniform
+from tlx.lower.to_2d.elementwise import NAME, SHUFFLE, single, uniform
 from tlx.lower.to_2d.reductions import is_reduction, is_row_reduction, reduced_dims, reduced_in
 from tlx.types import TensorType
 
@@ -121,6 +121,10 @@ class Groups:
         if isinstance(root, Local) and self.plan.flats.kind(root) == "op":
             return self._repeated(self.plan.op_of(root))
         return uniform(root, self.plan.flats.definitions)
+
+    def is_written(self, op: TensorOp, tensor: Tensor) -> bool:
+        """Whether an operation writes an operand as a scalar, so that it needs no memory for it."""
+        return op.intrinsic.name in POINTWISE | {SHUFFLE} and self.scalar(tensor) is not None
 
     def _repeated(self, op: TensorOp) -> Value | None:
         """The scalar that an operation repeats everywhere."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tlx.ir.types import VectorType
 from tlx.ir.values import Local, Value
-from tlx.lower.to_2d.groups import POINTWISE
 
 if TYPE_CHECKING:
     from tlx.lower.to_2d.plan import Plan
@@ -37,10 +36,7 @@ def find_live(plan: Plan) -> set[str]:
         op = plan.op_of(root)
         if not plan.groups.is_fused(op):
             live.add(root.name)
-        scalars = op.intrinsic.name in POINTWISE
-        pending.extend(
-            t.source for t in op.tensors if t.kind == "value" and not (scalars and plan.groups.scalar(t) is not None)
-        )
+        pending.extend(t.source for t in op.tensors if t.kind == "value" and not plan.groups.is_written(op, t))
     return live
 
 

@@ -1,33 +1,47 @@
 """Instructions on large flattened vectors that move or reduce elements, written as tensor operations.
 
-A splat, and a shuffle that repeats a row or each element of a column::
+A splat, and likewise a shuffle that repeats all of a vector, or its rows or elements::
 
     %i = insertelement <E x float> undef, float %s, i32 0          %i = insertelement <1 x float> undef, float %s, i32 0
     %v = shufflevector <E x float> %i, undef, zeroinitializer  ->  %t = typeinfo(<1 x float> %i, <1>, ...)
                                                                    %v = broadcast(%t, <E>, <0>)
 
-Consecutive lanes of one or two vectors become `pad` that crops, and `concat`. A reduction, and one whose order the
-program fixes::
+A shuffle that takes all elements of a vector in another order of dimensions, and one that leaves each element of two
+vectors where it is (all others: `shuffle`)::
+
+    %v = shufflevector <6 x float> %x, poison, <0, 3, 1, 4, 2, 5>  ->  %t = typeinfo(<6 x float> %x, <2, 3>, ...)
+                                                                       %v = transpose(%t, <1, 0>)
+    %v = shufflevector <4 x float> %x, %y, <0, 5, 6, 3>            ->  %v = select <1, 0, 0, 1>, %x, %y
+
+A reduction, and one whose order the program fixes::
 
     %r = call i32 @llvm.vector.reduce.add(<E x i32> %v)        ->  %w = llvm.tensor.reduce.add(typeinfo(%v), <E>, <1>)
                                                                    %r = extractelement <1 x i32> %w, i32 0
 
     %r = call float @llvm.vector.reduce.fadd(float %s, %v)     ->  a loop of extractelement and fadd
 
-Of numbers only (`nnan`), `fmax` is the largest, as `fmaximum` is.
+Of numbers only (`nnan`), `fmax` is the largest, as `fmaximum` is. LLVM's optimiser has its own way to say whether any
+truth value is true, whether all are, and how many are; it is undone::
+
+    %b = bitcast <N x i1> %k to iN                     ->  %r = call i1 @llvm.vector.reduce.or(<N x i1> %k)
+    %c = icmp ne iN %b, 0                                  -1: reduce.and; llvm.ctpop: reduce.add of integers
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
+
+import numpy as np
 
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.rewriter import definitions, replace_uses, split_block, uses
 from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import I64, FloatType, IntType, VectorType
-from tlx.ir.values import Aggregate, ConstInt, Keyword, Splat, Value, const_int, zero
-from tlx.lower.to_2d.elementwise import is_large, is_zero_mask, uniform
+from tlx.ir.types import I1, I32, I64, FloatType, IntType, VectorType, scalar_of
+from tlx.ir.values import ConstInt, Keyword, Local, Value, const_int, const_vector
+from tlx.lower.to_2d.elementwise import is_large, is_large_shuffle, uniform
+from tlx.lower.to_2d.lanes import Block, Shuffle, Table, blocks_of, deinterleaved, width_of
 from tlx.types import TensorType
 
 _REDUCE: Final = "llvm.vector.reduce."
@@ -50,10 +64,14 @@ _KINDS: Final = {
 def normalise(module: Module, function: Function) -> None:
     """Rewrite what a function does to large vectors by other means than arithmetic, loads and stores."""
     for instruction in list(function.instructions()):
-        if instruction.opcode == "shufflevector" and is_large(instruction.type):
+        if is_large_shuffle(instruction):
             _shuffle(module, function, instruction)
+        elif deinterleaved(instruction) and is_large(instruction.args[0].type):
+            _deinterleave(module, function, instruction)
         elif (instruction.callee or "").startswith(_REDUCE) and is_large(instruction.args[-1].type):
             _reduction(module, function, instruction)
+        elif _is_of_bits(instruction):
+            _bits(module, function, instruction)
     _remove_dead(function)
 
 
@@ -72,95 +90,99 @@ def _replace(b: TensorBuilder, instruction: Instruction, value: Value) -> None:
 # Shuffles ------------------------------------------------------------------------------------------------------------
 
 
-def _shuffle(module: Module, function: Function, shuffle: Instruction) -> None:
-    known = definitions(function)
-    if is_zero_mask(shuffle.operands[2]):
-        b = _at(module, function, shuffle)
-        scalar = uniform(shuffle.value, known) or _element(b, shuffle.operands[0], const_int(I64, 0))
+def _shuffle(module: Module, function: Function, instruction: Instruction) -> None:
+    """What is the same elsewhere as a broadcast, a transpose or a choice; all other shuffles stay as they are."""
+    shuffle = Shuffle.of(instruction)
+    lanes, result = shuffle.lanes[shuffle.known], instruction.value
+    if not len(lanes):
+        _replace(_at(module, function, instruction), instruction, Keyword(result.type, "undef"))
+    elif (lanes == lanes[0]).all():
+        b = _at(module, function, instruction)
+        scalar = uniform(result, definitions(function)) or _first(b, shuffle)
         one = b.insert_element(Keyword(VectorType(1, scalar.type), "undef"), scalar, 0, "scalar")
-        _repeat(b, shuffle, one, (0,))
+        _repeat(b, instruction, one, (width_of(result),), (0,))
+    elif len(shuffle.operands) == 1 and shuffle.operands[0].type == result.type and _is_identity(shuffle):
+        _replace(_at(module, function, instruction), instruction, shuffle.operands[0])
+    elif isinstance(blocks := blocks_of(shuffle), Table):
+        if _is_choice(shuffle):
+            _choose(_at(module, function, instruction), instruction, shuffle)
+    elif len(blocks) == 1 and blocks[0].start == 0:
+        _view(_at(module, function, instruction), instruction, shuffle.operands[blocks[0].operand], blocks[0])
+
+
+def _first(b: TensorBuilder, shuffle: Shuffle) -> Value:
+    """The element that is taken all over."""
+    (operand,) = shuffle.operands
+    return _element(b, operand, const_int(I64, int(shuffle.lanes[shuffle.known][0])))
+
+
+def _is_identity(shuffle: Shuffle) -> bool:
+    return bool(((shuffle.lanes == np.arange(len(shuffle.lanes))) | ~shuffle.known).all())
+
+
+def _is_choice(shuffle: Shuffle) -> bool:
+    """Whether each element is the one at the same place of one of two vectors."""
+    count = len(shuffle.lanes)
+    stays = bool((shuffle.lanes % count == np.arange(count))[shuffle.known].all())
+    return stays and [width_of(operand) for operand in shuffle.operands] == [count, count]
+
+
+def _choose(b: TensorBuilder, instruction: Instruction, shuffle: Shuffle) -> None:
+    """`select` by a constant."""
+    count = len(shuffle.lanes)
+    condition = const_vector([ConstInt(I1, int(lane < count)) for lane in shuffle.lanes.tolist()])
+    one, other = shuffle.operands
+    _replace(b, instruction, b.select(condition, one, other))
+
+
+def _view(b: TensorBuilder, instruction: Instruction, source: Value, block: Block) -> None:
+    """All elements of a vector in another order of dimensions, or repeated."""
+    extents = [extent for extent, _ in block.dims]
+    strides = [stride for _, (stride, _) in block.dims]
+    taken = sorted((k for k, stride in enumerate(strides) if stride), key=lambda k: strides[k], reverse=True)
+    shape = [extents[k] for k in taken]
+    if math.prod(shape) != width_of(source) or math.prod(extents) != width_of(instruction.value):
         return
-    found = _pattern(shuffle)
-    if found is not None:
-        source, place = found
-        _repeat(_at(module, function, shuffle), shuffle, source, place)
-        return
-    start = _run(shuffle)
-    if start is not None:
-        _take(_at(module, function, shuffle), shuffle, start)
-
-
-def _run(shuffle: Instruction) -> int | None:
-    """Where the consecutive lanes of both operands begin that a shuffle takes; None if it takes others."""
-    lanes = _lanes(shuffle.operands[2], _count(shuffle))
-    first = next((lane - i for i, lane in enumerate(lanes) if lane >= 0), 0)
-    return first if all(lane in (-1, first + i) for i, lane in enumerate(lanes)) else None
-
-
-def _take(b: TensorBuilder, shuffle: Instruction, start: int) -> None:
-    """Consecutive lanes: a part of one operand, or of both behind each other."""
-    one, other = shuffle.operands[:2]
-    assert isinstance(one.type, VectorType)
-    width, count = one.type.count, _count(shuffle)
-    dense = TensorType.dense(one.type.element, (width,))
-    if start + count <= width or start >= width:
-        source, size, start = (one, width, start) if start < width else (other, width, start - width)
-        token = b.typeinfo(source, dense, "whole")
-    else:
-        both = [b.typeinfo(value, dense, "part") for value in (one, other)]
-        size = 2 * width
-        token = b.typeinfo(b.concat(both, 0), TensorType.dense(one.type.element, (size,)), "whole")
-    low, high = -start, start + count - size
-    result = b.pad(token, (low,), (high,), zero(one.type.element)) if low or high else b.tovector(token)
-    _replace(b, shuffle, result)
-
-
-def _repeat(b: TensorBuilder, shuffle: Instruction, source: Value, place: tuple[int, ...]) -> None:
-    """Broadcast a vector to the shuffle's result: as each row (`(1,)`), each column (`(0,)`) or everywhere."""
-    type_, count = source.type, _count(shuffle)
-    assert isinstance(type_, VectorType)
-    token = b.typeinfo(source, TensorType.dense(type_.element, (type_.count,)), "repeated")
-    if type_.count == 1:
-        result = b.broadcast(token, (count,), (0,))
-    else:
-        other = count // type_.count
-        result = b.broadcast(token, (other, type_.count) if place == (1,) else (type_.count, other), place)
-    _replace(b, shuffle, result)
-
-
-def _pattern(shuffle: Instruction) -> tuple[Value, tuple[int, ...]] | None:
-    """The vector that a shuffle repeats whole (as rows), or element by element (as columns)."""
-    lanes = _lanes(shuffle.operands[2], _count(shuffle))
-    source = shuffle.operands[0]
     assert isinstance(source.type, VectorType)
-    width, count = source.type.count, len(lanes)
-    if width < 2 or count % width:
-        return None
-    other = count // width
-    if all(lane in (-1, i % width) for i, lane in enumerate(lanes)):
-        return source, (1,)
-    if all(lane in (-1, i // other) for i, lane in enumerate(lanes)):
-        return source, (0,)
-    return None
+    dense = TensorType.dense(source.type.element, shape)
+    if dense.strides() != tuple(strides[k] for k in taken):
+        return
+    if len(taken) == len(extents):
+        token = b.typeinfo(source, dense, "whole")
+        _replace(b, instruction, b.transpose(token, [taken.index(k) for k in range(len(taken))]))
+    elif taken == sorted(taken):
+        _repeat(b, instruction, source, extents, taken, shape)
 
 
-def _count(instruction: Instruction) -> int:
-    assert isinstance(instruction.type, VectorType)
-    return instruction.type.count
+def _repeat(
+    b: TensorBuilder,
+    shuffle: Instruction,
+    source: Value,
+    extents: Sequence[int],
+    dims: Sequence[int],
+    shape: Sequence[int] = (1,),
+) -> None:
+    """Broadcast a vector of a shape, whose dimensions become `dims` of the shuffle's result."""
+    assert isinstance(source.type, VectorType)
+    token = b.typeinfo(source, TensorType.dense(source.type.element, shape), "repeated")
+    _replace(b, shuffle, b.broadcast(token, extents, dims))
 
 
-def _lanes(mask: Value, count: int) -> Sequence[int]:
-    """Lanes a shuffle takes; -1 where any will do."""
-    if isinstance(mask, Keyword):
-        return [0 if mask.word == "zeroinitializer" else -1] * count
-    if isinstance(mask, Splat):
-        return [_lane(mask.element)] * count
-    assert isinstance(mask, Aggregate)
-    return [_lane(element) for element in mask.elements]
-
-
-def _lane(element: Value) -> int:
-    return element.value if isinstance(element, ConstInt) else -1
+def _deinterleave(module: Module, function: Function, call: Instruction) -> None:
+    """Every second element from the first and from the second one on, where they are taken out of the structure."""
+    several = deinterleaved(call)
+    for use in uses(function).get(str(call.result), []):
+        taken = use.instruction
+        if taken.opcode != "extractvalue":
+            continue
+        b = _at(module, function, taken)
+        lanes = range(taken.indices[0], width_of(call.args[0]), several)
+        _replace(b, taken, part := b.shuffle(call.args[0], None, lanes, "deinterleaved"))
+        assert isinstance(part, Local)
+        _shuffle(module, function, definitions(function)[part.name])
+    if not uses(function).get(str(call.result)):
+        block = next(block for block in function.blocks if call in block.instructions)
+        block.instructions.remove(call)
 
 
 # Reductions ----------------------------------------------------------------------------------------------------------
@@ -189,6 +211,47 @@ def _reduce(b: TensorBuilder, kind: str, vector: Value) -> Value:
     assert isinstance(type_.element, (IntType, FloatType))
     token = b.typeinfo(vector, TensorType.dense(type_.element, (type_.count,)), "reduced")
     return b.extract_element(b.reduce(kind, token, (type_.count,), (1,)), 0, "reduced")
+
+
+def _is_of_bits(instruction: Instruction) -> bool:
+    """Whether a large vector of truth values becomes an integer."""
+    type_ = instruction.type
+    return instruction.opcode == "bitcast" and isinstance(type_, IntType) and is_large(instruction.operands[0].type)
+
+
+def _bits(module: Module, function: Function, bitcast: Instruction) -> None:
+    """Reductions of truth values in place of what is asked of the integer of their bits."""
+    (truth,) = bitcast.operands
+    if scalar_of(truth.type) != I1:
+        return
+    for use in uses(function).get(str(bitcast.result), []):
+        user = use.instruction
+        other = user.operands[1] if user.opcode == "icmp" and user.predicate in ("eq", "ne") else None
+        if isinstance(other, ConstInt) and other.value in (0, -1):
+            b = _at(module, function, user)
+            found = _reduce(b, "or" if other.value == 0 else "and", truth)
+            is_same = (user.predicate == "ne") == (other.value == 0)
+            _replace(b, user, found if is_same else b.binary("xor", found, ConstInt(I1, 1), "not"))
+        elif (user.callee or "").startswith("llvm.ctpop."):
+            _count_bits(_at(module, function, user), user, truth)
+    if not uses(function).get(str(bitcast.result)):
+        block = next(block for block in function.blocks if bitcast in block.instructions)
+        block.instructions.remove(bitcast)
+
+
+def _count_bits(b: TensorBuilder, ctpop: Instruction, truth: Value) -> None:
+    """How many truth values are true; there are less than 2^24, as integers have no more bits."""
+    numbers = b.cast("zext", truth, VectorType(width_of(truth), I32))
+    count = _reduce(b, "add", numbers)
+    for use in uses(b.function).get(str(ctpop.result), []):
+        taken = use.instruction
+        if taken.opcode == "trunc" and isinstance(taken.type, IntType):
+            at = _at(b.module, b.function, taken)
+            _replace(at, taken, at.cast("trunc" if taken.type.bits < I32.bits else "zext", count, taken.type))
+    if uses(b.function).get(str(ctpop.result)):
+        _replace(b, ctpop, b.cast("zext", count, ctpop.type))
+    else:
+        b.block.instructions.remove(ctpop)
 
 
 def _in_order(b: TensorBuilder, call: Instruction, start: Value, combine: Callable[[Value, Value], Value]) -> None:

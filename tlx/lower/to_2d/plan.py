@@ -205,10 +205,12 @@ class Plan:
         return tensor.kind == "value" and isinstance(self.flats.root(tensor.source), Keyword)
 
     def operands(self, op: TensorOp) -> list[View | None]:
-        """Where each operand lies; None for one that is written as zeros, which needs no memory."""
+        """Where each operand lies; None for one that is written as zeros or as a scalar, which needs no memory."""
         fills = op.pointer is not None or op.intrinsic.name in MMA
         return [
-            None if fills and index == 0 and self.is_zero(tensor) else self.view(tensor)
+            None
+            if (fills and index == 0 and self.is_zero(tensor)) or self.groups.is_written(op, tensor)
+            else self.view(tensor)
             for index, tensor in enumerate(op.tensors)
         ]
 

@@ -12,7 +12,7 @@ from tlx.lower.to_2d.concat import lower_concat
 from tlx.lower.to_2d.contract import lower_contract
 from tlx.lower.to_2d.contraction import MMA, Epilogue
 from tlx.lower.to_2d.convolution import lower_convolution
-from tlx.lower.to_2d.elementwise import INSERT
+from tlx.lower.to_2d.elementwise import INSERT, SHUFFLE
 from tlx.lower.to_2d.groups import POINTWISE
 from tlx.lower.to_2d.insert import lower_insert
 from tlx.lower.to_2d.matmul import lower_matmul
@@ -21,6 +21,7 @@ from tlx.lower.to_2d.pad import lower_pad
 from tlx.lower.to_2d.pointwise import lower_pointwise
 from tlx.lower.to_2d.reduce import lower_reduce
 from tlx.lower.to_2d.reshape import lower_block, lower_permute
+from tlx.lower.to_2d.shuffle import lower_shuffle
 from tlx.lower.to_2d.transpose import lower_transpose
 from tlx.lower.to_2d.views import View
 
@@ -57,6 +58,7 @@ RULES: Final[dict[str, Rule]] = {
     "tovector": lower_transpose,
     **dict.fromkeys(POINTWISE, lower_pointwise),
     INSERT: lower_insert,
+    SHUFFLE: lower_shuffle,
     "broadcast": lower_broadcast,
     "reshape.block": lower_block,
     "reshape.permute": lower_permute,
