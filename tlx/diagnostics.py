@@ -14,10 +14,12 @@ import bisect
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 _CONTEXT_COLUMNS: Final = 160
+_LONGEST_COMPARED: Final = 64  # characters of a word that is compared with others
+_TIED: Final = 4  # words that are as near as each other, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,17 +178,44 @@ class EvaluationError(TlxError):
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """`; did you mean '...'?` with the word that is nearest; empty where none is near.
+    """`; did you mean '...'?` with the `nearest` word; empty where none is near."""
+    near = nearest(word, known, cutoff)
+    return f"; did you mean '{near}'?" if near else ""
+
+
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The other word that a misspelt one was probably meant to be: but for its case, misspelt, or cut short.
 
     Args:
         word: What was written.
-        known: What can be written there.
+        known: What can be written there; of words that are equally near, the first.
         cutoff: How alike they must be, from 0 to 1.
     """
+    return _nearest(word, tuple(dict.fromkeys(known)), cutoff) if len(word) <= _LONGEST_COMPARED else None
+
+
+@lru_cache(maxsize=256)
+def _nearest(word: str, known: tuple[str, ...], cutoff: float) -> str | None:
     from difflib import get_close_matches
 
-    near = get_close_matches(word, sorted(set(known) - {word}), n=1, cutoff=cutoff)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    folded = {k.lower(): k for k in known if k != word}
+    lower = word.lower()
+    if lower in folded:
+        return folded[lower]
+    close = get_close_matches(lower, folded, n=_TIED, cutoff=cutoff)
+    if close:
+        return folded[min((k for k in folded if k in close), key=lambda k: _unlikeness(k, lower))]
+    longer = [k for k in folded if k.startswith(lower)] if len(lower) > 2 else []
+    return folded[longer[0]] if len(longer) == 1 else None
+
+
+def _unlikeness(known: str, word: str) -> tuple[float, int]:
+    """How unlike two words are; of words that are equally like, the one with the longest common beginning is first."""
+    from difflib import SequenceMatcher
+
+    matcher = SequenceMatcher(None, known, word)
+    first = matcher.get_matching_blocks()[0]
+    return -matcher.ratio(), -first.size if first.a == first.b == 0 else 0
 
 
 def _render(kind: str, message: str, span: Span | None, name: str | None) -> str:

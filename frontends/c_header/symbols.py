@@ -10,10 +10,10 @@ tensor_matmul15              digits may follow directly, but for `exp` and `log`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from typing import Final
 
+from tlx import diagnostics
 from tlx.intrinsics import INTRINSICS, Intrinsic
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, Type
 
@@ -92,5 +92,5 @@ def _operation(words: str) -> Intrinsic | None:
 def nearest(name: str) -> str | None:
     """The placeholder that a misspelled name probably means."""
     words = plain(name).removeprefix(PREFIX)
-    near = get_close_matches(words, list(operations()), n=1, cutoff=0.75)
-    return f"{PREFIX}{near[0]}" if near else None
+    near = diagnostics.nearest(words, operations(), cutoff=0.75)
+    return f"{PREFIX}{near}" if near else None

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
 
-_LONGEST: Final = 40  # characters of a word that is compared with others
-_TIED: Final = 4  # words that are as near as each other, at most
+from tlx.diagnostics import nearest
 
 RENAMED: Final = {
     "cmp.eq": "equal",
@@ -33,30 +30,12 @@ _SYNONYMS: Final = {  # what LLVM and others call the modifiers
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`did you mean '...'?`, or nothing where no word is near."""
-    near = _nearest(word, tuple(known)) if len(word) <= _LONGEST else None
+    known = tuple(known)
+    near = nearest(word, known)
+    synonym = "." * word.startswith(".") + _SYNONYMS.get(word.lower().lstrip("."), "")
+    if near is None and synonym in known:
+        near = synonym
     return f"did you mean '{near}'?" if near else ""
-
-
-@lru_cache(maxsize=256)
-def _nearest(word: str, known: tuple[str, ...]) -> str | None:
-    """The word that another may have been meant to be: but for the case, misspelt, called otherwise, or cut short."""
-    folded = {k.lower(): k for k in known}
-    lower = word.lower()
-    dot = "." * word.startswith(".")
-    synonym = dot + _SYNONYMS.get(lower.lstrip("."), "?")
-    close = difflib.get_close_matches(lower, folded, n=_TIED)
-    ranked = sorted((k for k in folded if k in close), key=lambda k: _unlikeness(k, lower))
-    found = lower if lower in folded else next(iter(ranked), synonym)
-    if found not in folded and len(lower) > 2:
-        longer = [k for k in folded if k.startswith(lower)]
-        found = longer[0] if len(longer) == 1 else found
-    return folded.get(found)
-
-
-def _unlikeness(known: str, word: str) -> tuple[float, int]:
-    matcher = difflib.SequenceMatcher(None, known, word)
-    first = matcher.get_matching_blocks()[0]
-    return -matcher.ratio(), -first.size if first.a == first.b == 0 else 0
 
 
 def new_spelling(word: str, modifier: str, known: Iterable[str]) -> str | None:

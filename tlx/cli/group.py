@@ -9,6 +9,7 @@ import click
 
 from tlx import __version__
 from tlx.cli.spelling import respell
+from tlx.diagnostics import nearest
 
 _COMMANDS: Final = {
     "bench": ("measure generated code beside the machine's peak and other libraries", "tlx.cli.bench:bench"),
@@ -51,7 +52,9 @@ class LazyGroup(click.Group):
         """The command that the arguments name, and its arguments in click's spelling."""
         name = args[0]
         if name not in _COMMANDS and not ctx.resilient_parsing:
-            raise click.UsageError(f"unknown command '{name}'; try 'tlx --help'{_did_you_mean(name)}")
+            near = nearest(name, _COMMANDS)
+            hint = f"\ntlx: did you mean '{near}'?" if near else ""
+            raise click.UsageError(f"unknown command '{name}'; try 'tlx --help'{hint}")
         name, command, rest = super().resolve_command(ctx, args)
         return name, command, respell(command, rest) if command and not ctx.resilient_parsing else rest
 
@@ -60,13 +63,6 @@ class LazyGroup(click.Group):
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, short) for name, (short, _) in _COMMANDS.items()])
-
-
-def _did_you_mean(name: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, _COMMANDS, n=1)
-    return f"\ntlx: did you mean '{close[0]}'?" if close else ""
 
 
 def _print_include_dir(ctx: click.Context, _parameter: click.Parameter, value: Any) -> None:

@@ -13,6 +13,8 @@ from typing import Final
 
 import click
 
+from tlx.diagnostics import nearest
+
 STDERR: Final = "<stderr>"
 CACHE: Final = "<cache>"
 _OPTIONAL_VALUE: Final = {"--remarks": STDERR, "--check": "3", "--tuned": CACHE}
@@ -67,9 +69,8 @@ def _known(option: str, takes_value: dict[str, bool]) -> str:
 
 
 def _similar(option: str, known: dict[str, bool]) -> list[str]:
-    from difflib import get_close_matches
-
-    return get_close_matches(f"--{option.lstrip('-')}", known, n=1)
+    near = nearest(f"--{option.lstrip('-')}", known)
+    return [near] if near else []
 
 
 def _next(pending: Iterator[str]) -> list[str]:

@@ -6,7 +6,6 @@ use of undefined value '%aplha'     ->  use of undefined value '%aplha'; did you
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
 from tlx.diagnostics import Note, ParseError, Source, did_you_mean
@@ -110,14 +109,14 @@ def _brace_error(source: Source) -> ParseError | None:
     return None
 
 
-def _locals_at(text: str, offset: int) -> set[str]:
+def _locals_at(text: str, offset: int) -> list[str]:
     """Names of the values and blocks of the function around a place."""
     start = max(text.rfind("\ndefine", 0, offset), 0)
     end = text.find("\n}", offset)
     body = text[start : end if end >= 0 else len(text)]
     header = body[: body.find("\n", 1)]
-    return {*_names(_RESULT, body), *re.findall(r"%([-\w.$]+)", header)}
+    return [*_names(_RESULT, body), *re.findall(r"%([-\w.$]+)", header)]
 
 
-def _names(pattern: re.Pattern[str], text: str) -> Iterable[str]:
-    return {one or other for one, other in pattern.findall(text)}
+def _names(pattern: re.Pattern[str], text: str) -> list[str]:
+    return [one or other for one, other in pattern.findall(text)]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final
 
-from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError
+from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError, nearest
 from tlx.intrinsics import INTRINSICS, Intrinsic, Kind, Operand, is_tensor_name, lookup
 from tlx.ir.cursor import Cursor
 from tlx.ir.lexer import tokenize
@@ -121,9 +120,9 @@ def _unknown(instruction: Instruction, callee: str) -> VerifyError:
     names = {name: row.prefix + name for row in INTRINSICS for name in (row.name, *row.aliases)}
     stem = _SUFFIXES.sub("", callee.strip('"')).removeprefix("llvm.tensor.").removeprefix("llvm.vector.")
     message = f"unknown intrinsic @{callee}"
-    near = get_close_matches(stem, list(names), n=1)
+    near = nearest(stem, names)
     if near:
-        message += f"; did you mean @{names[near[0]]}?"
+        message += f"; did you mean @{names[near]}?"
     return VerifyError(message, operand_span(instruction, instruction.operands[0]))
 
 

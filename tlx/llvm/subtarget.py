@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Final
 
-from tlx.diagnostics import UsageError
+from tlx.diagnostics import UsageError, did_you_mean
 from tlx.llvm.advice import advice
 from tlx.llvm.process import LLVMCrashError, LLVMProcess, LLVMRejectedError, llvm
 from tlx.llvm.triples import normalized
@@ -70,5 +69,4 @@ def _on(triple: str) -> str:
 
 def _near(name: str, known: str) -> str:
     """A question whether another name was meant; nothing where none is alike."""
-    found = get_close_matches(name, _NAME.findall(known), 1, 0.75)
-    return f"; did you mean '{found[0]}'?" if found else ""
+    return did_you_mean(name, _NAME.findall(known), cutoff=0.75)
