@@ -46,9 +46,9 @@ _BY_VALUE: Final[dict[str, Any]] = {
 
 
 # Of numpy's flags, as PyArray_FLAGS gives them.
-_C_CONTIGUOUS: Final = 0x0001
-_ALIGNED: Final = 0x0100
-_WRITEABLE: Final = 0x0400
+C_CONTIGUOUS: Final = 0x0001
+ALIGNED: Final = 0x0100
+WRITEABLE: Final = 0x0400
 
 
 class ArgumentError(TlxError, TypeError):
@@ -188,7 +188,7 @@ def _quick(parameter: Parameter) -> _Quick:
     dtypes = None if parameter.element is None else _dtypes(parameter.element)
     if parameter.copied:
         return _NEVER
-    flags = _C_CONTIGUOUS | _ALIGNED | (_WRITEABLE if parameter.written else 0)
+    flags = C_CONTIGUOUS | ALIGNED | (WRITEABLE if parameter.written else 0)
     return dtypes, _least_bytes(parameter), flags, parameter.align
 
 
