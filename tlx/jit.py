@@ -24,6 +24,7 @@ added to the module:
 from __future__ import annotations
 
 import os
+import string
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 _PREFIX: Final = "tlx.call."
 _START: Final = "tlx.start"
+_IN_NAMES: Final = frozenset(string.printable.encode()) - frozenset(string.whitespace.encode()) - frozenset(b'"\\')
 _INHERITED: Final = ("target-cpu", "target-features")
 
 
@@ -87,6 +89,8 @@ class Compiled(Named[Call]):
         """
         if self._entry is not None:
             return self[self._entry]
+        if not self._named and len(self._refused) == 1:
+            raise next(iter(self._refused.values()))
         if len(self._named) != 1:
             raise UsageError(f"name the function to call, of {_listed(self._named)}")
         return next(iter(self._named.values()))
@@ -143,12 +147,14 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         raise UsageError(f"the module defines no function @{entry}; it defines {_listed(found)}")
     lowered = lower(parse(text, name), target if options.cpu else _here(target), options=options)
     refused = {p.name: error for p in found.values() if (error := unsupported(p))}
-    wrapped = [p for p in found.values() if p.name not in refused and _needs_wrapper(p)]
-    code = called_by(str(lowered) + "".join(_wrapper(p, lowered) for p in wrapped), _START)
+    called = [p for p in found.values() if p.name not in refused]
+    wrappers = _wrapper_names([p.name for p in called if _needs_wrapper(p)], found)
+    code = str(lowered) + "".join(_wrapper(found[name], symbol, lowered) for name, symbol in wrappers.items())
+    code = called_by(code, _START)
     level = 0 if options.emulate_matrix else opt_level  # LLVM 22 asserts over some emulated tiles that it optimises
     image = emit(code, "obj", level, options.cpu, ",".join(options.attrs), emulate_matrix=options.emulate_matrix)
     exported = {name for name, defined in symbols(image) if defined}
-    code_of = {p.name: _PREFIX + p.name if p in wrapped else p.name for p in found.values() if p.name not in refused}
+    code_of = {p.name: wrappers.get(p.name, p.name) for p in called}
     code_of = {name: symbol for name, symbol in code_of.items() if symbol in exported}
     start = _START if _START in exported else None
     if FORK in code:
@@ -157,7 +163,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         libraries = (*libraries, threads_by)
     library = Library(image, list(code_of.values()), libraries, start)
     functions = {
-        name: Call(found[name], library.address(symbol), through_memory=symbol != name, keep=library)
+        name: Call(found[name], library.address(symbol), through_memory=name in wrappers, keep=library)
         for name, symbol in code_of.items()
     }
     return Compiled(functions, refused, entry, str(lowered))
@@ -186,43 +192,68 @@ def _text(source: Module | str | os.PathLike[str], threads: openmp.Threads, read
     return files.read_ir(path, threads, reading), files.ir_name(path, reading)
 
 
+def _wrapper_names(wrapped: Sequence[str], taken: Collection[str]) -> dict[str, str]:
+    """The wrapper of each function: a name of printable ASCII that no function has."""
+    names: dict[str, str] = {}
+    for name in wrapped:
+        wrapper = _PREFIX + "".join(c if _is_plain(c) else "_" for c in name)
+        while wrapper in taken or wrapper in names.values():
+            wrapper += "."
+        names[name] = wrapper
+    return names
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.isprintable()
+
+
 def _needs_wrapper(prototype: Prototype) -> bool:
+    """Whether ctypes would not call the function as LLVM says that it is called, or its symbol has another name."""
     types = [p.type for p in prototype.parameters]
     if prototype.result != VOID:
         types.append(prototype.result)
-    return not all(map(by_value, types))
+    return not (prototype.is_plain and _is_plain(prototype.name) and all(map(by_value, types)))
 
 
-def _wrapper(prototype: Prototype, module: Module) -> str:
-    """A function that takes pointers to what ctypes cannot pass."""
+def _wrapper(prototype: Prototype, symbol: str, module: Module) -> str:
+    """A C function that takes pointers to what ctypes cannot pass, and calls the function as LLVM says."""
     parameters: list[str] = []
     body: list[str] = []
-    passed: list[str] = []
-    for index, type_ in enumerate(p.type for p in prototype.parameters):
+    passed: list[tuple[str, str]] = []
+    for index, parameter in enumerate(prototype.parameters):
+        type_ = parameter.type
         direct = by_value(type_)
         parameters.append(f"{type_ if direct else 'ptr'} %{index}")
-        if direct or is_too_large(type_):  # the lowered function takes a pointer, too
-            passed.append(parameters[-1])
+        if is_too_large(type_):  # the lowered function takes a pointer, too
+            passed.append(("ptr", f"%{index}"))
             continue
-        passed.append(f"{type_} %a{index}")
-        body.extend(_loaded(type_, index))
+        passed.append((str(type_), f"{parameter.passing} %{'' if direct else 'a'}{index}".lstrip()))
+        if not direct:
+            body.extend(_loaded(type_, index))
     result = prototype.result
     if is_too_large(result):
-        parameters.append(f"ptr %{len(parameters)}")
-        passed.insert(0, parameters[-1])
+        passed.insert(0, ("ptr", f"%{len(parameters)}"))
+        parameters.append(" ".join(passed[0]))
         result = VOID
-    call = f"call {result} {_quoted(prototype.name)}({', '.join(passed)})"
+    call = _call(prototype, result, passed)
     if result == VOID or by_value(result):
         body.extend([call, "ret void"] if result == VOID else [f"%r = {call}", f"ret {result} %r"])
     else:
         parameters.append(f"ptr %{len(parameters)}")
         body.extend([f"%r = {call}", *_stored(result, len(parameters) - 1), "ret void"])
         result = VOID
-    head = (
-        f"define {result} {_quoted(_PREFIX + prototype.name)}({', '.join(parameters)}){_attributes(prototype, module)}"
-    )
     lines = "".join(f"  {line}\n" for line in body)
+    head = f"define {result} {_quoted(symbol)}({', '.join(parameters)}){_attributes(prototype, module)}"
     return f"\n{head} {{\n{lines}}}\n"
+
+
+def _call(prototype: Prototype, result: Type, passed: Sequence[tuple[str, str]]) -> str:
+    """The call of a function in the words of its definition, given type and value of each argument."""
+    type_ = str(result)
+    if prototype.variadic:
+        type_ = f"{result} ({', '.join([*(type_ for type_, _ in passed), '...'])})"
+    words = ("call", prototype.convention, "" if result == VOID else prototype.passing, type_)
+    return f"{' '.join(filter(None, words))} {_quoted(prototype.name)}({', '.join(map(' '.join, passed))})"
 
 
 def _loaded(type_: Type, index: int) -> list[str]:
@@ -250,7 +281,8 @@ def _attributes(prototype: Prototype, module: Module) -> str:
 
 
 def _quoted(name: str) -> str:
-    escaped = "".join(c if c.isprintable() and c not in '"\\' else f"\\{ord(c):02X}" for c in name)
+    raw = name.encode(errors="surrogateescape")
+    escaped = "".join(chr(byte) if byte in _IN_NAMES else f"\\{byte:02X}" for byte in raw)
     return f'@"{escaped}"'
 
 

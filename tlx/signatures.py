@@ -14,20 +14,27 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from tlx.diagnostics import Span
+from tlx.ir.abi import IN_MEMORY, attributes, convention, memory_type, passing
 from tlx.ir.analysis import analyse
 from tlx.ir.dynamic import element_of
+from tlx.ir.headers import named_types
 from tlx.ir.module import Argument, Function, Instruction, Module
 from tlx.ir.tensors import FunctionTensors
-from tlx.ir.types import ArrayType, FloatType, PointerType, Type, VectorType, bits_of, is_scalar_number
+from tlx.ir.types import I1, ArrayType, FloatType, PointerType, Type, VectorType, bits_of, is_scalar_number
 from tlx.ir.values import Global, Local, Value
 from tlx.types import TensorType
+
+if TYPE_CHECKING:
+    from tlx.evaluate.layout import Layout
 
 _HIDDEN: Final = frozenset({"internal", "private", "available_externally"})
 _MASKED_LOADS: Final = ("llvm.masked.load.", "llvm.masked.gather.", "llvm.masked.expandload.")
 _MASKED_STORES: Final = ("llvm.masked.store.", "llvm.masked.scatter.", "llvm.masked.compressstore.")
 _COPIES: Final = ("llvm.memcpy.", "llvm.memmove.")
+_LEAST_ALIGNED: Final = 8  # what is passed on the stack of a 64-bit machine
 _FORWARDS: Final = frozenset({"getelementptr", "bitcast", "addrspacecast"})
 
 
@@ -44,6 +51,10 @@ class Parameter:
             known only when the program runs.
         written: For pointers: whether the function stores there.
         align: For pointers: alignment in bytes that the IR promises.
+        size: For pointers: bytes that the call itself needs there, whatever the function accesses.
+        passing: The attributes that say how it is passed, as the IR spells them: `byval(<4 x float>) align 16`.
+        copied: For pointers: bytes that the call copies for the function (`byval`), padding behind them included.
+        is_result: For pointers: whether the function's result goes there (`sret`).
     """
 
     name: str
@@ -53,15 +64,37 @@ class Parameter:
     written: bool = False
     align: int = 1
     whole: bool = True
+    size: int = 0
+    passing: str = ""
+    copied: int = 0
+    is_result: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Prototype:
-    """A function that can be called: its name, what it returns and what it takes."""
+    """A function that can be called: its name, what it returns and what it takes.
+
+    Attributes:
+        convention: Its calling convention as the IR spells it; empty for C's.
+        passing: The attributes that say how its result is passed.
+        variadic: Whether it takes further arguments.
+        saves: Whether it saves the registers that callers rely on.
+        span: Where it is defined.
+    """
 
     name: str
     result: Type
     parameters: tuple[Parameter, ...]
+    convention: str = ""
+    passing: str = ""
+    variadic: bool = False
+    saves: bool = True
+    span: Span | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is called as a C function of its types is, and no attribute says otherwise."""
+        return not (self.convention or self.passing or self.variadic or any(p.passing for p in self.parameters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +117,8 @@ def plain_name(name: str) -> str:
     r"""A name as the object file has it: without quotes, `\5C` read as the character it stands for."""
     if not name.startswith('"'):
         return name
-    return re.sub(r"\\([0-9a-fA-F]{2})", lambda m: chr(int(m.group(1), 16)), name[1:-1])
+    raw = re.sub(rb"\\([0-9a-fA-F]{2})", lambda m: bytes([int(m.group(1), 16)]), name[1:-1].encode())
+    return raw.decode(errors="surrogateescape")
 
 
 def _words(function: Function) -> list[str]:
@@ -93,15 +127,24 @@ def _words(function: Function) -> list[str]:
 
 def prototype_of(module: Module, function: Function) -> Prototype:
     """What one function takes and returns."""
+    signature = function.signature
     accesses = _Accesses(function, analyse(module, function))
-    parameters = tuple(_parameter(argument, accesses) for argument in function.arguments)
-    return Prototype(plain_name(function.name), function.signature.result, parameters)
+    return Prototype(
+        plain_name(function.name),
+        signature.result,
+        tuple(_parameter(module, argument, accesses) for argument in function.arguments),
+        convention(signature.result_attributes),
+        passing(signature.result_attributes),
+        signature.vararg,
+        "no_callee_saved_registers" not in module.attribute_text(signature),
+        function.span,
+    )
 
 
-def _parameter(argument: Argument, accesses: _Accesses) -> Parameter:
+def _parameter(module: Module, argument: Argument, accesses: _Accesses) -> Parameter:
     name = f"%{argument.name}"
     if not isinstance(argument.type, PointerType):
-        return Parameter(name, argument.type)
+        return Parameter(name, argument.type, passing=passing(argument.attributes))
     mine = [access for access in accesses.found if access.root == argument.name]
     pointee, pointed = _flat(argument.type.pointee)
     element = _common({access.element for access in mine if access.element is not None}, accesses.copied(argument.name))
@@ -109,15 +152,31 @@ def _parameter(argument: Argument, accesses: _Accesses) -> Parameter:
     if isinstance(argument.type.pointee, (VectorType, ArrayType)):
         counts.append(pointed)
     element = element or (pointee if str(pointee) != "i8" else None)
-    align = re.search(r"\balign[ (]*(\d+)", argument.attributes)
+    words = {attribute.name: attribute for attribute in attributes(argument.attributes)}
+    inside = memory_type(argument.type, argument.attributes, *IN_MEMORY)
+    size = words["dereferenceable"].number if "dereferenceable" in words else 0
+    align, copied = 1, 0
+    if inside is not None:
+        layout = _layout(module)
+        size, align = layout.store_size(inside), layout.align(inside)
+        copied = layout.size(inside) if "byval" in words else 0
+        align = 1 if "byref" in words else max(align, _LEAST_ALIGNED) if "byval" in words else align
+        within, fits = _flat(inside)
+        element = element or (within if within != I1 else None)
+        if within == element:
+            counts.append(fits)
     return Parameter(
         name,
         argument.type,
         element if element is not None and is_scalar_number(element) else None,
         max(counts, default=None),
-        any(access.writes for access in mine),
-        int(align.group(1)) if align else 1,
+        not copied and ("sret" in words or any(access.writes for access in mine)),
+        words["align"].number if "align" in words else align,
         all(access.count is not None for access in mine),
+        size,
+        passing(argument.attributes),
+        copied,
+        "sret" in words,
     )
 
 
@@ -134,6 +193,12 @@ def _common(elements: set[Type], copied: set[Type]) -> Type | None:
 
 def _same_size(one: Type | None, other: Type | None) -> bool:
     return one is not None and other is not None and bits_of(one) == bits_of(other)
+
+
+def _layout(module: Module) -> Layout:
+    from tlx.evaluate.layout import Layout
+
+    return Layout(named_types(module.source))
 
 
 def _flat(type_: Type | None) -> tuple[Type | None, int]:

@@ -19,12 +19,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tlx.diagnostics import Source
 from tlx.frontends.c_header.calls import PlaceholderCall, placeholder_calls
 from tlx.intrinsics import Kind
+from tlx.ir.abi import type_in
 from tlx.ir.builder import Builder
-from tlx.ir.cursor import Cursor
-from tlx.ir.lexer import tokenize
 from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.rewriter import definitions
 from tlx.ir.types import VOID, PointerType, Type, VectorType, bytes_of
@@ -46,18 +44,9 @@ def pass_by_value(module: Module, function: Function) -> None:
             _return_value(module, function, call, args, result)
 
 
-def attribute_type(attributes: str, word: str) -> Type | None:
-    """The type in `byval(T)` or `sret(T)`."""
-    found = re.search(rf"\b{word}\(", attributes)
-    if found is None:
-        return None
-    source = Source("<attribute>", attributes)
-    return Cursor(source, tokenize(source, found.end())).type()
-
-
 def _indirect_result(call: PlaceholderCall) -> Type | None:
     attributes = call.instruction.arg_attributes
-    return attribute_type(attributes[0], "sret") if attributes and call.instruction.type == VOID else None
+    return type_in(attributes[0], "sret") if attributes and call.instruction.type == VOID else None
 
 
 def _return_value(module: Module, function: Function, call: PlaceholderCall, args: list[Value], type_: Type) -> None:
@@ -75,7 +64,7 @@ def _value(
     value, attributes = call.args[number], call.instruction.arg_attributes[number]
     if not isinstance(value.type, PointerType):
         return value
-    type_ = attribute_type(attributes, "byval")
+    type_ = type_in(attributes, "byval")
     if type_ is None and not _wants_pointer(call, number):
         type_ = _slot_type(known, value)
     if type_ is None:

@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tlx.frontends.c_header.by_value import attribute_type, pass_by_value
+from tlx.frontends.c_header.by_value import pass_by_value
 from tlx.frontends.c_header.calls import called, placeholder_calls
 from tlx.frontends.c_header.merges import merging_names
 from tlx.frontends.c_header.promote import debug_only, promote_slots
 from tlx.intrinsics import Kind
+from tlx.ir.abi import type_in
 from tlx.ir.builder import Builder
 from tlx.ir.instructions import parse_text
 from tlx.ir.module import Argument, Block, Function, Instruction, Module
@@ -187,7 +188,7 @@ class _Inliner:
 
     def _argument(self, builder: Builder, argument: Argument, value: Value, attributes: str) -> Value:
         """The value of a parameter; what is passed in memory is copied."""
-        type_ = attribute_type(attributes, "byval")
+        type_ = type_in(attributes, "byval")
         if type_ is None:
             return value
         copy = builder.alloca(type_, self._fresh(argument.name))

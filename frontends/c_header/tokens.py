@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tlx.diagnostics import VerifyError
-from tlx.frontends.c_header.by_value import attribute_type
 from tlx.frontends.c_header.calls import PlaceholderCall, placeholder_calls
 from tlx.frontends.c_header.coerce import Coercion
 from tlx.frontends.c_header.promote import debug_only
 from tlx.intrinsics import Kind, Operand
+from tlx.ir.abi import type_in
 from tlx.ir.builder import Builder
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import uses
@@ -177,7 +177,7 @@ def _constant_parameters(function: Function) -> dict[str, Type]:
     return {
         argument.name: type_
         for argument in function.arguments
-        if (type_ := attribute_type(argument.attributes, "byval")) is not None
+        if (type_ := type_in(argument.attributes, "byval")) is not None
         and all(use.instruction.opcode == "load" or debug_only(use.instruction) for use in used[argument.name])
     }
 

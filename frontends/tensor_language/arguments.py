@@ -12,15 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
-from tlx.calls import ArgumentError, Array
+from tlx.calls import ALIGNED, WRITEABLE, ArgumentError, Array, address_of
 from tlx.frontends.tensor_language.ast.base import Attribute, Parameter
 from tlx.frontends.tensor_language.scalars import dtype_of, passed_scalar
+from tlx.frontends.tensor_language.signature import CParameter
 from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, ScalarType
 from tlx.frontends.tensor_language.wording import counted
+
+_MOST_LAYOUTS: Final = 256
 
 
 @dataclass(slots=True)
@@ -85,6 +88,65 @@ def bind(place: Place, value: Any, offset: int = 0) -> Bound:
         raise place.error(f"a value of {type_}", described(value)) from None
 
 
+class Binder:
+    """Takes the arguments for one parameter apart, one call after the other.
+
+    Arrays of the same element type, shape and strides have the same extents, so those are worked out once; what may
+    differ between such arrays (whether they are aligned and can be written) is looked at in every call.
+
+    Args:
+        place: The parameter.
+        taken: What C parameters it becomes.
+
+    Attributes:
+        known: Extents and strides that the kernel is given, by `layout`.
+        flags: Flags that an array must have, beyond a known layout.
+        align: Bytes that its address must be a multiple of.
+    """
+
+    def __init__(self, place: Place, taken: Iterable[CParameter]) -> None:
+        self.known: dict[Any, tuple[int, ...]] = {}
+        self.flags = ALIGNED | (WRITEABLE if place.written else 0)
+        self.align = max(1, _alignment(place))
+        self._place = place
+        self._keys = [(c.role, c.mode) for c in taken]
+        self._is_memref = isinstance(place.parameter.type.type, MemrefType)
+
+    def look(self, value: Any, offset: int, taken: list[Any]) -> Bound:
+        """Look at an argument closely, and append what the kernel takes of it: numbers and addresses.
+
+        Args:
+            value: The argument.
+            offset: For groups whose offset is `?`: elements added to each address.
+            taken: Where that goes.
+
+        Returns:
+            What must live as long as the call.
+
+        Raises:
+            ArgumentError: It does not fit.
+        """
+        bound = bind(self._place, value, offset)
+        values = [bound.values[key] for key in self._keys]
+        taken += [address_of(cast("Array", one)) if isinstance(one, np.ndarray) else one for one in values]
+        if self._is_memref and type(value) is np.ndarray:
+            if len(self.known) >= _MOST_LAYOUTS:
+                self.known.clear()
+            self.known[layout(value)] = tuple(values[1:])
+        return bound
+
+
+def layout(array: Array) -> Any:
+    """What arrays have in common that a kernel is given the same extents for."""
+    return array.dtype, array.shape, array.strides
+
+
+def _alignment(place: Place) -> int:
+    """The alignment in bytes that the parameter's attribute promises; 0 if it has none."""
+    alignment = place.parameter.attributes.get("alignment")
+    return alignment.value if alignment is not None and isinstance(alignment.value, int) else 0
+
+
 def described(value: object) -> str:
     """A value in the words of an error."""
     if isinstance(value, np.ndarray):
@@ -105,36 +167,31 @@ def _group(place: Place, type_: GroupType, value: Any, offset: int) -> Bound:
     if type_.size is not None and len(members) != type_.size:
         raise place.error(f"{type_.size} arrays", str(len(members)))
     offset = offset if type_.offset is None else type_.offset
-    addresses = np.zeros(len(members), np.uintp)
-    extents = [
-        (role, mode) for role, all_ in _roles(type_.memref) for mode, extent in enumerate(all_) if extent is None
-    ]
-    columns = {key: np.zeros(len(members), np.int64) for key in extents}
+    addresses: list[int] = []
+    extents: list[_Extents] = []
     checked: dict[Any, _Extents] = {}
-    quick = not offset and place.parameter.attributes.get("alignment") is None
+    quick = not offset and not _alignment(place)
+    flags = ALIGNED | (WRITEABLE if place.written else 0)
     for k, member in enumerate(members):
-        layout = _layout(member, place) if quick else None
-        if layout in checked:
-            addresses[k], found = member.ctypes.data, checked[layout]
-        else:
+        alike = quick and type(member) is np.ndarray and member.flags.num & flags == flags
+        key = layout(member) if alike else None
+        found = checked.get(key)
+        if found is None:
             at = Place(place.position, place.parameter, place.written, place.tested, k)
-            addresses[k], found = _memref(at, type_.memref, member, offset)
-        if layout is not None:
-            checked[layout] = found
-        for key, column in columns.items():
-            column[k] = found[key]
-    values: dict[tuple[str, int], Any] = {(f"{role}s", mode): column for (role, mode), column in columns.items()}
-    values |= {("pointers", 0): addresses, ("size", 0): len(members), ("offset", 0): offset}
+            address, found = _memref(at, type_.memref, member, offset)
+        else:
+            address = address_of(member)
+        if key is not None:
+            checked[key] = found
+        addresses.append(address)
+        extents.append(found)
+    values: dict[tuple[str, int], Any] = {("size", 0): len(members), ("offset", 0): offset}
+    values["pointers", 0] = np.array(addresses, np.uintp)
+    for role, all_ in _roles(type_.memref):
+        for mode, extent in enumerate(all_):
+            if extent is None:
+                values[f"{role}s", mode] = np.array([found[role, mode] for found in extents], np.int64)
     return Bound(values, members)
-
-
-def _layout(value: Any, place: Place) -> Any:
-    """What arrays that fit alike have in common, None for what must be looked at closely."""
-    if type(value) is not np.ndarray:
-        return None
-    array: Array = value
-    flags = array.flags
-    return (array.dtype, array.shape, array.strides) if flags.aligned and flags.writeable >= place.written else None
 
 
 def _null_group(place: Place, type_: GroupType) -> Bound:
@@ -160,7 +217,7 @@ def _memref(place: Place, type_: MemrefType, value: Any, offset: int) -> tuple[i
     if offset:
         _check_offset(place, array, strides, offset)
     extents = {("shape", mode): extent for mode, extent in enumerate(array.shape)}
-    return array.ctypes.data, extents | {("stride", mode): stride for mode, stride in enumerate(strides)}
+    return address_of(array), extents | {("stride", mode): stride for mode, stride in enumerate(strides)}
 
 
 def _null(place: Place, type_: MemrefType) -> tuple[int, _Extents]:
@@ -220,9 +277,9 @@ def _advice(array: Array) -> str:
 def _check_attributes(place: Place, array: Array, strides: list[int]) -> None:
     """What the parameter's attributes promise."""
     attributes = place.parameter.attributes
-    alignment = attributes.get("alignment")
-    if alignment is not None and isinstance(alignment.value, int) and array.ctypes.data % alignment.value:
-        raise place.error(f"an array aligned to {alignment.value} bytes", f"one at {array.ctypes.data:#x}")
+    alignment = _alignment(place)
+    if alignment and address_of(array) % alignment:
+        raise place.error(f"an array aligned to {alignment} bytes", f"one at {address_of(array):#x}")
     _check_divisors(place, attributes.get("shape_gcd"), array.shape, "extent")
     _check_divisors(place, attributes.get("stride_gcd"), strides, "stride")
 
@@ -239,7 +296,7 @@ def _check_offset(place: Place, array: Array, strides: list[int], offset: int) -
     """The part that the kernel sees lies in the memory that the array is a view of."""
     if array.size == 0:
         return
-    start = array.ctypes.data + offset * array.itemsize
+    start = address_of(array) + offset * array.itemsize
     last = sum((extent - 1) * stride for extent, stride in zip(array.shape, strides, strict=True))
     low, high = _bounds(array)
     if start < low or start + (last + 1) * array.itemsize > high:
@@ -251,5 +308,5 @@ def _bounds(array: Array) -> tuple[int, int]:
     while isinstance(array.base, np.ndarray):
         array = array.base
     steps = [(extent - 1) * step for extent, step in zip(array.shape, array.strides, strict=True)]
-    low = array.ctypes.data + sum(step for step in steps if step < 0)
-    return low, array.ctypes.data + sum(step for step in steps if step > 0) + array.itemsize
+    low = address_of(array) + sum(step for step in steps if step < 0)
+    return low, address_of(array) + sum(step for step in steps if step > 0) + array.itemsize

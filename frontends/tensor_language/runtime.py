@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 import numpy as np
 
 from tlx import jit
-from tlx.calls import ArgumentError, Call
+from tlx.calls import ArgumentError, Call, address_of
 from tlx.diagnostics import UsageError
 from tlx.frontends import tensor_language
-from tlx.frontends.tensor_language.arguments import Bound, Place, bind, described
+from tlx.frontends.tensor_language.arguments import Binder, Bound, Place, described, layout
 from tlx.frontends.tensor_language.ast.base import Function, Program
 from tlx.frontends.tensor_language.header import signatures
 from tlx.frontends.tensor_language.signature import c_parameters
@@ -48,8 +48,13 @@ class CompiledKernel:
     def __init__(self, function: Function, call: Call) -> None:
         self.function = function
         self._call = call
-        self._uses = uses(function)
-        self._taken = c_parameters(function, one_group=False)
+        used = uses(function)
+        taken = c_parameters(function, one_group=False)
+        self._names = [p.name.text for p in function.parameters]
+        self._binders = [
+            Binder(Place(k, p, k in used.written, k in used.tested), [c for c in taken if c.parameter == k])
+            for k, p in enumerate(function.parameters)
+        ]
         self._offsets = {
             f"{p.name.text}_offset": k
             for k, p in enumerate(function.parameters)
@@ -74,26 +79,27 @@ class CompiledKernel:
             ArgumentError: An argument does not fit.
         """
         counts = _counts(groups)
-        offsets = {self._offsets[n]: _offset(n, named.pop(n)) for n in list(named) if n in self._offsets}
+        offsets = {self._offsets[n]: _offset(n, named.pop(n)) for n in [*named] if n in self._offsets} if named else {}
         values = self._ordered(arguments, named)
-        bound = [bind(self._place(k), value, offsets.get(k, 0)) for k, value in enumerate(values)]
-        taken = [
-            counts[c.mode] if c.role == "launch" else bound[c.parameter].values[c.role, c.mode] for c in self._taken
-        ]
-        self._run(taken, bound)
+        taken: list[Any] = []
+        held: list[Bound] = []
+        for k, (value, binder) in enumerate(zip(values, self._binders, strict=True)):
+            if type(value) is np.ndarray and value.flags.num & binder.flags == binder.flags:
+                known = binder.known.get(layout(value))
+                address = address_of(value)
+                if known is not None and not address % binder.align:
+                    taken.append(address)
+                    taken += known
+                    continue
+            held.append(binder.look(value, offsets.get(k, 0), taken))
+        self._call.unchecked(*taken, *counts)
+        del held  # what the code points to lives until here
 
-    def _run(self, taken: list[Any], bound: list[Bound]) -> None:
-        """Call the code; what it points to is held by `bound` until it returns."""
-        self._call.unchecked(*(_address(value) for value in taken))
-        del bound
-
-    def _place(self, position: int) -> Place:
-        written, tested = position in self._uses.written, position in self._uses.tested
-        return Place(position, self.function.parameters[position], written, tested)
-
-    def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+    def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
         """The arguments in the order of the parameters."""
-        names = [p.name.text for p in self.function.parameters]
+        names = self._names
+        if not named and len(arguments) == len(names):
+            return arguments
         listed = ", ".join(f"%{name}" for name in names)
         kernel = f"@{self.function.name.text} takes {counted(len(names), 'argument')} ({listed})"
         if unknown := [name for name in named if name not in names]:
@@ -164,6 +170,8 @@ def _program(source: str | os.PathLike[str] | Program | Kernel, std: tensor_lang
 
 def _counts(groups: Groups) -> tuple[int, int, int]:
     """Numbers of work-groups along x, y and z."""
+    if type(groups) is int and 0 <= groups < _MAX_GROUPS:
+        return groups, 1, 1
     given: Sequence[SupportsIndex] = groups if isinstance(groups, Sequence) else (groups,)
     try:
         counts = [operator.index(count) for count in given]
@@ -183,7 +191,3 @@ def _offset(name: str, value: Any) -> int:
     if offset < 0:
         raise ArgumentError(f"{name}: expected a number of elements that is not negative, got {offset}")
     return offset
-
-
-def _address(value: Any) -> Any:
-    return value.ctypes.data if isinstance(value, np.ndarray) else value

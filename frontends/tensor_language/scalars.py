@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import struct
 from typing import Any, Final, cast
 
 import numpy as np
@@ -12,6 +13,8 @@ from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import BFLOAT
 from tlx.numpy_types import dtype_of as numpy_type
 
+_FORMATS: Final = {"f16": struct.Struct("<e"), "f32": struct.Struct("<f"), "f64": struct.Struct("<d")}
+_INFINITE: Final = 0x7F80  # the bits of bf16
 _DTYPES: Final[dict[str, Any]] = {
     "i8": np.int8,
     "i16": np.int16,
@@ -77,24 +80,18 @@ def _complex(type_: ScalarType, value: Any) -> np.ndarray[Any, Any]:
 
 
 def _rounded(type_: ScalarType, number: float) -> float:
-    """A number as f16, f32 or f64 has it."""
-    with np.errstate(over="ignore"):
-        rounded = float(_DTYPES[type_.name](number))
-    return _finite(number, rounded)
-
-
-def _finite(number: float, rounded: float) -> float:
-    if math.isinf(rounded) and not math.isinf(number):
-        raise OverflowError
-    return rounded
+    """A number as f16, f32 or f64 has it; one that would be infinite is an OverflowError of `struct`."""
+    form = _FORMATS[type_.name]
+    return form.unpack(form.pack(number))[0]
 
 
 def _bits(type_: ScalarType, number: float) -> int:
     """The bits of a 16-bit number, as a signed integer."""
     if type_.name == "f16":
-        return int(np.array([_rounded(type_, number)], np.float16).view(np.int16)[0])
+        return int.from_bytes(_FORMATS["f16"].pack(number), "little", signed=True)
     rounded = _bfloat16(number)
-    _finite(number, float((np.array([rounded], np.uint32) << 16).view(np.float32)[0]))
+    if rounded & 0x7FFF == _INFINITE and not math.isinf(number):
+        raise OverflowError
     return int(np.array([rounded], np.uint16).view(np.int16)[0])
 
 

@@ -168,6 +168,34 @@ def test_a_call_of_another_type_is_refused() -> None:
         lower(parse(_VARIADIC.replace("CALL", "void @g(i32 3)")), "generic")
 
 
+@pytest.mark.parametrize("convention", ["", "fastcc", "cc 9", "spir_func", "win64cc", "preserve_mostcc"])
+@pytest.mark.parametrize("passing", ["", "inreg"])
+def test_calls_keep_their_convention(convention: str, passing: str) -> None:
+    text = f"""
+define {convention} {passing} <6400 x float> @g(i8 zeroext %n, <6400 x float> {passing} %x, ptr nest %q) noinline {{
+  %w = zext i8 %n to i32
+  store i32 %w, ptr %q
+  %y = fadd <6400 x float> %x, %x
+  ret <6400 x float> %y
+}}
+
+define i32 @f(ptr %p, ptr %o) {{
+  %q = alloca i32
+  %x = load <6400 x float>, ptr %p
+  %y = call {convention} {passing} <6400 x float> @g(i8 zeroext 200, <6400 x float> {passing} %x, ptr nest %q)
+  store <6400 x float> %y, ptr %o
+  %r = load i32, ptr %q
+  ret i32 %r
+}}
+"""
+    x, out, number = np.arange(6400, dtype=np.float32), np.zeros(6400, np.float32), np.zeros(1, np.int32)
+    compiled = tlx.compile(text, "generic")
+    assert compiled.f(x, out) == 200
+    np.testing.assert_array_equal(out, 2 * x)
+    np.testing.assert_array_equal(compiled.g(200, x, number), out)
+    assert number[0] == 200
+
+
 _CALLED_FROM_OUTSIDE = """
 define <6400 x float> @g(<6400 x float> %x, float %s, <6400 x float> %y) {
   %z = fadd <6400 x float> %x, %y

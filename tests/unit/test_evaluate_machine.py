@@ -154,6 +154,56 @@ define i32 @f() {
     assert run(text) == 1
 
 
+def test_byval_arguments_are_copies_from_every_caller() -> None:
+    text = """\
+%s = type { i32, i32 }
+declare void @outside(ptr byval(%s) %p)
+define void @g(ptr byval(%s) align 64 %p) {
+  store i32 99, ptr %p
+  ret void
+}
+define void @plain(ptr %p) {
+  call void @g(ptr %p)
+  ret void
+}
+define void @indirect(ptr %p, ptr %f) {
+  call void %f(ptr byval(%s) align 64 %p)
+  ret void
+}
+define void @by_address(ptr %p) {
+  call void @indirect(ptr %p, ptr @g)
+  ret void
+}
+define void @foreign(ptr %p) {
+  call void @outside(ptr byval(%s) %p)
+  ret void
+}
+define void @old(i32* byval %p) {
+  store i32 99, i32* %p
+  ret void
+}
+"""
+    written: list[int] = []
+
+    def outside(pointer: int) -> None:
+        machine.memory.write(pointer, b"abcd")
+        written.append(pointer)
+
+    machine = Machine(parse(text), foreign={"outside": outside})
+    array = np.array([1, 2], np.int32)
+    for name in ("g", "plain", "by_address", "foreign", "old"):
+        machine.call(name, array)
+        assert array.tolist() == [1, 2]
+    assert written
+    with pytest.raises(EvaluationError, match="copy of argument 0 of @g, which is passed by value, of 8 bytes"):
+        machine.call("g", array[:1])
+
+
+def test_the_padding_of_byval_arguments_is_not_read() -> None:
+    text = "define float @f(ptr byval(<6400 x float>) %p) {\n  %x = load float, ptr %p\n  ret float %x\n}\n"
+    assert run(text, np.ones(6400, np.float32)) == 1
+
+
 def test_foreign_functions() -> None:
     text = """\
 declare float @ask(i32, float)

@@ -25,6 +25,10 @@ KINDS = {
     "arrays that overlap": r"ptr %p, ptr %q",
     "offsets from memory": r"%p = getelementptr \w+, ptr %b\d+, i64 %o",
     "handles": r"<vscale x 1 x ",
+    "calling conventions": r"define \w*cc void @",
+    "arrays by value": r"ptr (noalias )?byval\(\[",
+    "arrays in registers of their own": r"\*? (noalias )?(nest|inreg|swiftself) %b",
+    "vectors by value in calling conventions": r"define (internal )?(\w+cc|cc 8) <",
 }
 
 

@@ -307,3 +307,191 @@ def test_other_languages_are_named(tmp_path: Path) -> None:
         tlx.compile(text)
     with pytest.raises(UsageError, match="a module is LLVM IR"):
         tlx.compile(tlx.parse("define void @f() {\n  ret void\n}\n"), language="tl")
+
+
+PASSED = """
+%S = type { i8, double }
+
+define void @square(ptr byval(<4 x float>) %x, ptr noalias %c) {
+  %t = call token @llvm.tensor.typeinfo(ptr byval(<4 x float>) %x, DIMS, <2 x i32> zeroinitializer)
+  %p = call <4 x float> @llvm.tensor.matmul(token %t, token %t)
+  %u = call token @llvm.tensor.typeinfo(<4 x float> %p, DIMS, <2 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %c, token %u, <2 x i32> zeroinitializer)
+  store float 9.0, ptr %x
+  ret void
+}
+
+define void @widest(ptr byval(<16 x float>) align 64 %x, ptr sret(<16 x float>) %r) {
+  %v = load <16 x float>, ptr %x
+  store <16 x float> %v, ptr %r
+  store float 9.0, ptr %x
+  ret void
+}
+
+define void @padded(ptr byval(<6400 x float>) %x, ptr %r) {
+  %e = getelementptr float, ptr %x, i64 6399
+  %v = load float, ptr %e
+  store float %v, ptr %r
+  ret void
+}
+
+define swiftcc double @field(ptr byval(%S) %s, ptr swiftself %p, ptr swiftasync %q) {
+  %f = getelementptr %S, ptr %s, i32 0, i32 1
+  %x = load double, ptr %f
+  ret double %x
+}
+
+define zeroext i8 @extended(i8 zeroext %x, i8 signext %y, ptr %r) {
+  %z = zext i8 %x to i64
+  store i64 %z, ptr %r
+  %s = sext i8 %y to i64
+  %q = getelementptr i64, ptr %r, i64 1
+  store i64 %s, ptr %q
+  ret i8 %x
+}
+
+define void @variadic(i32 %n, ptr %r, ...) {
+  store i32 %n, ptr %r
+  ret void
+}
+
+define cc 8 <8 x float> @numbered(<8 x float> %v) {
+  ret <8 x float> %v
+}
+""".replace("DIMS", "<2 x i32> <i32 2, i32 2>, <2 x i32> <i32 0, i32 1>")
+
+
+@pytest.mark.parametrize("level", [0, 2])
+@pytest.mark.parametrize("target", ["generic", "native"])
+def test_arguments_are_passed_as_their_attributes_say(target: str, level: int) -> None:
+    compiled = tlx.compile(PASSED, target, opt_level=level)
+    x, c = np.arange(4, dtype=np.float32).reshape(2, 2), np.zeros((2, 2), np.float32)
+    compiled.square(read_only(x), c)
+    assert (c.tolist(), x.tolist()) == ([[2, 3], [6, 11]], [[0, 1], [2, 3]])
+    for start in range(4):  # none of which may be aligned to the 64 bytes of a <16 x float>
+        wide, result = np.arange(20, dtype=np.float32)[start:], np.zeros(20, np.float32)[start:]
+        compiled.widest(wide, result)
+        assert result.tolist() == [*range(start, start + 16), *[0] * (4 - start)]
+        assert wide[0] == start
+    last = np.zeros(1, np.float32)
+    compiled.padded(np.arange(6400, dtype=np.float32), last)
+    assert last[0] == 6399
+    assert compiled.field(np.array([0, 2.5]), last, last) == 2.5
+    extended = np.zeros(2, np.int64)
+    assert compiled.extended(200, 200, extended) & 0xFF == 200
+    assert extended.tolist() == [200, 200 - 256]
+    number = np.zeros(1, np.int32)
+    compiled.variadic(7, number)
+    assert number[0] == 7
+    assert compiled.numbered(range(8)).tolist() == list(range(8))
+
+
+UNCALLABLE: list[tuple[str, str]] = [
+    ("ghccc void @f(ptr %x)", "@f has the calling convention ghccc, which Python cannot call"),
+    ("cc 10 void @f(ptr %x)", "@f has the calling convention cc 10, which Python cannot call"),
+    ("amdgpu_gfx void @f(ptr %x)", "@f has the calling convention amdgpu_gfx, which Python cannot call"),
+    ("void @f(ptr inalloca(i64) %x)", "@f takes %x by 'inalloca', which Python has no counterpart of; use a pointer"),
+    ("void @f(ptr preallocated(i64) %x)", "@f takes %x by 'preallocated', which"),
+    ("swiftcc void @f(ptr swifterror %x)", "@f takes %x by 'swifterror', which"),
+    ("void @f(ptr addrspace(256) %x)", "@f takes ptr addrspace(256) %x, whose address space numpy has no arrays in"),
+    ("void @f(ptr byval([9000000 x i8]) %x)", "@f takes 9000008 bytes by value on the stack, where 1048576 have room"),
+    (
+        "void @f({ i32, float } %x)",
+        "@f passes { i32, float } by value, which numpy has no counterpart of; use a pointer",
+    ),
+    ("void @f(i128 %x)", "@f passes i128 by value, which numpy has no counterpart of; use a pointer"),
+    ("tailcc void @f(<4 x float> %x)", "@f takes %x by value in tailcc, which LLVM (19 to 22) compiles wrong"),
+    ('void @f() "no_callee_saved_registers"', "@f saves no registers ('no_callee_saved_registers'), where"),
+]
+
+
+@pytest.mark.parametrize(("head", "said"), UNCALLABLE)
+def test_functions_that_python_cannot_call(head: str, said: str) -> None:
+    compiled = tlx.compile(f"define {head} {{\n  ret void\n}}\n")
+    with pytest.raises(UsageError) as refusal:
+        compiled["f"]
+    assert refusal.value.message.startswith(said)
+    assert str(refusal.value).startswith(f"<string>:1:1: error: {said}")
+    with pytest.raises(UsageError):
+        compiled()
+
+
+@pytest.mark.parametrize("convention", ["coldcc", "preserve_allcc"])
+def test_results_that_llvm_loses(convention: str) -> None:
+    compiled = tlx.compile(f"define {convention} float @f(float %x) {{\n  ret float %x\n}}\n")
+    with pytest.raises(UsageError, match=f"@f returns float in {convention}, which LLVM"):
+        compiled["f"]
+
+
+def test_sizes_that_calls_need() -> None:
+    compiled = tlx.compile(
+        "define void @f(ptr byval({ i8, double }) %x, ptr sret([3 x i16]) %y, ptr dereferenceable(64) %z) {\n"
+        "  ret void\n}\n"
+    )
+    eight = np.zeros(8)
+    for arguments, said in (
+        (
+            (eight[:1], eight.view(np.int16), eight),
+            "argument 0 (%x): expected an array of 16 bytes, got 8: float64 array",
+        ),
+        ((eight, np.zeros(2, np.int16), eight), "argument 1 (%y): expected 3 elements of int16, got int16 array"),
+        (
+            (eight, eight.view(np.int16), eight[:7]),
+            "argument 2 (%z): expected an array of 64 bytes, got 56: float64 array",
+        ),
+    ):
+        with pytest.raises(ArgumentError) as error:
+            compiled.f(*arguments)
+        assert error.value.message.startswith(said)
+
+
+def test_names_that_symbols_do_not_have() -> None:
+    text = (
+        'define fastcc i32 @"\\01plain"() {\n  ret i32 1\n}\n'
+        'define i32 @"\\C3\\A9"() {\n  ret i32 2\n}\n'
+        "define i32 @tlx.call.f() {\n  ret i32 3\n}\n"
+        "define fastcc i32 @f() {\n  ret i32 4\n}\n"
+    )
+    compiled = tlx.compile(text)
+    assert {name: compiled[name]() for name in compiled} == {"\x01plain": 1, "\u00e9": 2, "tlx.call.f": 3, "f": 4}
+
+
+def test_modules_of_other_machines_are_refused() -> None:
+    for triple in ("x86_64-pc-windows-msvc", "i386-unknown-linux-gnu", "riscv64-unknown-linux-gnu"):
+        with pytest.raises(LinkError, match="the module's target triple is not of this machine and system"):
+            tlx.compile(f'target triple = "{triple}"\ndefine i32 @f() {{\n  ret i32 1\n}}\n', "generic")
+
+
+def test_arrays_of_the_other_byte_order_are_refused() -> None:
+    compiled = tlx.compile("define void @f(ptr %p) {\n  store i32 1, ptr %p\n  ret void\n}\n")
+    with pytest.raises(ArgumentError, match="expected 1 element of int32, got >i4 array"):
+        compiled.f(np.zeros(1, ">i4"))
+    unsigned = np.zeros(1, np.uint32)
+    compiled.f(unsigned)
+    assert unsigned[0] == 1
+
+
+def test_a_quick_look_accepts_nothing_that_a_close_one_refuses() -> None:
+    """Arrays of every kind, to a parameter that is as particular as can be."""
+    compiled = tlx.compile(
+        "define void @f(ptr align 16 %p) {\n  store <4 x float> zeroinitializer, ptr %p\n  ret void\n}\n"
+    )
+    whole = aligned(64, np.float32)
+    fits = [whole, whole[:4], whole[4:8], whole.reshape(8, 8), whole.view(np.recarray)]
+    wrong = [
+        whole[:3],
+        whole[1:9],
+        whole[::2],
+        whole.reshape(8, 8).T,
+        whole.view(np.int32),
+        whole.astype(">f4"),
+        read_only(whole.copy()),
+        whole.view(np.uint8)[1:65].view(np.float32),
+        whole[:0],
+        np.float32(1),
+    ]
+    for array in fits:
+        compiled.f(array)
+    for array in wrong:
+        with pytest.raises(ArgumentError):
+            compiled.f(array)

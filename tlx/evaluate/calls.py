@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from tlx.diagnostics import Source
 from tlx.evaluate.assembly import assembly
+from tlx.evaluate.by_value import copies, with_copies
 from tlx.evaluate.intrinsics import find
 from tlx.evaluate.scope import STACK, Frame, Scope, Step
 from tlx.evaluate.site import CallSite, Run
 from tlx.evaluate.tensor_steps import tensor_step
 from tlx.intrinsics import is_tensor_name
-from tlx.ir.cursor import Cursor
-from tlx.ir.lexer import tokenize
 from tlx.ir.module import Instruction
-from tlx.ir.types import Type
 from tlx.ir.values import Global, Text
 
 _IGNORED: Final = (
@@ -25,7 +21,6 @@ _IGNORED: Final = (
     "llvm.var.annotation",
     "llvm.sideeffect",
 )
-_BYVAL: Final = re.compile(r"\bbyval\(")
 
 
 def call(scope: Scope, instruction: Instruction) -> Step | None:
@@ -73,18 +68,17 @@ def _direct(scope: Scope, instruction: Instruction, name: str) -> Step:
     out = scope.result(instruction)
     slots = [scope.slot(a) for a in instruction.args]
     invoke = scope.context.call
-    copies = _copies(scope, instruction)
+    memory = scope.context.memory
+    given = zip([a.type for a in instruction.args], instruction.arg_attributes, strict=True)
+    made = () if name in scope.context.defined else copies(scope.context.layout, name, given)
 
     def step(frame: Frame) -> None:
         frame[out] = invoke(name, [frame[s] for s in slots])
 
     def copying(frame: Frame) -> None:
-        arguments = [frame[s] for s in slots]
-        for position, size in copies:
-            arguments[position] = _copy(scope, frame, arguments[position], size)
-        frame[out] = invoke(name, arguments)
+        frame[out] = invoke(name, with_copies(memory, frame[STACK], made, [frame[s] for s in slots]))
 
-    return copying if copies else step
+    return copying if made else step
 
 
 def _indirect(scope: Scope, instruction: Instruction) -> Step:
@@ -98,29 +92,6 @@ def _indirect(scope: Scope, instruction: Instruction) -> Step:
         frame[out] = context.call(name, [frame[s] for s in slots])
 
     return step
-
-
-def _copies(scope: Scope, instruction: Instruction) -> list[tuple[int, int]]:
-    """(position, size) of each argument passed by value in memory: the callee gets a copy."""
-    found: list[tuple[int, int]] = []
-    for position, attributes in enumerate(instruction.arg_attributes):
-        if match := _BYVAL.search(attributes):
-            found.append((position, scope.context.layout.size(_type_at(attributes, match.end()))))
-    return found
-
-
-def _type_at(text: str, start: int) -> Type:
-    source = Source("<attributes>", text)
-    return Cursor(source, tokenize(source, start)).type()
-
-
-def _copy(scope: Scope, frame: Frame, address: int, size: int) -> int:
-    memory = scope.context.memory
-    data = memory.read(address, size, "copy of a byval argument")
-    region = memory.allocate(size, "a byval argument", 16)
-    region.data[:] = data
-    frame[STACK].append(region)
-    return region.base
 
 
 def _stack(scope: Scope, instruction: Instruction, name: str) -> Step:

@@ -8,6 +8,7 @@ from typing import Final
 
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import access, arithmetic, casts, elements
+from tlx.evaluate.by_value import Copy, copies
 from tlx.evaluate.calls import call
 from tlx.evaluate.control import BlockCode, Edges, terminator
 from tlx.evaluate.dynamic_steps import elementwise
@@ -25,12 +26,14 @@ class FunctionCode:
     Attributes:
         template: The frame of a fresh call, constants in place.
         arguments: Slots of the parameters.
+        copies: The arguments that the function gets copies of.
     """
 
     function: Function
     entry: BlockCode
     template: Frame
     arguments: list[int]
+    copies: tuple[Copy, ...]
 
 
 def compile_function(context: Context, function: Function) -> FunctionCode:
@@ -44,7 +47,8 @@ def compile_function(context: Context, function: Function) -> FunctionCode:
     codes = {name: BlockCode(name) for name in blocks}
     for block in function.blocks:
         _compile_block(scope, block, codes, blocks)
-    return FunctionCode(function, codes[function.entry.name], scope.template, scope.arguments)
+    made = copies(context.layout, function.name, [(a.type, a.attributes) for a in function.arguments])
+    return FunctionCode(function, codes[function.entry.name], scope.template, scope.arguments, made)
 
 
 def _compile_block(scope: Scope, block: Block, codes: dict[str, BlockCode], blocks: dict[str, Block]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tlx.diagnostics import EvaluationError, Note, Span
 from tlx.evaluate.arguments import map_arguments, to_python, to_value
+from tlx.evaluate.by_value import with_copies
 from tlx.evaluate.codec import Codecs
 from tlx.evaluate.compiler import FunctionCode, compile_function
 from tlx.evaluate.control import BlockCode
@@ -152,6 +153,8 @@ class Machine:
             code = self._codes[name] = compile_function(self._context, self._functions[name])
         frame = code.template.copy()
         frame[STACK] = []
+        if code.copies:
+            arguments = with_copies(self.memory, frame[STACK], code.copies, arguments)
         for slot, value in zip(code.arguments, arguments, strict=False):
             frame[slot] = value
         self._depth += 1

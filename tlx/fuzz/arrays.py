@@ -64,6 +64,7 @@ class Buffer:
             sums exact.
         ulps: Units in the last place by which what is written there may differ.
         zeros: Whether the signs of zeros that are written there are determined.
+        is_copied: Whether the function gets a copy of it.
         data: Which elements are data; the others are poisoned.
         written: Which elements the function writes.
     """
@@ -74,6 +75,7 @@ class Buffer:
     contents: Contents | None = None
     ulps: float = 0.0
     zeros: bool = False
+    is_copied: bool = False
     data: NDArray[np.bool_] = field(init=False)
     written: NDArray[np.bool_] = field(init=False)
 

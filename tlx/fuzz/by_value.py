@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from tlx.fuzz.calling import OF_VECTORS
 from tlx.fuzz.dataflow import ELEMENTS, Dataflow
 from tlx.fuzz.flows import Facts, Flow, unknown
 from tlx.fuzz.operation import Operation
@@ -85,9 +86,12 @@ def _called(flow: Dataflow, operands: Sequence[Flow], lines: Sequence[str], fact
     first = operands[0].type
     parameters = [f"{first.vector} %{name}" for name, _ in zip("xy", operands, strict=False)]
     parameters += ["i32 %n" for _ in scalars]
-    name = flow.define(first.vector, parameters, lines)
+    convention = flow.random.choice(OF_VECTORS)
+    name = flow.define(first.vector, parameters, lines, convention)
     given = ", ".join([*(f"{first.vector} {operand.vector.name}" for operand in operands), *scalars])
-    return Flow(flow.call(f"{first.vector} @{name}({given})", first), replace(facts, moderate=False))
+    return Flow(
+        flow.call(f"{convention} {first.vector} @{name}({given})".lstrip(), first), replace(facts, moderate=False)
+    )
 
 
 BY_VALUE: Final[dict[str, Operation]] = {"by-value": _by_value}

@@ -50,7 +50,7 @@ def _call(flow: Dataflow) -> Flow | None:
         return None
     callee = flow.random.choice(callees)
     buffers = [flow.forwarded(buffer) for buffer in callee.buffers]
-    flow.call_function(callee.name, buffers)
+    flow.call_function(callee, buffers)
     written = [b for b in buffers if b.written.all() and not b.ulps]
     if not written:
         return None

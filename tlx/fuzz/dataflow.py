@@ -303,9 +303,10 @@ class Dataflow(RunTime):
         made.ulps, made.zeros = buffer.ulps, buffer.zeros
         return made
 
-    def call_function(self, name: str, buffers: Sequence[Buffer]) -> None:
+    def call_function(self, callee: Function, buffers: Sequence[Buffer]) -> None:
         """Call a function of the program."""
-        self.line(f"call void @{name}({', '.join(f'{self._pointer_type(b.element)} %{b.name}' for b in buffers)})")
+        given = callee.calling.parameters([f"{self._pointer_type(b.element)} %{b.name}" for b in buffers])
+        self.line(f"call {callee.calling.prefix}void @{callee.name}({given})")
 
     def type_for(self, element: Type, count: int) -> TensorType:
         """A type of so many elements."""

@@ -7,11 +7,12 @@ where tensors come from and go to, and spellings are drawn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tlx.fuzz.arrays import LEVELS, Buffer
+from tlx.fuzz.calling import Calling
 from tlx.fuzz.choices import Choices, Node
 from tlx.fuzz.dataflow import Dataflow
 from tlx.fuzz.model import InexactError, State, Step
@@ -34,6 +35,7 @@ class Function:
         seed: Decides about the contents of the arrays.
         declarations: Functions that it calls without defining them.
         operations: Names of the operations that it was made of; empty for forms.
+        calling: How it is called.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Function:
     seed: int
     declarations: tuple[str, ...] = ()
     operations: frozenset[str] = frozenset()
+    calling: Calling = field(default_factory=Calling)
 
     def arguments(self) -> tuple[list[Array], list[Array] | None]:
         """Arrays for a call, and what they hold after it (None: see the evaluator)."""
@@ -68,6 +71,9 @@ class Function:
         with np.errstate(all="ignore"):
             for step in self.steps or ():
                 step(state)
+        for buffer, array, kept in zip(self.buffers, after, before, strict=True):
+            if buffer.is_copied:
+                array[:] = kept
         return before, after
 
 
@@ -127,7 +133,10 @@ def _made(maker: Dataflow) -> Function:
     form = maker.random.choice(maker.profile.forms)
     data = maker.random.randrange(1 << 32)
     getattr(maker, form)()
+    maker.draw_calling()
     steps = None if form == "dataflow" else tuple(maker.steps)
     declarations = tuple(sorted(maker.declarations))
     buffers = tuple(maker.buffers)
-    return Function(maker.name, form, maker.text, buffers, steps, data, declarations, frozenset(maker.used))
+    return Function(
+        maker.name, form, maker.text, buffers, steps, data, declarations, frozenset(maker.used), maker.calling
+    )

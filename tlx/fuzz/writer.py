@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tlx.fuzz.arrays import Buffer, Contents
+from tlx.fuzz.calling import Calling, draw
 from tlx.fuzz.choices import Choices
 from tlx.fuzz.model import Place, State, Step, compute, tensor_of, vector_of, window
 from tlx.intrinsics import lookup
@@ -71,6 +72,7 @@ class Writer:
         self.suffixes = suffixes
         self.buffers: list[Buffer] = []
         self.steps: list[Step] = []
+        self.calling = Calling()
         self._definitions: list[str] = []
         self._parameters: list[str] = []
         self._lines: list[str] = []
@@ -83,15 +85,21 @@ class Writer:
     def text(self) -> str:
         """The function's definition, behind those of functions that only it calls."""
         body = "\n".join(self._lines)
-        own = f"define void @{self.name}({', '.join(self._parameters)}) {{\nentry:\n{body}\n  ret void\n}}\n"
+        head = f"define {self.calling.prefix}void @{self.name}({self.calling.parameters(self._parameters)})"
+        own = f"{head} {{\nentry:\n{body}\n  ret void\n}}\n"
         return "".join([*self._definitions, own])
 
-    def define(self, result: object, parameters: Sequence[str], lines: Sequence[str]) -> str:
+    def draw_calling(self) -> None:
+        """Draw how the function is called, which is complete."""
+        self.calling = draw(self.random, self.buffers, typed=self.typed)
+
+    def define(self, result: object, parameters: Sequence[str], lines: Sequence[str], convention: str = "") -> str:
         """Add a function that only this one calls; gives its name."""
         name = f"{self.name}.{len(self._definitions)}"
         linkage = self.random.choice(["", "internal "])
         body = "".join(line + "\n" if line.endswith(":") else f"  {line}\n" for line in lines)
-        self._definitions.append(f"define {linkage}{result} @{name}({', '.join(parameters)}) {{\n{body}}}\n")
+        spelled = f"{linkage}{convention} " if convention else linkage
+        self._definitions.append(f"define {spelled}{result} @{name}({', '.join(parameters)}) {{\n{body}}}\n")
         return name
 
     def chance(self, probability: float) -> bool:

@@ -10,8 +10,7 @@ from typing import Final
 
 from tlx.diagnostics import Note, ParseError, Source, Span, VerifyError, nearest
 from tlx.intrinsics import INTRINSICS, Intrinsic, Kind, Operand, is_tensor_name, lookup
-from tlx.ir.cursor import Cursor
-from tlx.ir.lexer import tokenize
+from tlx.ir.abi import type_in
 from tlx.ir.mangle import mangle
 from tlx.ir.module import Instruction
 from tlx.ir.types import (
@@ -37,7 +36,6 @@ ELEMENT_TYPES: Final = (I1, I8, I16, I32, I64, HALF, BFLOAT, FLOAT, DOUBLE)
 _SUFFIXES: Final = re.compile(r"(?:\.(?:(?:nx)?v|p|i|f|bf)\d\w*)+$")
 _POINTER_SUFFIX: Final = re.compile(r"\.p\d+(i1|i16|i32|i64|f16|bf16|f32|f64)(?=\.|$)")
 _BY_SUFFIX: Final = {mangle(type_): type_ for type_ in ELEMENT_TYPES}
-_POINTEE: Final = re.compile(r"\b(?:byval|elementtype)\s*\(")
 
 
 def is_tensor_call(instruction: Instruction) -> bool:
@@ -209,18 +207,9 @@ def attribute_type(call: Call, value: Value) -> Type | None:
     """The type in `byval(T)` or `elementtype(T)` in front of an argument."""
     attributes = call.attributes(value)
     try:
-        return _pointee(attributes)
+        return type_in(attributes, "byval", "elementtype")
     except ParseError as broken:
         raise call.error(f"expected a type in {attributes}", value) from broken
-
-
-@lru_cache(maxsize=4096)
-def _pointee(attributes: str) -> Type | None:
-    found = _POINTEE.search(attributes)
-    if found is None:
-        return None
-    source = Source("<attribute>", attributes)
-    return Cursor(source, tokenize(source, found.end())).type()
 
 
 def pointer_element(call: Call, pointer: Value) -> Type | None:

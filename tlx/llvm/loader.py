@@ -10,6 +10,7 @@ import os
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from tlx.diagnostics import TlxError, UsageError
@@ -36,7 +37,7 @@ class Library:
         start: Function to call once it is loaded: the linker runs no constructors.
 
     Raises:
-        LinkError: Symbols are missing, or the file is broken.
+        LinkError: Symbols are missing, or the file is broken or of another machine.
         UsageError: A shared library cannot be loaded.
     """
 
@@ -48,6 +49,8 @@ class Library:
         binding.initialize_native_asmprinter()
         for library in libraries:
             _load(binding, library)
+        if not _is_for_this_process(image):
+            raise LinkError("the module's target triple is not of this machine and system: take it away, or change it")
         missing = _missing(binding, image)
         own = [name for name in missing if name in runtime.NAMES]
         if len(missing) > len(own):
@@ -114,7 +117,18 @@ def symbols(image: bytes) -> Iterator[tuple[str, bool]]:
         names = sections[link][4]
         for at in range(offset + first * entry, offset + size, entry):
             name, _, _, section = struct.unpack_from("<IBBH", image, at)
-            yield image[names + name : image.index(b"\0", names + name)].decode(), section != _UNDEFINED
+            spelled = image[names + name : image.index(b"\0", names + name)]
+            yield spelled.decode(errors="surrogateescape"), section != _UNDEFINED
+
+
+def _is_for_this_process(image: bytes) -> bool:
+    """Whether an object file is of the format, the class and the machine (at 18 in ELF) of the running program."""
+    try:
+        with Path("/proc/self/exe").open("rb") as program:
+            own = program.read(20)
+    except OSError:
+        return True
+    return (image[:6], image[18:20]) == (own[:6], own[18:20])
 
 
 def _missing(binding: Any, image: bytes) -> list[str]:

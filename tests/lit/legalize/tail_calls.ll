@@ -12,6 +12,8 @@
 ; CHECK-NEXT: store i32 1, ptr %done
 ; CHECK-LABEL: define void @by_value(
 ; CHECK-NEXT: {{^ *}}call void @tlx.map.1x64.f32(
+; CHECK-LABEL: define void @on_the_stack(
+; CHECK-NEXT: {{^ *}}call void @tlx.map.1x64.f32(
 ; CHECK-LABEL: define void @own(
 ; CHECK: {{^ *}}call void @tlx.map.1x64.f32(
 
@@ -33,6 +35,14 @@ define void @goes_on(ptr noalias %y, ptr %x, ptr %done) {
 }
 
 define void @by_value(ptr noalias %y, ptr byval([64 x float]) %x) {
+  %tx = call token @llvm.tensor.load(ptr elementtype(float) %x, <1 x i32> <i32 64>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  %r = call <64 x float> @llvm.tensor.relu(token %tx)
+  %t = call token @llvm.tensor.typeinfo(<64 x float> %r, <1 x i32> <i32 64>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  call void @llvm.tensor.store(ptr %y, token %t, <1 x i32> zeroinitializer)
+  ret void
+}
+
+define void @on_the_stack(ptr noalias %y, ptr inalloca([64 x float]) %x) {
   %tx = call token @llvm.tensor.load(ptr elementtype(float) %x, <1 x i32> <i32 64>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
   %r = call <64 x float> @llvm.tensor.relu(token %tx)
   %t = call token @llvm.tensor.typeinfo(<64 x float> %r, <1 x i32> <i32 64>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)

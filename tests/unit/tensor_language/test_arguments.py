@@ -6,14 +6,16 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tlx.calls import ArgumentError
 from tlx.frontends import tensor_language as tl
-from tlx.frontends.tensor_language.arguments import Place, bind
+from tlx.frontends.tensor_language.arguments import Binder, Place, bind, layout
 from tlx.frontends.tensor_language.ast.base import Name, Parameter, TypeRef
 from tlx.frontends.tensor_language.scalars import dtype_of
+from tlx.frontends.tensor_language.signature import CParameter, Role
 from tlx.frontends.tensor_language.types import NUMBERS, GroupType, MemrefType
 from tlx.frontends.tensor_language.uses import uses
 
@@ -74,6 +76,23 @@ def test_every_entry_is_where_the_array_has_it(case: tuple[Any, MemrefType]) -> 
     for index in product(*map(range, array.shape)):
         step = sum(i * stride for i, stride in zip(index, strides, strict=True))
         assert first + step * array.itemsize == array[(*index, ...)].ctypes.data
+
+
+def test_a_known_layout_says_what_a_close_look_finds() -> None:
+    type_ = MemrefType(NUMBERS["f32"], (None, 4), (1, None))
+    c_parameters = [CParameter(role, role, NUMBERS["i64"], 0, mode) for role, mode in _ROLES]
+    binder = Binder(place(type_), c_parameters)
+    for array in (np.zeros((3, 4), np.float32, order="F"), np.zeros((5, 4), np.float32, order="F")[1:3]):
+        taken: list[Any] = []
+        binder.look(array, 0, taken)
+        assert taken == [array.ctypes.data, *binder.known[layout(array)]]
+        assert binder.known[layout(array)] == (array.shape[0], array.strides[1] // 4)
+    with pytest.raises(ArgumentError):
+        binder.look(np.zeros((3, 5), np.float32, order="F"), 0, [])
+    assert len(binder.known) == 2
+
+
+_ROLES: list[tuple[Role, int]] = [("pointer", 0), ("shape", 0), ("stride", 1)]
 
 
 def owner(array: Any) -> Any:

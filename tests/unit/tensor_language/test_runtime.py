@@ -131,6 +131,29 @@ def test_only_the_view_is_changed(kernels: CompiledKernels) -> None:
     np.testing.assert_array_equal(whole[2:5, 1:6:2], places(3, 3))
 
 
+def test_what_arrays_of_a_known_layout_may_differ_in_is_looked_at(kernels: CompiledKernels) -> None:
+    for _ in range(3):
+        array = np.zeros((3, 4), order="F")
+        kernels.dynamic(array)
+        np.testing.assert_array_equal(array, places(3, 4))
+        with pytest.raises(ArgumentError, match="a read-only one"):
+            kernels.dynamic(READ_ONLY)
+        with pytest.raises(ArgumentError, match="expected an array aligned as float64 is"):
+            kernels.dynamic(UNALIGNED)
+        kernels.promises(aligned((4, 3), 8))
+        with pytest.raises(ArgumentError, match="expected an array aligned to 64 bytes"):
+            kernels.promises(aligned((4, 3), 8, at=4))
+
+
+def test_many_layouts_in_turn(kernels: CompiledKernels) -> None:
+    whole = np.zeros((30, 30), order="F")
+    for rows, columns in [*np.ndindex(25, 25), (3, 4), (7, 5)]:
+        part = whole[:rows, :columns]
+        part[...] = 0
+        kernels.dynamic(part)
+        np.testing.assert_array_equal(part, places(rows, columns))
+
+
 def test_static_strides(kernels: CompiledKernels) -> None:
     source, target = np.arange(6, dtype=np.float32).reshape((2, 3), order="F"), np.zeros((4, 3), np.float32, order="F")
     kernels.copy(source, target[:2])

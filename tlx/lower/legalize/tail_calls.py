@@ -9,8 +9,12 @@ LLVM's optimiser would find out; code that it does not see saves the second retu
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import Final
 
+from tlx.ir.abi import attributes
 from tlx.ir.module import Block, Function, Module
+
+_ON_STACK: Final = frozenset({"byval", "inalloca", "preallocated"})
 
 
 def mark_tail_calls(module: Module, kernels: Container[str]) -> None:
@@ -22,9 +26,11 @@ def mark_tail_calls(module: Module, kernels: Container[str]) -> None:
 
 
 def _has_memory(function: Function) -> bool:
-    """Whether a function has memory on the stack."""
-    by_value = any("byval" in argument.attributes for argument in function.signature.arguments)
-    return by_value or any(instruction.opcode == "alloca" for instruction in function.instructions())
+    """Whether a function has memory on the stack, be it that of its arguments, which a tail call may overwrite."""
+    given = {attribute.name for argument in function.arguments for attribute in attributes(argument.attributes)}
+    return not given.isdisjoint(_ON_STACK) or any(
+        instruction.opcode == "alloca" for instruction in function.instructions()
+    )
 
 
 def _mark(block: Block, kernels: Container[str]) -> None:

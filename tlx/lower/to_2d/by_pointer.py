@@ -20,6 +20,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError
+from tlx.ir.abi import convention
 from tlx.ir.module import Argument, Function, Instruction, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import VOID, FunctionType, Type, VectorType, bytes_of
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from tlx.lower.stage import Context
 
 _RESULT: Final = re.compile(r"(?:\b(?:noundef|nofpclass\([^)]*\))\s+)*<\s*\d+\s+x\s+\w+\s*>\s*$")
-_CONVENTION: Final = re.compile(r"\b(?:cc\s*\d+|\w+cc|\w+_kernel)\b")
 _OUT: Final = "out"
 
 
@@ -245,10 +245,10 @@ def _emit_call(b: TensorBuilder, call: Instruction, callee: Function, args: list
     """The call, with its convention and what it says of arguments: they are part of how arguments are passed."""
     type_ = callee.signature.type
     called = Global(b.module.pointer_to(type_), callee.name)
-    found = _CONVENTION.search(call.text.partition("call ")[2].partition(str(called))[0])
+    calling = convention(call.text.partition("call ")[2].partition(str(called))[0])
     written = type_ if type_.vararg else type_.result
     spelled = ", ".join(" ".join(filter(None, (str(value.type), words, str(value)))) for value, words in args)
-    body = " ".join(filter(None, ("call", found and found.group(), f"{written} {called}({spelled}){b.debug}")))
+    body = " ".join(filter(None, ("call", calling, f"{written} {called}({spelled}){b.debug}")))
     made = b.emit("call", type_.result, [called, *(value for value, _ in args)], body, source_type=type_)
     made.arg_attributes = tuple(words for _, words in args)
     return made

@@ -1,0 +1,156 @@
+"""How a function is called: its calling convention, and the attributes that say how arguments are passed.
+
+    define fastcc zeroext i8 @f(ptr byval(<4 x float>) align 16 %x, i16 signext %n)
+
+Attributes are text in `tlx.ir`; here that text is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from tlx.diagnostics import Source
+from tlx.ir.cursor import Cursor
+from tlx.ir.lexer import tokenize
+from tlx.ir.types import PointerType, Type
+
+_PASSING: Final = frozenset(
+    "align alignstack byref byval inalloca inreg nest noext preallocated signext sret swiftasync swifterror swiftself "
+    "zeroext".split()
+)
+IN_MEMORY: Final = ("byval", "byref", "sret", "inalloca", "preallocated")
+"""Attributes that tell the type of the memory behind a pointer."""
+
+
+# By number, from LLVM's include/llvm/IR/CallingConv.h. What C cannot call is left out: functions that are only jumped
+# to (ghccc, HiPE, hhvm), stack maps, interrupt handlers, kernels of graphics processors.
+_C: Final = "ccc"
+_CALLABLE: Final = {
+    0: _C,
+    8: "fastcc",
+    9: "coldcc",
+    14: "preserve_mostcc",
+    15: "preserve_allcc",
+    16: "swiftcc",
+    17: "cxx_fast_tlscc",
+    18: "tailcc",
+    20: "swifttailcc",
+    21: "preserve_nonecc",
+    64: "x86_stdcallcc",
+    65: "x86_fastcallcc",
+    70: "x86_thiscallcc",
+    75: "spir_func",
+    77: "intel_ocl_bicc",
+    78: "x86_64_sysvcc",
+    79: "win64cc",
+    80: "x86_vectorcallcc",
+    92: "x86_regcallcc",
+    97: "aarch64_vector_pcs",
+}
+CALLABLE: Final = frozenset(_CALLABLE.values())
+"""Conventions of functions that a C function can call."""
+
+_OF_MACHINES: Final = ("aarch64_", "amdgpu_", "arm_", "avr_", "m68k_", "msp430_", "ptx_", "riscv_", "spir_", "x86_")
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute of a parameter, an argument or a result.
+
+    Attributes:
+        name: Its name.
+        text: As it is spelled.
+        type: The type in its parentheses; None where it has none.
+    """
+
+    name: str
+    text: str
+    type: Type | None = None
+
+    @property
+    def number(self) -> int:
+        """The number of `align 16` or `dereferenceable(64)`; 0 where it has none."""
+        digits = "".join(c for c in self.text if c.isdecimal())
+        return int(digits) if digits else 0
+
+
+@lru_cache(maxsize=4096)
+def attributes(text: str) -> tuple[Attribute, ...]:
+    """The attributes in a text, in order.
+
+    Raises:
+        ParseError: A type in them is broken.
+    """
+    source = Source("<attributes>", text)
+    cursor = Cursor(source, tokenize(source))
+    found: list[Attribute] = []
+    while (token := cursor.token).kind != "end":
+        type_ = _type(cursor) if token.text in (*IN_MEMORY, "elementtype") else None
+        if not cursor.attribute():
+            cursor.next()
+        found.append(Attribute(token.text, text[token.start : cursor.previous_end], type_))
+    return tuple(found)
+
+
+def _type(cursor: Cursor) -> Type | None:
+    """The type in the parentheses of the attribute at the cursor, which stays there."""
+    if not cursor.at("(", 1):
+        return None
+    inside = Cursor(cursor.source, cursor.tokens)
+    inside.index = cursor.index + 2
+    return inside.type()
+
+
+def type_in(text: str, *names: str) -> Type | None:
+    """The type in `byval(T)`, `sret(T)`, ...: that of the first attribute with one of these names.
+
+    Raises:
+        ParseError: The type is broken.
+    """
+    if not any(name in text for name in names):
+        return None
+    return next((a.type for a in attributes(text) if a.name in names and a.type is not None), None)
+
+
+def memory_type(type_: Type, text: str, *names: str) -> Type | None:
+    """The type of the memory behind a pointer, where an attribute with one of these names tells it.
+
+    Up to LLVM 11 the attributes had no types of their own: `float* byval`.
+
+    Raises:
+        ParseError: The type is broken.
+    """
+    if not isinstance(type_, PointerType) or not any(name in text for name in names):
+        return None
+    found = next((a for a in attributes(text) if a.name in names), None)
+    return None if found is None else found.type or type_.pointee
+
+
+def passing(text: str) -> str:
+    """Of a parameter's or result's attributes, those that say how it is passed, as they are spelled.
+
+    An alignment is only that of a place on the stack: other pointers are passed alike whatever they are aligned to.
+    """
+    found = attributes(text)
+    words = {a.name for a in found} & _PASSING
+    if words <= {"align"}:
+        return ""
+    return " ".join(a.text for a in found if a.name in words)
+
+
+def convention(text: str) -> str:
+    """The calling convention among the words in front of a result type; empty for C's.
+
+    One with a number is given by its name, if C can call it.
+    """
+    found = attributes(text)
+    for index, attribute in enumerate(found):
+        if attribute.name == "cc":
+            number = found[index + 1].text
+            name = _CALLABLE.get(int(number), f"cc {number}")
+            return "" if name == _C else name
+        if attribute.name in CALLABLE or attribute.name.endswith("cc") or attribute.name.startswith(_OF_MACHINES):
+            return "" if attribute.name == _C else attribute.text
+    return ""
