@@ -13,13 +13,23 @@ from typing import Final
 from tlx.diagnostics import UsageError
 from tlx.fuzz.by_value import BY_VALUE
 from tlx.fuzz.control import CONTROL
+from tlx.fuzz.elements import ELEMENT_OPERATIONS
 from tlx.fuzz.operation import Operation
 from tlx.fuzz.tensor_operations import TENSORS
 from tlx.fuzz.vector_operations import VECTORS
 from tlx.intrinsics import lookup
 
-OPERATIONS: Final[dict[str, Operation]] = {**TENSORS, **VECTORS, **CONTROL, **BY_VALUE}
-_WEIGHTS: Final = {"loop": 4, "matmul": 3, "contract": 2, "convolution": 2, "call": 3, "update": 2, "by-value": 3}
+OPERATIONS: Final[dict[str, Operation]] = {**TENSORS, **VECTORS, **ELEMENT_OPERATIONS, **CONTROL, **BY_VALUE}
+_WEIGHTS: Final = {
+    "loop": 4,
+    "matmul": 3,
+    "contract": 2,
+    "convolution": 2,
+    "call": 3,
+    "update": 2,
+    "by-value": 3,
+    "insert-loop": 2,
+}
 
 
 @cache
@@ -52,7 +62,7 @@ def named(text: str) -> tuple[str, ...]:
 
 
 def _group(word: str) -> list[str]:
-    groups = {"tensor": list(TENSORS), "vector": list(VECTORS), "control": [*CONTROL, *BY_VALUE]}
+    groups = {"tensor": list(TENSORS), "vector": [*VECTORS, *ELEMENT_OPERATIONS], "control": [*CONTROL, *BY_VALUE]}
     found = groups.get(word) or [name for name in OPERATIONS if name == word or name.startswith(f"{word}.")]
     if not found:
         raise UsageError(f"unknown operation '{word}' in --ops; known are {', '.join([*groups, *OPERATIONS])}")

@@ -19,6 +19,7 @@ Of numbers only (`nnan`), `fmax` is the largest, as `fmaximum` is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -26,8 +27,9 @@ from tlx.ir.module import Function, Instruction, Module
 from tlx.ir.rewriter import definitions, replace_uses, split_block, uses
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, FloatType, IntType, VectorType
-from tlx.ir.values import Aggregate, ConstInt, Keyword, Splat, Value, const_int, zero
+from tlx.ir.values import Aggregate, ConstInt, Keyword, Local, Splat, Value, const_int, zero
 from tlx.lower.to_2d.elementwise import is_large, is_zero_mask, uniform
+from tlx.lower.to_2d.insert import insert_chosen
 from tlx.types import TensorType
 
 _REDUCE: Final = "llvm.vector.reduce."
@@ -54,6 +56,7 @@ def normalise(module: Module, function: Function) -> None:
             _shuffle(module, function, instruction)
         elif (instruction.callee or "").startswith(_REDUCE) and is_large(instruction.args[-1].type):
             _reduction(module, function, instruction)
+    insert_chosen(module, function)
     _remove_dead(function)
 
 
@@ -214,14 +217,18 @@ def _element(b: TensorBuilder, vector: Value, index: Value) -> Value:
 
 def _remove_dead(function: Function) -> None:
     """Take away large inserts that only fed a splat."""
-    changed = True
-    while changed:
-        used = uses(function)
-        dead = [
-            i
-            for i in function.instructions()
-            if i.opcode in ("insertelement", "shufflevector") and is_large(i.type) and not used.get(str(i.result))
-        ]
-        changed = bool(dead)
+    known = definitions(function)
+    counts = Counter({name: len(found) for name, found in uses(function).items()})
+    pending = [i for i in known.values() if not counts[str(i.result)]]
+    dead: set[int] = set()
+    for instruction in pending:
+        if instruction.opcode not in ("insertelement", "shufflevector") or not is_large(instruction.type):
+            continue
+        dead.add(id(instruction))
+        for operand in instruction.operands:
+            if isinstance(operand, Local):
+                counts[operand.name] -= 1
+                pending += [known[operand.name]] if not counts[operand.name] and operand.name in known else []
+    if dead:
         for block in function.blocks:
-            block.instructions = [i for i in block.instructions if i not in dead]
+            block.instructions = [i for i in block.instructions if id(i) not in dead]

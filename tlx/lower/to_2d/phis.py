@@ -15,14 +15,14 @@ Rewrite::
       ...
       call void @llvm.tensor.store(ptr %acc.buf, ...)
 
-An operation shares the buffer of the phi that takes its result where no other value of the buffer is needed after it.
-Otherwise the edge copies. Copies of one edge happen at once: one that reads what another writes goes through a second
-buffer. Edges that leave a block with several ways out get a block of their own.
+What a phi takes shares its buffer where that is safe (`coalescing`). Otherwise the edge copies. Copies of one edge
+happen at once: one that reads what another writes goes through a second buffer. Edges that leave a block with several
+ways out get a block of their own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tlx.diagnostics import LoweringError
@@ -32,9 +32,7 @@ from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import LABEL, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.to_2d.copies import as_stored, copy_bytes
-from tlx.lower.to_2d.readings import readings_of
-from tlx.lower.to_2d.safety import Position
-from tlx.lower.to_2d.views import Place, View
+from tlx.lower.to_2d.views import Place
 
 if TYPE_CHECKING:
     from tlx.lower.to_2d.plan import Plan
@@ -78,102 +76,6 @@ def _check_edge(phi: Instruction, predecessor: Block) -> None:
         raise LoweringError(message, phi.span)
 
 
-# Sharing -------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class _Group:
-    """Values that share a phi's buffer.
-
-    Attributes:
-        phi: The phi.
-        members: Where each value is defined, by name.
-    """
-
-    phi: Instruction
-    members: dict[str, Position] = field(default_factory=dict[str, Position])
-
-
-def share_buffers(plan: Plan) -> None:
-    """Give results that a phi takes the phi's buffer, where that is safe."""
-    for block in plan.function.blocks:
-        for phi in live_phis(plan, block):
-            group = _Group(phi, {str(phi.result): plan.positions[id(phi)]})
-            for value, _ in phi.incoming:
-                _join(plan, group, block, value)
-
-
-def _join(plan: Plan, group: _Group, block: Block, value: Value) -> None:
-    if not isinstance(value, Local) or plan.flats.kind(value) != "op" or value.name in group.members:
-        return
-    if value.name in plan.shared:
-        return
-    op = plan.op_of(value)
-    if value.name in plan.lazy or op.result is None or op.result.is_padded or plan.is_sunk(op):
-        return
-    grown = _Group(group.phi, {**group.members, value.name: plan.position_of(op)})
-    if _can_share(plan, grown, block) and _operands_fit(plan, grown, value):
-        group.members = grown.members
-        _share(plan, group.phi, value)
-
-
-def _share(plan: Plan, phi: Instruction, value: Local) -> None:
-    """One buffer for both; the one reserved for the result is not needed."""
-    old = plan.place_of(value)
-    plan.share(value, plan.place_of(phi.value))
-    if old.buffer is not None:
-        plan.buffers.made = [b for b in plan.buffers.made if b is not old.buffer]
-
-
-def _can_share(plan: Plan, group: _Group, block: Block) -> bool:
-    """No value of the group is needed after another one was written."""
-    phi = str(group.phi.result)
-    writes = [(phi, (block.name, -1))] if _has_copies(group) else []
-    writes += [(name, at) for name, at in group.members.items() if name != phi]
-    for written, start in writes:
-        for name, defined in group.members.items():
-            if name != written and _live_after(plan, start, plan.reads_of(_value(plan, name)), defined):
-                return False
-    return True
-
-
-def _has_copies(group: _Group) -> bool:
-    return any(not (isinstance(v, Local) and v.name in group.members) for v, _ in group.phi.incoming)
-
-
-def _operands_fit(plan: Plan, group: _Group, value: Local) -> bool:
-    """An operation may read the buffer it writes element by element only: as an accumulator, or pointwise."""
-    op = plan.op_of(value)
-    assert op.result is not None
-    home = plan.place_of(group.phi.value)
-    shared = {plan.place_of(_value(plan, name)) for name in group.members}
-    target = View.of(home, op.result)
-    return all(reading.view.place not in shared or reading.allows(target) for reading in readings_of(plan, op))
-
-
-def _value(plan: Plan, name: str) -> Local:
-    return plan.flats.definitions[name].value
-
-
-def _live_after(plan: Plan, start: Position, reads: list[Position], defined: Position) -> bool:
-    """Whether a value is read after a position and before it is defined again."""
-    seen: set[str] = set()
-    pending = [start]
-    while pending:
-        block, index = pending.pop()
-        stop = defined[1] if defined[0] == block and defined[1] > index else None
-        for name, at in reads:
-            if name == block and at > index and (stop is None or at <= stop):
-                return True
-        if stop is not None:
-            continue
-        for successor in plan.flow.blocks[block].terminator.targets:
-            if successor not in seen:
-                seen.add(successor)
-                pending.append((successor, -1))
-    return False
-
-
 # Copies on edges -----------------------------------------------------------------------------------------------------
 
 
@@ -196,7 +98,7 @@ def _emit_edge(plan: Plan, b: TensorBuilder, block: Block, phis: list[Instructio
         if plan.flats.kind(root) == "register":
             pairs.append((place, value))
         elif isinstance(root, Keyword):
-            pairs.extend([] if _is_undefined(root) else [(place, root)])
+            pairs.extend([] if is_undefined(root) else [(place, root)])
         elif plan.place_of(root) is not place:
             pairs.append((place, root))
     if not pairs:
@@ -257,7 +159,8 @@ def _bytes(place: Place) -> int:
     return place.buffer.count * bytes_of(place.buffer.element)
 
 
-def _is_undefined(value: Value) -> bool:
+def is_undefined(value: Value) -> bool:
+    """Whether a vector is a constant of which any elements will do."""
     return isinstance(value, Keyword) and value.word in ("undef", "poison")
 
 
