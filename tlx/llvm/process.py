@@ -53,6 +53,9 @@ class LLVMProcess:
         options: Command line options of LLVM, such as `-enable-x86-scalar-amx`.
     """
 
+    seconds: float = 0
+    """Time of the processor that one answer may take, of every process; 0: any."""
+
     def __init__(self, options: tuple[str, ...] = ()) -> None:
         self._options = options
         self._lock = threading.Lock()
@@ -81,12 +84,12 @@ class LLVMProcess:
 
         Raises:
             LLVMRejectedError: LLVM says no.
-            LLVMCrashError: LLVM ended the process.
+            LLVMCrashError: LLVM ended the process, or took too long.
         """
         with self._lock:
             self.start()
             size = _write(self._bulk, data)
-            reply = self._talk({"do": do, "size": size, **arguments})
+            reply = self._talk({"do": do, "size": size, "seconds": self.seconds, **arguments})
             if "rejected" in reply:
                 raise LLVMRejectedError(reply["rejected"], reply["message"])
             return os.pread(self._bulk, reply["size"], 0)
@@ -124,6 +127,8 @@ class LLVMProcess:
         status = child.wait()
         said = self._last_words()
         self.close()
+        if status == -signal.SIGPROF:
+            raise LLVMCrashError(f"LLVM took more than {self.seconds:g} s of the processor's time in '{request['do']}'")
         raise LLVMCrashError(f"LLVM {_ending(status)} in '{request['do']}'{said}")
 
     def _last_words(self) -> str:

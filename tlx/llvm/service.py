@@ -16,6 +16,7 @@ import importlib
 import json
 import mmap
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -310,7 +311,12 @@ def _serve(bulk: int, options: list[str]) -> None:
         for option in options:
             binding.set_option("tlx", option)
     for line in sys.stdin.buffer:
-        replies.write(json.dumps(_answer(bulk, json.loads(line))) + "\n")
+        request = json.loads(line)
+        if request["seconds"]:
+            signal.setitimer(signal.ITIMER_PROF, request["seconds"])  # ends the process, whatever LLVM is doing
+        replies.write(json.dumps(_answer(bulk, request)) + "\n")
+        if request["seconds"]:
+            signal.setitimer(signal.ITIMER_PROF, 0)
         replies.flush()
         _forget()
 
