@@ -22,12 +22,15 @@ ways out get a block of their own.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from tlx.diagnostics import LoweringError
+from tlx.ir.instructions import parse_text
 from tlx.ir.module import Block, Instruction
-from tlx.ir.rewriter import rename_incoming, set_operand
+from tlx.ir.rewriter import set_operand
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import LABEL, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
@@ -81,31 +84,50 @@ def _check_edge(phi: Instruction, predecessor: Block) -> None:
 
 def emit_edges(plan: Plan, b: TensorBuilder) -> None:
     """Write the copies of every edge, then take the phis away."""
-    for block in list(plan.function.blocks):
-        phis = live_phis(plan, block)
-        for predecessor in dict.fromkeys(name for phi in phis[:1] for _, name in phi.incoming):
-            _emit_edge(plan, b, block, phis, predecessor)
-        dead = memory_phis(plan, block)
-        block.instructions = [i for i in block.instructions if i not in dead]
+    function = plan.function
+    blocks = {block.name: block for block in function.blocks}
+    behind: dict[str, list[Block]] = {}
+    for block in function.blocks:
+        phis = memory_phis(plan, block)
+        if not phis:
+            continue
+        split: dict[str, str] = {}
+        for name, values in _incoming([phi for phi in phis if phi.result in plan.live]).items():
+            predecessor = blocks[name]
+            copies = _copies(plan, values)
+            if copies and len(set(predecessor.terminator.targets)) > 1:
+                predecessor = _split_edge(plan, predecessor, block)
+                split[name] = predecessor.name
+                behind.setdefault(name, []).insert(0, predecessor)
+            b.block, b.index, b.debug = predecessor, len(predecessor.instructions) - 1, ""
+            _emit_copies(plan, b, copies)
+        dead = {id(phi) for phi in phis}
+        block.instructions = [i for i in block.instructions if id(i) not in dead]
+        if split:
+            _come_from(block, split)
+    function.blocks = [block for old in function.blocks for block in (old, *behind.get(old.name, ()))]
 
 
-def _emit_edge(plan: Plan, b: TensorBuilder, block: Block, phis: list[Instruction], predecessor: str) -> None:
-    pairs: list[tuple[Place, Value]] = []
+def _incoming(phis: list[Instruction]) -> dict[str, list[tuple[Instruction, Value]]]:
+    """What each of some phis takes from each predecessor."""
+    found: dict[str, dict[str, tuple[Instruction, Value]]] = {}
     for phi in phis:
-        value = next(v for v, name in phi.incoming if name == predecessor)
+        for value, name in phi.incoming:
+            found.setdefault(name, {}).setdefault(str(phi.result), (phi, value))
+    return {name: list(values.values()) for name, values in found.items()}
+
+
+def _copies(plan: Plan, values: list[tuple[Instruction, Value]]) -> list[_Copy]:
+    """The copies of one edge, on which phis take values."""
+    found: list[_Copy] = []
+    for phi, value in values:
         root = plan.flats.root(value)
-        place = plan.place_of(phi.value)
+        target = plan.place_of(phi.value)
         if plan.flats.kind(root) == "register":
-            pairs.append((place, value))
-        elif isinstance(root, Keyword):
-            pairs.extend([] if is_undefined(root) else [(place, root)])
-        elif plan.place_of(root) is not place:
-            pairs.append((place, root))
-    if not pairs:
-        return
-    origin = _edge_block(plan, plan.function.block(predecessor), block)
-    b.block, b.index, b.debug = origin, len(origin.instructions) - 1, ""
-    _emit_copies(plan, b, [_Copy(place, value, _source(plan, value)) for place, value in pairs])
+            found.append(_Copy(target, value, _source(plan, value)))
+        elif not is_undefined(root) and (isinstance(root, Keyword) or plan.place_of(root) is not target):
+            found.append(_Copy(target, root, _source(plan, root)))
+    return found
 
 
 @dataclass
@@ -121,15 +143,25 @@ def _source(plan: Plan, value: Value) -> Place | None:
     return None if plan.flats.kind(value) in ("register", "constant") else plan.place_of(value)
 
 
-def _emit_copies(plan: Plan, b: TensorBuilder, pending: list[_Copy]) -> None:
+def _emit_copies(plan: Plan, b: TensorBuilder, copies: list[_Copy]) -> None:
     """Copies that happen at once, in an order in which none overwrites what another still reads."""
+    readers = Counter(copy.source for copy in copies if copy.source is not None)
+    onto = {copy.target: number for number, copy in enumerate(copies)}
+    free = [number for number, copy in enumerate(copies) if not readers[copy.target]]
+    pending = dict.fromkeys(range(len(copies)))
     while pending:
-        free = next((c for c in pending if not any(c.target is o.source for o in pending if o is not c)), None)
-        if free is None:
-            pending[0].source = _set_aside(plan, b, pending[0])
-            continue
-        _write(plan, b, free)
-        pending.remove(free)
+        if not free:  # a cycle
+            copy = copies[next(iter(pending))]
+            freed, copy.source = copy.source, _set_aside(plan, b, copy)
+        else:
+            number = heappop(free)
+            del pending[number]
+            _write(plan, b, copies[number])
+            freed = copies[number].source
+        if freed is not None and freed in readers:
+            readers[freed] -= 1
+            if not readers[freed] and freed in onto:
+                heappush(free, onto[freed])
 
 
 def _set_aside(plan: Plan, b: TensorBuilder, copy: _Copy) -> Place:
@@ -164,33 +196,36 @@ def is_undefined(value: Value) -> bool:
     return isinstance(value, Keyword) and value.word in ("undef", "poison")
 
 
-def _edge_block(plan: Plan, predecessor: Block, block: Block) -> Block:
-    """The block where copies of an edge go: the predecessor, or a new one on the edge if it has other ways out."""
-    last = predecessor.terminator
-    if len(set(last.targets)) == 1:
-        return predecessor
+def _split_edge(plan: Plan, predecessor: Block, block: Block) -> Block:
+    """A new block on the way from a block with other ways out."""
     name = plan.function.names.fresh(f"{block.name}.edge" if not block.name.isdecimal() else "edge")
     middle = Block(name, f"\n\n{name}:")
-    plan.function.blocks.insert(plan.function.blocks.index(predecessor) + 1, middle)
     TensorBuilder(plan.module, plan.function, middle).branch(block)
+    last = predecessor.terminator
     for index, operand in enumerate(last.operands):
         if isinstance(operand, Local) and operand == block.value:
             set_operand(last, index, middle.value)
-    rename_incoming(plan.function, [block.name], predecessor.name, name)
-    for phi in block.phis:
-        _take_once(phi, name)
     return middle
 
 
-def _take_once(phi: Instruction, block: str) -> None:
-    """Several cases of a `switch` that went to a phi's block come on one edge now: one entry is left of theirs."""
-    pairs = phi.incoming
-    first = next((i for i, (_, name) in enumerate(pairs) if name == block), None)
-    kept = [pair for i, pair in enumerate(pairs) if pair[1] != block or i == first]
-    if len(kept) == len(pairs):
-        return
-    at = phi.text.index(str(phi.type), phi.text.index("phi ")) + len(str(phi.type))
-    tail = phi.text[phi.text.rindex("]") + 1 :]
-    phi.text = f"{phi.text[:at]} {', '.join(f'[ {value}, %{name} ]' for value, name in kept)}{tail}"
-    phi.operands = [operand for value, name in kept for operand in (value, Local(LABEL, name))]
-    phi.spans = None
+def _come_from(block: Block, split: dict[str, str]) -> None:
+    """Have the other phis of a block name those that edges come from now, by the blocks they came from before.
+
+    Several cases of a `switch` come on one edge now: one entry is left of theirs.
+    """
+    for phi in block.phis:
+        pairs = phi.incoming
+        seen: set[str] = set()
+        kept: list[tuple[Value, str]] = []
+        for value, name in pairs:
+            if name not in split:
+                kept.append((value, name))
+            elif name not in seen:
+                seen.add(name)
+                kept.append((value, split[name]))
+        spans = phi.spans or parse_text(phi.text).spans or []
+        start, end = phi.text.rindex("[", 0, spans[0][0]), phi.text.index("]", spans[-1][1]) + 1
+        ways = ", ".join(f"[ {value}, %{name} ]" for value, name in kept)
+        phi.text = phi.text[:start] + ways + phi.text[end:]
+        phi.operands = [operand for value, name in kept for operand in (value, Local(LABEL, name))]
+        phi.spans = None
