@@ -119,19 +119,21 @@ class ControlFlow:
         return start <= self._subtrees[second][0] <= end
 
     def between(self, start: tuple[str, int], end: tuple[str, int]) -> list[Instruction]:
-        """Every instruction that may run after `start` and before `end` (both (block, index)), neither included.
+        """Every instruction that may run after `start` and before `end` (both (block, index)), neither included."""
+        return [i for name, low, high in self.spans(start, end) for i in self.blocks[name].instructions[low:high]]
+
+    def spans(self, start: tuple[str, int], end: tuple[str, int]) -> list[tuple[str, int, int]]:
+        """The blocks, and the indices in them, of what may run after `start` and before `end`.
 
         On a way from start to end, start's block may be run again only through a cycle; `start` dominates `end`,
         so ways that pass `start` again count from there.
         """
         (first, i), (last, j) = start, end
         if first == last and i < j:
-            return self.blocks[first].instructions[i + 1 : j]
-        forward = self._reach(first, last)
-        found = self.blocks[first].instructions[i + 1 :] + self.blocks[last].instructions[:j]
-        for name in forward:
-            found.extend(self.blocks[name].instructions)
-        return found
+            return [(first, i + 1, j)]
+        between = sorted(self._reach(first, last), key=self.positions.__getitem__)
+        sizes = [(name, 0, len(self.blocks[name].instructions)) for name in between]
+        return [(first, i + 1, len(self.blocks[first].instructions)), (last, 0, j), *sizes]
 
     def _reach(self, first: str, last: str) -> set[str]:
         """Blocks on some way from `first` to `last`, without passing `first` again."""

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from tlx.ir.module import Function, Instruction, Module
-from tlx.ir.rewriter import definitions, replace_uses, split_block, uses
+from tlx.ir.rewriter import definitions, set_operand, split_block, uses
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I64, FloatType, IntType, VectorType
 from tlx.ir.values import Aggregate, ConstInt, Keyword, Local, Splat, Value, const_int, zero
@@ -51,11 +52,18 @@ _KINDS: Final = {
 
 def normalise(module: Module, function: Function) -> None:
     """Rewrite what a function does to large vectors by other means than arithmetic, loads and stores."""
+    replaced = _Replaced()
+    function.facts[_Replaced] = replaced
     for instruction in list(function.instructions()):
+        replaced.update(instruction)
         if instruction.opcode == "shufflevector" and is_large(instruction.type):
             _shuffle(module, function, instruction)
         elif (instruction.callee or "").startswith(_REDUCE) and is_large(instruction.args[-1].type):
             _reduction(module, function, instruction)
+    if replaced.values:
+        for instruction in function.instructions():
+            replaced.update(instruction)
+    del function.facts[_Replaced]
     insert_chosen(module, function)
     _remove_dead(function)
 
@@ -68,8 +76,31 @@ def _at(module: Module, function: Function, instruction: Instruction) -> TensorB
 
 
 def _replace(b: TensorBuilder, instruction: Instruction, value: Value) -> None:
-    replace_uses(b.function, str(instruction.result), value)
+    _note(b.function, instruction, value)
     b.block.instructions.remove(instruction)
+
+
+def _note(function: Function, instruction: Instruction, value: Value) -> None:
+    """Note that a value is used in place of an instruction's result."""
+    replaced = function.facts[_Replaced]
+    assert isinstance(replaced, _Replaced)
+    replaced.values[str(instruction.result)] = value
+
+
+@dataclass
+class _Replaced:
+    """What is used in place of results that are gone, by their names; uses are changed all at once in the end."""
+
+    values: dict[str, Value] = field(default_factory=dict[str, Value])
+
+    def update(self, instruction: Instruction) -> None:
+        """Bring the operands of an instruction up to date."""
+        for index, operand in enumerate(instruction.operands):
+            value = operand
+            while isinstance(value, Local) and value.name in self.values:
+                value = self.values[value.name]
+            if value is not operand:
+                set_operand(instruction, index, value)
 
 
 # Shuffles ------------------------------------------------------------------------------------------------------------
@@ -202,7 +233,7 @@ def _in_order(b: TensorBuilder, call: Instruction, start: Value, combine: Callab
     with b.loop(0, vector.type.count, carry=[start], name="element") as loop:
         loop.next(combine(loop.carried[0], _element(b, vector, loop.index)))
     b.branch(tail)
-    replace_uses(b.function, str(call.result), loop.results[0])
+    _note(b.function, call, loop.results[0])
     tail.instructions.remove(call)
 
 
