@@ -23,8 +23,10 @@ from tlx.fuzz.arrays import difference
 from tlx.fuzz.asked import Asked
 from tlx.fuzz.guarded import GuardedArray
 from tlx.fuzz.programs import Function, Program, canonical
+from tlx.ir.large import speaks_of_slow_vectors
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
+from tlx.lower.to_2d.elementwise import given, is_elementwise, is_large
 from tlx.lower.to_tiles.dispatch import at_level, levels
 from tlx.native import best_target, cpu_flags
 from tlx.numpy_types import Array
@@ -276,6 +278,7 @@ def _run(
         if _BUG in error.message:
             raise
         raise RefusedError(error.message) from None
+    check_registers(made.text, compiled.lowered)
     if check.threads:
         openmp.set_threads(check.team.most)
     for function, (before, after) in zip(made.functions, arguments, strict=True):
@@ -284,6 +287,29 @@ def _run(
             doing(f"running @{function.name} {place}")
             _call(compiled[function.name], function, before, after, at_end=at_end, retyped=bool(check.optimise))
     return Counts(len(made.functions), _tiled(compiled.lowered))
+
+
+def check_registers(text: str, lowered: str) -> None:
+    """Check that nothing of what was lowered computes with vectors that LLVM takes minutes for.
+
+    Args:
+        text: The program; its functions that need no lowering are LLVM's own affair.
+        lowered: What became of it.
+
+    Raises:
+        MismatchError: Something does.
+    """
+    if not speaks_of_slow_vectors(lowered):
+        return
+    names = {function.name for function in parse(text).functions}
+    for function in parse(lowered, "<lowered>", speaks_of_slow_vectors).functions:
+        if not function.name.startswith("tlx.") and function.name not in names:
+            continue
+        for instruction in function.instructions():
+            if instruction.opcode != "phi" and not is_elementwise(instruction):
+                continue
+            if any(is_large(value.type) for value in (instruction.value, *given(instruction))):
+                raise MismatchError("lowering", f"LLVM takes long for @{function.name}: {instruction.text}")
 
 
 def _tiled(text: str) -> int:

@@ -13,13 +13,21 @@ from typing import Final
 from tlx.diagnostics import UsageError, did_you_mean
 from tlx.fuzz.by_value import BY_VALUE
 from tlx.fuzz.control import CONTROL
+from tlx.fuzz.elements import ELEMENT_OPERATIONS
 from tlx.fuzz.lane_operations import LANES
 from tlx.fuzz.operation import Operation
 from tlx.fuzz.tensor_operations import TENSORS
 from tlx.fuzz.vector_operations import VECTORS
 from tlx.intrinsics import lookup
 
-OPERATIONS: Final[dict[str, Operation]] = {**TENSORS, **VECTORS, **LANES, **CONTROL, **BY_VALUE}
+OPERATIONS: Final[dict[str, Operation]] = {
+    **TENSORS,
+    **VECTORS,
+    **LANES,
+    **ELEMENT_OPERATIONS,
+    **CONTROL,
+    **BY_VALUE,
+}
 _WEIGHTS: Final = {
     "loop": 4,
     "matmul": 3,
@@ -29,6 +37,7 @@ _WEIGHTS: Final = {
     "update": 2,
     "by-value": 3,
     "shuffle": 4,
+    "insert-loop": 2,
 }
 
 
@@ -64,7 +73,7 @@ def named(text: str) -> tuple[str, ...]:
 def _group(word: str) -> list[str]:
     groups = {
         "tensor": list(TENSORS),
-        "vector": [*VECTORS, *LANES],
+        "vector": [*VECTORS, *LANES, *ELEMENT_OPERATIONS],
         "lanes": list(LANES),
         "control": [*CONTROL, *BY_VALUE],
     }

@@ -108,6 +108,8 @@ _LINES: Final = tuple(
 _LARGE: Final = (1, 16, 31, 64, 100, 127, 128, 129, 200, 211, 255, 256, 257, 320, 333, 400, 511, 512, 513, 600, 700)
 _TILES: Final = (1, 3, 16, 17, 31, 32, 32, 33, 48, 63, 64, 64, 65, 96, 100, 128, 128, 130, 192, 256)
 
+_ELEMENTS: Final = ("insert", "insert-loop", "insert-loop", "relu", "fadd", "add", "select", "transpose", "loop")
+
 PROFILES: Final = {
     "small": Profile(_SMALL, 120_000, 8_000, (*FAMILIES * 3, *MIXED), _FORMS),
     "large": Profile((*_LARGE, 4096, 4097), 40_000_000, 2_000_000, (*FAMILIES * 3, *MIXED), _PRODUCTS, functions=3),
@@ -119,6 +121,7 @@ PROFILES: Final = {
     "run-time-tiles": Profile(_TILES, 400_000, 20_000, TILED, ("run_time",), unit=4, functions=2),
     "moves": Profile((*_SMALL, *_LARGE), 0, 400_000, FAMILIES, _MOVES),
     "any": Profile(_EXTENTS, 60_000, 3_000, FAMILIES, ("dataflow",), functions=3),
+    "elements": Profile(_EXTENTS, 20_000, 3_000, FAMILIES, ("dataflow",), functions=3, operations=_ELEMENTS),
     "any-large": Profile(_LARGE, 4_000_000, 300_000, FAMILIES, ("dataflow",), functions=2),
     "any-tiles": Profile(_TILES, 400_000, 20_000, TILED, ("dataflow", "product"), unit=4, functions=2),
     "tiles": Profile(_TILES, 600_000, 40_000, TILED, _PRODUCTS, unit=4),

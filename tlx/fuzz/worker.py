@@ -30,9 +30,12 @@ from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
 from tlx.fuzz.choices import Node
 from tlx.fuzz.profiles import PROFILES
 from tlx.fuzz.programs import Program, program
+from tlx.llvm.process import LLVMProcess
 
 SECONDS: Final = 120
 """Time of the processor for one program."""
+_LLVM_SECONDS: Final = 30
+"""Time of the processor for LLVM, in a process of its own, to compile one."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,7 @@ def main() -> None:
     """Answer requests until there are no more."""
     np.seterr(all="ignore")
     collect_rarely()
+    LLVMProcess.seconds = _LLVM_SECONDS
     for line in sys.stdin:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         answer(Request.of_json(line))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -114,6 +114,25 @@ class Writer:
         """A name that is not used yet, with `%`."""
         self._names += 1
         return f"%{stem}{self._names}"
+
+    @property
+    def label(self) -> str:
+        """Name of the block that the next line goes to, without `%`."""
+        return self._label
+
+    def begin(self, label: str) -> None:
+        """Begin a block."""
+        self._lines.append(f"{label}:")
+        self._label = label
+
+    def deferred(self) -> Callable[..., None]:
+        """What adds lines here later, in front of those that follow."""
+        at = len(self._lines)
+
+        def add(*texts: str) -> None:
+            self._lines[at:at] = [f"  {text}" for text in texts]
+
+        return add
 
     # Memory ------------------------------------------------------------------------------------------------------
 
@@ -309,9 +328,9 @@ class Writer:
         before, head, done = self._label, self.fresh("loop")[1:], self.fresh("done")[1:]
         index, outer_index, outer_steps = self.fresh("i"), self._index, self.steps
         self.line(f"br label %{head}")
-        self._lines.append(f"{head}:")
+        self.begin(head)
         at = len(self._lines)
-        self._label, self._index, self.steps = head, index, []
+        self._index, self.steps = index, []
         self._rounds, outer_rounds = count, self._rounds
         starts = _starting(carried)
         yield
@@ -325,9 +344,9 @@ class Writer:
             ways = f"[ {c.start.name}, %{before} ], [ {c.following[0].name}, %{self._label} ]"
             phis.append(f"  {c.phi.name} = phi {self.vector_type(c.phi.type)} {ways}")
         self._lines[at:at] = phis
-        self._lines.append(f"{done}:")
+        self.begin(done)
         body, self.steps = self.steps, outer_steps
-        self._label, self._index, self._rounds = done, outer_index, outer_rounds
+        self._index, self._rounds = outer_index, outer_rounds
         self.steps.extend([starts, _repeated(count, body, carried)])
 
     # Spelling ----------------------------------------------------------------------------------------------------

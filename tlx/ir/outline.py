@@ -16,7 +16,7 @@ Rewrite:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,24 +59,19 @@ def region_of(flow: ControlFlow, loop: Loop, movable: Callable[[Instruction], bo
         loop: The loop.
         movable: Which instructions may be in another function.
     """
-    blocks = [block for block in flow.function.blocks if block.name in loop.blocks]
+    blocks = [flow.blocks[name] for name in sorted(loop.blocks, key=flow.positions.__getitem__)]
     entered = [name for name in flow.predecessors[loop.header] if name not in loop.blocks]
     left = {target for block in blocks for target in block.terminator.targets} - loop.blocks
     if len(entered) != 1 or len(left) != 1 or not all(movable(i) for block in blocks for i in block.instructions):
         return None
     behind = flow.blocks[left.pop()]
     made = {i.result for block in blocks for i in block.instructions if i.result is not None}
-    if behind.phis or _is_used_outside(flow.function, made, loop):
+    if behind.phis or any(not flow.users.get(name, set()) <= loop.blocks for name in made):
         return None
     captured = _captured(blocks, made)
     if not all(_can_be_passed(value.type) for value in captured):
         return None
     return Region(blocks, flow.blocks[loop.header], flow.blocks[entered[0]], behind, captured)
-
-
-def _is_used_outside(function: Function, made: set[str], loop: Loop) -> bool:
-    outside = (i for block in function.blocks if block.name not in loop.blocks for i in block.instructions)
-    return any(isinstance(o, Local) and o.name in made for i in outside for o in i.operands)
 
 
 def _captured(blocks: list[Block], made: set[str]) -> list[Local]:
@@ -97,7 +92,20 @@ def _can_be_passed(type_: Type) -> bool:
 
 
 def outline(module: Module, function: Function, region: Region, name: str, attributes: str) -> Function:
-    """Move a region to a new function, and call that in its place.
+    """Move a region to a new function, and call that in its place."""
+    made, _ = move_out(module, function, region, name, attributes)
+    remove(function, [region])
+    return made
+
+
+def remove(function: Function, regions: Iterable[Region]) -> None:
+    """Take the blocks of regions away that are in functions of their own."""
+    moved = {id(block) for region in regions for block in region.blocks}
+    function.blocks = [block for block in function.blocks if id(block) not in moved]
+
+
+def move_out(module: Module, function: Function, region: Region, name: str, attributes: str) -> tuple[Function, Block]:
+    """Give a region's blocks to a new function, which is called in their place; they are still to be removed.
 
     Args:
         module: Where the function is added.
@@ -105,11 +113,12 @@ def outline(module: Module, function: Function, region: Region, name: str, attri
         region: What to move.
         name: A free global name.
         attributes: The function's, as text.
+
+    Returns:
+        The new function, and the block that calls it.
     """
     parameters = [(value.type, "", value.name) for value in region.captured]
     made = new_function(module, name, parameters, attributes)
-    moved = set(map(id, region.blocks))
-    function.blocks = [block for block in function.blocks if id(block) not in moved]
     debug = next((d for block in region.blocks for i in block.instructions if (d := i.debug_location)), "")
     made.names = NameScope(_names(region))
     entry = Block(made.names.fresh("entry"))
@@ -122,8 +131,7 @@ def outline(module: Module, function: Function, region: Region, name: str, attri
     for block in region.blocks:
         for instruction in block.instructions:
             _forget_debug(instruction)
-    _call(module, function, region, made, debug)
-    return made
+    return made, _call(module, function, region, made, debug)
 
 
 def _names(region: Region) -> set[str]:
@@ -147,8 +155,8 @@ def _forget_debug(instruction: Instruction) -> None:
         instruction.trailer = _DEBUG.sub("", instruction.trailer)
 
 
-def _call(module: Module, function: Function, region: Region, made: Function, debug: str) -> None:
-    """Have the block before the region call the new function, and go on behind it."""
+def _call(module: Module, function: Function, region: Region, made: Function, debug: str) -> Block:
+    """Have the block before the region call the new function, and go on behind it; gives the block that calls it."""
     before = region.before
     b = Builder(module, function, before)
     b.debug = debug
@@ -165,3 +173,4 @@ def _call(module: Module, function: Function, region: Region, made: Function, de
     arguments: list[Value] = list(region.captured)
     b.call(Global(module.pointer_to(type_), made.name), type_, arguments)
     b.branch(region.behind)
+    return b.block

@@ -121,6 +121,9 @@ class LLVMProcess:
         options: Command line options of LLVM, such as `-enable-x86-scalar-amx`.
     """
 
+    seconds: float = 0
+    """Time of the processor that one answer may take, of every process; 0: any."""
+
     def __init__(self, options: tuple[str, ...] = ()) -> None:
         self._options = options
         self._numbers = itertools.count(1)
@@ -141,7 +144,7 @@ class LLVMProcess:
 
         Raises:
             LLVMRejectedError: LLVM says no.
-            LLVMCrashError: LLVM ended the process.
+            LLVMCrashError: LLVM ended the process, or took too long.
         """
         self._leave_to_parent()
         with self._lock:
@@ -182,7 +185,7 @@ class LLVMProcess:
         try:
             number = next(self._numbers)
             size = _write(running.bulk.fileno(), data)
-            line = running.talk({"do": do, "number": number, "size": size, **arguments})
+            line = running.talk({"do": do, "number": number, "size": size, "seconds": self.seconds, **arguments})
             if line:
                 return _answer(line, number, running.bulk)
             status = running.child.wait()
@@ -195,6 +198,8 @@ class LLVMProcess:
         self.close()
         if again and status in _FROM_OUTSIDE:
             return self._asked(do, data, arguments, again=False)
+        if status == -signal.SIGPROF:
+            raise LLVMCrashError(f"LLVM took more than {self.seconds:g} s of the processor's time in '{do}'")
         raise LLVMCrashError(f"LLVM {_ending(status)} in '{do}'{said}")
 
 

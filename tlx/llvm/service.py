@@ -18,6 +18,7 @@ import json
 import mmap
 import os
 import re
+import signal
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -343,7 +344,11 @@ def _serve(bulk: int, options: list[str]) -> None:
             binding.set_option("tlx", option)
     for line in sys.stdin.buffer:
         request = json.loads(line)
+        if request["seconds"]:
+            signal.setitimer(signal.ITIMER_PROF, request["seconds"])  # ends the process, whatever LLVM is doing
         replies.write(json.dumps({"number": request["number"], **_answer(bulk, request)}) + "\n")
+        if request["seconds"]:
+            signal.setitimer(signal.ITIMER_PROF, 0)
         replies.flush()
         _forget()
 

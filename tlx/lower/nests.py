@@ -23,9 +23,9 @@ from typing import Final
 
 from tlx.ir.dominance import ControlFlow, natural_loops
 from tlx.ir.inline import can_inline, inline_call
-from tlx.ir.module import Function, Instruction, Module
+from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.opcodes import BINARY, CASTS
-from tlx.ir.outline import outline, region_of
+from tlx.ir.outline import Region, move_out, region_of, remove
 from tlx.ir.types import X86_AMX
 from tlx.ir.values import Global
 from tlx.lower.stage import INDEPENDENT, KERNEL, NEST, ROUNDS, is_kernel, is_nest, wants_target
@@ -60,29 +60,34 @@ def outline_nests(module: Module, choosers: Collection[str] = ()) -> list[Functi
 
 
 def _outline(module: Module, function: Function, kernels: dict[str, Function]) -> list[Function]:
+    """Move the loops that can be moved, outer ones first; those in them move with them."""
+    if not any(instruction.callee in kernels for instruction in function.instructions()):
+        return []
+    flow = ControlFlow(function)
+    called = {name: _called(block, kernels) for name, block in flow.blocks.items()}
+    regions: list[Region] = []
+    moved: set[str] = set()
     made: list[Function] = []
-    if any(instruction.callee in kernels for instruction in function.instructions()):
-        done: set[str] = set()
-        while nest := _outline_one(module, function, kernels, done):
-            made.append(nest)
+    for loop in natural_loops(flow):
+        inside = [kernel for name in loop.blocks for kernel in called[name]] if loop.header not in moved else []
+        region = region_of(flow, loop, lambda i: _is_movable(i, kernels)) if inside else None
+        inside = [kernel for kernel in inside if is_kernel(module, kernel)]
+        if region is None or len({_features(module, kernel) for kernel in inside}) > 1:
+            continue
+        name = module.global_names.fresh(f"tlx.nest.{function.name}")
+        nest, caller = move_out(module, function, region, name, nest_attributes(module, inside))
+        made.append(nest)
+        regions.append(region)
+        moved |= loop.blocks
+        others = [p for p in flow.predecessors[region.behind.name] if p not in loop.blocks]
+        flow.predecessors[region.behind.name] = [*others, caller.name]
+        flow.blocks[caller.name] = caller
+    remove(function, regions)
     return made
 
 
-def _outline_one(module: Module, function: Function, kernels: dict[str, Function], done: set[str]) -> Function | None:
-    """Move the first of the loops that can be moved; loops in `done` cannot."""
-    flow = ControlFlow(function)
-    for loop in natural_loops(flow):
-        called = [i.callee for name in loop.blocks for i in flow.blocks[name].instructions if i.callee in kernels]
-        if not called or loop.header in done:
-            continue
-        region = region_of(flow, loop, lambda i: _is_movable(i, kernels))
-        inside = [kernels[str(name)] for name in called if is_kernel(module, kernels[str(name)])]
-        if region is None or len({_features(module, kernel) for kernel in inside}) > 1:
-            done.add(loop.header)
-            continue
-        name = module.global_names.fresh(f"tlx.nest.{function.name}")
-        return outline(module, function, region, name, nest_attributes(module, inside))
-    return None
+def _called(block: Block, kernels: dict[str, Function]) -> list[Function]:
+    return [kernels[name] for i in block.instructions if (name := str(i.callee)) in kernels]
 
 
 def _features(module: Module, kernel: Function) -> str:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -59,6 +60,7 @@ class Buffers:
     module: Module
     function: Function
     made: list[Buffer] = field(default_factory=list[Buffer])
+    _on_stack: int = 0
 
     def new(self, element: Type, count: int, stem: str, span: Span | None = None) -> Buffer:
         """Reserve a buffer.
@@ -73,15 +75,21 @@ class Buffers:
             LoweringError: It belongs on the heap, and the module has a malloc or free of another type.
         """
         size = count * bytes_of(element)
-        on_stack = sum(b.bytes for b in self.made if not b.on_heap)
-        on_heap = size > STACK_BYTES or on_stack + size > _STACK_TOTAL
+        on_heap = size > STACK_BYTES or self._on_stack + size > _STACK_TOTAL
         if on_heap:
             self._check_libc(size, span)
+        else:
+            self._on_stack += size
         pointee = I8 if on_heap else ArrayType(count, element)
         name = self.function.names.fresh(f"{stem}.buf")
         buffer = Buffer(Local(self.module.pointer_to(pointee), name), element, count, on_heap)
         self.made.append(buffer)
         return buffer
+
+    def discard(self, names: Container[str]) -> None:
+        """Give back the buffers whose pointers have these names."""
+        self._on_stack -= sum(b.bytes for b in self.made if b.pointer.name in names and not b.on_heap)
+        self.made = [b for b in self.made if b.pointer.name not in names]
 
     def _check_libc(self, size: int, span: Span | None) -> None:
         for name, type_ in self._libc().items():

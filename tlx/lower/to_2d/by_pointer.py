@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.abi import convention
+from tlx.ir.large import ABI_ELEMENTS
 from tlx.ir.module import Argument, Function, Instruction, Module
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import VOID, FunctionType, Type, VectorType, bytes_of
@@ -28,7 +29,7 @@ from tlx.ir.values import Global, Value
 from tlx.lower.to_2d.attributes import allow_heap
 from tlx.lower.to_2d.buffers import Buffers
 from tlx.lower.to_2d.copies import as_stored
-from tlx.lower.to_2d.values import ABI_ELEMENTS, is_big
+from tlx.lower.to_2d.values import is_big
 from tlx.lower.to_2d.views import stored
 
 if TYPE_CHECKING:

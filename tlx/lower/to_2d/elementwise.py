@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from tlx.intrinsics import Intrinsic
+from tlx.ir.large import register_elements
 from tlx.ir.module import Function, Instruction
 from tlx.ir.opcodes import BINARY, CASTS
 from tlx.ir.rewriter import Use, definitions, uses
 from tlx.ir.tensor_calls import ELEMENT_TYPES
 from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
-from tlx.ir.types import Type, VectorType, bytes_of
+from tlx.ir.types import Type, VectorType
 from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value, zero
 from tlx.lower.ordinary import Operation
 from tlx.lower.to_2d.lanes import Shuffle, is_shuffle, width_of
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 NAME: Final = "elementwise"
 INSERT: Final = "insertelement"
 SHUFFLE: Final = "shufflevector"
-REGISTER_BYTES: Final = 1024
-"""Flattened vectors up to this size may be SSA values, for ordinary instructions that use them."""
 _RENAMES: Final = frozenset({"freeze", "bitcast", "phi"})
 _VALUE_CASTS: Final = CASTS - {"bitcast", "ptrtoint", "ptrtoaddr", "inttoptr", "addrspacecast"}
 INTRINSICS: Final = frozenset(
@@ -190,10 +189,10 @@ def _flat(vector: VectorType) -> TensorType:
 
 
 def is_large(type_: Type) -> bool:
-    """Whether a vector is too large to be an SSA value."""
+    """Whether a vector is too large for ordinary instructions to compute with it as an SSA value."""
     if not isinstance(type_, VectorType) or type_.scalable or not is_number(type_.element):
         return False
-    return type_.count * bytes_of(type_.element) > REGISTER_BYTES
+    return type_.count > register_elements(type_.element)
 
 
 def is_large_shuffle(instruction: Instruction) -> bool:

@@ -30,17 +30,20 @@ truth value is true, whether all are, and how many are; it is undone::
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from tlx.ir.module import Function, Instruction, Module
-from tlx.ir.rewriter import definitions, replace_uses, split_block, uses
+from tlx.ir.rewriter import definitions, set_operand, split_block, uses
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I1, I32, I64, FloatType, IntType, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value, const_int, const_vector
 from tlx.lower.to_2d.elementwise import is_large, is_large_shuffle, uniform
+from tlx.lower.to_2d.insert import insert_chosen
 from tlx.lower.to_2d.lanes import Block, Shuffle, Table, blocks_of, deinterleaved, width_of
 from tlx.types import TensorType
 
@@ -63,7 +66,10 @@ _KINDS: Final = {
 
 def normalise(module: Module, function: Function) -> None:
     """Rewrite what a function does to large vectors by other means than arithmetic, loads and stores."""
+    replaced = _Replaced()
+    function.facts[_Replaced] = replaced
     for instruction in list(function.instructions()):
+        replaced.update(instruction)
         if is_large_shuffle(instruction):
             _shuffle(module, function, instruction)
         elif deinterleaved(instruction) and is_large(instruction.args[0].type):
@@ -72,6 +78,11 @@ def normalise(module: Module, function: Function) -> None:
             _reduction(module, function, instruction)
         elif _is_of_bits(instruction):
             _bits(module, function, instruction)
+    if replaced.values:
+        for instruction in function.instructions():
+            replaced.update(instruction)
+    del function.facts[_Replaced]
+    insert_chosen(module, function)
     _remove_dead(function)
 
 
@@ -83,8 +94,31 @@ def _at(module: Module, function: Function, instruction: Instruction) -> TensorB
 
 
 def _replace(b: TensorBuilder, instruction: Instruction, value: Value) -> None:
-    replace_uses(b.function, str(instruction.result), value)
+    _note(b.function, instruction, value)
     b.block.instructions.remove(instruction)
+
+
+def _note(function: Function, instruction: Instruction, value: Value) -> None:
+    """Note that a value is used in place of an instruction's result."""
+    replaced = function.facts[_Replaced]
+    assert isinstance(replaced, _Replaced)
+    replaced.values[str(instruction.result)] = value
+
+
+@dataclass
+class _Replaced:
+    """What is used in place of results that are gone, by their names; uses are changed all at once in the end."""
+
+    values: dict[str, Value] = field(default_factory=dict[str, Value])
+
+    def update(self, instruction: Instruction) -> None:
+        """Bring the operands of an instruction up to date."""
+        for index, operand in enumerate(instruction.operands):
+            value = operand
+            while isinstance(value, Local) and value.name in self.values:
+                value = self.values[value.name]
+            if value is not operand:
+                set_operand(instruction, index, value)
 
 
 # Shuffles ------------------------------------------------------------------------------------------------------------
@@ -262,7 +296,7 @@ def _in_order(b: TensorBuilder, call: Instruction, start: Value, combine: Callab
     with b.loop(0, vector.type.count, carry=[start], name="element") as loop:
         loop.next(combine(loop.carried[0], _element(b, vector, loop.index)))
     b.branch(tail)
-    replace_uses(b.function, str(call.result), loop.results[0])
+    _note(b.function, call, loop.results[0])
     tail.instructions.remove(call)
 
 
@@ -277,14 +311,18 @@ def _element(b: TensorBuilder, vector: Value, index: Value) -> Value:
 
 def _remove_dead(function: Function) -> None:
     """Take away large inserts that only fed a splat."""
-    changed = True
-    while changed:
-        used = uses(function)
-        dead = [
-            i
-            for i in function.instructions()
-            if i.opcode in ("insertelement", "shufflevector") and is_large(i.type) and not used.get(str(i.result))
-        ]
-        changed = bool(dead)
+    known = definitions(function)
+    counts = Counter({name: len(found) for name, found in uses(function).items()})
+    pending = [i for i in known.values() if not counts[str(i.result)]]
+    dead: set[int] = set()
+    for instruction in pending:
+        if instruction.opcode not in ("insertelement", "shufflevector") or not is_large(instruction.type):
+            continue
+        dead.add(id(instruction))
+        for operand in instruction.operands:
+            if isinstance(operand, Local):
+                counts[operand.name] -= 1
+                pending += [known[operand.name]] if not counts[operand.name] and operand.name in known else []
+    if dead:
         for block in function.blocks:
-            block.instructions = [i for i in block.instructions if i not in dead]
+            block.instructions = [i for i in block.instructions if id(i) not in dead]

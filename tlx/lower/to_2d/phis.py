@@ -15,26 +15,27 @@ Rewrite::
       ...
       call void @llvm.tensor.store(ptr %acc.buf, ...)
 
-An operation shares the buffer of the phi that takes its result where no other value of the buffer is needed after it.
-Otherwise the edge copies. Copies of one edge happen at once: one that reads what another writes goes through a second
-buffer. Edges that leave a block with several ways out get a block of their own.
+What a phi takes shares its buffer where that is safe (`coalescing`). Otherwise the edge copies. Copies of one edge
+happen at once: one that reads what another writes goes through a second buffer. Edges that leave a block with several
+ways out get a block of their own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from tlx.diagnostics import LoweringError
+from tlx.ir.instructions import parse_text
 from tlx.ir.module import Block, Instruction
-from tlx.ir.rewriter import rename_incoming, set_operand
+from tlx.ir.rewriter import set_operand
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import LABEL, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
 from tlx.lower.to_2d.copies import as_stored, copy_bytes
-from tlx.lower.to_2d.readings import readings_of
-from tlx.lower.to_2d.safety import Position
-from tlx.lower.to_2d.views import Place, View
+from tlx.lower.to_2d.views import Place
 
 if TYPE_CHECKING:
     from tlx.lower.to_2d.plan import Plan
@@ -78,132 +79,55 @@ def _check_edge(phi: Instruction, predecessor: Block) -> None:
         raise LoweringError(message, phi.span)
 
 
-# Sharing -------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class _Group:
-    """Values that share a phi's buffer.
-
-    Attributes:
-        phi: The phi.
-        members: Where each value is defined, by name.
-    """
-
-    phi: Instruction
-    members: dict[str, Position] = field(default_factory=dict[str, Position])
-
-
-def share_buffers(plan: Plan) -> None:
-    """Give results that a phi takes the phi's buffer, where that is safe."""
-    for block in plan.function.blocks:
-        for phi in live_phis(plan, block):
-            group = _Group(phi, {str(phi.result): plan.positions[id(phi)]})
-            for value, _ in phi.incoming:
-                _join(plan, group, block, value)
-
-
-def _join(plan: Plan, group: _Group, block: Block, value: Value) -> None:
-    if not isinstance(value, Local) or plan.flats.kind(value) != "op" or value.name in group.members:
-        return
-    if value.name in plan.shared:
-        return
-    op = plan.op_of(value)
-    if value.name in plan.lazy or op.result is None or op.result.is_padded or plan.is_sunk(op):
-        return
-    grown = _Group(group.phi, {**group.members, value.name: plan.position_of(op)})
-    if _can_share(plan, grown, block) and _operands_fit(plan, grown, value):
-        group.members = grown.members
-        _share(plan, group.phi, value)
-
-
-def _share(plan: Plan, phi: Instruction, value: Local) -> None:
-    """One buffer for both; the one reserved for the result is not needed."""
-    old = plan.place_of(value)
-    plan.share(value, plan.place_of(phi.value))
-    if old.buffer is not None:
-        plan.buffers.made = [b for b in plan.buffers.made if b is not old.buffer]
-
-
-def _can_share(plan: Plan, group: _Group, block: Block) -> bool:
-    """No value of the group is needed after another one was written."""
-    phi = str(group.phi.result)
-    writes = [(phi, (block.name, -1))] if _has_copies(group) else []
-    writes += [(name, at) for name, at in group.members.items() if name != phi]
-    for written, start in writes:
-        for name, defined in group.members.items():
-            if name != written and _live_after(plan, start, plan.reads_of(_value(plan, name)), defined):
-                return False
-    return True
-
-
-def _has_copies(group: _Group) -> bool:
-    return any(not (isinstance(v, Local) and v.name in group.members) for v, _ in group.phi.incoming)
-
-
-def _operands_fit(plan: Plan, group: _Group, value: Local) -> bool:
-    """An operation may read the buffer it writes element by element only: as an accumulator, or pointwise."""
-    op = plan.op_of(value)
-    assert op.result is not None
-    home = plan.place_of(group.phi.value)
-    shared = {plan.place_of(_value(plan, name)) for name in group.members}
-    target = View.of(home, op.result)
-    return all(reading.view.place not in shared or reading.allows(target) for reading in readings_of(plan, op))
-
-
-def _value(plan: Plan, name: str) -> Local:
-    return plan.flats.definitions[name].value
-
-
-def _live_after(plan: Plan, start: Position, reads: list[Position], defined: Position) -> bool:
-    """Whether a value is read after a position and before it is defined again."""
-    seen: set[str] = set()
-    pending = [start]
-    while pending:
-        block, index = pending.pop()
-        stop = defined[1] if defined[0] == block and defined[1] > index else None
-        for name, at in reads:
-            if name == block and at > index and (stop is None or at <= stop):
-                return True
-        if stop is not None:
-            continue
-        for successor in plan.flow.blocks[block].terminator.targets:
-            if successor not in seen:
-                seen.add(successor)
-                pending.append((successor, -1))
-    return False
-
-
 # Copies on edges -----------------------------------------------------------------------------------------------------
 
 
 def emit_edges(plan: Plan, b: TensorBuilder) -> None:
     """Write the copies of every edge, then take the phis away."""
-    for block in list(plan.function.blocks):
-        phis = live_phis(plan, block)
-        for predecessor in dict.fromkeys(name for phi in phis[:1] for _, name in phi.incoming):
-            _emit_edge(plan, b, block, phis, predecessor)
-        dead = memory_phis(plan, block)
-        block.instructions = [i for i in block.instructions if i not in dead]
+    function = plan.function
+    blocks = {block.name: block for block in function.blocks}
+    behind: dict[str, list[Block]] = {}
+    for block in function.blocks:
+        phis = memory_phis(plan, block)
+        if not phis:
+            continue
+        split: dict[str, str] = {}
+        for name, values in _incoming([phi for phi in phis if phi.result in plan.live]).items():
+            predecessor = blocks[name]
+            copies = _copies(plan, values)
+            if copies and len(set(predecessor.terminator.targets)) > 1:
+                predecessor = _split_edge(plan, predecessor, block)
+                split[name] = predecessor.name
+                behind.setdefault(name, []).insert(0, predecessor)
+            b.block, b.index, b.debug = predecessor, len(predecessor.instructions) - 1, ""
+            _emit_copies(plan, b, copies)
+        dead = {id(phi) for phi in phis}
+        block.instructions = [i for i in block.instructions if id(i) not in dead]
+        if split:
+            _come_from(block, split)
+    function.blocks = [block for old in function.blocks for block in (old, *behind.get(old.name, ()))]
 
 
-def _emit_edge(plan: Plan, b: TensorBuilder, block: Block, phis: list[Instruction], predecessor: str) -> None:
-    pairs: list[tuple[Place, Value]] = []
+def _incoming(phis: list[Instruction]) -> dict[str, list[tuple[Instruction, Value]]]:
+    """What each of some phis takes from each predecessor."""
+    found: dict[str, dict[str, tuple[Instruction, Value]]] = {}
     for phi in phis:
-        value = next(v for v, name in phi.incoming if name == predecessor)
+        for value, name in phi.incoming:
+            found.setdefault(name, {}).setdefault(str(phi.result), (phi, value))
+    return {name: list(values.values()) for name, values in found.items()}
+
+
+def _copies(plan: Plan, values: list[tuple[Instruction, Value]]) -> list[_Copy]:
+    """The copies of one edge, on which phis take values."""
+    found: list[_Copy] = []
+    for phi, value in values:
         root = plan.flats.root(value)
-        place = plan.place_of(phi.value)
+        target = plan.place_of(phi.value)
         if plan.flats.kind(root) == "register":
-            pairs.append((place, value))
-        elif isinstance(root, Keyword):
-            pairs.extend([] if _is_undefined(root) else [(place, root)])
-        elif plan.place_of(root) is not place:
-            pairs.append((place, root))
-    if not pairs:
-        return
-    origin = _edge_block(plan, plan.function.block(predecessor), block)
-    b.block, b.index, b.debug = origin, len(origin.instructions) - 1, ""
-    _emit_copies(plan, b, [_Copy(place, value, _source(plan, value)) for place, value in pairs])
+            found.append(_Copy(target, value, _source(plan, value)))
+        elif not is_undefined(root) and (isinstance(root, Keyword) or plan.place_of(root) is not target):
+            found.append(_Copy(target, root, _source(plan, root)))
+    return found
 
 
 @dataclass
@@ -219,15 +143,25 @@ def _source(plan: Plan, value: Value) -> Place | None:
     return None if plan.flats.kind(value) in ("register", "constant") else plan.place_of(value)
 
 
-def _emit_copies(plan: Plan, b: TensorBuilder, pending: list[_Copy]) -> None:
+def _emit_copies(plan: Plan, b: TensorBuilder, copies: list[_Copy]) -> None:
     """Copies that happen at once, in an order in which none overwrites what another still reads."""
+    readers = Counter(copy.source for copy in copies if copy.source is not None)
+    onto = {copy.target: number for number, copy in enumerate(copies)}
+    free = [number for number, copy in enumerate(copies) if not readers[copy.target]]
+    pending = dict.fromkeys(range(len(copies)))
     while pending:
-        free = next((c for c in pending if not any(c.target is o.source for o in pending if o is not c)), None)
-        if free is None:
-            pending[0].source = _set_aside(plan, b, pending[0])
-            continue
-        _write(plan, b, free)
-        pending.remove(free)
+        if not free:  # a cycle
+            copy = copies[next(iter(pending))]
+            freed, copy.source = copy.source, _set_aside(plan, b, copy)
+        else:
+            number = heappop(free)
+            del pending[number]
+            _write(plan, b, copies[number])
+            freed = copies[number].source
+        if freed is not None and freed in readers:
+            readers[freed] -= 1
+            if not readers[freed] and freed in onto:
+                heappush(free, onto[freed])
 
 
 def _set_aside(plan: Plan, b: TensorBuilder, copy: _Copy) -> Place:
@@ -257,37 +191,41 @@ def _bytes(place: Place) -> int:
     return place.buffer.count * bytes_of(place.buffer.element)
 
 
-def _is_undefined(value: Value) -> bool:
+def is_undefined(value: Value) -> bool:
+    """Whether a vector is a constant of which any elements will do."""
     return isinstance(value, Keyword) and value.word in ("undef", "poison")
 
 
-def _edge_block(plan: Plan, predecessor: Block, block: Block) -> Block:
-    """The block where copies of an edge go: the predecessor, or a new one on the edge if it has other ways out."""
-    last = predecessor.terminator
-    if len(set(last.targets)) == 1:
-        return predecessor
+def _split_edge(plan: Plan, predecessor: Block, block: Block) -> Block:
+    """A new block on the way from a block with other ways out."""
     name = plan.function.names.fresh(f"{block.name}.edge" if not block.name.isdecimal() else "edge")
     middle = Block(name, f"\n\n{name}:")
-    plan.function.blocks.insert(plan.function.blocks.index(predecessor) + 1, middle)
     TensorBuilder(plan.module, plan.function, middle).branch(block)
+    last = predecessor.terminator
     for index, operand in enumerate(last.operands):
         if isinstance(operand, Local) and operand == block.value:
             set_operand(last, index, middle.value)
-    rename_incoming(plan.function, [block.name], predecessor.name, name)
-    for phi in block.phis:
-        _take_once(phi, name)
     return middle
 
 
-def _take_once(phi: Instruction, block: str) -> None:
-    """Several cases of a `switch` that went to a phi's block come on one edge now: one entry is left of theirs."""
-    pairs = phi.incoming
-    first = next((i for i, (_, name) in enumerate(pairs) if name == block), None)
-    kept = [pair for i, pair in enumerate(pairs) if pair[1] != block or i == first]
-    if len(kept) == len(pairs):
-        return
-    at = phi.text.index(str(phi.type), phi.text.index("phi ")) + len(str(phi.type))
-    tail = phi.text[phi.text.rindex("]") + 1 :]
-    phi.text = f"{phi.text[:at]} {', '.join(f'[ {value}, %{name} ]' for value, name in kept)}{tail}"
-    phi.operands = [operand for value, name in kept for operand in (value, Local(LABEL, name))]
-    phi.spans = None
+def _come_from(block: Block, split: dict[str, str]) -> None:
+    """Have the other phis of a block name those that edges come from now, by the blocks they came from before.
+
+    Several cases of a `switch` come on one edge now: one entry is left of theirs.
+    """
+    for phi in block.phis:
+        pairs = phi.incoming
+        seen: set[str] = set()
+        kept: list[tuple[Value, str]] = []
+        for value, name in pairs:
+            if name not in split:
+                kept.append((value, name))
+            elif name not in seen:
+                seen.add(name)
+                kept.append((value, split[name]))
+        spans = phi.spans or parse_text(phi.text).spans or []
+        start, end = phi.text.rindex("[", 0, spans[0][0]), phi.text.index("]", spans[-1][1]) + 1
+        ways = ", ".join(f"[ {value}, %{name} ]" for value, name in kept)
+        phi.text = phi.text[:start] + ways + phi.text[end:]
+        phi.operands = [operand for value, name in kept for operand in (value, Local(LABEL, name))]
+        phi.spans = None

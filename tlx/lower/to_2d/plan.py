@@ -3,7 +3,7 @@
 1. which operations are live, and which transposes are only another order of the same memory (`lazy`);
 2. which operations move down to the one store of their result and write there (`sinks`);
 3. which memory the user's loads mean can be read where it lies, and which has to be copied at the load (`snapshots`);
-4. which results share the buffer of the loop-carried tensor they become (`tlx.lower.to_2d.phis`).
+4. which values share a buffer (`tlx.lower.to_2d.coalescing`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tlx.lower.stage import Context
 from tlx.lower.to_2d.buffers import Buffers, size_text
 from tlx.lower.to_2d.constants import constant_array
 from tlx.lower.to_2d.contraction import MMA
-from tlx.lower.to_2d.elementwise import NAME, with_elementwise
+from tlx.lower.to_2d.elementwise import INSERT, NAME, with_elementwise
 from tlx.lower.to_2d.groups import PRODUCTS, Groups
 from tlx.lower.to_2d.lazy import is_lazy
 from tlx.lower.to_2d.live import find_live
@@ -52,7 +52,7 @@ class Plan:
         sinks: By the id of the store.
         snapshots: Loads whose memory is copied when they run, by the id of the load: what to copy.
         homes: Memory of flattened vectors, by root.
-        shared: Results that live in the buffer of a loop-carried tensor, and where they are read, by name.
+        shared: Names of the values that live in the buffer of another one.
         reads: Where each place is read.
     """
 
@@ -64,7 +64,7 @@ class Plan:
     sinks: dict[int, Sink] = field(default_factory=dict[int, Sink])
     snapshots: dict[int, View] = field(default_factory=dict[int, View])
     homes: dict[Value, Place] = field(default_factory=dict[Value, Place])
-    shared: dict[str, list[Position]] = field(default_factory=dict[str, list[Position]])
+    shared: set[str] = field(default_factory=set[str])
     reads: dict[Place, list[Position]] = field(default_factory=dict[Place, list[Position]])
     _sunk: dict[int, Sink] = field(default_factory=dict[int, Sink])
     _explained: set[int] = field(default_factory=set[int])
@@ -152,16 +152,13 @@ class Plan:
             self.homes[root] = self._new_home(root)
         return self.homes[root]
 
-    def share(self, value: Local, place: Place) -> None:
-        """Let a result live in another value's place."""
-        self.shared[value.name] = self.reads.get(self.homes[value], [])
+    def share(self, value: Local, place: Place) -> str:
+        """Let a value live in another one's place; gives the name of the buffer that is not needed for it."""
+        buffer = self.place_of(value).buffer
+        assert buffer is not None
         self.homes[value] = place
-
-    def reads_of(self, value: Value) -> list[Position]:
-        """Where a flattened vector with a home is read."""
-        if isinstance(value, Local) and value.name in self.shared:
-            return self.shared[value.name]
-        return self.reads.get(self.place_of(value), [])
+        self.shared.add(value.name)
+        return buffer.pointer.name
 
     def _new_home(self, root: Value) -> Place:
         assert isinstance(root.type, VectorType)
@@ -206,7 +203,7 @@ class Plan:
 
     def operands(self, op: TensorOp) -> list[View | None]:
         """Where each operand lies; None for one that is written as zeros or as a scalar, which needs no memory."""
-        fills = op.pointer is not None or op.intrinsic.name in MMA
+        fills = op.pointer is not None or op.intrinsic.name in MMA | {INSERT}
         return [
             None
             if (fills and index == 0 and self.is_zero(tensor)) or self.groups.is_written(op, tensor)
@@ -222,7 +219,8 @@ class Plan:
         Raises:
             LoweringError: Something in the function is not lowered.
         """
-        from tlx.lower.to_2d.phis import note_edges, share_buffers
+        from tlx.lower.to_2d.coalescing import coalesce
+        from tlx.lower.to_2d.phis import note_edges
 
         self._check()
         self.lazy = {str(op.instruction.result) for op in self.tensors.ops if is_lazy(self, op)}
@@ -237,7 +235,7 @@ class Plan:
         note_edges(self)
         for place in list(self.reads):
             settle(self, place)
-        share_buffers(self)
+        coalesce(self)
 
     def _check(self) -> None:
         from tlx.lower.to_2d.rules import RULES

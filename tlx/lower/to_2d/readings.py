@@ -11,6 +11,7 @@ from tlx.ir.types import Type, VectorType
 from tlx.ir.values import Keyword
 from tlx.lower.to_2d.buffers import Buffer, size_text
 from tlx.lower.to_2d.contraction import MMA
+from tlx.lower.to_2d.elementwise import INSERT
 from tlx.lower.to_2d.safety import Range, shortened
 from tlx.lower.to_2d.views import Place, View
 from tlx.types import TensorType
@@ -43,7 +44,9 @@ def readings_of(plan: Plan, op: TensorOp) -> list[Reading]:
     """What an operation reads from memory, with all that is fused into it."""
     product = plan.groups.product_of(op) or (None if plan.groups.is_group(op) else op)
     found = [Reading(plan.view(tensor), "leaf") for tensor in plan.groups.leaves(op)]
-    if product is not None:
+    if product is not None and product.intrinsic.name == INSERT:
+        found.extend(Reading(view, "acc") for view in plan.operands(product) if view is not None)
+    elif product is not None:
         acc, *factors = plan.operands(product) if product.intrinsic.name in MMA else [None, *plan.operands(product)]
         if acc is not None:
             found.append(Reading(acc, "acc") if product is op else Reading(acc.row_major, "leaf"))

@@ -7,9 +7,10 @@ captured is out of reach of calls and loaded pointers, and constant offsets from
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from tlx.intrinsics import is_tensor_name
 from tlx.ir.dominance import ControlFlow
@@ -56,6 +57,18 @@ class Range:
         return cls(view.place.pointer, view.reach)
 
 
+_Group = tuple[frozenset[Base], bool]
+"""Objects that an instruction writes to, and whether it may write anywhere."""
+
+
+class _Writers(NamedTuple):
+    """The instructions of a block that write, by what they may write to; the block as it was."""
+
+    instructions: list[Instruction]
+    length: int
+    groups: dict[_Group, list[int]]
+
+
 @dataclass(eq=False)
 class Aliases:
     """Alias facts of a function, as it was before anything was changed.
@@ -72,6 +85,10 @@ class Aliases:
     flow: ControlFlow
     store_sizes: dict[int, int] = field(default_factory=dict[int, int])
     _captured: dict[str, bool] = field(default_factory=dict[str, bool])
+    _known_writers: dict[int, _Writers] = field(default_factory=dict[int, _Writers])
+    _touching: dict[tuple[_Group, frozenset[Base]], bool] = field(
+        default_factory=dict[tuple[_Group, frozenset[Base]], bool]
+    )
 
     @cached_property
     def _definitions(self) -> dict[str, Instruction]:
@@ -244,10 +261,39 @@ class Aliases:
 
     def clobbered(self, range_: Range, start: Position, end: Position) -> Instruction | None:
         """An instruction that may run between two positions and change a range; None if there is none."""
-        for instruction in self.flow.between(start, end):
-            if self.writes(instruction, range_):
-                return instruction
+        bases = frozenset(self.bases(range_.pointer))
+        for name, low, high in self.flow.spans(start, end):
+            instructions = self.flow.blocks[name].instructions
+            first = high
+            for group, indices in self._writers(instructions).items():
+                if self._may_touch(group, bases):
+                    suspects = indices[bisect_left(indices, low) : bisect_left(indices, first)]
+                    first = next((at for at in suspects if self.writes(instructions[at], range_)), first)
+            if first < high:
+                return instructions[first]
         return None
+
+    def _writers(self, instructions: list[Instruction]) -> dict[_Group, list[int]]:
+        """The instructions of a block that write, by what they may write to."""
+        known = self._known_writers.get(id(instructions))
+        if known is not None and known.length == len(instructions):
+            return known.groups
+        groups: dict[_Group, list[int]] = {}
+        for index, instruction in enumerate(instructions):
+            effects = effects_of(self._callees, instruction)
+            if effects is not None:
+                bases = frozenset(base for pointer, _ in effects.written for base in self.bases(pointer))
+                groups.setdefault((bases, effects.anywhere), []).append(index)
+        self._known_writers[id(instructions)] = _Writers(instructions, len(instructions), groups)
+        return groups
+
+    def _may_touch(self, group: _Group, bases: frozenset[Base]) -> bool:
+        """Whether instructions that write to some objects may change others."""
+        if (group, bases) not in self._touching:
+            written, anywhere = group
+            touches = any(not self._distinct(a, b) for a in written for b in bases)
+            self._touching[group, bases] = touches or (anywhere and any(map(self._is_reachable, bases)))
+        return self._touching[group, bases]
 
     def writes(self, instruction: Instruction, range_: Range) -> bool:
         """Whether an instruction may change a range."""

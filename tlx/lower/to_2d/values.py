@@ -17,20 +17,17 @@ from typing import Final, Literal
 
 from tlx.diagnostics import LoweringError, Source, Span
 from tlx.ir.headers import named_types
+from tlx.ir.large import ABI_ELEMENTS, REGISTER_BYTES
 from tlx.ir.module import Function, Instruction
 from tlx.ir.rewriter import Use, definitions, uses
 from tlx.ir.tensor_calls import is_tensor_call
 from tlx.ir.tensors import FunctionTensors
-from tlx.ir.types import BFLOAT, I1, VOID, ArrayType, NamedType, StructType, Type, VectorType, bits_of, scalar_of
+from tlx.ir.types import I1, VOID, ArrayType, NamedType, StructType, Type, VectorType, bits_of
 from tlx.ir.values import Local, Value
-from tlx.lower.to_2d.elementwise import REGISTER_BYTES
+from tlx.lower.to_2d.elementwise import is_large
 
 SMALL_PHI: Final = 64
 """Loop-carried vectors of up to this many elements stay phis."""
-_SMALL_BFLOAT_PHI: Final = 32
-"""Fewer of bfloat: without optimisation LLVM 22 dies over 33, a register and one more, where AVX512-BF16 is at hand."""
-ABI_ELEMENTS: Final = 4096
-"""Where a signature asks for a vector by value there is no choice; LLVM's code generator copes up to this size."""
 
 Kind = Literal["op", "load", "phi", "register", "constant"]
 
@@ -93,11 +90,10 @@ class Flats:
         return "register"
 
     def _is_memory_phi(self, phi: Instruction) -> bool:
-        if is_big(phi.type):
+        if is_big(phi.type) or is_large(phi.type):
             return True
-        most = _SMALL_BFLOAT_PHI if scalar_of(phi.type) == BFLOAT else SMALL_PHI
-        large = isinstance(phi.type, VectorType) and phi.type.count > most
-        return large and any(self._makes_token(use) for use in self.uses.get(str(phi.result), []))
+        several = isinstance(phi.type, VectorType) and phi.type.count > SMALL_PHI
+        return several and any(self._makes_token(use) for use in self.uses.get(str(phi.result), []))
 
     def _makes_token(self, use: Use) -> bool:
         instruction = use.instruction
@@ -147,14 +143,14 @@ class Flats:
         if not is_numeric_vector(value.type) or is_bits(value.type):
             return False
         kind = self.kind(self.root(value))
-        return kind in ("op", "phi") or (kind in ("load", "constant") and is_big(value.type))
+        return kind in ("op", "phi") or (kind in ("load", "constant") and (is_big(value.type) or is_large(value.type)))
 
     def is_memory_extract(self, instruction: Instruction) -> bool:
         """Whether an `extractelement` is of a vector that lives in memory and may be large."""
         if instruction.opcode != "extractelement":
             return False
         value = instruction.operands[0]
-        return self.kind(self.root(value)) != "register" and is_big(value.type)
+        return self.kind(self.root(value)) != "register" and (is_big(value.type) or is_large(value.type))
 
     def needs_ssa(self, name: str) -> bool:
         """Whether ordinary instructions use a vector under this name as an SSA value."""

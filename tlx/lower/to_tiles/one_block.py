@@ -24,6 +24,7 @@ work one after the other. Nests around kernels may run on several.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,7 +32,7 @@ from tlx.ir.builder import Builder, new_function
 from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import set_operand
 from tlx.ir.types import I8, I64, VOID, FunctionType
-from tlx.ir.values import ConstInt, Global, Value, const_int
+from tlx.ir.values import ConstInt, Global, Local, Value, const_int
 from tlx.lower.stage import BUFFER, is_kernel, is_nest
 
 _SCRATCH: Final = "scratch"
@@ -49,11 +50,12 @@ class _Place:
 def join_buffers(module: Module) -> None:
     """Take the buffers of each function, and what its kernels work in, from one block of memory."""
     buffers = {function.name: _buffers(function) for function in module.functions}
+    used = _uses(module) if any(buffers.values()) else {}
     behind: dict[str, list[tuple[_Place, int]]] = {}
     for kernel in module.functions:
         if is_kernel(module, kernel) and len(buffers[kernel.name]) == 1:
             (own,) = buffers[kernel.name]
-            calls = _calls(module, kernel.name)
+            calls = _calls(used.get(kernel.name, []), kernel.name)
             if calls and all(buffers[c.function.name] and not _is_ours(module, c.function) for c in calls):
                 _take_from_caller(module, kernel, own)
                 buffers[kernel.name] = []
@@ -73,10 +75,19 @@ def _buffers(function: Function) -> list[_Place]:
     return [place for place in places if BUFFER in place.instruction.text]
 
 
-def _calls(module: Module, name: str) -> list[_Place]:
+def _uses(module: Module) -> dict[str, list[_Place]]:
+    """The instructions that use each function or global."""
+    found: dict[str, list[_Place]] = {}
+    for function in module.functions:
+        for block in function.blocks:
+            for instruction in block.instructions:
+                for name in {operand.name for operand in instruction.operands if isinstance(operand, Global)}:
+                    found.setdefault(name, []).append(_Place(function, block, instruction))
+    return found
+
+
+def _calls(used: list[_Place], name: str) -> list[_Place]:
     """All calls of a function; none where it is used otherwise, too."""
-    places = (_Place(f, block, i) for f in module.functions for block in f.blocks for i in block.instructions)
-    used = [p for p in places if any(isinstance(o, Global) and o.name == name for o in p.instruction.operands)]
     return used if all(place.instruction.callee == name for place in used) else []
 
 
@@ -87,7 +98,8 @@ def _take_from_caller(module: Module, kernel: Function, own: _Place) -> None:
     module.remove(kernel)
     given = (call.value.type, "noalias nonnull", str(call.result))
     made = new_function(module, kernel.name, [*parameters, given], kernel.signature.attributes)
-    _remove(kernel, own.block, call)
+    own.block.instructions.remove(call)
+    _remove_frees(kernel, {str(call.result)})
     made.blocks, made.names = kernel.blocks, kernel.names
 
 
@@ -98,11 +110,12 @@ def _join(module: Module, found: Sequence[_Place], behind: Sequence[tuple[_Place
     for other in others:
         function, block = other.function, other.block
         index = block.instructions.index(other.instruction)
-        _remove(function, block, other.instruction)
+        block.instructions.remove(other.instruction)
         name = str(other.instruction.result)
         function.names.taken.discard(name)
         Builder(module, function, block, index).gep(I8, call.value, size, name)
         size += _size(other.instruction)
+    _remove_frees(first.function, {str(other.instruction.result) for other in others})
     for place, _ in behind:
         _give(module, place, call.value, size)
     set_operand(call, 1, const_int(I64, size + max((own for _, own in behind), default=0)))
@@ -120,11 +133,16 @@ def _give(module: Module, place: _Place, memory: Value, offset: int) -> None:
     b.call(Global(module.pointer_to(type_), str(place.instruction.callee)), type_, args)
 
 
-def _remove(function: Function, block: Block, call: Instruction) -> None:
-    """Take a buffer out, and all that frees it."""
-    block.instructions.remove(call)
-    for other in function.blocks:
-        other.instructions = [i for i in other.instructions if i.callee != "free" or i.args != [call.value]]
+def _remove_frees(function: Function, buffers: AbstractSet[str]) -> None:
+    """Take out what frees buffers of these names."""
+    if not buffers:
+        return
+    for block in function.blocks:
+        block.instructions = [i for i in block.instructions if i.callee != "free" or not _frees(i, buffers)]
+
+
+def _frees(call: Instruction, buffers: AbstractSet[str]) -> bool:
+    return any(isinstance(memory, Local) and memory.name in buffers for memory in call.args)
 
 
 def _size(call: Instruction) -> int:
