@@ -208,7 +208,7 @@ def strangers() -> None:
     running = llvm()._running
     assert running is not None
     assert running.child.stdin is not None
-    running.child.stdin.write(b'{"do": "check", "number": 0, "size": 0}\n')
+    running.child.stdin.write(b'{"do": "check", "number": 0, "size": 0, "seconds": 0}\n')
     time.sleep(0.3)
     try:
         ask(3)
