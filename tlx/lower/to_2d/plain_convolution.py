@@ -1,0 +1,71 @@
+"""Convolutions of inputs without holes: contractions on overlapping views of the input, or of a copy of it.
+
+`tlx.lower.to_2d.convolution` shows before and after, `tlx.lower.to_2d.images` which copies there are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.tensors import TensorOp
+from tlx.ir.types import Type, bytes_of
+from tlx.lower.to_2d.blocks import emit_contraction
+from tlx.lower.to_2d.buffers import size_text
+from tlx.lower.to_2d.contraction import Memory
+from tlx.lower.to_2d.convolution_problem import Problem
+from tlx.lower.to_2d.image_rows import ImageRows
+from tlx.lower.to_2d.images import Image, images_of
+from tlx.lower.to_2d.views import View
+from tlx.lower.to_2d.ways import least_cycles, unit_of
+from tlx.types import TensorType
+
+if TYPE_CHECKING:
+    from tlx.lower.to_2d.plan import Plan
+
+
+def emit_convolution(plan: Plan, b: TensorBuilder, op: TensorOp, problem: Problem) -> None:
+    """Write a convolution, what happens to its sums included.
+
+    Args:
+        plan: The plan of the function; it gives memory for copies.
+        b: Where.
+        op: The operation it is.
+        problem: What to compute.
+    """
+    epilogue, element = problem.result.epilogue, problem.result.element
+    image, _ = best_image(plan, problem, element)
+    if image is None:
+        emit_contraction(plan, b, op, problem.contraction, epilogue)
+        return
+    rows = ImageRows.of(plan, image, element)
+    image = image if rows is None else rows.image
+    x = problem.x
+    type_ = TensorType.dense(x.element, image.extents)
+    note_copy(plan, op, type_, image.reason)
+    place = plan.new_place(x.element, type_.count + image.behind, image.name)
+    target = View.of(place, type_)
+    contraction = image.contraction(Memory(place.pointer, x.element))
+    if rows is None:
+        image.write(b, target)
+        emit_contraction(plan, b, op, contraction, epilogue)
+    else:
+        emit_contraction(plan, b, op, contraction, epilogue, rows.parts(b, target))
+
+
+def best_image(plan: Plan, problem: Problem, element: Type) -> tuple[Image | None, float]:
+    """The copy of the input that takes the fewest cycles, and these; its making is included. None: as it lies."""
+    memory, contraction = Memory.of(problem.x), problem.contraction
+    best, least = None, least_cycles(plan, contraction, element)
+    for image in images_of(problem, unit_of(plan, contraction, element)):
+        cycles = least_cycles(plan, image.contraction(memory), element)
+        cycles += image.cycles()
+        if cycles < least:
+            best, least = image, cycles
+    return best, least
+
+
+def note_copy(plan: Plan, op: TensorOp, type_: TensorType, reason: str, name: str = "x") -> None:
+    """Say that an operand is copied, and why."""
+    size = size_text(type_.count * bytes_of(type_.element))
+    plan.missed(f"copy of {size} of operand {name}, because {reason}", op.instruction.span)
