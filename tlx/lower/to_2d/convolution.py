@@ -30,8 +30,9 @@ from tlx.lower.to_2d.copies import copy, fill_zero
 from tlx.lower.to_2d.copy_cost import copy_cycles
 from tlx.lower.to_2d.operand_copies import strided_view
 from tlx.lower.to_2d.phases import Dilated, choose_phases, emit_phases
-from tlx.lower.to_2d.plain_convolution import best_image, emit_convolution, note_copy
+from tlx.lower.to_2d.plain_convolution import best_image, emit_convolution
 from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.reordered import note_copy
 from tlx.lower.to_2d.views import Dim, Place, View
 from tlx.types import TensorType
 

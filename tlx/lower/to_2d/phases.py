@@ -33,12 +33,12 @@ from tlx.lower.to_2d.blocks import emit_contraction
 from tlx.lower.to_2d.contraction import Contraction, Epilogue, Leaf, Memory, Result
 from tlx.lower.to_2d.convolution_problem import Problem
 from tlx.lower.to_2d.copies import copy, part
-from tlx.lower.to_2d.copy_cost import copy_cycles
 from tlx.lower.to_2d.holes import Holes
 from tlx.lower.to_2d.operand_copies import strided_view
-from tlx.lower.to_2d.plain_convolution import best_image, emit_convolution, note_copy
+from tlx.lower.to_2d.plain_convolution import best_image, emit_convolution
 from tlx.lower.to_2d.plan import STAGE, Plan
-from tlx.lower.to_2d.views import Dim, View, squeezed
+from tlx.lower.to_2d.reordered import Reordered
+from tlx.lower.to_2d.views import Dim, View
 from tlx.types import TensorType
 
 _MOST: Final = 64
@@ -204,50 +204,6 @@ def _placed(b: TensorBuilder, view: View, box: _Box) -> View:
     return part(b, view, box.dims, box.offset)
 
 
-# Copies --------------------------------------------------------------------------------------------------------------
-
-
-class Order(NamedTuple):
-    """An operand with its dimensions in another order in memory, which serves all phases.
-
-    Attributes:
-        source: The operand.
-        order: Its dimensions, outermost first.
-    """
-
-    source: View
-    order: tuple[int, ...]
-
-    @property
-    def type(self) -> TensorType:
-        """The copy's type."""
-        return TensorType.dense(self.source.element, [self.source.dims[d].extent for d in self.order])
-
-    def view(self, memory: Memory) -> View:
-        """The copy, its dimensions as those of the operand."""
-        strides = dict(zip(self.order, self.type.strides(), strict=True))
-        return strided_view(memory, [Dim(dim.extent, strides[d]) for d, dim in enumerate(self.source.dims)])
-
-    @property
-    def cycles(self) -> float:
-        """About how many cycles the copy takes."""
-        return copy_cycles([self.source.dims[d] for d in self.order], self.source.element)
-
-    def emit(self, plan: Plan, b: TensorBuilder, op: TensorOp, name: str, reason: str) -> View:
-        """Write the copy."""
-        note_copy(plan, op, self.type, reason, name)
-        place = plan.new_place(self.source.element, self.type.count, name)
-        target = self.view(Memory(place.pointer, self.source.element))
-        copy(b, self.source.row_major, target)
-        return target
-
-
-def _order(view: View, order: Sequence[int]) -> Order | None:
-    """A copy in an order, None where the operand has it already."""
-    ordered = Order(view, tuple(order))
-    return None if squeezed(ordered.view(Memory.of(view)).dims) == squeezed(view.dims) else ordered
-
-
 # Choice --------------------------------------------------------------------------------------------------------------
 
 
@@ -260,8 +216,8 @@ class Choice(NamedTuple):
         cycles: About how many cycles all takes.
     """
 
-    x: Order | None
-    w: Order | None
+    x: Reordered | None
+    w: Reordered | None
     cycles: float
 
 
@@ -280,15 +236,15 @@ def choose_phases(plan: Plan, dilated: Dilated) -> Choice | None:
     spatial = range(channels, rank)
     innermost, by_taps = [*range(min(1, channels)), *spatial, *range(1, channels)], [*spatial, *range(channels)]
     found: list[Choice] = []
-    w = _order(dilated.w, by_taps)
-    for x in dict.fromkeys((None, _order(dilated.x, innermost))):
+    w = Reordered.of(dilated.w, by_taps)
+    for x in dict.fromkeys((None, Reordered.of(dilated.x, innermost))):
         problem = _estimated(dilated, largest, x, w)
         cycles = best_image(plan, problem, problem.result.element)[1] * sum(works) / max(works)
         found.append(Choice(x, w, around + cycles + sum(copied.cycles for copied in (x, w) if copied is not None)))
     return min(found, key=lambda choice: choice.cycles)
 
 
-def _estimated(dilated: Dilated, phase: Phase, x: Order | None, w: Order | None) -> Problem:
+def _estimated(dilated: Dilated, phase: Phase, x: Reordered | None, w: Reordered | None) -> Problem:
     """A phase whose operands and result lie anywhere; what follows its sums does not matter."""
     copied = replace(
         dilated,

@@ -5,23 +5,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
-from tlx.ir.types import Type, bytes_of
+from tlx.ir.types import FLOAT, Type
 from tlx.lower.to_2d.blocks import emit_contraction
-from tlx.lower.to_2d.buffers import size_text
 from tlx.lower.to_2d.contraction import Memory
 from tlx.lower.to_2d.convolution_problem import Problem
 from tlx.lower.to_2d.image_rows import ImageRows
 from tlx.lower.to_2d.images import Image, images_of
+from tlx.lower.to_2d.reordered import note_copy
 from tlx.lower.to_2d.views import View
 from tlx.lower.to_2d.ways import least_cycles, unit_of
+from tlx.lower.to_2d.wide_operands import WideOperands, narrow_cycles
 from tlx.types import TensorType
 
 if TYPE_CHECKING:
     from tlx.lower.to_2d.plan import Plan
+
+_CLEARLY: Final = 0.7
+"""Share of the cycles on narrow operands that float ones must stay below: the packing of either is a rough estimate."""
 
 
 def emit_convolution(plan: Plan, b: TensorBuilder, op: TensorOp, problem: Problem) -> None:
@@ -33,8 +37,15 @@ def emit_convolution(plan: Plan, b: TensorBuilder, op: TensorOp, problem: Proble
         op: The operation it is.
         problem: What to compute.
     """
+    image, cycles = best_image(plan, problem, problem.result.element)
+    wide = WideOperands.of(plan, problem)
+    if wide is not None:
+        estimated = wide.estimated
+        converted = wide.cycles + best_image(plan, estimated, FLOAT)[1]
+        if converted < _CLEARLY * narrow_cycles(plan, problem, image, cycles):
+            emit_convolution(plan, b, op, wide.emit(plan, b, op))
+            return
     epilogue, element = problem.result.epilogue, problem.result.element
-    image, _ = best_image(plan, problem, element)
     if image is None:
         emit_contraction(plan, b, op, problem.contraction, epilogue)
         return
@@ -63,9 +74,3 @@ def best_image(plan: Plan, problem: Problem, element: Type) -> tuple[Image | Non
         if cycles < least:
             best, least = image, cycles
     return best, least
-
-
-def note_copy(plan: Plan, op: TensorOp, type_: TensorType, reason: str, name: str = "x") -> None:
-    """Say that an operand is copied, and why."""
-    size = size_text(type_.count * bytes_of(type_.element))
-    plan.missed(f"copy of {size} of operand {name}, because {reason}", op.instruction.span)
