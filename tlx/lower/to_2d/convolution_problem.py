@@ -33,6 +33,11 @@ class Problem:
         return self.x.dims[1].extent != self.w.dims[1].extent
 
     @property
+    def tap_order(self) -> list[int]:
+        """The kernel's dimensions, tap by tap: spatial ones, filters, channels."""
+        return [*range(self.channels, len(self.w.dims)), *range(self.channels)]
+
+    @property
     def taps(self) -> int:
         """Positions in the kernel."""
         return math.prod(dim.extent for dim in self.w.dims[self.channels :])
