@@ -41,3 +41,14 @@ def test_wide_operands_mean_the_same(case: Case, target: str, monkeypatch: pytes
     arguments = case.inputs()
     tlx.compile(case.text, "native", opt_level=0)(*arguments)
     np.testing.assert_array_equal(arguments[0], expected)
+
+
+@pytest.mark.parametrize("kernel", [(3, 3, 3), (2, 3, 3)])
+def test_blocks_for_vectors_mean_the_same_with_a_matrix_unit(kernel: tuple[int, ...]) -> None:
+    case = Case(("i8", "i32"), (1, 16, 6, 7, 16), (16, 16, *kernel), ((1, 1, 1), (0, 0, 0), (0, 0, 0)), "bias")
+    expected = evaluated(parse(case.text), case.inputs())
+    module = stage1(case, "amx")
+    check_contract(module)
+    assert "%last.buf" in str(module)  # channels innermost, which no copy for tiles has here
+    np.testing.assert_array_equal(evaluated(module, case.inputs()), expected)
+    np.testing.assert_array_equal(evaluated(lower(parse(case.text), "amx"), case.inputs()), expected)

@@ -166,6 +166,7 @@ class Contraction:
         acc: What the product is added to: the result's memory, element by element, or apart from it.
         uneven: One more dimension that is added up.
         may_turn: Whether blocks may be computed turned and stored column by column: results are as wide as products.
+        by_vectors: Whether blocks are chosen for vectors, where there is a matrix unit, too.
     """
 
     kind: str
@@ -179,6 +180,7 @@ class Contraction:
     acc: Memory | None = None
     uneven: Uneven | None = None
     may_turn: bool = False
+    by_vectors: bool = False
 
     @property
     def width(self) -> int:

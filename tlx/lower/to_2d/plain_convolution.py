@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import FLOAT, Type
+from tlx.lower.to_2d.block_choice import Blocking
 from tlx.lower.to_2d.blocks import emit_contraction
 from tlx.lower.to_2d.contraction import Memory
 from tlx.lower.to_2d.convolution_problem import Problem
@@ -18,7 +19,7 @@ from tlx.lower.to_2d.image_rows import ImageRows
 from tlx.lower.to_2d.images import Image, images_of
 from tlx.lower.to_2d.reordered import Reordered, note_copy
 from tlx.lower.to_2d.views import View
-from tlx.lower.to_2d.ways import least_cycles, unit_of
+from tlx.lower.to_2d.ways import best_choice, least_cycles, unit_of
 from tlx.lower.to_2d.wide_operands import WideOperands, narrow_cycles
 from tlx.types import TensorType
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tlx.lower.to_2d.plan import Plan
 
 _CLEARLY: Final = 0.7
-"""Share of the cycles on narrow operands that float ones must stay below: the packing of either is a rough estimate."""
+"""Share of an estimate that another one must stay below where both count roughly what it takes to pack operands."""
 
 
 def emit_convolution(plan: Plan, b: TensorBuilder, op: TensorOp, problem: Problem) -> None:
@@ -39,6 +40,9 @@ def emit_convolution(plan: Plan, b: TensorBuilder, op: TensorOp, problem: Proble
         problem: What to compute.
     """
     image, cycles = best_image(plan, problem, problem.result.element)
+    if _is_faster_by_vectors(plan, problem, image):
+        emit_convolution(plan, b, op, replace(problem, by_vectors=True))
+        return
     ordered = _by_taps(plan, problem, cycles)
     if ordered is not None:
         w = ordered.emit(plan, b, op, "w", "its channels lie apart")
@@ -48,7 +52,7 @@ def emit_convolution(plan: Plan, b: TensorBuilder, op: TensorOp, problem: Proble
     if wide is not None:
         estimated = wide.estimated
         converted = wide.cycles + best_image(plan, estimated, FLOAT)[1]
-        if converted < _CLEARLY * narrow_cycles(plan, problem, image, cycles):
+        if converted < _CLEARLY * narrow_cycles(plan, problem, image):
             emit_convolution(plan, b, op, wide.emit(plan, b, op))
             return
     epilogue, element = problem.result.epilogue, problem.result.element
@@ -68,6 +72,25 @@ def emit_convolution(plan: Plan, b: TensorBuilder, op: TensorOp, problem: Proble
         emit_contraction(plan, b, op, contraction, epilogue)
     else:
         emit_contraction(plan, b, op, contraction, epilogue, rows.parts(b, target))
+
+
+def _is_faster_by_vectors(plan: Plan, problem: Problem, image: Image | None) -> bool:
+    """Whether blocks chosen for vectors are faster than those for a matrix unit, whose tiles they would hardly fill.
+
+    The second stage multiplies blocks of few positions along K by vectors then, which like others better: 14 pixels of
+    3 x 3 x 3 x 16 bytes by 16 filters are 27 sums of 16 for tiles, 9 of 48 for vectors, filters as columns.
+    """
+    element, first = problem.result.element, problem.contraction
+    contraction = first if image is None else image.contraction(Memory.of(problem.x))
+    unit = unit_of(plan, contraction, element)
+    if not unit.rows or first.by_vectors or first.reduces:
+        return False
+    choice, _ = best_choice(plan, contraction, element)
+    if not isinstance(choice, Blocking) or choice.k.extent >= unit.step or choice.groups is not None:
+        return False
+    other = replace(problem, by_vectors=True)
+    best, _ = best_image(plan, other, element)
+    return narrow_cycles(plan, other, best) < _CLEARLY * narrow_cycles(plan, problem, image, by_vectors=True)
 
 
 def _by_taps(plan: Plan, problem: Problem, cycles: float) -> Reordered | None:

@@ -20,7 +20,7 @@ from tlx.ir.tensors import TensorOp
 from tlx.ir.types import FLOAT, HALF, VectorType
 from tlx.ir.values import Value
 from tlx.lower.to_2d.block_choice import Blocking
-from tlx.lower.to_2d.block_cost import narrow_packing_cycles
+from tlx.lower.to_2d.block_cost import estimate, narrow_packing_cycles
 from tlx.lower.to_2d.blocking import is_narrow
 from tlx.lower.to_2d.contraction import Epilogue, Leaf, Memory, Result
 from tlx.lower.to_2d.convolution_problem import Problem
@@ -77,22 +77,22 @@ class WideOperands:
         return replace(self.problem, x=x, w=w, result=_rounded(self.problem.result))
 
 
-def narrow_cycles(plan: Plan, problem: Problem, image: Image | None, cycles: float) -> float:
+def narrow_cycles(plan: Plan, problem: Problem, image: Image | None, *, by_vectors: bool = False) -> float:
     """About how many cycles a convolution takes with its operands as they are, their packing included.
 
     Args:
         plan: The plan of the function.
         problem: The convolution.
         image: The copy of its input.
-        cycles: Those that it takes with that copy, were its operands as wide as its sums.
+        by_vectors: Whether vectors multiply the blocks, even those chosen for a matrix unit.
     """
     contraction = problem.contraction if image is None else image.contraction(Memory.of(problem.x))
-    element = problem.result.element
-    choice, _ = best_choice(plan, contraction, element)
+    element, made = problem.result.element, 0.0 if image is None else image.cycles()
+    choice, cycles = best_choice(plan, contraction, element)
     if not isinstance(choice, Blocking):
-        return cycles
-    unit = unit_of(plan, contraction, element)
-    return cycles * unit.share + narrow_packing_cycles(choice, unit)
+        return made + cycles
+    unit = unit_of(plan, replace(contraction, by_vectors=True) if by_vectors else contraction, element)
+    return made + estimate(choice, unit) * unit.share + narrow_packing_cycles(choice, unit)
 
 
 def _rounded(result: Result) -> Result:
