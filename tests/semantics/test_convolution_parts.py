@@ -14,8 +14,7 @@ from tlx.ir.canonical import canonicalise
 from tlx.ir.reader import parse
 from tlx.ir.types import Type
 from tlx.lower.stage import Context
-from tlx.lower.to_2d import block_choice, block_cost, blocking, image_rows, images, taps, to_2d
-from tlx.lower.to_2d import convolution as convolution_rule
+from tlx.lower.to_2d import block_choice, block_cost, blocking, image_rows, images, plain_convolution, taps, to_2d
 from tlx.lower.to_2d.block_choice import Blocking
 from tlx.lower.to_2d.contraction import RHS
 from tlx.lower.to_2d.convolution_problem import Problem
@@ -109,8 +108,8 @@ def test_images_copied_by_parts_mean_the_same(case: Case, monkeypatch: pytest.Mo
     _, _, rows, columns = case.shapes[0]
     most = 4 * int(np.prod(case.shapes[0])) * (rows // 2 + case.strides[0]) // rows * (columns + 2) // columns
 
-    def last(_plan: Plan, problem: Problem, element: Type) -> Image:
-        return list(images_of(problem, Unit.of(find("avx512"), element, element, element)))[-1]
+    def last(_plan: Plan, problem: Problem, element: Type) -> tuple[Image, float]:
+        return list(images_of(problem, Unit.of(find("avx512"), element, element, element)))[-1], 0.0
 
     def cycles(image: Image) -> float:
         return float(np.prod(image.extents)) ** 2
@@ -118,7 +117,7 @@ def test_images_copied_by_parts_mean_the_same(case: Case, monkeypatch: pytest.Mo
     monkeypatch.setattr(image_rows, "NEAR_BYTES", most)
     monkeypatch.setattr(image_rows, "_PART", most)
     monkeypatch.setattr(images, "_CROWDED", 32)
-    monkeypatch.setattr(convolution_rule, "_best_image", last)
+    monkeypatch.setattr(plain_convolution, "best_image", last)
     monkeypatch.setattr(Image, "cycles", cycles)
     prefer(monkeypatch, in_turns)
     check(case, "avx512", "part.loop")

@@ -16,8 +16,7 @@ from tlx.ir.canonical import canonicalise
 from tlx.ir.module import Module
 from tlx.ir.reader import parse
 from tlx.lower.stage import Context
-from tlx.lower.to_2d import blocking, taps, to_2d
-from tlx.lower.to_2d import convolution as convolution_rule
+from tlx.lower.to_2d import blocking, plain_convolution, taps, to_2d
 from tlx.lower.to_2d.block_choice import Blocking
 from tlx.lower.to_2d.contraction import Contraction
 from tlx.lower.to_2d.images import Image
@@ -133,7 +132,7 @@ def test_interleaved_images_mean_the_same(case: Case, monkeypatch: pytest.Monkey
     def cycles(_plan: object, contraction: Contraction, _element: object) -> float:
         return 0.0 if contraction.rhs.group > 1 else 1e9
 
-    monkeypatch.setattr(convolution_rule, "least_cycles", cycles)
+    monkeypatch.setattr(plain_convolution, "least_cycles", cycles)
     check(case, "groups")
 
 
@@ -151,5 +150,5 @@ def test_interleaved_windows_mean_the_same(case: Case, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(blocking, "estimate", estimate)
     monkeypatch.setattr(taps, "estimate", estimate)
-    monkeypatch.setattr(convolution_rule, "images_of", no_images)
+    monkeypatch.setattr(plain_convolution, "images_of", no_images)
     check(case, "rhs")

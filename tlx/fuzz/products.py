@@ -170,10 +170,10 @@ def _convolution(flow: Dataflow) -> Flow | None:
     plain = flow.chance(0.3)
     strides, holes_in, holes = (
         [first if plain else flow.random.choice(some) for _ in range(spatial)]
-        for first, some in ((1, [1, 2, 1, 3]), (0, [0, 0, 0, 1, 2]), (0, [0, 0, 1, 2]))
+        for first, some in ((1, [1, 2, 1, 3]), (0, [0, 0, 0, 1, 1, 2, 3]), (0, [0, 0, 1, 2]))
     )
     image = [
-        max(1, -(-((w - 1) * (h + 1) + 1 - 1) // (i + 1)) + 1) + flow.random.choice([0, 1, 4, 7])
+        max(1, -(-((w - 1) * (h + 1) + 1 - 1) // (i + 1)) + 1) + flow.random.choice([0, 1, 4, 7, 12])
         for w, h, i in zip(window, holes, holes_in, strict=True)
     ]
     groups, channels, filters = (

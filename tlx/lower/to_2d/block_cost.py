@@ -30,6 +30,11 @@ _CROSSED: Final = 20
 """Cycles that the load of a tile of the right operand takes longer where its rows cross lines."""
 _APART: Final = 6
 """Those that the load of a tile of the left operand takes longer where its rows do not lie behind each other."""
+_NARROW: Final = 1.5
+"""Cycles to pack, or convert, a register of a narrow right operand, for a position along K: 1.4 of pairs of bfloat, 1.7
+to convert them (Zen 5, AVX-512 and AVX2)."""
+_SIGNED: Final = 4
+"""Cycles to change the sign of the bytes of a register of the left operand."""
 FOLDED: Final = 4
 """Cycles to reduce a vector to one element."""
 _MOST_REPEATED: Final = 16 << 20
@@ -62,6 +67,22 @@ def estimate(blocking: Blocking, unit: Unit) -> float:
     multiplied = blocking.blocks * products * cycles
     in_rows = lhs is not None and lhs[0] and not unit.rows
     return multiplied + _outside_cycles(blocking, multiplied if in_rows else 0, unit) + copies
+
+
+def narrow_packing_cycles(blocking: Blocking, unit: Unit) -> float:
+    """About how many cycles it takes to pack narrow operands for vectors, where products read them by these.
+
+    The right one is packed or converted, once where blocks share it; bytes of the left one change their sign.
+    """
+    lhs, rhs = blocking.contraction.lhs, blocking.contraction.rhs
+    rows, columns, depth = blocking.m.extent, blocking.n.extent, blocking.k.extent
+    if rhs.group > 1 or blocking.groups is not None or unit.has_tiles_for(rows, columns):
+        return 0
+    shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
+    packed = depth * -(-columns // unit.lanes) * _NARROW / shared
+    if bytes_of(lhs.element) == 1:
+        packed += rows * -(-depth // LINE_BYTES) * _SIGNED
+    return blocking.blocks * blocking.sums * packed
 
 
 def _crosses_lines(blocking: Blocking) -> bool:

@@ -49,11 +49,13 @@ class Leaf:
         offset: Elements from the operand's first to the part's.
         row_stride: Elements from one row to the next, 0 where all are the same.
         col_stride: As much for columns: 0 or 1.
+        start: Elements from the operand's first one to what `offset` counts from.
     """
 
     offset: Value
     row_stride: int
     col_stride: int
+    start: int = 0
 
 
 Emit = Callable[[TensorBuilder, Value, int, int, Sequence[Leaf]], Value]
@@ -164,6 +166,7 @@ class Contraction:
         acc: What the product is added to: the result's memory, element by element, or apart from it.
         uneven: One more dimension that is added up.
         may_turn: Whether blocks may be computed turned and stored column by column: results are as wide as products.
+        by_vectors: Whether blocks are chosen for vectors, where there is a matrix unit, too.
     """
 
     kind: str
@@ -177,6 +180,7 @@ class Contraction:
     acc: Memory | None = None
     uneven: Uneven | None = None
     may_turn: bool = False
+    by_vectors: bool = False
 
     @property
     def width(self) -> int:
@@ -223,6 +227,11 @@ class Result:
     target: View
     acc: View | None = None
     epilogue: Epilogue | None = None
+
+    @property
+    def element(self) -> Type:
+        """Type of the sums, before the epilogue."""
+        return self.target.element if self.epilogue is None else self.epilogue.element
 
     def free(self, dimension: int, extent: int, *, lhs: int = 0, rhs: int = 0, times: int = 1) -> Walk:
         """A walk along a dimension of the result, `times` positions a step."""

@@ -10,28 +10,34 @@ Rewrite of 1 x 64 x 56 x 56 with 64 x 64 x 3 x 3, the result 54 x 54::
       k.loop:                                                ; the other 8 positions in the kernel
         y[:, row, :] += lhs.buf[i, j] @ x[:, row + i, j:j+54]
 
-Positions in the kernel are dimensions that are added up, and walk through the input as positions of the result do. An
-input with holes is copied first (into zeros); others are where that takes less time, `tlx.lower.to_2d.images` has how.
+Positions in the kernel are dimensions that are added up, and walk through the input as positions of the result do. The
+input is copied first where that takes less time, `tlx.lower.to_2d.images` has how. One with holes becomes several
+convolutions of one without (`tlx.lower.to_2d.phases`); where these are many or small, zeros are written to the holes.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import Final
+
 from tlx.intrinsics.convolution import Windows, dilated
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
-from tlx.ir.types import Type, bytes_of
-from tlx.lower.to_2d.blocks import emit_contraction
-from tlx.lower.to_2d.buffers import size_text
+from tlx.ir.types import bytes_of
 from tlx.lower.to_2d.contraction import Epilogue, Memory, Result
 from tlx.lower.to_2d.convolution_problem import Problem
 from tlx.lower.to_2d.copies import copy, fill_zero
-from tlx.lower.to_2d.image_rows import ImageRows
-from tlx.lower.to_2d.images import Image, images_of
+from tlx.lower.to_2d.copy_cost import copy_cycles
 from tlx.lower.to_2d.operand_copies import strided_view
-from tlx.lower.to_2d.plan import STAGE, Plan
-from tlx.lower.to_2d.views import Dim, View
-from tlx.lower.to_2d.ways import least_cycles, unit_of
+from tlx.lower.to_2d.phases import Dilated, choose_phases, emit_phases
+from tlx.lower.to_2d.plain_convolution import best_image, emit_convolution
+from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.reordered import note_copy
+from tlx.lower.to_2d.views import Dim, Place, View
 from tlx.types import TensorType
+
+_FILLED: Final = 32
+"""Bytes of zeros that are written in a cycle."""
 
 
 def lower_convolution(
@@ -40,54 +46,51 @@ def lower_convolution(
     """Write the cross-correlation of two tensors to `target`."""
     x, w = (plan.view(tensor) for tensor in op.tensors)
     windows = Windows.of(len(x.dims), op.dims)
-    x = _with_holes(plan, b, op, x, windows)
-    problem = Problem(x, w, windows, Result(target, None, epilogue))
-    element = target.element if epilogue is None else epilogue.element
-    image = _best_image(plan, problem, element)
-    if image is None:
-        emit_contraction(plan, b, op, problem.contraction, epilogue)
-        return
-    rows = ImageRows.of(plan, image, element)
-    image = image if rows is None else rows.image
-    type_ = TensorType.dense(x.element, image.extents)
-    _remark(plan, op, type_, image.reason)
-    place = plan.new_place(x.element, type_.count + image.behind, image.name)
-    target = View.of(place, type_)
-    contraction = image.contraction(Memory(place.pointer, x.element))
-    if rows is None:
-        image.write(b, target)
-        emit_contraction(plan, b, op, contraction, epilogue)
-    else:
-        emit_contraction(plan, b, op, contraction, epilogue, rows.parts(b, target))
+    result = Result(target, None, epilogue)
+    if any(dim.extent > 1 < step for dim, step in zip(x.dims[::-1], windows.input_steps[::-1], strict=False)):
+        with_holes, dilated = WithHoles(x, windows), Dilated(x, w, windows, result)
+        choice = choose_phases(plan, dilated)
+        if choice is not None and choice.cycles < with_holes.cycles(plan, w, result):
+            emit_phases(plan, b, op, dilated, choice)
+            return
+        x = with_holes.emit(plan, b, op)
+    emit_convolution(plan, b, op, Problem(x, w, windows, result))
 
 
-def _best_image(plan: Plan, problem: Problem, element: Type) -> Image | None:
-    """The copy of the input that takes the fewest cycles, its making included; None for the input as it lies."""
-    memory, contraction = Memory.of(problem.x), problem.contraction
-    best, least = None, least_cycles(plan, contraction, element)
-    for image in images_of(problem, unit_of(plan, contraction, element)):
-        cycles = least_cycles(plan, image.contraction(memory), element)
-        cycles += image.cycles()
-        if cycles < least:
-            best, least = image, cycles
-    return best
+@dataclass(frozen=True)
+class WithHoles:
+    """A copy of the input with zeros between its elements.
 
+    Attributes:
+        x: The input.
+        windows: How far apart its elements are.
+    """
 
-def _remark(plan: Plan, op: TensorOp, type_: TensorType, reason: str) -> None:
-    size = size_text(type_.count * bytes_of(type_.element))
-    plan.context.remarks.add("missed", STAGE, f"copy of {size} of operand x, because {reason}", op.instruction.span)
+    x: View
+    windows: Windows
 
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Positions from one element to the next, along each dimension."""
+        return (1,) * (len(self.x.dims) - len(self.windows.input_steps)) + self.windows.input_steps
 
-def _with_holes(plan: Plan, b: TensorBuilder, op: TensorOp, x: View, windows: Windows) -> View:
-    """The input with zeros between its elements, in a buffer, where it is dilated."""
-    steps = (1,) * (len(x.dims) - len(windows.input_steps)) + windows.input_steps
-    extents = [dilated(dim.extent, step) for dim, step in zip(x.dims, steps, strict=True)]
-    if extents == [dim.extent for dim in x.dims]:
-        return x
-    type_ = TensorType.dense(x.element, extents)
-    _remark(plan, op, type_, "it is dilated")
-    whole = View.of(plan.new_place(x.element, type_.count, "dilated"), type_)
-    fill_zero(b, whole)
-    dims = [Dim(d.extent, t.stride * step) for d, t, step in zip(x.dims, whole.dims, steps, strict=True)]
-    copy(b, x, strided_view(Memory.of(whole), dims))
-    return whole
+    @property
+    def type(self) -> TensorType:
+        """The copy's type."""
+        extents = [dilated(dim.extent, step) for dim, step in zip(self.x.dims, self.steps, strict=True)]
+        return TensorType.dense(self.x.element, extents)
+
+    def cycles(self, plan: Plan, w: View, result: Result) -> float:
+        """About how many cycles it takes to make, and to read in a convolution."""
+        whole = View.of(Place(self.x.place.pointer), self.type)
+        _, cycles = best_image(plan, Problem(whole, w, self.windows, replace(result, epilogue=None)), result.element)
+        return cycles + self.type.count * bytes_of(self.x.element) / _FILLED + copy_cycles(self.x.dims, self.x.element)
+
+    def emit(self, plan: Plan, b: TensorBuilder, op: TensorOp) -> View:
+        """Write the copy."""
+        note_copy(plan, op, self.type, "it is dilated")
+        whole = View.of(plan.new_place(self.x.element, self.type.count, "dilated"), self.type)
+        fill_zero(b, whole)
+        dims = [Dim(d.extent, t.stride * step) for d, t, step in zip(self.x.dims, whole.dims, self.steps, strict=True)]
+        copy(b, self.x, strided_view(Memory.of(whole), dims))
+        return whole

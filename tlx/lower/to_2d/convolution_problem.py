@@ -15,12 +15,21 @@ from tlx.lower.to_2d.views import View
 
 @dataclass(frozen=True)
 class Problem:
-    """A convolution of an input without holes."""
+    """A convolution of an input without holes.
+
+    Attributes:
+        x: The input.
+        w: The kernel.
+        windows: Where it lies.
+        result: Where the result goes, and what happens to it before.
+        by_vectors: Whether it is computed by vectors, where there is a matrix unit, too.
+    """
 
     x: View
     w: View
     windows: Windows
     result: Result
+    by_vectors: bool = False
 
     @property
     def channels(self) -> int:
@@ -31,6 +40,11 @@ class Problem:
     def has_groups(self) -> bool:
         """Whether a filter sees only some of the channels."""
         return self.x.dims[1].extent != self.w.dims[1].extent
+
+    @property
+    def tap_order(self) -> list[int]:
+        """The kernel's dimensions, tap by tap: spatial ones, filters, channels."""
+        return [*range(self.channels, len(self.w.dims)), *range(self.channels)]
 
     @property
     def taps(self) -> int:
@@ -59,7 +73,7 @@ class Problem:
         memories = Memory.of(self.w), Memory.of(self.x), Memory.of(result.target)
         may_turn = result.epilogue is None or result.epilogue.keeps(result.target.element)
         if not first:
-            return Contraction("matmul", *memories, (), (), tuple(positions), tuple(taps))
+            return Contraction("matmul", *memories, (), (), tuple(positions), tuple(taps), by_vectors=self.by_vectors)
         inner = w[1].extent
         groups = x[1].extent // inner
         filters = w[0].extent // groups
@@ -67,7 +81,8 @@ class Problem:
         images = result.free(0, x[0].extent, rhs=x[0].stride)
         channels = result.summed(inner, w[1].stride, x[1].stride)
         m = (result.free(1, filters, lhs=w[0].stride),)
-        return Contraction("matmul", *memories, (batch,), m, (images, *positions), (channels, *taps), may_turn=may_turn)
+        n, k = (images, *positions), (channels, *taps)
+        return Contraction("matmul", *memories, (batch,), m, n, k, may_turn=may_turn, by_vectors=self.by_vectors)
 
 
 @dataclass(frozen=True)
@@ -102,7 +117,7 @@ class Regions:
         """The contraction that reads regions `region` elements apart, of which `x` is the first."""
         problem = self.problem
         windows = replace(problem.windows, strides=(*problem.windows.strides[:-1], 1))
-        dense = Problem(x, problem.w, windows, problem.result).contraction
+        dense = replace(problem, x=x, windows=windows).contraction
         taps, along = problem.w.dims[-1], x.dims[-1].stride
         steps = Steps(problem.windows.kernel_steps[-1], self.period, region, along)
         if taps.extent == 1 or steps.step % steps.period == 0:

@@ -58,7 +58,7 @@ def copy(b: TensorBuilder, source: View, target: View) -> None:
     element = source.element
     places = source.place.pointer, target.place.pointer
     if any(w[1][0] == 0 for w in walks):
-        _copy_repeated(b, places, element, walks)
+        _copy_blocks(b, places, (element, element), walks)
         return
     rows = next((w for w in walks if w[1] == (1, 1)), None)
     if rows is not None:
@@ -75,6 +75,13 @@ def copy(b: TensorBuilder, source: View, target: View) -> None:
         return
     column = longest(walks)
     _copy_columns(b, places, element, column, without(walks, column))
+
+
+def convert(b: TensorBuilder, source: View, target: View) -> None:
+    """Copy the numbers of `source` to the same logical positions of `target`, whose elements are wider floats."""
+    pairs = zip(source.dims, target.dims, strict=True)
+    walks = ordered([(s.extent, (s.stride, t.stride)) for s, t in pairs])
+    _copy_blocks(b, (source.place.pointer, target.place.pointer), (source.element, target.element), walks)
 
 
 def is_every_second(walk: Walk) -> bool:
@@ -156,14 +163,18 @@ def _stride(walk: Walk, operand: int) -> int:
     return walk[1][operand] if walk[0] > 1 else 0
 
 
-def _copy_repeated(b: TensorBuilder, places: _Places, element: Type, walks: list[Walk]) -> None:
-    """The source repeats along some dimensions."""
+def _copy_blocks(b: TensorBuilder, places: _Places, elements: tuple[Type, Type], walks: list[Walk]) -> None:
+    """Blocks of rows and columns; the source may repeat along some dimensions, and have narrower floats."""
     rows, cols, rest = plane(walks)
     with nest(b, rest, 2) as offsets:
-        source, target = _addresses(b, places, element, offsets)
+        source, target = (
+            b.gep(element, place, offset, name)
+            for element, place, offset, name in zip(elements, places, offsets, ("from", "to"), strict=True)
+        )
         strides = _stride(rows, 0), _stride(cols, 0)
-        vector = leaf_vector(b, source, element, rows[0], cols[0], *strides)
-        store_vector(b, vector, target, element, rows[0], cols[0], _stride(rows, 1))
+        vector: Value = leaf_vector(b, source, elements[0], rows[0], cols[0], *strides)
+        vector = b.cast("fpext", vector, VectorType(rows[0] * cols[0], elements[1]))
+        store_vector(b, vector, target, elements[1], rows[0], cols[0], _stride(rows, 1))
 
 
 def _copy_rows(b: TensorBuilder, places: _Places, element: Type, rows: Walk, rest: list[Walk]) -> None:

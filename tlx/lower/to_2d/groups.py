@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from tlx.intrinsics.convolution import Windows
 from tlx.ir.module import Instruction
 from tlx.ir.tensors import Tensor, TensorOp
 from tlx.ir.types import VectorType
@@ -227,10 +228,15 @@ class Groups:
         if op.intrinsic.name in PRODUCTS:
             if op.result.is_padded or frame.is_padded or id(root.instruction) in self.products:
                 return False
-            return not reduces or reduced_in(root, op.result.shape) is not None
+            return not reduces or (reduced_in(root, op.result.shape) is not None and not has_holes(op))
         if not op.result.is_padded:
             return True
         return (op.result.shape, op.result.padding) == (frame.shape, frame.padding)
+
+
+def has_holes(op: TensorOp) -> bool:
+    """Whether an operation is a convolution of an input with holes, whose result is several convolutions' by turns."""
+    return op.intrinsic.name == "convolution" and max(Windows.of(op.tensors[0].type.rank, op.dims).input_steps) > 1
 
 
 def _has_count(renaming: Instruction, op: TensorOp) -> bool:

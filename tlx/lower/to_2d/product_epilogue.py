@@ -93,7 +93,8 @@ class _Blocks:
         tree = Tree(self.plan, b, rows, cols)
         tree.results[id(self.product)] = vector
         for leaf, block in zip(self.leaves, leaves, strict=True):
-            pointer = b.gep(leaf.view.element, leaf.view.place.pointer, block.offset, "operand")
+            element = leaf.view.element
+            pointer = b.gep(element, b.gep(element, leaf.view.place.pointer, block.start), block.offset, "operand")
             tree.leaf(leaf.tensor, leaf.view, pointer, (block.row_stride, block.col_stride))
         return tree
 

@@ -178,6 +178,7 @@ def _way_cycles(plan: Plan, way: Way, element: Type) -> float:
 def unit_of(plan: Plan, contraction: Contraction, element: Type) -> Unit:
     """What multiplies a contraction whose sums are of a type."""
     target = plan.context.target_of(plan.module, plan.function)
+    target = replace(target, matrix=None) if contraction.by_vectors else target
     return Unit.of(target, contraction.lhs.element, contraction.rhs.element, element)
 
 
