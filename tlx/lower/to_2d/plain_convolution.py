@@ -26,6 +26,8 @@ from tlx.types import TensorType
 if TYPE_CHECKING:
     from tlx.lower.to_2d.plan import Plan
 
+_FILLED: Final = 2
+"""Blocks fill one of so many parts of a tile along K, or less, where vectors are considered beside a matrix unit."""
 _CLEARLY: Final = 0.7
 """Share of an estimate that another one must stay below where both count roughly what it takes to pack operands."""
 
@@ -86,7 +88,7 @@ def _is_faster_by_vectors(plan: Plan, problem: Problem, image: Image | None) -> 
     if not unit.rows or first.by_vectors or first.reduces:
         return False
     choice, _ = best_choice(plan, contraction, element)
-    if not isinstance(choice, Blocking) or choice.k.extent >= unit.step or choice.groups is not None:
+    if not isinstance(choice, Blocking) or _FILLED * choice.k.extent > unit.step or choice.groups is not None:
         return False
     other = replace(problem, by_vectors=True)
     best, _ = best_image(plan, other, element)
