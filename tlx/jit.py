@@ -8,15 +8,16 @@
 The module is lowered, turned into an object file by LLVM in a process of its own, and loaded into this one; its
 constructors run. See `tlx.calls` for what is checked at a call.
 
-ctypes passes integers, float, double and pointers. Vectors, half and bfloat go through memory, by a wrapper that is
-added to the module:
+ctypes calls C functions of integers, float, double and pointers. Functions with other types, with attributes that
+decide how arguments are passed, or with another calling convention are called by a wrapper that is added to the module:
+in it LLVM passes the arguments. Vectors, half and bfloat reach it through memory.
 
-    define <4 x float> @f(<4 x float> %v, i32 %n)
+    define fastcc <4 x float> @f(<4 x float> %v, ptr byval([9 x i32]) %p, i8 zeroext %n)
     ->
-    define void @tlx.call.f(ptr %0, i32 %1, ptr %2) {
+    define void @tlx.call.f(ptr %0, ptr %1, i8 %2, ptr %3) {
       %a0 = load <4 x float>, ptr %0, align 1
-      %r = call <4 x float> @f(<4 x float> %a0, i32 %1)
-      store <4 x float> %r, ptr %2, align 1
+      %r = notail call fastcc <4 x float> @f(<4 x float> %a0, ptr byval([9 x i32]) %1, i8 zeroext %2)
+      store <4 x float> %r, ptr %3, align 1
       ret void
     }
 """
@@ -142,14 +143,16 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         options = replace(options, threads=threads)
     text, name = _text(source, options.threads, Reading(language, std))
     text = str(raised(parse(text, name)))
-    found = prototypes(parse(text, name, wanted=lambda _text: True))
+    source_module = parse(text, name, wanted=lambda _text: True)
+    found = prototypes(source_module)
     if entry is not None and entry not in found:
         raise UsageError(f"the module defines no function @{entry}; it defines {_listed(found)}")
     lowered = lower(parse(text, name), target if options.cpu else _here(target), options=options)
     refused = {p.name: error for p in found.values() if (error := unsupported(p))}
     called = [p for p in found.values() if p.name not in refused]
     wrappers = _wrapper_names([p.name for p in called if _needs_wrapper(p)], found)
-    code = str(lowered) + "".join(_wrapper(found[name], symbol, lowered) for name, symbol in wrappers.items())
+    features = _features(source_module) | _features(lowered)  # the lowered module knows functions with tensors only
+    code = str(lowered) + "".join(_wrapper(found[n], symbol, features.get(n, "")) for n, symbol in wrappers.items())
     code = called_by(code, _START)
     level = 0 if options.emulate_matrix else opt_level  # LLVM 22 asserts over some emulated tiles that it optimises
     image = emit(code, "obj", level, options.cpu, ",".join(options.attrs), emulate_matrix=options.emulate_matrix)
@@ -215,8 +218,11 @@ def _needs_wrapper(prototype: Prototype) -> bool:
     return not (prototype.is_plain and _is_plain(prototype.name) and all(map(by_value, types)))
 
 
-def _wrapper(prototype: Prototype, symbol: str, module: Module) -> str:
-    """A C function that takes pointers to what ctypes cannot pass, and calls the function as LLVM says."""
+def _wrapper(prototype: Prototype, symbol: str, features: str) -> str:
+    """A C function that takes pointers to what ctypes cannot pass, and calls the function as LLVM says.
+
+    Its features are those of the function: they decide which registers vectors are passed in.
+    """
     parameters: list[str] = []
     body: list[str] = []
     passed: list[tuple[str, str]] = []
@@ -243,16 +249,19 @@ def _wrapper(prototype: Prototype, symbol: str, module: Module) -> str:
         body.extend([f"%r = {call}", *_stored(result, len(parameters) - 1), "ret void"])
         result = VOID
     lines = "".join(f"  {line}\n" for line in body)
-    head = f"define {result} {_quoted(symbol)}({', '.join(parameters)}){_attributes(prototype, module)}"
+    head = f"define {result} {_quoted(symbol)}({', '.join(parameters)}){features}"
     return f"\n{head} {{\n{lines}}}\n"
 
 
 def _call(prototype: Prototype, result: Type, passed: Sequence[tuple[str, str]]) -> str:
-    """The call of a function in the words of its definition, given type and value of each argument."""
+    """The call of a function in the words of its definition, given type and value of each argument.
+
+    It is no tail call: of byval arguments in x86_vectorcallcc, LLVM 22 dies of those.
+    """
     type_ = str(result)
     if prototype.variadic:
         type_ = f"{result} ({', '.join([*(type_ for type_, _ in passed), '...'])})"
-    words = ("call", prototype.convention, "" if result == VOID else prototype.passing, type_)
+    words = ("notail call", prototype.convention, "" if result == VOID else prototype.passing, type_)
     return f"{' '.join(filter(None, words))} {_quoted(prototype.name)}({', '.join(map(' '.join, passed))})"
 
 
@@ -271,13 +280,14 @@ def _stored(type_: Type, index: int) -> list[str]:
     return [f"store {type_} %r, ptr %{index}, align 1"]
 
 
-def _attributes(prototype: Prototype, module: Module) -> str:
-    """The callee's processor and features: they decide which registers vectors are passed in."""
+def _features(module: Module) -> dict[str, str]:
+    """Processor and features of each function, as attributes."""
+    found: dict[str, str] = {}
     for function in module.functions:
-        if plain_name(function.name) == prototype.name:
-            have = module.function_attributes(function.signature)
-            return "".join(f' "{key}"="{have[key]}"' for key in _INHERITED if key in have)
-    return ""
+        have = module.function_attributes(function.signature)
+        words = [f' "{key}"="{have[key]}"' for key in _INHERITED if key in have]
+        found[plain_name(function.name)] = "".join(words)
+    return found
 
 
 def _quoted(name: str) -> str:

@@ -16,10 +16,12 @@ import numpy as np
 
 from tlx.ir.abi import CALLABLE
 from tlx.ir.types import FloatType, IntType
+from tlx.native import cpu_flags, has_feature
 from tlx.numpy_types import Array, dtype_of
 
 SLOT: Final = 64
 INTEGERS: Final = ("i1", "i8", "i16", "i32", "i64")
+FEATURES: Final = ("avx", "avx2", "avx512f")
 EXTENSIONS: Final = ("", "zeroext", "signext", "inreg", "inreg zeroext", "noundef signext")
 NUMBERS: Final = ("float", "double", "half", "bfloat")
 VECTORS: Final = ("<4 x float>", "<8 x float>", "<16 x i8>", "<2 x double>", "<3 x i32>", "<8 x i1>", "<16 x float>")
@@ -53,13 +55,15 @@ class Signature:
 
 
 def module(seed: int, count: int) -> tuple[str, list[Signature]]:
-    """A module of random functions."""
+    """A module of random functions, for this machine: which registers vectors are passed in depends on its features."""
     choose = random.Random(seed)
-    made = [_signature(choose, f"f{index}") for index in range(count)]
+    flags = cpu_flags()
+    features = ["", *(f'"target-features"="+{feature}"' for feature in FEATURES if has_feature(feature, flags))]
+    made = [_signature(choose, f"f{index}", features) for index in range(count)]
     return "%S = type { i16, [3 x float], ptr }\n\n" + "\n".join(signature.text for signature in made), made
 
 
-def _signature(choose: random.Random, name: str) -> Signature:
+def _signature(choose: random.Random, name: str, features: list[str]) -> Signature:
     convention = choose.choice(["", "", *sorted(CALLABLE)])
     once = {"swiftself", "swiftasync"} if convention == "preserve_nonecc" else set[str]()  # LLVM has no registers left
     parameters = [f"ptr {_pointer(choose, once, ('byval', 'byref', 'sret'))} %out"]
@@ -79,7 +83,7 @@ def _signature(choose: random.Random, name: str) -> Signature:
     body.append("ret void" if returned is None else f"ret {result} %p{returned}")
     variadic = ["..."] if not convention and choose.random() < 0.2 else []
     head = f"define {convention} {extension} {result} @{name}({', '.join(parameters + variadic)})"
-    after = choose.choice(["", "noinline", "optnone noinline"])
+    after = f"{choose.choice(['', 'noinline', 'optnone noinline'])} {choose.choice(features)}"
     lines = "".join(f"  {line}\n" for line in body)
     return Signature(name, f"{' '.join(head.split())} {after} {{\n{lines}}}\n", tuple(types))
 

@@ -17,6 +17,7 @@ from tlx.diagnostics import TlxError, UsageError
 from tlx.ir.reader import parse
 from tlx.llvm import runtime
 from tlx.llvm.loader import Library, LinkError
+from tlx.native import cpu_flags, has_feature
 from tlx.signatures import prototypes
 
 PLAIN = """
@@ -495,3 +496,13 @@ def test_a_quick_look_accepts_nothing_that_a_close_one_refuses() -> None:
     for array in wrong:
         with pytest.raises(ArgumentError):
             compiled.f(array)
+
+
+def test_wrappers_have_the_features_of_functions_without_tensors() -> None:
+    if not has_feature("avx", cpu_flags()):
+        pytest.skip("AVX passes eight floats in one register; this machine has none")
+    text = """define <8 x float> @f(<8 x float> %v, <8 x float> %w) "target-features"="+avx" {
+  ret <8 x float> %w
+}
+"""
+    assert tlx.compile(text, "generic", opt_level=0).f(range(8), range(8, 16)).tolist() == list(range(8, 16))

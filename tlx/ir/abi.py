@@ -25,7 +25,8 @@ IN_MEMORY: Final = ("byval", "byref", "sret", "inalloca", "preallocated")
 
 
 # By number, from LLVM's include/llvm/IR/CallingConv.h. What C cannot call is left out: functions that are only jumped
-# to (ghccc, HiPE, hhvm), stack maps, interrupt handlers, kernels of graphics processors.
+# to (ghccc, HiPE, hhvm), stack maps, interrupt handlers, kernels of graphics processors, and intel_ocl_bicc, which does
+# not keep the frame pointer.
 _C: Final = "ccc"
 _CALLABLE: Final = {
     0: _C,
@@ -42,7 +43,6 @@ _CALLABLE: Final = {
     65: "x86_fastcallcc",
     70: "x86_thiscallcc",
     75: "spir_func",
-    77: "intel_ocl_bicc",
     78: "x86_64_sysvcc",
     79: "win64cc",
     80: "x86_vectorcallcc",
