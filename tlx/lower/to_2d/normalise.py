@@ -52,7 +52,7 @@ _KINDS: Final = {
 
 def normalise(module: Module, function: Function) -> None:
     """Rewrite what a function does to large vectors by other means than arithmetic, loads and stores."""
-    replaced = _Replaced()
+    replaced = _Replaced(definitions(function))
     function.facts[_Replaced] = replaced
     for instruction in list(function.instructions()):
         replaced.update(instruction)
@@ -82,15 +82,25 @@ def _replace(b: TensorBuilder, instruction: Instruction, value: Value) -> None:
 
 def _note(function: Function, instruction: Instruction, value: Value) -> None:
     """Note that a value is used in place of an instruction's result."""
-    replaced = function.facts[_Replaced]
-    assert isinstance(replaced, _Replaced)
-    replaced.values[str(instruction.result)] = value
+    _replaced(function).values[str(instruction.result)] = value
+
+
+def _replaced(function: Function) -> _Replaced:
+    found = function.facts[_Replaced]
+    assert isinstance(found, _Replaced)
+    return found
 
 
 @dataclass
 class _Replaced:
-    """What is used in place of results that are gone, by their names; uses are changed all at once in the end."""
+    """What is used in place of results that are gone, by their names; uses are changed all at once in the end.
 
+    Attributes:
+        definitions: The instruction behind each name at the beginning.
+        values: What is used in place of results.
+    """
+
+    definitions: dict[str, Instruction]
     values: dict[str, Value] = field(default_factory=dict[str, Value])
 
     def update(self, instruction: Instruction) -> None:
@@ -107,7 +117,7 @@ class _Replaced:
 
 
 def _shuffle(module: Module, function: Function, shuffle: Instruction) -> None:
-    known = definitions(function)
+    known = _replaced(function).definitions
     if is_zero_mask(shuffle.operands[2]):
         b = _at(module, function, shuffle)
         scalar = uniform(shuffle.value, known) or _element(b, shuffle.operands[0], const_int(I64, 0))
