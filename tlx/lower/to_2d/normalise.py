@@ -66,7 +66,7 @@ _KINDS: Final = {
 
 def normalise(module: Module, function: Function) -> None:
     """Rewrite what a function does to large vectors by other means than arithmetic, loads and stores."""
-    replaced = _Replaced()
+    replaced = _Replaced(definitions(function))
     function.facts[_Replaced] = replaced
     for instruction in list(function.instructions()):
         replaced.update(instruction)
@@ -100,15 +100,25 @@ def _replace(b: TensorBuilder, instruction: Instruction, value: Value) -> None:
 
 def _note(function: Function, instruction: Instruction, value: Value) -> None:
     """Note that a value is used in place of an instruction's result."""
-    replaced = function.facts[_Replaced]
-    assert isinstance(replaced, _Replaced)
-    replaced.values[str(instruction.result)] = value
+    _replaced(function).values[str(instruction.result)] = value
+
+
+def _replaced(function: Function) -> _Replaced:
+    found = function.facts[_Replaced]
+    assert isinstance(found, _Replaced)
+    return found
 
 
 @dataclass
 class _Replaced:
-    """What is used in place of results that are gone, by their names; uses are changed all at once in the end."""
+    """What is used in place of results that are gone, by their names; uses are changed all at once in the end.
 
+    Attributes:
+        definitions: The instruction behind each name at the beginning.
+        values: What is used in place of results.
+    """
+
+    definitions: dict[str, Instruction]
     values: dict[str, Value] = field(default_factory=dict[str, Value])
 
     def update(self, instruction: Instruction) -> None:
@@ -132,7 +142,7 @@ def _shuffle(module: Module, function: Function, instruction: Instruction) -> No
         _replace(_at(module, function, instruction), instruction, Keyword(result.type, "undef"))
     elif (lanes == lanes[0]).all():
         b = _at(module, function, instruction)
-        scalar = uniform(result, definitions(function)) or _first(b, shuffle)
+        scalar = uniform(result, _replaced(function).definitions) or _first(b, shuffle)
         one = b.insert_element(Keyword(VectorType(1, scalar.type), "undef"), scalar, 0, "scalar")
         _repeat(b, instruction, one, (width_of(result),), (0,))
     elif len(shuffle.operands) == 1 and shuffle.operands[0].type == result.type and _is_identity(shuffle):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from tlx.intrinsics import is_tensor_name
 from tlx.ir.dominance import ControlFlow
@@ -61,14 +61,6 @@ _Group = tuple[frozenset[Base], bool]
 """Objects that an instruction writes to, and whether it may write anywhere."""
 
 
-class _Writers(NamedTuple):
-    """The instructions of a block that write, by what they may write to; the block as it was."""
-
-    instructions: list[Instruction]
-    length: int
-    groups: dict[_Group, list[int]]
-
-
 @dataclass(eq=False)
 class Aliases:
     """Alias facts of a function, as it was before anything was changed.
@@ -85,7 +77,6 @@ class Aliases:
     flow: ControlFlow
     store_sizes: dict[int, int] = field(default_factory=dict[int, int])
     _captured: dict[str, bool] = field(default_factory=dict[str, bool])
-    _known_writers: dict[int, _Writers] = field(default_factory=dict[int, _Writers])
     _touching: dict[tuple[_Group, frozenset[Base]], bool] = field(
         default_factory=dict[tuple[_Group, frozenset[Base]], bool]
     )
@@ -262,30 +253,36 @@ class Aliases:
     def clobbered(self, range_: Range, start: Position, end: Position) -> Instruction | None:
         """An instruction that may run between two positions and change a range; None if there is none."""
         bases = frozenset(self.bases(range_.pointer))
+        suspected = {group for group in self._groups if self._may_touch(group, bases)}
+        if not suspected:
+            return None
         for name, low, high in self.flow.spans(start, end):
             instructions = self.flow.blocks[name].instructions
             first = high
-            for group, indices in self._writers(instructions).items():
-                if self._may_touch(group, bases):
+            for group, indices in self._writers[name].items():
+                if group in suspected:
                     suspects = indices[bisect_left(indices, low) : bisect_left(indices, first)]
                     first = next((at for at in suspects if self.writes(instructions[at], range_)), first)
             if first < high:
                 return instructions[first]
         return None
 
-    def _writers(self, instructions: list[Instruction]) -> dict[_Group, list[int]]:
-        """The instructions of a block that write, by what they may write to."""
-        known = self._known_writers.get(id(instructions))
-        if known is not None and known.length == len(instructions):
-            return known.groups
-        groups: dict[_Group, list[int]] = {}
-        for index, instruction in enumerate(instructions):
-            effects = effects_of(self._callees, instruction)
-            if effects is not None:
-                bases = frozenset(base for pointer, _ in effects.written for base in self.bases(pointer))
-                groups.setdefault((bases, effects.anywhere), []).append(index)
-        self._known_writers[id(instructions)] = _Writers(instructions, len(instructions), groups)
-        return groups
+    @cached_property
+    def _writers(self) -> dict[str, dict[_Group, list[int]]]:
+        """The instructions of each block that write, by what they may write to."""
+        found: dict[str, dict[_Group, list[int]]] = {}
+        for name, block in self.flow.blocks.items():
+            groups = found.setdefault(name, {})
+            for index, instruction in enumerate(block.instructions):
+                effects = effects_of(self._callees, instruction)
+                if effects is not None:
+                    bases = frozenset(base for pointer, _ in effects.written for base in self.bases(pointer))
+                    groups.setdefault((bases, effects.anywhere), []).append(index)
+        return found
+
+    @cached_property
+    def _groups(self) -> set[_Group]:
+        return {group for groups in self._writers.values() for group in groups}
 
     def _may_touch(self, group: _Group, bases: frozenset[Base]) -> bool:
         """Whether instructions that write to some objects may change others."""

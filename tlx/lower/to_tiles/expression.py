@@ -7,9 +7,11 @@ A node with two users is there once, so it is computed once; equal expressions a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 from tlx.ir.types import FloatType, Type, bits_of
@@ -190,8 +192,10 @@ class Expression:
     def live(self) -> int:
         """The most values that are needed at once when nodes are computed in order."""
         last = {number: user for user, node in enumerate(self.nodes) for number in node.operands}
-        alive = [sum(last.get(n, len(self.nodes)) >= at for n in range(at + 1)) for at in range(len(self.nodes))]
-        return max(alive)
+        ended = Counter(last.values())
+        return max(
+            at + 1 - before for at, before in enumerate(accumulate(ended[at - 1] for at in range(len(self.nodes))))
+        )
 
     @property
     def summary(self) -> str:
