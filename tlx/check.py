@@ -273,7 +273,7 @@ def _measured(module: Module, prototype: Prototype, seed: str, *, tame: bool) ->
     sample = _Sample(prototype, {}, {})
     for index, parameter in enumerate(prototype.parameters):
         if isinstance(parameter.type, PointerType):
-            sample.pointed[index] = _Pointed(parameter.element or IntType(8))
+            sample.pointed[index] = _Pointed(parameter.held or IntType(8))
         else:
             sample.numbers[index] = _number(parameter.type, choose)
     for _ in range(_GROWTHS):

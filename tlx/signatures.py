@@ -46,6 +46,8 @@ class Parameter:
         name: Its name in the IR, with `%`.
         type: Its type.
         element: For pointers: element type of what it points to; None where the IR does not tell.
+        held: For pointers: what the memory probably holds: `element`, or the floating-point numbers whose bits are accessed
+            as integers, too, or copied; None where nothing tells.
         count: For pointers: elements that are accessed from there on, at least; None where the IR does not tell.
         whole: For pointers: whether these are all, as far as accesses tell: none is of a size, or at an offset, that is
             known only when the program runs.
@@ -68,6 +70,7 @@ class Parameter:
     passing: str = ""
     copied: int = 0
     is_result: bool = False
+    held: Type | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +150,10 @@ def _parameter(module: Module, argument: Argument, accesses: _Accesses) -> Param
         return Parameter(name, argument.type, passing=passing(argument.attributes))
     mine = [access for access in accesses.found if access.root == argument.name]
     pointee, pointed = _flat(argument.type.pointee)
-    element = _common({access.element for access in mine if access.element is not None}, accesses.copied(argument.name))
-    counts = [access.count for access in mine if access.count is not None and _same_size(access.element, element)]
+    accessed = {access.element for access in mine if access.element is not None}
+    held = _common(accessed, accesses.copied(argument.name))
+    element = next(iter(accessed)) if len(accessed) == 1 else None if accessed else held
+    counts = [access.count for access in mine if access.count is not None and _same_size(access.element, held)]
     if isinstance(argument.type.pointee, (VectorType, ArrayType)):
         counts.append(pointed)
     element = element or (pointee if str(pointee) != "i8" else None)
@@ -165,10 +170,11 @@ def _parameter(module: Module, argument: Argument, accesses: _Accesses) -> Param
         element = element or (within if within != I1 else None)
         if within == element:
             counts.append(fits)
+    element = element if element is not None and is_scalar_number(element) else None
     return Parameter(
         name,
         argument.type,
-        element if element is not None and is_scalar_number(element) else None,
+        element,
         max(counts, default=None),
         not copied and ("sret" in words or any(access.writes for access in mine)),
         words["align"].number if "align" in words else align,
@@ -177,6 +183,7 @@ def _parameter(module: Module, argument: Argument, accesses: _Accesses) -> Param
         passing(argument.attributes),
         copied,
         "sret" in words,
+        held or element,
     )
 
 

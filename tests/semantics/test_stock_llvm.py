@@ -54,6 +54,7 @@ def test_optimised_before_lowering(job: Job) -> None:
     check(job)
 
 
+@pytest.mark.filterwarnings("ignore::tlx.diagnostics.TlxWarning")
 @pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in FILES])
 def test_what_is_lowered_is_lowered_once_it_is_optimised(path: Path) -> None:
     opt = require(OPT)

@@ -31,7 +31,7 @@ INT_CALLS: Final = {
 FLAGGED: Final = ("abs", "ctlz", "cttz")
 LATER: Final = {18: ("exp10",), 19: ("tan", "sinh", "cosh", "asin", "acos", "atan", "tanh")}
 """Intrinsics that LLVM 14 does not have, by the first version that has them."""
-ONLY_IN_19: Final = ("ldexp", "scmp", "ucmp", "lrint", "llrint")
+ONLY_IN_19: Final = ("ldexp", "scmp", "ucmp", "lrint", "llrint", "is.fpclass")
 BINARY: Final = {
     "i": "add sub mul sdiv udiv srem urem shl lshr ashr and or xor".split(),
     "f": "fadd fsub fmul fdiv frem".split(),
@@ -143,8 +143,17 @@ class Program:
             yield self._call("ldexp", f"{self.mangled('float')}.{self.mangled('i32')}", ["float", "i32"], "float")
             for name in ("scmp", "ucmp"):
                 yield self._call(name, f"{self.mangled('i8')}.{self.mangled('i32')}", ["i32", "i32"], "i8")
+            yield self._classes()
             for name in ("lrint", "llrint"):
                 yield self._call(name, f"{self.mangled('i64')}.{self.mangled('double')}", ["double"], "i64")
+
+    def _classes(self) -> str:
+        """Whether numbers are zeros, infinite or NaN."""
+        truths = (
+            f"call {self.vector('i1')} @llvm.is.fpclass.{self.mangled('float')}({self.vector('float')} {{x0}}, i32 615)"
+        )
+        forms = [truths, f"zext {self.vector('i1')} {{v}} to {self.vector('i8')}"]
+        return self.function("is.fpclass.i8.float", ["float"], "i8", forms)
 
     def _call(self, name: str, suffix: str, operands: Sequence[str], result: str, immediate: str = "") -> str:
         arguments = ", ".join(f"{self.vector(element)} {{x{i}}}" for i, element in enumerate(operands))

@@ -76,4 +76,5 @@ def test_a_part_of_k_reads_nothing_of_the_next_one(target: str, m: int, n: int, 
     b[recipe.kc, -1] = np.inf
     c = np.full((m, n), np.nan, np.float32)
     tlx.compile(PROGRAM.format(t="float", m=m, n=n, k=k, mn=m * n), target)(c, a, b)
-    assert np.array_equal(c, a @ b)
+    with np.errstate(invalid="ignore"):  # which some of numpy's kernels signal, though no result is a NaN
+        assert np.array_equal(c, a @ b)
