@@ -31,7 +31,7 @@ _INTEGERS: Final = {1: np.bool_, 8: np.int8, 16: np.int16, 32: np.int32, 64: np.
 _FLOATS: Final = {"half": np.float16, "float": np.float32, "double": np.float64}
 _NOT_FROM_PYTHON: Final = ("inalloca", "preallocated", "swifterror")
 _SAVING_ALL: Final = ("coldcc", "preserve_allcc")
-_CLEARING: Final = ("tailcc", "swifttailcc")
+_CALLEE_POPS: Final = ("tailcc", "swifttailcc")
 _SEGMENTS: Final = 256  # address spaces from here on are segments of x86, or have pointers of another size
 _STACK: Final = 1 << 20
 _BY_VALUE: Final[dict[str, Any]] = {
@@ -364,7 +364,7 @@ def _compiled_wrong(prototype: Prototype) -> str | None:
     if prototype.convention in _SAVING_ALL and (isinstance(result, FloatType) or _is_in_registers(result)):
         return f"returns {result}"
     aligned = [p.name for p in prototype.parameters if p.copied or _is_in_registers(p.type)]
-    return f"takes {aligned[0]} by value" if prototype.convention in _CLEARING and aligned else None
+    return f"takes {aligned[0]} by value" if prototype.convention in _CALLEE_POPS and aligned else None
 
 
 def _is_in_registers(type_: Type) -> bool:

@@ -162,7 +162,7 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     start = _START if _START in exported else None
     if FORK in code:
         threads_by = openmp.library()
-        openmp.survives_fork(threads_by)
+        openmp.prepare_for_forks(threads_by)
         libraries = (*libraries, threads_by)
     library = Library(image, list(code_of.values()), libraries, start)
     functions = {

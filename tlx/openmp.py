@@ -4,7 +4,7 @@ A process should have one OpenMP library: two do not know of each other's thread
 PyTorch's, is taken; else LLVM's or GCC's, as installed. `TLX_OPENMP` names another.
 
 GCC's library keeps the threads of a team for the next one. A process that is forked off has none of them, and would
-wait for them forever: they are sent home before a fork, and the next team starts others.
+wait for them forever: they are released before a fork, and the next team starts others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAPS: Final = Path("/proc/self/maps")
 _PAUSE_HARD: Final = 2  # omp_pause_hard, OpenMP 5.0, section 3.2.44
 
 _forked: Final[dict[str, ctypes.CDLL]] = {}
-"""Libraries whose threads are sent home before a fork."""
+"""Libraries whose threads are released before a fork."""
 
 
 def library() -> str:
@@ -49,8 +49,8 @@ def library() -> str:
     return chosen
 
 
-def survives_fork(name: str) -> None:
-    """See to it that teams can be started in processes that are forked off, by a library that is going to be used."""
+def prepare_for_forks(name: str) -> None:
+    """Make sure that a library, which is going to be used, can start teams in forked processes."""
     try:
         found = ctypes.CDLL(name)
     except OSError:  # whoever loads it says so
@@ -59,11 +59,11 @@ def survives_fork(name: str) -> None:
     if not keeps_threads or not hasattr(os, "register_at_fork") or name in _forked:
         return
     if not _forked:
-        os.register_at_fork(before=_send_threads_home)
+        os.register_at_fork(before=_release_threads)
     _forked[name] = found
 
 
-def _send_threads_home() -> None:
+def _release_threads() -> None:
     for found in _forked.values():
         found.omp_pause_resource_all(_PAUSE_HARD)
 

@@ -18,7 +18,7 @@ from tlx.ir.module import Block, Function, Instruction, Module
 from tlx.ir.rewriter import replace_uses
 from tlx.ir.tensor_calls import operand_span
 from tlx.ir.types import LABEL, TOKEN, VOID
-from tlx.ir.values import Global, Keyword, Local, Value
+from tlx.ir.values import Global, Keyword, Local, Value, is_undefined
 
 
 def merge_tokens(module: Module, function: Function, tokens: dict[str, Token]) -> None:
@@ -82,7 +82,7 @@ def _resolve(function: Function, merges: _Merges) -> None:
 
 def _check_sources(merge: Instruction, name: str, tokens: dict[str, Token], merges: _Merges) -> None:
     for value in _sources(merge):
-        if isinstance(value, Keyword) and value.word in ("undef", "poison"):
+        if is_undefined(value):
             continue
         if not isinstance(value, Local) or (value.name not in tokens and value.name not in merges):
             message = (

@@ -143,6 +143,22 @@ def _sums(count: int) -> str:
     return _function(lines)
 
 
+def _truths(count: int) -> str:
+    """Whether any element is true, and how many are, as LLVM's optimiser asks."""
+    lines = _load("v")
+    for i in range(count):
+        lines += [
+            f"  %m{i} = fcmp ogt {_VECTOR} %v, %v",
+            f"  %b{i} = bitcast <4096 x i1> %m{i} to i4096",
+            f"  %n{i} = call i4096 @llvm.ctpop.i4096(i4096 %b{i})",
+            f"  %t{i} = trunc i4096 %n{i} to i32",
+            f"  %c{i} = icmp ne i4096 %b{i}, 0",
+            f"  %s{i} = select i1 %c{i}, i32 %t{i}, i32 %k",
+            f"  store i32 %s{i}, ptr %c",
+        ]
+    return _function(lines)
+
+
 def _splats(count: int) -> str:
     lines = [*_load("v0"), "  %f = sitofp i32 %k to float"]
     for i in range(count):
@@ -182,6 +198,7 @@ def _calls(text: str) -> int:
         _phis,
         _loops,
         _sums,
+        _truths,
         _splats,
     ],
 )

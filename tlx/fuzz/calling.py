@@ -19,7 +19,7 @@ from tlx.numpy_types import dtype_of
 OF_VECTORS: Final = ("", "fastcc", "swiftcc", "preserve_mostcc", "x86_64_sysvcc", "win64cc", "x86_regcallcc", "cc 8")
 """Conventions that LLVM passes and returns vectors right in."""
 _OF_POINTERS: Final = (*OF_VECTORS[1:], "coldcc", "preserve_allcc", "x86_vectorcallcc", "cxx_fast_tlscc")
-_CLEARING: Final = ("tailcc", "swifttailcc")  # LLVM passes nothing by value right in them
+_CALLEE_POPS: Final = ("tailcc", "swifttailcc")  # LLVM passes nothing by value right in them
 _REGISTERS: Final = ("nest", "inreg", "swiftself")
 _ROOM: Final = 1 << 16
 
@@ -59,7 +59,7 @@ def draw(choose: Choices, buffers: Sequence[Buffer], *, typed: bool) -> Calling:
     """A way to call a function; of buffers that are passed by value, the function gets copies."""
     if not choose.chance(0.3):
         return Calling()
-    convention = choose.choice(["", *_OF_POINTERS, *_CLEARING])
+    convention = choose.choice(["", *_OF_POINTERS, *_CALLEE_POPS])
     registers = list(_REGISTERS)
     passing: list[str] = []
     for buffer in buffers:
@@ -71,7 +71,7 @@ def draw(choose: Choices, buffers: Sequence[Buffer], *, typed: bool) -> Calling:
             kind == "value"
             and size <= _ROOM
             and not typed
-            and convention not in _CLEARING
+            and convention not in _CALLEE_POPS
             and _may_copy(choose, buffer)
         ):
             passing.append(f"byval([{buffer.count} x {buffer.element}]) align {dtype_of(buffer.element).itemsize}")

@@ -16,7 +16,7 @@ _UNDEFINED: Final = re.compile(r"use of undefined value '(?P<sigil>[%@])(?P<name
 _INTRINSIC: Final = re.compile(r"unknown intrinsic '(?P<name>[^']+)'")
 _WORD: Final = re.compile(r"[-\w.$]+")
 _RESULT: Final = re.compile(r"%([-\w.$]+)[ \t]*=|^[ \t]*([-\w.$]+):", re.MULTILINE)
-_GLOBAL: Final = re.compile(r"^(?:@([-\w.$]+)[ \t]*=|(?:define|declare)\b[^\n@]*@([-\w.$]+))", re.MULTILINE)
+_GLOBAL: Final = re.compile(r'^(?:@([-\w.$]+)[ \t]*=|(?:define|declare)\b[^\n@]*@("[^"\n]*"|[-\w.$]+))', re.MULTILINE)
 _PIECE: Final = re.compile(r'"[^"]*"|;[^\n]*|[{}]|^[ \t]*define\b', re.MULTILINE)
 _SPACE: Final = re.compile(r"(?:\s|;[^\n]*)*")
 _IN_FUNCTION: Final = re.compile(
@@ -93,7 +93,7 @@ def _brace_error(source: Source) -> ParseError | None:
                 message = f"function {name} has no end: a '}}' is missing before this"
                 return ParseError(message, source.span(piece.end() - len(token)))
             found = _GLOBAL.match(text, piece.end() - len(token))
-            name = f"@{found[2]}" if found else "before"
+            name = f"@{found[2]}" if found else "@?"
         elif token == "{":
             depth += 1
         elif token == "}":

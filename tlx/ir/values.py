@@ -204,6 +204,11 @@ def zero(type_: Type) -> Constant:
     return Keyword(type_, "zeroinitializer")
 
 
+def is_undefined(value: Value) -> bool:
+    """Whether a value is `undef` or `poison`: anything will do in its place."""
+    return isinstance(value, Keyword) and value.word in ("undef", "poison")
+
+
 def const_vector(elements: Sequence[Value]) -> Aggregate:
     """A vector constant of equally typed elements."""
     return Aggregate(vector_of(len(elements), elements[0].type), tuple(elements), "<")

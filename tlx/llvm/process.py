@@ -135,7 +135,7 @@ class LLVMProcess:
 
     def start(self) -> None:
         """Start the process, if it is not running, without waiting for it."""
-        self._leave_to_parent()
+        self._check_owner()
         with self._lock:
             self._started()
 
@@ -146,29 +146,29 @@ class LLVMProcess:
             LLVMRejectedError: LLVM says no.
             LLVMCrashError: LLVM ended the process, or took too long.
         """
-        self._leave_to_parent()
+        self._check_owner()
         with self._lock:
             return self._asked(do, data, arguments, again=True)
 
     def close(self) -> None:
         """End the process."""
-        self._leave_to_parent()
+        self._check_owner()
         running, self._running = self._running, None
         if running is not None:
             running.close()
 
-    def leave_to_parent(self) -> None:
-        """In a process that was forked off: forget the LLVM of the one that it was forked from."""
+    def disown(self) -> None:
+        """In a forked process: leave the running LLVM to the parent."""
         running, self._running = self._running, None
         self._lock = threading.Lock()  # another thread of the parent may hold the old one
         self._owner = os.getpid()
         if running is not None:
             running.forget()
 
-    def _leave_to_parent(self) -> None:
+    def _check_owner(self) -> None:
         """See to it that this process has an LLVM of its own, even where a library forked without Python's help."""
         if self._owner != os.getpid():
-            self.leave_to_parent()
+            self.disown()
 
     def _started(self) -> _Running:
         running = self._running
@@ -223,7 +223,7 @@ def _after_fork() -> None:
     global _starting  # noqa: PLW0603 (a lock that was locked in another process)
     _starting = threading.RLock()
     for process in _processes:
-        process.leave_to_parent()
+        process.disown()
 
 
 if hasattr(os, "register_at_fork"):

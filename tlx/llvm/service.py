@@ -230,10 +230,8 @@ def _check_stack(module: Any, space: int) -> None:
     """Refuse memory on the stack that lies in address space 0, where the machine's stack lies in another one."""
     for instruction in re.findall(r"(?m)= alloca .*$", str(module)):
         if f"addrspace({space})" not in instruction:
-            message = (
-                f"the stack of machines of triple '{module.triple}' lies in address space {space}, and memory of the"
-            )
-            raise RejectedError("emit", f"{message} module ({instruction[2:]}) in address space 0")
+            stack = f"the stack of machines of triple '{module.triple}' lies in address space {space}"
+            raise RejectedError("emit", f"{stack}, and memory of the module ({instruction[2:]}) in address space 0")
 
 
 @cache

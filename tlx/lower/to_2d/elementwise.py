@@ -234,7 +234,7 @@ def _all_equal(elements: Sequence[Value]) -> bool:
 
 def _splat_scalar(instruction: Instruction, known: dict[str, Instruction]) -> Value | None:
     """The scalar of `shufflevector (insertelement undef, s, 0), undef, zeroinitializer`."""
-    if instruction.opcode != "shufflevector" or not is_zero_mask(instruction.operands[2]):
+    if instruction.opcode != "shufflevector" or not _is_zero_mask(instruction.operands[2]):
         return None
     source = instruction.operands[0]
     if not isinstance(source, Local):
@@ -245,7 +245,7 @@ def _splat_scalar(instruction: Instruction, known: dict[str, Instruction]) -> Va
     return inserted.operands[1]
 
 
-def is_zero_mask(mask: Value) -> bool:
+def _is_zero_mask(mask: Value) -> bool:
     """Whether a shuffle takes lane 0 only."""
     if isinstance(mask, Keyword):
         return True

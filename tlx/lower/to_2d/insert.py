@@ -28,10 +28,9 @@ from tlx.ir.rewriter import Use, definitions, uses
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.tensors import TensorOp
 from tlx.ir.types import I1, I64, IntType, bits_of, bytes_of
-from tlx.ir.values import ConstInt, Local, Value
+from tlx.ir.values import ConstInt, Local, Value, is_undefined
 from tlx.lower.to_2d.copies import as_stored, copy, fill_zero
 from tlx.lower.to_2d.elementwise import INSERT, is_large
-from tlx.lower.to_2d.phis import is_undefined
 from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.views import View
 

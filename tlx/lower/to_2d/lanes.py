@@ -22,7 +22,7 @@ import numpy as np
 
 from tlx.ir.module import Instruction
 from tlx.ir.types import StructType, VectorType
-from tlx.ir.values import Aggregate, ConstInt, Keyword, Splat, Value
+from tlx.ir.values import Aggregate, ConstInt, Keyword, Splat, Value, is_undefined
 from tlx.lower.to_2d.loops import Walk
 from tlx.numpy_types import Array
 
@@ -212,11 +212,6 @@ def _reduced(operands: Sequence[Value], lanes: Array) -> Shuffle:
             numbered[mine] = lanes[mine] - first + starts[operand]
         first += width
     return Shuffle(tuple(kept), numbered)
-
-
-def is_undefined(value: Value) -> bool:
-    """Whether any value will do for each element."""
-    return isinstance(value, Keyword) and value.word in ("undef", "poison")
 
 
 # The blocks of lanes -------------------------------------------------------------------------------------------------

@@ -33,12 +33,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 from tlx.ir.module import Function, Instruction, Module
-from tlx.ir.rewriter import definitions, set_operand, split_block, uses
+from tlx.ir.rewriter import Use, definitions, set_operand, split_block, uses
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import I1, I32, I64, FloatType, IntType, VectorType, scalar_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value, const_int, const_vector
@@ -66,7 +67,7 @@ _KINDS: Final = {
 
 def normalise(module: Module, function: Function) -> None:
     """Rewrite what a function does to large vectors by other means than arithmetic, loads and stores."""
-    replaced = _Replaced(definitions(function))
+    replaced = _Replaced(function, definitions(function))
     function.facts[_Replaced] = replaced
     for instruction in list(function.instructions()):
         replaced.update(instruction)
@@ -114,12 +115,19 @@ class _Replaced:
     """What is used in place of results that are gone, by their names; uses are changed all at once in the end.
 
     Attributes:
+        function: The function.
         definitions: The instruction behind each name at the beginning.
         values: What is used in place of results.
     """
 
+    function: Function
     definitions: dict[str, Instruction]
     values: dict[str, Value] = field(default_factory=dict[str, Value])
+
+    @cached_property
+    def uses(self) -> dict[str, list[Use]]:
+        """The uses of each result when they are first asked for; later ones are of results that are large vectors."""
+        return uses(self.function)
 
     def update(self, instruction: Instruction) -> None:
         """Bring the operands of an instruction up to date."""
@@ -215,16 +223,19 @@ def _repeat(
 def _deinterleave(module: Module, function: Function, call: Instruction) -> None:
     """Every second element from the first and from the second one on, where they are taken out of the structure."""
     several = deinterleaved(call)
-    for use in uses(function).get(str(call.result), []):
+    is_used = False
+    for use in _replaced(function).uses.get(str(call.result), []):
         taken = use.instruction
         if taken.opcode != "extractvalue":
+            is_used = True
             continue
         b = _at(module, function, taken)
         lanes = range(taken.indices[0], width_of(call.args[0]), several)
-        _replace(b, taken, part := b.shuffle(call.args[0], None, lanes, "deinterleaved"))
-        assert isinstance(part, Local)
-        _shuffle(module, function, definitions(function)[part.name])
-    if not uses(function).get(str(call.result)):
+        part = b.shuffle(call.args[0], None, lanes, "deinterleaved")
+        shuffle = b.block.instructions[b.index - 1]
+        _replace(b, taken, part)
+        _shuffle(module, function, shuffle)
+    if not is_used:
         block = next(block for block in function.blocks if call in block.instructions)
         block.instructions.remove(call)
 
@@ -268,7 +279,8 @@ def _bits(module: Module, function: Function, bitcast: Instruction) -> None:
     (truth,) = bitcast.operands
     if scalar_of(truth.type) != I1:
         return
-    for use in uses(function).get(str(bitcast.result), []):
+    is_used = False
+    for use in _replaced(function).uses.get(str(bitcast.result), []):
         user = use.instruction
         other = user.operands[1] if user.opcode == "icmp" and user.predicate in ("eq", "ne") else None
         if isinstance(other, ConstInt) and other.value in (0, -1):
@@ -278,7 +290,9 @@ def _bits(module: Module, function: Function, bitcast: Instruction) -> None:
             _replace(b, user, found if is_same else b.binary("xor", found, ConstInt(I1, 1), "not"))
         elif (user.callee or "").startswith("llvm.ctpop."):
             _count_bits(_at(module, function, user), user, truth)
-    if not uses(function).get(str(bitcast.result)):
+        else:
+            is_used = True
+    if not is_used:
         block = next(block for block in function.blocks if bitcast in block.instructions)
         block.instructions.remove(bitcast)
 
@@ -287,12 +301,15 @@ def _count_bits(b: TensorBuilder, ctpop: Instruction, truth: Value) -> None:
     """How many truth values are true; there are less than 2^24, as integers have no more bits."""
     numbers = b.cast("zext", truth, VectorType(width_of(truth), I32))
     count = _reduce(b, "add", numbers)
-    for use in uses(b.function).get(str(ctpop.result), []):
+    is_used = False
+    for use in _replaced(b.function).uses.get(str(ctpop.result), []):
         taken = use.instruction
         if taken.opcode == "trunc" and isinstance(taken.type, IntType):
             at = _at(b.module, b.function, taken)
             _replace(at, taken, at.cast("trunc" if taken.type.bits < I32.bits else "zext", count, taken.type))
-    if uses(b.function).get(str(ctpop.result)):
+        else:
+            is_used = True
+    if is_used:
         _replace(b, ctpop, b.cast("zext", count, ctpop.type))
     else:
         b.block.instructions.remove(ctpop)

@@ -33,7 +33,7 @@ from tlx.ir.module import Block, Instruction
 from tlx.ir.rewriter import set_operand
 from tlx.ir.tensor_builder import TensorBuilder
 from tlx.ir.types import LABEL, VectorType, bytes_of
-from tlx.ir.values import Keyword, Local, Value
+from tlx.ir.values import Keyword, Local, Value, is_undefined
 from tlx.lower.to_2d.copies import as_stored, copy_bytes
 from tlx.lower.to_2d.views import Place
 
@@ -189,11 +189,6 @@ def _write(plan: Plan, b: TensorBuilder, copy: _Copy) -> None:
 def _bytes(place: Place) -> int:
     assert place.buffer is not None
     return place.buffer.count * bytes_of(place.buffer.element)
-
-
-def is_undefined(value: Value) -> bool:
-    """Whether a vector is a constant of which any elements will do."""
-    return isinstance(value, Keyword) and value.word in ("undef", "poison")
 
 
 def _split_edge(plan: Plan, predecessor: Block, block: Block) -> Block:
