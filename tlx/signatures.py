@@ -46,8 +46,8 @@ class Parameter:
         name: Its name in the IR, with `%`.
         type: Its type.
         element: For pointers: element type of what it points to; None where the IR does not tell.
-        held: For pointers: what the memory probably holds: `element`, or the floating-point numbers whose bits are accessed
-            as integers, too, or copied; None where nothing tells.
+        held: For pointers: what the memory probably holds: `element`, or the floating-point numbers whose bits are also
+            accessed as integers, or copied; None where nothing tells.
         count: For pointers: elements that are accessed from there on, at least; None where the IR does not tell.
         whole: For pointers: whether these are all, as far as accesses tell: none is of a size, or at an offset, that is
             known only when the program runs.

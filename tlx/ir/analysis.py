@@ -106,7 +106,10 @@ class _Analysis:
                 continue
             for value in instruction.operands:
                 if value.type == TOKEN and isinstance(value, Local) and value.name in self.tokens:
-                    message = f"{value} stands for a tensor: only llvm.tensor.* take it, not this {instruction.opcode}"
+                    near = nearest_intrinsic(instruction.callee) if instruction.callee else ""
+                    message = (
+                        f"{value} stands for a tensor: only llvm.tensor.* take it, not this {instruction.opcode}{near}"
+                    )
                     note = Note("defined here", operand_span(self.definitions[str(value).removeprefix("%")]))
                     raise VerifyError(message, operand_span(instruction, value), [note])
 

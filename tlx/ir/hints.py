@@ -11,6 +11,7 @@ from typing import Final
 from tlx.diagnostics import Note, ParseError, Source, did_you_mean
 from tlx.intrinsics import INTRINSICS
 from tlx.ir.opcodes import OPCODES, TAILS
+from tlx.ir.type_cursor import TYPE_WORDS
 
 _UNDEFINED: Final = re.compile(r"use of undefined value '(?P<sigil>[%@])(?P<name>[^']*[^'\d][^']*)'")
 _INTRINSIC: Final = re.compile(r"unknown intrinsic '(?P<name>[^']+)'")
@@ -22,9 +23,7 @@ _SPACE: Final = re.compile(r"(?:\s|;[^\n]*)*")
 _IN_FUNCTION: Final = re.compile(
     rf'(?:%[-\w.$"]+\s*=(?!\s*type\b)|(?:{"|".join(sorted(OPCODES | TAILS))})\b|[-\w.$]+:)'
 )
-_TYPES: Final = (
-    "half bfloat float double fp128 void ptr token label metadata x86_fp80 ppc_fp128 i1 i8 i16 i32 i64".split()
-)
+_TOP_LEVEL: Final = "declare define source_filename target module attributes uselistorder uselistorder_bb".split()
 _LLVM: Final = (
     "abs bitreverse bswap ceil copysign cos ctlz ctpop cttz exp exp2 exp10 fabs floor fma fmuladd fptosi.sat "
     "fptoui.sat fshl fshr log log10 log2 maximum maxnum memcpy memmove memset minimum minnum nearbyint pow powi rint "
@@ -55,7 +54,11 @@ def with_hint(message: str, text: str, offset: int) -> str:
             return "expected instruction opcode: the block before this '}' has no terminator"
         return message + (did_you_mean(word.group(), OPCODES) if word else "")
     if message == "expected type":
-        return message + (did_you_mean(word.group(), _TYPES) if word else "")
+        return message + (did_you_mean(word.group(), TYPE_WORDS) if word else "")
+    if message == "expected top-level entity":
+        if text.startswith("}", offset):
+            return "stray '}': no function is open here"
+        return message + (did_you_mean(word.group(), _TOP_LEVEL) if word else "")
     return message
 
 

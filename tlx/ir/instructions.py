@@ -12,7 +12,7 @@ from tlx.ir.control_parsers import CONTROL
 from tlx.ir.cursor import Cursor
 from tlx.ir.lexer import tokenize
 from tlx.ir.module import Instruction
-from tlx.ir.opcodes import FLAGS, TAILS, starts_instruction
+from tlx.ir.opcodes import FLAGS, OPCODES, TAILS, starts_instruction
 from tlx.ir.parsed import Parsed, Parser
 from tlx.ir.types import METADATA, VOID, PointerType, Type
 from tlx.ir.value_parsers import VALUES
@@ -52,7 +52,7 @@ def parse_instruction(
         flags.append(cursor.next().text)
     parser = PARSERS.get(opcode.text)
     if opcode.kind != "word" or parser is None:
-        raise cursor.error("expected an instruction", opcode)
+        raise cursor.error("expected an instruction", opcode, OPCODES | TAILS)
     parsed = Parsed()
     parser(cursor, parsed, opcode.text, named_types or {})
     if typed_pointers and opcode.text == "alloca" and isinstance(parsed.type, PointerType):

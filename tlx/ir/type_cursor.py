@@ -9,10 +9,11 @@ type  = "void" | "iN" | "float" | ... | "ptr" [ "addrspace" "(" N ")" ]
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from tlx.diagnostics import ParseError, Source, Span
+from tlx.diagnostics import ParseError, Source, Span, did_you_mean
 from tlx.ir.lexer import LazyTokens, Token
 from tlx.ir.types import (
     BFLOAT,
@@ -57,6 +58,7 @@ _SIMPLE: Final[dict[str, Type]] = {
     **{str(type_): type_ for type_ in (HALF, BFLOAT, FLOAT, DOUBLE)},
 }
 _INTEGERS: Final = {str(type_): type_ for type_ in (I1, I8, I16, I32, I64)}
+TYPE_WORDS: Final = (*_SIMPLE, *_INTEGERS, "ptr")
 _SUFFIXES: Final = frozenset({"*", "addrspace", "("})
 _ATTRIBUTE_KINDS: Final = frozenset({"word", "string"})
 _LONG: Final = 100
@@ -133,11 +135,17 @@ class TypeCursor:
             raise self.error(f"expected '{text}'")
         return self.next()
 
-    def error(self, message: str, token: Token | None = None) -> ParseError:
-        """A parse error at a token (the current one by default)."""
+    def error(self, message: str, token: Token | None = None, known: Iterable[str] = ()) -> ParseError:
+        """A parse error at a token (the current one by default).
+
+        Args:
+            message: What was expected.
+            token: What was found.
+            known: Words that may stand there.
+        """
         token = token or self.token
         at_end = "'}'" if self.source.text.startswith("}", token.start) else "end of text"
-        found = at_end if token.kind == "end" else f"'{token.text}'"
+        found = at_end if token.kind == "end" else f"'{token.text}'{did_you_mean(token.text, known)}"
         return ParseError(f"{message}, found {found}", Span(self.source, token.start, max(token.end, token.start + 1)))
 
     def skip_parens(self) -> str:
@@ -217,7 +225,7 @@ class TypeCursor:
             return ArrayType(count, element)
         elif text == "{":
             return StructType(self._types("}"))
-        raise self.error("expected a type", token)
+        raise self.error("expected a type", token, TYPE_WORDS)
 
     def _vector_or_packed(self) -> Type:
         if self.accept("{"):
