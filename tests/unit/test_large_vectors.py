@@ -60,6 +60,13 @@ def test_large_vectors_are_memory(count: int, type_: str, target: str) -> None:
     assert f"fadd <{count} x {type_}>" not in lowered
 
 
+def test_large_vectors_are_memory_without_tensor_operations_too() -> None:
+    lowered = lower_text(_plain(_loop(399, "bfloat")), target="generic")
+    assert "phi <399 x bfloat>" not in lowered
+    small = _plain(_loop(256, "bfloat"))
+    assert lower_text(small, target="generic") == small
+
+
 def test_what_is_left_in_registers_is_found() -> None:
     text = _loop(64, "bfloat")
     with pytest.raises(MismatchError, match="LLVM takes long for @f: %v = phi"):

@@ -19,11 +19,14 @@ _ELEMENTS: Final[dict[str, Type]] = {
     str(type_): type_ for type_ in (I1, I8, I16, I32, I64, HALF, BFLOAT, FLOAT, DOUBLE)
 }
 _VECTOR: Final = re.compile(rf"<(\d+) x ({'|'.join(_ELEMENTS)})>")
-_LARGE: Final = re.compile(r"<(?:409[7-9]|4[1-9]\d\d|[5-9]\d{3}|\d{5,}) x [a-z]")
+_LARGE: Final = re.compile(
+    r"<(?:409[7-9]|4[1-9]\d\d|[5-9]\d{3}|\d{5,}) x [a-z]"
+    r"|<(?:25[7-9]|2[6-9]\d|[3-9]\d\d|\d{4,}) x bfloat>"
+)
 
 
 def has_large_vectors(text: str) -> bool:
-    """Whether a text speaks of vectors of more than 4096 elements, so that it is for the lowering."""
+    """Whether a text speaks of vectors of more than 4096 elements, or 256 of bfloat, so that it is for the lowering."""
     return _LARGE.search(text) is not None
 
 
