@@ -99,6 +99,27 @@ def test_wrong_stages_are_caught(monkeypatch: pytest.MonkeyPatch, stage: str, pa
 WIDE = matmul("i32").replace("load(ptr elementtype(i32)", "load(ptr elementtype(i8)")
 
 
+OPEN = """\
+define i1 @f(ptr noalias %a, ptr noalias %c) {
+  %v = load <600 x float>, ptr %a, align 4
+  %w = fadd <600 x float> %v, %v
+  %s = shufflevector <600 x float> %w, <600 x float> poison, <600 x i32> MASK
+  store <600 x float> %s, ptr %c, align 4
+  %t = call token @llvm.tensor.load(ptr elementtype(float) %a, <1 x i32> <i32 1>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer)
+  ret i1 RESULT
+}
+"""  # noqa: E501
+
+
+def test_what_the_input_leaves_open_may_be_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    lanes = ", ".join(f"i32 {7 * i % 600}" for i in range(1, 600))
+    text = OPEN.replace("MASK", f"<i32 poison, {lanes}>").replace("RESULT", "undef")
+    assert check(text, "avx2") == []
+    after(monkeypatch, "to-2d", lambda text: text.replace("fadd", "fsub"))
+    with pytest.raises(CheckError, match=r"element [1-9]\d* of %c \(float\) is 0\.0, expected"):
+        check(text, "avx2")
+
+
 def test_message_names_argument_element_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
     after(monkeypatch, "to-2d", lambda text: text.replace("<i32 0, i32 9>", "<i32 0, i32 8>"))
     with pytest.raises(CheckError, match=r"element 8 of %c \(i32\) is -?\d+, expected -?\d+"):

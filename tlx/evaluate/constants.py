@@ -52,7 +52,9 @@ class Constants:
             case ConstFloat():
                 return _float(operand)
             case Keyword():
-                return filled(operand.type, self.layout, 0xFF if operand.word in ("undef", "poison") else 0)
+                return filled(
+                    operand.type, self.layout, self.layout.undefined if operand.word in ("undef", "poison") else 0
+                )
             case Aggregate():
                 return self._aggregate(operand)
             case Splat(type=VectorType() as type_):

@@ -18,6 +18,8 @@ from tlx.ir.types import (
 )
 
 POINTER_BYTES = 8
+UNDEFINED = 0xFF
+"""Each byte of what LLVM leaves undefined, unless something else is asked for; a float of such bytes is NaN."""
 
 
 def round_up(number: int, step: int) -> int:
@@ -36,11 +38,15 @@ class Layout:
     Args:
         named: Bodies of the module's `%name = type ...`.
         wide_alignment: Alignment of integers above 64 bits: 16 since LLVM 18, 8 before.
+        undefined: Each byte of what LLVM leaves undefined: 255 or 0.
     """
 
-    def __init__(self, named: Mapping[str, Type] | None = None, wide_alignment: int = 16) -> None:
+    def __init__(
+        self, named: Mapping[str, Type] | None = None, wide_alignment: int = 16, undefined: int = UNDEFINED
+    ) -> None:
         self.named = named or {}
         self.wide_alignment = wide_alignment
+        self.undefined = undefined
         self._sizes: dict[Type, int] = {}
 
     def resolve(self, type_: Type) -> Type:

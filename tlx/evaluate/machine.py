@@ -76,7 +76,8 @@ class Machine:
         max_steps: Instructions one `call` may execute before it is taken for an endless loop.
         foreign: Python functions, by name, for functions the module only declares. They take and return values as
             `tlx.evaluate.values` describes them.
-        memory: Where globals, stack and arguments lie; a new one by default. A pointer in it may be an argument.
+        memory: Where globals, stack and arguments lie; a new one by default. A pointer in it may be an argument. What
+            nobody has written there says what `undef` and `poison` are, too.
         team: How many threads parallel regions have, and in which order they are run; one by default.
     """
 
@@ -97,7 +98,7 @@ class Machine:
         self._codes: dict[str, FunctionCode] = {}
         self._functions = {f.name: f for f in self.module.functions}
         wide = 8 if _OLD_I128.search(self.module.source.text) else 16
-        layout = Layout(named_types(self.module.source), wide)
+        layout = Layout(named_types(self.module.source), wide, self.memory.undefined)
         codecs = Codecs(layout)
         symbols = Symbols(self.module, layout, self.memory, codecs)
         self._context = Context(

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.diagnostics import EvaluationError
-from tlx.evaluate.layout import round_up
+from tlx.evaluate.layout import UNDEFINED, round_up
 
 _FIRST: Final = 1 << 32
 _GAP: Final = 1 << 20
 _KEPT: Final = 4096
-UNDEFINED: Final = b"\xff"
 
 
 @dataclass(eq=False, slots=True)
@@ -49,11 +48,11 @@ class Region:
         self.end = self.base - 1
         self.death = why
 
-    def revive(self) -> None:
+    def revive(self, undefined: int) -> None:
         """Begin a new life with undefined bytes (`llvm.lifetime.start`)."""
         self.end = self.base + self.size
         self.death = ""
-        self.data[:] = UNDEFINED * self.size
+        self.data[:] = bytes([undefined]) * self.size
 
 
 class Memory:
@@ -61,9 +60,11 @@ class Memory:
 
     Attributes:
         last: The region of the last access that had to search; callers try it first.
+        undefined: What bytes are that nobody has written.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, undefined: int = UNDEFINED) -> None:
+        self.undefined = undefined
         self._next = _FIRST
         self._bases: list[int] = []
         self._regions: list[Region] = []
@@ -97,7 +98,7 @@ class Memory:
         """
         if size > 1 << 40:
             raise EvaluationError(f"{label} of {size} bytes is too large")
-        return self.add(memoryview(bytearray(UNDEFINED) * size), label, align)
+        return self.add(memoryview(bytearray([self.undefined]) * size), label, align)
 
     def release(self, region: Region, why: str) -> None:
         """End a region's life."""

@@ -62,7 +62,7 @@ def _lifetime(change: Callable[[Memory, int], None]) -> Factory:
 def _begin(memory: Memory, address: int) -> None:
     region = memory.nearest(address)
     if region is not None and region.base == address and region.data.nbytes == region.size:
-        region.revive()
+        region.revive(memory.undefined)
 
 
 def _end(memory: Memory, address: int) -> None:

@@ -139,8 +139,8 @@ def zero(type_: Type, layout: Layout) -> Value:
 
 
 def undefined(type_: Type, layout: Layout) -> Value:
-    """What `undef` and `poison` are here: all bits set."""
-    return filled(type_, layout, 0xFF)
+    """What `undef` and `poison` are here: all bits set, or what the layout says."""
+    return filled(type_, layout, layout.undefined)
 
 
 def filled(type_: Type, layout: Layout, byte: int) -> Value:
