@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.tools import require
 from tlx.evaluate import Machine
 from tlx.ir.reader import parse
 
@@ -167,7 +168,7 @@ BUILDS = [
 
 
 def compile_c(compiler: str, source: str, flags: list[str], target: Path) -> None:
-    command = [compiler, *flags, "-ffp-contract=off", "-x", "c", "-", "-o", str(target)]
+    command = [require(compiler), *flags, "-ffp-contract=off", "-x", "c", "-", "-o", str(target)]
     subprocess.run(command, input=source, text=True, check=True, capture_output=True)
 
 
