@@ -143,6 +143,7 @@ def _compare_function(
     if any(map(is_too_large, (function.signature.result, *function.signature.type.params))):
         raise _UncheckedError("its large vectors go through pointers in the end; functions that call it are checked")
     prototype = replace(prototype_of(module, function), name=function.name)
+    exact = not _INEXACT.search(str(module))
     skipped: set[str] = set()
     for run in range(runs):
         sample = _sample(module, prototype, run)
@@ -158,7 +159,6 @@ def _compare_function(
                 skipped.add(step.name)
                 yield Note(f"@{function.name} was not checked after {step.name}: it takes too long", function.span)
                 continue
-            exact = not _INEXACT.search(str(module))
             if sample.difference(expected, got, exact=exact):
                 different = sample.difference(expected, got, sample.unlike(module), exact=exact)
                 if different:
