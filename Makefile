@@ -58,8 +58,8 @@ plot: $(STAMP) ## measure what the README shows, and draw it
 	$(BIN)/tlx bench --from docs/images/gemm.json --plot docs/images/gemm.svg
 
 docs: $(STAMP) ## write the reference pages from the tables in the code
-	$(BIN)/python -m tlx.reference docs/reference
-	$(BIN)/python -m tlx.frontends.tensor_language.builder_reference docs/tensor_language_builder.md
+	$(BIN)/python -m tlx.intrinsics.reference docs/reference
+	$(BIN)/python -m tlx.frontends.tensor_language.builder.reference docs/tensor_language_builder.md
 
 clean: ## remove the environment, caches and build outputs
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage htmlcov

@@ -18,14 +18,15 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 import tlx
-from tlx.pipeline import STAGE_NAMES, Options, lower
-from tlx.remarks import Remarks
-from tlx.target import find
+from tlx.lower.options import STAGE_NAMES, Options
+from tlx.lower.pipeline import lower
+from tlx.lower.remarks import Remarks
+from tlx.target.lookup import find_target
 
 if TYPE_CHECKING:
     from tlx.ir.module import Module
-    from tlx.pipeline import Step
-    from tlx.target import Target
+    from tlx.lower.options import PipelineStep
+    from tlx.target.target import Target
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -66,7 +67,7 @@ class Stages:
 
     lines: list[str] = field(default_factory=list[str])
 
-    def __call__(self, step: Step, module: Module) -> None:
+    def __call__(self, step: PipelineStep, module: Module) -> None:
         """Count the instructions of the module, and those that are tensor operations."""
         if step.name not in ("canonicalise", *STAGE_NAMES):
             return
@@ -81,7 +82,7 @@ class Stages:
 
 def main(arguments: list[str]) -> int:
     """Run all examples; the exit status."""
-    target = find(arguments[0] if arguments else "native")
+    target = find_target(arguments[0] if arguments else "native")
     print(f"target {target.name}: {target.title}\n")
     for line in stages_of("mlp.ll", target):
         print(line)

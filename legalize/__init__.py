@@ -1,4 +1,5 @@
-"""Targets: each module here turns tile operations into the instructions of one machine.
+"""Targets: each module here or in an architecture's folder turns tile operations into one machine's instructions.
 
-The folder is installed as ``tlx.legalize``. A file placed here is found by discovery; nothing lists them.
+The folder is installed as ``tlx.legalize``. A file placed here or in such a folder is found by discovery; nothing lists
+them. A module (or package) that is a target has the target's name and a ``TARGET``.
 """

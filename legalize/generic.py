@@ -10,8 +10,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from tlx.legalize._x86 import CPUS
-from tlx.target import Target, Vectors
+from tlx.legalize.x86.features import CPU_FEATURES
+from tlx.target.hardware import VectorRegisters
+from tlx.target.target import Target
 
 _ARM: Final = ("neon", "fp-armv8", "fullfp16", "dotprod", "i8mm", "bf16", "sve", "sve2")
 _RISCV: Final = ("m", "a", "f", "d", "c", "v", "zfh", "zfhmin", "zvfh", "zvfhmin", "zvfbfmin", "zba", "zbb", "zbs")
@@ -21,11 +22,11 @@ TARGET: Final = Target(
     title="plain LLVM vectors for any backend",
     vector_bytes=16,
     registers=16,
-    cpus=CPUS,
+    cpus=CPU_FEATURES,
     vectors=(
-        Vectors(64, 32, "avx512f", masked_bits=(32, 64), fused=True, converts_half=True, rounds=True),
-        Vectors(32, 16, "avx2", masked_bits=(32, 64), rounds=True),
-        Vectors(16, 32, "neon", ("aarch64", "arm64")),
+        VectorRegisters(64, 32, "avx512f", masked_bits=(32, 64), fused=True, converts_half=True, rounds=True),
+        VectorRegisters(32, 16, "avx2", masked_bits=(32, 64), rounds=True),
+        VectorRegisters(16, 32, "neon", ("aarch64", "arm64")),
     ),
     extras=MappingProxyType({"aarch64": _ARM, "arm64": _ARM, "riscv64": _RISCV}),
 )

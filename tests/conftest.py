@@ -1,5 +1,5 @@
 """What holds for all tests: a process that runs thousands of them seldom looks for garbage."""
 
-from tlx.collection import collect_rarely
+from tlx.fuzz.worker import collect_rarely
 
 collect_rarely()

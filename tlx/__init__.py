@@ -5,11 +5,11 @@ TLX reads LLVM IR that calls ``llvm.tensor.*`` intrinsics, lowers it in three st
 
 The names below are loaded when first used, so that ``import tlx`` and ``tlx-lower --help`` stay fast:
 
-* ``tlx.parse(text, filename)`` reads LLVM IR text into a module (``tlx.ir.reader``);
-* ``tlx.compile`` lowers, compiles and returns functions that take numpy arrays (``tlx.jit``);
+* ``tlx.parse(text, filename)`` reads LLVM IR text into a module (``tlx.ir.parser.module``);
+* ``tlx.compile`` lowers, compiles and returns functions that take numpy arrays (``tlx.api.compiler``);
 * a front end's name gives the front end: ``tlx.matrix`` is the package ``tlx.frontends.matrix``.
 
-The function that runs the stages is ``tlx.pipeline.lower``: here its name would hide the package ``tlx.lower``.
+The function that runs the stages is ``tlx.lower.pipeline.lower``: here its name would hide the package ``tlx.lower``.
 """
 
 from importlib import import_module
@@ -17,7 +17,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME = {"compile": "tlx.jit", "parse": "tlx.ir.reader"}
+_HOME = {"compile": "tlx.api.compiler", "parse": "tlx.ir.parser.module"}
 
 
 def __getattr__(name: str) -> Any:

@@ -21,8 +21,9 @@ from pathlib import Path
 
 import click
 
-from tlx.bench import catalogue, report
-from tlx.bench.workload import Workload
+from tlx.bench import report
+from tlx.bench.workloads import catalogue
+from tlx.bench.workloads.workload import Workload
 from tlx.diagnostics import UsageError
 
 _PIECE = 30.0  # seconds, about
@@ -111,10 +112,10 @@ def _missing(folder: Path, rows: Sequence[str]) -> list[Workload]:
     done: set[tuple[str, ...]] = set()
     for path in folder.glob("*.json"):
         try:
-            done |= {report.key(cell) for cell in report.read(str(path))["cells"]}
+            done |= {report.cell_key(cell) for cell in report.read(str(path))["cells"]}
         except UsageError as error:
             click.echo(error.message)
-    return [work for work in catalogue.chosen(rows, [], [], []) if work.key not in done]
+    return [work for work in catalogue.select_workloads(rows, [], [], []) if work.key not in done]
 
 
 def _listed(works: Sequence[Workload]) -> Iterator[str]:

@@ -91,16 +91,16 @@ def inputs(folders: list[Path]) -> Iterator[tuple[str, str]]:
     yield from _of_folder("lit", ROOT / "tests" / "lit")
     for folder in folders:
         yield from _of_folder(folder.name, folder)
-    from tlx.bench.catalogue import every
+    from tlx.bench.workloads.catalogue import all_workloads
 
-    for index, work in enumerate(every()):
+    for index, work in enumerate(all_workloads()):
         yield f"bench-{index:03}.ll", work.text()
-    from tlx.fuzz.profiles import PROFILES
-    from tlx.fuzz.programs import program
+    from tlx.fuzz.generation.profiles import PROFILES
+    from tlx.fuzz.generation.programs import random_program
 
     for profile in PROFILES:
         for seed in range(RANDOM_PROGRAMS):
-            yield f"random-{profile}-{seed:02}.ll", program(profile, seed).text
+            yield f"random-{profile}-{seed:02}.ll", random_program(profile, seed).text
 
 
 def _of_folder(kind: str, folder: Path) -> Iterator[tuple[str, str]]:
@@ -118,7 +118,7 @@ def lower(corpus: Path, results: Path, jobs: int) -> int:
     tasks = [(name, ways[(index + shift) % len(ways)]) for index, name in enumerate(names) for shift in (0, 4)]
     os.chdir(corpus)  # messages name files: by the same name, whatever the folder
     command = next(iter(entry_points(group="console_scripts", name="tlx-lower"))).load()
-    import_module("tlx.lower")  # before the forks, which then start fast
+    import_module("tlx.lower.stages")  # before the forks, which then start fast
     with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
         statuses = list(pool.map(_lower_one, [(command, results, *task) for task in tasks], chunksize=8))
     print(f"{len(names)} inputs, lowered in {len(tasks)} ways: {statuses.count(0)} lowered, the others refused")

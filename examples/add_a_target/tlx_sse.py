@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import I16, I32, VectorType
-from tlx.target import Caches, Dot, Target
+from tlx.target.hardware import Caches, Dot
+from tlx.target.target import Target
 
 if TYPE_CHECKING:
-    from tlx.ir.builder import Builder
+    from tlx.ir.builder.instructions import Builder
     from tlx.ir.values import Value
 
 _SHORTS: Final = VectorType(8, I16)

@@ -1,4 +1,10 @@
-"""What a program may not do with placeholders and tokens, said where it does it."""
+"""What a program may not do with placeholders and tokens, said where it does it: in the C program, if clang -g tells.
+
+%t = call i32 ... !dbg !30
+!30 = !DILocation(line: 12, column: 7, scope: !20)
+!20 = distinct !DISubprogram(..., file: !1, ...)       ->  program.c:12:7
+!1 = !DIFile(filename: "program.c", directory: "/src")
+"""
 
 from __future__ import annotations
 
@@ -8,12 +14,20 @@ from collections.abc import Iterator
 from typing import Final
 
 from tlx.diagnostics import Note, Span, TlxWarning, VerifyError
-from tlx.frontends.c_header.calls import called
-from tlx.frontends.c_header.promote import debug_only
-from tlx.frontends.c_header.symbols import PREFIX, is_candidate, nearest, placeholder, plain
-from tlx.frontends.c_header.tokens import StrayTokenError, Token
-from tlx.ir.module import Function, Instruction, Module, Raw
-from tlx.ir.tensor_calls import operand_span
+from tlx.frontends.c_header.intrinsic_calls import StrayTokenError, TensorToken
+from tlx.frontends.c_header.mem2reg import debug_only
+from tlx.frontends.c_header.placeholders import (
+    PREFIX,
+    callee_name,
+    is_candidate,
+    nearest_placeholder,
+    parse_placeholder,
+    symbol_name,
+)
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
+from tlx.ir.module import Module, Raw
+from tlx.ir.tensors.calls import operand_span
 from tlx.ir.types import VOID
 from tlx.ir.values import Local, Value
 
@@ -28,7 +42,7 @@ def check_placeholders(module: Module) -> None:
         VerifyError: One is defined, its address is taken, it is called by invoke, or the name of one is misspelled.
     """
     for function in module.functions:
-        if placeholder(function.name) is not None:
+        if parse_placeholder(function.name) is not None:
             message = f"@{function.name} is a placeholder for a tensor operation and has a body: rename the function"
             raise VerifyError(message, function.span)
         for instruction in function.instructions():
@@ -37,24 +51,24 @@ def check_placeholders(module: Module) -> None:
 
 
 def _check_instruction(instruction: Instruction) -> None:
-    name = called(instruction)
+    name = callee_name(instruction)
     mentions = [found.group(1) for found in _MENTION.finditer(instruction.text)]
     if name in mentions:
         mentions.remove(name)
     for mention in mentions:
-        if placeholder(mention) is not None and not debug_only(instruction):
+        if parse_placeholder(mention) is not None and not debug_only(instruction):
             message = f"the address of @{mention} is taken: a placeholder can only be called"
             raise VerifyError(message, operand_span(instruction))
     if name is None or not is_candidate(name):
         return
-    if placeholder(name) is None:
-        near = nearest(name)
+    if parse_placeholder(name) is None:
+        near = nearest_placeholder(name)
         if near is not None:
             raise VerifyError(
-                f"unknown tensor operation {plain(name)}; did you mean {near}?", operand_span(instruction)
+                f"unknown tensor operation {symbol_name(name)}; did you mean {near}?", operand_span(instruction)
             )
     elif instruction.opcode != "call":
-        message = f"{plain(name)} is called where it might throw: declare it noexcept"
+        message = f"{symbol_name(name)} is called where it might throw: declare it noexcept"
         raise VerifyError(message, operand_span(instruction))
 
 
@@ -63,14 +77,16 @@ def warn_of_unknown(module: Module) -> None:
     seen: set[str] = set()
     for function in module.functions:
         for instruction in function.instructions():
-            name = called(instruction)
+            name = callee_name(instruction)
             if name is None or name in seen or not is_candidate(name) or name not in module.declarations:
                 continue
             seen.add(name)
-            if placeholder(name) is None:
-                near = nearest(name)
+            if parse_placeholder(name) is None:
+                near = nearest_placeholder(name)
                 advice = f"; did you mean {near}?" if near else ""
-                message = f"{plain(name)} is no tensor operation and not defined here: it is left to the linker{advice}"
+                message = (
+                    f"{symbol_name(name)} is no tensor operation and not defined here: it is left to the linker{advice}"
+                )
                 warnings.warn(TlxWarning(message, operand_span(instruction)), stacklevel=2)
 
 
@@ -80,7 +96,7 @@ def _check_globals(module: Module) -> None:
             continue
         for line in re.finditer(r"(?m)^@[^\n;]+", item.text):
             for mention in _MENTION.finditer(line.group()):
-                if placeholder(mention.group(1)) is not None:
+                if parse_placeholder(mention.group(1)) is not None:
                     message = f"the address of @{mention.group(1)} is taken: a placeholder can only be called"
                     raise VerifyError(message, _raw_span(module, line.group(), mention))
 
@@ -90,7 +106,7 @@ def _raw_span(module: Module, line: str, mention: re.Match[str]) -> Span | None:
     return None if start < 0 else module.source.span(start + mention.start(), start + mention.end())
 
 
-def check_tokens(function: Function, tokens: dict[str, Token]) -> None:
+def check_tokens(function: Function, tokens: dict[str, TensorToken]) -> None:
     """Tokens are operands of tensor operations only; what a debugger was told of them is dropped.
 
     Raises:
@@ -107,25 +123,25 @@ def check_tokens(function: Function, tokens: dict[str, Token]) -> None:
             raise kind(_misuse(instruction, function), operand_span(instruction, value), [note])
 
 
-def _tokens_in(instruction: Instruction, tokens: dict[str, Token]) -> list[Local]:
+def _tokens_in(instruction: Instruction, tokens: dict[str, TensorToken]) -> list[Local]:
     return list(_locals(instruction.operands, tokens))
 
 
-def _locals(values: list[Value], tokens: dict[str, Token]) -> Iterator[Local]:
+def _locals(values: list[Value], tokens: dict[str, TensorToken]) -> Iterator[Local]:
     for value in values:
         if isinstance(value, Local) and value.name in tokens:
             yield value
 
 
 def _is_operation(instruction: Instruction) -> bool:
-    name = called(instruction)
-    return name is not None and (name.startswith("llvm.tensor.") or placeholder(name) is not None)
+    name = callee_name(instruction)
+    return name is not None and (name.startswith("llvm.tensor.") or parse_placeholder(name) is not None)
 
 
 def _misuse(instruction: Instruction, function: Function) -> str:
-    name = called(instruction)
-    if name is not None and plain(name).startswith(PREFIX):
-        return f"unknown tensor operation {plain(name)}"
+    name = callee_name(instruction)
+    if name is not None and symbol_name(name).startswith(PREFIX):
+        return f"unknown tensor operation {symbol_name(name)}"
     if name is not None:
         return f"a tensor's token is passed to @{name}, whose body is not known here: {_INLINE}"
     if instruction.is_call:
@@ -136,3 +152,46 @@ def _misuse(instruction: Instruction, function: Function) -> str:
         return f"a tensor's token is returned from @{function.name}: {_INLINE}"
     what = f"{instruction.opcode} {instruction.predicate}".strip() if instruction.type != VOID else instruction.opcode
     return f"a tensor's token is no number: it cannot be an operand of {what}"
+
+
+_DEBUG_LOCATION: Final = re.compile(r"!dbg (!\d+)")
+_LOCATION: Final = re.compile(r"line: (\d+)(?:, column: (\d+))?, scope: (!\d+)")
+_FILE: Final = re.compile(r"\bfile: (!\d+)")
+_SCOPE: Final = re.compile(r"\bscope: (!\d+)")
+_FILE_NAME: Final = re.compile(r'filename: "([^"]*)"')
+
+
+def source_note(span: Span | None) -> Note | None:
+    """A note that names the line of the C program, None if the file has no debug information for the place."""
+    if span is None:
+        return None
+    text = span.source.text
+    end = text.find("\n", span.end)
+    debug = _DEBUG_LOCATION.search(text, span.start, end if end >= 0 else len(text))
+    location = _LOCATION.search(_metadata(text, debug.group(1))) if debug else None
+    if location is None:
+        return None
+    line, column, scope = location.groups()
+    place = ":".join(part for part in (_source_file(text, scope), line, column) if part)
+    return Note(f"this is {place} of the C program")
+
+
+def _metadata(text: str, name: str) -> str:
+    """The text of a metadata node."""
+    found = re.search(rf"(?m)^{re.escape(name)} = (.*)$", text)
+    return found.group(1) if found else ""
+
+
+def _source_file(text: str, scope: str) -> str:
+    """The file of a scope, or of the nearest scope around it that has one."""
+    for _ in range(100):
+        node = _metadata(text, scope)
+        file = _FILE.search(node)
+        if file is not None:
+            name = _FILE_NAME.search(_metadata(text, file.group(1)))
+            return name.group(1) if name else ""
+        outer = _SCOPE.search(node)
+        if outer is None:
+            break
+        scope = outer.group(1)
+    return ""

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from tlx.frontends.c_header import include_dir
-from tlx.frontends.c_header.symbols import ELEMENTS, PREFIX, operation_name
-from tlx.intrinsics import INTRINSICS, Intrinsic, Kind
+from tlx.frontends.c_header.placeholders import ELEMENTS, PREFIX, c_name
+from tlx.intrinsics import INTRINSICS, Intrinsic, OperandKind
 
 _TOP: Final = """\
 /* tlx.h - tensor operations for C and C++, compiled by clang 14 or newer.
@@ -156,7 +156,7 @@ def header_text() -> str:
 
 
 def _takes_pointer(row: Intrinsic) -> bool:
-    return row.operands[0].kind is Kind.POINTER
+    return row.operands[0].kind is OperandKind.POINTER
 
 
 def _comment(row: Intrinsic, name: str) -> str:
@@ -168,7 +168,7 @@ def _comment(row: Intrinsic, name: str) -> str:
 
 
 def _names(row: Intrinsic) -> list[str]:
-    return [operation_name(name) for name in (row.name, *row.aliases)]
+    return [c_name(name) for name in (row.name, *row.aliases)]
 
 
 def _anything(row: Intrinsic) -> str:

@@ -16,16 +16,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tlx.frontends.c_header.by_value import pass_by_value
-from tlx.frontends.c_header.calls import called, placeholder_calls
-from tlx.frontends.c_header.merges import merging_names
-from tlx.frontends.c_header.promote import debug_only, promote_slots
-from tlx.intrinsics import Kind
-from tlx.ir.abi import type_in
-from tlx.ir.builder import Builder
-from tlx.ir.instructions import parse_text
-from tlx.ir.module import Argument, Block, Function, Instruction, Module
-from tlx.ir.rewriter import replace_uses, split_block
+from tlx.frontends.c_header.calling_convention import pass_by_value
+from tlx.frontends.c_header.mem2reg import debug_only, promote_slots
+from tlx.frontends.c_header.placeholders import callee_name, placeholder_calls
+from tlx.frontends.c_header.token_flow import names_with_merges
+from tlx.intrinsics import OperandKind
+from tlx.ir.abi import attribute_pointee
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.functions import Argument, Function
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.module import Module
+from tlx.ir.parser.instructions import parse_instruction_text
+from tlx.ir.transform.rewrite import replace_uses, split_block
 from tlx.ir.types import LABEL
 from tlx.ir.values import Keyword, Local, Value
 
@@ -77,7 +79,7 @@ class _Inlining:
         tokens = _tokens(function)
         for block in function.blocks:
             for instruction in block.instructions:
-                callee = self.functions.get(called(instruction) or "")
+                callee = self.functions.get(callee_name(instruction) or "")
                 if callee is None or instruction.opcode != "call" or not self._can_inline(callee, instruction):
                     continue
                 passes = any(isinstance(v, Local) and v.name in tokens for v in instruction.args)
@@ -109,7 +111,7 @@ class _Inlining:
         if any(isinstance(v, Local) and v.name in tokens for i in returns for v in i.operands):
             return True
         parameters = {argument.name for argument in function.arguments}
-        operands = {name for name in merging_names(function, parameters) if name in _token_operands(function)}
+        operands = {name for name in names_with_merges(function, parameters) if name in _token_operands(function)}
         return bool(operands)
 
     def _remove_helpers(self) -> None:
@@ -130,13 +132,13 @@ class _Inlining:
 
 
 def _callees(function: Function) -> set[str]:
-    return {name for instruction in function.instructions() if (name := called(instruction)) is not None}
+    return {name for instruction in function.instructions() if (name := callee_name(instruction)) is not None}
 
 
 def _tokens(function: Function) -> set[str]:
     """Names of values that are tokens."""
     makers = (c for c in placeholder_calls(function) if c.placeholder.intrinsic.result == "token")
-    return merging_names(function, {str(call.instruction.result) for call in makers})
+    return names_with_merges(function, {str(call.instruction.result) for call in makers})
 
 
 def _token_operands(function: Function) -> set[str]:
@@ -146,7 +148,7 @@ def _token_operands(function: Function) -> set[str]:
         for form in call.placeholder.intrinsic.forms:
             if len(form) == len(call.args):
                 pairs = zip(form, call.args, strict=True)
-                names |= {v.name for o, v in pairs if o.kind is Kind.TENSOR and isinstance(v, Local)}
+                names |= {v.name for o, v in pairs if o.kind is OperandKind.TENSOR and isinstance(v, Local)}
     return names
 
 
@@ -188,7 +190,7 @@ class _Inliner:
 
     def _argument(self, builder: Builder, argument: Argument, value: Value, attributes: str) -> Value:
         """The value of a parameter; what is passed in memory is copied."""
-        type_ = type_in(attributes, "byval")
+        type_ = attribute_pointee(attributes, "byval")
         if type_ is None:
             return value
         copy = builder.alloca(type_, self._fresh(argument.name))
@@ -241,7 +243,7 @@ class _Inliner:
 
 def _with_operands(instruction: Instruction, operands: Sequence[Value]) -> str:
     """The text of an instruction with other operands of the same types."""
-    spans = instruction.spans if instruction.spans is not None else parse_text(instruction.text).spans or []
+    spans = instruction.spans if instruction.spans is not None else parse_instruction_text(instruction.text).spans or []
     pieces: list[str] = []
     position = 0
     for (start, end), old, new in zip(spans, instruction.operands, operands, strict=True):

@@ -1,34 +1,32 @@
 """Raising: a flat list of steps, each of which leaves IR that can be printed.
 
-by_value      what was passed in memory is passed as a value
-promote       variables become values
-tokens        calls that make tokens
-merges        tokens that come from several places
-operations    calls that take tokens
-tidy          nothing is left of placeholders
+calling_convention  what was passed in memory is passed as a value
+mem2reg             variables become values
+intrinsic_calls     calls that make tokens
+token_flow          tokens that come from several places, or lie in vectors
+intrinsic_calls     calls that take tokens
+raising             nothing is left of placeholders: dead casts, declarations, `optnone`
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from tlx.diagnostics import VerifyError
-from tlx.frontends.c_header.by_value import pass_by_value
-from tlx.frontends.c_header.calls import placeholder_calls
-from tlx.frontends.c_header.checks import check_placeholders, check_tokens, warn_of_unknown
+from tlx.frontends.c_header.calling_convention import pass_by_value
+from tlx.frontends.c_header.checks import check_placeholders, check_tokens, source_note, warn_of_unknown
 from tlx.frontends.c_header.inline import inline_helpers
-from tlx.frontends.c_header.merges import merge_tokens
-from tlx.frontends.c_header.operations import make_operations
-from tlx.frontends.c_header.origin import origin
-from tlx.frontends.c_header.promote import promote_slots
-from tlx.frontends.c_header.symbols import placeholder, plain
-from tlx.frontends.c_header.tidy import allow_optimisation, remove_dead_code, remove_declarations
-from tlx.frontends.c_header.tokens import StrayTokenError, make_tokens
-from tlx.frontends.c_header.unpack import unpack_tokens
-from tlx.ir.canonical import canonicalise
-from tlx.ir.module import Function, Module
-from tlx.ir.reader import needs_lowering, parse
+from tlx.frontends.c_header.intrinsic_calls import StrayTokenError, make_operations, make_tokens
+from tlx.frontends.c_header.mem2reg import promote_slots
+from tlx.frontends.c_header.placeholders import parse_placeholder, placeholder_calls, symbol_name
+from tlx.frontends.c_header.token_flow import merge_tokens, unpack_tokens
+from tlx.ir.functions import Function
+from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.parser.module import needs_lowering, parse
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.transform.rewrite import uses
 
 _MENTION: Final = re.compile(r'@(?:"(?:\\01)?)?(tensor_[a-zA-Z0-9_]+)')
 
@@ -53,7 +51,7 @@ def raise_module(module: Module) -> Module | None:
     try:
         return _raised_text(text, module.source.name)
     except VerifyError as error:
-        note = origin(error.span)
+        note = source_note(error.span)
         error.notes.extend([note] if note else [])
         raise
 
@@ -75,7 +73,7 @@ def _raised_text(text: str, filename: str) -> Module | None:
 
 def _calls_undefined(module: Module) -> bool:
     """Whether the program calls placeholders, rather than functions of its own with such names."""
-    declared = {plain(name) for name in module.declarations}
+    declared = {symbol_name(name) for name in module.declarations}
     return any(call.placeholder.symbol in declared for f in module.functions for call in placeholder_calls(f))
 
 
@@ -106,4 +104,51 @@ def _mentions_candidate(text: str) -> bool:
 
 
 def _mentions_placeholder(text: str) -> bool:
-    return any(placeholder(found.group(1)) is not None for found in _MENTION.finditer(text))
+    return any(parse_placeholder(found.group(1)) is not None for found in _MENTION.finditer(text))
+
+
+_DEAD: Final = frozenset(
+    "bitcast fpext fptrunc sext zext trunc phi select insertelement extractelement shufflevector load".split()
+)
+
+
+def remove_dead_code(function: Function) -> None:
+    """Take out conversions, merges and loads without a use."""
+    changed = True
+    while changed:
+        used = uses(function)
+        changed = False
+        for block in function.blocks:
+            kept = [i for i in block.instructions if i.opcode not in _DEAD or i.flags or used.get(str(i.result))]
+            changed = changed or len(kept) < len(block.instructions)
+            block.instructions = kept
+
+
+def remove_declarations(module: Module) -> None:
+    """Take out the declarations of placeholders."""
+    for item in list(module.items):
+        if isinstance(item, Declaration) and parse_placeholder(item.name) is not None:
+            module.remove(item)
+
+
+def allow_optimisation(module: Module, functions: Iterable[Function]) -> None:
+    """Drop `optnone`, which clang puts on functions at -O0."""
+    fresh: dict[str, str] = {}
+    for function in functions:
+        attributes = function.signature.attributes
+        for group in re.findall(r"#\d+", attributes):
+            if re.search(r"\boptnone\b", module.attribute_groups.get(group, "")):
+                fresh.setdefault(group, _without_optnone(module, group))
+                function.replace_attributes(re.sub(rf"{group}\b", fresh[group], function.signature.attributes))
+        if re.search(r"\boptnone\b", attributes):
+            function.replace_attributes(re.sub(r"\s*\boptnone\b", "", function.signature.attributes))
+
+
+def _without_optnone(module: Module, group: str) -> str:
+    """The number of a new attribute group: the old one without `optnone`."""
+    numbers = [int(name.removeprefix("#")) for name in module.attribute_groups]
+    name = f"#{max(numbers) + 1}"
+    body = re.sub(r"\boptnone\s*", "", module.attribute_groups[group])
+    module.attribute_groups[name] = body
+    module.items.append(Raw(f"\nattributes {name} = {{ {body} }}\n"))
+    return name

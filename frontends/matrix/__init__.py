@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from tlx.ir.module import Module
-    from tlx.remarks import Remarks
+    from tlx.lower.remarks import Remarks
 
 MARKERS: Final = ("@llvm.matrix.",)
 
@@ -40,6 +40,6 @@ def to_matrix(module: Module, remarks: Remarks | None = None) -> Module:
         ParseError, VerifyError: The input is no valid IR, or breaks a rule of the tensor intrinsics.
     """
     from tlx.frontends.matrix.writing import write_module
-    from tlx.remarks import Remarks
+    from tlx.lower.remarks import Remarks
 
     return write_module(module, Remarks() if remarks is None else remarks)

@@ -1,4 +1,4 @@
-"""The other way: tensor operations that LLVM's matrix intrinsics can say become calls of `llvm.matrix.*`, in place.
+"""The other way: tensor operations that LLVM's matrix intrinsics can express become calls of `llvm.matrix.*`, in place.
 
 Rewrite:
     %x = call token @llvm.tensor.load(ptr elementtype(float) %a, <2, 3>, <0, 1>, <0, 0>, <0, 9>)
@@ -15,18 +15,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.frontends.matrix.calls import MatrixBuilder
-from tlx.frontends.matrix.fitting import obstacle
-from tlx.ir.analysis import analyse
-from tlx.ir.canonical import canonicalise
-from tlx.ir.module import Block, Declaration, Function, Instruction, Module
-from tlx.ir.reader import parse
-from tlx.ir.rewriter import replace_uses, uses
-from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
-from tlx.ir.types import FloatType
+from tlx.frontends.matrix.matrices import ELEMENTS, MatrixBuilder, matrix_stride
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.module import Declaration, Module
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.analysis import analyse, verify_tensors
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
+from tlx.ir.transform.rewrite import replace_uses, uses
+from tlx.ir.types import FloatType, PointerType
 from tlx.ir.values import Local, Value
-from tlx.ir.verifier import verify_tensors
-from tlx.remarks import Remarks
+from tlx.lower.remarks import Remarks
 
 STAGE: Final = "to-matrix"
 
@@ -45,12 +45,12 @@ def write_module(module: Module, remarks: Remarks) -> Module:
     verify_tensors(fresh)
     canonicalise(fresh)
     for function in fresh.functions:
-        _Writer(fresh, function, remarks).run()
+        _MatrixWriter(fresh, function, remarks).run()
     _remove_declarations(fresh)
     return fresh
 
 
-class _Writer:
+class _MatrixWriter:
     """One run over a function: what can be said, then the loads that it needs, then the operations."""
 
     def __init__(self, module: Module, function: Function, remarks: Remarks) -> None:
@@ -72,7 +72,7 @@ class _Writer:
         self._remove_tokens()
 
     def _can_be_said(self, op: TensorOp) -> bool:
-        problem = obstacle(op)
+        problem = inexpressible_reason(op)
         if problem is not None:
             self._stays(op.instruction, op.intrinsic.name, problem)
         return problem is None
@@ -175,3 +175,42 @@ def _remove_declarations(module: Module) -> None:
     for item in list(module.items):
         if isinstance(item, Declaration) and item.name.startswith("llvm.tensor.") and item.name not in called:
             module.remove(item)
+
+
+_PRODUCTS: Final = ("matmul", "umma", "smma", "usmma", "summa")
+_EXPRESSIBLE: Final = (*_PRODUCTS, "transpose", "store", "tovector")
+
+
+def inexpressible_reason(op: TensorOp) -> str | None:
+    """Why no matrix intrinsics say what an operation does; None if they do."""
+    name = op.intrinsic.name
+    if name not in _EXPRESSIBLE:
+        return "LLVM has no matrix intrinsic for it"
+    least = 2 if name in (*_PRODUCTS, "transpose") else 1
+    for tensor in op.tensors:
+        problem = _obstacle_of_tensor(tensor, least)
+        if problem is not None:
+            return problem
+    if op.pointer is not None and _is_in_other_space(op.pointer):
+        return "it writes to another address space"
+    narrow = [tensor.type.element for tensor in op.tensors if op.result and tensor.type.element != op.result.element]
+    return f"it widens {narrow[0]} to {op.result.element}" if op.result and narrow else None
+
+
+def _obstacle_of_tensor(tensor: Tensor, least: int) -> str | None:
+    type_ = tensor.type
+    if not least <= type_.rank <= 2:
+        return f"{type_} is no matrix"
+    if type_.is_padded:
+        return f"{type_} has padding, which matrices have not"
+    if str(type_.element) not in ELEMENTS:
+        return f"matrices have no elements {type_.element}"
+    if tensor.kind != "value" and _is_in_other_space(tensor.source):
+        return "it reads another address space"
+    if matrix_stride(type_, tensor.pitches) < type_.shape[-1]:
+        return f"it reads {type_} at a stride of {matrix_stride(type_, tensor.pitches)}, so that columns overlap"
+    return None
+
+
+def _is_in_other_space(pointer: Value) -> bool:
+    return isinstance(pointer.type, PointerType) and pointer.type.addrspace != 0

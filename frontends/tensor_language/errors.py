@@ -1,13 +1,12 @@
-"""Errors of a tensor language text: many in one run."""
+"""Errors of a tensor language text, many in one run, and the words in them: plurals, lists, spelling hints."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
 
-from tlx.diagnostics import Note, Span, TlxError
-from tlx.frontends.tensor_language.ast.base import Name
-from tlx.frontends.tensor_language.parser_hints import did_you_mean
+from tlx.diagnostics import Note, Span, TlxError, nearest
+from tlx.frontends.tensor_language.syntax.ast.base import Name
 
 LIMIT: Final = 50  # errors shown of one text
 _COMPARED: Final = 200  # names that an unknown one is compared with
@@ -76,3 +75,32 @@ def _near(name: Name, visible: Iterable[str]) -> str:
 
 def _same(one: Span, other: Span) -> bool:
     return one.source is other.source and one.start == other.start
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 index`, `2 indices`."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(words: Iterable[object], last: str) -> str:
+    """`0, 1 or 2`."""
+    *first, final = map(str, words)
+    return f"{', '.join(first)} {last} {final}" if first else final
+
+
+_SYNONYMS: Final = {  # what LLVM and others call the modifiers
+    "acq_rel": "acquire_release",
+    "monotonic": "relaxed",
+    "seq_cst": "sequentially_consistent",
+    "system": "cross_device",
+}
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`did you mean '...'?`, or nothing where no word is near."""
+    known = tuple(known)
+    near = nearest(word, known)
+    synonym = "." * word.startswith(".") + _SYNONYMS.get(word.lower().lstrip("."), "")
+    if near is None and synonym in known:
+        near = synonym
+    return f"did you mean '{near}'?" if near else ""

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Literal
 
-from tlx.frontends import tensor_language
-from tlx.frontends.tensor_language.header import header, signatures
-from tlx.frontends.tensor_language.printer import print_program
+from tlx.frontends.tensor_language.calling.header import header, signatures
+from tlx.frontends.tensor_language.syntax.printer import print_program
+from tlx.frontends.tensor_language.translation import Standard, check_program, emitted, parse
+from tlx.llvm.openmp import Threads
 
 if TYPE_CHECKING:
-    from tlx.frontends.tensor_language.ast.base import Program
+    from tlx.frontends.tensor_language.syntax.ast.base import Program
 
 Output = Literal["ll", "ast", "signature", "header", "v2"]
 
@@ -21,9 +22,9 @@ def written(
     filename: str,
     output: Output,
     *,
-    std: tensor_language.Standard,
+    std: Standard,
     typed_pointers: bool = False,
-    threads: tensor_language.Threads = "none",
+    threads: Threads = "none",
 ) -> str:
     """What becomes of a text.
 
@@ -39,12 +40,12 @@ def written(
     Raises:
         ProgramError: The text is wrong; it has every error that was found.
     """
-    program = tensor_language.parse(text, filename, std=std)
+    program = parse(text, filename, std=std)
     if output == "ll":
-        module = tensor_language.emitted(program, typed_pointers=typed_pointers, threads=threads, name=filename)
+        module = emitted(program, typed_pointers=typed_pointers, threads=threads, name=filename)
         return str(module).strip("\n") + "\n"
     if output != "ast":
-        tensor_language.check_program(program)
+        check_program(program)
     return _OUTPUTS[output](program, filename)
 
 

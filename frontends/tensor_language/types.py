@@ -221,11 +221,11 @@ def default_stride(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
     following: Extent = 1
     for extent in shape:
         stride.append(following)
-        following = times(following, extent)
+        following = extent_product(following, extent)
     return tuple(stride)
 
 
-def times(a: Extent, b: Extent) -> Extent:
+def extent_product(a: Extent, b: Extent) -> Extent:
     """The product of two extents, which is not known where one of them is not."""
     return None if a is None or b is None else a * b
 
@@ -235,6 +235,6 @@ def extent_text(extent: Extent) -> str:
     return "?" if extent is None else str(extent)
 
 
-def count(shape: tuple[int, ...]) -> int:
+def element_count(shape: tuple[int, ...]) -> int:
     """Elements of a static shape."""
     return math.prod(shape)

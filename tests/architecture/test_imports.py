@@ -27,7 +27,7 @@ def side_of(module: str) -> str:
 
 
 def part_of(module: str) -> str:
-    """The direct child of ``tlx`` that a module belongs to: ``tlx.ir.reader`` is of ``tlx.ir``.
+    """The direct child of ``tlx`` that a module belongs to: ``tlx.ir.parser.module`` is of ``tlx.ir``.
 
     ``tlx.ir.types`` is a part of its own: the table of intrinsics speaks of LLVM types, and ``tlx.ir`` of the table.
     """

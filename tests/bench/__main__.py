@@ -9,7 +9,7 @@ import click
 
 from tlx.bench import machine
 from tlx.diagnostics import TlxError
-from tlx.native import cpu_flags
+from tlx.target.host import cpu_flags
 
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "tlx-bench"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tlx.ir.builder import new_function
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.instructions import new_function
+from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT, PTR
-from tlx.types import TensorType
 
 _SIZE: Final = 32
 

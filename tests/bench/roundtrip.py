@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench.sources import Text, texts
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 
 _TOOL: Final = str(Path(sys.executable).with_name("tlx-lower"))
 _OPTS: Final = ("opt-19", "opt-14", "opt")  # LLVM 19 does not read everything that clang 14 writes

@@ -17,11 +17,11 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.bench import machine, peaks
-from tlx.bench.elements import F32, Array
 from tlx.bench.measure import runnable
 from tlx.bench.timing import Contestant, Rates, interleaved
+from tlx.bench.workloads.workload import F32, Array
 from tlx.frontends import tensor_language as tl
-from tlx.target import Target
+from tlx.target.target import Target
 
 GROUPS: Final = 10_000
 _HOT: Final = 8

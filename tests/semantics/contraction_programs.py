@@ -14,9 +14,9 @@ import numpy as np
 from tests.semantics.to_2d_writer import DTYPES, WIDER, ints
 from tlx.intrinsics.contraction import EMPTY, free_axes
 from tlx.intrinsics.convolution import dilated
+from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import FloatType, Type
-from tlx.numpy_types import Array
-from tlx.types import TensorType
 
 ELEMENTS: Final = tuple(WIDER)
 SMALL: Final[tuple[int, ...]] = (1, 2, 3, 4, 5, 7)

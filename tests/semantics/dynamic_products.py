@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.semantics.dynamic_programs import Body, Program, integers
-from tlx.numpy_types import Array
+from tlx.intrinsics.numpy_types import Array
 
 SIZES = [
     (1, 1, 1), (1, 7, 1), (7, 1, 63), (1, 1, 64), (63, 64, 65), (64, 64, 256), (65, 63, 200), (8, 16, 32),

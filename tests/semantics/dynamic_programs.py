@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tlx.numpy_types import Array
+from tlx.intrinsics.numpy_types import Array
 
 Entry = str | int
 

@@ -18,12 +18,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.fuzz.choices import Choices
-from tlx.fuzz.model import Place
-from tlx.fuzz.writer import Writer
+from tlx.fuzz.generation.choices import Choices
+from tlx.fuzz.generation.model import BufferAddress
+from tlx.fuzz.generation.writer import FunctionWriter
+from tlx.intrinsics.numpy_types import Array, dtype_of
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, Type
-from tlx.numpy_types import Array, dtype_of
-from tlx.types import TensorType
 
 TYPES: Final = (
     (HALF, HALF),
@@ -62,13 +62,13 @@ class Product:
     @property
     def text(self) -> str:
         """The function."""
-        writer = Writer(Choices(self.name), self.name, typed=False, suffixes=False)
+        writer = FunctionWriter(Choices(self.name), self.name, typed=False, suffixes=False)
         types = [TensorType.dense(element, shape) for element, shape in self._matrices()]
         buffers = [writer.buffer(type_.element, type_.count) for type_ in types]
         loaded = list(zip(buffers, types, strict=True))[0 if self.adds else 1 :]
-        tokens = [writer.load(Place(buffer), type_, (0, 0)) for buffer, type_ in loaded]
+        tokens = [writer.load(BufferAddress(buffer), type_, (0, 0)) for buffer, type_ in loaded]
         vector = writer.operation("smma" if self.adds else "matmul", tokens, types[0])
-        writer.store(Place(buffers[0]), writer.typeinfo(vector, types[0]), (0, 0))
+        writer.store(BufferAddress(buffers[0]), writer.typeinfo(vector, types[0]), (0, 0))
         return writer.text
 
     def _matrices(self) -> list[tuple[Type, tuple[int, int]]]:

@@ -13,12 +13,12 @@ from typing import Final
 
 import pytest
 
-from tlx.fuzz.asking import draw, runs_here
-from tlx.fuzz.campaign import Outcome, Worker
+from tlx.fuzz.campaign import CheckOutcome, Worker
 from tlx.fuzz.check import Check
+from tlx.fuzz.options import is_runnable, random_options
 from tlx.fuzz.worker import Request
-from tlx.native import cpu_flags
-from tlx.target import find
+from tlx.target.host import cpu_flags
+from tlx.target.lookup import find_target
 
 EMULATED: Final = "emulate"
 RUN_ONLY: Final = "run-only"
@@ -57,8 +57,8 @@ class Job:
     def request(self, seed: int) -> Request:
         """The program of a seed."""
         emulate, evaluate = EMULATED in self.flags, RUN_ONLY not in self.flags
-        asked = draw(self.target, seed)
-        run = runs_here(asked, find(self.target), cpu_flags())
+        asked = random_options(self.target, seed)
+        run = is_runnable(asked, find_target(self.target), cpu_flags())
         check = Check(self.target, emulate, evaluate, run, seed, self.optimise, asked=asked)
         return Request(self.profile, seed, check)
 
@@ -79,7 +79,7 @@ class Report:
         self.tiled += other.tiled
         self.failures += other.failures
 
-    def note(self, job: Job, seed: int, outcome: Outcome) -> None:
+    def note(self, job: Job, seed: int, outcome: CheckOutcome) -> None:
         """Take in a program's outcome; one that is refused fails: nothing here is beyond the lowering."""
         self.programs += 1
         self.functions += outcome.functions

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.ir.abi import CALLABLE
+from tlx.intrinsics.numpy_types import Array, dtype_of
+from tlx.ir.abi import C_CALLABLE_CONVENTIONS
 from tlx.ir.types import FloatType, IntType
-from tlx.native import cpu_flags, has_feature
-from tlx.numpy_types import Array, dtype_of
+from tlx.target.host import cpu_flags, has_feature
 
 SLOT: Final = 64
 INTEGERS: Final = ("i1", "i8", "i16", "i32", "i64")
@@ -64,7 +64,7 @@ def module(seed: int, count: int) -> tuple[str, list[Signature]]:
 
 
 def _signature(choose: random.Random, name: str, features: list[str]) -> Signature:
-    convention = choose.choice(["", "", *sorted(CALLABLE)])
+    convention = choose.choice(["", "", *sorted(C_CALLABLE_CONVENTIONS)])
     once = {"swiftself", "swiftasync"} if convention == "preserve_nonecc" else set[str]()  # LLVM has no registers left
     parameters = [f"ptr {_pointer(choose, once, ('byval', 'byref', 'sret'))} %out"]
     types: list[str] = []

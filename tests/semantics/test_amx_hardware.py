@@ -26,12 +26,13 @@ from tests.semantics.test_floats import AMX_TYPES, check
 from tests.semantics.test_split_halves import product, with_special
 from tests.unit.test_evaluate_x86 import AMX, vnni
 from tlx.evaluate import evaluate
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 from tlx.lower.legalize.driver import feature_attributes
-from tlx.lower.to_tiles import split_halves
-from tlx.native import cpu_flags, missing
-from tlx.pipeline import Options, lower
-from tlx.target import find
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.lower.to_tiles.rewrite import fp16_split
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
 
 pytestmark = pytest.mark.amx_hardware
 
@@ -50,7 +51,7 @@ JOBS = [
 @pytest.fixture(autouse=True)
 def machine_with_amx() -> None:
     """Fail, rather than skip, where there is no AMX: these tests are only run on purpose."""
-    lacking = missing(find("amx"), cpu_flags())
+    lacking = missing_features(find_target("amx"), cpu_flags())
     if lacking:
         pytest.fail(f"this machine cannot run these tests: its processor has no {', '.join(lacking)}", pytrace=False)
 
@@ -82,8 +83,8 @@ def test_permission_is_granted() -> None:
 
 def test_tiles_of_halves_are_those_of_the_evaluator() -> None:
     """Any bits: subnormals of half are what they are, those of float are zeros."""
-    target = find("amx+amx-fp16")
-    if missing(target, cpu_flags()):
+    target = find_target("amx+amx-fp16")
+    if missing_features(target, cpu_flags()):
         pytest.skip("this processor has no AMX-FP16")
     test_permission_is_granted()
     text, generator = AMX.replace("NAME", "tdpfp16ps"), np.random.default_rng(3)
@@ -101,10 +102,10 @@ def test_tiles_of_halves_are_those_of_the_evaluator() -> None:
 
 def test_parts_of_halves_are_those_of_the_evaluator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Infinities, NaN, subnormals and all else, bit by bit."""
-    monkeypatch.setattr(split_halves, "_LEAD", float("inf"))
+    monkeypatch.setattr(fp16_split, "_LEAD", float("inf"))
     test_permission_is_granted()
     text, generator = product(130, 140, 150), np.random.default_rng(5)
-    compiled, lowered = tlx.compile(text, find("amx")), lower(parse(text), "amx")
+    compiled, lowered = tlx.compile(text, find_target("amx")), lower(parse(text), "amx")
     for many in (0.0, 0.001, 0.3):
         a, b = (with_special(generator, shape, many) for shape in ((130, 150), (150, 140)))
         c, evaluated = (np.zeros((130, 140), np.float32) for _ in range(2))
@@ -114,4 +115,4 @@ def test_parts_of_halves_are_those_of_the_evaluator(monkeypatch: pytest.MonkeyPa
 
 
 def test_floats() -> None:
-    check(products(AMX_TYPES), find("amx"), Options())
+    check(products(AMX_TYPES), find_target("amx"), Options())

@@ -10,10 +10,10 @@ from typing import Final
 import pytest
 
 from tests.tools import require
-from tlx import pipeline
 from tlx.frontends.c_header import include_dir
-from tlx.native import cpu_flags, missing
-from tlx.target import find
+from tlx.lower import pipeline
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples" / "c"
 PROGRAMS: Final = ("matmul", "matmul_i8", "matmul_bf16")
@@ -26,7 +26,7 @@ SIZES: Final = {
 
 def run_example(program: str, target: str, size: str, level: str, directory: Path, compiler: str = "clang-19") -> str:
     """What an example prints, compiled and lowered as its README says."""
-    if platform.machine() != "x86_64" or missing(find(target), cpu_flags()):
+    if platform.machine() != "x86_64" or missing_features(find_target(target), cpu_flags()):
         pytest.skip(f"this machine does not run code for {target}")
     require(compiler)
     source, assembly, lowered, binary = (

@@ -10,20 +10,22 @@ import pytest
 import tlx
 from tests.semantics.test_interleaved_images import Case, evaluated
 from tests.semantics.to_2d_contract import check_contract, poisoned
-from tlx.ir.canonical import canonicalise
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
 from tlx.ir.types import Type
-from tlx.lower.stage import Context
-from tlx.lower.to_2d import block_choice, block_cost, blocking, image_rows, images, plain_convolution, taps, to_2d
-from tlx.lower.to_2d.block_choice import Blocking
-from tlx.lower.to_2d.contraction import RHS
-from tlx.lower.to_2d.convolution_problem import Problem
-from tlx.lower.to_2d.images import Image, images_of
+from tlx.lower.context import LoweringContext
+from tlx.lower.pipeline import lower
+from tlx.lower.to_2d import to_2d
+from tlx.lower.to_2d.contraction import blocking, choose_blocking, cost, depthwise
+from tlx.lower.to_2d.contraction.blocking import Blocking
+from tlx.lower.to_2d.contraction.cost import ComputeUnit
+from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
+from tlx.lower.to_2d.contraction.problem import RHS
+from tlx.lower.to_2d.convolution import dense, layouts
+from tlx.lower.to_2d.convolution.layouts import InputLayout, input_layouts
+from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.plan import Plan
-from tlx.lower.to_2d.taps import Taps
-from tlx.lower.to_2d.unit import Unit
-from tlx.pipeline import lower
-from tlx.target import find
+from tlx.target.lookup import find_target
 
 F32 = ("float", "float")
 CASES = [
@@ -53,7 +55,7 @@ def in_parts(choice: Blocking) -> bool:
 
 @pytest.fixture(autouse=True)
 def _fresh_choices() -> None:
-    blocking._chosen.cache_clear()
+    choose_blocking._best_blocking.cache_clear()
 
 
 def check(case: Case, target: str, found: str) -> None:
@@ -61,7 +63,7 @@ def check(case: Case, target: str, found: str) -> None:
     module = parse(case.text)
     expected = evaluated(case, module)
     canonicalise(module)
-    to_2d(module, Context(find(target)))
+    to_2d(module, LoweringContext(find_target(target)))
     check_contract(module)
     assert found in str(module)
     np.testing.assert_array_equal(expected, evaluated(case, module))
@@ -74,16 +76,16 @@ def check(case: Case, target: str, found: str) -> None:
 
 def prefer(monkeypatch: pytest.MonkeyPatch, wanted: Callable[[Blocking], bool]) -> None:
     """Have a kind of choice cost nothing."""
-    true_cost = block_cost.estimate
+    true_cost = cost.blocking_cycles
 
-    def estimate(choice: Blocking, unit: Unit) -> float:
+    def estimate(choice: Blocking, unit: ComputeUnit) -> float:
         return true_cost(choice, unit) * (1e-6 if wanted(choice) else 1)
 
-    def never(_choice: Taps, _lanes: int) -> float:
+    def never(_choice: DepthwiseBlocking, _lanes: int) -> float:
         return 1e12
 
-    monkeypatch.setattr(blocking, "estimate", estimate)
-    monkeypatch.setattr(taps, "estimate", never)
+    monkeypatch.setattr(choose_blocking, "blocking_cycles", estimate)
+    monkeypatch.setattr(depthwise, "depthwise_cycles", never)
 
 
 @pytest.mark.parametrize(("case", "target"), [*((case, "avx512") for case in CASES), (CASES[0], "avx2")])
@@ -96,7 +98,7 @@ def test_products_that_take_turns_mean_the_same(case: Case, target: str, monkeyp
 @pytest.mark.parametrize("case", CASES)
 def test_filters_copied_by_parts_mean_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches are as small as that takes."""
-    for module in (block_choice, block_cost, blocking):
+    for module in (blocking, cost, choose_blocking):
         monkeypatch.setattr(module, "NEAR_BYTES", _NEAR)
     prefer(monkeypatch, in_parts)
     check(case, "avx512", "part.loop")
@@ -108,16 +110,16 @@ def test_images_copied_by_parts_mean_the_same(case: Case, monkeypatch: pytest.Mo
     _, _, rows, columns = case.shapes[0]
     most = 4 * int(np.prod(case.shapes[0])) * (rows // 2 + case.strides[0]) // rows * (columns + 2) // columns
 
-    def last(_plan: Plan, problem: Problem, element: Type) -> tuple[Image, float]:
-        return list(images_of(problem, Unit.of(find("avx512"), element, element, element)))[-1], 0.0
+    def last(_plan: Plan, problem: DenseConvolution, element: Type) -> tuple[InputLayout, float]:
+        return list(input_layouts(problem, ComputeUnit.of(find_target("avx512"), element, element, element)))[-1], 0.0
 
-    def cycles(image: Image) -> float:
+    def cycles(image: InputLayout) -> float:
         return float(np.prod(image.extents)) ** 2
 
-    monkeypatch.setattr(image_rows, "NEAR_BYTES", most)
-    monkeypatch.setattr(image_rows, "_PART", most)
-    monkeypatch.setattr(images, "_CROWDED", 32)
-    monkeypatch.setattr(plain_convolution, "best_image", last)
-    monkeypatch.setattr(Image, "cycles", cycles)
+    monkeypatch.setattr(dense, "NEAR_BYTES", most)
+    monkeypatch.setattr(dense, "_BLOCK_BYTES", most)
+    monkeypatch.setattr(layouts, "_CROWDED", 32)
+    monkeypatch.setattr(dense, "best_layout", last)
+    monkeypatch.setattr(InputLayout, "cycles", cycles)
     prefer(monkeypatch, in_turns)
     check(case, "avx512", "part.loop")

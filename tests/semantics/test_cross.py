@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.tools import missing, require
-from tlx.codegen import emit
-from tlx.pipeline import Options, lower_text
+from tlx.llvm.codegen import emit_code
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
 
 HERE = Path(__file__).parent
 LIBRARIES = {
@@ -59,7 +60,7 @@ def test_object_file(machine: Machine, tmp_path: Path) -> None:
         missing(LIBRARIES[machine.folder])
     options = Options(attrs=machine.attrs, cpu=machine.cpu, triple=machine.triple)
     text = lower_text((HERE / "cross.ll").read_text(), "cross.ll", "generic", options=options)
-    image = emit(text, "obj", machine.level, machine.cpu, ",".join(machine.attrs), machine.triple)
+    image = emit_code(text, "obj", machine.level, machine.cpu, ",".join(machine.attrs), machine.triple)
     (tmp_path / "kernels.o").write_bytes(image)
     program = tmp_path / "program"
     # Contraction would round the expected sums otherwise.

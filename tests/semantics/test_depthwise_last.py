@@ -10,14 +10,14 @@ import tlx
 from tests.semantics.to_2d_contract import check_contract, poisoned
 from tests.semantics.to_2d_writer import ints
 from tlx.evaluate import Machine
-from tlx.ir.canonical import canonicalise
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.lower.stage import Context
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.lower.context import LoweringContext
+from tlx.lower.pipeline import lower
 from tlx.lower.to_2d import to_2d
-from tlx.numpy_types import Array
-from tlx.pipeline import lower
-from tlx.target import find
+from tlx.target.lookup import find_target
 
 LAST = (0, 2, 3, 1)
 DTYPES = {"float": np.float32, "bfloat": bfloat16, "i8": np.int8, "i32": np.int32}
@@ -66,7 +66,7 @@ def test_channels_last_mean_the_same(
     np.testing.assert_array_equal(run(parse(text)), expected)
     module = parse(text)
     canonicalise(module)
-    to_2d(module, Context(find(target)))
+    to_2d(module, LoweringContext(find_target(target)))
     check_contract(module)
     assert window > 3 or "%w.buf" in str(module)
     np.testing.assert_array_equal(run(module), expected)

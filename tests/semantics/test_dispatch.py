@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 
 import tlx
-from tlx.check import check
-from tlx.evaluate import Machine, assembly
-from tlx.ir.reader import parse
-from tlx.legalize._x86 import BITS, CPUS
-from tlx.lower.to_tiles.dispatch import at_level, levels
-from tlx.native import cpu_flags, missing
-from tlx.numpy_types import Array
-from tlx.pipeline import Options, lower
-from tlx.target import Target, find
+from tlx.api.validation import validate
+from tlx.evaluate import Machine
+from tlx.evaluate.instructions import calls
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
+from tlx.legalize.x86.features import CPU_FEATURES, CPUID_BITS
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.lower.to_tiles.versions import at_level, levels
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 _ALL = "generic,avx2,avx512,amx,amx+amx-fp16"
 _LOAD = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)"
@@ -74,12 +77,12 @@ def _operands(types: tuple[str, str], m: int, n: int, k: int) -> tuple[Array, Ar
 
 def _runs(version: Target) -> bool:
     features = tuple(f[1:] for f in version.features)
-    return not missing(Target("x", "x", requires=features), cpu_flags())
+    return not missing_features(Target("x", "x", requires=features), cpu_flags())
 
 
 @pytest.mark.parametrize("types", _TYPES, ids=str)
 def test_stages_mean_the_same_on_every_machine(types: tuple[str, str]) -> None:
-    assert check(_program(*types, 7, 21, 9), _ALL, runs=1) == []
+    assert validate(_program(*types, 7, 21, 9), _ALL, runs=1) == []
 
 
 @pytest.mark.parametrize("types", _TYPES, ids=str)
@@ -87,7 +90,7 @@ def test_each_version_computes_the_same(types: tuple[str, str]) -> None:
     """Levels of machines like this one, or weaker, run; the others are evaluated."""
     a, b, c, expected = _operands(types, 33, 40, 70)
     text = str(lower(parse(_program(*types, 33, 40, 70)), _ALL))
-    for level, version in enumerate(find(_ALL).versions, 1):
+    for level, version in enumerate(find_target(_ALL).versions, 1):
         if not _runs(version):
             continue
         forced = at_level(text, level)
@@ -108,7 +111,7 @@ def test_the_program_finds_the_level_of_this_machine(types: tuple[str, str]) -> 
         c[:] = 0
         module["f"](c, a, b)
         np.testing.assert_array_equal(c, expected)
-    versions = find(_ALL).versions
+    versions = find_target(_ALL).versions
     assert module["level"]() == max((i for i, v in enumerate(versions, 1) if _runs(v)), default=1)
 
 
@@ -118,7 +121,7 @@ def test_the_python_api_takes_several_targets() -> None:
     np.testing.assert_array_equal(c, expected)
 
 
-def _answers(features: Sequence[str], *, permitted: bool, saved: int = -1) -> assembly.Answer:
+def _answers(features: Sequence[str], *, permitted: bool, saved: int = -1) -> calls.ProcessorIdentity:
     """What a processor with these features answers."""
 
     def answer(instruction: str, numbers: Sequence[int]) -> Sequence[int]:
@@ -129,7 +132,7 @@ def _answers(features: Sequence[str], *, permitted: bool, saved: int = -1) -> as
         if numbers[0] == 0:
             return (7, 0, 0, 0)
         words = dict.fromkeys(("eax", "ebx", "ecx", "edx"), 0)
-        for bit in (BITS[f] for f in features):
+        for bit in (CPUID_BITS[f] for f in features):
             if [bit.leaf, bit.subleaf] == list(numbers):
                 words[bit.register] |= 1 << bit.bit
         if numbers[0] == 1:
@@ -141,15 +144,15 @@ def _answers(features: Sequence[str], *, permitted: bool, saved: int = -1) -> as
     return answer
 
 
-def _level(monkeypatch: pytest.MonkeyPatch, answer: assembly.Answer, *, asks: bool = True) -> str:
+def _level(monkeypatch: pytest.MonkeyPatch, answer: calls.ProcessorIdentity, *, asks: bool = True) -> str:
     """The name of the version that a program takes on a machine that answers so."""
-    monkeypatch.setattr(assembly, "answer", answer)
+    monkeypatch.setattr(calls, "identify_processor", answer)
     text = str(lower(parse(_program("i8", "i32", 4, 8, 8)), _ALL, options=Options(amx_permission=asks)))
     text += (
         "\ndefine i32 @level() {\n  call void @tlx.cpu.find()\n  %l = load i32, ptr @tlx.cpu.level\n  ret i32 %l\n}\n"
     )
     level: int = Machine(parse(text)).call("level")
-    return find(_ALL).versions[level - 1].name
+    return find_target(_ALL).versions[level - 1].name
 
 
 _BEST = {
@@ -168,11 +171,11 @@ _BEST = {
 
 @pytest.mark.parametrize(("cpu", "best"), _BEST.items())
 def test_every_processor_gets_what_it_has(monkeypatch: pytest.MonkeyPatch, cpu: str, best: str) -> None:
-    assert _level(monkeypatch, _answers(CPUS[cpu], permitted=True)) == best
+    assert _level(monkeypatch, _answers(CPU_FEATURES[cpu], permitted=True)) == best
 
 
 def test_tiles_are_used_if_linux_permits_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = _answers(CPUS["sapphirerapids"], permitted=False)
+    answer = _answers(CPU_FEATURES["sapphirerapids"], permitted=False)
     assert _level(monkeypatch, answer) == "avx512.avx512vnni.avx512bf16"
     assert _level(monkeypatch, answer, asks=False) == "avx512.avx512vnni.avx512bf16"
 
@@ -181,7 +184,7 @@ def test_tiles_are_used_if_linux_permits_it(monkeypatch: pytest.MonkeyPatch) -> 
 def test_registers_that_the_system_does_not_save_are_not_used(
     monkeypatch: pytest.MonkeyPatch, saved: int, best: str
 ) -> None:
-    answer = _answers(CPUS["sapphirerapids"], permitted=True, saved=saved)
+    answer = _answers(CPU_FEATURES["sapphirerapids"], permitted=True, saved=saved)
     assert _level(monkeypatch, answer).split(".")[0] == best
 
 
@@ -205,11 +208,11 @@ def test_levels_with_different_kernels() -> None:
 
 def test_loops_around_kernels_come_in_versions() -> None:
     text = str(lower(parse(_batch(5, 16)), _ALL))
-    assert check(_batch(5, 16), _ALL, runs=1) == []
+    assert validate(_batch(5, 16), _ALL, runs=1) == []
     random = np.random.default_rng(6)
     a, b = (random.integers(-5, 6, (5, 16, 16)).astype(np.float32) for _ in range(2))
     for level in levels(text):
-        if level == 0 or _runs(find(_ALL).versions[level - 1]):
+        if level == 0 or _runs(find_target(_ALL).versions[level - 1]):
             c = np.zeros_like(a)
             tlx.compile(at_level(text, level))(c, a, b)
             np.testing.assert_array_equal(c, a @ b)

@@ -17,19 +17,20 @@ from tests.semantics.dynamic_elements import ELEMENTS
 from tests.semantics.dynamic_flow import FLOW
 from tests.semantics.dynamic_products import PRODUCTS
 from tests.semantics.dynamic_programs import Program
-from tlx.codegen import emit
+from tlx.api.compiler import CompiledModule
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import Machine
-from tlx.evaluate.memory import Region
-from tlx.fuzz.guarded import GuardedArray
-from tlx.ir.canonical import canonicalise
+from tlx.evaluate.memory import MemoryRegion
+from tlx.fuzz.check import GuardedArray
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.jit import Compiled
-from tlx.native import cpu_flags, missing
-from tlx.numpy_types import Array
-from tlx.pipeline import Options, lower
-from tlx.target import find
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.llvm.codegen import emit_code
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
 
 PROGRAMS = {program.name: program for program in (*PRODUCTS, *ELEMENTS, *FLOW)}
 EVERY = [
@@ -48,9 +49,9 @@ def evaluated(module: Module, name: str, given: list[Any]) -> list[Any]:
     """What the arrays hold afterwards; no memory may be left."""
     copies: list[Any] = [copy(a) for a in given]
     machine = Machine(module)
-    allocate, heap = machine.memory.allocate, list[Region]()
+    allocate, heap = machine.memory.allocate, list[MemoryRegion]()
 
-    def noted(size: int, label: str, align: int = 16) -> Region:
+    def noted(size: int, label: str, align: int = 16) -> MemoryRegion:
         region = allocate(size, label, align)
         heap.extend([region] if label.startswith("heap") else [])
         return region
@@ -111,7 +112,7 @@ def test_stock_llvm_may_optimise_first(name: str, size: tuple[int, ...]) -> None
     """LLVM 22 cannot tell the cost of scalable shuffles on x86, so no program that has one is tried."""
     module = parse(PROGRAMS[name].text)
     canonicalise(module)
-    optimised = lower(parse(emit(str(module), "ll", 2).decode()), "generic", options=Options(stop_after="to-2d"))
+    optimised = lower(parse(emit_code(str(module), "ll", 2).decode()), "generic", options=Options(stop_after="to-2d"))
     got = evaluated(parse(str(optimised), wanted=lambda _text: True), name, arguments(PROGRAMS[name], size))
     compare(PROGRAMS[name], got, expected(name, size))
 
@@ -122,7 +123,7 @@ TARGETS = ["generic", "avx2", "avx512"]
 
 
 @cache
-def compiled(target: str) -> Compiled:
+def compiled(target: str) -> CompiledModule:
     texts = [program.text for program in PROGRAMS.values()]
     lines = {line: None for text in texts for line in text.splitlines() if line.startswith("declare")}
     bodies = ["\n".join(line for line in text.splitlines() if not line.startswith("declare")) for text in texts]
@@ -138,7 +139,7 @@ def test_machine_code_means_the_same(name: str, size: tuple[int, ...], target: s
         check_guarded(compiled(target), name, size, at_end=at_end)
 
 
-def check_guarded(code: Compiled, name: str, size: tuple[int, ...], *, at_end: bool) -> None:
+def check_guarded(code: CompiledModule, name: str, size: tuple[int, ...], *, at_end: bool) -> None:
     given = arguments(PROGRAMS[name], size)
     guards = {k: GuardedArray(a, at_end=at_end) for k, a in enumerate(given) if hasattr(a, "dtype")}
     passed = [guards[k].array if k in guards else a for k, a in enumerate(given)]
@@ -159,7 +160,7 @@ def test_matrix_unit(name: str) -> None:
 
 
 def _runs(target: str) -> bool:
-    return not missing(find(target), cpu_flags())
+    return not missing_features(find_target(target), cpu_flags())
 
 
 # What is checked at run time -----------------------------------------------------------------------------------------

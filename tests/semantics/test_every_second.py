@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
-from tlx.numpy_types import Array
-from tlx.pipeline import lower
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
+from tlx.lower.pipeline import lower
 
 ROWS, STEP, BEHIND = 3, 2, 99
 

@@ -8,12 +8,15 @@ import pytest
 import tlx
 from tests.semantics.floats import TYPES, Product, products
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, HALF
-from tlx.native import best_target, cpu_flags, missing
-from tlx.numpy_types import Array
-from tlx.pipeline import Options, lower
-from tlx.target import Caches, Target, find
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.target.hardware import Caches
+from tlx.target.host import best_target, cpu_flags, missing_features
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 AMX_TYPES = [(operand, result) for operand, result in TYPES if operand in (BFLOAT, HALF)]
 
@@ -28,8 +31,8 @@ def assert_close(case: Product, before: list[Array], got: Array) -> None:
 
 
 def native(name: str) -> Target:
-    target = find(name)
-    lacking = missing(target, cpu_flags())
+    target = find_target(name)
+    lacking = missing_features(target, cpu_flags())
     if lacking:
         pytest.skip(f"this processor has no {', '.join(lacking)}")
     return best_target([target], cpu_flags(), Caches())
@@ -41,7 +44,7 @@ def test_machine_code(name: str) -> None:
 
 
 def test_emulated_amx() -> None:
-    check(products(AMX_TYPES), find("amx+amx-fp16"), Options(emulate_matrix=True), level=0)
+    check(products(AMX_TYPES), find_target("amx+amx-fp16"), Options(emulate_matrix=True), level=0)
 
 
 def check(cases: list[Product], target: Target, options: Options, level: int = 2) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.semantics.harness import Job, check
 from tests.semantics.to_2d_cases import numbers, same
-from tlx.native import cpu_flags, missing
-from tlx.target import find
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
 
 LOOP = """
 define void @f(ptr noalias %a, ptr noalias %c, i64 %n) {
@@ -67,6 +67,6 @@ def test_copies(first: str, body: str, result: str, copies: int) -> None:
 
 @pytest.mark.parametrize("target", ["generic", "avx512"])
 def test_random_programs(target: str) -> None:
-    if missing(find(target), cpu_flags()):
+    if missing_features(find_target(target), cpu_flags()):
         pytest.skip("this processor cannot run it")
     check(Job("elements", target, 5))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from tlx.check import check
-from tlx.ir.reader import parse
-from tlx.pipeline import Options, lower
+from tlx.api.validation import validate
+from tlx.ir.parser.module import parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
 
 _LOAD = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)"
 _SIZES = [(1, 8, 4), (9, 21, 13), (5, 33, 8), (3, 3, 3), (7, 16, 1)]
@@ -46,7 +47,7 @@ _BYTES = [
 @pytest.mark.parametrize("size", _SIZES, ids=str)
 def test_bytes(target: str, cpu: str, names: dict[str, str], operation: str, size: tuple[int, int, int]) -> None:
     text, options = _product(operation, "i8", "i8", "i32", *size), Options(cpu=cpu)
-    assert check(text, target, options=options) == []
+    assert validate(text, target, options=options) == []
     assert names[operation] in str(lower(parse(text), target, options=options))
 
 
@@ -54,7 +55,7 @@ def test_signed_times_unsigned_bytes_with_vnni_int8_alone() -> None:
     """The machine could have AVX-VNNI-INT8 without AVX-VNNI."""
     for operation in ("usmma", "summa"):
         text, options = _product(operation, "i8", "i8", "i32", 9, 21, 13), Options(attrs=("+avxvnniint8",))
-        assert check(text, "avx2", options=options) == []
+        assert validate(text, "avx2", options=options) == []
         assert "@llvm.x86.avx2.vpdpbsud.256(" in str(lower(parse(text), "avx2", options=options))
 
 
@@ -72,14 +73,14 @@ def test_signed_times_unsigned_bytes_with_vnni_int8_alone() -> None:
 def test_words(target: str, cpu: str, name: str, size: tuple[int, int, int], result: str) -> None:
     """Sums wrap as those of i32 do: -32768 * -32768, twice, too. The smallest products need no instruction."""
     text, options = _product("matmul", "i16", "i16", result, *size), Options(cpu=cpu)
-    assert check(text, target, options=options) == []
+    assert validate(text, target, options=options) == []
     if size[0] > 3:
         assert f"@llvm.x86.{name}(" in str(lower(parse(text), target, options=options))
 
 
 def test_unsigned_words_are_no_signed_ones() -> None:
     text = _product("umma", "i16", "i16", "i32", 9, 21, 13)
-    assert check(text, "avx2") == []
+    assert validate(text, "avx2") == []
     assert "pmadd" not in str(lower(parse(text), "avx2"))
 
 
@@ -89,7 +90,7 @@ def test_halves_on_tiles(size: tuple[int, int, int], result: str) -> None:
     """By TDPFP16PS where the processor has it, or by a function in its place."""
     text = _product("smma", "half", "half", result, *size)
     for options in (Options(cpu="graniterapids"), Options(cpu="graniterapids", emulate_matrix=True)):
-        assert check(text, "amx", options=options) == []
+        assert validate(text, "amx", options=options) == []
         name = "@tlx.tdpfp16ps(" if options.emulate_matrix else "@llvm.x86.tdpfp16ps("
         assert name in str(lower(parse(text), "amx", options=options))
     assert "tdpfp16ps" not in str(lower(parse(text), "amx", options=Options(cpu="sapphirerapids")))
@@ -100,6 +101,6 @@ def test_halves_on_tiles(size: tuple[int, int, int], result: str) -> None:
 def test_bfloats_that_loads_widen(size: tuple[int, int, int], result: str) -> None:
     """A single row is no product."""
     text, options = _product("matmul", "bfloat", "bfloat", result, *size), Options(cpu="sierraforest")
-    assert check(text, "avx2", options=options) == []
+    assert validate(text, "avx2", options=options) == []
     if size[0] > 1:
         assert "@llvm.x86.vcvtneobf162ps" in str(lower(parse(text), "avx2", options=options))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tlx.check import check
-from tlx.ir.reader import parse
-from tlx.pipeline import Options, lower
+from tlx.api.validation import validate
+from tlx.ir.parser.module import parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
 
 _ZERO = "<3 x i32> zeroinitializer"
 _MATRIX = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
@@ -52,7 +53,7 @@ def test_groups(target: str, cpu: str, floats: str, integers: str) -> None:
         size = (3, 32, 4) if number % 2 else (5, 21, 3)
         result, width, name = ("float", 2, floats) if element == "bfloat" else ("i32", 4, integers)
         text, options = _product(operation, element, result, size, width), Options(cpu=cpu)
-        assert check(text, target, options=options) == []
+        assert validate(text, target, options=options) == []
         lowered = str(lower(parse(text), target, options=options))
         assert name in lowered
         if name:

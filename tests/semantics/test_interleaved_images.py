@@ -12,19 +12,22 @@ from ml_dtypes import bfloat16
 import tlx
 from tests.semantics.to_2d_contract import check_contract, poisoned
 from tlx.evaluate import Machine
-from tlx.ir.canonical import canonicalise
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.lower.stage import Context
-from tlx.lower.to_2d import blocking, plain_convolution, taps, to_2d
-from tlx.lower.to_2d.block_choice import Blocking
-from tlx.lower.to_2d.contraction import Contraction
-from tlx.lower.to_2d.images import Image
-from tlx.lower.to_2d.taps import Taps
-from tlx.lower.to_2d.unit import Unit
-from tlx.numpy_types import Array
-from tlx.pipeline import Options, lower
-from tlx.target import find
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.lower.context import LoweringContext
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.lower.to_2d import to_2d
+from tlx.lower.to_2d.contraction import choose_blocking, depthwise
+from tlx.lower.to_2d.contraction.blocking import Blocking
+from tlx.lower.to_2d.contraction.cost import ComputeUnit
+from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
+from tlx.lower.to_2d.contraction.problem import Contraction
+from tlx.lower.to_2d.convolution import dense
+from tlx.lower.to_2d.convolution.layouts import InputLayout
+from tlx.target.lookup import find_target
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ def check(case: Case, copy: str) -> None:
     module = parse(case.text)
     expected = evaluated(case, module)
     canonicalise(module)
-    to_2d(module, Context(find("amx")))
+    to_2d(module, LoweringContext(find_target("amx")))
     check_contract(module)
     assert (f"%{copy}.buf" in str(module)) == (copy == "rhs" or case.kernel != (1, 1))
     assert "%rhs.vnni" in str(module) or "%rhs.strips" in str(module)
@@ -132,7 +135,7 @@ def test_interleaved_images_mean_the_same(case: Case, monkeypatch: pytest.Monkey
     def cycles(_plan: object, contraction: Contraction, _element: object) -> float:
         return 0.0 if contraction.rhs.group > 1 else 1e9
 
-    monkeypatch.setattr(plain_convolution, "least_cycles", cycles)
+    monkeypatch.setattr(dense, "least_contraction_cycles", cycles)
     check(case, "groups")
 
 
@@ -140,15 +143,15 @@ def test_interleaved_images_mean_the_same(case: Case, monkeypatch: pytest.Monkey
 def test_interleaved_windows_mean_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here it always pays to copy windows in groups of rows, the left operand only where it has to be."""
 
-    def estimate(choice: Blocking | Taps, _unit: Unit | int) -> float:
-        if isinstance(choice, Taps) or choice.groups is None:
+    def estimate(choice: Blocking | DepthwiseBlocking, _unit: ComputeUnit | int) -> float:
+        if isinstance(choice, DepthwiseBlocking) or choice.groups is None:
             return 1e9
         return len(choice.packed)
 
-    def no_images(_problem: object, _unit: Unit) -> Iterator[Image]:
+    def no_images(_problem: object, _unit: ComputeUnit) -> Iterator[InputLayout]:
         return iter(())
 
-    monkeypatch.setattr(blocking, "estimate", estimate)
-    monkeypatch.setattr(taps, "estimate", estimate)
-    monkeypatch.setattr(plain_convolution, "images_of", no_images)
+    monkeypatch.setattr(choose_blocking, "blocking_cycles", estimate)
+    monkeypatch.setattr(depthwise, "depthwise_cycles", estimate)
+    monkeypatch.setattr(dense, "input_layouts", no_images)
     check(case, "rhs")

@@ -9,14 +9,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tlx.bench.elements import Array
+from tlx.bench.workloads.workload import Array
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
-from tlx.knobs import NO_KNOBS, Always, Knobs
-from tlx.pipeline import Options, lower
-from tlx.target import find
-from tlx.tune.candidates import Candidates
-from tlx.tune.product import Product, parse_product
+from tlx.ir.parser.module import parse
+from tlx.lower.knobs import NO_KNOBS, FixedKnobs, Knobs
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.target.lookup import find_target
+from tlx.tuning.product import ProductWorkload, parse_product
+from tlx.tuning.search import Candidates
 
 TARGETS = ("generic", "avx2", "avx512", "amx")
 _TYPES = (
@@ -32,13 +33,13 @@ _TYPES = (
 _LAYOUTS = ("", "", " nt", " tn", " tt")
 
 
-def _random_product(rng: random.Random) -> Product:
+def _random_product(rng: random.Random) -> ProductWorkload:
     m, n, k = (rng.choice((1, 3, 16, 17, 33, rng.randint(1, 70))) for _ in range(3))
     return parse_product(f"matmul {m}x{n}x{k} {rng.choice(_TYPES)}{rng.choice(_LAYOUTS)}")
 
 
-def _random_knobs(rng: random.Random, product: Product, target: str) -> Knobs:
-    candidates = Candidates(product, find(target))
+def _random_knobs(rng: random.Random, product: ProductWorkload, target: str) -> Knobs:
+    candidates = Candidates(product, find_target(target))
     tiles = [NO_KNOBS, *candidates.tiles(100)]
     around = rng.choice(tiles)
     return rng.choice([around, *candidates.blocks(around)])
@@ -50,10 +51,10 @@ def _as_memory(array: Array) -> Any:
     return array.view(types.get(array.dtype, array.dtype)).reshape(-1)
 
 
-def _check(product: Product, knobs: Knobs, target: str, stage: str) -> None:
+def _check(product: ProductWorkload, knobs: Knobs, target: str, stage: str) -> None:
     work = product.workload
     arrays = work.arrays()
-    options = Options(stop_after=stage, knobs=Always(knobs))
+    options = Options(stop_after=stage, knobs=FixedKnobs(knobs))
     machine = Machine(lower(parse(work.text()), target, options=options))
     machine.call("work", *(_as_memory(arrays[buffer.name]) for buffer in work.buffers))
     work.check(arrays["c"], product.expected(arrays), f"{target} with {knobs or 'no knobs'}")
@@ -91,6 +92,6 @@ def test_tiles_of_a_matrix_unit(tile: tuple[int, int], words: str) -> None:
 def test_last_columns_of_a_part_of_k_with_no_whole_register() -> None:
     """Three positions of K are left for the second part, four lanes are summed along K."""
     product = parse_product("matmul 40x33x23 float")
-    options = Options(stop_after="to-tiles", knobs=Always(Knobs(kc=20)))
+    options = Options(stop_after="to-tiles", knobs=FixedKnobs(Knobs(kc=20)))
     assert "%kd" in str(lower(parse(product.workload.text()), "generic", options=options))
     _check(product, Knobs(kc=20), "generic", "to-tiles")

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.tools import require
-from tlx import pipeline
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
-from tlx.numpy_types import Array
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
+from tlx.lower import pipeline
 
 PROGRAM: Final = Path(__file__).with_name("operations_typed.ll")
 NAMES: Final = ("convolution", "layer", "moves", "contraction", "functions")

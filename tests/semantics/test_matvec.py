@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from tlx.check import check
-from tlx.ir.reader import parse
-from tlx.pipeline import Options, lower
+from tlx.api.validation import validate
+from tlx.ir.parser.module import parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
 
 _DENSE = "<2 x i32> zeroinitializer"
 _ROW, _COLUMN = "<2 x i32> <i32 0, i32 1>", "<2 x i32> <i32 1, i32 0>"
@@ -49,7 +50,7 @@ def test_bytes(target: str, cpu: str, names: tuple[str, ...]) -> None:
     for turned, (operation, name) in enumerate(zip(_SIGNS, names, strict=True)):
         text = _product(operation, "i8", "i32", 5, 70, turned=turned % 3 > 0)
         options = Options(cpu=cpu)
-        assert check(text, target, options=options) == []
+        assert validate(text, target, options=options) == []
         lowered = str(lower(parse(text), target, options=options))
         assert name in lowered
         assert "tdpb" not in lowered
@@ -68,7 +69,7 @@ _FLOATS = [
 @pytest.mark.parametrize("size", [(1, 72), (19, 67)], ids=str)
 def test_bfloats(target: str, cpu: str, name: str, size: tuple[int, int]) -> None:
     text, options = _product("smma", "bfloat", "float", *size), Options(cpu=cpu)
-    assert check(text, target, options=options) == []
+    assert validate(text, target, options=options) == []
     assert name in str(lower(parse(text), target, options=options))
 
 
@@ -76,14 +77,14 @@ def test_bfloats(target: str, cpu: str, name: str, size: tuple[int, int]) -> Non
 def test_multiply_adds(target: str, element: str) -> None:
     result = "double" if element == "double" else "float"
     text = _product("smma", element, result, 19, 67)
-    assert check(text, target) == []
+    assert validate(text, target) == []
     assert ("@llvm.fmuladd." if target == "generic" else "@llvm.fma.") in str(lower(parse(text), target))
 
 
 @pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])
 @pytest.mark.parametrize(("operation", "element", "result"), [("smma", "i16", "i32"), ("summa", "i16", "i64")])
 def test_wider_integers(target: str, operation: str, element: str, result: str) -> None:
-    assert check(_product(operation, element, result, 9, 40), target) == []
+    assert validate(_product(operation, element, result, 9, 40), target) == []
 
 
 def _finished(rows: int, k: int, result: str, added: str, *, turned: bool, pitch: int = 0) -> str:
@@ -120,5 +121,5 @@ def _finished(rows: int, k: int, result: str, added: str, *, turned: bool, pitch
 def test_what_becomes_of_sums(target: str, cpu: str, added: str, result: str) -> None:
     for turned, pitch in ((False, 0), (True, 0), (False, 3)):
         text, options = _finished(19, 70, result, added, turned=turned, pitch=pitch), Options(cpu=cpu)
-        assert check(text, target, options=options) == []
+        assert validate(text, target, options=options) == []
         assert "@tlx.reduce.add.rows.19x70." in str(lower(parse(text), target, options=options))

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import tlx
-from tlx.codegen import emit
+from tlx.intrinsics.numpy_types import dtype_of
 from tlx.ir.types import BFLOAT
-from tlx.llvm.loader import Library
-from tlx.native import cpu_flags, has_feature, missing
-from tlx.numpy_types import dtype_of
-from tlx.target import find
+from tlx.llvm.codegen import emit_code
+from tlx.llvm.loader import LoadedObject
+from tlx.target.host import cpu_flags, has_feature, missing_features
+from tlx.target.lookup import find_target
 
 COUNTS = (1, 2, 3, 4, 7, 8, 12, 16, 32, 33, 64)
 AVX512 = "+avx512f,+avx512bw,+avx512vl,+avx512dq"
@@ -141,7 +141,7 @@ def test_small_vectors(machine: str, level: int) -> None:
     if not all(has_feature(feature[1:], cpu_flags()) for feature in features.split(",") if feature):
         pytest.skip(f"this machine has no {machine}")
     text, functions = program(features)
-    library = Library(emit(text, "obj", level, features=features), list(functions))
+    library = LoadedObject(emit_code(text, "obj", level, features=features), list(functions))
     wrong: list[str] = []
     for name, (element, count) in functions.items():
         size = (count * BITS[element] + 7) // 8
@@ -161,7 +161,7 @@ def test_small_vectors(machine: str, level: int) -> None:
 @pytest.mark.parametrize("name", ["generic", "avx2", "avx512", "amx"])
 def test_bfloat_of_a_program(name: str, level: int) -> None:
     """Results of the program's own functions, used by elementwise operations and in loops."""
-    if missing(find(name), cpu_flags()):
+    if missing_features(find_target(name), cpu_flags()):
         pytest.skip(f"this machine does not run the code of {name}")
     bfloat = dtype_of(BFLOAT).type
     x = np.array([-6.5, 5.25, -3, 2, 1.5, -1, 4, 3], bfloat)

@@ -14,14 +14,15 @@ import tlx
 from tlx.evaluate import Machine
 from tlx.fuzz.check import Check, check_program
 from tlx.fuzz.worker import Request
-from tlx.ir import parts
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
-from tlx.ir.parts import repeated
-from tlx.ir.reader import parse
-from tlx.native import cpu_flags, missing
-from tlx.numpy_types import Array
-from tlx.pipeline import STAGE_NAMES, Options, lower
-from tlx.target import find
+from tlx.ir.parser import duplicates
+from tlx.ir.parser.duplicates import outlined_region
+from tlx.ir.parser.module import parse
+from tlx.lower.options import STAGE_NAMES, Options
+from tlx.lower.pipeline import lower
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
 
 DIMS = "<2 x i32> <i32 20, i32 24>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
 TURNED = DIMS.replace("i32 20, i32 24", "i32 24, i32 20")
@@ -32,20 +33,20 @@ SIZE = 512
 @pytest.fixture(autouse=True)
 def _all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts pay always."""
-    monkeypatch.setattr(parts, "LEAST", 1)
-    monkeypatch.setattr(parts, "EQUAL", 0)
+    monkeypatch.setattr(duplicates, "MIN_REGIONS", 1)
+    monkeypatch.setattr(duplicates, "MIN_REPEATS", 0)
 
 
 def parted(text: str) -> tuple[Module, int]:
     module = parse(text, parts=True)
-    return module, sum(repeated(item) is not None for item in module.items)
+    return module, sum(outlined_region(item) is not None for item in module.items)
 
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 @pytest.mark.parametrize("profile", ["small", "loops", "overlaps", "any"])
 def test_random_programs(profile: str, target: str) -> None:
     """What the numpy model says, at every stage and as machine code; written and read again it is the same module."""
-    if missing(find(target), cpu_flags()):
+    if missing_features(find_target(target), cpu_flags()):
         pytest.skip("not this processor's target")
     checked = 0
     for seed in range(6):
@@ -129,7 +130,7 @@ def test_parts_that_overwrite_each_other(chain: str, parameters: str, target: st
         lowered = lower(parse(str(module)), target, options=Options(stop_after=stage))
         machines.append(Machine(parse(str(lowered), wanted=lambda _text: True)))
     runs: list[Callable[..., object]] = [partial(evaluated, machine) for machine in machines]
-    if not missing(find(target), cpu_flags()):
+    if not missing_features(find_target(target), cpu_flags()):
         runs += [tlx.compile(program, target)["f"] for program in (text, str(module))]
     for offsets in places:
         expected = called(runs[0], offsets)

@@ -15,15 +15,15 @@ from tests.semantics.to_2d_contract import check_contract, poisoned
 from tests.semantics.to_2d_writer import ints
 from tlx.evaluate import Machine
 from tlx.intrinsics.convolution import Windows, dilated
-from tlx.ir.canonical import canonicalise
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.lower.stage import Context
-from tlx.lower.to_2d import convolution as convolution_rule
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.lower.context import LoweringContext
+from tlx.lower.pipeline import lower
 from tlx.lower.to_2d import to_2d
-from tlx.numpy_types import Array
-from tlx.pipeline import lower
-from tlx.target import find
+from tlx.lower.to_2d.rules import convolution as convolution_rule
+from tlx.target.lookup import find_target
 
 TYPES = [("float", "float"), ("bfloat", "float"), ("i8", "i32"), ("double", "double"), ("half", "half"), ("i16", "i16")]
 DTYPES = {
@@ -156,7 +156,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     def cycles(*_arguments: object) -> float:
         return math.inf
 
-    monkeypatch.setattr(convolution_rule.WithHoles, "cycles", cycles)
+    monkeypatch.setattr(convolution_rule.DilatedInput, "cycles", cycles)
 
 
 def evaluated(module: Module, arguments: list[Array]) -> Array:
@@ -168,7 +168,7 @@ def evaluated(module: Module, arguments: list[Array]) -> Array:
 def stage1(case: Case, target: str) -> Module:
     module = parse(case.text)
     canonicalise(module)
-    to_2d(module, Context(find(target)))
+    to_2d(module, LoweringContext(find_target(target)))
     return module
 
 
@@ -221,7 +221,7 @@ def test_numbers_only_take_no_look_at_holes() -> None:
     assert "holes" in str(stage1(case, "generic"))
     module = parse(case.text.replace("%c = call <", "%c = call nnan <"))
     canonicalise(module)
-    to_2d(module, Context(find("generic")))
+    to_2d(module, LoweringContext(find_target("generic")))
     assert "holes" not in str(module)
 
 

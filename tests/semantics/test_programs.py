@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from tests.semantics.harness import EMULATED, RUN_ONLY, Job, check
-from tlx.native import cpu_flags, missing
-from tlx.target import find
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
 
 VECTORS = ("generic", "avx2", "avx512")
 JOBS = [
@@ -26,7 +26,7 @@ EMULATED_JOBS = [
 
 @pytest.mark.parametrize("job", JOBS, ids=str)
 def test_vector_targets(job: Job) -> None:
-    lacking = missing(find(job.target), cpu_flags())
+    lacking = missing_features(find_target(job.target), cpu_flags())
     if lacking:
         pytest.skip(f"this processor has no {', '.join(lacking)}")
     check(job)

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import tlx
-from tlx.codegen import emit
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 from tlx.ir.types import X86_AMX
-from tlx.pipeline import Options, lower
+from tlx.llvm.codegen import emit_code
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
 
 BATCH_INNERMOST = """
 define void @NAME(ptr noalias %c, ptr noalias %a, ptr noalias %b) {
@@ -119,7 +120,7 @@ define void @f(ptr noalias %to, ptr noalias %from) {{
   ret void
 }}
 """
-    assert emit(str(lower(parse(text), "avx512")), "obj", 2)
+    assert emit_code(str(lower(parse(text), "avx512")), "obj", 2)
 
 
 @pytest.mark.parametrize("element", ["float", "bfloat"])
@@ -215,14 +216,14 @@ def test_sums_on_tiles_of_several_rows_and_panels(count: int, depth: int, monkey
     text = SUMS.replace("COUNT", str(count)).replace("DEPTH", str(depth))
     registers = lower(parse(text), "amx")
     with monkeypatch.context() as patch:
-        patch.setattr("tlx.legalize.amx.number_tiles", Mock())
+        patch.setattr("tlx.legalize.x86.amx.number_tiles", Mock())
         values = lower(parse(text), "amx")
     phis = [p for f in values.functions for p in f.instructions() if p.opcode == "phi" and p.type == X86_AMX]
     names = {phi.result for phi in phis}
     assert phis
     assert not any(str(value)[1:] in names for phi in phis for value, _ in phi.incoming)
-    assert emit(str(values), "obj", 0)
-    assert emit(str(registers), "obj", 0)
+    assert emit_code(str(values), "obj", 0)
+    assert emit_code(str(registers), "obj", 0)
     generator = np.random.default_rng(depth)
     a = generator.integers(-128, 128, (count, 96, depth)).astype(np.int8)
     b = generator.integers(-128, 128, (count, depth, 64)).astype(np.int8)
@@ -255,7 +256,7 @@ end:
 """
     lowered = str(lower(parse(text), "amx", options=Options(emulate_matrix=True)))
     assert "phi <33 x bfloat>" not in lowered
-    assert emit(lowered, "obj", 0, "cooperlake", emulate_matrix=True)
+    assert emit_code(lowered, "obj", 0, "cooperlake", emulate_matrix=True)
     x = np.linspace(-2, 2, 33).astype(ml_dtypes.bfloat16)
     c = np.zeros_like(x)
     tlx.compile(text, "generic")(c, x, 3)

@@ -13,7 +13,7 @@ import tlx
 from tests.semantics.signatures import Signature, module
 from tlx.diagnostics import UsageError
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 
 _FUNCTIONS = 80
 
@@ -31,7 +31,7 @@ def test_random_signatures(level: int) -> None:
             np.testing.assert_array_equal(mine, expected, f"argument {position}, or the result, of\n{signature.text}")
 
 
-def _is_callable(compiled: tlx.jit.Compiled, name: str) -> bool:
+def _is_callable(compiled: tlx.api.compiler.CompiledModule, name: str) -> bool:
     """Whether LLVM is not known to compile calls of the function wrong."""
     try:
         return bool(compiled[name])

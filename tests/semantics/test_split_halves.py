@@ -7,12 +7,13 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tlx.check import check
+from tlx.api.validation import validate
 from tlx.evaluate import evaluate
-from tlx.ir.reader import parse
-from tlx.lower.to_tiles import choose, split_halves
-from tlx.numpy_types import Array
-from tlx.pipeline import lower
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
+from tlx.lower.pipeline import lower
+from tlx.lower.to_tiles.rewrite import fp16_split
+from tlx.lower.to_tiles.select import selection
 
 _LAYOUTS: Final = {"rows": "<2 x i32> <i32 0, i32 1>", "columns": "<2 x i32> <i32 1, i32 0>"}
 _SPECIAL: Final = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 6e-8, -6e-8, 65504, -65504, 1, 6.1e-5], np.float16)
@@ -35,8 +36,8 @@ define void @f(ptr noalias %c, ptr %a, ptr %b) {{
 @pytest.fixture(autouse=True)
 def small_products_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles and parts are as good as free."""
-    monkeypatch.setattr(split_halves, "_LEAD", float("inf"))
-    monkeypatch.setattr(choose, "_OF_ESTIMATE", (float("inf"), 1.0))
+    monkeypatch.setattr(fp16_split, "_LEAD", float("inf"))
+    monkeypatch.setattr(selection, "_OF_ESTIMATE", (float("inf"), 1.0))
 
 
 def product(m: int, n: int, k: int, lhs: str = "rows", rhs: str = "rows", *, padded: bool = False) -> str:
@@ -61,13 +62,13 @@ def _is_split(text: str) -> bool:
 def test_products(size: tuple[int, int, int], layouts: tuple[str, str]) -> None:
     text = product(*size, *layouts)
     assert _is_split(text)
-    assert check(text, "amx") == []
+    assert validate(text, "amx") == []
 
 
 def test_rows_with_gaps() -> None:
     text = product(40, 36, 48, padded=True)
     assert _is_split(text)
-    assert check(text, "amx") == []
+    assert validate(text, "amx") == []
 
 
 _ADDED: Final = """
@@ -90,21 +91,21 @@ define void @f(ptr %c, ptr noalias %a, ptr noalias %b) {
 @pytest.mark.parametrize(("depth", "bytes_"), [(32, (1 << 13, 1 << 12)), (64, (1 << 20, 1 << 13))])
 def test_blocks(monkeypatch: pytest.MonkeyPatch, depth: int, bytes_: tuple[int, int]) -> None:
     """Sums go on from block to block of K; the parts of A, of B or of both are of some rows or columns."""
-    monkeypatch.setattr(split_halves, "_DEPTH", depth)
-    monkeypatch.setattr(split_halves, "_BYTES", bytes_)
+    monkeypatch.setattr(fp16_split, "_DEPTH", depth)
+    monkeypatch.setattr(fp16_split, "_BYTES", bytes_)
     for text in (product(70, 90, 75), product(64, 96, 64, "columns", "columns"), _ADDED):
         lowered = str(lower(parse(text), "amx"))
         assert lowered.count("call void @tlx.matmul.") > 1
-        assert check(text, "amx") == []
+        assert validate(text, "amx") == []
 
 
 def test_last_block_of_few_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Vectors would be faster there, but do not multiply each part by each."""
-    monkeypatch.setattr(split_halves, "_DEPTH", 64)
-    monkeypatch.setattr(choose, "_OF_ESTIMATE", (0.8, 0.6))
+    monkeypatch.setattr(fp16_split, "_DEPTH", 64)
+    monkeypatch.setattr(selection, "_OF_ESTIMATE", (0.8, 0.6))
     text = product(64, 64, 65)
     assert _is_split(text)
-    assert check(text, "amx") == []
+    assert validate(text, "amx") == []
 
 
 def test_any_halves() -> None:

@@ -16,11 +16,12 @@ import pytest
 
 from tests.semantics.harness import EMULATED, RUN_ONLY, Job, check
 from tests.tools import require
-from tlx.check import Stages, compare
+from tlx.api.validation import StageRecorder, compare_stages
 from tlx.diagnostics import TlxError
-from tlx.fuzz.programs import canonical
-from tlx.ir.reader import parse
-from tlx.pipeline import Options, lower, raised
+from tlx.fuzz.generation.programs import canonical
+from tlx.ir.parser.module import parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower, raise_front_ends
 
 OPT: Final = "opt-19"
 LEVELS: Final = ("-O2", "-O3")
@@ -59,7 +60,7 @@ def test_optimised_before_lowering(job: Job) -> None:
 def test_what_is_lowered_is_lowered_once_it_is_optimised(path: Path) -> None:
     opt = require(OPT)
     for text in filter(_is_lowered, _programs(path)):
-        _check(opt, canonical(str(raised(parse(text)))), path.name)
+        _check(opt, canonical(str(raise_front_ends(parse(text)))), path.name)
 
 
 def _programs(path: Path) -> Iterator[str]:
@@ -84,10 +85,10 @@ def _check(opt: str, text: str, name: str) -> None:
         assert done.returncode == 0, done.stderr
         if done.stdout == seen:
             continue
-        seen, stages = done.stdout, Stages()
+        seen, stages = done.stdout, StageRecorder()
         lower(parse(seen, f"{name} after {level}"), "avx512", options=Options(stop_after="to-2d", print_after=stages))
         if _is_quick(text):
-            compare(text, name, stages, runs=1)
+            compare_stages(text, name, stages, runs=1)
 
 
 def _is_quick(text: str) -> bool:

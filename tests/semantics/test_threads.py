@@ -13,14 +13,15 @@ import pytest
 
 import tlx
 from tests.tools import require
-from tlx import openmp
 from tlx.diagnostics import TlxError
 from tlx.fuzz.check import check_program
 from tlx.fuzz.command import check_on
 from tlx.fuzz.worker import Request
-from tlx.native import cpu_flags, missing
-from tlx.pipeline import Options, lower_text
-from tlx.target import find
+from tlx.llvm import openmp
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
 
 PROGRAM: Final = Path(__file__).parent / "threads.c"
 DIMS: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
@@ -70,7 +71,7 @@ def shell(*command: str) -> str:
 
 
 def skip_unless_it_runs(target: str) -> None:
-    if lacking := missing(find(target), cpu_flags()):
+    if lacking := missing_features(find_target(target), cpu_flags()):
         pytest.skip(f"this processor has no {', '.join(lacking)}")
 
 
@@ -120,7 +121,7 @@ def nothing(_text: str) -> None:
 
 def test_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(openmp.VARIABLE, raising=False)
-    monkeypatch.setattr(openmp, "loaded", nothing)
+    monkeypatch.setattr(openmp, "loaded_library", nothing)
     monkeypatch.setattr(openmp, "_loads", nothing)
     with pytest.raises(TlxError, match=r"install LLVM's.*libomp5.*libgomp1"):
         tlx.compile(module(64, 64, 64), "generic", options=THREADED)
@@ -128,9 +129,9 @@ def test_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_library_of_the_process_is_taken() -> None:
     maps = "7f0 r-xp 0 08:01 5 /lib/libc.so.6\n7f1 r-xp 0 08:01 7 /site/torch/lib/libgomp-a34b3233.so.1\n"
-    assert openmp.loaded(maps) == "/site/torch/lib/libgomp-a34b3233.so.1"
-    assert openmp.loaded("7f0 r-xp 0 08:01 5 /lib/libgompertz.so\n") is None
-    assert ctypes.CDLL(openmp.library())
+    assert openmp.loaded_library(maps) == "/site/torch/lib/libgomp-a34b3233.so.1"
+    assert openmp.loaded_library("7f0 r-xp 0 08:01 5 /lib/libgompertz.so\n") is None
+    assert ctypes.CDLL(openmp.openmp_library())
 
 
 @pytest.mark.parametrize("seed", range(8))

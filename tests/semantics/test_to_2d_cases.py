@@ -6,12 +6,12 @@ import pytest
 
 from tests.semantics.to_2d_cases import DENSE, DIMS, load, lower, numbers, product, same, store
 from tlx.diagnostics import LoweringError
-from tlx.ir.canonical import canonicalise
-from tlx.ir.reader import parse
-from tlx.lower.stage import Context
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.lower.context import LoweringContext
+from tlx.lower.pipeline import lower_text
 from tlx.lower.to_2d import to_2d
-from tlx.pipeline import lower_text
-from tlx.target import find
+from tlx.target.lookup import find_target
 
 LARGE = "<2 x i32> <i32 70, i32 70>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
 
@@ -143,7 +143,7 @@ def test_functions_past_this_stage_are_left_alone() -> None:
     module = parse(text)
     canonicalise(module)
     before = str(module)
-    to_2d(module, Context(find("generic")))
+    to_2d(module, LoweringContext(find_target("generic")))
     assert str(module) == before
 
 
@@ -188,7 +188,7 @@ define void @f(ptr noalias %a, ptr noalias %c) {{
 """
     module = parse(text)
     canonicalise(module)
-    to_2d(module, Context(find("generic")))
+    to_2d(module, LoweringContext(find_target("generic")))
     assert "#dbg_value(<16 x float> undef, !9" in str(module)
 
 

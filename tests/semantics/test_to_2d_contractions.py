@@ -12,20 +12,22 @@ import tlx
 from tests.semantics.contraction_programs import LARGE, SMALL, Program, contraction, convolution
 from tests.semantics.to_2d_contract import check_contract, poisoned
 from tlx.evaluate import Machine
-from tlx.ir.canonical import canonicalise
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
 from tlx.ir.types import BFLOAT, HALF, FloatType, Type
-from tlx.judge import check_module
-from tlx.lower.stage import Context
-from tlx.lower.to_2d import block_choice, blocking, images, taps, to_2d
-from tlx.lower.to_2d.block_choice import Blocking
-from tlx.lower.to_2d.taps import Taps
-from tlx.lower.to_2d.unit import Unit
-from tlx.native import cpu_flags, missing
-from tlx.numpy_types import Array
-from tlx.pipeline import lower
-from tlx.target import find
+from tlx.llvm.judge import check_module
+from tlx.lower.context import LoweringContext
+from tlx.lower.pipeline import lower
+from tlx.lower.to_2d import to_2d
+from tlx.lower.to_2d.contraction import blocking, choose_blocking, depthwise
+from tlx.lower.to_2d.contraction.blocking import Blocking
+from tlx.lower.to_2d.contraction.cost import ComputeUnit
+from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
+from tlx.lower.to_2d.convolution import layouts
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
 
 Generate = Callable[..., Program]
 
@@ -38,7 +40,7 @@ EPSILON = {HALF: 2.0**-10, BFLOAT: 2.0**-7}
 def stage1(text: str) -> Module:
     module = parse(text)
     canonicalise(module)
-    to_2d(module, Context(find("generic")))
+    to_2d(module, LoweringContext(find_target("generic")))
     return module
 
 
@@ -77,27 +79,27 @@ def test_stage_1_means_the_same(generate: Generate, part: int) -> None:
 @pytest.mark.parametrize("generate", GENERATORS)
 def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which dimensions become matrices, what is copied, and how the input is, are a matter of cost only."""
-    seen: list[Blocking | Taps] = []
+    seen: list[Blocking | DepthwiseBlocking] = []
     copies: set[str] = set()
 
     def free(_count: int, _element: Type) -> float:
         return 0.0
 
-    def tiles(*_: object) -> Unit:
-        return Unit(16) if part == 1 else Unit(16, 16, 64)
+    def tiles(*_: object) -> ComputeUnit:
+        return ComputeUnit(16) if part == 1 else ComputeUnit(16, 16, 64)
 
     choices = random.Random(part)
 
-    def estimate(choice: Blocking | Taps, _unit: Unit | int) -> float:
+    def estimate(choice: Blocking | DepthwiseBlocking, _unit: ComputeUnit | int) -> float:
         seen.append(choice)
         return choices.random()
 
-    monkeypatch.setattr(blocking, "estimate", estimate)
-    monkeypatch.setattr(taps, "estimate", estimate)
-    monkeypatch.setattr(Unit, "of", tiles)
-    monkeypatch.setattr(images, "copy_cycles", free)
+    monkeypatch.setattr(choose_blocking, "blocking_cycles", estimate)
+    monkeypatch.setattr(depthwise, "depthwise_cycles", estimate)
+    monkeypatch.setattr(ComputeUnit, "of", tiles)
+    monkeypatch.setattr(layouts, "copy_cycles", free)
     if part == 0:
-        monkeypatch.setattr(block_choice, "NEAR_BYTES", 64)  # operands are copied part by part
+        monkeypatch.setattr(blocking, "NEAR_BYTES", 64)  # operands are copied part by part
     for seed in range(3000 + part * EACH, 3000 + (part + 1) * EACH):
         program = generate(seed)
         expected = evaluated(program, parse(program.text))
@@ -109,7 +111,7 @@ def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch:
         copies |= {i.result for f in module.functions for i in f.instructions() if i.result and i.opcode == "alloca"}
     assert generate is contraction or {"last.buf", "split.buf"} <= copies
     assert any(isinstance(choice, Blocking) and choice.sums > 1 for choice in seen)
-    assert any(isinstance(choice, Taps) for choice in seen)
+    assert any(isinstance(choice, DepthwiseBlocking) for choice in seen)
     turned = any(isinstance(choice, Blocking) and choice.is_turned for choice in seen)
     assert turned == (generate is not contraction and part == 1)
     assert generate is contraction or any(isinstance(choice, Blocking) and choice.uneven for choice in seen)
@@ -120,8 +122,8 @@ def test_one_of_two_copies_is_made_by_parts(monkeypatch: pytest.MonkeyPatch) -> 
 
     The loop around a part moves on in the whole copy of the other one, too.
     """
-    monkeypatch.setattr(block_choice, "NEAR_BYTES", 2 << 10)
-    blocking._chosen.cache_clear()
+    monkeypatch.setattr(blocking, "NEAR_BYTES", 2 << 10)
+    choose_blocking._best_blocking.cache_clear()
     dense = "<3 x i32> <i32 0, i32 1, i32 2>, <3 x i32> zeroinitializer"
     text = f"""
 define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) {{
@@ -145,7 +147,7 @@ define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) {{
 @pytest.mark.parametrize("target", ["generic", "avx512"])
 @pytest.mark.parametrize("generate", GENERATORS)
 def test_machine_code_computes_the_same(generate: Generate, target: str) -> None:
-    lacking = missing(find(target), cpu_flags())
+    lacking = missing_features(find_target(target), cpu_flags())
     if lacking:
         pytest.skip(f"this processor has no {', '.join(lacking)}")
     for seed in range(1000, 1024):

@@ -13,25 +13,27 @@ from tests.semantics.contraction_programs import Program, contraction, convoluti
 from tests.semantics.to_2d_contract import check_contract
 from tests.semantics.to_2d_writer import DTYPES
 from tlx.evaluate import Machine
-from tlx.ir.canonical import canonicalise
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.tensors import TensorOp
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I64, FloatType, Type, VectorType
 from tlx.ir.values import Value
-from tlx.lower.stage import Context
-from tlx.lower.to_2d import blocking, rules, taps, to_2d
-from tlx.lower.to_2d.block_choice import Blocking
-from tlx.lower.to_2d.contract import lower_contract
-from tlx.lower.to_2d.contraction import Epilogue, Leaf
-from tlx.lower.to_2d.convolution import lower_convolution
-from tlx.lower.to_2d.leaves import leaf_vector
+from tlx.lower.context import LoweringContext
+from tlx.lower.memory.views import TensorView
+from tlx.lower.to_2d import to_2d
+from tlx.lower.to_2d.contraction import choose_blocking, depthwise
+from tlx.lower.to_2d.contraction.blocking import Blocking
+from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
+from tlx.lower.to_2d.contraction.problem import ContractionEpilogue, EpilogueOperand
+from tlx.lower.to_2d.memory.block_access import load_block
 from tlx.lower.to_2d.plan import Plan
-from tlx.lower.to_2d.taps import Taps
-from tlx.lower.to_2d.views import View
-from tlx.numpy_types import Array
-from tlx.target import find
+from tlx.lower.to_2d.rules import table
+from tlx.lower.to_2d.rules.convolution import lower_convolution
+from tlx.lower.to_2d.rules.products import lower_contract
+from tlx.target.lookup import find_target
 
 EACH = 60
 RULES = {"contract": lower_contract, "convolution": lower_convolution}
@@ -48,7 +50,7 @@ class Scaled:
         self.extents: tuple[int, ...] = ()
         self.strides: tuple[int, ...] = ()
 
-    def __call__(self, plan: Plan, b: TensorBuilder, op: TensorOp, target: View) -> None:
+    def __call__(self, plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
         self.extents = tuple(dim.extent for dim in target.dims)
         self.kept = tuple(extent if self.random.random() < 0.6 else 1 for extent in self.extents)
         strides: list[int] = []
@@ -61,23 +63,23 @@ class Scaled:
         wide = WIDER.get(element, I64) if isinstance(element, FloatType) else I64
         scale = plan.function.arguments[3].value
 
-        def emit(b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[Leaf]) -> Value:
+        def emit(b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
             assert vector.type == VectorType(rows * cols, wide)
             (leaf,) = leaves
             pointer = b.gep(element, scale, leaf.offset)
-            factors = leaf_vector(b, pointer, element, rows, cols, leaf.row_stride, leaf.col_stride)
+            factors = load_block(b, pointer, element, rows, cols, leaf.row_stride, leaf.col_stride)
             type_ = VectorType(rows * cols, element)
             narrowed = b.cast("fptrunc" if isinstance(element, FloatType) else "trunc", vector, type_)
             return b.binary("fmul" if isinstance(element, FloatType) else "mul", narrowed, factors)
 
-        epilogue = Epilogue((self.strides,), wide, emit, may_use_target=self.random.random() < 0.5)
+        epilogue = ContractionEpilogue((self.strides,), wide, emit, may_use_target=self.random.random() < 0.5)
         RULES[self.name](plan, b, op, target, epilogue)
 
 
 def lowered(program: Program) -> Module:
     module = parse(program.text.replace("ptr noalias %c)", "ptr noalias %c, ptr noalias %d)"))
     canonicalise(module)
-    to_2d(module, Context(find("generic")))
+    to_2d(module, LoweringContext(find_target("generic")))
     check_contract(module)
     return module
 
@@ -99,22 +101,22 @@ def factors(rule: Scaled, element: Type) -> Array:
 def test_blocks_go_through_the_epilogue(
     generate: Callable[[int], Program], part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[Blocking | Taps] = []
+    seen: list[Blocking | DepthwiseBlocking] = []
     choices = random.Random(part)
 
-    def estimate(choice: Blocking | Taps, _lanes: int) -> float:
+    def estimate(choice: Blocking | DepthwiseBlocking, _lanes: int) -> float:
         seen.append(choice)
         return choices.random()
 
-    monkeypatch.setattr(blocking, "estimate", estimate)
-    monkeypatch.setattr(taps, "estimate", estimate)
+    monkeypatch.setattr(choose_blocking, "blocking_cycles", estimate)
+    monkeypatch.setattr(depthwise, "depthwise_cycles", estimate)
     for seed in range(4000 + part * EACH, 4000 + (part + 1) * EACH):
         program = generate(seed)
         if "tensor.store" in program.text:
             continue
         name = "contract" if generate is contraction else "convolution"
         rule = Scaled(name, seed)
-        monkeypatch.setitem(rules.RULES, name, rule)
+        monkeypatch.setitem(table.RULES, name, rule)
         module = lowered(program)
         expected = product(program)
         arguments: list[Any] = program.inputs()
@@ -126,7 +128,7 @@ def test_blocks_go_through_the_epilogue(
         scaled = scaled.reshape(-1)
         compare(program, scaled, arguments[2])
     assert any(isinstance(choice, Blocking) and choice.sums > 1 for choice in seen)
-    assert any(isinstance(choice, Taps) for choice in seen)
+    assert any(isinstance(choice, DepthwiseBlocking) for choice in seen)
     turned = any(isinstance(choice, Blocking) and choice.is_turned for choice in seen)
     assert turned == (generate is convolution)
 

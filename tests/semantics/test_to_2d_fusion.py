@@ -10,9 +10,10 @@ import pytest
 
 import tlx
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
-from tlx.numpy_types import Array
-from tlx.pipeline import STAGE_NAMES, Options, lower
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
+from tlx.lower.options import STAGE_NAMES, Options
+from tlx.lower.pipeline import lower
 
 _Z = "<2 x i32> zeroinitializer"
 

@@ -7,12 +7,12 @@ import pytest
 
 from tests.semantics.to_2d_cases import DENSE, load, lower, numbers, product, same, store
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
-from tlx.judge import check_module
-from tlx.lower.stage import Context
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
+from tlx.llvm.judge import check_module
+from tlx.lower.context import LoweringContext
 from tlx.lower.to_2d import to_2d
-from tlx.numpy_types import Array
-from tlx.target import find
+from tlx.target.lookup import find_target
 
 BIG = "<2 x i32> <i32 9, i32 9>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
 
@@ -204,7 +204,7 @@ e:
     for case in (0, 1, 2, 3):
         module = parse(text, wanted=lambda _text: True)
         lowered = parse(text, wanted=lambda _text: True)
-        to_2d(lowered, Context(find("generic")))
+        to_2d(lowered, LoweringContext(find_target("generic")))
         check_module(lowered, "to-2d")
         results: list[tuple[int, Array]] = []
         for version in (module, lowered):

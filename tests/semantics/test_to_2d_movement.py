@@ -9,11 +9,12 @@ import tlx
 from tests.semantics.to_2d_contract import check_contract, poisoned
 from tests.semantics.to_2d_movement import Movement
 from tlx.evaluate import Machine
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.judge import check_module
-from tlx.numpy_types import Array
-from tlx.pipeline import Options, lower
+from tlx.ir.parser.module import parse
+from tlx.llvm.judge import check_module
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
 
 MOVES = ("broadcast", "broadcast.scalar", "reshape.block", "reshape.permute", "pad", "concat")
 REDUCTIONS = tuple(f"reduce.{name}" for name in ("add", "mul", "max", "min", "and", "or", "xor"))
@@ -60,8 +61,8 @@ def test_stage_1_keeps_the_meaning(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["reduce.add", "reduce.max", "reduce.xor"])
 def test_windows_are_reduced_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes large tensors and windows otherwise: several passes, and loops around temporaries."""
-    monkeypatch.setattr("tlx.lower.to_2d.reduce._CACHED", 200)
-    monkeypatch.setattr("tlx.lower.to_2d.reduce._LEAVES", 3)
+    monkeypatch.setattr("tlx.lower.to_2d.reduction._CACHED", 200)
+    monkeypatch.setattr("tlx.lower.to_2d.reduction._MOST_UNROLLED", 3)
     for seed in range(1000, 1000 + EACH):
         check_stage_1(kind, seed)
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
-from tlx.numpy_types import Array
-from tlx.pipeline import STAGE_NAMES, Options, lower
-from tlx.remarks import Remarks
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
+from tlx.lower.options import STAGE_NAMES, Options
+from tlx.lower.pipeline import lower
+from tlx.lower.remarks import Remarks
 
 _UNARY = ("relu", "fabs", "floor", "ceil", "sqrt")
 _BINARY = ("fadd", "fsub", "fmul", "fdiv")

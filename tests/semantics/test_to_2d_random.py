@@ -8,14 +8,14 @@ import pytest
 from tests.semantics.to_2d_contract import check_contract, poisoned
 from tests.semantics.to_2d_programs import Program
 from tlx.evaluate import Machine
-from tlx.ir.canonical import canonicalise
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.judge import check_module
-from tlx.lower.stage import Context
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.llvm.judge import check_module
+from tlx.lower.context import LoweringContext
 from tlx.lower.to_2d import to_2d
-from tlx.numpy_types import Array
-from tlx.target import find
+from tlx.target.lookup import find_target
 
 EACH = 40
 """Programs of each case."""
@@ -43,7 +43,7 @@ def assert_same(expected: tuple[list[Array], object], got: tuple[list[Array], ob
 def lowered(text: str) -> Module:
     module = parse(text)
     canonicalise(module)
-    to_2d(module, Context(find("generic")))
+    to_2d(module, LoweringContext(find_target("generic")))
     return module
 
 
@@ -61,5 +61,5 @@ def test_same_meaning(chunk: int, control: bool, typed: bool) -> None:
         assert_same(expected, once)
         assert_same(once, run(program, poisoned(parse(str(module)))))
         again = parse(str(module))
-        to_2d(again, Context(find("generic")))
+        to_2d(again, LoweringContext(find_target("generic")))
         assert_same(once, run(program, again))

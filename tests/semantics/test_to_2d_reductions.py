@@ -15,21 +15,23 @@ from tests.semantics.contraction_programs import Program, contraction, convoluti
 from tests.semantics.to_2d_contract import check_contract
 from tests.semantics.to_2d_writer import DTYPES, ints
 from tlx.evaluate import Machine
-from tlx.ir.analysis import analyse
-from tlx.ir.canonical import canonicalise
+from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.analysis import analyse
+from tlx.ir.tensors.canonical import canonicalise
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, I32, I64, FloatType, Type
-from tlx.lower.stage import Context
-from tlx.lower.to_2d import blocking, taps, to_2d, ways
-from tlx.lower.to_2d.block_choice import Blocking
-from tlx.lower.to_2d.taps import Taps
-from tlx.lower.to_2d.ways import Way
-from tlx.numpy_types import Array
-from tlx.pipeline import STAGE_NAMES, Options, lower
-from tlx.remarks import Remarks
-from tlx.target import find
-from tlx.types import TensorType
+from tlx.lower.context import LoweringContext
+from tlx.lower.options import STAGE_NAMES, Options
+from tlx.lower.pipeline import lower
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_2d import to_2d
+from tlx.lower.to_2d.contraction import choose_blocking, depthwise, strategy
+from tlx.lower.to_2d.contraction.blocking import Blocking
+from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
+from tlx.lower.to_2d.contraction.strategy import ContractionStrategy
+from tlx.target.lookup import find_target
 
 EACH = 60
 KINDS = ("add", "max", "min", "add", "mul", "xor")
@@ -78,7 +80,7 @@ def _dims(extents: Sequence[int]) -> str:
 def lowered(text: str) -> Module:
     module = parse(text)
     canonicalise(module)
-    to_2d(module, Context(find("generic")))
+    to_2d(module, LoweringContext(find_target("generic")))
     check_contract(module)
     return module
 
@@ -99,26 +101,26 @@ def compare(element: Type, expected: Array, got: Array, terms: int) -> None:
 @pytest.mark.parametrize("part", range(2))
 @pytest.mark.parametrize("generate", [contraction, convolution])
 def test_reduced_products(generate: Callable[[int], Program], part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Blocking | Taps] = []
-    taken: list[Way] = []
+    seen: list[Blocking | DepthwiseBlocking] = []
+    taken: list[ContractionStrategy] = []
     choices = random.Random(part)
 
-    def estimate(choice: Blocking | Taps, _lanes: int) -> float:
+    def estimate(choice: Blocking | DepthwiseBlocking, _lanes: int) -> float:
         seen.append(choice)
         return choices.random()
 
-    best_way = ways.best_way
+    best_way = strategy.best_strategy
 
-    def noted(*arguments: Any) -> Way:
+    def noted(*arguments: Any) -> ContractionStrategy:
         taken.append(best_way(*arguments))
         return taken[-1]
 
-    monkeypatch.setattr(blocking, "estimate", estimate)
-    monkeypatch.setattr(taps, "estimate", estimate)
-    monkeypatch.setattr(ways, "CALL", 0)
-    monkeypatch.setattr("tlx.lower.to_2d.blocks.best_way", noted)
-    for name in ("_REDUCED", "FOLDED"):
-        monkeypatch.setattr(ways, name, 0.001)
+    monkeypatch.setattr(choose_blocking, "blocking_cycles", estimate)
+    monkeypatch.setattr(depthwise, "depthwise_cycles", estimate)
+    monkeypatch.setattr(strategy, "CALL_CYCLES", 0)
+    monkeypatch.setattr("tlx.lower.to_2d.contraction.emit.best_strategy", noted)
+    for name in ("_REDUCED", "FOLDED_CYCLES"):
+        monkeypatch.setattr(strategy, name, 0.001)
     for seed in range(7000 + part * EACH, 7000 + (part + 1) * EACH):
         program = generate(seed)
         found = reduced(program, random.Random(seed))
@@ -135,7 +137,7 @@ def test_reduced_products(generate: Callable[[int], Program], part: int, monkeyp
     assert any(not way.contraction.reduces for way in taken)
     assert any(isinstance(choice, Blocking) and choice.contraction.reduces for choice in seen)
     if generate is convolution:
-        assert any(isinstance(choice, Taps) and choice.contraction.reduces for choice in seen)
+        assert any(isinstance(choice, DepthwiseBlocking) and choice.contraction.reduces for choice in seen)
 
 
 # Convolutions on targets ----------------------------------------------------------------------------------------------

@@ -10,10 +10,11 @@ import pytest
 
 import tlx
 from tlx.evaluate import Machine
-from tlx.fuzz.guarded import GuardedArray
-from tlx.ir.reader import parse
-from tlx.numpy_types import Array
-from tlx.pipeline import STAGE_NAMES, Options, lower
+from tlx.fuzz.check import GuardedArray
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
+from tlx.lower.options import STAGE_NAMES, Options
+from tlx.lower.pipeline import lower
 
 W = 600
 _ANY = -1

@@ -8,10 +8,11 @@ import pytest
 import tlx
 from tlx.diagnostics import LoweringError
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
-from tlx.judge import check_module
-from tlx.numpy_types import Array
-from tlx.pipeline import STAGE_NAMES, Options, lower
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
+from tlx.llvm.judge import check_module
+from tlx.lower.options import STAGE_NAMES, Options
+from tlx.lower.pipeline import lower
 
 _DIMS = "<2 x i32> <i32 80, i32 80>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
 PROGRAM = f"""

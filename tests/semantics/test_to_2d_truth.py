@@ -7,9 +7,10 @@ import pytest
 
 from tlx.diagnostics import LoweringError
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
-from tlx.numpy_types import Array
-from tlx.pipeline import STAGE_NAMES, Options, lower
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
+from tlx.lower.options import STAGE_NAMES, Options
+from tlx.lower.pipeline import lower
 
 _ZERO = "<2 x i32> zeroinitializer"
 _ONE = "<2 x i32> <i32 1, i32 1>"

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
-from tlx.numpy_types import Array
-from tlx.pipeline import STAGE_NAMES, Options, lower
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.parser.module import parse
+from tlx.lower.options import STAGE_NAMES, Options
+from tlx.lower.pipeline import lower
 
 _COUNT = 5100
 _V = f"<{_COUNT} x T>"

@@ -10,14 +10,14 @@ import pytest
 import tlx
 from tests.semantics.to_2d_contract import check_contract
 from tlx.evaluate import Machine
-from tlx.ir.canonical import canonicalise
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.lower.stage import Context
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.lower.context import LoweringContext
+from tlx.lower.pipeline import lower
 from tlx.lower.to_2d import to_2d
-from tlx.numpy_types import Array
-from tlx.pipeline import lower
-from tlx.target import find
+from tlx.target.lookup import find_target
 
 ORDER = "<4 x i32> <i32 0, i32 1, i32 2, i32 3>"
 BIAS = "%bias = call <{count} x float> @llvm.tensor.broadcast(token %b, <4 x i32> <{y}>, " + ORDER + ")"
@@ -104,7 +104,7 @@ def test_turned_tiles_go_through_the_epilogue(case: Case, target: str) -> None:
     module = parse(case.text)
     expected = evaluated(case, module)
     canonicalise(module)
-    to_2d(module, Context(find(target)))
+    to_2d(module, LoweringContext(find_target(target)))
     check_contract(module)
     assert "<2 x i32> <i32 1, i32 0>)\n  %product.1 = call token @llvm.tensor.typeinfo" in str(module)
     tolerance = 2.0**-21 if case.rest is TANH else 0

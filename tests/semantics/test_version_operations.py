@@ -11,9 +11,10 @@ import pytest
 
 from tests.semantics import version_programs as programs
 from tests.tools import require
-from tlx import pipeline
-from tlx.lower.to_2d.elementwise import INTRINSICS
-from tlx.remarks import Remarks
+from tlx.lower import pipeline
+from tlx.lower.operations import ELEMENTWISE_INTRINSICS
+from tlx.lower.options import Options
+from tlx.lower.remarks import Remarks
 
 LANES: Final = {"generic": 4, "avx2": 8, "avx512": 16}
 COMPILERS: Final = {
@@ -30,7 +31,7 @@ LIBRARY: Final = {"pow", "fmod", "ldexp", "exp10", "tan", "sinh", "cosh", "asin"
 def lowered(target: str, version: int) -> tuple[str, Remarks]:
     """LLVM up to 16 gets typed pointers, which it reads to this day."""
     text = programs.Program(version, LANES[target], version < 17).text
-    options = pipeline.Options(verify_each=False)
+    options = Options(verify_each=False)
     return pipeline.lower_text(text, "all.ll", target, options=options), options.remarks
 
 
@@ -61,7 +62,7 @@ def test_no_operation_is_left_out() -> None:
     called |= {"fptosi.sat", "fptoui.sat"}
     called |= {"lround", "llround"}  # not of vectors before LLVM 20
     called |= {"minimumnum", "maximumnum", "atan2"}  # from LLVM 20 on
-    assert {f"llvm.{name}" for name in called} == INTRINSICS
+    assert {f"llvm.{name}" for name in called} == ELEMENTWISE_INTRINSICS
 
 
 def _run(*command: str) -> str:

@@ -10,9 +10,9 @@ import pytest
 import tlx
 from tests.semantics.test_phases import Case, evaluated, stage1
 from tests.semantics.to_2d_contract import check_contract, poisoned
-from tlx.ir.reader import parse
-from tlx.lower.to_2d import plain_convolution
-from tlx.pipeline import lower
+from tlx.ir.parser.module import parse
+from tlx.lower.pipeline import lower
+from tlx.lower.to_2d.convolution import dense
 
 NONE = ((1, 1), (0, 0), (0, 0))
 CASES = [
@@ -29,7 +29,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES)
 def test_wide_operands_mean_the_same(case: Case, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether that pays is a matter of cost only: here it always does; loads of half may convert by themselves."""
-    monkeypatch.setattr(plain_convolution, "_CLEARLY", math.inf)
+    monkeypatch.setattr(dense, "_CLEARLY", math.inf)
     expected = evaluated(parse(case.text), case.inputs())
     module = stage1(case, target)
     check_contract(module)

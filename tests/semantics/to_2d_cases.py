@@ -9,27 +9,27 @@ import numpy as np
 
 from tests.semantics.to_2d_contract import check_contract, poisoned
 from tlx.evaluate import Machine
-from tlx.ir.canonical import canonicalise
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.judge import check_module
-from tlx.lower.stage import Context
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.llvm.judge import check_module
+from tlx.lower.context import LoweringContext
 from tlx.lower.to_2d import to_2d
-from tlx.numpy_types import Array
-from tlx.target import find
+from tlx.target.lookup import find_target
 
 
-def lower(text: str) -> tuple[Module, Context]:
+def lower(text: str) -> tuple[Module, LoweringContext]:
     module = parse(text, "case.ll")
     canonicalise(module)
-    context = Context(find("generic"))
+    context = LoweringContext(find_target("generic"))
     to_2d(module, context)
     check_module(module, "to-2d")
     check_contract(module)
     return module, context
 
 
-def same(text: str, *arguments: Any) -> tuple[str, Context]:
+def same(text: str, *arguments: Any) -> tuple[str, LoweringContext]:
     """Assert that a call does the same before and after; gives the lowered text."""
     module, context = lower(text)
     lowered = str(module)

@@ -7,21 +7,22 @@ an accumulator or an operand of ordinary instructions, has been read.
 
 from __future__ import annotations
 
-from tlx.intrinsics import Kind
-from tlx.ir.analysis import analyse
-from tlx.ir.module import Block, Function, Instruction, Module
-from tlx.ir.opcodes import BINARY, CASTS
-from tlx.ir.rewriter import Use, uses
-from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.tensor_calls import is_tensor_call
-from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
+from tlx.intrinsics import OperandKind
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.functions import Function
+from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
+from tlx.ir.module import Module
+from tlx.ir.tensors.analysis import analyse
+from tlx.ir.tensors.calls import is_tensor_call
+from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
+from tlx.ir.transform.rewrite import Use, uses
 from tlx.ir.types import VectorType
 from tlx.ir.values import Constant, Keyword, Local, Value
-from tlx.types import TensorType
 
 MMA = ("umma", "smma", "usmma", "summa")
 UNARY = frozenset("relu tanh sigmoid sin cos exp exp2 log log2 log10 sqrt fabs floor ceil".split())
-ORDINARY = BINARY | CASTS | {"fneg", "icmp", "fcmp", "select", "freeze", "call"}
+ORDINARY = BINARY_OPCODES | CAST_OPCODES | {"fneg", "icmp", "fcmp", "select", "freeze", "call"}
 BETWEEN = frozenset({"getelementptr", "bitcast", "insertelement"})
 """Instructions without effect that may stand among those of a tree."""
 
@@ -346,7 +347,7 @@ def _may_be_destination(tree: _Tree, tensor: Tensor) -> bool:
     )
     if user.intrinsic.name in MMA:
         return user.tensors[0].definition is tensor.definition
-    assert any(operand.kind is Kind.TENSOR for operand in user.intrinsic.operands)
+    assert any(operand.kind is OperandKind.TENSOR for operand in user.intrinsic.operands)
     return (
         user.intrinsic.name not in ("matmul", "store")
         and tree.store.tensors[0].type.is_row_major

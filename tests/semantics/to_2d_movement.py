@@ -16,9 +16,9 @@ import numpy as np
 
 from tests.semantics.to_2d_writer import DTYPES, Memory, Writer, ints
 from tlx.intrinsics import lookup
+from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, FloatType, Type
-from tlx.numpy_types import Array
-from tlx.types import TensorType
 
 ELEMENTS: Final = (I8, I16, I32, I64, HALF, BFLOAT, FLOAT, DOUBLE)
 _LIMIT: Final = 6000

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tests.semantics.to_2d_writer import DTYPES, ROOM, WIDER, Writer, ints
 from tlx.intrinsics import lookup
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import I8, I32, FloatType, Type
-from tlx.types import TensorType
 
 
 class Operations(Writer):

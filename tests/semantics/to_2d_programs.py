@@ -12,9 +12,9 @@ import numpy as np
 
 from tests.semantics.to_2d_operations import Operations
 from tests.semantics.to_2d_writer import DTYPES, ROOM, Memory
+from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, Type
-from tlx.numpy_types import Array
-from tlx.types import TensorType
 
 _HELPERS = """\
 @slot = global PTR null

@@ -10,8 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, I64, FloatType, Type
-from tlx.types import TensorType
 
 ROOM = 1600
 """Elements of each array."""

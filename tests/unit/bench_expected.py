@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from tlx.bench.elements import Array
-from tlx.bench.truth import Expected
-from tlx.bench.workload import Workload
+from tlx.bench.workloads.verify import ElementwiseCheck
+from tlx.bench.workloads.workload import Array, Workload
 
 
 def nothing(*_arguments: object, **_options: object) -> None:
     """In place of functions whose work is not wanted."""
 
 
-def expected(work: Workload, arrays: dict[str, Array]) -> Expected:
+def expected(work: Workload, arrays: dict[str, Array]) -> ElementwiseCheck:
     """All elements that a workload should give."""
     assert work.expected is not None
     truth = work.expected(arrays)
-    assert isinstance(truth, Expected)
+    assert isinstance(truth, ElementwiseCheck)
     return truth

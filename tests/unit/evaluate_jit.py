@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 
 Bytes = NDArray[np.uint8]
 

@@ -21,9 +21,9 @@ import numpy as np
 import tlx
 from tlx.diagnostics import TlxError
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 from tlx.llvm.process import llvm
-from tlx.pipeline import Options
+from tlx.lower.options import Options
 
 ADD = "define i32 @f(i32 %x) {{\n  %r = add i32 %x, {}\n  ret i32 %r\n}}\n"
 SQUARE = """

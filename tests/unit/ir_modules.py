@@ -10,7 +10,8 @@ from typing import Final
 
 import llvmlite.binding as llvm
 
-from tlx.ir.module import Instruction, Module
+from tlx.ir.instructions import Instruction
+from tlx.ir.module import Module
 
 Shape = dict[str, list[list[str]]]
 

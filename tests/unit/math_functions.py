@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tlx
-from tlx.ir.builder import Builder, new_function
-from tlx.ir.reader import parse
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.parser.module import parse
 from tlx.ir.types import DOUBLE, FLOAT, I8, I64, FloatType, VectorType
-from tlx.lower.legalize.math import FUNCTIONS, expand
-from tlx.native import cpu_flags, missing
-from tlx.target import Target, find
+from tlx.lower.legalize.math import VECTOR_FUNCTIONS, emit_math_function
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 mpmath: Any = _mpmath  # has no types
 Array = NDArray[Any]
-NAMES: Final = tuple(FUNCTIONS)
-TARGETS: Final = tuple(find(name) for name in ("generic", "avx2", "avx512"))
-RUNNABLE: Final = tuple(target.name for target in TARGETS if not missing(target, cpu_flags()))
+NAMES: Final = tuple(VECTOR_FUNCTIONS)
+TARGETS: Final = tuple(find_target(name) for name in ("generic", "avx2", "avx512"))
+RUNNABLE: Final = tuple(target.name for target in TARGETS if not missing_features(target, cpu_flags()))
 DTYPES: Final[dict[FloatType, Any]] = {FLOAT: np.float32, DOUBLE: np.float64}
 ELEMENTS: Final = tuple(DTYPES)
 TYPE_NAMES: Final = ("float", "double")
@@ -59,14 +60,14 @@ def program(name: str, element: FloatType, target: Target, lanes: int) -> str:
     align = element.bits // 8
     with b.loop(0, count, lanes) as loop:
         x = b.load(VectorType(lanes, element), b.gep(element, source, loop.index), align)
-        b.store(expand(b, target, name, x, element), b.gep(element, out, loop.index), align)
+        b.store(emit_math_function(b, target, name, x, element), b.gep(element, out, loop.index), align)
     b.ret()
     return str(module)
 
 
 @cache
 def _compiled(name: str, element: FloatType, target: str) -> Callable[[Array, Array, int], None]:
-    machine = find(target)
+    machine = find_target(target)
     made = tlx.compile(program(name, element, machine, lanes_of(machine, element)), "generic", opt_level=1)
     return cast("Callable[[Array, Array, int], None]", made["f"])
 
@@ -74,7 +75,7 @@ def _compiled(name: str, element: FloatType, target: str) -> Callable[[Array, Ar
 def computed(name: str, x: Array, target: str) -> Array:
     """The function of every number, by the target's code."""
     element = FLOAT if x.dtype == np.float32 else DOUBLE
-    lanes = lanes_of(find(target), element)
+    lanes = lanes_of(find_target(target), element)
     padded = np.concatenate([x, np.ones(-x.size % lanes, x.dtype)])
     result = np.empty_like(padded)
     _compiled(name, element, target)(result, padded, padded.size)

@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx.evaluate import Machine
-from tlx.ir.builder import Builder, new_function
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 from tlx.ir.types import I8, Type
 from tlx.lower.legalize.memory import load_tile, store_tile
-from tlx.lower.legalize.registers import Registers, storage, widths
-from tlx.target import Target, find
-from tlx.types import TensorType
+from tlx.lower.legalize.registers import Registers, register_element, register_widths
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
-GENERIC: Target = find("generic")
+GENERIC: Target = find_target("generic")
 Change = Callable[[Builder, Registers], Registers]
 
 
@@ -48,6 +49,6 @@ def rearranged(change: Change, element: Type, tile: NDArray[Any], lanes: int) ->
 
 def check_widths(tile: Registers) -> None:
     """Every register is as wide as its place in the row says and of the element's storage type."""
-    expected = [f"<{width} x {storage(tile.element)}>" for width in widths(tile.cols, tile.lanes)]
+    expected = [f"<{width} x {register_element(tile.element)}>" for width in register_widths(tile.cols, tile.lanes)]
     assert len(tile.regs) == tile.rows
     assert all([str(r.type) for r in row] == expected for row in tile.regs)

@@ -16,19 +16,20 @@ from unittest.mock import Mock
 import pytest
 
 from tests.unit.bench_expected import expected, nothing
-from tlx.bench import command, compare, markdown, measure, peaks, plot, report, summary, timing, user
-from tlx.bench.elements import F16, F32, S8, S32, U8, Array
+from tlx.bench import command, measure, peaks, plot, report, tables, timing
 from tlx.bench.peaks import Peak, peak
 from tlx.bench.peers.base import Attempt
-from tlx.bench.rows import gemm
 from tlx.bench.timing import Contestant, Rates
-from tlx.bench.truth import Expected
-from tlx.bench.workload import Stream, Workload
+from tlx.bench.workloads import user
+from tlx.bench.workloads.rows import gemm
+from tlx.bench.workloads.verify import ElementwiseCheck
+from tlx.bench.workloads.workload import F16, F32, S8, S32, U8, Array, MemoryTraffic, Workload
 from tlx.diagnostics import UsageError
-from tlx.knobs import Always, Origin, parse_knobs
-from tlx.native import cpu_flags, missing
-from tlx.remarks import Unit
-from tlx.target import Target, find
+from tlx.lower.knobs import FixedKnobs, KnobOrigin, parse_knobs
+from tlx.lower.remarks import ArithmeticUnit
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,7 +72,7 @@ def short() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def cell() -> measure.Cell:
     peers = [Copier("fine", right=True), Copier("wrong", right=False)]
-    return measure.Bench(find(GENERIC), peers, rounds=3).measure(gemm.product("f32", 4, 5, 6))
+    return measure.Bench(find_target(GENERIC), peers, rounds=3).measure(gemm.product("f32", 4, 5, 6))
 
 
 @pytest.fixture(scope="module")
@@ -130,26 +131,26 @@ def test_records(record: dict[str, Any]) -> None:
 
 
 def test_bars() -> None:
-    assert summary.below(made(97.5, 99), 16) == ""
-    assert "bar 97.0%; 0.96 of mkl" in summary.below(made(95, 99), 16)
-    assert summary.below(made(60, 60), 16) == ""
-    assert "bar 60.0%" in summary.below(made(50, 60), 16)
-    assert summary.below(made(90, 50, size="64"), 16) == ""
-    assert "bar 85.0%" in summary.below(made(84, 50, size="64"), 16)
-    assert summary.below(made(46, 40, size="13x17x19"), 16) == ""
-    assert "0.90 of libxsmm" in summary.below(
+    assert report.shortfall(made(97.5, 99), 16) == ""
+    assert "bar 97.0%; 0.96 of mkl" in report.shortfall(made(95, 99), 16)
+    assert report.shortfall(made(60, 60), 16) == ""
+    assert "bar 60.0%" in report.shortfall(made(50, 60), 16)
+    assert report.shortfall(made(90, 50, size="64"), 16) == ""
+    assert "bar 85.0%" in report.shortfall(made(84, 50, size="64"), 16)
+    assert report.shortfall(made(46, 40, size="13x17x19"), 16) == ""
+    assert "0.90 of libxsmm" in report.shortfall(
         made(90, 100, size="64", best_peer="libxsmm", to_peers={"libxsmm": 0.9}), 16
     )
-    assert summary.below(made(91, 95, unit="GB/s"), 16) == ""
-    assert "bar 90.0%" in summary.below(made(89, 95, unit="GB/s"), 16)
-    assert summary.below(made(49, 50, peak_loop="tdpbf16ps"), 16) == ""
-    assert "bar 48.5%" in summary.below(made(48, 50, peak_loop="tdpbf16ps"), 16)
-    assert summary.below(made(48, 50, peak_loop="tdpbf16ps", best_peer=None, to_best=None), 16) == ""
+    assert report.shortfall(made(91, 95, unit="GB/s"), 16) == ""
+    assert "bar 90.0%" in report.shortfall(made(89, 95, unit="GB/s"), 16)
+    assert report.shortfall(made(49, 50, peak_loop="tdpbf16ps"), 16) == ""
+    assert "bar 48.5%" in report.shortfall(made(48, 50, peak_loop="tdpbf16ps"), 16)
+    assert report.shortfall(made(48, 50, peak_loop="tdpbf16ps", best_peer=None, to_best=None), 16) == ""
 
 
 def test_summary() -> None:
     lines: list[str] = []
-    summary.summarise([made(50, 60), made(98, 49, size="1024")], 16, lines.append)
+    report.summarise([made(50, 60), made(98, 49, size="1024")], 16, lines.append)
     text = "\n".join(lines)
     assert "1 of 2 cells reach their bar" in text
     assert "below: gemm f32 512" in text
@@ -159,16 +160,16 @@ def test_summary() -> None:
 def test_summary_of_cells_without_a_bar() -> None:
     lines: list[str] = []
     alone = made(48, 50, peak_loop="tdpbf16ps", best_peer=None, to_best=None)
-    summary.summarise([alone, made(98, 49, size="1024")], 16, lines.append)
+    report.summarise([alone, made(98, 49, size="1024")], 16, lines.append)
     assert lines[0] == "\n1 of 1 cells reach their bar; 1 has none, for want of a peer"
 
 
 def test_chosen_cells_of_reports() -> None:
     cells = [made(50, 60), made(98, 49, size="1024"), made(98, 49, types="f64")]
-    assert report.chosen(cells, ((), (), (), ())) == cells
-    assert report.chosen(cells, (("gemm",), ("f32",), ("1024",), ("plain",))) == [cells[1]]
+    assert report.select_cells(cells, ((), (), (), ())) == cells
+    assert report.select_cells(cells, (("gemm",), ("f32",), ("1024",), ("plain",))) == [cells[1]]
     with pytest.raises(UsageError, match="nothing of types 'f16' was measured, but f32, f64"):
-        report.chosen(cells, ((), ("f16",), (), ()))
+        report.select_cells(cells, ((), ("f16",), (), ()))
 
 
 def reported(*cells: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -180,7 +181,7 @@ def reported(*cells: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def test_tables_in_markdown() -> None:
     wrong = made(1, 1, size="100", error="wrong", rates={}, to_peers={}, best_peer=None, to_best=None)
-    text = markdown.tables(reported(made(50, 60), made(98, 49, size="1024", predicted=0.93), wrong))
+    text = tables.markdown_tables(reported(made(50, 60), made(98, 49, size="1024", predicted=0.93), wrong))
     assert "- machine: M\n" in text
     assert "| gemm | f32 | 3 | 1 | 70% | 1.29 | gemm f32 512 | 0.83 |" in text
     assert "| types | size | variant | peak | ours | of peak | predicted | / mkl | bar | of bar |" in text
@@ -206,7 +207,7 @@ def test_reports_are_put_together(tmp_path: Path) -> None:
 
 def test_comparing() -> None:
     lines: list[str] = []
-    compare.compare([made(80, 60), made(9, 9, size="8")], [made(40, 60)], lines.append)
+    report.compare([made(80, 60), made(9, 9, size="8")], [made(40, 60)], lines.append)
     assert "1 cells in both; geometric mean of the ratios of shares 2.000" in lines[-1]
 
 
@@ -245,7 +246,7 @@ def test_a_plot_needs_a_known_format() -> None:
 
 
 def test_a_function_of_the_users_own() -> None:
-    work = user.workload(MLP, None, {})
+    work = user.user_workload(MLP, None, {})
     assert work.operations == 2 * 512 * 256 * 256
     assert work.peak is not None
     assert [(b.name, b.element.name, b.output) for b in work.buffers] == [
@@ -254,12 +255,12 @@ def test_a_function_of_the_users_own() -> None:
         ("bias", "f32", False),
         ("y", "bf16", True),
     ]
-    assert user.workload(str(ROOT / "examples" / "int8.ll"), "int8", {}).peak == (U8, S8, S32)
+    assert user.user_workload(str(ROOT / "examples" / "int8.ll"), "int8", {}).peak == (U8, S8, S32)
 
 
 @pytest.mark.parametrize(("target", "instruction"), [("amx+amx-fp16", "tdpfp16ps"), ("amx", "multiply-add of float")])
 def test_the_peak_of_halves_is_that_of_the_best_instruction(target: str, instruction: str) -> None:
-    ceiling = peak((F16, F16, F32), find(target))
+    ceiling = peak((F16, F16, F32), find_target(target))
     assert ceiling.instruction == instruction
     assert (f"@llvm.x86.{instruction}.internal(" in ceiling.text) == (target != "amx")
 
@@ -267,10 +268,10 @@ def test_the_peak_of_halves_is_that_of_the_best_instruction(target: str, instruc
 def test_arguments_of_the_users_function(tmp_path: Path) -> None:
     path = tmp_path / "f.ll"
     path.write_text("define void @f(ptr %x, i64 %n) {\n  ret void\n}\n")
-    work = user.workload(str(path), None, user.arguments(("x=f32:8x4", "n=32")))
+    work = user.user_workload(str(path), None, user.parse_arguments(("x=f32:8x4", "n=32")))
     assert work.buffers[0].shape == (8, 4)
     assert work.buffers[0].element is F32
-    assert isinstance(work.peak, Stream)
+    assert isinstance(work.peak, MemoryTraffic)
     assert work.order == ("x", ("i64", 32))
     for given, message in (
         ({}, "does not say what %x points to; say it by --args=x=f32:64x64"),
@@ -280,9 +281,9 @@ def test_arguments_of_the_users_function(tmp_path: Path) -> None:
         ({"z": "1"}, "has no parameter 'z'; it has x, n"),
     ):
         with pytest.raises(UsageError, match=message):
-            user.workload(str(path), "f", given)
+            user.user_workload(str(path), "f", given)
     with pytest.raises(UsageError, match="defines no function @g; it defines @f"):
-        user.workload(str(path), "g", {})
+        user.user_workload(str(path), "g", {})
 
 
 def test_run_time_extents_do_not_say_how_large_an_array_is(tmp_path: Path) -> None:
@@ -294,23 +295,23 @@ def test_run_time_extents_do_not_say_how_large_an_array_is(tmp_path: Path) -> No
         "  call void @llvm.tensor.store(ptr %x, token %a, <1 x i32> zeroinitializer)\n  ret void\n}\n"
     )
     with pytest.raises(UsageError, match="@f does not say how many elements of f32 %x points to"):
-        user.workload(str(path), "f", {"n": "80"})
-    assert user.workload(str(path), "f", {"n": "80", "x": "f32:80"}).buffers[0].output
+        user.user_workload(str(path), "f", {"n": "80"})
+    assert user.user_workload(str(path), "f", {"n": "80", "x": "f32:80"}).buffers[0].output
 
 
 def test_arrays_that_are_too_small_are_refused() -> None:
-    assert user.workload(MLP, None, {"bias": "f32:256"}).buffers[2].shape == (256,)
+    assert user.user_workload(MLP, None, {"bias": "f32:256"}).buffers[2].shape == (256,)
     for given in ("f32:255", "f64:256", "f32:0"):
         with pytest.raises(UsageError, match=f"'{given}' is no array for %bias: @mlp needs 256 elements of f32 there"):
-            user.workload(MLP, None, {"bias": given})
+            user.user_workload(MLP, None, {"bias": given})
 
 
 def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_setaffinity", nothing)
-    monkeypatch.setattr("tlx.bench.streams._LARGE", 1 << 12)
+    monkeypatch.setattr("tlx.bench.peaks._LARGE", 1 << 12)
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE"):
         monkeypatch.setenv(name, "1")
-    choice = command.Choice(("gemm",), ("f32",), ("8",), ("plain",))
+    choice = command.WorkloadSelection(("gemm",), ("f32",), ("8",), ("plain",))
     path = tmp_path / "r.json"
     lines: list[str] = []
     setting = command.Setting(GENERIC, (), rounds=1, report=str(path), folder=str(tmp_path / "texts"))
@@ -325,8 +326,8 @@ def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_knobs_reach_the_kernels() -> None:
-    answers = Always(parse_knobs("tile=99x96", Origin("from --tile")))
-    bench = measure.Bench(find(GENERIC), [], rounds=1, knobs=answers)
+    answers = FixedKnobs(parse_knobs("tile=99x96", KnobOrigin("from --tile")))
+    bench = measure.Bench(find_target(GENERIC), [], rounds=1, knobs=answers)
     assert "tile 99x96 needs" in bench.measure(gemm.product("f32", 4, 5, 6)).error
 
 
@@ -358,7 +359,7 @@ def test_lengthy_ways_of_a_peer_are_done_once(monkeypatch: pytest.MonkeyPatch) -
     work = gemm.product("f32", 4, 5, 6)
     peer = Slow((1.0, 0.5, 2.0), clock)
     arrays = work.arrays()
-    found = measure.right(peer, work, arrays, expected(work, arrays), 1.0, {})
+    found = measure.correct_attempts(peer, work, arrays, expected(work, arrays), 1.0, {})
     assert [one.once for one, _ in found] == [1.0, 0.5]
     assert peer.done == [1, 1, 1]
     assert timing.fastest([one for one, _ in found]) == 1
@@ -368,17 +369,17 @@ def test_lengthy_ways_of_a_peer_are_done_once(monkeypatch: pytest.MonkeyPatch) -
 def test_wrong_code_is_not_measured() -> None:
     work = gemm.product("f32", 4, 5, 6)
 
-    def other(arrays: dict[str, Array]) -> Expected:
+    def other(arrays: dict[str, Array]) -> ElementwiseCheck:
         right = expected(work, arrays)
-        return Expected(right.values + 1, right.magnitude, right.terms)
+        return ElementwiseCheck(right.values + 1, right.magnitude, right.terms)
 
-    cell = measure.Bench(find(GENERIC), [], rounds=1).measure(replace(work, expected=other))
+    cell = measure.Bench(find_target(GENERIC), [], rounds=1).measure(replace(work, expected=other))
     assert list(cell.rates) == ["peak"]
     assert "gemm f32 4x5x6 by tlx: element (0, 0) is" in report.record(cell)["error"]
 
 
 def test_a_target_that_this_machine_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert missing(find("avx512"), frozenset())
+    assert missing_features(find_target("avx512"), frozenset())
     monkeypatch.setattr(measure, "cpu_flags", lambda: cpu_flags() - {"avx512f"})
     with pytest.raises(UsageError, match="this machine cannot run the code of avx512: it lacks avx512f"):
         measure.runnable("avx512")
@@ -397,7 +398,7 @@ def test_a_prediction_is_a_share_of_what_bounds_the_work(monkeypatch: pytest.Mon
         return 2.0 if loop.operations == work.operations else 3.0
 
     monkeypatch.setattr(measure, "rate", speed)
-    bench, work = measure.Bench(find(GENERIC), [], rounds=1), gemm.product("f32", 4, 5, 6)
+    bench, work = measure.Bench(find_target(GENERIC), [], rounds=1), gemm.product("f32", 4, 5, 6)
     memory, _ = bench._limit(work)
     assert memory.operations == work.operations
     assert bench._of_limit(work, "fma", memory, Rates((2.0, 2.0, 4.0))) == 1.5
@@ -408,7 +409,7 @@ def test_a_prediction_is_a_share_of_what_bounds_the_work(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(("unit", "of_tiles"), [("matrix", 1.0), ("dot", 1 / 16), ("fma", 1 / 32)])
 def test_a_prediction_for_vectors_is_scaled_to_the_peak_of_tiles(
-    unit: Unit, of_tiles: float, monkeypatch: pytest.MonkeyPatch
+    unit: ArithmeticUnit, of_tiles: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where tile products are 16 times as fast as dot products of vectors, and those twice as fast as multiply-add."""
     speeds = {"tdpbf16ps": 16.0, "dot product (avx512bf16)": 1.0}
@@ -418,7 +419,7 @@ def test_a_prediction_for_vectors_is_scaled_to_the_peak_of_tiles(
 
     monkeypatch.setattr(peaks, "contestant", untimed)
     monkeypatch.setattr(measure, "rate", attrgetter("once"))
-    bench = measure.Bench(find("amx"), [], rounds=1)
+    bench = measure.Bench(find_target("amx"), [], rounds=1)
     work = gemm.product("bf16", 512, 512, 512)
     loop, _ = bench._limit(work)
     assert bench._of_limit(work, unit, loop, Rates((15.0, 16.0, 16.0))) == of_tiles

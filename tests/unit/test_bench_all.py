@@ -9,7 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from tlx.bench import catalogue, report
+from tlx.bench import report
+from tlx.bench.workloads import catalogue
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "bench_all.py"
 
@@ -34,7 +35,7 @@ def tool() -> ModuleType:
 
 
 def test_pieces_are_the_table(tool: ModuleType) -> None:
-    works = list(catalogue.every())
+    works = list(catalogue.all_workloads())
     pieces = list(tool._pieces(works))
     assert sorted(work.key for piece in pieces for work in piece.works) == sorted(work.key for work in works)
     assert all(len(piece.works) == 1 or piece.seconds <= tool._PIECE for piece in pieces)

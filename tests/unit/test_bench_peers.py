@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from tests.unit.bench_expected import expected, nothing
-from tlx.bench.peers import clang, finding
-from tlx.bench.peers.base import Places
-from tlx.bench.rows import gemm, pointwise
-from tlx.bench.workload import Workload
+from tlx.bench.peers import base, clang
+from tlx.bench.peers.base import LibraryPaths
+from tlx.bench.workloads.rows import gemm, pointwise
+from tlx.bench.workloads.workload import Workload
 from tlx.diagnostics import UsageError
 
 
 def test_peers_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctypes.util.find_library", nothing)
     (tmp_path / "libxsmm.so").write_text("no library")
-    peers, absent = finding.find(["libxsmm", "openblas", "mkl", "onednn"], Places((tmp_path,)))
+    peers, absent = base.find_peers(["libxsmm", "openblas", "mkl", "onednn"], LibraryPaths((tmp_path,)))
     assert peers == []
     assert absent["libxsmm"] == "no libxsmm*.so*"
     assert set(absent) == {"libxsmm", "openblas", "mkl", "onednn"}
     with pytest.raises(UsageError, match="unknown peer 'cublas'; known are libxsmm"):
-        finding.find(["cublas"], Places(()))
+        base.find_peers(["cublas"], LibraryPaths(()))
 
 
 @pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
@@ -32,7 +32,7 @@ def test_clang_s_loops_can_be_built_before(tmp_path: Path, monkeypatch: pytest.M
     reduction = pointwise.of_rows("rowsum", "bf16", 4, 5)
     assert clang.build([work, reduction, gemm.product("bf16", 4, 5, 6)], tmp_path, "x86-64") == 3
     monkeypatch.setattr("shutil.which", nothing)
-    peers, absent = finding.find(["clang", "matrix"], Places((tmp_path,)))
+    peers, absent = base.find_peers(["clang", "matrix"], LibraryPaths((tmp_path,)))
     assert not absent
     assert peers[0].version.endswith("(built before)")
     arrays = work.arrays()
@@ -51,7 +51,7 @@ def test_clang_s_loops_on_elements_and_rows(function: str, types: str) -> None:
     """Of 203 elements and of 72 columns, which are no multiples of what is done at once."""
     rows = function.startswith("row")
     work = pointwise.of_rows(function, types, 5, 72) if rows else pointwise.pointwise(function, types, 203)
-    (attempt,) = clang.load_loops(Places(())).attempts(work, arrays := work.arrays())
+    (attempt,) = clang.load_loops(LibraryPaths(())).attempts(work, arrays := work.arrays())
     attempt.repeat(1)
     work.check(arrays["y"], expected(work, arrays), "clang")
 
@@ -64,5 +64,5 @@ def test_clang_has_no_loops_for_functions(work: Workload, tmp_path: Path) -> Non
 
 def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TLX_PEERS", "/a:/b")
-    assert Places.of(None).folders == (Path("/a"), Path("/b"))
-    assert Places.of("/c").folders == (Path("/c"),)
+    assert LibraryPaths.of(None).folders == (Path("/a"), Path("/b"))
+    assert LibraryPaths.of("/c").folders == (Path("/c"),)

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.test_bench import made, reported
-from tlx.bench import markdown, report, timing
-from tlx.bench.quiet import Core, quiet
+from tlx.bench import report, tables, timing
+from tlx.bench.timing import PinnedCore, quiet_rounds
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +38,9 @@ class Shared:
 
 
 def test_quiet_rounds() -> None:
-    assert quiet([1.0, 1.07, 1.09, 2.1], 1.0) == [0, 1]
-    assert quiet([1.0, 1.07, 1.09, 2.1], 1.02) == [0, 1, 2]
-    assert quiet([1.0] * 4, 1.0, [[50, 100, 93, 92]]) == [1, 2]
+    assert quiet_rounds([1.0, 1.07, 1.09, 2.1], 1.0) == [0, 1]
+    assert quiet_rounds([1.0, 1.07, 1.09, 2.1], 1.02) == [0, 1, 2]
+    assert quiet_rounds([1.0] * 4, 1.0, [[50, 100, 93, 92]]) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_quiet_rounds() -> None:
 )
 def test_medians_are_those_of_quiet_rounds(busy: set[int], rounds: int, taken: int, count: int, used: int) -> None:
     contestants = {name: timing.Contestant(nothing, 1) for name in ("ours", "theirs")}
-    timed = timing.interleaved(contestants, rounds, cast("Core", Shared(busy)))
+    timed = timing.interleaved(contestants, rounds, cast("PinnedCore", Shared(busy)))
     assert (timed.rounds, timed.quiet) == (taken, count)
     assert {len(rates.rounds) for rates in timed.rates.values()} == {used}
 
@@ -67,12 +67,12 @@ def test_nobody_looks_for_quiet_rounds() -> None:
 
 def test_rounds_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "_MORE_NS", 0)
-    timed = timing.interleaved({"ours": timing.Contestant(nothing, 1)}, 4, cast("Core", Shared(set(range(99)))))
+    timed = timing.interleaved({"ours": timing.Contestant(nothing, 1)}, 4, cast("PinnedCore", Shared(set(range(99)))))
     assert (timed.rounds, timed.quiet) == (4, 0)
 
 
 def test_the_core_is_looked_at() -> None:
-    core = Core()
+    core = PinnedCore()
     ratios = [core.ratio() for _ in range(3)]
     assert all(0 < core.best <= ratio < inf for ratio in ratios)
 
@@ -88,7 +88,7 @@ def test_the_quietest_report_of_a_cell_counts(tmp_path: Path) -> None:
         report.write(str(tmp_path / f"{number}.json"), reported(cell))
     (cell,) = report.read(str(tmp_path))["cells"]
     assert cell["rates"]["tlx"]["median"] == 3
-    assert report.disturbed(cells) == 1
+    assert report.count_disturbed(cells) == 1
     report.write(str(tmp_path / "a.json"), reported(shaken(6, 11, 0), core=1.5))
     assert report.read(str(tmp_path))["cells"][0]["rates"]["tlx"]["median"] == 6
     report.write(str(tmp_path / "b.json"), reported(shaken(7, 3, 0), core=1.04))
@@ -99,4 +99,4 @@ def test_the_quietest_report_of_a_cell_counts(tmp_path: Path) -> None:
         report.write(str(tmp_path / f"c{number}.json"), reported(core=1.04 if number else 0.9))
     whole = report.read(str(tmp_path))
     assert (whole["core"], whole["cells"][0]["rates"]["tlx"]["median"]) == (1.04, 3)  # a single low ratio is an error
-    assert "- fewer than 3 quiet rounds: 1 cells\n" in markdown.tables(reported(*cells))
+    assert "- fewer than 3 quiet rounds: 1 cells\n" in tables.markdown_tables(reported(*cells))

@@ -9,15 +9,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from tlx import openmp
-from tlx.bench import catalogue, controls, peaks, scaling
-from tlx.bench.cores import one_of_each_first
-from tlx.bench.elements import F32
-from tlx.bench.native_calls import Repeat, Step
+from tlx.bench import peaks, scaling
+from tlx.bench.native_calls import NativeCall, Repeat
 from tlx.bench.peaks import Peak
-from tlx.bench.scaling import gain, together
+from tlx.bench.scaling import combined_gain, distinct_cores_first, gain
+from tlx.bench.workloads import catalogue
+from tlx.bench.workloads.workload import F32
 from tlx.diagnostics import UsageError
-from tlx.target import Target, find
+from tlx.llvm import openmp
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 
 def test_gain_counts_what_all_threads_do() -> None:
@@ -31,7 +32,7 @@ def test_gain_counts_what_all_threads_do() -> None:
 def test_processors_add_up_to_what_each_does() -> None:
     """One at the same speed adds one; one that takes twice as long, a half."""
     alone, elsewhere = [1.0, 2.0, 1.0], [[1.0, 2.0, 1.0], [2.0, 4.0, 1.0]]
-    assert [together(alone, elsewhere, count) for count in (1, 2, 3)] == [1.0, 2.0, 2.5]
+    assert [combined_gain(alone, elsewhere, count) for count in (1, 2, 3)] == [1.0, 2.0, 2.5]
 
 
 def test_processors_of_different_cores_come_first() -> None:
@@ -41,23 +42,23 @@ def test_processors_of_different_cores_come_first() -> None:
     def together(processors: Sequence[int]) -> float:
         return 1.8 if len({core[p] for p in processors}) < len(processors) else 1.05
 
-    assert one_of_each_first([0, 1, 2, 3, 4, 5], together) == [0, 1, 2, 3, 4, 5]
-    assert one_of_each_first([4, 0, 2, 5, 1], together) == [4, 2, 1, 0, 5]
+    assert distinct_cores_first([0, 1, 2, 3, 4, 5], together) == [0, 1, 2, 3, 4, 5]
+    assert distinct_cores_first([4, 0, 2, 5, 1], together) == [4, 2, 1, 0, 5]
 
 
 def test_processors_are_measured_where_they_are() -> None:
     """Whatever they turn out to be, each comes once, and the thread that asks may run on all of them again."""
     allowed = sorted(os.sched_getaffinity(0))[:3]
-    assert sorted(one_of_each_first(allowed)) == allowed
+    assert sorted(distinct_cores_first(allowed)) == allowed
     assert set(allowed) <= os.sched_getaffinity(0)
 
 
 def test_every_thread_of_a_control_works() -> None:
-    target = find("generic")
+    target = find_target("generic")
     openmp.set_threads(3)
-    controls.multiply_adds(peaks.peak((F32, F32, F32), target), target, 3)(1)
-    to, source = controls.memory(3)
-    controls.copies((to, source), target)(1)
+    scaling.multiply_adds(peaks.peak((F32, F32, F32), target), target, 3)(1)
+    to, source = scaling.copy_buffers(3)
+    scaling.copies((to, source), target)(1)
     assert (to == source).all()
 
 
@@ -71,7 +72,7 @@ def test_one_thread_of_a_team_makes_the_calls() -> None:
 
     address = ctypes.cast(called, ctypes.c_void_p).value
     assert address is not None
-    member = controls.one_of_team(Step(address, (("i32", 5),)), 3, find("generic"), called)
+    member = scaling.one_of_team(NativeCall(address, (("i32", 5),)), 3, find_target("generic"), called)
     openmp.set_threads(2)
     for number in (0, 1, 2):
         member(number, 3)
@@ -89,7 +90,7 @@ def test_controls_are_those_of_the_version_that_runs(
         raise UsageError(f"{target.name} {'+avx2' in ceiling.text} {most}")
 
     monkeypatch.setattr(scaling, "cpu_flags", lambda: frozenset(flags))
-    monkeypatch.setattr(controls, "multiply_adds", control)
-    (work,) = catalogue.chosen(["gemm"], ["f32"], ["8"], ["plain"])
+    monkeypatch.setattr(scaling, "multiply_adds", control)
+    (work,) = catalogue.select_workloads(["gemm"], ["f32"], ["8"], ["plain"])
     with pytest.raises(UsageError, match=f"{ours} {'avx2' in flags} 2$"):
-        scaling._measured(work, find("generic,avx2"), [1, 2], 1)
+        scaling._measured(work, find_target("generic,avx2"), [1, 2], 1)

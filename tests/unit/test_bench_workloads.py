@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tlx.bench import catalogue
-from tlx.bench.elements import BF16, Array
-from tlx.bench.native_calls import Step, repeated
+from tlx.api.compiler import compile as compile_module
+from tlx.bench.native_calls import NativeCall, call_loop
 from tlx.bench.peers.base import address_of
-from tlx.bench.rows import batch, convolution, fused, gemm, layer, pointwise
-from tlx.bench.truth import Expected, Probed
-from tlx.bench.workload import Workload, WrongResultError
+from tlx.bench.workloads import catalogue
+from tlx.bench.workloads.rows import batch, convolution, fused, gemm, layer, pointwise
+from tlx.bench.workloads.verify import ElementwiseCheck, FreivaldsCheck
+from tlx.bench.workloads.workload import BF16, Array, Workload, WrongResultError
 from tlx.diagnostics import UsageError
-from tlx.ir.reader import parse
-from tlx.jit import compile as compile_module
-from tlx.native import cpu_flags, missing
-from tlx.pipeline import Options, lower
-from tlx.remarks import Remarks
-from tlx.target import targets
+from tlx.ir.parser.module import parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.lower.remarks import Remarks
+from tlx.target.discovery import targets
+from tlx.target.host import cpu_flags, missing_features
 
 TINY = [
     *[gemm.product(name, 5, 7, 6) for name in gemm.TYPES],
@@ -36,14 +36,14 @@ TINY = [
     *[pointwise.of_rows(function, types, 3, 19) for function in pointwise.ROWS for types in ("f32", "bf16")],
 ]
 MATRIX = [name for name, target in targets().items() if target.matrix is not None]
-HERE = [name for name, target in targets().items() if name not in MATRIX and not missing(target, cpu_flags())]
+HERE = [name for name, target in targets().items() if name not in MATRIX and not missing_features(target, cpu_flags())]
 
 
-def expected(work: Workload, arrays: dict[str, Array]) -> Expected:
+def expected(work: Workload, arrays: dict[str, Array]) -> ElementwiseCheck:
     """All elements that a workload should give."""
     assert work.expected is not None
     truth = work.expected(arrays)
-    assert isinstance(truth, Expected)
+    assert isinstance(truth, ElementwiseCheck)
     return truth
 
 
@@ -59,7 +59,7 @@ def test_results_are_right(work: Workload) -> None:
         compiled = compile_module(work.text(), target, entry=work.function)
         out = arrays[work.output.name]
         out.view("u1")[...] = 0xA5
-        repeated([Step(address_of(compiled.entry.code), work.arguments(arrays))])(1)
+        call_loop([NativeCall(address_of(compiled.entry.code), work.arguments(arrays))])(1)
         work.check(out, truth, target)
 
 
@@ -89,7 +89,7 @@ def test_matrix_units_are_lowered_for(work: Workload, target: str) -> None:
 
 def test_every_workload_of_the_table_is_a_valid_text() -> None:
     seen: set[str] = set()
-    for work in catalogue.every():
+    for work in catalogue.all_workloads():
         assert work.name not in seen
         seen.add(work.name)
         if (work.row, work.types) not in {(w.row, w.types) for w in TINY}:
@@ -100,14 +100,14 @@ def test_every_workload_of_the_table_is_a_valid_text() -> None:
 
 @pytest.mark.parametrize("row", ["gemm", "layer", "batch", "brgemm", "convolution", "depthwise", "softmax", "exp"])
 def test_rows_of_the_table(row: str) -> None:
-    assert {"f32", "bf16"} <= {work.types for work in catalogue.chosen([row], [], [], [])}
+    assert {"f32", "bf16"} <= {work.types for work in catalogue.select_workloads([row], [], [], [])}
 
 
 def test_choosing() -> None:
-    works = catalogue.chosen(["gemm"], ["f32"], ["64", "13x17x19"], ["plain"])
+    works = catalogue.select_workloads(["gemm"], ["f32"], ["64", "13x17x19"], ["plain"])
     assert [work.name for work in works] == ["gemm f32 64", "gemm f32 13x17x19"]
     with pytest.raises(UsageError, match="unknown size '65'; known are 8, 16"):
-        catalogue.chosen(["gemm"], ["f32"], ["65"], [])
+        catalogue.select_workloads(["gemm"], ["f32"], ["65"], [])
 
 
 @pytest.mark.parametrize("types", ["f32", "bf16->bf16", "s8"])
@@ -132,7 +132,7 @@ def test_probes_find_a_wrong_element(types: str, columns: str, monkeypatch: pyte
     monkeypatch.setattr(gemm, "_PROBED", 1)
     assert work.expected is not None
     truth = work.expected(arrays)
-    assert isinstance(truth, Probed)
+    assert isinstance(truth, FreivaldsCheck)
     work.check(right, truth, "numpy")
     known = int(truth.sample[1])
     other = next(row for row in range(len(right)) if row not in truth.sample)
@@ -147,7 +147,7 @@ def test_nan_is_wrong() -> None:
     work = gemm.product("f32", 2, 2, 2)
     values = np.full((2, 2), np.nan, np.float32)
     with pytest.raises(WrongResultError):
-        work.check(values, Expected(np.ones((2, 2)), np.ones((2, 2))), "nobody")
+        work.check(values, ElementwiseCheck(np.ones((2, 2)), np.ones((2, 2))), "nobody")
 
 
 def test_bfloat_is_rounded_to_nearest_even() -> None:

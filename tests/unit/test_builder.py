@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.unit.test_rewriter import accepted
 from tlx.evaluate import evaluate
-from tlx.ir.builder import Builder, new_function
+from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.ir.rewriter import declare, set_operand
+from tlx.ir.parser.module import parse
+from tlx.ir.transform.rewrite import declare_function, set_operand
 from tlx.ir.types import (
     DOUBLE,
     FLOAT,
@@ -195,7 +195,7 @@ def test_calls() -> None:
     assert call.text == "%r = call i64 @g(i64 %x, i8 1), !dbg !7"
     assert call.args == [x, const_int(I8, 1)]
     vararg = FunctionType(VOID, (I64,), vararg=True)
-    again = b.call(declare(module, "h", vararg), vararg, [x, x], suffix=" #1")
+    again = b.call(declare_function(module, "h", vararg), vararg, [x, x], suffix=" #1")
     assert again.text == "call void (i64, ...) @h(i64 %x, i64 %x) #1, !dbg !7"
     assert again.result is None
     assert "declare i64 @g(i64, i8) nounwind" in str(module)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.tools import require
 from tlx.frontends.c_header import header, include_dir
-from tlx.frontends.c_header.symbols import operations, placeholder
+from tlx.frontends.c_header.placeholders import operations_by_c_name, parse_placeholder
 from tlx.intrinsics import INTRINSICS
 
 PROGRAM: Final = """
@@ -61,18 +61,18 @@ def test_a_new_row_of_the_table_is_in_it(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
 )
 def test_digits_may_follow_a_name(name: str, operation: str | None, element: str | None) -> None:
-    found = placeholder(name)
+    found = parse_placeholder(name)
     assert (found.intrinsic.name if found else None) == operation
     assert (str(found.element) if found and found.element else None) == element
 
 
 def test_every_row_has_a_placeholder() -> None:
     text = header.header_text()
-    for name in operations():
+    for name in operations_by_c_name():
         assert f"tensor_{name}(" in text
-        found = placeholder(f"tensor_{name}_of_mine")
+        found = parse_placeholder(f"tensor_{name}_of_mine")
         assert found is not None
-        assert found.intrinsic is operations()[name]
+        assert found.intrinsic is operations_by_c_name()[name]
 
 
 @pytest.mark.parametrize("language", ["c -std=c11", "c -std=gnu17", "c -std=c2x", "c++ -std=c++11", "c++ -std=c++20"])

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from tests.tools import require
-from tlx import pipeline
 from tlx.evaluate import Machine
 from tlx.frontends.c_header import include_dir
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
+from tlx.lower import pipeline
 
 INPUTS: Final = Path(__file__).parents[1] / "lit" / "frontends" / "c_header" / "Inputs"
 COMPILERS: Final = ("clang-14", "clang-19")
@@ -41,7 +41,7 @@ def machine(compiler: str, flags: str, name: str) -> Machine:
     words = [*flags.split(), "-Wall", "-Werror", "-S", "-emit-llvm", f"-I{include_dir()}", "-o", "-"]
     done = subprocess.run([compiler, *words, str(INPUTS / name)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    module = pipeline.raised(parse(done.stdout, name))
+    module = pipeline.raise_front_ends(parse(done.stdout, name))
     pipeline.verify(module)
     assert "@tensor_" not in str(module)
     return Machine(module, foreign={"outside": _nothing, "_Z7outsidei": _nothing})

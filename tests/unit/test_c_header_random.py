@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tests.tools import require
-from tlx import pipeline
 from tlx.evaluate import Machine
 from tlx.frontends.c_header import include_dir
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
+from tlx.lower import pipeline
 
 SETTINGS: Final = (
     ("clang-19", "-O0"),
@@ -118,7 +118,7 @@ def outcome(source: Path, compiler: str, flags: str) -> np.ndarray[Any, Any]:
     """What a program computes from a few numbers, when it is compiled so."""
     command = [compiler, *flags.split(), "-w", "-S", "-emit-llvm", f"-I{include_dir()}", str(source), "-o", "-"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    module = pipeline.raised(parse(text, source.name))
+    module = pipeline.raise_front_ends(parse(text, source.name))
     pipeline.verify(module)
     machine = Machine(module)
     outputs = np.zeros((4, 80), "i4")

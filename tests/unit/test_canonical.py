@@ -8,13 +8,12 @@ import pytest
 
 from tests.tools import require
 from tests.unit.tensor_texts import DENSE, PROPOSAL, SHAPE, SQUARE, load, opaque
-from tlx import judge
 from tlx.intrinsics import INTRINSICS, Intrinsic, lookup
-from tlx.ir.analysis import analyse
-from tlx.ir.canonical import canonical_name, canonicalise, declare
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.analysis import analyse, collect_errors
+from tlx.ir.tensors.canonical import canonical_name, canonicalise, declare_overload
 from tlx.ir.types import FLOAT, I8, I32, PTR, TOKEN, VOID, PointerType, Type, VectorType
-from tlx.ir.verifier import collect
+from tlx.llvm import judge
 
 
 def canonical(text: str) -> str:
@@ -26,7 +25,7 @@ def canonical(text: str) -> str:
 @pytest.mark.parametrize("text", [PROPOSAL, opaque(PROPOSAL)])
 def test_canonical_form_is_accepted_by_llvm_and_stable(text: str) -> None:
     result = canonical(text)
-    judge.check(result, "<canonical>")
+    judge.check_text(result, "<canonical>")
     assert canonical(result) == result
 
 
@@ -39,9 +38,9 @@ def test_canonical_form_is_accepted_by_other_llvms(tool: str, is_typed: bool, tm
     printed = subprocess.run(command, check=True, capture_output=True, text=True)
     assert printed.stderr == ""
     again = parse(printed.stdout)
-    assert collect(again) == []
+    assert collect_errors(again) == []
     canonicalise(again)
-    judge.check(str(again), "<canonical>")
+    judge.check_text(str(again), "<canonical>")
 
 
 def test_canonical_text() -> None:
@@ -92,7 +91,7 @@ define void @f(ptr %p) {{
     assert "(...)" not in result
     assert "(ptr, i32)" not in result
     assert "declare void @other()" in result
-    judge.check(result, "<canonical>")
+    judge.check_text(result, "<canonical>")
 
 
 def test_names_that_tell_element_types_leave_them_as_attributes() -> None:
@@ -159,8 +158,8 @@ def test_canonical_names(name: str, result: Type, operands: list[Type], expected
 def test_declaring_twice_declares_once() -> None:
     module = parse("define void @f() {\n  ret void\n}\n")
     row = next(r for r in INTRINSICS if r.name == "tovector")
-    first = declare(module, row, VectorType(4, FLOAT), [TOKEN])
-    assert declare(module, row, VectorType(4, FLOAT), [TOKEN]) is first
+    first = declare_overload(module, row, VectorType(4, FLOAT), [TOKEN])
+    assert declare_overload(module, row, VectorType(4, FLOAT), [TOKEN]) is first
     assert str(module).count("declare") == 1
 
 
@@ -168,7 +167,7 @@ def test_undeclarable_operands_are_refused() -> None:
     module = parse("")
     row = next(r for r in INTRINSICS if r.name == "tovector")
     with pytest.raises(ValueError, match="takes no operands of types float"):
-        declare(module, row, VectorType(4, FLOAT), [FLOAT])
+        declare_overload(module, row, VectorType(4, FLOAT), [FLOAT])
 
 
 @pytest.mark.parametrize("row", INTRINSICS, ids=lambda row: row.full_name)

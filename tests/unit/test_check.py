@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-import tlx.lower
-from tlx.check import CheckError, check
+from tlx.api.validation import ValidationError, validate
 from tlx.diagnostics import Note
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.lower.stage import Context, Stage
-from tlx.pipeline import Options
+from tlx.ir.parser.module import parse
+from tlx.lower import stages
+from tlx.lower.context import LoweringContext
+from tlx.lower.options import Options
+from tlx.lower.stages import Stage
 
 MATMUL = """\
 define void @product(ptr %a, ptr %b, ptr %c) {
@@ -56,23 +57,23 @@ def after(monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[str], st
     """Have a stage leave something else than it should."""
 
     def wrong(stage: Stage) -> Stage:
-        def run(module: Module, context: Context) -> None:
+        def run(module: Module, context: LoweringContext) -> None:
             stage.run(module, context)
             vars(module).update(vars(parse(change(str(module)))))
 
         return Stage(stage.name, stage.title, run) if stage.name == name else stage
 
-    monkeypatch.setattr(tlx.lower, "STAGES", tuple(wrong(stage) for stage in tlx.lower.STAGES))
+    monkeypatch.setattr(stages, "STAGES", tuple(wrong(stage) for stage in stages.STAGES))
 
 
 @pytest.mark.parametrize("element", ["float", "i8", "bfloat", "double"])
 @pytest.mark.parametrize("target", ["generic", "avx512"])
 def test_right_stages_pass(element: str, target: str) -> None:
-    assert check(matmul(element), target) == []
+    assert validate(matmul(element), target) == []
 
 
 def test_memory_in_front_of_a_pointer() -> None:
-    assert check(LOOP, "avx2") == []
+    assert validate(LOOP, "avx2") == []
 
 
 @pytest.mark.parametrize(
@@ -90,8 +91,8 @@ def test_wrong_stages_are_caught(monkeypatch: pytest.MonkeyPatch, stage: str, pa
         return changed
 
     after(monkeypatch, stage, change)
-    with pytest.raises(CheckError) as caught:
-        check(WIDE if "sext" in pattern else matmul("i32"), "avx2", options=Options(verify_each=False))
+    with pytest.raises(ValidationError) as caught:
+        validate(WIDE if "sext" in pattern else matmul("i32"), "avx2", options=Options(verify_each=False))
     assert f"after {stage} @product does not mean what the input means" in caught.value.message
     assert caught.value.span is not None
 
@@ -114,21 +115,21 @@ define i1 @f(ptr noalias %a, ptr noalias %c) {
 def test_what_the_input_leaves_open_may_be_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     lanes = ", ".join(f"i32 {7 * i % 600}" for i in range(1, 600))
     text = OPEN.replace("MASK", f"<i32 poison, {lanes}>").replace("RESULT", "undef")
-    assert check(text, "avx2") == []
+    assert validate(text, "avx2") == []
     after(monkeypatch, "to-2d", lambda text: text.replace("fadd", "fsub"))
-    with pytest.raises(CheckError, match=r"element [1-9]\d* of %c \(float\) is 0\.0, expected"):
-        check(text, "avx2")
+    with pytest.raises(ValidationError, match=r"element [1-9]\d* of %c \(float\) is 0\.0, expected"):
+        validate(text, "avx2")
 
 
 def test_message_names_argument_element_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
     after(monkeypatch, "to-2d", lambda text: text.replace("<i32 0, i32 9>", "<i32 0, i32 8>"))
-    with pytest.raises(CheckError, match=r"element 8 of %c \(i32\) is -?\d+, expected -?\d+"):
-        check(matmul("i32"), "avx2")
+    with pytest.raises(ValidationError, match=r"element 8 of %c \(i32\) is -?\d+, expected -?\d+"):
+        validate(matmul("i32"), "avx2")
 
 
 def test_what_cannot_be_checked_is_named() -> None:
     text = matmul("float").replace("  ret void", "  call void @elsewhere()\n  ret void") + "declare void @elsewhere()\n"
-    (note,) = check(text, "avx2")
+    (note,) = validate(text, "avx2")
     assert isinstance(note, Note)
     assert "define" not in repr(note)  # a place in a file does not print the file
     assert note.message.startswith("@product was not checked: call of @elsewhere")
@@ -149,6 +150,6 @@ define void @f(ptr noalias %p, ptr noalias %q) {
   ret void
 }
 """
-    notes = check(text, "generic")
+    notes = validate(text, "generic")
     assert any("@twice was not checked: its large vectors go through pointers" in str(note) for note in notes)
     assert not any("@f was not checked:" in str(note) for note in notes)

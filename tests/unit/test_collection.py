@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tlx.collection import without_collection
+from tlx.ir.garbage_collection import without_collection
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -27,14 +27,14 @@ def test_the_collector_is_left_as_it_was(enabled: bool) -> None:
 
 
 def test_a_program_that_ends_collects_nothing() -> None:
-    program = "import gc; from tlx.collection import end_without_collection; end_without_collection()"
+    program = "import gc; from tlx.cli import end_without_collection; end_without_collection()"
     program += "; gc.callbacks.append(lambda phase, _: print(phase)); x = []; x.append(x); del x; print(gc.isenabled())"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert ended.stdout == b"False\n"
 
 
 def test_a_process_of_many_modules_seldom_looks_for_garbage() -> None:
-    program = "import gc; from tlx.collection import collect_rarely; collect_rarely(); found = []"
+    program = "import gc; from tlx.fuzz.worker import collect_rarely; collect_rarely(); found = []"
     program += "; gc.callbacks.append(lambda phase, _: found.append(phase))"
     program += "; kept = [[] for _ in range(100_000)]; print(gc.isenabled(), found)"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tlx.ir.constructors import add_constructor
-from tlx.ir.reader import parse
-from tlx.judge import check
+from tlx.ir.parser.module import parse
+from tlx.ir.transform.constructors import add_constructor
+from tlx.llvm.judge import check_text
 
 _FUNCTION = "define void @start() {\n  ret void\n}\ndefine void @other() {\n  ret void\n}\n"
 _ENTRY = "{ i32, ptr, ptr } { i32 65535, ptr @start, ptr null }"
@@ -22,7 +22,7 @@ def _added(text: str) -> str:
 def test_the_first_constructor_makes_the_list() -> None:
     text = _added(_FUNCTION)
     assert text.rstrip().endswith(f"@llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] [{_ENTRY}]")
-    check(text, "constructors.ll")
+    check_text(text, "constructors.ll")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_constructors_that_are_there_are_kept_in_front(listed: str) -> None:
     assert text.count("@llvm.global_ctors =") == 1
     assert "[2 x { i32, ptr, ptr }]" in text
     assert f"{_OTHER}, {_ENTRY}" in text
-    check(text, "constructors.ll")
+    check_text(text, "constructors.ll")
 
 
 def test_two_constructors_are_called_in_order() -> None:
@@ -49,7 +49,7 @@ def test_two_constructors_are_called_in_order() -> None:
     text = str(module)
     assert "[2 x { i32, ptr, ptr }]" in text
     assert text.index("ptr @other") < text.index("ptr @start")
-    check(text, "constructors.ll")
+    check_text(text, "constructors.ll")
 
 
 def test_typed_pointers() -> None:
@@ -60,13 +60,13 @@ def test_typed_pointers() -> None:
 def test_an_empty_list_is_filled() -> None:
     text = _added(f"@llvm.global_ctors = appending global [0 x {{ i32, ptr, ptr }}] zeroinitializer\n{_FUNCTION}")
     assert text.count("@llvm.global_ctors") == 1
-    check(text, "constructors.ll")
+    check_text(text, "constructors.ll")
 
 
 def test_a_list_in_a_comment_is_none() -> None:
     text = _added(f"; @llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] [{_OTHER}]\n{_FUNCTION}")
     assert f"\n@llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] [{_ENTRY}]" in text
-    check(text, "constructors.ll")
+    check_text(text, "constructors.ll")
 
 
 def test_entries_with_brackets_inside_are_kept() -> None:
@@ -74,7 +74,7 @@ def test_entries_with_brackets_inside_are_kept() -> None:
     listed = f"@llvm.global_ctors = appending global [1 x {{ i32, ptr, ptr }}] [{data}]"
     text = _added(f"@table = global [2 x i32] zeroinitializer\n{listed}\n{_FUNCTION}")
     assert f"[{data}, {_ENTRY}]" in text
-    check(text, "constructors.ll")
+    check_text(text, "constructors.ll")
 
 
 def test_lists_without_associated_data_stay_so() -> None:

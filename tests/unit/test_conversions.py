@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 import tlx
 from tests.unit.register_functions import GENERIC
 from tlx.evaluate import Machine
-from tlx.ir.builder import Builder, new_function
-from tlx.ir.reader import parse
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I32, Type, VectorType
-from tlx.lower.legalize.conversions import convert_register
-from tlx.lower.legalize.registers import storage
-from tlx.target import Target, find
+from tlx.lower.legalize.elementwise.conversions import convert_register
+from tlx.lower.legalize.registers import register_element
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 Array = NDArray[Any]
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -58,7 +59,7 @@ def _converted(target: Target, opcode: str, source: Type, to: Type, values: Arra
     made = new_function(module, "f", [(pointer, "", "out"), (pointer, "", "in")], "nounwind", "")
     b = Builder(module, made)
     out, into = (argument.value for argument in made.arguments)
-    register = b.load(VectorType(LANES, storage(source)), into, 1)
+    register = b.load(VectorType(LANES, register_element(source)), into, 1)
     b.store(convert_register(b, target, opcode, register, source, to), out, 1)
     b.ret()
     machine = Machine(parse(str(module), wanted=lambda _text: True))
@@ -89,14 +90,14 @@ def _cast(values: Array, to: Type) -> Array:
 @pytest.mark.parametrize("target", ["generic", "avx2"])
 def test_every_pattern_is_widened_exactly(source: Type, to: Type, target: str) -> None:
     values = PATTERNS.view(DTYPES[source])
-    _check(_converted(find(target), "fpext", source, to, values), _cast(values, to))
+    _check(_converted(find_target(target), "fpext", source, to, values), _cast(values, to))
 
 
 @pytest.mark.parametrize("to", [BFLOAT, HALF], ids=str)
 @pytest.mark.parametrize("target", ["generic", "avx2"])
 def test_floats_are_rounded_to_nearest_even(to: Type, target: str) -> None:
     values = _floats()
-    _check(_converted(find(target), "fptrunc", FLOAT, to, values), _cast(values, to))
+    _check(_converted(find_target(target), "fptrunc", FLOAT, to, values), _cast(values, to))
 
 
 @pytest.mark.parametrize("narrow", [BFLOAT, HALF], ids=str)

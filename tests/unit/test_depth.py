@@ -7,17 +7,24 @@ from dataclasses import replace
 import pytest
 
 from tlx.ir.types import DOUBLE, FLOAT, HALF, Type
-from tlx.lower.to_tiles.choose import choose
-from tlx.lower.to_tiles.depth import positions_at_once
-from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.view import View
-from tlx.target import targets
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.blocking import k_unroll
+from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.target.discovery import targets
 
 TARGET = targets()["avx512"]
 
 
 def _gemm(element: Type, m: int, n: int, k: int) -> Gemm:
-    return Gemm(View(element, m, k, k, 1), View(element, k, n, n, 1), View(element, m, n, n, 1), None, "f", "f")
+    return Gemm(
+        MatrixView(element, m, k, k, 1),
+        MatrixView(element, k, n, n, 1),
+        MatrixView(element, m, n, n, 1),
+        None,
+        "f",
+        "f",
+    )
 
 
 @pytest.mark.parametrize(
@@ -35,8 +42,8 @@ def test_registers_to_spare_hold_more_rows_of_b(
     element: Type, size: int, tile: tuple[int, int], *, written_out: bool, positions: int
 ) -> None:
     gemm = _gemm(element, size, size, size)
-    recipe = choose(gemm, TARGET)
-    assert positions_at_once(gemm, recipe, TARGET, tile, written_out=written_out) == positions
+    recipe = select_recipe(gemm, TARGET)
+    assert k_unroll(gemm, recipe, TARGET, tile, written_out=written_out) == positions
     rows, vectors = tile
     assert positions == 1 or rows * vectors + positions * (vectors + 1) + 1 <= TARGET.registers
 
@@ -49,10 +56,10 @@ def test_operands_converted_as_they_are_read_and_prefetches_go_position_by_posit
     change: dict[str, object], positions: int
 ) -> None:
     gemm = _gemm(FLOAT, 32, 32, 32)
-    recipe = replace(choose(gemm, TARGET), **change)  # pyright: ignore[reportArgumentType]
-    assert positions_at_once(gemm, recipe, TARGET, (11, 2), written_out=False) == positions
+    recipe = replace(select_recipe(gemm, TARGET), **change)  # pyright: ignore[reportArgumentType]
+    assert k_unroll(gemm, recipe, TARGET, (11, 2), written_out=False) == positions
 
 
 def test_columns_of_a_go_position_by_position() -> None:
-    gemm = replace(_gemm(FLOAT, 32, 32, 32), a=View(FLOAT, 32, 32, 1, 32))
-    assert positions_at_once(gemm, choose(gemm, TARGET), TARGET, (11, 2), written_out=False) == 1
+    gemm = replace(_gemm(FLOAT, 32, 32, 32), a=MatrixView(FLOAT, 32, 32, 1, 32))
+    assert k_unroll(gemm, select_recipe(gemm, TARGET), TARGET, (11, 2), written_out=False) == 1

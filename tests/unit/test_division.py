@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 import tlx
 from tests.unit.math_functions import RUNNABLE
-from tlx.ir.builder import Builder, new_function
-from tlx.ir.reader import parse
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, FLOAT, I8, I64, Type, VectorType
-from tlx.lower.legalize.division import divided, pays
-from tlx.lower.legalize.registers import storage
-from tlx.target import find
+from tlx.lower.legalize.elementwise.strength_reduction import divide_registers, is_quotient_by_product_better
+from tlx.lower.legalize.registers import register_element
+from tlx.target.lookup import find_target
 
 Array = NDArray[Any]
 BF16 = np.dtype(ml_dtypes.bfloat16)
 DTYPES: dict[Type, Any] = {FLOAT: np.dtype(np.float32), BFLOAT: BF16}
-TARGET = find("avx512")
+TARGET = find_target("avx512")
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e-33, 3e38, 2.0**-100, 2.0**100, 2.0**-101, 1.0, -3.0]
 
 pytestmark = pytest.mark.skipif("avx512" not in RUNNABLE, reason="no AVX-512")
@@ -32,7 +32,7 @@ def _program(element: Type) -> str:
     module = parse("")
     pointer = module.pointer_to(I8)
     lanes = TARGET.vector_bytes * 8 // (16 if element == BFLOAT else 32)
-    kept = storage(element)
+    kept = register_element(element)
     register = VectorType(lanes, kept)
     parameters = [(pointer, "", "out"), (pointer, "", "in"), (pointer, "", "by"), (I64, "", "n")]
     features = f'nounwind "target-features"="{",".join(TARGET.features)}"'
@@ -42,7 +42,7 @@ def _program(element: Type) -> str:
         places = [b.add(loop.index, i * lanes) for i in range(2)]
         numerators = [b.load(register, b.gep(kept, source, place), 2) for place in places]
         divisor = b.load(register, by, 2)
-        for place, quotient in zip(places, divided(b, TARGET, element, numerators, divisor), strict=True):
+        for place, quotient in zip(places, divide_registers(b, TARGET, element, numerators, divisor), strict=True):
             b.store(quotient, b.gep(kept, out, place), 2)
     b.ret()
     return str(module)
@@ -104,6 +104,6 @@ def test_only_where_division_is_slow() -> None:
     b = Builder(module, new_function(module, "f", [(module.pointer_to(I8), "", "p")], ""))
     source = b.function.arguments[0].value
     whole, half = (b.load(VectorType(count, FLOAT), source, 4) for count in (16, 8))
-    assert pays(TARGET, FLOAT, [whole])
-    assert not pays(TARGET, FLOAT, [half])
-    assert not pays(find("avx2"), FLOAT, [half])
+    assert is_quotient_by_product_better(TARGET, FLOAT, [whole])
+    assert not is_quotient_by_product_better(TARGET, FLOAT, [half])
+    assert not is_quotient_by_product_better(find_target("avx2"), FLOAT, [half])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tlx.ir.dominance import ControlFlow, natural_loops
-from tlx.ir.module import Function
-from tlx.ir.reader import parse
+from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
+from tlx.ir.functions import Function
+from tlx.ir.parser.module import parse
 
 Graph = list[list[int]]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tests.unit.evaluate_jit import Case, run_both
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import evaluate
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 
 Array = NDArray[Any]
 Random = np.random.Generator

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from tests.unit.evaluate_jit import Case, run_both
 from tests.unit.test_evaluate_arithmetic import amount, floats, integers, not_nan, size, split, word
 from tlx.evaluate import evaluate
-from tlx.ir.mangle import mangle
-from tlx.ir.reader import parse
-from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, IntType, Type, VectorType
+from tlx.ir.parser.module import parse
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, IntType, Type, VectorType, mangle
 
 Array = NDArray[Any]
 Random = np.random.Generator

@@ -10,7 +10,7 @@ import pytest
 
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import Machine, evaluate
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 
 
 def run(text: str, *args: Any, **options: Any) -> Any:

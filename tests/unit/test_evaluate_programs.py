@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tests.tools import require
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 
 Ints = NDArray[np.int32]
 

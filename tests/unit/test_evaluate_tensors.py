@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tlx.diagnostics import EvaluationError, VerifyError
 from tlx.evaluate import evaluate
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 
 Array = NDArray[Any]
 DTYPES: dict[str, Any] = {

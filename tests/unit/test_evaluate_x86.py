@@ -14,7 +14,7 @@ from tests.unit.evaluate_jit import Case, run_both
 from tests.unit.tile_loop import DECLARED, POWER
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import evaluate
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 
 Array = NDArray[Any]
 BF16 = ml_dtypes.bfloat16

@@ -9,11 +9,11 @@ import pytest
 
 from tests.unit.tree_texts import TARGETS, Array, Case, Tree, check, module_text, stages
 from tlx.diagnostics import LoweringError
-from tlx.ir.reader import parse
-from tlx.lower.stage import Context, is_kernel
+from tlx.ir.parser.module import parse
+from tlx.lower.context import LoweringContext, is_kernel
+from tlx.lower.remarks import Remarks
 from tlx.lower.to_tiles import to_tiles
-from tlx.remarks import Remarks
-from tlx.target import find
+from tlx.target.lookup import find_target
 
 SIZES = ((1, 1), (3, 17), (5, 64), (33, 100))
 INTEGERS = ("i8", "i16", "i32", "i64")
@@ -317,4 +317,4 @@ def test_what_is_no_elementwise_instruction_is_refused(line: str, message: str) 
     text = text.replace("<8 x float> %v1,", "<8 x float> %w,").replace("%v1 = ", "%v = ")
     text = text.replace("%v2 = ", f"{line}\n  %v2 = ")
     with pytest.raises(LoweringError, match=message):
-        to_tiles(parse(text), Context(find("generic")))
+        to_tiles(parse(text), LoweringContext(find_target("generic")))

@@ -7,9 +7,10 @@ import re
 import pytest
 
 from tlx.diagnostics import UsageError
-from tlx.ir.reader import parse
-from tlx.pipeline import Options, lower, lower_text
-from tlx.target import find
+from tlx.ir.parser.module import parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower, lower_text
+from tlx.target.lookup import find_target
 
 _FUNCTION = """
 define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) ATTRIBUTES {
@@ -112,4 +113,4 @@ def test_names_are_those_of_the_triple_where_nothing_is_lowered() -> None:
 
 @pytest.mark.parametrize("feature", ["-amx-bf16", "-amx-int8", "-avx512vbmi", "-avx512vnni"])
 def test_what_a_target_can_do_without_may_be_taken_away(feature: str) -> None:
-    assert f"+{feature[1:]}" not in find("amx").changed((feature,)).features
+    assert f"+{feature[1:]}" not in find_target("amx").changed((feature,)).features

@@ -12,9 +12,9 @@ from typing import Final
 import click
 import pytest
 
-from tlx import files
+from tlx.api import files
+from tlx.api.files import InputFormat
 from tlx.diagnostics import TlxError, UsageError
-from tlx.files import Reading
 
 
 def test_text_keeps_its_newlines(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_text_keeps_its_newlines(tmp_path: Path) -> None:
     data = b"; one\r\n; two\n; three\r; four"
     path.write_bytes(data)
     text = files.read_ir(str(path))
-    files.write(str(path), text)
+    files.write_output(str(path), text)
     assert path.read_bytes() == data
 
 
@@ -43,8 +43,8 @@ def test_unreadable_inputs(tmp_path: Path, name: str, said: str) -> None:
 def test_sizes(tmp_path: Path) -> None:
     path = tmp_path / "x.ll"
     path.write_bytes(b"12345")
-    assert files.size(str(path)) == 5
-    assert [files.size(name) for name in ("-", "none.ll", "a\0b")] == [0, 0, 0]
+    assert files.file_size(str(path)) == 5
+    assert [files.file_size(name) for name in ("-", "none.ll", "a\0b")] == [0, 0, 0]
 
 
 def test_what_is_not_utf8_is_pointed_at(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_what_is_not_utf8_is_pointed_at(tmp_path: Path) -> None:
 def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "x.ll"
     path.write_text("old")
-    with pytest.raises(TypeError), files.opened_whole(path) as file:
+    with pytest.raises(TypeError), files.atomic_file(path) as file:
         file.writelines([b"half of the new", None])  # pyright: ignore[reportCallIssue, reportArgumentType]
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
@@ -69,7 +69,7 @@ def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
 def test_permissions_of_a_new_file_follow_the_mask(tmp_path: Path) -> None:
     mask = os.umask(0o027)
     try:
-        files.write(str(tmp_path / "x"), "text")
+        files.write_output(str(tmp_path / "x"), "text")
     finally:
         os.umask(mask)
     assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o640
@@ -82,14 +82,14 @@ def test_the_mask_of_the_process_stays(tmp_path: Path, monkeypatch: pytest.Monke
         pytest.fail(f"the mask is changed to {mask:o}")
 
     monkeypatch.setattr(os, "umask", changed)
-    files.write(str(tmp_path / "x"), "text")
-    files.write(str(tmp_path / "x"), "again")
+    files.write_output(str(tmp_path / "x"), "text")
+    files.write_output(str(tmp_path / "x"), "again")
     assert (tmp_path / "x").read_text() == "again"
 
 
 def test_large_text_of_many_bytes_a_character(tmp_path: Path) -> None:
     text = "é" * (3 << 20)
-    files.write(str(tmp_path / "x"), text)
+    files.write_output(str(tmp_path / "x"), text)
     assert (tmp_path / "x").read_bytes() == text.encode()
 
 
@@ -101,8 +101,8 @@ def test_binary_goes_to_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(io.BytesIO())
     monkeypatch.setattr(sys, "stdout", terminal)
     with pytest.raises(UsageError, match="refusing to write binary output to a terminal"):
-        files.write("-", b"BC")
-    files.write("-", b"BC", force=True)
+        files.write_output("-", b"BC")
+    files.write_output("-", b"BC", force=True)
     assert isinstance(terminal.buffer, io.BytesIO)
     assert terminal.buffer.getvalue() == b"BC"
 
@@ -117,7 +117,7 @@ ASSEMBLY: Final = '; a module\n\nsource_filename = "x"\n@x = global i32 0\ndefin
 def test_languages_are_those_of_names_or_of_options(tmp_path: Path, name: str, language: str) -> None:
     path = tmp_path / name
     path.write_text(KERNEL)
-    reading = Reading(language)
+    reading = InputFormat(language)
     if language or path.suffix in (".tl", ".ir"):
         assert "define dso_local void @k(ptr %A" in files.read_ir(str(path), reading=reading)
         assert files.ir_name(str(path), reading) == f"{path} (translated)"
@@ -132,16 +132,16 @@ def test_languages_are_those_of_names_or_of_options(tmp_path: Path, name: str, l
 def test_assembly_is_told_from_other_languages(tmp_path: Path, text: str, language: str) -> None:
     path = tmp_path / "x.ir"
     path.write_text(text)
-    assert files.read_ir(str(path), reading=Reading(language)) == text
-    assert files.ir_name(str(path), Reading(language)) == str(path)
-    assert files.assembly_of(text, "x", reading=Reading(language)) == text
+    assert files.read_ir(str(path), reading=InputFormat(language)) == text
+    assert files.ir_name(str(path), InputFormat(language)) == str(path)
+    assert files.assembly_of(text, "x", reading=InputFormat(language)) == text
 
 
 def test_bitcode_is_told_from_other_languages(tmp_path: Path) -> None:
-    from tlx.codegen import emit
+    from tlx.llvm.codegen import emit_code
 
     path = tmp_path / "x.ir"
-    path.write_bytes(emit(ASSEMBLY, "bc", 0))
+    path.write_bytes(emit_code(ASSEMBLY, "bc", 0))
     assert "define void @k()" in files.read_ir(str(path))
 
 
@@ -158,23 +158,23 @@ def test_what_is_neither_is_told_in_the_words_of_the_language(tmp_path: Path) ->
 def test_versions(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text(OLD)
-    assert "define dso_local void @k(ptr %A" in files.read_ir(str(path), reading=Reading(std="v1"))
-    assert "define dso_local void @k(ptr %A" in files.assembly_of(OLD, "<string>", reading=Reading("tl", "v1"))
+    assert "define dso_local void @k(ptr %A" in files.read_ir(str(path), reading=InputFormat(std="v1"))
+    assert "define dso_local void @k(ptr %A" in files.assembly_of(OLD, "<string>", reading=InputFormat("tl", "v1"))
     with pytest.raises(TlxError):
-        files.read_ir(str(path), reading=Reading("tl"))
+        files.read_ir(str(path), reading=InputFormat("tl"))
 
 
 @pytest.mark.parametrize(
     ("reading", "said"),
     [
-        (Reading("bc"), "unknown language 'bc'; known are ll, ir, tl"),
-        (Reading(std="v3"), "unknown version 'v3'; known are v1, v2 of the tensor language"),
-        (Reading("ll", "v1"), "there is no version 'v1' of LLVM IR"),
-        (Reading("", "v1"), "there is no version 'v1' of LLVM IR"),
-        (Reading("tl"), "this is LLVM IR, not the tensor language"),
+        (InputFormat("bc"), "unknown language 'bc'; known are ll, ir, tl"),
+        (InputFormat(std="v3"), "unknown version 'v3'; known are v1, v2 of the tensor language"),
+        (InputFormat("ll", "v1"), "there is no version 'v1' of LLVM IR"),
+        (InputFormat("", "v1"), "there is no version 'v1' of LLVM IR"),
+        (InputFormat("tl"), "this is LLVM IR, not the tensor language"),
     ],
 )
-def test_languages_that_do_not_fit(tmp_path: Path, reading: Reading, said: str) -> None:
+def test_languages_that_do_not_fit(tmp_path: Path, reading: InputFormat, said: str) -> None:
     path = tmp_path / "x.ll"
     path.write_text(ASSEMBLY)
     with pytest.raises(UsageError, match=said):

@@ -2,9 +2,10 @@
 
 import pytest
 
-from tlx.ir.fold import Folder
-from tlx.ir.module import Function, Module
-from tlx.ir.reader import parse
+from tlx.ir.analysis.constant_folding import ConstantFolder
+from tlx.ir.functions import Function
+from tlx.ir.module import Module
+from tlx.ir.parser.module import parse
 from tlx.ir.values import Value
 
 TEMPLATE = """\
@@ -30,7 +31,7 @@ def last(body: str, value: str, type_: str = "<2 x i32>") -> tuple[Module, Funct
 
 def ints(body: str, value: str = "%v", type_: str = "<2 x i32>") -> tuple[int, ...] | None:
     module, function, use = last(body, value, type_)
-    return Folder(function, module).ints(use)
+    return ConstantFolder(function, module).ints(use)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_what_stays_unknown(body: str) -> None:
 )
 def test_scalars(body: str, expected: int | None) -> None:
     module, function, value = last(body, "%v", "i32")
-    assert Folder(function, module).integer(value) == expected
+    assert ConstantFolder(function, module).integer(value) == expected
 
 
 def test_long_chains_take_linear_time() -> None:
@@ -126,6 +127,6 @@ def test_long_chains_take_linear_time() -> None:
 
 def test_folder_answers_for_scalars_and_vectors_only() -> None:
     _, function, value = last("", "%a")
-    folder = Folder(function)
+    folder = ConstantFolder(function)
     assert folder.integer(value) is None
     assert folder.ints(last("", "%n", "i32")[2]) is None

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 import tlx
 from tests.unit.math_functions import RUNNABLE
 from tlx.diagnostics import LoweringError
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
+from tlx.lower.context import LoweringContext
 from tlx.lower.legalize.driver import legalize
-from tlx.lower.stage import Context
-from tlx.target import find
+from tlx.target.lookup import find_target
 
 Array = NDArray[Any]
 DTYPES: dict[str, Any] = {
@@ -118,4 +118,4 @@ define internal void @k(ptr %x) "tlx-stage"="tiles" {{
 }}
 """
     with pytest.raises(LoweringError, match="of this form is no tile operation"):
-        legalize(parse(text), Context(find("avx512")))
+        legalize(parse(text), LoweringContext(find_target("avx512")))

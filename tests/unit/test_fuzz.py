@@ -11,21 +11,20 @@ import pytest
 
 from tlx.diagnostics import UsageError
 from tlx.fuzz import command
-from tlx.fuzz.arrays import Buffer, Contents, difference
-from tlx.fuzz.asked import Asked
-from tlx.fuzz.campaign import Outcome, Worker
+from tlx.fuzz.campaign import CampaignReport, CheckOutcome, Worker, file_text, request_of
 from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
-from tlx.fuzz.choices import Choices, Node
-from tlx.fuzz.command import Plan, check_on, fuzz
-from tlx.fuzz.operations import OPERATIONS, is_available, named
-from tlx.fuzz.profiles import PROFILES
-from tlx.fuzz.programs import program
-from tlx.fuzz.report import Report, file_text, request_of
+from tlx.fuzz.command import CampaignPlan, check_on, fuzz
+from tlx.fuzz.generation.arrays import ArrayParameter, Contents, difference
+from tlx.fuzz.generation.choices import Choices, Node
+from tlx.fuzz.generation.operations.table import OPERATIONS, is_available, parse_operations
+from tlx.fuzz.generation.profiles import PROFILES
+from tlx.fuzz.generation.programs import random_program
+from tlx.fuzz.options import RandomOptions
 from tlx.fuzz.shrink import shrink
 from tlx.fuzz.worker import Request
+from tlx.intrinsics.numpy_types import dtype_of
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, Type
-from tlx.numpy_types import dtype_of
-from tlx.target import targets
+from tlx.target.discovery import targets
 
 FLOATS = (HALF, BFLOAT, FLOAT, DOUBLE)
 
@@ -46,7 +45,7 @@ def test_program_that_is_refused_only_once_it_is_optimised_is_a_failure(tmp_path
     opt = tmp_path / "opt"
     opt.write_text(f"#!/bin/sh\ncat\necho '{_REFUSED}'\n", encoding="utf-8")
     opt.chmod(0o755)
-    made, check = program(PROFILES["small"], "small 3"), Check("generic", run=False, optimise=str(opt))
+    made, check = random_program(PROFILES["small"], "small 3"), Check("generic", run=False, optimise=str(opt))
     with pytest.raises(MismatchError, match="what -O2 makes of a program that is lowered is refused: store of <5000 x"):
         check_program(made, check, quiet)
     with pytest.raises(RefusedError):
@@ -55,7 +54,7 @@ def test_program_that_is_refused_only_once_it_is_optimised_is_a_failure(tmp_path
 
 def test_small_products_are_multiplied_on_tiles_too() -> None:
     worker = Worker()
-    asked = Asked(matrix_knobs="tile=32x32")
+    asked = RandomOptions(matrix_knobs="tile=32x32")
     outcome = worker.check(Request("tiles", 1, Check("amx", emulate=True, evaluate=False, variant=1, asked=asked)))
     worker.close()
     assert outcome.kind == "done"
@@ -67,14 +66,14 @@ def test_small_products_are_multiplied_on_tiles_too() -> None:
 
 def test_same_seed_same_choices_and_the_tree_repeats_them() -> None:
     for seed in range(10):
-        made = program("any", seed)
-        assert program("any", seed).text == made.text
-        assert program("any", made.node).text == made.text
-        assert program("any", Node.of_json(made.node.as_json())).text == made.text
+        made = random_program("any", seed)
+        assert random_program("any", seed).text == made.text
+        assert random_program("any", made.node).text == made.text
+        assert random_program("any", Node.of_json(made.node.as_json())).text == made.text
 
 
 def test_empty_tree_is_a_simple_program() -> None:
-    made = program("any", Node(parts=[Node(parts=[Node()])]))
+    made = random_program("any", Node(parts=[Node(parts=[Node()])]))
     assert made.text.count("define") == 1
     assert len(made.text) < 1500
 
@@ -89,22 +88,22 @@ def test_choices_of_a_tree_that_ends_are_zero() -> None:
 
 def test_parts_draw_for_themselves() -> None:
     """Dropping one leaves what the others draw."""
-    made = program("any", 12)
+    made = random_program("any", 12)
     assert len(made.node.parts) == 3
     fewer = made.node.copy()
     del fewer.parts[-1]
-    kept = program("any", fewer)
+    kept = random_program("any", fewer)
     assert [f.text for f in kept.functions] == [f.text for f in made.functions[:2]]
 
 
 def test_names_of_operations() -> None:
-    assert named("matmul,fadd") == ("matmul", "fadd")
-    assert named("reduce") == tuple(f"reduce.{op}" for op in "add mul max min and or xor".split())
-    assert "loop" not in named("-loop")
-    assert set(named("-loop")) | {"loop"} == set(OPERATIONS)
-    assert named("") == ()
+    assert parse_operations("matmul,fadd") == ("matmul", "fadd")
+    assert parse_operations("reduce") == tuple(f"reduce.{op}" for op in "add mul max min and or xor".split())
+    assert "loop" not in parse_operations("-loop")
+    assert set(parse_operations("-loop")) | {"loop"} == set(OPERATIONS)
+    assert parse_operations("") == ()
     with pytest.raises(UsageError, match="unknown operation 'matmull'"):
-        named("matmull")
+        parse_operations("matmull")
 
 
 # Programs
@@ -129,7 +128,7 @@ NEEDS_OTHERS = ("call",)
 
 @pytest.mark.parametrize("element", FLOATS)
 def test_differences(element: Type) -> None:
-    buffer = Buffer("b", element, 4, zeros=True)
+    buffer = ArrayParameter("b", element, 4, zeros=True)
     buffer.written[:2] = True
     dtype = dtype_of(element)
     zeros = np.zeros(4, dtype)
@@ -150,7 +149,7 @@ def test_differences(element: Type) -> None:
 
 @pytest.mark.parametrize("element", FLOATS)
 def test_units_in_the_last_place(element: Type) -> None:
-    buffer = Buffer("b", element, 3, ulps=2.0)
+    buffer = ArrayParameter("b", element, 3, ulps=2.0)
     buffer.written[:] = True
     dtype = dtype_of(element)
     expected = np.array([1.0, -0.1, np.inf], dtype)
@@ -165,7 +164,7 @@ def test_units_in_the_last_place(element: Type) -> None:
 
 def test_wild_contents_have_everything() -> None:
     for element in FLOATS:
-        buffer = Buffer("b", element, 4000, Contents(wild=True))
+        buffer = ArrayParameter("b", element, 4000, Contents(wild=True))
         buffer.data[:] = True
         values = buffer.fill(np.random.default_rng(1), 0).astype(np.float64)
         tiny = np.finfo(np.float16).smallest_normal if element == HALF else 2.0**-126
@@ -183,9 +182,13 @@ def test_wrong_results_are_found_and_cut_down(monkeypatch: pytest.MonkeyPatch) -
     """A stage 1 that reads another row: the smallest program that shows it is a few lines."""
     request = Request("any", 5, Check("avx2", run=False), ("add", "fadd", "xor", "relu", "concat"))
 
-    def check(candidate: Request) -> Outcome:
+    def check(candidate: Request) -> CheckOutcome:
         wrong = "add <" in candidate.program().text
-        return Outcome(candidate, "mismatch", "evaluating to-2d", "wrong") if wrong else Outcome(candidate, "done")
+        return (
+            CheckOutcome(candidate, "mismatch", "evaluating to-2d", "wrong")
+            if wrong
+            else CheckOutcome(candidate, "done")
+        )
 
     first = check(request)
     assert first.is_failure
@@ -215,11 +218,11 @@ def test_worker_survives_a_crash_of_its_process(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_file_of_a_failure_says_how_to_run_it(tmp_path: Path) -> None:
-    report = Report(tmp_path)
-    node = program("any", "any 7").node
-    failure = Outcome(Request("any", 7, Check("avx2")), "mismatch", "running", "b0 of @f0: wrong")
+    report = CampaignReport(tmp_path)
+    node = random_program("any", "any 7").node
+    failure = CheckOutcome(Request("any", 7, Check("avx2")), "mismatch", "running", "b0 of @f0: wrong")
     assert report.note(failure)
-    smallest = Outcome(Request("any", node, Check("avx2")), "mismatch", "running", "b0 of @f0: wrong")
+    smallest = CheckOutcome(Request("any", node, Check("avx2")), "mismatch", "running", "b0 of @f0: wrong")
     path = report.write(failure, smallest)
     text = path.read_text()
     assert text == file_text(smallest, path)
@@ -230,7 +233,7 @@ def test_file_of_a_failure_says_how_to_run_it(tmp_path: Path) -> None:
 
 def test_campaign(tmp_path: Path) -> None:
     lines: list[str] = []
-    assert fuzz(Plan(0, 4, ("generic",), tmp_path, "any", ("add", "concat", "fadd", "relu")), lines.append)
+    assert fuzz(CampaignPlan(0, 4, ("generic",), tmp_path, "any", ("add", "concat", "fadd", "relu")), lines.append)
     assert lines[0].startswith("4 programs: 4 passed")
 
 
@@ -240,7 +243,7 @@ def test_matrix_units_are_emulated_where_that_is_asked_for(has_amx: bool, monkey
     without = frozenset(flag for flag in flags if not flag.startswith("amx"))
     monkeypatch.setattr(command, "cpu_flags", lambda: flags if has_amx else without)
     assert check_on("amx", 0).emulate != has_amx
-    plan = Plan(0, 6, ("amx", "generic"), Path(), emulate_matrix=True)
+    plan = CampaignPlan(0, 6, ("amx", "generic"), Path(), emulate_matrix=True)
     checks = [request.check for request in plan.requests()]
     assert [check.emulate for check in checks] == [check.target == "amx" for check in checks]
     assert any(check.run for check in checks if check.emulate)
@@ -248,13 +251,13 @@ def test_matrix_units_are_emulated_where_that_is_asked_for(has_amx: bool, monkey
 
 def test_emulated_matrix_units_multiply_tiles(tmp_path: Path) -> None:
     lines: list[str] = []
-    plan = Plan(0, 2, ("amx",), tmp_path, "tiles", emulate_matrix=True)
+    plan = CampaignPlan(0, 2, ("amx",), tmp_path, "tiles", emulate_matrix=True)
     assert fuzz(plan, lines.append)
     assert re.search(r"tiles of a matrix unit are multiplied in \d+ kernels", "\n".join(lines))
 
 
 def test_integers_are_compared_bit_by_bit() -> None:
-    buffer = Buffer("b", I32, 2)
+    buffer = ArrayParameter("b", I32, 2)
     assert difference(np.array([1, 2], np.int32), np.array([1, 3], np.int32), buffer) is not None
 
 

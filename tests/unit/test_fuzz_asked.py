@@ -9,30 +9,29 @@ import pytest
 
 from tlx.diagnostics import UsageError
 from tlx.fuzz import check
-from tlx.fuzz.asked import Asked
-from tlx.fuzz.asking import draw, runs_here
-from tlx.fuzz.campaign import Outcome
+from tlx.fuzz.campaign import CheckOutcome, file_text, request_of
 from tlx.fuzz.check import Check, check_program
-from tlx.fuzz.command import Plan, check_on, replay
-from tlx.fuzz.report import file_text, request_of
+from tlx.fuzz.command import CampaignPlan, check_on, replay
+from tlx.fuzz.options import RandomOptions, is_runnable, random_options
 from tlx.fuzz.shrink import shrink
 from tlx.fuzz.worker import Request
-from tlx.ir.reader import parse
-from tlx.knobs import NO_KNOBS, Question, parse_knobs
-from tlx.pipeline import Options, lower
-from tlx.target import find
+from tlx.ir.parser.module import parse
+from tlx.lower.knobs import NO_KNOBS, KnobQuery, parse_knobs
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.target.lookup import find_target
 
 TARGETS = ("generic", "avx2", "avx512", "amx", "avx2,avx512,amx")
-ALL = Asked("haswell", ("+avxvnni", "-f16c"), 256, "+avx2,+fma", "tile=4x16,kc=8", "tile=32x32,mc=64", 0)
+ALL = RandomOptions("haswell", ("+avxvnni", "-f16c"), 256, "+avx2,+fma", "tile=4x16,kc=8", "tile=32x32,mc=64", 0)
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_is_drawn_can_be_asked_for(name: str) -> None:
     """Processors, features and widths that the target has or may have; and half of the programs ask for none."""
-    drawn = [draw(name, seed) for seed in range(60)]
-    assert drawn == [draw(name, seed) for seed in range(60)]
+    drawn = [random_options(name, seed) for seed in range(60)]
+    assert drawn == [random_options(name, seed) for seed in range(60)]
     for asked in drawn:
-        target = find(name).on_cpu(asked.cpu).changed(asked.attrs)
+        target = find_target(name).on_cpu(asked.cpu).changed(asked.attrs)
         assert not asked.vector_bits or target.with_vector_bits(asked.vector_bits)
         for text in filter(None, (asked.knobs, asked.matrix_knobs)):
             parse_knobs(text)
@@ -46,22 +45,22 @@ def test_what_is_drawn_can_be_asked_for(name: str) -> None:
 
 
 def test_nothing_is_asked_for_where_nothing_is_lowered() -> None:
-    assert draw("", 7) == Asked()
+    assert random_options("", 7) == RandomOptions()
 
 
 def test_halves_are_drawn_where_there_are_short_vectors_of_them() -> None:
     """LLVM 22 dies of `llvm.minnum` of 36 halves with AVX512-FP16 and without AVX512VL."""
-    drawn = {name: {a for seed in range(400) for a in draw(name, seed).attrs} for name in ("avx2", "avx512")}
+    drawn = {name: {a for seed in range(400) for a in random_options(name, seed).attrs} for name in ("avx2", "avx512")}
     assert "+avx512fp16" in drawn["avx512"]
     assert "+avx512fp16" not in drawn["avx2"]
 
 
 def test_knobs_for_vectors_and_for_a_matrix_unit() -> None:
-    answers = Asked(knobs="tile=4x16", matrix_knobs="tile=32x32").options(Options()).knobs
-    amx = find("amx").features
+    answers = RandomOptions(knobs="tile=4x16", matrix_knobs="tile=32x32").options(Options()).knobs
+    amx = find_target("amx").features
 
     def tile(text: str, target: str, features: tuple[str, ...] = amx) -> object:
-        return answers(Question(text, target, features)).tile
+        return answers(KnobQuery(text, target, features)).tile
 
     assert tile("matmul 8x8x8 bfloat -> float", "amx") == (32, 32)
     assert tile("matmul 8x8x8 i8 -> i32 us", "amx") == (32, 32)
@@ -70,11 +69,11 @@ def test_knobs_for_vectors_and_for_a_matrix_unit() -> None:
     assert tile("matmul 8x8x8 half -> float", "amx") == (4, 16)
     assert tile("matmul 8x8x8 half -> float", "amx", (*amx, "+amx-fp16")) == (32, 32)
     assert tile("matmul 8x8x8 bfloat", "avx512.avx512vnni") == (4, 16)
-    assert Asked().options(Options()).knobs(Question("matmul 8x8x8 float", "amx", amx)) == NO_KNOBS
+    assert RandomOptions().options(Options()).knobs(KnobQuery("matmul 8x8x8 float", "amx", amx)) == NO_KNOBS
 
 
 def test_features_of_functions_reach_their_kernels() -> None:
-    asked = Asked(functions="+avx2,+fma,+f16c,+avxvnni")
+    asked = RandomOptions(functions="+avx2,+fma,+f16c,+avxvnni")
     request = Request("small", 3, Check("avx2", asked=asked))
     assert request.text.count("define ") == request.text.count('"target-features"="+avx2,+fma,+f16c,+avxvnni" {')
     kernels = str(lower(parse(request.text), "avx2"))
@@ -85,53 +84,57 @@ def test_options_reach_the_lowering() -> None:
     options = ALL.options(Options(threads="openmp"))
     assert (options.cpu, options.attrs, options.vector_bits) == ("haswell", ("+avxvnni", "-f16c"), 256)
     assert (options.threads, options.weight_bytes) == ("openmp", 0)
-    assert Asked().options(Options()).weight_bytes == Options().weight_bytes
+    assert RandomOptions().options(Options()).weight_bytes == Options().weight_bytes
     with pytest.raises(UsageError, match="vectors of 512 bits"):
-        check_program(Request("small", 0, Check()).program(), Check("avx2", asked=Asked(vector_bits=512)), print)
+        check_program(
+            Request("small", 0, Check()).program(), Check("avx2", asked=RandomOptions(vector_bits=512)), print
+        )
 
 
 def test_code_runs_where_all_features_are() -> None:
     flags = frozenset({"avx2", "fma", "f16c", "avx_vnni"})
-    avx2 = find("avx2")
-    assert runs_here(Asked(), avx2, flags)
-    assert runs_here(Asked("alderlake", ("+avxvnni", "+prefer-128-bit", "-f16c")), avx2, flags)
-    assert runs_here(Asked(functions="+avx2,+fma"), avx2, flags)
-    assert not runs_here(Asked("sierraforest"), avx2, flags)
-    assert not runs_here(Asked("znver3"), avx2, flags)
-    assert not runs_here(Asked(attrs=("+avxvnniint8",)), avx2, flags)
-    assert not runs_here(Asked(functions="+avx2,+avxneconvert"), avx2, flags)
+    avx2 = find_target("avx2")
+    assert is_runnable(RandomOptions(), avx2, flags)
+    assert is_runnable(RandomOptions("alderlake", ("+avxvnni", "+prefer-128-bit", "-f16c")), avx2, flags)
+    assert is_runnable(RandomOptions(functions="+avx2,+fma"), avx2, flags)
+    assert not is_runnable(RandomOptions("sierraforest"), avx2, flags)
+    assert not is_runnable(RandomOptions("znver3"), avx2, flags)
+    assert not is_runnable(RandomOptions(attrs=("+avxvnniint8",)), avx2, flags)
+    assert not is_runnable(RandomOptions(functions="+avx2,+avxneconvert"), avx2, flags)
 
 
 def test_campaigns_ask() -> None:
-    plan = Plan(0, 20, ("generic",), Path(), opt="opt")
+    plan = CampaignPlan(0, 20, ("generic",), Path(), opt="opt")
     checks = [request.check for request in plan.requests()]
-    assert [check.asked for check in checks] == [draw("generic", seed) for seed in range(20)]
+    assert [check.asked for check in checks] == [random_options("generic", seed) for seed in range(20)]
     assert 5 < sum(bool(check.optimise) for check in checks) < 15
-    assert check_on("generic", 4).asked == draw("generic", 4)
+    assert check_on("generic", 4).asked == random_options("generic", 4)
 
 
 def test_target_is_as_its_file_says_where_a_machine_is_asked_for() -> None:
     for variant in range(4):
-        target = Check("avx512", variant=variant, asked=Asked(cpu="haswell")).lowering_target
-        assert target.features == find("avx512").features
+        target = Check("avx512", variant=variant, asked=RandomOptions(cpu="haswell")).lowering_target
+        assert target.features == find_target("avx512").features
 
 
 def test_less_is_asked_for_where_a_program_fails_all_the_same() -> None:
     """What is left is what the failure needs: one of two features, one of two knobs."""
 
-    def check(request: Request) -> Outcome:
+    def check(request: Request) -> CheckOutcome:
         asked = request.check.asked
         fails = "-f16c" in asked.attrs and "kc=8" in asked.knobs
-        return Outcome(request, "mismatch" if fails else "done", "running" if fails else "")
+        return CheckOutcome(request, "mismatch" if fails else "done", "running" if fails else "")
 
     first = check(Request("any", 5, Check("avx2", asked=ALL)))
     smallest = shrink(first, check, 200)
     assert smallest.is_like(first)
-    assert smallest.request.check.asked == Asked(attrs=("-f16c",), knobs="kc=8")
+    assert smallest.request.check.asked == RandomOptions(attrs=("-f16c",), knobs="kc=8")
 
 
 def test_file_of_a_failure_says_what_was_asked_for() -> None:
-    failure = Outcome(Request("any", 7, Check("avx2", optimise="opt-19", asked=ALL)), "mismatch", "running", "wrong")
+    failure = CheckOutcome(
+        Request("any", 7, Check("avx2", optimise="opt-19", asked=ALL)), "mismatch", "running", "wrong"
+    )
     text = file_text(failure, Path("x.ll"))
     knobs = "--knobs=tile=4x16,kc=8 (on a matrix unit: tile=32x32,mc=64)"
     machine = "--mcpu=haswell --mattr=+avxvnni,-f16c --vector-bits=256 --weight-bytes=0"
@@ -146,10 +149,10 @@ def test_file_of_a_failure_says_what_was_asked_for() -> None:
 def test_what_takes_too_long_for_another_machine_is_left_to_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "_STAGE_STEPS", 5)
     made = Request("small", 3, Check()).program()
-    check_program(made, Check("avx2", run=False, asked=Asked(cpu="haswell")), print)
+    check_program(made, Check("avx2", run=False, asked=RandomOptions(cpu="haswell")), print)
 
 
 def test_opt_is_missed_where_a_failure_is_checked_again() -> None:
-    failure = Outcome(Request("any", 7, Check("avx2", optimise="/no/opt")), "mismatch")
+    failure = CheckOutcome(Request("any", 7, Check("avx2", optimise="/no/opt")), "mismatch")
     with pytest.raises(UsageError, match="there is no program '/no/opt'"):
         replay("x.ll", file_text(failure, Path("x.ll")), print)

@@ -7,18 +7,17 @@ import re
 import numpy as np
 import pytest
 
-from tlx.fuzz.asked import Asked
 from tlx.fuzz.check import Check, check_program
-from tlx.fuzz.choices import Choices
-from tlx.fuzz.constants import MOST
-from tlx.fuzz.model import State
-from tlx.fuzz.profiles import PROFILES
-from tlx.fuzz.programs import program
-from tlx.fuzz.sources import Sources
-from tlx.ir.reader import parse
+from tlx.fuzz.generation.choices import Choices
+from tlx.fuzz.generation.model import State
+from tlx.fuzz.generation.profiles import PROFILES
+from tlx.fuzz.generation.programs import random_program
+from tlx.fuzz.generation.sources import MOST_CONSTANT_ELEMENTS, Sources
+from tlx.fuzz.options import RandomOptions
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, FLOAT, I8, Type
-from tlx.pipeline import lower
-from tlx.types import TensorType
+from tlx.lower.pipeline import lower
 
 
 def quiet(_: str) -> None:
@@ -44,16 +43,16 @@ def test_a_constant_is_what_its_global_says(element: Type, *, typed: bool) -> No
 
 
 def test_programs_have_constants_of_limited_size() -> None:
-    texts = [program("small", seed).text for seed in range(20)]
+    texts = [random_program("small", seed).text for seed in range(20)]
     lines = [line for text in texts for line in text.splitlines() if "constant [" in line]
     assert len(lines) > 3
-    assert all(int(line.split("constant [", 1)[1].split(" x ")[0]) <= MOST + 3 for line in lines)
+    assert all(int(line.split("constant [", 1)[1].split(" x ")[0]) <= MOST_CONSTANT_ELEMENTS + 3 for line in lines)
 
 
 def test_constants_are_packed_at_compile_time() -> None:
     """Among the programs are some whose B the compiler packs."""
-    programs = (program("small", seed) for seed in range(8, 40))
+    programs = (random_program("small", seed) for seed in range(8, 40))
     found = next(made for made in programs if "@tlx.panels" in str(lower(parse(made.text), "avx2")))
     check_program(found, Check("avx2", run=False, variant=1), quiet)
-    plain = lower(parse(found.text), "avx2", options=Asked(weight_bytes=0).options(Check("avx2").options))
+    plain = lower(parse(found.text), "avx2", options=RandomOptions(weight_bytes=0).options(Check("avx2").options))
     assert "@tlx.panels" not in str(plain)

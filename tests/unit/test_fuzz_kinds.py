@@ -9,15 +9,16 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tlx.fuzz.arrays import Buffer, Contents
 from tlx.fuzz.check import Check, check_program
-from tlx.fuzz.command import MIXED
-from tlx.fuzz.profiles import PROFILES
-from tlx.fuzz.programs import program
-from tlx.ir.reader import parse
+from tlx.fuzz.command import MIXED_PROFILES
+from tlx.fuzz.generation.arrays import ArrayParameter, Contents
+from tlx.fuzz.generation.profiles import PROFILES
+from tlx.fuzz.generation.programs import random_program
+from tlx.ir.parser.module import parse
 from tlx.ir.types import I1, I32
-from tlx.pipeline import Options, lower
-from tlx.remarks import Remarks
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.lower.remarks import Remarks
 
 KINDS = {
     "tensors of i1": r"elementtype\(i1\)|i1\* ",
@@ -38,7 +39,7 @@ def quiet(_: str) -> None:
 
 @cache
 def mixture() -> list[str]:
-    return [program(MIXED[seed % len(MIXED)], seed).text for seed in range(150)]
+    return [random_program(MIXED_PROFILES[seed % len(MIXED_PROFILES)], seed).text for seed in range(150)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -51,7 +52,7 @@ def test_programs_have(kind: str) -> None:
 def test_forms_alone_are_valid(profile: str) -> None:
     with np.errstate(all="ignore"):
         for seed in range(12):
-            check_program(program(profile, seed), Check(), quiet)
+            check_program(random_program(profile, seed), Check(), quiet)
 
 
 @pytest.mark.parametrize("profile", ["overlaps", "run-time"])
@@ -59,21 +60,25 @@ def test_forms_mean_the_same_when_lowered(profile: str) -> None:
     chosen = replace(PROFILES[profile], work=2000, room=300, functions=1)
     with np.errstate(all="ignore"):
         for seed in range(3):
-            check_program(program(chosen, f"{profile} {seed}"), Check("avx2", run=False, variant=1), quiet)
+            check_program(random_program(chosen, f"{profile} {seed}"), Check("avx2", run=False, variant=1), quiet)
 
 
 def test_overlap_is_checked_when_programs_run() -> None:
     remarks = Remarks()
     for seed in range(20):
-        lower(parse(program("overlaps", seed).text), "generic", options=Options(stop_after="to-2d", remarks=remarks))
+        lower(
+            parse(random_program("overlaps", seed).text),
+            "generic",
+            options=Options(stop_after="to-2d", remarks=remarks),
+        )
     assert any("checked when the program runs" in remark.message for remark in remarks)
 
 
 def test_contents_of_integers() -> None:
     generator = np.random.default_rng(3)
-    truth = Buffer("b", I1, 200)
+    truth = ArrayParameter("b", I1, 200)
     truth.data[:] = True
     assert set(truth.fill(generator, 0).tolist()) == {False, True}
-    size = Buffer("b", I32, 1, Contents(33, 33))
+    size = ArrayParameter("b", I32, 1, Contents(33, 33))
     size.data[:] = True
     assert size.fill(generator, 0).tolist() == [33]

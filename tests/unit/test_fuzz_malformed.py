@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tlx import pipeline
 from tlx.diagnostics import VerifyError
-from tlx.fuzz import damage_worker
-from tlx.fuzz.damage_worker import failure, simpler, use_bitcode, use_text
-from tlx.fuzz.malformed import fuzz_malformed
-from tlx.fuzz.mutate import damaged, damaged_bytes, front_end_examples, mixed, seeds
-from tlx.ir.reader import parse
-from tlx.pipeline import front_ends, raised, verify
+from tlx.fuzz.mutation import worker
+from tlx.fuzz.mutation.campaign import fuzz_malformed
+from tlx.fuzz.mutation.mutate import combined_text, front_end_examples, mutated_bytes, mutated_text, seed_texts
+from tlx.fuzz.mutation.worker import failure_of, run_bitcode, run_command, shrink_text
+from tlx.ir.parser.module import parse
+from tlx.lower import pipeline
+from tlx.lower.pipeline import front_ends, raise_front_ends, verify
 
 _LOWER = ("lower", "--no-verify-each", "-o", "/dev/null", "--target=avx2")
 
@@ -28,9 +28,9 @@ def test_some_damaged_inputs(tmp_path: Path) -> None:
 
 
 def test_seeds_are_right() -> None:
-    assert len(seeds()) > 60
-    for text in seeds()[:60]:
-        verify(raised(parse(text)))
+    assert len(seed_texts()) > 60
+    for text in seed_texts()[:60]:
+        verify(raise_front_ends(parse(text)))
 
 
 def test_every_front_end_is_damaged() -> None:
@@ -44,22 +44,22 @@ def test_every_front_end_is_damaged() -> None:
 
 def test_texts_in_one_are_right() -> None:
     for seed in range(40):
-        assert use_text(mixed(random.Random(seed)), ("verify",)) == ""
+        assert run_command(combined_text(random.Random(seed)), ("verify",)) == ""
 
 
 def test_damage_is_the_same_each_time_and_does_something() -> None:
-    made = [damaged(random.Random(seed)) for seed in range(40)]
-    assert made == [damaged(random.Random(seed)) for seed in range(40)]
-    assert len(set(made) - set(seeds())) > 30
-    assert damaged_bytes(random.Random(1), b"BC" * 50) != b"BC" * 50
+    made = [mutated_text(random.Random(seed)) for seed in range(40)]
+    assert made == [mutated_text(random.Random(seed)) for seed in range(40)]
+    assert len(set(made) - set(seed_texts())) > 30
+    assert mutated_bytes(random.Random(1), b"BC" * 50) != b"BC" * 50
 
 
 def test_bitcode_that_crashes_or_confuses_llvm_is_a_clean_error() -> None:
-    bitcodes = damage_worker._bitcodes()
+    bitcodes = worker._bitcodes()
     for seed in range(60):
         choose = random.Random(seed)
-        data = damaged_bytes(choose, choose.choice(bitcodes))
-        assert failure(lambda data=data: use_bitcode(data, "avx2")) is None
+        data = mutated_bytes(choose, choose.choice(bitcodes))
+        assert failure_of(lambda data=data: run_bitcode(data, "avx2")) is None
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def test_a_hang_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
         while True:
             pass
 
-    monkeypatch.setattr(damage_worker, "SECONDS", 0.05)
-    damage_worker.signal.signal(damage_worker.signal.SIGVTALRM, damage_worker._hang)
+    monkeypatch.setattr(worker, "SECONDS", 0.05)
+    worker.signal.signal(worker.signal.SIGVTALRM, worker._raise_hang)
     assert str(_failure_with(monkeypatch, endless, "")).startswith("HangError")
 
 
 def _failure_with(monkeypatch: pytest.MonkeyPatch, lower_text: Callable[..., str], text: str) -> str | None:
     monkeypatch.setattr(pipeline, "lower_text", lower_text)
-    found = failure(lambda: use_text(text, _LOWER))
+    found = failure_of(lambda: run_command(text, _LOWER))
     return None if found is None else found[0]
 
 
@@ -103,6 +103,6 @@ def test_failing_texts_become_shorter() -> None:
             raise KeyError("x")
 
     text = "\n".join(f"line {n}" if n != 37 else "bad" for n in range(100))
-    found = failure(lambda: use(text))
+    found = failure_of(lambda: use(text))
     assert found is not None
-    assert simpler(text, found[0], use) == "bad"
+    assert shrink_text(text, found[0], use) == "bad"

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from tlx.evaluate.machine import Machine
-from tlx.ir.dominance import ControlFlow, natural_loops
-from tlx.ir.inline import can_inline, inline_call
-from tlx.ir.module import Function, Module
-from tlx.ir.outline import Region, outline, region_of
-from tlx.ir.reader import parse
-from tlx.judge import check_module
+from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
+from tlx.ir.functions import Function
+from tlx.ir.module import Module
+from tlx.ir.parser.module import parse
+from tlx.ir.transform.inline import can_inline, inline_call
+from tlx.ir.transform.outline import LoopRegion, loop_region, outline_region
+from tlx.llvm.judge import check_module
 
 PROGRAM = """
 define internal void @add(ptr %p, i64 %count, float %x) {
@@ -77,10 +78,10 @@ def _inline_all(module: Module, function: Function) -> None:
                 break
 
 
-def _loop(function: Function, *, movable: bool = True) -> Region | None:
+def _loop(function: Function, *, movable: bool = True) -> LoopRegion | None:
     flow = ControlFlow(function)
     (loop,) = natural_loops(flow)
-    return region_of(flow, loop, lambda _instruction: movable)
+    return loop_region(flow, loop, lambda _instruction: movable)
 
 
 def test_inlined_calls_mean_the_same() -> None:
@@ -115,7 +116,7 @@ def test_an_outlined_loop_means_the_same() -> None:
     region = _loop(main)
     assert region is not None
     assert [value.name for value in region.captured] == ["stride", "data", "rows"]
-    made = outline(module, main, region, "nest", "nounwind")
+    made = outline_region(module, main, region, "nest", "nounwind")
     check_module(module)
     assert not natural_loops(ControlFlow(main))
     assert len(natural_loops(ControlFlow(made))) == 1
@@ -130,7 +131,7 @@ def test_a_loop_behind_a_condition_is_outlined() -> None:
     module = _parsed(text)
     region = _loop(module.function("main"))
     assert region is not None
-    outline(module, module.function("main"), region, "nest", "nounwind")
+    outline_region(module, module.function("main"), region, "nest", "nounwind")
     check_module(module)
     assert _result(module) == _result(_parsed())
 
@@ -159,6 +160,6 @@ def test_locations_do_not_follow_a_loop() -> None:
     main = module.function("main")
     region = _loop(main)
     assert region is not None
-    made = outline(module, main, region, "nest", "nounwind")
+    made = outline_region(module, main, region, "nest", "nounwind")
     assert "!dbg" not in str(made)
     assert "@nest(i64 %stride, ptr %data, i64 %rows), !dbg !7" in str(main)

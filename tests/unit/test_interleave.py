@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tlx.ir.builder import Builder, new_function
-from tlx.ir.reader import parse
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT, VectorType
 from tlx.ir.values import Value
-from tlx.lower.legalize.interleave import interleaved
+from tlx.lower.legalize.elementwise.bfloat_pairs import emit_interleaved
 
 REGISTER = VectorType(4, FLOAT)
 
@@ -20,9 +20,9 @@ def _function() -> tuple[Builder, list[Value]]:
 
 def test_as_many_instructions_of_each_take_turns() -> None:
     b, (x, y) = _function()
-    made = interleaved(b, [lambda: b.binary("fmul", b.binary("fadd", x, x), x), lambda: b.binary("fmul", y, y)])
+    made = emit_interleaved(b, [lambda: b.binary("fmul", b.binary("fadd", x, x), x), lambda: b.binary("fmul", y, y)])
     assert [i.opcode for i in b.block.instructions] == ["fadd", "fmul", "fmul"]
-    made += interleaved(b, [lambda v=v: b.binary("fmul", b.binary("fadd", v, v), v) for v in made])
+    made += emit_interleaved(b, [lambda v=v: b.binary("fmul", b.binary("fadd", v, v), v) for v in made])
     assert [i.opcode for i in b.block.instructions[3:]] == ["fadd", "fadd", "fmul", "fmul"]
     assert [i.result for i in b.block.instructions[5:]] == [str(v).removeprefix("%") for v in made[2:]]
 
@@ -37,7 +37,7 @@ def test_what_ends_in_another_block_stays_as_it_is() -> None:
         b.at_end(after)
         return total
 
-    interleaved(b, [cut, cut])
+    emit_interleaved(b, [cut, cut])
     assert [[i.opcode for i in block.instructions] for block in b.function.blocks] == [
         ["fadd", "br"],
         ["fadd", "br"],

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from tests.architecture.tree import ROOT
-from tlx import reference
-from tlx.intrinsics import INTRINSICS, Intrinsic, Kind, Operand, RuleError, lookup
-from tlx.ir.reader import parse
+from tlx.intrinsics import INTRINSICS, Intrinsic, Operand, OperandKind, RuleError, lookup, reference
+from tlx.intrinsics.numpy_types import Array, dtype_of, type_of
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.analysis import verify_tensors
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I8, I16, I32, I64, Type
-from tlx.ir.verifier import verify_tensors
-from tlx.numpy_types import Array, dtype_of, type_of
-from tlx.types import TensorType
 
 ARGUMENTS = "define void @f(<{count} x {element}> %v, ptr %p, ptr %q) {{\n{example}\n  ret void\n}}\n"
 
@@ -85,7 +84,7 @@ def example(text: str) -> str:
 def test_reference_pages_are_up_to_date() -> None:
     folder = ROOT / "docs" / "reference"
     written = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
-    assert written == reference.pages(), "run: python -m tlx.reference docs/reference"
+    assert written == reference.pages(), "run: python -m tlx.intrinsics.reference docs/reference"
 
 
 def test_reference_is_written(tmp_path: Any) -> None:
@@ -163,9 +162,11 @@ def test_what_a_rule_accepts_has_a_meaning(intrinsic: Intrinsic) -> None:
         form = intrinsic.forms[int(rng.integers(len(intrinsic.forms)))]
         element = (I8, I32, FLOAT)[int(rng.integers(3))]
         rank = int(rng.integers(1, 4))
-        tensors = [random_tensor(rng, element, rank) for o in form if o.kind is Kind.TENSOR]
-        dims = [random_dims(rng, operand, rank) for operand in form if operand.kind in (Kind.DIMS, Kind.INDEX)]
-        scalars = [np.array(1, dtype_of(element)) for operand in form if operand.kind is Kind.SCALAR]
+        tensors = [random_tensor(rng, element, rank) for o in form if o.kind is OperandKind.TENSOR]
+        dims = [
+            random_dims(rng, operand, rank) for operand in form if operand.kind in (OperandKind.DIMS, OperandKind.INDEX)
+        ]
+        scalars = [np.array(1, dtype_of(element)) for operand in form if operand.kind is OperandKind.SCALAR]
         try:
             results = intrinsic.infer(tensors, dims, element)
         except RuleError:
@@ -187,7 +188,7 @@ def random_tensor(rng: np.random.Generator, element: Type, rank: int) -> TensorT
 
 
 def random_dims(rng: np.random.Generator, operand: Operand, rank: int) -> tuple[int, ...]:
-    if operand.kind is Kind.INDEX:
+    if operand.kind is OperandKind.INDEX:
         return (int(rng.integers(-1, rank + 1)),)
     if rng.random() < 0.3:
         return tuple(int(d) for d in rng.permutation(rank))

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from tests.unit.test_rewriter import accepted
-from tlx.ir.builder import Builder, new_function
-from tlx.ir.constructors import add_constructor
-from tlx.ir.reader import parse
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.parser.module import parse
+from tlx.ir.transform.constructors import add_constructor
 
 OPAQUE = """\
 declare void @opaque(ptr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tlx.diagnostics import ParseError, Source
-from tlx.ir.lexer import LazyTokens, tokenize
+from tlx.ir.parser.lexer import LazyTokens, tokenize
 
 TOKENS = [
     ("%x", "local"),

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import tlx
-from tlx import jit
-from tlx.calls import ArgumentError
-from tlx.codegen import CodegenError, emit
+from tlx.api import compiler
+from tlx.api.call import ArgumentError
+from tlx.api.signatures import prototypes
 from tlx.diagnostics import TlxError, UsageError
-from tlx.ir.reader import parse
-from tlx.llvm import runtime
-from tlx.llvm.loader import Library, LinkError
-from tlx.native import cpu_flags, has_feature
-from tlx.signatures import prototypes
+from tlx.ir.parser.module import parse
+from tlx.llvm import loader
+from tlx.llvm.codegen import CodegenError, emit_code
+from tlx.llvm.loader import LinkError, LoadedObject
+from tlx.target.host import cpu_flags, has_feature
 
 PLAIN = """
 @ready = global i32 0
@@ -98,15 +98,15 @@ define void @gemm(ptr noalias %a, ptr noalias %b, ptr noalias %c) {
 
 
 @pytest.fixture(scope="module")
-def plain() -> jit.Compiled:
+def plain() -> compiler.CompiledModule:
     return tlx.compile(PLAIN)
 
 
-def test_constructors_have_run(plain: jit.Compiled) -> None:
+def test_constructors_have_run(plain: compiler.CompiledModule) -> None:
     assert plain.answer() == 42
 
 
-def test_values_that_go_through_memory(plain: jit.Compiled) -> None:
+def test_values_that_go_through_memory(plain: compiler.CompiledModule) -> None:
     vector = np.arange(4, dtype=np.float32)
     assert plain.insert(vector, 9, 1.5, 2.5).tolist() == [9, 1.5, 2.5, 3]
     assert plain.insert([0, 1, 2, 3], 9, 1.5, 2.5).tolist() == [9, 1.5, 2.5, 3]
@@ -114,13 +114,13 @@ def test_values_that_go_through_memory(plain: jit.Compiled) -> None:
     assert plain.same(1.25) == 1.25
 
 
-def test_scalars(plain: jit.Compiled) -> None:
+def test_scalars(plain: compiler.CompiledModule) -> None:
     assert plain.negative(-3) is True
     assert plain.negative(3) is False
     assert plain.negative(255) is True  # as unsigned as an i8
 
 
-def test_names_that_python_does_not_have(plain: jit.Compiled) -> None:
+def test_names_that_python_does_not_have(plain: compiler.CompiledModule) -> None:
     vector = np.arange(16, dtype=np.float32)
     assert plain["a wide!"](vector).tolist() == vector.tolist()
     assert "put" in dir(plain)
@@ -138,7 +138,7 @@ def read_only(array: Any) -> Any:
     return array
 
 
-WRONG: list[tuple[Callable[[jit.Compiled], Any], str]] = [
+WRONG: list[tuple[Callable[[compiler.CompiledModule], Any], str]] = [
     (lambda c: c.put(np.zeros(3), 1), "argument 0 (%p): expected elements of float32, got float64 array of shape (3,)"),
     (lambda c: c.put([1.0], 1), "argument 0 (%p): expected elements of float32 in a numpy array, got list [1.0]"),
     (
@@ -173,14 +173,16 @@ WRONG: list[tuple[Callable[[jit.Compiled], Any], str]] = [
 
 
 @pytest.mark.parametrize(("call", "said"), WRONG)
-def test_wrong_arguments(plain: jit.Compiled, call: Callable[[jit.Compiled], Any], said: str) -> None:
+def test_wrong_arguments(
+    plain: compiler.CompiledModule, call: Callable[[compiler.CompiledModule], Any], said: str
+) -> None:
     with pytest.raises(ArgumentError) as error:
         call(plain)
     assert error.value.message == said
     assert isinstance(error.value, TypeError)
 
 
-def test_functions_that_are_not_there(plain: jit.Compiled) -> None:
+def test_functions_that_are_not_there(plain: compiler.CompiledModule) -> None:
     with pytest.raises(AttributeError, match="the module defines no function @nope; it defines @answer, "):
         plain.nope  # noqa: B018
     with pytest.raises(AttributeError, match=r"@pair passes \{ i32, i32 \} by value"):
@@ -212,16 +214,16 @@ def test_a_crash_of_the_code_generator_is_an_error() -> None:
         "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n"
     )
     with pytest.raises(CodegenError, match=r"(?s)LLVM died of SIGABRT.*Cannot select"):
-        emit(text, "obj", triple="x86_64-unknown-linux-gnu")
+        emit_code(text, "obj", triple="x86_64-unknown-linux-gnu")
     with pytest.raises(UsageError, match="levels are 0 to 3"):
-        emit(text, "obj", 4)
+        emit_code(text, "obj", 4)
 
 
 def test_own_conversions_to_bfloat_round_to_nearest_even() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     import ctypes
 
-    library = Library(runtime.image(), runtime.NAMES)
+    library = LoadedObject(loader.runtime_object(), loader.RUNTIME_FUNCTIONS)
     random = np.random.default_rng(1)
     bits = random.integers(0, 1 << 64, 20_000, dtype=np.uint64)
     values = np.concatenate([bits.view(np.float64), random.normal(size=20_000), np.array([0.0, -0.0, np.inf, -np.inf])])

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tlx import judge
 from tlx.diagnostics import ParseError, Source, TlxError, UsageError, VerifyError
-from tlx.ir.reader import parse
-from tlx.llvm.older import respelled, without_nul
+from tlx.ir.parser.module import parse
+from tlx.llvm import judge
 from tlx.llvm.process import LLVMCrashError, LLVMProcess
+from tlx.llvm.upgrade import escape_nul, upgrade_ir
 
 
 def rendered(text: str, **arguments: str) -> str:
     with pytest.raises(TlxError) as error:
-        judge.check(text, "f.ll", **arguments)  # pyright: ignore[reportArgumentType]
+        judge.check_text(text, "f.ll", **arguments)  # pyright: ignore[reportArgumentType]
     return error.value.render()
 
 
 def test_right_text_passes() -> None:
-    judge.check("define void @f() {\n  ret void\n}\n")
+    judge.check_text("define void @f() {\n  ret void\n}\n")
 
 
 def test_parse_errors_have_llvms_place() -> None:
@@ -37,7 +37,7 @@ def test_the_verifiers_instructions_are_found() -> None:
         "  %y = add   i32 %x, 1 ; why\n  ret i32 %y\n}\n"
     )
     with pytest.raises(VerifyError) as error:
-        judge.check(text, "f.ll")
+        judge.check_text(text, "f.ll")
     assert error.value.span
     assert error.value.span.place == "f.ll:7:3"
     assert [note.span.place for note in error.value.notes if note.span] == ["f.ll:4:3"]
@@ -52,7 +52,7 @@ def test_a_stage_is_named_and_blamed() -> None:
 def test_the_place_is_that_of_the_users_text() -> None:
     source = Source("user.ll", "bar")
     with pytest.raises(ParseError) as error:
-        judge.check("foo", user_source=source)
+        judge.check_text("foo", user_source=source)
     assert error.value.render() == "user.ll:1:1: error: expected top-level entity\nbar\n^"
 
 
@@ -102,13 +102,13 @@ def test_a_stages_text_is_shown_with_what_it_came_from() -> None:
     ],
 )
 def test_old_spellings(old: str, new: str) -> None:
-    assert respelled(old) == new
+    assert upgrade_ir(old) == new
 
 
 def test_nothing_hides_behind_a_nul() -> None:
-    judge.check('; \0\n@g =\0global [3 x i8] c"a\0b" ; \0\n')
+    judge.check_text('; \0\n@g =\0global [3 x i8] c"a\0b" ; \0\n')
     assert rendered("@g = global i8 0 \0\nfoo").startswith("f.ll:2:1: error:")
-    assert without_nul('c"a\0b"\0; "\0') == 'c"a\\00b" ; " '
+    assert escape_nul('c"a\0b"\0; "\0') == 'c"a\\00b" ; " '
 
 
 def test_crashes_name_the_file() -> None:
@@ -118,9 +118,9 @@ def test_crashes_name_the_file() -> None:
 
 
 def test_bitcode_is_disassembled_or_refused() -> None:
-    from tlx.codegen import emit
+    from tlx.llvm.codegen import emit_code
 
-    bitcode = emit("define void @f() {\n  ret void\n}\n", "bc")
+    bitcode = emit_code("define void @f() {\n  ret void\n}\n", "bc")
     assert b"define void @f()" in judge.disassemble(bitcode, "f.bc")
     with pytest.raises(UsageError, match=r"f\.bc: error: invalid bitcode"):
         judge.disassemble(bitcode[:64], "f.bc")
@@ -137,8 +137,8 @@ def test_llvm_may_crash_and_the_next_question_is_answered() -> None:
 
 def test_large_texts_reach_llvm_whole() -> None:
     filler = "; é\n" * 2_000_000
-    judge.check(f"{filler}@g = global i8 0\n")
+    judge.check_text(f"{filler}@g = global i8 0\n")
     with pytest.raises(ParseError) as error:
-        judge.check(f"{filler}@g = global i8 %x\n", "f.ll")
+        judge.check_text(f"{filler}@g = global i8 %x\n", "f.ll")
     assert error.value.span
     assert error.value.span.place == "f.ll:2000001:16"

@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 
 from tlx.diagnostics import LoweringError
 from tlx.evaluate import Machine
-from tlx.ir.builder import new_function
-from tlx.ir.reader import parse
-from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.builder.instructions import new_function
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT, I8, I32, VectorType
 from tlx.ir.values import Local, const_int
-from tlx.lower.stage import Context, is_kernel
+from tlx.lower.context import LoweringContext, is_kernel
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
 from tlx.lower.to_tiles import to_tiles
+from tlx.lower.to_tiles.emit.kernel import column_tile, convert_tile, flip_sign_bit, new_kernel, tile
 from tlx.lower.to_tiles.scratch import STACK_LIMIT, Scratch
-from tlx.lower.to_tiles.tiles import column_tile, convert, flip_sign_bit, new_kernel, tile
-from tlx.pipeline import Options, lower
-from tlx.target import find
+from tlx.target.lookup import find_target
 
 Array = NDArray[Any]
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -234,7 +235,7 @@ _REFUSED = {
 def test_what_is_no_tree_is_refused_with_its_place(name: str) -> None:
     text = f"{_HEAD}{_REFUSED[name]}  call void @llvm.tensor.store.p0.v2i32(ptr %c, token %t, {ZERO})\n  ret void\n}}\n"
     with pytest.raises(LoweringError, match=rf"llvm\.tensor\.{re.escape(name)} is not lowered to tiles here") as caught:
-        to_tiles(parse(text), Context(find("generic")))
+        to_tiles(parse(text), LoweringContext(find_target("generic")))
     span = caught.value.span
     assert span is not None
     assert f"@llvm.tensor.{name}." in span.source.text[span.start : span.end]
@@ -248,7 +249,7 @@ def test_a_copy_of_a_value_is_refused() -> None:
         f"  call void @llvm.tensor.store.p0.v2i32(ptr %c, token %t, {ZERO})\n  ret void\n}}\n"
     )
     with pytest.raises(LoweringError, match=r"llvm\.tensor\.store is not lowered to tiles here"):
-        to_tiles(parse(text), Context(find("generic")))
+        to_tiles(parse(text), LoweringContext(find_target("generic")))
 
 
 # Small pieces ------------------------------------------------------------------------------------------------------
@@ -256,7 +257,7 @@ def test_a_copy_of_a_value_is_refused() -> None:
 
 def _builder() -> TensorBuilder:
     module = parse("")
-    return TensorBuilder(module, new_kernel(module, find("generic"), "tlx.kernel", [("c", FLOAT, "noalias")]))
+    return TensorBuilder(module, new_kernel(module, find_target("generic"), "tlx.kernel", [("c", FLOAT, "noalias")]))
 
 
 def test_column_tiles_list_columns_first() -> None:
@@ -267,7 +268,7 @@ def test_column_tiles_list_columns_first() -> None:
 
 def test_integers_are_not_converted_to_floats() -> None:
     with pytest.raises(TypeError, match="no conversion from i32 to float"):
-        convert(_builder(), Local(VectorType(4, I32), "v"), FLOAT, "s")
+        convert_tile(_builder(), Local(VectorType(4, I32), "v"), FLOAT, "s")
 
 
 def test_only_vectors_are_flipped() -> None:
@@ -277,7 +278,7 @@ def test_only_vectors_are_flipped() -> None:
 
 def test_kernel_names_are_made_unique() -> None:
     module = parse("define void @tlx.kernel() {\n  ret void\n}\n")
-    made = [new_kernel(module, find("generic"), "tlx.kernel", []) for _ in range(2)]
+    made = [new_kernel(module, find_target("generic"), "tlx.kernel", []) for _ in range(2)]
     assert [k.name for k in made] == ["tlx.kernel.1", "tlx.kernel.2"]
 
 
@@ -305,7 +306,7 @@ def test_much_scratch_comes_from_the_heap_and_goes_back() -> None:
 
 def test_a_kernel_carries_the_features_of_its_target() -> None:
     module = parse("")
-    kernel = new_kernel(module, find("avx2"), "tlx.kernel", [("c", FLOAT, "noalias")])
+    kernel = new_kernel(module, find_target("avx2"), "tlx.kernel", [("c", FLOAT, "noalias")])
     assert is_kernel(module, kernel)
     assert module.function_attributes(kernel.signature)["target-features"] == "+avx2,+fma,+f16c"
     plain = new_function(module, "f", [], "nounwind")

@@ -6,18 +6,29 @@ import pytest
 
 from tlx.diagnostics import UsageError
 from tlx.ir.types import BFLOAT, FLOAT, I8, I32, Type
-from tlx.knobs import NO_KNOBS, Always, FirstOf, Knobs, Origin, Question, knobs_of, no_answers, parse_knobs
-from tlx.knobs_file import parse_knobs_file
-from tlx.lower.to_tiles.choose import choose
-from tlx.lower.to_tiles.problem import Gemm
+from tlx.lower.knobs import (
+    NO_KNOBS,
+    FirstKnobSource,
+    FixedKnobs,
+    KnobOrigin,
+    KnobQuery,
+    Knobs,
+    knobs_from,
+    no_knobs,
+    parse_knobs,
+)
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.remarks import describe_product
-from tlx.lower.to_tiles.view import View
-from tlx.pipeline import Options, lower_text
-from tlx.remarks import Remarks
-from tlx.target import find
+from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.target.lookup import find_target
+from tlx.tuning.knobs_file import parse_knobs_file
 
-AVX512 = find("avx512")
-SQUARE = Question("matmul 64x64x64 float", "avx512", ())
+AVX512 = find_target("avx512")
+SQUARE = KnobQuery("matmul 64x64x64 float", "avx512", ())
 PROGRAM = """
 define void @square(ptr noalias %x, ptr noalias %y) {
   %t = call token @llvm.tensor.load(ptr elementtype(float) %x, <2 x i32> <i32 32, i32 32>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer, <2 x i32> zeroinitializer)
@@ -29,13 +40,13 @@ define void @square(ptr noalias %x, ptr noalias %y) {
 
 
 def _gemm(m: int, n: int, k: int, element: Type = FLOAT, result: Type = FLOAT, *, columns: bool = False) -> Gemm:
-    b = View(element, k, n, 1, k) if columns else View(element, k, n, n, 1)
+    b = MatrixView(element, k, n, 1, k) if columns else MatrixView(element, k, n, n, 1)
     sign = "s" if element == I8 else "f"
-    return Gemm(View(element, m, k, k, 1), b, View(result, m, n, n, 1), None, sign, sign)
+    return Gemm(MatrixView(element, m, k, k, 1), b, MatrixView(result, m, n, n, 1), None, sign, sign)
 
 
 def test_what_is_asked_for_is_taken() -> None:
-    recipe = choose(_gemm(96, 96, 512), AVX512, Knobs((4, 32), 128, 8, 64, pack_a=True, pack_b=True, ahead=5))
+    recipe = select_recipe(_gemm(96, 96, 512), AVX512, Knobs((4, 32), 128, 8, 64, pack_a=True, pack_b=True, ahead=5))
     assert (recipe.mr, recipe.nr, recipe.kc, recipe.mc, recipe.nc) == (4, 32, 128, 8, 64)
     assert recipe.ahead == 5
     assert recipe.pack_a
@@ -44,11 +55,11 @@ def test_what_is_asked_for_is_taken() -> None:
 
 def test_nothing_asked_for_is_the_model() -> None:
     gemm = _gemm(100, 100, 100)
-    assert choose(gemm, AVX512, NO_KNOBS) == choose(gemm, AVX512)
+    assert select_recipe(gemm, AVX512, NO_KNOBS) == select_recipe(gemm, AVX512)
 
 
 def test_blocks_end_with_the_product() -> None:
-    recipe = choose(_gemm(4, 16, 8), AVX512, Knobs((8, 48), kc=1000, mc=1000, nc=1000))
+    recipe = select_recipe(_gemm(4, 16, 8), AVX512, Knobs((8, 48), kc=1000, mc=1000, nc=1000))
     assert (recipe.kc, recipe.mc, recipe.nc) == (8, 4, 16)
 
 
@@ -67,32 +78,32 @@ def test_blocks_end_with_the_product() -> None:
 )
 def test_what_does_not_fit_is_refused(knobs: Knobs, gemm: Gemm, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        choose(gemm, AVX512, knobs)
+        select_recipe(gemm, AVX512, knobs)
     assert message in caught.value.message
 
 
 def test_a_matrix_unit_s_tile_is_made_of_its_own() -> None:
     gemm = _gemm(64, 64, 64, I8, I32)
     for tile in ((32, 32), (16, 64), (64, 16), (16, 16), (48, 16)):
-        recipe = choose(gemm, find("amx"), Knobs(tile))
+        recipe = select_recipe(gemm, find_target("amx"), Knobs(tile))
         assert (recipe.mr, recipe.nr) == tile
 
 
 @pytest.mark.parametrize("tile", [(8, 32), (32, 24), (64, 32), (80, 16)])
 def test_tiles_that_a_matrix_unit_has_no_room_for(tile: tuple[int, int]) -> None:
     with pytest.raises(UsageError, match="up to 4 tiles of 16x16 side by side; 16x64, 32x32, 64x16 fit"):
-        choose(_gemm(64, 64, 64, I8, I32), find("amx"), Knobs(tile))
+        select_recipe(_gemm(64, 64, 64, I8, I32), find_target("amx"), Knobs(tile))
 
 
 def test_a_matrix_unit_s_kernel_does_not_prefetch() -> None:
     with pytest.raises(UsageError, match="does not prefetch"):
-        choose(_gemm(64, 64, 64, I8, I32), find("amx"), Knobs(ahead=4))
+        select_recipe(_gemm(64, 64, 64, I8, I32), find_target("amx"), Knobs(ahead=4))
 
 
 def test_knobs_are_spelled_as_they_are_read() -> None:
     text = "tile=8x48,kc=512,pack_b=false"
     assert str(parse_knobs(text)) == text
-    assert parse_knobs(text) == knobs_of({"tile": "8x48", "kc": 512, "pack_b": False})
+    assert parse_knobs(text) == knobs_from({"tile": "8x48", "kc": 512, "pack_b": False})
     assert not NO_KNOBS
 
 
@@ -119,9 +130,9 @@ def test_knobs_that_are_none_are_refused(text: str) -> None:
 
 
 def test_the_first_source_with_an_answer_decides() -> None:
-    answers = FirstOf((no_answers, Always(Knobs(kc=1)), Always(Knobs(kc=2))))
+    answers = FirstKnobSource((no_knobs, FixedKnobs(Knobs(kc=1)), FixedKnobs(Knobs(kc=2))))
     assert answers(SQUARE).kc == 1
-    assert FirstOf(())(SQUARE) == NO_KNOBS
+    assert FirstKnobSource(())(SQUARE) == NO_KNOBS
 
 
 @pytest.mark.parametrize(
@@ -170,7 +181,7 @@ def test_patterns_of_no_product_are_refused(pattern: str, message: str) -> None:
 
 def test_a_target_with_features_is_meant_by_both_spellings() -> None:
     answers = parse_knobs_file('["avx2+avxvnni: matmul"]\nkc = 7\n', "k.toml")
-    assert answers(Question("matmul 8x8x8 float", find("avx2+avxvnni").name, ())).kc == 7
+    assert answers(KnobQuery("matmul 8x8x8 float", find_target("avx2+avxvnni").name, ())).kc == 7
 
 
 def test_knobs_that_no_product_took_are_remarks() -> None:
@@ -186,7 +197,9 @@ def test_knobs_that_no_product_took_are_remarks() -> None:
 
 def test_knobs_without_a_product_are_a_remark() -> None:
     remarks = Remarks()
-    options = Options(knobs=FirstOf((Always(parse_knobs("kc=7", Origin("from --knobs"))),)), remarks=remarks)
+    options = Options(
+        knobs=FirstKnobSource((FixedKnobs(parse_knobs("kc=7", KnobOrigin("from --knobs"))),)), remarks=remarks
+    )
     program = PROGRAM.replace("@llvm.tensor.matmul(token %t, token %t)", "@llvm.tensor.relu(token %t)")
     lower_text(program, target="avx512", options=options)
     assert "there is no product to take kc=7 from --knobs" in [remark.message for remark in remarks]
@@ -196,14 +209,16 @@ def test_knobs_without_a_product_are_a_remark() -> None:
 def test_words_of_a_product() -> None:
     assert _gemm(3, 4, 5).words == "matmul 3x4x5 float"
     assert _gemm(3, 4, 5, I8, I32, columns=True).words == "matmul 3x4x5 i8 -> i32 ss nt"
-    wide = Gemm(View(FLOAT, 3, 5, 8, 1), View(FLOAT, 5, 4, 6, 1), View(FLOAT, 3, 4, 4, 1), None, "f", "f")
+    wide = Gemm(
+        MatrixView(FLOAT, 3, 5, 8, 1), MatrixView(FLOAT, 5, 4, 6, 1), MatrixView(FLOAT, 3, 4, 4, 1), None, "f", "f"
+    )
     assert wide.words == "matmul 3x4x5 float lda=8 ldb=6"
 
 
 def test_knobs_that_do_not_bind_are_left_out_with_a_remark() -> None:
     remarks = Remarks()
-    origin = Origin("from long ago", binding=False)
-    options = Options(knobs=Always(Knobs((99, 16), origin=origin)), remarks=remarks)
+    origin = KnobOrigin("from long ago", binding=False)
+    options = Options(knobs=FixedKnobs(Knobs((99, 16), origin=origin)), remarks=remarks)
     assert lower_text(PROGRAM, target="avx512", options=options) == lower_text(PROGRAM, target="avx512")
     messages = [r.message for r in remarks if r.kind == "missed"]
     left_out = "matmul 32x32x32 float: tile=99x16 from long ago left out: "
@@ -211,7 +226,7 @@ def test_knobs_that_do_not_bind_are_left_out_with_a_remark() -> None:
 
 
 def test_options_change_the_tile() -> None:
-    options = Options(knobs=Always(Knobs((2, 16))), stop_after="to-tiles")
+    options = Options(knobs=FixedKnobs(Knobs((2, 16))), stop_after="to-tiles")
     assert "phi <32 x float>" in lower_text(PROGRAM, target="avx512", options=options)
 
 
@@ -221,12 +236,16 @@ def test_options_change_the_tile() -> None:
         (_gemm(512, 1000, 1000), NO_KNOBS, "; B packed: 3.81 MB exceed L2's 1 MB"),
         (_gemm(512, 1024, 512), NO_KNOBS, "; B packed: rows 4 KB apart share cache sets"),
         (_gemm(64, 64, 64, columns=True), NO_KNOBS, "; B packed: it is column-major"),
-        (_gemm(64, 64, 64), Knobs(pack_b=True, origin=Origin("from --knobs")), " of peak; pack_b=true from --knobs"),
+        (
+            _gemm(64, 64, 64),
+            Knobs(pack_b=True, origin=KnobOrigin("from --knobs")),
+            " of peak; pack_b=true from --knobs",
+        ),
         (_gemm(64, 64, 7, BFLOAT, FLOAT), NO_KNOBS, "; A packed: K 7 is filled up to a multiple of 2; B packed: the"),
     ],
 )
 def test_remarks_give_reasons(gemm: Gemm, knobs: Knobs, part: str) -> None:
-    recipe = choose(gemm, AVX512, knobs)
+    recipe = select_recipe(gemm, AVX512, knobs)
     text = describe_product(gemm, recipe, knobs, AVX512)
     assert f"; about {100 * recipe.share:.0f} % of peak" in text
     assert part in text

@@ -9,19 +9,19 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.types import FLOAT, VectorType
 from tlx.ir.values import Local
-from tlx.lower.to_2d.lanes import ANY, Block, Shuffle, Table, blocks_of
-from tlx.lower.to_2d.loops import Walk
-from tlx.numpy_types import Array
+from tlx.lower.to_2d.analysis.shuffles import ANY, LaneTable, StridedLanes, VectorShuffle, strided_blocks_of
+from tlx.lower.to_2d.loops import LoopDim
 
 
-def _shuffle(widths: Sequence[int], lanes: Array) -> Shuffle:
+def _shuffle(widths: Sequence[int], lanes: Array) -> VectorShuffle:
     operands = tuple(Local(VectorType(width, FLOAT), f"x{k}") for k, width in enumerate(widths))
-    return Shuffle(operands, lanes.reshape(-1).astype(np.int64))
+    return VectorShuffle(operands, lanes.reshape(-1).astype(np.int64))
 
 
-def _elements(dims: Sequence[Walk]) -> Array:
+def _elements(dims: Sequence[LoopDim]) -> Array:
     """Distances in the source and in the result."""
     found = np.zeros((1, 2), np.int64)
     for extent, strides in dims:
@@ -29,11 +29,11 @@ def _elements(dims: Sequence[Walk]) -> Array:
     return found
 
 
-def _taken(shuffle: Shuffle, blocks: list[Block] | Table) -> Array:
+def _taken(shuffle: VectorShuffle, blocks: list[StridedLanes] | LaneTable) -> Array:
     """What blocks take; it is checked that all of it lies in one operand."""
     bounds = shuffle.bounds
     result = np.full(len(shuffle.lanes), ANY)
-    if isinstance(blocks, Table):
+    if isinstance(blocks, LaneTable):
         for number, start in enumerate(blocks.starts):
             source, target = (_elements(blocks.dims) + np.array([start, number * blocks.step])).T
             assert len({bisect_right(shuffle.bounds, lane) for lane in source.tolist()}) == 1
@@ -68,9 +68,9 @@ _BOTH = np.arange(800)
         (np.r_[ANY, 0:300, [ANY] * 99], [((399, (1, 1)),)]),
     ],
 )
-def test_blocks(lanes: Array, dims: list[tuple[Walk, ...]]) -> None:
+def test_blocks(lanes: Array, dims: list[tuple[LoopDim, ...]]) -> None:
     shuffle = _shuffle([400, 400], lanes)
-    found = blocks_of(shuffle)
+    found = strided_blocks_of(shuffle)
     assert isinstance(found, list)
     assert [block.dims for block in found] == dims
     known = shuffle.known
@@ -79,8 +79,8 @@ def test_blocks(lanes: Array, dims: list[tuple[Walk, ...]]) -> None:
 
 def test_rows_in_any_order_are_copied_by_a_table_of_rows() -> None:
     shuffle = _shuffle([800], _BOTH.reshape(40, 20)[np.random.default_rng(1).permutation(40)])
-    found = blocks_of(shuffle)
-    assert isinstance(found, Table)
+    found = strided_blocks_of(shuffle)
+    assert isinstance(found, LaneTable)
     assert (len(found.starts), found.dims) == (40, ((20, (1, 1)),))
 
 
@@ -100,6 +100,6 @@ def test_random_lanes(seed: int) -> None:
         lanes[choose.randrange(len(lanes))] = choose.randrange(count)
     lanes[choose.randrange(len(lanes))] = 0
     shuffle = _shuffle(widths, lanes)
-    found = blocks_of(shuffle)
-    assert isinstance(found, Table) or len(found) <= 16
+    found = strided_blocks_of(shuffle)
+    assert isinstance(found, LaneTable) or len(found) <= 16
     np.testing.assert_array_equal(_taken(shuffle, found)[shuffle.known], lanes[shuffle.known])

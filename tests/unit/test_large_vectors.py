@@ -6,7 +6,7 @@ import pytest
 
 from tlx.fuzz.check import MismatchError, check_registers
 from tlx.llvm.process import LLVMCrashError, LLVMProcess
-from tlx.pipeline import lower_text
+from tlx.lower.pipeline import lower_text
 
 LOOP = """
 declare void @g(ptr)

@@ -7,11 +7,12 @@ import pytest
 
 import tlx
 from tlx.ir.types import FLOAT, I32, Type
-from tlx.lower.to_tiles.choose import choose
-from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.view import View
-from tlx.native import cpu_flags, missing
-from tlx.target import find, targets
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.target.discovery import targets
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
 
 PROGRAM = """
 define void @f(ptr noalias %c, ptr %a, ptr %b) {{
@@ -29,9 +30,9 @@ define void @f(ptr noalias %c, ptr %a, ptr %b) {{
 
 
 def _dots(m: int, n: int, k: int, element: Type = FLOAT) -> int:
-    a, b, c = View(element, m, k, k, 1), View(element, k, n, n, 1), View(element, m, n, n, 1)
+    a, b, c = MatrixView(element, m, k, k, 1), MatrixView(element, k, n, n, 1), MatrixView(element, m, n, n, 1)
     sign = "f" if element == FLOAT else "s"
-    return choose(Gemm(a, b, c, None, sign, sign), targets()["avx512"]).dots
+    return select_recipe(Gemm(a, b, c, None, sign, sign), targets()["avx512"]).dots
 
 
 def test_few_columns_behind_whole_registers_are_summed_along_k() -> None:
@@ -49,7 +50,7 @@ def test_few_columns_behind_whole_registers_are_summed_along_k() -> None:
     [("float", 29, 49, 71), ("float", 23, 36, 2500), ("double", 31, 33, 35), ("float", 7, 17, 64)],
 )
 def test_their_product_is_numpy_s(target: str, element: str, m: int, n: int, k: int) -> None:
-    lacking = missing(find(target), cpu_flags())
+    lacking = missing_features(find_target(target), cpu_flags())
     if lacking:
         pytest.skip(f"this processor has no {', '.join(lacking)}")
     rng = np.random.default_rng(m)
@@ -64,11 +65,11 @@ def test_their_product_is_numpy_s(target: str, element: str, m: int, n: int, k: 
 @pytest.mark.parametrize(("m", "n", "k"), [(23, 17, 2500), (23, 36, 20000)])
 def test_a_part_of_k_reads_nothing_of_the_next_one(target: str, m: int, n: int, k: int) -> None:
     """Zeros in place of A's elements would make an infinite one of B a NaN."""
-    lacking = missing(find(target), cpu_flags())
+    lacking = missing_features(find_target(target), cpu_flags())
     if lacking:
         pytest.skip(f"this processor has no {', '.join(lacking)}")
-    views = View(FLOAT, m, k, k, 1), View(FLOAT, k, n, n, 1), View(FLOAT, m, n, n, 1)
-    recipe = choose(Gemm(*views, None, "f", "f"), targets()[target])
+    views = MatrixView(FLOAT, m, k, k, 1), MatrixView(FLOAT, k, n, n, 1), MatrixView(FLOAT, m, n, n, 1)
+    recipe = select_recipe(Gemm(*views, None, "f", "f"), targets()[target])
     assert recipe.dots
     assert recipe.kc < k
     assert recipe.kc % recipe.lanes

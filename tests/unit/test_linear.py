@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from tlx.pipeline import Options, lower_text
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
 
 _VECTOR: Final = "<4096 x float>"
 _TYPE: Final = "<2 x i32> <i32 64, i32 64>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"

@@ -8,7 +8,7 @@ from typing import Any, Final
 import mpmath as _mpmath
 import pytest
 
-from tlx.lower.legalize.math import exponential, huge, logarithm, reduction, trigonometric
+from tlx.lower.legalize.math import argument_reduction, exponential, logarithm, trigonometric
 
 mpmath: Any = _mpmath  # has no types
 Real = Any
@@ -27,7 +27,7 @@ def polynomial(coefficients: Sequence[float], x: Real) -> Real:
 
 
 @pytest.mark.parametrize(("known", "bound"), [(exponential.SINGLE, -27.8), (exponential.DOUBLE, -60.0)])
-def test_exp(known: exponential.Parameters, bound: float) -> None:
+def test_exp(known: exponential.ExponentialParameters, bound: float) -> None:
     def error(r: Real) -> Real:
         return (1 + r + r * r * polynomial(known.q, r)) / mpmath.exp(r) - 1
 
@@ -35,7 +35,7 @@ def test_exp(known: exponential.Parameters, bound: float) -> None:
 
 
 @pytest.mark.parametrize(("known", "bound"), [(exponential.SINGLE, -27.9), (exponential.DOUBLE, -54.5)])
-def test_exp2(known: exponential.Parameters, bound: float) -> None:
+def test_exp2(known: exponential.ExponentialParameters, bound: float) -> None:
     """The bound is that of ln 2 as it is rounded."""
 
     def error(r: Real) -> Real:
@@ -45,7 +45,7 @@ def test_exp2(known: exponential.Parameters, bound: float) -> None:
 
 
 @pytest.mark.parametrize(("known", "bits", "kept"), [(exponential.SINGLE, 16, -44), (exponential.DOUBLE, 40, -93)])
-def test_ln2(known: exponential.Parameters, bits: int, kept: int) -> None:
+def test_ln2(known: exponential.ExponentialParameters, bits: int, kept: int) -> None:
     """The first part has few bits, and both together are ln 2."""
     first, second = known.ln2
     assert (first * 2.0**bits).is_integer()
@@ -65,7 +65,7 @@ def test_log(coefficients: Sequence[float], bound: float) -> None:
 
 
 @pytest.mark.parametrize(("base", "number"), [(logarithm.E, None), (logarithm.TWO, 2), (logarithm.TEN, 10)])
-def test_bases(base: logarithm.Base, number: int | None) -> None:
+def test_bases(base: logarithm.LogarithmBase, number: int | None) -> None:
     with mpmath.workprec(200):
         c = 1 / mpmath.log(number) if number else mpmath.mpf(1)
         assert abs(base.factor - c) < mpmath.mpf(2) ** -53
@@ -95,7 +95,11 @@ def test_sine_and_cosine(sine: Sequence[float], cosine: Sequence[float], bounds:
 
 @pytest.mark.parametrize(
     ("parts", "bits", "kept"),
-    [(reduction.PARTS, (32, 65, 98), 156), (reduction.TWO_PARTS, (32,), 86), (huge.HALF_PI[:2], (25,), 78)],
+    [
+        (argument_reduction.PARTS, (32, 65, 98), 156),
+        (argument_reduction.TWO_PARTS, (32,), 86),
+        (argument_reduction.HALF_PI[:2], (25,), 78),
+    ],
 )
 def test_half_pi(parts: Sequence[float], bits: Sequence[int], kept: int) -> None:
     """Each part but the last ends at a bit, and together they are pi/2."""
@@ -106,9 +110,11 @@ def test_half_pi(parts: Sequence[float], bits: Sequence[int], kept: int) -> None
 
 def test_words_of_two_over_pi() -> None:
     with mpmath.workprec(1600):
-        bits = int(mpmath.floor(mpmath.ldexp(2 / mpmath.pi, huge.BITS * (len(huge.WORDS) - 2))))
+        bits = int(
+            mpmath.floor(mpmath.ldexp(2 / mpmath.pi, argument_reduction.BITS * (len(argument_reduction.WORDS) - 2)))
+        )
     number = 0
-    for word in huge.WORDS:
-        assert 0 <= word < 1 << huge.BITS
-        number = number << huge.BITS | word
+    for word in argument_reduction.WORDS:
+        assert 0 <= word < 1 << argument_reduction.BITS
+        number = number << argument_reduction.BITS | word
     assert number == bits

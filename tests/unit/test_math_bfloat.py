@@ -8,12 +8,12 @@ import pytest
 
 import tlx
 from tests.unit.math_functions import RUNNABLE, errors_of_floats
-from tlx.ir.builder import Builder, new_function
-from tlx.ir.reader import parse
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, I8, I16, I64, VectorType
-from tlx.lower.legalize.elementwise import math
-from tlx.lower.legalize.math import FUNCTIONS
-from tlx.target import find
+from tlx.lower.legalize.elementwise.operations import emit_math
+from tlx.lower.legalize.math import VECTOR_FUNCTIONS
+from tlx.target.lookup import find_target
 
 PATTERNS = np.arange(1 << 16, dtype=np.uint16)
 HALF_ULP = 1 << 15
@@ -21,10 +21,10 @@ HALF_ULP = 1 << 15
 
 
 @pytest.mark.parametrize("target", RUNNABLE)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", VECTOR_FUNCTIONS)
 @np.errstate(all="ignore")
 def test_every_number_is_hardly_more_than_half_an_ulp_off(name: str, target: str) -> None:
-    machine = find(target)
+    machine = find_target(target)
     lanes = machine.vector_bytes // 2
     module = parse("")
     pointer = module.pointer_to(I8)
@@ -34,7 +34,7 @@ def test_every_number_is_hardly_more_than_half_an_ulp_off(name: str, target: str
     out, source, count = (argument.value for argument in b.function.arguments)
     with b.loop(0, count, lanes) as loop:
         x = b.load(VectorType(lanes, I16), b.gep(I16, source, loop.index), 2)
-        b.store(math(b, machine, name, BFLOAT, x), b.gep(I16, out, loop.index), 2)
+        b.store(emit_math(b, machine, name, BFLOAT, x), b.gep(I16, out, loop.index), 2)
     b.ret()
     result = np.zeros(PATTERNS.size, np.uint16)
     tlx.compile(str(module), "generic", opt_level=1)["f"](result, PATTERNS, PATTERNS.size)

@@ -20,14 +20,15 @@ from tests.unit.math_functions import (
     lanes_of,
     program,
 )
-from tlx.codegen import emit
 from tlx.evaluate import Machine
-from tlx.ir.builder import Builder, new_function
-from tlx.ir.reader import parse
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT, HALF, FloatType, VectorType
 from tlx.ir.values import zero
-from tlx.lower.legalize.math import expand
-from tlx.target import Target, find
+from tlx.llvm.codegen import emit_code
+from tlx.lower.legalize.math import emit_math_function
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 each_name = pytest.mark.parametrize("name", NAMES)
 each_element = pytest.mark.parametrize("element", ELEMENTS, ids=TYPE_NAMES)
@@ -40,7 +41,7 @@ ARGUMENTS = (0.0, -0.0, 0.37, 1.0, 2.5, 7.75, 19.5, 1e-30)
 @each_name
 def test_no_calls(name: str, element: FloatType, target: Target) -> None:
     text = program(name, element, target, lanes_of(target, element))
-    assembly = emit(text, "asm", 1, triple="x86_64-unknown-linux-gnu").decode()
+    assembly = emit_code(text, "asm", 1, triple="x86_64-unknown-linux-gnu").decode()
     assert "ret" in assembly
     assert not re.findall(r"\bcall\w*\b.*", assembly)
     assert not re.findall(r"\bjmp\s+[a-z_]\w*(?:@PLT)?\s*#\s*TAILCALL", assembly)
@@ -51,7 +52,7 @@ def test_no_calls(name: str, element: FloatType, target: Target) -> None:
 @each_name
 def test_any_length(name: str, element: FloatType, lanes: int) -> None:
     """Lanes do not depend on how many there are."""
-    generic = find("generic")
+    generic = find_target("generic")
     x = np.resize(np.array(ARGUMENTS, DTYPES[element]), 2 * lanes)
     result = np.zeros_like(x)
     tlx.compile(program(name, element, generic, lanes), "generic", opt_level=0)["f"](result, x, x.size)
@@ -62,10 +63,10 @@ def test_any_length(name: str, element: FloatType, lanes: int) -> None:
 @each_element
 @each_name
 def test_evaluator_agrees(name: str, element: FloatType, target: str) -> None:
-    lanes = lanes_of(find(target), element)
+    lanes = lanes_of(find_target(target), element)
     x = np.resize(np.array(ARGUMENTS, DTYPES[element]), max(lanes, len(ARGUMENTS)))
     result = np.zeros_like(x)
-    Machine(parse(program(name, element, find(target), lanes))).call("f", result, x, x.size)
+    Machine(parse(program(name, element, find_target(target), lanes))).call("f", result, x, x.size)
     finite = np.isfinite(result)
     np.testing.assert_array_equal(result[~finite], computed(name, x, "generic")[~finite])
     assert np.max(errors(name, x[finite], result[finite])) < 2.5
@@ -75,14 +76,14 @@ def test_unknown_function_is_named() -> None:
     module = parse("")
     b = Builder(module, new_function(module, "f", [], "", ""))
     with pytest.raises(ValueError, match="no vector code for 'sqrt' on generic; there is some for exp, "):
-        expand(b, find("generic"), "sqrt", zero(VectorType(4, FLOAT)), FLOAT)
+        emit_math_function(b, find_target("generic"), "sqrt", zero(VectorType(4, FLOAT)), FLOAT)
 
 
 def test_other_types_are_named() -> None:
     module = parse("")
     b = Builder(module, new_function(module, "f", [], "", ""))
     with pytest.raises(TypeError, match="of vectors of float or double, not <4 x half> of half"):
-        expand(b, find("generic"), "exp", zero(VectorType(4, HALF)), HALF)
+        emit_math_function(b, find_target("generic"), "exp", zero(VectorType(4, HALF)), HALF)
 
 
 NEST = """

@@ -24,7 +24,7 @@ from tests.unit.math_functions import (
     worst,
 )
 from tlx.ir.types import FLOAT, FloatType
-from tlx.lower.legalize.math.reduction import HUGE
+from tlx.lower.legalize.math.argument_reduction import HUGE
 
 mpmath: Any = _mpmath  # has no types
 BOUND: Final = {"float": 1.7, "double": 1.0}

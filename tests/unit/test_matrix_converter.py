@@ -14,9 +14,9 @@ from tests.tools import require
 from tlx.evaluate import Machine
 from tlx.frontends.matrix import RAISE, to_matrix
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.pipeline import verify
-from tlx.remarks import Remarks
+from tlx.ir.parser.module import parse
+from tlx.lower.pipeline import verify
+from tlx.lower.remarks import Remarks
 
 ELEMENTS: Final = {
     "i8": "int8",

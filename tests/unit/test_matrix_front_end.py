@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import tlx
-from tlx import pipeline
 from tlx.evaluate import Machine
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
+from tlx.lower import pipeline
 
 ELEMENTS: Final = {
     "i8": "int8",
@@ -94,7 +94,7 @@ def evaluated(module: Module, element: str, stride: int) -> np.ndarray[Any, Any]
 def test_raising_keeps_what_is_computed(seed: int) -> None:
     text, element, stride = program(seed)
     expected = evaluated(parse(text), element, stride)
-    raised = pipeline.raised(parse(text))
+    raised = pipeline.raise_front_ends(parse(text))
     assert "llvm.matrix" not in str(raised)
     assert "llvm.tensor.matmul" in str(raised)
     pipeline.verify(raised)
@@ -114,4 +114,4 @@ def test_what_has_no_matrices_is_not_raised() -> None:
         "define void @f() {\n  ret void\n}\n\ndeclare <4 x float> @llvm.matrix.transpose.v4f32(<4 x float>, i32, i32)\n"
     )
     assert pipeline.has_work(text)
-    assert str(pipeline.raised(parse(text))) == text
+    assert str(pipeline.raise_front_ends(parse(text))) == text

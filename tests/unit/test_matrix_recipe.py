@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tlx.ir.types import BFLOAT, FLOAT, I8, I32, Type
-from tlx.lower.to_tiles.choose import choose
-from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.view import View
-from tlx.target import targets
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.target.discovery import targets
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,6 @@ from tlx.target import targets
 )
 def test_tiles_of_b_go_by_where_lines_of_a_stay_for_that(element: Type, n: int, asks: str, *, passes: bool) -> None:
     result, sign = (I32, "s") if element == I8 else (FLOAT, "f")
-    a, c = View(element, n, n, n, 1), View(result, n, n, n, 1)
-    recipe = choose(Gemm(a, a, c, None, sign, sign), targets()["amx"].on_cpu("sapphirerapids"))
+    a, c = MatrixView(element, n, n, n, 1), MatrixView(result, n, n, n, 1)
+    recipe = select_recipe(Gemm(a, a, c, None, sign, sign), targets()["amx"].on_cpu("sapphirerapids"))
     assert (recipe.passing_b, recipe.asks) == (passes, asks)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tlx.intrinsics import RuleError, lookup
+from tlx.intrinsics.numpy_types import Array, dtype_of
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, Type
-from tlx.numpy_types import Array, dtype_of
-from tlx.types import TensorType
 
 Numbers = Sequence[int]
 ELEMENTS: Final = (I1, I8, I16, I32, I64, HALF, BFLOAT, FLOAT, DOUBLE)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tests.unit.test_meanings import compute, filled, number, random_array
+from tlx.intrinsics.numpy_types import Array, dtype_of
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, Type
-from tlx.numpy_types import Array, dtype_of
 
 MP: Final = cast("Any", mpmath)  # has no types
 FINFO: Final = cast("Any", ml_dtypes.finfo)

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from tlx.evaluate import Machine
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.pipeline import Options, lower
-from tlx.target import Caches, Target, find
+from tlx.ir.parser.module import parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.target.hardware import Caches
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 Array = NDArray[Any]
 TARGETS = ["generic", "avx2", "avx512"]
@@ -24,7 +27,7 @@ DIMS = "<2 x i32> <i32 {}, i32 {}>"
 
 def _small(name: str) -> Target:
     """A target for which everything is larger than the caches."""
-    return replace(find(name), caches=Caches(l1=64, l2=64, l3=64))
+    return replace(find_target(name), caches=Caches(l1=64, l2=64, l3=64))
 
 
 def _lowered(text: str, target: Target, stage: str = "legalize") -> Module:
@@ -107,7 +110,7 @@ def test_truth_values_are_copied_as_usual() -> None:
 
 
 def test_what_fits_the_caches_is_stored_there() -> None:
-    assert "!nontemporal" not in str(_lowered(_sum("float", 2, 1500), find("avx512")))
+    assert "!nontemporal" not in str(_lowered(_sum("float", 2, 1500), find_target("avx512")))
 
 
 def _extreme(kind: str, element: str, rows: int, cols: int, axis: int) -> str:
@@ -128,7 +131,7 @@ def _extreme(kind: str, element: str, rows: int, cols: int, axis: int) -> str:
 @pytest.mark.parametrize("element", DTYPES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_one_nan_is_enough(target: str, element: str, kind: str, axis: int, rows: int, cols: int) -> None:
-    machine = Machine(_lowered(_extreme(kind, element, rows, cols, axis), find(target)))
+    machine = Machine(_lowered(_extreme(kind, element, rows, cols, axis), find_target(target)))
     rng = np.random.default_rng(rows * cols)
     for place in [None, (0, 0), (rows - 1, cols - 1), *((rng.integers(rows), rng.integers(cols)) for _ in range(6))]:
         x = rng.normal(size=(rows, cols)).astype(DTYPES[element])
@@ -145,7 +148,7 @@ def test_one_nan_is_enough(target: str, element: str, kind: str, axis: int, rows
 @pytest.mark.parametrize("target", TARGETS)
 def test_columns_are_reduced_strip_by_strip(target: str, element: str, kind: str) -> None:
     rows, cols = 19, 150
-    machine = replace(find(target), caches=Caches(l1=256, l2=64, l3=64))
+    machine = replace(find_target(target), caches=Caches(l1=256, l2=64, l3=64))
     module = _lowered(_extreme(kind, element, rows, cols, 0), machine)
     assert "strip" in str(module)
     x = np.random.default_rng(1).integers(-4, 4, (rows, cols)).astype(DTYPES[element])
@@ -193,7 +196,7 @@ def _transposition(element: str, rows: int, cols: int) -> str:
 @pytest.mark.parametrize("target", TARGETS)
 def test_transposed_past_the_caches(target: str, element: str, rows: int, cols: int) -> None:
     module = _lowered(_transposition(element, rows, cols), _small(target))
-    whole_lines = rows * np.dtype(DTYPES[element]).itemsize % find(target).vector_bytes == 0
+    whole_lines = rows * np.dtype(DTYPES[element]).itemsize % find_target(target).vector_bytes == 0
     assert ("!nontemporal" in str(module)) == whole_lines
     x = np.random.default_rng(0).integers(-9, 9, (rows, cols)).astype(DTYPES[element])
     room = np.zeros(rows * cols + 64, x.dtype)
@@ -224,7 +227,7 @@ def _sum_of_turned(element: str, rows: int, cols: int) -> str:
 @pytest.mark.parametrize("target", TARGETS)
 def test_sums_of_turned_matrices_past_the_caches(target: str, rows: int, cols: int) -> None:
     module = _lowered(_sum_of_turned("float", rows, cols), _small(target))
-    assert ("!nontemporal" in str(module)) == (cols * 4 % find(target).vector_bytes == 0)
+    assert ("!nontemporal" in str(module)) == (cols * 4 % find_target(target).vector_bytes == 0)
     rng = np.random.default_rng(0)
     x, z = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((cols, rows), (rows, cols)))
     room = np.zeros(rows * cols + 64, x.dtype)

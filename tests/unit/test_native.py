@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tlx import native
 from tlx.diagnostics import UsageError
 from tlx.ir.values import Value
-from tlx.legalize._unlisted import unlisted
-from tlx.target import Caches, Dot, Matrix, Target, targets
+from tlx.legalize.x86.cpuid import unlisted_features
+from tlx.target import host
+from tlx.target.discovery import targets
+from tlx.target.hardware import Caches, Dot, MatrixUnit
+from tlx.target.target import Target
 
 
 def no_code(*_: object) -> Value:
@@ -28,13 +30,13 @@ WIDE = Target(
     requires=("avx512f",),
 )
 TILES = Target(
-    "tiles", "tiles", vector_bytes=16, matrix=Matrix(16, 64, 8, (2, 2), ()), requires=("amx_tile", "avx512f")
+    "tiles", "tiles", vector_bytes=16, matrix=MatrixUnit(16, 64, 8, (2, 2), ()), requires=("amx_tile", "avx512f")
 )
 ALL = (PLAIN, WIDE, TILES)
 
 
 def best(*flags: str) -> Target:
-    return native.best_target(ALL, frozenset(flags), Caches(l1=1, l2=2, l3=3))
+    return host.best_target(ALL, frozenset(flags), Caches(l1=1, l2=2, l3=3))
 
 
 def test_the_most_capable_fitting_target_wins() -> None:
@@ -59,33 +61,33 @@ def test_processors_that_share_the_last_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, count: int
 ) -> None:
     """As Linux lists them; where it does not, there is one."""
-    monkeypatch.setattr(native, "_CACHES", tmp_path)
+    monkeypatch.setattr(host, "_CACHES", tmp_path)
     (tmp_path / "index3").mkdir()
     if text is not None:
         (tmp_path / "index3" / "shared_cpu_list").write_text(f"{text}\n")
-    assert native.caches().sharers == count
+    assert host.host_caches().sharers == count
 
 
 def test_no_target_fits() -> None:
     with pytest.raises(UsageError, match="runs the code of no target"):
-        native.best_target([WIDE], frozenset(), Caches())
+        host.best_target([WIDE], frozenset(), Caches())
 
 
 def test_this_machine_has_a_target() -> None:
-    assert native.native_target().name in targets()
-    assert native.caches().l1 > 0
+    assert host.native_target().name in targets()
+    assert host.host_caches().l1 > 0
 
 
 def test_llvm_knows_the_machine_too() -> None:
-    by_llvm = native._flags_by_llvm()
+    by_llvm = host._flags_by_llvm()
     for target in targets().values():
-        assert bool(native.missing(target, by_llvm)) == bool(native.missing(target, native.cpu_flags()))
+        assert bool(host.missing_features(target, by_llvm)) == bool(host.missing_features(target, host.cpu_flags()))
 
 
 def test_what_linux_does_not_list_is_what_llvm_finds() -> None:
-    found = unlisted()
-    assert found == {name for name in ("amx-fp16", "avxneconvert", "avxvnniint8") if name in native._flags_by_llvm()}
-    assert found <= native.cpu_flags()
+    found = unlisted_features()
+    assert found == {name for name in ("amx-fp16", "avxneconvert", "avxvnniint8") if name in host._flags_by_llvm()}
+    assert found <= host.cpu_flags()
 
 
 ARM = """processor\t: 0
@@ -123,20 +125,18 @@ def test_features_that_linux_lists_under_other_names(
 ) -> None:
     """LLVM's names; of several processors, what all have."""
     (tmp_path / "cpuinfo").write_text(text)
-    monkeypatch.setattr(native, "_CPUINFO", tmp_path / "cpuinfo")
-    flags = native.cpu_flags.__wrapped__()
-    assert [name for name in have.split() if not native.has_feature(name, flags)] == []
-    assert [name for name in lack.split() if native.has_feature(name, flags)] == []
+    monkeypatch.setattr(host, "_CPUINFO", tmp_path / "cpuinfo")
+    flags = host.cpu_flags.__wrapped__()
+    assert [name for name in have.split() if not host.has_feature(name, flags)] == []
+    assert [name for name in lack.split() if host.has_feature(name, flags)] == []
 
 
 def test_plain_vectors_have_the_features_of_the_machine() -> None:
     """What no target asks for, LLVM makes use of."""
-    arm = native.best_target(
-        targets().values(), frozenset("fp asimd asimdhp asimddp bf16".split()), Caches(), "aarch64"
-    )
+    arm = host.best_target(targets().values(), frozenset("fp asimd asimdhp asimddp bf16".split()), Caches(), "aarch64")
     assert arm.name == "generic"
     assert arm.features == ("+neon", "+fp-armv8", "+fullfp16", "+dotprod", "+bf16")
     assert (arm.vector_bytes, arm.registers) == (16, 32)
-    riscv = native.best_target(targets().values(), frozenset("imafdcv"), Caches(), "riscv64")
+    riscv = host.best_target(targets().values(), frozenset("imafdcv"), Caches(), "riscv64")
     assert riscv.features == ("+m", "+a", "+f", "+d", "+c", "+v")
-    assert native.best_target(targets().values(), frozenset("imafdcv"), Caches(), "x86_64").features == ()
+    assert host.best_target(targets().values(), frozenset("imafdcv"), Caches(), "x86_64").features == ()

@@ -8,22 +8,23 @@ import numpy as np
 import pytest
 
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT
-from tlx.knobs import Knobs
-from tlx.lower.to_tiles.choose import choose
-from tlx.lower.to_tiles.next_tile import pieces_of_parts
-from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.view import View
-from tlx.pipeline import lower
-from tlx.target import Caches, targets
+from tlx.lower.knobs import Knobs
+from tlx.lower.pipeline import lower
+from tlx.lower.to_tiles.prefetch.policy import pieces_per_part
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.target.discovery import targets
+from tlx.target.hardware import Caches
 
 _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
 
 
 def _gemm(m: int, n: int, k: int, *, a_columns: bool = False) -> Gemm:
-    a = View(FLOAT, m, k, *((1, m) if a_columns else (k, 1)))
-    return Gemm(a, View(FLOAT, k, n, n, 1), View(FLOAT, m, n, n, 1), None, "f", "f")
+    a = MatrixView(FLOAT, m, k, *((1, m) if a_columns else (k, 1)))
+    return Gemm(a, MatrixView(FLOAT, k, n, n, 1), MatrixView(FLOAT, m, n, n, 1), None, "f", "f")
 
 
 @pytest.mark.parametrize(
@@ -42,26 +43,26 @@ def _gemm(m: int, n: int, k: int, *, a_columns: bool = False) -> Gemm:
     ],
 )
 def test_what_comes_from_afar_is_asked_for(m: int, n: int, k: int, asks: str) -> None:
-    assert choose(_gemm(m, n, k), _TARGET, Knobs(pack_b=True) if asks == "C" else Knobs()).asks == asks
+    assert select_recipe(_gemm(m, n, k), _TARGET, Knobs(pack_b=True) if asks == "C" else Knobs()).asks == asks
 
 
 def test_nothing_is_asked_for_where_products_and_loads_fill_the_front_end() -> None:
     narrow = replace(targets()["avx2"], caches=_TARGET.caches)
-    assert choose(_gemm(2048, 2048, 2048), narrow).asks == ""
+    assert select_recipe(_gemm(2048, 2048, 2048), narrow).asks == ""
     wide = replace(narrow, core=replace(narrow.core, width=6.0))
-    assert choose(_gemm(2048, 2048, 2048), wide).asks == "CA"
+    assert select_recipe(_gemm(2048, 2048, 2048), wide).asks == "CA"
 
 
 def test_rows_of_a_packed_a_are_asked_for_where_all_of_them_are_there() -> None:
-    whole = choose(_gemm(1024, 1024, 1024, a_columns=True), _TARGET)
+    whole = select_recipe(_gemm(1024, 1024, 1024, a_columns=True), _TARGET)
     assert (whole.whole_a, whole.asks) == (True, "CA")
-    block = choose(_gemm(1024, 240, 400, a_columns=True), _TARGET)
+    block = select_recipe(_gemm(1024, 240, 400, a_columns=True), _TARGET)
     assert (block.pack_a, block.whole_a, block.asks) == (True, False, "C")
 
 
 def test_loops_and_sums_ask_for_other_things() -> None:
     gemm = _gemm(512, 512, 512)
-    assert not choose(replace(gemm, sums=((0, 0), (512, 512))), _TARGET).asks
+    assert not select_recipe(replace(gemm, sums=((0, 0), (512, 512))), _TARGET).asks
 
 
 @pytest.mark.parametrize(
@@ -75,20 +76,20 @@ def test_loops_and_sums_ask_for_other_things() -> None:
     ],
 )
 def test_all_tiles_together_ask_for_all_rows_of_the_next_panel(k: int, rows: int, pieces: int) -> None:
-    recipe = choose(_gemm(128, 3136, k), _TARGET, Knobs(tile=(8, 48)))
-    assert pieces_of_parts(recipe, k, rows) == pieces
+    recipe = select_recipe(_gemm(128, 3136, k), _TARGET, Knobs(tile=(8, 48)))
+    assert pieces_per_part(recipe, k, rows) == pieces
 
 
 def test_tiles_of_both_heights_meet_a_panel_before_the_next_one_does() -> None:
-    recipe = choose(_gemm(128, 3136, 256), _TARGET)
+    recipe = select_recipe(_gemm(128, 3136, 256), _TARGET)
     assert (recipe.mr, recipe.nr, recipe.nc) == (9, 48, 48)  # tiles of 9 and 8 rows
-    assert choose(_gemm(128, 3136, 256), _TARGET, Knobs(nc=480)).nc == 480
+    assert select_recipe(_gemm(128, 3136, 256), _TARGET, Knobs(nc=480)).nc == 480
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(36, 150, 80), (35, 160, 81)])
 def test_sums_in_pieces_are_complete(m: int, n: int, k: int) -> None:
     small = replace(_TARGET, caches=Caches(16 << 10, 24 << 10, 64 << 20))
-    assert "B" in choose(_gemm(m, n, k), small).asks
+    assert "B" in select_recipe(_gemm(m, n, k), small).asks
     text = f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
   %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, {_matrix(m, k)}, <2 x i32> zeroinitializer)
   %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, {_matrix(k, n)}, <2 x i32> zeroinitializer)

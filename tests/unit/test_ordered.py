@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tlx.evaluate import Machine
-from tlx.ir.builder import Builder, new_function
-from tlx.ir.reader import parse
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, HALF, I8, I16, FloatType, VectorType
-from tlx.lower.to_tiles.combine import Combine
+from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation
 
 _TYPES = {BFLOAT: np.dtype(ml_dtypes.bfloat16), HALF: np.dtype(np.float16)}
 _LANES = 1024
@@ -27,7 +27,7 @@ def test_any_two_numbers_in_either_order(operation: str, element: FloatType) -> 
     some = np.array([0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1, -1], dtype)
     for other in [near, rng.permutation(patterns), np.resize(some, patterns.size), np.repeat(some, patterns.size // 8)]:
         for x, y in [(patterns, other), (other, patterns)]:
-            result = _combined(Combine(operation, element), x, y)
+            result = _combined(ReductionOperation(operation, element), x, y)
             expected = getattr(np, f"{operation}imum")(x.astype(float), y.astype(float))
             assert np.array_equal(result.astype(float), expected, equal_nan=True)
 
@@ -35,12 +35,12 @@ def test_any_two_numbers_in_either_order(operation: str, element: FloatType) -> 
 @pytest.mark.parametrize("operation", ["max", "min"])
 @pytest.mark.parametrize("element", [BFLOAT, HALF])
 def test_identity_changes_no_number(operation: str, element: FloatType) -> None:
-    combine = Combine(operation, element)
+    combine = ReductionOperation(operation, element)
     infinity = np.full(_LANES, -np.inf if operation == "max" else np.inf, _TYPES[element])
     assert np.array_equal(_combined(combine, infinity, infinity, with_identity=True), infinity)
 
 
-def _combined(combine: Combine, x: np.ndarray, y: np.ndarray, *, with_identity: bool = False) -> np.ndarray:
+def _combined(combine: ReductionOperation, x: np.ndarray, y: np.ndarray, *, with_identity: bool = False) -> np.ndarray:
     """Both combined; or the first with what changes nothing."""
     module = parse("")
     pointer = module.pointer_to(I8)

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 import tlx
-from tlx.check import check
+from tlx.api.validation import validate
 from tlx.ir.types import DOUBLE, FLOAT, HALF, I32, Type
-from tlx.lower.to_tiles.blocks import Range, column_ranges
-from tlx.lower.to_tiles.choose import choose
-from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.view import View
-from tlx.native import cpu_flags, missing
-from tlx.target import find, targets
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.recipe import EqualTiles, column_ranges
+from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.target.discovery import targets
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
 
 PROGRAM = """
 define void @f(ptr noalias %c, ptr %a, ptr %b, ptr %bias) {{
@@ -37,7 +38,11 @@ EPILOGUE = """
 
 
 def _gemm(m: int, n: int, k: int, element: Type = FLOAT, result: Type | None = None) -> Gemm:
-    a, b, c = View(element, m, k, k, 1), View(element, k, n, n, 1), View(result or element, m, n, n, 1)
+    a, b, c = (
+        MatrixView(element, m, k, k, 1),
+        MatrixView(element, k, n, n, 1),
+        MatrixView(result or element, m, n, n, 1),
+    )
     sign = "s" if element == I32 else "f"
     return Gemm(a, b, c, None, sign, sign)
 
@@ -54,7 +59,7 @@ def test_narrow_products_and_narrow_rests_are_summed_by_pairs() -> None:
     def pairs(
         m: int, n: int, k: int, *, element: Type = FLOAT, result: Type | None = None, target: str = "avx512"
     ) -> int:
-        return choose(_gemm(m, n, k, element, result), targets()[target]).pairs
+        return select_recipe(_gemm(m, n, k, element, result), targets()[target]).pairs
 
     assert pairs(64, 8, 64) == 8
     assert pairs(64, 4, 64, element=DOUBLE) == 4
@@ -73,18 +78,18 @@ def test_narrow_products_and_narrow_rests_are_summed_by_pairs() -> None:
 
 def test_columns_of_pairs_are_a_panel_of_half_a_register() -> None:
     gemm = _gemm(48, 37, 48)
-    recipe = choose(gemm, targets()["avx512"])
+    recipe = select_recipe(gemm, targets()["avx512"])
     assert recipe.pairs == 5
-    assert column_ranges(gemm, recipe)[-1] == Range(32, 1, 8, 3)
+    assert column_ranges(gemm, recipe)[-1] == EqualTiles(32, 1, 8, 3)
     narrow = _gemm(64, 8, 64)
-    recipe = choose(narrow, targets()["avx512"])
-    assert column_ranges(narrow, recipe) == [Range(0, 1, 8)]
+    recipe = select_recipe(narrow, targets()["avx512"])
+    assert column_ranges(narrow, recipe) == [EqualTiles(0, 1, 8)]
     assert recipe.share > 0.5  # which half of the lanes could not reach
 
 
 def test_a_small_a_is_packed_before_pairs_of_b() -> None:
     def packed_first(m: int) -> bool:
-        return choose(_gemm(m, 8, 8, HALF, FLOAT), targets()["avx512"]).whole_a
+        return select_recipe(_gemm(m, 8, 8, HALF, FLOAT), targets()["avx512"]).whole_a
 
     assert packed_first(8)
     assert not packed_first(64)  # row tile by row tile: each stays near
@@ -103,7 +108,7 @@ def test_a_small_a_is_packed_before_pairs_of_b() -> None:
     ],
 )
 def test_their_product_is_numpy_s(target: str, element: str, m: int, n: int, k: int) -> None:
-    lacking = missing(find(target), cpu_flags())
+    lacking = missing_features(find_target(target), cpu_flags())
     if lacking:
         pytest.skip(f"this processor has no {', '.join(lacking)}")
     rng = np.random.default_rng(m)
@@ -121,4 +126,4 @@ def test_their_product_is_numpy_s(target: str, element: str, m: int, n: int, k: 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 @pytest.mark.parametrize(("element", "m", "n", "k"), [("half", 5, 3, 7), ("float", 3, 21, 10)])
 def test_each_stage_means_the_same(target: str, element: str, m: int, n: int, k: int) -> None:
-    assert check(_program(element, m, n, k), target) == []
+    assert validate(_program(element, m, n, k), target) == []

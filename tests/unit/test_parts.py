@@ -6,11 +6,13 @@ import pytest
 
 from tests.bench.programs import different_sequence
 from tlx.diagnostics import TlxError
-from tlx.ir import parts
-from tlx.ir.module import Function, Module
-from tlx.ir.parts import carried, repeated
-from tlx.ir.reader import needs_lowering, parse
-from tlx.pipeline import Options, lower_text
+from tlx.ir.functions import Function
+from tlx.ir.module import Module
+from tlx.ir.parser import duplicates
+from tlx.ir.parser.duplicates import inherited_attributes, outlined_region
+from tlx.ir.parser.module import needs_lowering, parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
 
 DIMS = "<1 x i32> <i32 8>, <1 x i32> zeroinitializer, <1 x i32> zeroinitializer"
 POINTERS = "ptr %c, ptr %a, ptr %b"
@@ -22,8 +24,8 @@ LOAD, STORE = COPY.splitlines(keepends=True)
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "LEAST", 2)
-    monkeypatch.setattr(parts, "EQUAL", 1)
+    monkeypatch.setattr(duplicates, "MIN_REGIONS", 2)
+    monkeypatch.setattr(duplicates, "MIN_REPEATS", 1)
 
 
 def function(*pieces: str, parameters: str = POINTERS, attributes: str = "nounwind", tail: str = "") -> str:
@@ -34,7 +36,7 @@ def function(*pieces: str, parameters: str = POINTERS, attributes: str = "nounwi
 
 def found(text: str) -> list[Function]:
     """The functions that parts of the functions of a text became."""
-    return [function for function in parse(text, parts=True).functions if repeated(function) is not None]
+    return [function for function in parse(text, parts=True).functions if outlined_region(function) is not None]
 
 
 def headers(text: str) -> list[str]:
@@ -42,7 +44,7 @@ def headers(text: str) -> list[str]:
 
 
 def counts(text: str) -> list[int]:
-    return [fact.more for item in parse(text, parts=True).items if (fact := repeated(item))]
+    return [fact.more for item in parse(text, parts=True).items if (fact := outlined_region(item))]
 
 
 def test_equal_parts_become_calls_of_one_function() -> None:
@@ -68,11 +70,11 @@ def test_few_or_different_parts_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> N
     other = COPY.replace("8", "9")
     assert not found(function(COPY))
     assert counts(function(COPY, other, COPY, other)) == [1, 1]
-    monkeypatch.setattr(parts, "EQUAL", 2)
+    monkeypatch.setattr(duplicates, "MIN_REPEATS", 2)
     assert counts(function(COPY, other, COPY, other)) == [1, 1]
-    monkeypatch.setattr(parts, "EQUAL", 3)
+    monkeypatch.setattr(duplicates, "MIN_REPEATS", 3)
     assert not found(function(COPY, other, COPY, other))
-    monkeypatch.setattr(parts, "LEAST", 5)
+    monkeypatch.setattr(duplicates, "MIN_REGIONS", 5)
     assert not found(function(*[COPY] * 4))
     assert counts(function(*[COPY] * 5)) == [4]
 
@@ -134,7 +136,7 @@ def test_blocks_and_loops() -> None:
 def test_lines_that_no_part_has(line: str) -> None:
     text = function(LOAD + line + STORE, COPY, COPY)
     assert str(parse(text, wanted=lambda _text: False, parts=True)) == text
-    finder = parts.PartFinder()
+    finder = duplicates.RepeatedRegionFinder()
     assert not finder.find(text.split("\n")[1:], [])
 
 
@@ -264,7 +266,7 @@ def test_parts_of_which_less_is_known_are_others() -> None:
 )
 def test_attributes_of_parts(attributes: str, expected: str | None) -> None:
     groups = 'attributes #0 = { readnone uwtable "target-features"="+avx2,+fma" }\nattributes #2 = { strictfp }\n'
-    assert carried(attributes, groups) == expected
+    assert inherited_attributes(attributes, groups) == expected
 
 
 def test_names_that_are_taken() -> None:
@@ -318,7 +320,7 @@ def errors(text: str) -> tuple[str, int]:
 def test_mistakes_are_told_as_of_the_whole_function(right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = function(COPY, COPY).replace(right, wrong)
     with_parts = errors(text)
-    monkeypatch.setattr(parts, "LEAST", 100)
+    monkeypatch.setattr(duplicates, "MIN_REGIONS", 100)
     assert with_parts == errors(text)
 
 

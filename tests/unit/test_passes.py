@@ -7,18 +7,19 @@ from dataclasses import replace
 import pytest
 
 from tlx.ir.types import BFLOAT, FLOAT, Type
-from tlx.lower.to_tiles.choose import choose
-from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.recipe import Recipe
-from tlx.lower.to_tiles.view import View
-from tlx.target import Caches, targets
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.target.discovery import targets
+from tlx.target.hardware import Caches
 
 _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
 
 
 def _recipe(m: int, n: int, k: int, result: Type = FLOAT, gap: int = 0) -> Recipe:
-    views = View(FLOAT, m, k, k, 1), View(FLOAT, k, n, n + gap, 1), View(result, m, n, n, 1)
-    return choose(Gemm(*views, None, "f", "f"), _TARGET)
+    views = MatrixView(FLOAT, m, k, k, 1), MatrixView(FLOAT, k, n, n + gap, 1), MatrixView(result, m, n, n, 1)
+    return select_recipe(Gemm(*views, None, "f", "f"), _TARGET)
 
 
 @pytest.mark.parametrize("m", [16, 64, 96])

@@ -6,9 +6,8 @@ import random
 
 import pytest
 
-from tlx.lower.to_2d.chunks import are_whole, chunks_of
-from tlx.lower.to_2d.picks import Pick
-from tlx.lower.to_2d.views import Dim
+from tlx.lower.memory.views import StridedDim
+from tlx.lower.to_2d.contraction.vnni_packing import RegisterGather, are_whole_registers, ragged_columns
 
 WINDOWS = {
     "neighbours": tuple(range(16)),
@@ -23,7 +22,7 @@ WINDOWS = {
 }
 
 
-def value(pick: Pick, memory: list[int], count: int) -> list[int]:
+def value(pick: RegisterGather, memory: list[int], count: int) -> list[int]:
     """What a pick stores, line by line."""
     merged: list[int] | None = None
     for line in pick.lines:
@@ -40,7 +39,7 @@ def value(pick: Pick, memory: list[int], count: int) -> list[int]:
 def test_picks_what_is_asked_for(name: str, lanes: int) -> None:
     places = WINDOWS[name]
     memory = list(range(max(places) + 1))  # nothing behind the last element is read
-    pick = Pick.of(places, lanes)
+    pick = RegisterGather.of(places, lanes)
     assert value(pick, memory, len(places)) == list(places)
     assert len(pick.order) == lanes
 
@@ -50,17 +49,17 @@ def test_picks_any_places() -> None:
     for _ in range(300):
         reach = rng.choice((20, 100, 1000))
         places = tuple(rng.randrange(reach) for _ in range(rng.randrange(1, 33)))
-        assert value(Pick.of(places, 32), list(range(max(places) + 1)), len(places)) == list(places)
+        assert value(RegisterGather.of(places, 32), list(range(max(places) + 1)), len(places)) == list(places)
 
 
 def test_lines_are_few() -> None:
-    assert len(Pick.of(WINDOWS["two rows of seven"], 32).lines) == 1
-    assert len(Pick.of(WINDOWS["steps of two in two channels"], 32).lines) == 2
+    assert len(RegisterGather.of(WINDOWS["two rows of seven"], 32).lines) == 1
+    assert len(RegisterGather.of(WINDOWS["steps of two in two channels"], 32).lines) == 2
 
 
 def test_lines_fall_into_place() -> None:
     """Elements of two lines that have different lanes are merged without moving."""
-    pick = Pick.of(WINDOWS["steps of two in two channels"], 32)
+    pick = RegisterGather.of(WINDOWS["steps of two in two channels"], 32)
     assert pick.lines[1].mask == tuple(lane if lane % 2 == 0 else 32 + lane for lane in range(32))
     assert pick.order == tuple(range(32))
 
@@ -70,11 +69,11 @@ def test_lines_fall_into_place() -> None:
     [((7, 7), 4), ((14, 14), 13), ((28, 28), 7), ((56, 56), 7), ((5, 56, 56), 7), ((30,), 2), ((3, 61, 61), 2)],
 )
 def test_columns_are_each_copied_once(extents: tuple[int, ...], registers: int) -> None:
-    stride, dims = 2, list[Dim]()
+    stride, dims = 2, list[StridedDim]()
     for extent in reversed(extents):
-        dims.insert(0, Dim(extent, stride))
+        dims.insert(0, StridedDim(extent, stride))
         stride *= extent + 2
-    chunks = chunks_of(dims, 16)
+    chunks = ragged_columns(dims, 16)
     assert len(chunks) == registers
     copied: list[tuple[int, int]] = []
     for chunk in chunks:
@@ -82,12 +81,12 @@ def test_columns_are_each_copied_once(extents: tuple[int, ...], registers: int) 
         for extent, (step, columns) in chunk.around:
             starts = [(at + i * step, column + i * columns) for at, column in starts for i in range(extent)]
         assert len(starts) == chunk.count
-        assert all(column % 16 == 0 for _, column in starts) == are_whole([chunk], 16)
+        assert all(column % 16 == 0 for _, column in starts) == are_whole_registers([chunk], 16)
         copied += [(column + i, at + place) for at, column in starts for i, place in enumerate(chunk.places)]
     assert sorted(copied) == list(enumerate(_places(dims)))
 
 
-def _places(dims: list[Dim]) -> list[int]:
+def _places(dims: list[StridedDim]) -> list[int]:
     places = [0]
     for dim in dims:
         places = [place + index * dim.stride for place in places for index in range(dim.extent)]

@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from tlx import pipeline
-from tlx.bench.rows import convolution
+from tlx.bench.workloads.rows import convolution
 from tlx.diagnostics import LoweringError, ParseError, UsageError, VerifyError
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.pipeline import Options, Step, lower, lower_text
-from tlx.remarks import Remarks
+from tlx.ir.parser.module import parse
+from tlx.lower import options, pipeline
+from tlx.lower.options import Options, PipelineStep
+from tlx.lower.pipeline import lower, lower_text
+from tlx.lower.remarks import Remarks
 
 PLAIN = "define void @f() {\n  ret void\n}\n"
 SQUARE = """
@@ -27,10 +28,10 @@ define void @square(ptr %x, ptr %y) {
 
 
 def test_the_stages_are_those_that_options_know() -> None:
-    from tlx.lower import STAGES
+    from tlx.lower.stages import STAGES
 
-    assert tuple(stage.name for stage in STAGES) == pipeline.STAGE_NAMES
-    assert [step.name for step in pipeline.steps()] == ["raise", "verify", "canonicalise", *pipeline.STAGE_NAMES]
+    assert tuple(stage.name for stage in STAGES) == options.STAGE_NAMES
+    assert [step.name for step in pipeline.steps()] == ["raise", "verify", "canonicalise", *options.STAGE_NAMES]
 
 
 def test_text_without_tensors_passes_through() -> None:
@@ -74,7 +75,7 @@ def test_a_module_without_tensors_passes_through() -> None:
 def test_every_step_can_be_looked_at() -> None:
     seen: list[tuple[str, bool]] = []
 
-    def look(step: Step, module: Module) -> None:
+    def look(step: PipelineStep, module: Module) -> None:
         seen.append((step.name, "llvm.tensor.matmul.v9f32" in str(module)))
 
     lower(parse(SQUARE), "generic", options=Options(print_after=look))
@@ -84,14 +85,14 @@ def test_every_step_can_be_looked_at() -> None:
     assert dict(seen)["legalize"] is False
 
 
-@pytest.mark.parametrize("stage", pipeline.STAGE_NAMES)
+@pytest.mark.parametrize("stage", options.STAGE_NAMES)
 def test_what_a_stage_leaves_can_be_lowered_on(stage: str) -> None:
     halfway = lower_text(SQUARE, target="generic", options=Options(stop_after=stage))
     assert ("llvm.tensor." in halfway) == (stage != "legalize")
     assert "llvm.tensor." not in lower_text(halfway, target="generic")
 
 
-@pytest.mark.parametrize("stage", pipeline.STAGE_NAMES[:-1])
+@pytest.mark.parametrize("stage", options.STAGE_NAMES[:-1])
 def test_two_runs_give_what_one_gives(stage: str) -> None:
     """The second one takes its input for what it is: its rows are interleaved in strips, which a program's are not."""
     text = convolution.convolution("bf16", 64, 64, 8, 3, 1).text()
@@ -112,7 +113,7 @@ def test_what_a_stage_says_of_loops_goes_in_the_second_run() -> None:
     assert "!tlx.independent" not in lowered
 
 
-@pytest.mark.parametrize("stage", pipeline.STAGE_NAMES[:-1])
+@pytest.mark.parametrize("stage", options.STAGE_NAMES[:-1])
 def test_what_no_stage_has_left_is_refused(stage: str) -> None:
     with pytest.raises(LoweringError, match=f"this is not what {stage} leaves|not lowered to tiles here"):
         lower_text(SQUARE, target="generic", options=Options(start_after=stage))
@@ -137,7 +138,7 @@ def test_what_a_stage_breaks_is_its_fault(monkeypatch: pytest.MonkeyPatch) -> No
         module.functions[0].entry.terminator.text = "ret i32 %nothing"
         return module
 
-    steps = [*pipeline.steps()[:3], Step("to-2d", "LowerTensorsTo2D", spoil)]
+    steps = [*pipeline.steps()[:3], PipelineStep("to-2d", "LowerTensorsTo2D", spoil)]
     monkeypatch.setattr(pipeline, "steps", lambda: steps)
     with pytest.raises(ParseError, match=r"LLVM rejects the output of to-2d: .*please report"):
         lower_text(SQUARE)
@@ -153,11 +154,13 @@ def test_front_ends_raise_what_bears_their_mark(monkeypatch: pytest.MonkeyPatch)
     def to_square(module: Module) -> Module:
         return parse(SQUARE, module.source.name)
 
-    monkeypatch.setattr(pipeline, "raisers", lambda: (SimpleNamespace(MARKERS=("@my_square",), RAISE=to_square),))
+    monkeypatch.setattr(
+        pipeline, "raising_front_ends", lambda: (SimpleNamespace(MARKERS=("@my_square",), RAISE=to_square),)
+    )
     assert not pipeline.has_work(PLAIN)
     assert pipeline.has_work("declare void @my_square()")
-    assert str(pipeline.raised(parse("declare void @my_square()"))) == SQUARE
-    assert str(pipeline.raised(parse(PLAIN))) == PLAIN
+    assert str(pipeline.raise_front_ends(parse("declare void @my_square()"))) == SQUARE
+    assert str(pipeline.raise_front_ends(parse(PLAIN))) == PLAIN
 
 
 def test_unknown_stages_and_features_are_refused() -> None:

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.tools import missing
-from tlx import openmp
+from tlx.llvm import openmp
 
 
 def printed(program: str, **environment: str) -> list[str]:

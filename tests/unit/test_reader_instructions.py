@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from tlx.diagnostics import ParseError
-from tlx.ir.instructions import PARSERS, parse_text
-from tlx.ir.module import Instruction
-from tlx.ir.opcodes import OPCODES
-from tlx.ir.reader import parse
+from tlx.ir.instructions import OPCODES, Instruction
+from tlx.ir.parser.instructions import PARSERS, parse_instruction_text
+from tlx.ir.parser.module import parse
 from tlx.ir.types import PointerType
 from tlx.ir.values import ConstFloat, ConstInt, Local, Splat, int_elements
 
@@ -255,15 +254,15 @@ def test_form(text: str, type_: str, operands: list[str], more: dict[str, Any]) 
 
 @pytest.mark.parametrize("text", CONSTANTS)
 def test_constant(text: str) -> None:
-    store = parse_text(f"store {text}, ptr %p, align 1")
+    store = parse_instruction_text(f"store {text}, ptr %p, align 1")
     assert [operand.typed for operand in store.operands] == [text, "ptr %p"]
     assert store.align == 1
 
 
 def test_numbers() -> None:
-    ints = parse_text("store <4 x i8> <i8 u0xFF, i8 s0xFF, i8 -3, i8 +3>, ptr %p").operands[0]
+    ints = parse_instruction_text("store <4 x i8> <i8 u0xFF, i8 s0xFF, i8 -3, i8 +3>, ptr %p").operands[0]
     assert int_elements(ints) == (255, -1, -3, 3)
-    (splat,) = parse_text("ret <4 x i8> splat (i8 7)").operands
+    (splat,) = parse_instruction_text("ret <4 x i8> splat (i8 7)").operands
     assert isinstance(splat, Splat)
     assert int_elements(splat) == (7, 7, 7, 7)
     for text, number in (
@@ -272,10 +271,10 @@ def test_numbers() -> None:
         ("bfloat 0xR3F80", 1.0),
         ("double -2.5e-1", -0.25),
     ):
-        (value,) = parse_text(f"ret {text}").operands
+        (value,) = parse_instruction_text(f"ret {text}").operands
         assert isinstance(value, ConstFloat)
         assert value.value == number
-    (value,) = parse_text("ret i1 true").operands
+    (value,) = parse_instruction_text("ret i1 true").operands
     assert value == ConstInt(value.type, 1)
 
 
@@ -315,14 +314,16 @@ def test_alloca_has_the_modules_kind_of_pointer() -> None:
 )
 def test_what_is_no_instruction(text: str, message: str) -> None:
     with pytest.raises(ParseError, match=message) as caught:
-        parse_text(text)
+        parse_instruction_text(text)
     assert caught.value.span is not None
 
 
 def test_result_as_operand() -> None:
-    assert parse_text("%x = add i8 1, 2").value == Local(parse_text("%x = add i8 1, 2").type, "x")
+    assert parse_instruction_text("%x = add i8 1, 2").value == Local(
+        parse_instruction_text("%x = add i8 1, 2").type, "x"
+    )
     with pytest.raises(ValueError, match="instruction has no result: ret void"):
-        _ = parse_text("ret void").value
+        _ = parse_instruction_text("ret void").value
 
 
 @pytest.mark.parametrize(
@@ -338,7 +339,7 @@ def test_result_as_operand() -> None:
 def test_vectors_of_integers_are_read_in_any_spelling(spelling: str, numbers: list[int]) -> None:
     count = len(numbers)
     text = f"%v = add <{count} x i32> {spelling}, {spelling}"
-    instruction = parse_text(text)
+    instruction = parse_instruction_text(text)
     assert [int_elements(operand) for operand in instruction.operands] == [tuple(numbers)] * 2
     assert instruction.operands[0] is not instruction.operands[1]
     assert instruction.spans is not None

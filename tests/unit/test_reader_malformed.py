@@ -14,10 +14,10 @@ import pytest
 
 from tests.unit.ir_modules import OPAQUE, TYPED
 from tlx.diagnostics import ParseError, TlxError, VerifyError
-from tlx.ir.dominance import ControlFlow, natural_loops
-from tlx.ir.reader import parse
-from tlx.ir.rewriter import uses
-from tlx.ir.verifier import collect, verify_tensors
+from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.analysis import collect_errors, verify_tensors
+from tlx.ir.transform.rewrite import uses
 
 TENSORS = """\
 define void @gemm(ptr noalias %c, ptr %a, <12 x float> %v, i32 %pad) {
@@ -92,7 +92,7 @@ def examine(text: str) -> None:
         uses(function)
         natural_loops(ControlFlow(function))
     str(module)
-    collect(module)
+    collect_errors(module)
     verify_tensors(module)
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from tests.unit.ir_modules import OPAQUE, TYPED, read_by_llvm, shape
 from tlx.diagnostics import ParseError
-from tlx.ir.instructions import parse_text
-from tlx.ir.module import Declaration, Function, Module, Raw
-from tlx.ir.reader import parse, uses_typed_pointers
-from tlx.ir.rewriter import set_operand, uses
+from tlx.ir.functions import Function
+from tlx.ir.module import Declaration, Module, Raw
+from tlx.ir.parser.instructions import parse_instruction_text
+from tlx.ir.parser.module import parse, uses_typed_pointers
+from tlx.ir.transform.rewrite import set_operand, uses
 
 MODULES = {"opaque": OPAQUE, "typed": TYPED}
 VARIANTS = ("as it is", "CRLF", "no last newline", "tabs", "comments")
@@ -52,7 +53,7 @@ def test_reading_loses_nothing(name: str, variant: str) -> None:
 def test_an_instruction_is_a_text_of_its_own(name: str) -> None:
     for function in read_all(MODULES[name]).functions:
         for instruction in function.instructions():
-            again = parse_text(instruction.text)
+            again = parse_instruction_text(instruction.text)
             for part in ("opcode", "operands", "result", "spans", "flags", "align", "trailer", "arg_attributes"):
                 assert getattr(again, part) == getattr(instruction, part), instruction.text
 

@@ -6,7 +6,7 @@ import pytest
 
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I16, I32, Type, VectorType
 from tlx.ir.values import Constant, Keyword, Local, Splat, Value, const_float, const_int, const_ints, const_vector, zero
-from tlx.lower.legalize.registers import Registers, constant_registers, storage, widths
+from tlx.lower.legalize.registers import Registers, constant_registers, register_element, register_widths
 
 
 @pytest.mark.parametrize(
@@ -14,12 +14,12 @@ from tlx.lower.legalize.registers import Registers, constant_registers, storage,
     [(40, 16, [16, 16, 8]), (16, 16, [16]), (3, 16, [3]), (17, 16, [16, 1]), (4, 1, [1, 1, 1, 1])],
 )
 def test_rows_are_cut_into_whole_registers_and_a_rest(cols: int, lanes: int, expected: list[int]) -> None:
-    assert widths(cols, lanes) == expected
+    assert register_widths(cols, lanes) == expected
 
 
 @pytest.mark.parametrize(("element", "kept"), [(BFLOAT, I16), (HALF, I16), (FLOAT, FLOAT), (I8, I8), (DOUBLE, DOUBLE)])
 def test_narrow_floats_are_kept_as_their_bits(element: Type, kept: Type) -> None:
-    assert storage(element) == kept
+    assert register_element(element) == kept
 
 
 def test_constants_are_cut_row_by_row() -> None:

@@ -10,15 +10,14 @@ import pytest
 
 from tests.unit.ir_modules import OPAQUE, TYPED
 from tlx.evaluate import evaluate
-from tlx.ir.instructions import parse_text
+from tlx.ir.instructions import may_read, may_write
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.ir.rewriter import (
-    declare,
+from tlx.ir.parser.instructions import parse_instruction_text
+from tlx.ir.parser.module import parse
+from tlx.ir.transform.rewrite import (
+    declare_function,
+    declare_intrinsic,
     definitions,
-    intrinsic,
-    may_read,
-    may_write,
     replace_uses,
     set_operand,
     split_block,
@@ -26,7 +25,7 @@ from tlx.ir.rewriter import (
 )
 from tlx.ir.types import FLOAT, I8, I32, LABEL, VOID, FunctionType, PointerType, VectorType
 from tlx.ir.values import Local, const_int
-from tlx.judge import check
+from tlx.llvm.judge import check_text
 
 OPTS = {"opt-14": ["opt-14", "-enable-new-pm=0"], "opt-19": ["opt-19"]}
 
@@ -62,7 +61,7 @@ def f(n: int, m: int) -> int:
 
 def accepted(text: str, *tools: str) -> None:
     """LLVM 22 takes the text, and so do those of the tools that are installed."""
-    check(text)
+    check_text(text)
     for tool in tools:
         if shutil.which(tool):
             command = [*OPTS[tool], "-S", "-verify" if tool == "opt-14" else "-passes=verify", "-o", "/dev/null"]
@@ -100,7 +99,7 @@ def test_numbers_close_up_after_a_deletion(name: str) -> None:
 def test_numbers_follow_named_values_put_between() -> None:
     module = read(LOOP)
     (function,) = module.functions
-    function.block("4").instructions.insert(2, parse_text("%new = add i32 %6, 0"))
+    function.block("4").instructions.insert(2, parse_instruction_text("%new = add i32 %6, 0"))
     function.block("4").instructions[2].lead = "\n  "
     replace_uses(function, "8", Local(I32, "new"))
     accepted(str(module), "opt-14", "opt-19")
@@ -221,7 +220,7 @@ def test_splitting_a_block_changes_nothing(block: str, where: str) -> None:
     index = {"first": low, "middle": (low + high) // 2, "last": high}[where]
     tail = split_block(function, chosen, index, "rest")
     assert tail.name == "rest"
-    branch = parse_text("br label %rest")
+    branch = parse_instruction_text("br label %rest")
     branch.lead = "\n  "
     chosen.instructions.append(branch)
     accepted(str(module), "opt-14", "opt-19")
@@ -235,10 +234,10 @@ def test_splitting_a_block_changes_nothing(block: str, where: str) -> None:
 def test_declarations(typed: bool) -> None:
     module = read("define void @f(i8* %p) {\n  ret void\n}\n" if typed else "define void @f(ptr %p) {\n  ret void\n}\n")
     function_type = FunctionType(I32, (module.pointer_to(I8),), vararg=True)
-    first = declare(module, "printf", function_type, "nounwind")
-    assert declare(module, "printf", function_type) == first
+    first = declare_function(module, "printf", function_type, "nounwind")
+    assert declare_function(module, "printf", function_type) == first
     assert str(first) == "@printf"
-    declare(module, "nothing", FunctionType(VOID, ()))
+    declare_function(module, "nothing", FunctionType(VOID, ()))
     text = str(module)
     pointer = "i8*" if typed else "ptr"
     assert text.count("declare") == 2
@@ -250,7 +249,7 @@ def test_declarations(typed: bool) -> None:
 def test_intrinsics_are_declared_under_their_names() -> None:
     module = read("")
     vector = VectorType(4, FLOAT)
-    callee = intrinsic(module, "llvm.fma", [vector], FunctionType(vector, (vector,) * 3))
+    callee = declare_intrinsic(module, "llvm.fma", [vector], FunctionType(vector, (vector,) * 3))
     assert str(callee) == "@llvm.fma.v4f32"
     assert "declare <4 x float> @llvm.fma.v4f32(<4 x float>, <4 x float>, <4 x float>)" in str(module)
 
@@ -270,5 +269,5 @@ def test_intrinsics_are_declared_under_their_names() -> None:
     ],
 )
 def test_effects(text: str, reads: bool, writes: bool) -> None:
-    instruction = parse_text(text)
+    instruction = parse_instruction_text(text)
     assert (may_read(instruction), may_write(instruction)) == (reads, writes)

@@ -9,17 +9,20 @@ import numpy as np
 import pytest
 
 import tlx
-from tlx.bench.rows.batch import batch
-from tlx.ir.dominance import ControlFlow, natural_loops
-from tlx.ir.reader import parse
+from tlx.bench.workloads.rows.batch import batch
+from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
+from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT, PTR
 from tlx.ir.values import Local
-from tlx.lower.to_tiles.batch import Batch, fetched_into, leaves_caches, rounds_ahead
-from tlx.lower.to_tiles.rounds import Rounds
-from tlx.lower.to_tiles.view import View
-from tlx.pipeline import Options
-from tlx.remarks import Remarks
-from tlx.target import Caches, find
+from tlx.lower.options import Options
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_tiles.match.loops import BatchLoops
+from tlx.lower.to_tiles.prefetch.policy import batch_prefetch_distance, batch_prefetch_locality
+from tlx.lower.to_tiles.problem.problems import BatchStrides
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.caches import batch_exceeds_caches
+from tlx.target.hardware import Caches
+from tlx.target.lookup import find_target
 
 _LOOP = """
 define void @f(ptr %a, ptr %same, i64 %n) {
@@ -41,25 +44,25 @@ end:
 """
 
 
-def _batch(names: list[str], view: View) -> Batch | None:
+def _batch(names: list[str], view: MatrixView) -> BatchStrides | None:
     module = parse(_LOOP, wanted=lambda _: True)
     function = module.functions[0]
     flow = ControlFlow(function)
-    rounds = Rounds(module, function, flow, natural_loops(flow))
+    rounds = BatchLoops(module, function, flow, natural_loops(flow))
     return rounds.batch(flow.blocks["loop"], [(Local(PTR, name), view) for name in names])
 
 
 def test_steps_are_bytes_from_round_to_round() -> None:
     """Of what stays, and of what moves by a number known only at run time, nothing is prefetched."""
-    found = _batch(["x", "x", "same", "y"], View(FLOAT, 8, 8, 8, 1))
-    assert found == Batch((256, 256, 0, 0), (256, 256, 256, 256), 2 * 256 * 100)
+    found = _batch(["x", "x", "same", "y"], MatrixView(FLOAT, 8, 8, 8, 1))
+    assert found == BatchStrides((256, 256, 0, 0), (256, 256, 256, 256), 2 * 256 * 100)
     assert found is not None
     assert found.read == ((1, 256, 256),)
 
 
 def test_matrices_with_gaps_are_not_prefetched() -> None:
     """Their lines are not one behind the other."""
-    found = _batch(["x", "x"], View(FLOAT, 8, 8, 16, 1))
+    found = _batch(["x", "x"], MatrixView(FLOAT, 8, 8, 16, 1))
     assert found is not None
     assert found.read == ()
 
@@ -68,7 +71,7 @@ def test_outside_of_loops_there_are_no_rounds() -> None:
     """A product alone has no next one."""
     module = parse(_LOOP, wanted=lambda _: True)
     flow = ControlFlow(module.functions[0])
-    assert Rounds(module, module.functions[0], flow, natural_loops(flow)).batch(flow.blocks["entry"], []) is None
+    assert BatchLoops(module, module.functions[0], flow, natural_loops(flow)).batch(flow.blocks["entry"], []) is None
 
 
 def test_functions_say_that_they_are_called_in_a_loop() -> None:
@@ -82,12 +85,12 @@ define void @f(ptr %a, i64 %group) "tlx-rounds"="group" {
 """
     module = parse(text, wanted=lambda _: True)
     flow = ControlFlow(module.functions[0])
-    rounds, view = Rounds(module, module.functions[0], flow, []), View(FLOAT, 8, 8, 8, 1)
+    rounds, view = BatchLoops(module, module.functions[0], flow, []), MatrixView(FLOAT, 8, 8, 8, 1)
     pointers = [(Local(PTR, name), view) for name in ("x", "x", "a")]
     found = rounds.batch(module.functions[0].entry, pointers)
-    assert found == Batch((0, 256, 0), (256,) * 3, None)
-    assert fetched_into(found, find("avx512"))
-    assert not leaves_caches(found, find("avx512"))
+    assert found == BatchStrides((0, 256, 0), (256,) * 3, None)
+    assert batch_prefetch_locality(found, find_target("avx512"))
+    assert not batch_exceeds_caches(found, find_target("avx512"))
 
 
 @pytest.mark.parametrize(
@@ -96,9 +99,9 @@ define void @f(ptr %a, i64 %group) "tlx-rounds"="group" {
 )
 def test_what_is_done_depends_on_the_caches(size: int, rounds: int, fetch: int, past: bool) -> None:
     """A, B and C of so many bytes each, in as many rounds."""
-    target, found = find("avx512"), Batch((size,) * 3, (size,) * 3, 3 * size * rounds)
-    assert fetched_into(found, target) == fetch
-    assert leaves_caches(found, target) is past
+    target, found = find_target("avx512"), BatchStrides((size,) * 3, (size,) * 3, 3 * size * rounds)
+    assert batch_prefetch_locality(found, target) == fetch
+    assert batch_exceeds_caches(found, target) is past
 
 
 @pytest.mark.parametrize(
@@ -106,18 +109,18 @@ def test_what_is_done_depends_on_the_caches(size: int, rounds: int, fetch: int, 
 )
 def test_a_share_of_the_last_cache_is_counted_on(l3: int, sharers: int, past: bool) -> None:
     """30 MB stay there where a processor's share is 32 MB at least."""
-    target = replace(find("avx512"), caches=Caches(48 << 10, 2 << 20, l3 << 20, sharers))
-    assert leaves_caches(Batch((1 << 10,) * 3, (1 << 10,) * 3, 30 << 20), target) is past
-    assert leaves_caches(Batch((1 << 10,) * 3, (1 << 10,) * 3, 15 << 20), target) is (l3 < 15)
+    target = replace(find_target("avx512"), caches=Caches(48 << 10, 2 << 20, l3 << 20, sharers))
+    assert batch_exceeds_caches(BatchStrides((1 << 10,) * 3, (1 << 10,) * 3, 30 << 20), target) is past
+    assert batch_exceeds_caches(BatchStrides((1 << 10,) * 3, (1 << 10,) * 3, 15 << 20), target) is (l3 < 15)
 
 
 @pytest.mark.parametrize(("size", "rounds"), [(64, 32), (256, 8), (1 << 10, 2), (2 << 10, 1), (64 << 10, 1)])
 def test_short_rounds_prefetch_for_one_further_on(size: int, rounds: int) -> None:
     """A, B and C of so many bytes each: 6 KB are on their way, where the first cache holds what they read."""
-    target, found = find("avx512"), Batch((size,) * 3, (size,) * 3, None)
-    assert rounds_ahead(found, target) == rounds
+    target, found = find_target("avx512"), BatchStrides((size,) * 3, (size,) * 3, None)
+    assert batch_prefetch_distance(found, target) == rounds
     small = replace(target, caches=replace(target.caches, l1=8 * size))
-    assert rounds_ahead(found, small) <= 2
+    assert batch_prefetch_distance(found, small) <= 2
 
 
 def test_rounds_on_a_matrix_unit_prefetch_for_the_next_one() -> None:
@@ -129,9 +132,9 @@ def test_rounds_on_a_matrix_unit_prefetch_for_the_next_one() -> None:
 
 def test_operands_that_stay_do_not_count_as_moved() -> None:
     """A is the same in all rounds, and nothing is known of C's."""
-    target = find("avx512")
-    assert rounds_ahead(Batch((0, 0, 512), (512,) * 3, None), target) == 12
-    assert rounds_ahead(Batch((0, 0, 0), (512,) * 3, None), target) == 1
+    target = find_target("avx512")
+    assert batch_prefetch_distance(BatchStrides((0, 0, 512), (512,) * 3, None), target) == 12
+    assert batch_prefetch_distance(BatchStrides((0, 0, 0), (512,) * 3, None), target) == 1
 
 
 @pytest.mark.parametrize("offset", [0, 1])
@@ -154,7 +157,7 @@ def test_results_past_the_caches(offset: int) -> None:
 def test_sums_of_tile_products_past_the_caches(offset: int) -> None:
     """No tile goes there, vectors do: aligned results and others, by a model whose caches hold one round."""
     count, n = 12, 32
-    target = replace(find("amx"), caches=Caches(l1=16 << 10, l2=32 << 10, l3=64 << 10))
+    target = replace(find_target("amx"), caches=Caches(l1=16 << 10, l2=32 << 10, l3=64 << 10))
     options = Options(emulate_matrix=True, remarks=Remarks())
     compiled = tlx.compile(batch("bf16", count, n).text(), target, options=options)
     assert any("past the caches" in remark.message for remark in options.remarks or ())

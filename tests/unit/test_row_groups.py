@@ -10,9 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
-from tlx.pipeline import Options, lower
-from tlx.target import Caches, Target, find
+from tlx.ir.parser.module import parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.target.hardware import Caches
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 Array = NDArray[Any]
 ROW = "<2 x i32> <i32 0, i32 1>"
@@ -26,7 +29,7 @@ def _pair(first: int, second: int) -> str:
 
 def _target(name: str, l1: int) -> Target:
     """A target with so little L1 cache that small problems are cut into blocks."""
-    return replace(find(name), caches=Caches(l1=l1, l2=1 << 16, l3=1 << 16))
+    return replace(find_target(name), caches=Caches(l1=l1, l2=1 << 16, l3=1 << 16))
 
 
 def softmax(rows: int, cols: int, parameters: str, read: str = "x", write: str = "y") -> str:

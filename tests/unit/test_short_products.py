@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tlx.evaluate import Machine
-from tlx.ir.reader import parse
-from tlx.pipeline import lower
-from tlx.target import find
+from tlx.ir.parser.module import parse
+from tlx.lower.pipeline import lower
+from tlx.target.lookup import find_target
 
 Array = NDArray[Any]
 ROWS, COLS = 5, 75
@@ -58,7 +58,7 @@ def _numbers(kind: np.dtype[Any], shape: tuple[int, ...], seed: int) -> Array:
     [("i8", "i8", "sext"), ("i8", "i8", "zext"), ("i16", "i8", "zext"), ("i16", "i16", "sext")],
 )
 def test_products_are_exact(target: str, left: str, right: str, cast: str) -> None:
-    module = str(lower(parse(_text(left, right, cast)), find(target)))
+    module = str(lower(parse(_text(left, right, cast)), find_target(target)))
     assert ("pmadd" in module) == (target != "generic")
     kind = np.dtype(right.replace("i", "uint" if cast == "zext" else "int"))
     x = _numbers(np.dtype(left.replace("i", "int")), (ROWS, COLS), 0)
@@ -71,4 +71,4 @@ def test_products_are_exact(target: str, left: str, right: str, cast: str) -> No
 
 @pytest.mark.parametrize("target", ["avx2", "avx512"])
 def test_unsigned_words_are_too_long(target: str) -> None:
-    assert "pmadd" not in str(lower(parse(_text("i16", "i16", "zext")), find(target)))
+    assert "pmadd" not in str(lower(parse(_text("i16", "i16", "zext")), find_target(target)))

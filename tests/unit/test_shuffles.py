@@ -10,16 +10,23 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.unit.register_functions import GENERIC, rearranged
-from tlx.ir.builder import Builder, new_function
-from tlx.ir.reader import parse
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.parser.module import parse
 from tlx.ir.types import I8, I16, I32, IntType, VectorType
 from tlx.ir.values import zero
-from tlx.lower.legalize.lane_transposes import load_transposed, transposed_lanes
-from tlx.lower.legalize.memory import load_tile
+from tlx.lower.legalize.memory import load_tile, load_transposed, transposed_lanes
 from tlx.lower.legalize.registers import Registers
-from tlx.lower.legalize.shuffles import block_columns, block_rows, filled, interleaved, relaned, resized, transposed
-from tlx.target import find
-from tlx.types import TensorType
+from tlx.lower.legalize.shuffles import (
+    block_columns,
+    block_rows,
+    interleaved_rows,
+    resized,
+    transposed,
+    with_lanes,
+    zero_padded,
+)
+from tlx.target.lookup import find_target
 
 DTYPES = {I8: np.int8, I16: np.int16, I32: np.int32}
 LANES = (1, 2, 4, 8, 16, 32)
@@ -57,7 +64,7 @@ def test_tiles_are_transposed_as_they_are_loaded(
 
     def loaded(b: Builder, _whole: Registers) -> Registers:
         type_ = TensorType.dense(element, (rows, cols))
-        made = load_transposed(b, find(target), b.function.arguments[1].value, type_, (0, pitch), lanes)
+        made = load_transposed(b, find_target(target), b.function.arguments[1].value, type_, (0, pitch), lanes)
         assert made is not None
         return made
 
@@ -133,7 +140,7 @@ def test_relaned_keeps_every_element(seed: int) -> None:
     element = rng.choice(list(DTYPES))
     tile = _tile(rng, element, rng.randint(1, 4), rng.randint(1, 70))
     lanes = rng.choice(LANES)
-    assert np.array_equal(rearranged(lambda b, t: relaned(b, t, lanes), element, tile, rng.choice(LANES)), tile)
+    assert np.array_equal(rearranged(lambda b, t: with_lanes(b, t, lanes), element, tile, rng.choice(LANES)), tile)
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -160,7 +167,7 @@ def _row(change: str, lanes: int, width: int) -> Any:
     """A change of each register of a tile with one register a row."""
 
     def apply(b: Builder, tile: Registers) -> Registers:
-        change_one = {"filled": filled, "resized": resized}[change]
+        change_one = {"filled": zero_padded, "resized": resized}[change]
         regs = tuple((change_one(b, row[0], width),) for row in tile.regs)
         return Registers(tile.element, tile.rows, width, max(width, lanes), regs)
 
@@ -189,7 +196,7 @@ def test_interleaved_with_rows_of_zeros(rows: int, present: int) -> None:
 
     def apply(b: Builder, t: Registers) -> Registers:
         kept = [row[0] if i < present else zero(row[0].type) for i, row in enumerate(t.regs)]
-        return Registers(I8, 1, rows * 5, rows * 5, ((interleaved(b, kept),),))
+        return Registers(I8, 1, rows * 5, rows * 5, ((interleaved_rows(b, kept),),))
 
     assert np.array_equal(rearranged(apply, I8, tile, 8), tile.T.reshape(1, -1))
 
@@ -198,5 +205,5 @@ def test_relaned_to_the_same_lanes_emits_nothing() -> None:
     module = parse("")
     b = Builder(module, new_function(module, "f", [], ""))
     tile = Registers(I32, 1, 4, 4, ((zero(VectorType(4, I32)),),))
-    assert relaned(b, tile, 4) is tile
+    assert with_lanes(b, tile, 4) is tile
     assert b.block.instructions == []

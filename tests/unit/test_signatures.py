@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tlx.ir.reader import parse
-from tlx.signatures import Parameter, prototype_of
+from tlx.api.signatures import Parameter, prototype_of
+from tlx.ir.parser.module import parse
 
 _DECLARED = """
 declare <8 x i16> @llvm.masked.load.v8i16.p0(ptr, i32, <8 x i1>, <8 x i16>)

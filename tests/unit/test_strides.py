@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tlx.lower.to_2d.strides import strides_in
+from tlx.lower.memory.views import reshaped_strides
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from tlx.lower.to_2d.strides import strides_in
 def test_strides(
     sizes: tuple[int, ...], steps: tuple[int, ...], wanted: tuple[int, ...], strides: tuple[int, ...] | None
 ) -> None:
-    assert strides_in(sizes, steps, wanted) == strides
+    assert reshaped_strides(sizes, steps, wanted) == strides
     if strides is not None:
         assert np.array_equal(_offsets(sizes, steps), _offsets(wanted, strides))
 

@@ -12,11 +12,15 @@ from pathlib import Path
 import pytest
 
 from tlx.diagnostics import UsageError
-from tlx.ir.builder import Builder
+from tlx.ir.builder.instructions import Builder
 from tlx.ir.values import Value
-from tlx.native import version_for
-from tlx.pipeline import Options, lower_text
-from tlx.target import Dot, Matrix, Target, find, targets
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
+from tlx.target.discovery import targets
+from tlx.target.hardware import Dot, MatrixUnit
+from tlx.target.host import version_for
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 
 def _emit(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
@@ -35,7 +39,7 @@ def test_a_dot_product_adds_two_four_or_eight_products(width: int) -> None:
 
 def test_a_grid_of_accumulators_must_leave_tiles_for_operands() -> None:
     with pytest.raises(ValueError, match="a 3x3 grid needs 15 tiles, the unit has 8"):
-        Matrix(rows=16, row_bytes=64, tiles=8, grid=(3, 3), dots=())
+        MatrixUnit(rows=16, row_bytes=64, tiles=8, grid=(3, 3), dots=())
 
 
 @pytest.mark.parametrize("size", [0, 8, 24, 128])
@@ -53,7 +57,7 @@ def test_features_say_on_or_off(feature: str) -> None:
 @pytest.mark.parametrize("target", targets().values(), ids=lambda t: t.name)
 def test_the_targets_at_hand_are_sound(target: Target) -> None:
     assert target.title
-    assert find(target.name) is target
+    assert find_target(target.name) is target
     assert target.registers in (16, 32)
     assert len(set(target.features)) == len(target.features)
     if target.matrix is not None:
@@ -77,11 +81,11 @@ def test_the_order_of_targets_is_that_of_their_files() -> None:
 
 def test_an_unknown_target_is_refused_with_those_that_exist() -> None:
     with pytest.raises(UsageError, match=r"unknown target 'z80'; known are native, .*amx, avx2, avx512, generic"):
-        find("z80")
+        find_target("z80")
 
 
 _OUTSIDE = """
-from tlx.target import Target
+from tlx.target.target import Target
 
 TARGET = Target("outside", "a target of another package", vector_bytes=32, registers=16)
 """
@@ -120,7 +124,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("outside")
 def test_a_target_of_another_package_is_found_and_lowers() -> None:
-    assert find("outside").title == "a target of another package"
+    assert find_target("outside").title == "a target of another package"
     lowered = lower_text(_PROGRAM, target="outside")
     assert "llvm.tensor." not in lowered
     assert "@llvm.fmuladd.v8f32(" in lowered
@@ -128,7 +132,7 @@ def test_a_target_of_another_package_is_found_and_lowers() -> None:
 
 def test_without_the_package_the_target_is_gone() -> None:
     with pytest.raises(UsageError, match="unknown target 'outside'"):
-        find("outside")
+        find_target("outside")
 
 
 @pytest.mark.parametrize(
@@ -136,13 +140,13 @@ def test_without_the_package_the_target_is_gone() -> None:
     [("+sse2", (16, 16)), ("+avx,+avx2,+fma", (32, 16)), ("+avx2,+avx512f", (64, 32)), ("", (16, 16))],
 )
 def test_generic_vectors_are_those_of_the_function(features: str, size: tuple[int, int]) -> None:
-    target = find("generic").for_features(features)
+    target = find_target("generic").for_features(features)
     assert (target.vector_bytes, target.registers) == size
     assert target.features == (tuple(features.split(",")) if size != (16, 16) else ())
 
 
 def test_generic_vectors_are_those_of_a_processor_or_an_architecture() -> None:
-    generic = find("generic")
+    generic = find_target("generic")
     assert generic.on_cpu("znver5").vector_bytes == 64
     assert generic.on_cpu("znver3").vector_bytes == 32
     assert generic.on_cpu("some-machine") == generic
@@ -161,13 +165,13 @@ def test_generic_masks_where_its_features_do(target: str, masked: int) -> None:
 
 
 def test_generic_vectors_are_as_wide_as_asked() -> None:
-    generic = find("generic")
+    generic = find_target("generic")
     wide = [generic.with_vector_bits(bits) for bits in (128, 256, 512)]
     assert [(t.vector_bytes, t.registers, t.features) for t in wide] == [(16, 16, ()), (32, 16, ()), (64, 32, ())]
     assert all(t.for_features("+avx512f").vector_bytes == t.vector_bytes for t in wide)
-    assert find("avx2").with_vector_bits(256) == find("avx2")
+    assert find_target("avx2").with_vector_bits(256) == find_target("avx2")
     with pytest.raises(UsageError, match="vectors of 512 bits: target avx2 has vectors of 256 bits"):
-        find("avx2").with_vector_bits(512)
+        find_target("avx2").with_vector_bits(512)
     with pytest.raises(UsageError, match="vectors of 64 bits; 128, 256, 512 are known"):
         Options(vector_bits=64)
 
@@ -209,23 +213,23 @@ def _cycles(target: Target) -> float:
 
 
 def test_an_extension_of_the_matrix_unit_is_used_where_it_is_asked_for() -> None:
-    amx = find("amx")
+    amx = find_target("amx")
     assert not any(dot.feature == "amx-fp16" for dot in amx.usable_matrix_dots)
     assert not any(dot.feature == "amx-fp16" for dot in amx.on_cpu("sapphirerapids").usable_matrix_dots)
-    for more in (amx.with_features(("+amx-fp16",)), amx.on_cpu("graniterapids"), find("amx+amx-fp16")):
+    for more in (amx.with_features(("+amx-fp16",)), amx.on_cpu("graniterapids"), find_target("amx+amx-fp16")):
         assert any(dot.feature == "amx-fp16" for dot in more.usable_matrix_dots)
         assert len(more.usable_matrix_dots) == len(amx.usable_matrix_dots) + 1
 
 
 def test_features_of_a_name_are_required() -> None:
-    assert find("avx2+avxvnniint8").requires == (*find("avx2").requires, "avxvnniint8")
+    assert find_target("avx2+avxvnniint8").requires == (*find_target("avx2").requires, "avxvnniint8")
 
 
 def test_the_version_that_a_machine_runs() -> None:
-    both = find("avx2,avx512")
+    both = find_target("avx2,avx512")
     haswell = frozenset({"avx2", "fma", "f16c"})
     skylake = haswell | {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
     assert version_for(both, haswell).name == "avx2"
     assert version_for(both, skylake).name == "avx512"
     assert version_for(both, skylake | {"avx512_vnni"}).name == "avx512.avx512vnni"
-    assert version_for(find("avx2"), frozenset()).name == "avx2"
+    assert version_for(find_target("avx2"), frozenset()).name == "avx2"

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from tlx.evaluate import Machine
-from tlx.ir.builder import new_function
-from tlx.ir.canonical import canonicalise
+from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.instructions import new_function
+from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.analysis import verify_tensors
+from tlx.ir.tensors.canonical import canonicalise
 from tlx.ir.types import FLOAT, I8, I32, PTR, VectorType
 from tlx.ir.values import Local, const_float, const_int, const_ints
-from tlx.ir.verifier import verify_tensors
-from tlx.numpy_types import Array
-from tlx.types import TensorType
 
 
 def _builder() -> tuple[Module, TensorBuilder, list[Local]]:

@@ -4,15 +4,14 @@ import pytest
 
 from tests.unit.tensor_texts import DENSE, PROPOSAL, SQUARE, load
 from tlx.diagnostics import ParseError, VerifyError
-from tlx.ir.analysis import analyse
-from tlx.ir.canonical import canonicalise
-from tlx.ir.reader import parse
-from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.tensors import FunctionTensors
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.analysis import analyse, collect_errors, verify_tensors
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import FLOAT, I8, I32
-from tlx.ir.verifier import collect, verify_tensors
-from tlx.pipeline import lower
-from tlx.types import TensorType
+from tlx.lower.pipeline import lower
 
 
 def tensors(body: str, arguments: str = "ptr %p, ptr %q") -> FunctionTensors:
@@ -133,7 +132,7 @@ _STORE = "  call void @llvm.tensor.store(ptr %p, token %t, <2 x i32> zeroinitial
 
 def test_load_that_nothing_uses_is_of_any_type() -> None:
     module = parse(f"define void @f(ptr %p) {{\n{load('t')}  ret void\n}}\n")
-    assert collect(module) == []
+    assert collect_errors(module) == []
     assert "llvm.tensor" not in str(lower(module, "generic"))
 
 
@@ -151,12 +150,12 @@ def test_collect_finds_one_error_a_function_and_every_malformed_call() -> None:
     bodies = wrong, load("t") + _STORE
     functions = [f"define void @f{k}(ptr %p) {{\n{body}  ret void\n}}\n" for k, body in enumerate(bodies)]
     module = parse("\n".join(functions))
-    messages = [error.message for error in collect(module)]
+    messages = [error.message for error in collect_errors(module)]
     assert messages[0].startswith("unknown intrinsic @llvm.tensor.nonsense")
     assert messages[1] == "tovector: expected operands (x), got 0 operands"
     assert messages[2].startswith("load: no user of the token tells")
     assert len(messages) == 3
-    assert collect(parse(PROPOSAL)) == []
+    assert collect_errors(parse(PROPOSAL)) == []
 
 
 def test_builder_makes_canonical_calls() -> None:

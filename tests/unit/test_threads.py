@@ -12,26 +12,26 @@ import pytest
 
 from tlx.diagnostics import TlxError
 from tlx.evaluate import Machine
-from tlx.evaluate.team import Team
-from tlx.ir.builder import Builder, new_function
-from tlx.ir.reader import parse
-from tlx.ir.threads import Thread
+from tlx.evaluate.context import ThreadTeam
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder.threads import Thread
+from tlx.ir.parser.module import parse
 from tlx.ir.types import BFLOAT, FLOAT, I32, I64, PTR, VOID, Type
 from tlx.ir.values import Value, const_int
-from tlx.lower.to_tiles.choose import choose
-from tlx.lower.to_tiles.expression import Expression, Leaf, Product
-from tlx.lower.to_tiles.nest_team import spread
-from tlx.lower.to_tiles.parameters import may_be_leaf
-from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Part, Reduction, Rows
-from tlx.lower.to_tiles.slabs import Slabs, slabs_of
-from tlx.lower.to_tiles.stealing import Portion, Shares, shares
-from tlx.lower.to_tiles.stream import boundary_of
-from tlx.lower.to_tiles.team import in_shares
-from tlx.lower.to_tiles.units import recipe_cycles
-from tlx.lower.to_tiles.view import View
-from tlx.lower.to_tiles.work import Work, gemm_work
-from tlx.pipeline import Options, lower
-from tlx.target import find
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.lower.to_tiles.emit.kernel import may_alias_leaf
+from tlx.lower.to_tiles.parallel.nests import parallelise_nests
+from tlx.lower.to_tiles.parallel.partition import ParallelCost, Slabs, cut_into_slabs, gemm_parallel_cost
+from tlx.lower.to_tiles.parallel.stealing import ThreadShare, ThreadShares, emit_stealing
+from tlx.lower.to_tiles.parallel.team import run_in_shares
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, ProductLeaf
+from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Gemm, Reduction, RowFusion, RowFusionPart
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.cost import recipe_cycles
+from tlx.lower.to_tiles.select.elementwise import store_alignment
+from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.target.lookup import find_target
 
 DIMS: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
 PART: Final = re.compile(r"define (internal void @(\S+\.part[.\d]*)\(.*?\)) nounwind.*?\n}", re.DOTALL)
@@ -61,7 +61,7 @@ class Call:
     packed: bool = False
 
 
-def calls_of(m: int, n: int, k: int, team: Team, machine: tuple[str, str] = ("avx512", "float")) -> list[Call]:
+def calls_of(m: int, n: int, k: int, team: ThreadTeam, machine: tuple[str, str] = ("avx512", "float")) -> list[Call]:
     """What a team does, in order; parts are first and last row, and column."""
     options = Options(stop_after="to-tiles", threads="openmp", thread_cycles=0)
     target, element = machine
@@ -86,7 +86,7 @@ def calls_of(m: int, n: int, k: int, team: Team, machine: tuple[str, str] = ("av
 
 def parts_of(m: int, n: int, k: int, threads: int) -> list[tuple[int, int, int, int]]:
     """The rectangles of tiles that a team multiplies: first and last row, first and last column."""
-    return [call.part for call in calls_of(m, n, k, Team(threads)) if not call.packs]
+    return [call.part for call in calls_of(m, n, k, ThreadTeam(threads)) if not call.packs]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 5, 7, 8, 16, 23])
@@ -106,7 +106,7 @@ def test_grid_covers_every_tile_once(shape: tuple[int, int, int], threads: int) 
 @pytest.mark.parametrize("threads", [1, 3, 4, 7, 16])
 def test_many_threads_pack_each_panel_once(threads: int) -> None:
     """And all of them before the first one is read; a few threads pack what they read."""
-    calls = calls_of(2048, 2048, 512, Team(threads))
+    calls = calls_of(2048, 2048, 512, ThreadTeam(threads))
     packs = [call.packs for call in calls]
     assert packs == sorted(packs, reverse=True)
     panels = [panel for call in calls if call.packs for panel in range(*call.part[2:])]
@@ -114,8 +114,8 @@ def test_many_threads_pack_each_panel_once(threads: int) -> None:
     assert panels == (list(range(columns)) if threads >= 4 else [])
 
 
-@pytest.mark.parametrize("team", [Team(4), Team(4, backwards=True), Team(16)])
-def test_threads_keep_the_panels_that_they_packed(team: Team) -> None:
+@pytest.mark.parametrize("team", [ThreadTeam(4), ThreadTeam(4, backwards=True), ThreadTeam(16)])
+def test_threads_keep_the_panels_that_they_packed(team: ThreadTeam) -> None:
     """The first thread does all, those first that read the same panels, and packs each block of panels once."""
     calls = calls_of(1024, 1024, 1024, team, ("amx", "bfloat"))
     held = (0, 0)
@@ -134,13 +134,15 @@ def test_threads_keep_the_panels_that_they_packed(team: Team) -> None:
 
 def test_few_rows_of_tiles_have_no_threads_above_each_other() -> None:
     """Nor is B of 256 KB packed at all."""
-    assert not any(call.packs for shape in ((512, 256, 256), (16, 2048, 2048)) for call in calls_of(*shape, Team(16)))
+    assert not any(
+        call.packs for shape in ((512, 256, 256), (16, 2048, 2048)) for call in calls_of(*shape, ThreadTeam(16))
+    )
 
 
 @pytest.mark.parametrize("element", ["bfloat", "i8"])
 def test_two_threads_whose_work_stays_near_cut_no_row_of_c(element: str) -> None:
     """512 cubed: each computes whole rows; of 1024 cubed, each packs the panels of its columns only."""
-    near, far = (calls_of(n, n, n, Team(2), ("amx", element)) for n in (512, 1024))
+    near, far = (calls_of(n, n, n, ThreadTeam(2), ("amx", element)) for n in (512, 1024))
     assert {call.part[2:] for call in near} == {(0, 16)}
     assert {call.part[2:] for call in far} == {(0, 16), (16, 32)}
 
@@ -150,14 +152,14 @@ def test_two_threads_whose_work_stays_near_cut_no_row_of_c(element: str) -> None
 )
 def test_work_is_what_the_recipe_predicts(target: str, element: Type) -> None:
     """And what is read from beyond a core's caches; panels that are given need no packing."""
-    a, b, c = (View(of, 512, 512, 512, 1) for of in (element, element, FLOAT))
+    a, b, c = (MatrixView(of, 512, 512, 512, 1) for of in (element, element, FLOAT))
     gemm = Gemm(a, b, c, None, "f", "f")
-    recipe = replace(choose(gemm, find(target)), pack_b=True)
-    work, given = (gemm_work(gemm, r, find(target)) for r in (recipe, replace(recipe, shared_b=True)))
+    recipe = replace(select_recipe(gemm, find_target(target)), pack_b=True)
+    work, given = (gemm_parallel_cost(gemm, r, find_target(target)) for r in (recipe, replace(recipe, shared_b=True)))
     assert work is not None
     assert given is not None
     read = sum(view.moves for view in (a, b)) / 8
-    assert work.cycles == pytest.approx(recipe_cycles(gemm, recipe, find(target)) + read, rel=0.05)
+    assert work.cycles == pytest.approx(recipe_cycles(gemm, recipe, find_target(target)) + read, rel=0.05)
     assert given.cycles < work.cycles
     assert given.tile == work.tile
 
@@ -172,7 +174,7 @@ def test_grid_of_a_large_square_is_balanced() -> None:
     assert max(work[:32]) <= share / 20
 
 
-def takings(total: int, most: int, team: Team, group: int = 0) -> list[tuple[int, int, int]]:
+def takings(total: int, most: int, team: ThreadTeam, group: int = 0) -> list[tuple[int, int, int]]:
     """Who runs what of the shares of a team: owner, first and last unit, in order."""
     module = parse("")
     b = Builder(module, new_function(module, "f", [(PTR, "", "data")], "", linkage=""))
@@ -180,16 +182,16 @@ def takings(total: int, most: int, team: Team, group: int = 0) -> list[tuple[int
     def share(b: Builder, own: list[Value], thread: Thread, taken: Value) -> None:
         assert [str(value.type) for value in own] == ["ptr"]
 
-        def portion(b: Builder, owner: Value) -> Portion:
+        def portion(b: Builder, owner: Value) -> ThreadShare:
             def run(b: Builder, first: Value, last: Value) -> None:
                 b.call_named("job", VOID, [owner, first, last])
 
             units = b.mul(b.binary("and", b.add(owner, 1), const_int(I64, 1)), total)  # none of threads 1, 3, ...
-            return Portion(units, run)
+            return ThreadShare(units, run)
 
-        shares(b, taken, thread, most, Shares(portion, const_int(I64, group) if group else None))
+        emit_stealing(b, taken, thread, most, ThreadShares(portion, const_int(I64, group) if group else None))
 
-    in_shares(b, "body", [b.function.arguments[0].value], share, const_int(I32, team.most))
+    run_in_shares(b, "body", [b.function.arguments[0].value], share, const_int(I32, team.most))
     b.ret()
     calls: list[tuple[int, int, int]] = []
 
@@ -201,19 +203,19 @@ def takings(total: int, most: int, team: Team, group: int = 0) -> list[tuple[int
 
 
 def test_jobs_of_a_share_become_smaller() -> None:
-    jobs = [(first, last) for _, first, last in takings(64, 100, Team(1))]
+    jobs = [(first, last) for _, first, last in takings(64, 100, ThreadTeam(1))]
     assert [last - first for first, last in jobs] == [16, 16, 8, 8, 4, 4, 2, 2, 1, 3]
     assert [first for first, _ in jobs[1:]] == [last for _, last in jobs[:-1]]
 
 
 def test_no_more_jobs_than_are_worth_it() -> None:
-    assert takings(64, 1, Team(2)) == [(0, 0, 64)]
-    assert [last - first for _, first, last in takings(64, 2, Team(1))] == [16, 16, 8, 24]
-    assert [last - first for _, first, last in takings(3, 100, Team(1))] == [1, 1, 1]
+    assert takings(64, 1, ThreadTeam(2)) == [(0, 0, 64)]
+    assert [last - first for _, first, last in takings(64, 2, ThreadTeam(1))] == [16, 16, 8, 24]
+    assert [last - first for _, first, last in takings(3, 100, ThreadTeam(1))] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("team", [Team(5), Team(5, backwards=True), Team(2)])
-def test_a_thread_runs_the_shares_of_others_behind_its_own(team: Team) -> None:
+@pytest.mark.parametrize("team", [ThreadTeam(5), ThreadTeam(5, backwards=True), ThreadTeam(2)])
+def test_a_thread_runs_the_shares_of_others_behind_its_own(team: ThreadTeam) -> None:
     """The evaluator runs one thread after the other, so that the first one does all: its own share first."""
     calls = takings(10, 100, team)
     owners = list(dict.fromkeys(owner for owner, _, _ in calls))
@@ -227,7 +229,7 @@ def test_a_thread_runs_the_shares_of_others_behind_its_own(team: Team) -> None:
 @pytest.mark.parametrize("group", [1, 2, 3, 4])
 def test_a_thread_helps_its_group_first(team: int, group: int) -> None:
     """The last thread of a team runs first, and all shares: each once."""
-    owners = list(dict.fromkeys(owner for owner, _, _ in takings(10, 100, Team(team, backwards=True), group)))
+    owners = list(dict.fromkeys(owner for owner, _, _ in takings(10, 100, ThreadTeam(team, backwards=True), group)))
     assert sorted(owners) == [number for number in range(team) if number % 2 == 0]
     last = team - 1
     own = [owner for owner in owners if owner // group == last // group]
@@ -236,47 +238,47 @@ def test_a_thread_helps_its_group_first(team: int, group: int) -> None:
 
 
 def test_small_work_has_no_team() -> None:
-    assert Work(8, 8, 100.0).team(10_000) == 0
-    assert Work(8, 8, 1000.0).team(10_000) == 6
-    assert Work(2, 1, 1e9).team(10_000) == 2
+    assert ParallelCost(8, 8, 100.0).team(10_000) == 0
+    assert ParallelCost(8, 8, 1000.0).team(10_000) == 6
+    assert ParallelCost(2, 1, 1e9).team(10_000) == 2
 
 
-def view(rows: int, cols: int, stride: int | None = None) -> View:
-    return View(FLOAT, rows, cols, stride or cols, 1)
+def view(rows: int, cols: int, stride: int | None = None) -> MatrixView:
+    return MatrixView(FLOAT, rows, cols, stride or cols, 1)
 
 
-def value(rows: int, cols: int, *views: View) -> Expression:
-    return Expression(rows, cols, tuple(Leaf(FLOAT, each, number) for number, each in enumerate(views)))
+def value(rows: int, cols: int, *views: MatrixView) -> Expression:
+    return Expression(rows, cols, tuple(MatrixLeaf(FLOAT, each, number) for number, each in enumerate(views)))
 
 
-def cut(problem: Map | Copy | Reduction) -> Slabs:
-    slabs = slabs_of(problem, find("avx512"), 10_000)
+def cut(problem: Elementwise | Copy | Reduction) -> Slabs:
+    slabs = cut_into_slabs(problem, find_target("avx512"), 10_000)
     assert slabs is not None
     return slabs
 
 
 def test_a_dense_map_is_cut_as_one_row() -> None:
-    slabs = cut(Map(view(1000, 1000), value(1000, 1000, view(1000, 1000))))
-    assert isinstance(slabs.slab, Map)
+    slabs = cut(Elementwise(view(1000, 1000), value(1000, 1000, view(1000, 1000))))
+    assert isinstance(slabs.slab, Elementwise)
     size = slabs.slab.value.cols
     assert slabs.slab.value.rows == 1
     assert size % 1024 == 0
-    assert isinstance(slabs.rest, Map)
+    assert isinstance(slabs.rest, Elementwise)
     assert slabs.count * size + slabs.rest.value.cols == 1_000_000
     assert [pointer.step for pointer in slabs.pointers] == [size, size]
 
 
 def test_repeated_leaves_do_not_move() -> None:
-    slabs = cut(Map(view(4096, 100, 128), value(4096, 100, view(4096, 100, 104), view(1, 100))))
-    assert isinstance(slabs.slab, Map)
+    slabs = cut(Elementwise(view(4096, 100, 128), value(4096, 100, view(4096, 100, 104), view(1, 100))))
+    assert isinstance(slabs.slab, Elementwise)
     size = slabs.slab.value.rows
     assert [pointer.step for pointer in slabs.pointers] == [128 * size, 104 * size, 0]
 
 
 @pytest.mark.parametrize(
-    ("axis", "to", "step"), [(0, View(FLOAT, 1, 4096, 0, 1), 1), (1, View(FLOAT, 4096, 1, 1, 1), 4096)]
+    ("axis", "to", "step"), [(0, MatrixView(FLOAT, 1, 4096, 0, 1), 1), (1, MatrixView(FLOAT, 4096, 1, 1, 1), 4096)]
 )
-def test_a_reduction_is_cut_along_the_axis_that_stays(axis: int, to: View, step: int) -> None:
+def test_a_reduction_is_cut_along_the_axis_that_stays(axis: int, to: MatrixView, step: int) -> None:
     slabs = cut(Reduction(to, value(4096, 4096, view(4096, 4096)), "add", axis))
     assert isinstance(slabs.slab, Reduction)
     kept = slabs.slab.value.cols if axis == 0 else slabs.slab.value.rows
@@ -285,9 +287,12 @@ def test_a_reduction_is_cut_along_the_axis_that_stays(axis: int, to: View, step:
 
 
 def test_what_becomes_of_a_reductions_results_is_cut_with_them() -> None:
-    old, bias = Leaf(FLOAT, View(FLOAT, 1, 4096, 0, 1), 1), Leaf(FLOAT, View(FLOAT, 1, 4096, 0, 3), 2)
-    finish = Expression(1, 4096, (Product(FLOAT), old, bias))
-    to = View(FLOAT, 4096, 1, 1, 1)
+    old, bias = (
+        MatrixLeaf(FLOAT, MatrixView(FLOAT, 1, 4096, 0, 1), 1),
+        MatrixLeaf(FLOAT, MatrixView(FLOAT, 1, 4096, 0, 3), 2),
+    )
+    finish = Expression(1, 4096, (ProductLeaf(FLOAT), old, bias))
+    to = MatrixView(FLOAT, 4096, 1, 1, 1)
     slabs = cut(Reduction(to, value(4096, 4096, view(4096, 4096)), "add", 1, finish=finish))
     assert isinstance(slabs.slab, Reduction)
     assert slabs.slab.finish is not None
@@ -300,34 +305,34 @@ def test_what_becomes_of_a_reductions_results_is_cut_with_them() -> None:
 @pytest.mark.parametrize("cols", [64, 1 << 14])
 def test_a_slab_is_written_past_the_caches_where_the_whole_is(cols: int) -> None:
     """A slab of 1 << 14 columns is far from 32 MB, but all of them are not."""
-    large, target = view(4096, cols), find("avx512")
-    slabs = cut(Map(large, value(4096, cols, large)))
-    assert isinstance(slabs.slab, Map)
+    large, target = view(4096, cols), find_target("avx512")
+    slabs = cut(Elementwise(large, value(4096, cols, large)))
+    assert isinstance(slabs.slab, Elementwise)
     assert slabs.slab.moves < 32 << 20
-    assert bool(boundary_of(slabs.slab, target)) == (cols > 64)
+    assert bool(store_alignment(slabs.slab, target)) == (cols > 64)
     copies = cut(Copy(large, large))
     assert isinstance(copies.slab, Copy)
-    assert bool(boundary_of(copies.slab, target)) == (cols > 64)
-    part = Part(Map(large, value(4096, cols, large)), (0, 1), (), is_apart=True)
-    rows = slabs_of(Rows(4096, (part,), (FLOAT, FLOAT), (), frozenset()), target, 10_000)
+    assert bool(store_alignment(copies.slab, target)) == (cols > 64)
+    part = RowFusionPart(Elementwise(large, value(4096, cols, large)), (0, 1), (), is_apart=True)
+    rows = cut_into_slabs(RowFusion(4096, (part,), (FLOAT, FLOAT), (), frozenset()), target, 10_000)
     assert rows is not None
-    assert isinstance(rows.slab, Rows)
+    assert isinstance(rows.slab, RowFusion)
     (piece,) = (p.problem for p in rows.slab.parts)
-    assert isinstance(piece, Map)
-    assert bool(boundary_of(piece, target)) == (cols > 64)
+    assert isinstance(piece, Elementwise)
+    assert bool(store_alignment(piece, target)) == (cols > 64)
 
 
 def test_a_rest_of_one_row_may_be_its_leaf() -> None:
     """In place stays in place: the pitch of a single row says nothing."""
-    slabs = cut(Map(view(1001, 512, 600), value(1001, 512, view(1001, 512, 600))))
-    assert isinstance(slabs.rest, Map)
+    slabs = cut(Elementwise(view(1001, 512, 600), value(1001, 512, view(1001, 512, 600))))
+    assert isinstance(slabs.rest, Elementwise)
     assert slabs.rest.value.rows == 1
-    assert may_be_leaf(slabs.rest.value, slabs.rest.destination)
+    assert may_alias_leaf(slabs.rest.value, slabs.rest.destination)
 
 
 def test_one_pointer_with_two_steps_is_not_cut() -> None:
-    twice = Expression(4096, 4096, (Leaf(FLOAT, view(4096, 4096), 0), Leaf(FLOAT, view(1, 4096), 0)))
-    assert slabs_of(Map(view(4096, 4096), twice), find("avx512"), 10_000) is None
+    twice = Expression(4096, 4096, (MatrixLeaf(FLOAT, view(4096, 4096), 0), MatrixLeaf(FLOAT, view(1, 4096), 0)))
+    assert cut_into_slabs(Elementwise(view(4096, 4096), twice), find_target("avx512"), 10_000) is None
 
 
 def test_team_in_both_orders_tells_of_a_race() -> None:
@@ -347,7 +352,7 @@ define i32 @f(ptr %data) {
 }
 """
     data = np.full(1, -1, np.int32)
-    for team, last in ((Team(1), 0), (Team(5), 4), (Team(5, backwards=True), 0)):
+    for team, last in ((ThreadTeam(1), 0), (ThreadTeam(5), 4), (ThreadTeam(5, backwards=True), 0)):
         assert Machine(parse(text), team=team).call("f", data) == 0
         assert data[0] == last
 
@@ -378,7 +383,7 @@ declare void @kernel(ptr, ptr)
 """
     for place, shared in (("0", False), ("%at", True)):
         module = parse(text.format(name="nest", place=place), wanted=lambda _text: True)
-        spread(module, list(module.functions), {"kernel": 1000.0}, 10_000)
+        parallelise_nests(module, list(module.functions), {"kernel": 1000.0}, 10_000)
         assert ("GOMP_parallel" in str(module)) == shared
         assert ("@nest.part" in str(module)) == shared
 
@@ -401,5 +406,5 @@ def test_numbers_of_four_bytes_are_handed_to_threads() -> None:
     module = parse(str(lowered), wanted=lambda _text: True)
     assert "GOMP_parallel" in str(module)
     y = np.arange(4096, dtype=np.int32)
-    Machine(module, team=Team(3)).call("f", y, 5, 7)
+    Machine(module, team=ThreadTeam(3)).call("f", y, 5, 7)
     assert np.array_equal(y, np.arange(4096) * 5 + 7)

@@ -8,8 +8,8 @@ import pytest
 from tests.unit.tile_loop import DECLARED, POWER
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate import evaluate
-from tlx.ir.reader import parse
-from tlx.legalize._tile_registers import number_tiles
+from tlx.ir.parser.module import parse
+from tlx.legalize.x86.amx.tile_registers import number_tiles
 
 _OTHER = "declare void @other()\n"
 

@@ -14,17 +14,17 @@ import pytest
 
 from tests.unit.tune_programs import AVX512, CPU, FUSED, KEY, PLAIN, SQUARE
 from tlx.diagnostics import UsageError
-from tlx.knobs import NO_KNOBS, Knobs, Question
-from tlx.lower.to_tiles.choose import choose
-from tlx.pipeline import Options, lower_text
-from tlx.target import find
-from tlx.tune.candidates import Candidates
-from tlx.tune.collect import products_of_file, products_of_shapes
-from tlx.tune.database import Database, Tuned
-from tlx.tune.pools import LocalPool
-from tlx.tune.product import on_threads, parse_product
-from tlx.tune.session import Budget, Session
-from tlx.tune.trial import Outcome, Trial, run
+from tlx.lower.knobs import NO_KNOBS, KnobQuery, Knobs
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
+from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.target.lookup import find_target
+from tlx.tuning.database import Database, TunedKnobs
+from tlx.tuning.pools import LocalPool
+from tlx.tuning.product import parse_product, products_of_file, products_of_shapes, with_threads
+from tlx.tuning.search import Candidates
+from tlx.tuning.session import Budget, TuningSession
+from tlx.tuning.trial import Trial, TrialOutcome, run_trial
 
 
 @dataclass
@@ -37,13 +37,13 @@ class FakePool:
     error: str = ""
     dies_after: int = 1 << 30
 
-    def run(self, kind: str, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Outcome]]:
+    def run(self, kind: str, trials: Sequence[Trial]) -> Iterator[tuple[Trial, TrialOutcome]]:
         for trial in trials:
             if len(self.asked) >= self.dies_after:
                 raise KeyboardInterrupt
             self.asked.append(trial)
             ratio = max((v for k, v in self.speeds.items() if k in trial.knobs), default=0.9)
-            yield trial, Outcome((ratio,) * trial.rounds, ratio, 100 * ratio, 100.0, kind, self.error)
+            yield trial, TrialOutcome((ratio,) * trial.rounds, ratio, 100 * ratio, 100.0, kind, self.error)
 
     def close(self) -> None:
         pass
@@ -79,8 +79,8 @@ def test_a_product_is_lowered_to_what_its_words_say(words: str) -> None:
     product = parse_product(words)
     asked: list[str] = []
 
-    def note(question: Question) -> Knobs:
-        asked.append(on_threads(question.text, product.threads))
+    def note(question: KnobQuery) -> Knobs:
+        asked.append(with_threads(question.text, product.threads))
         return NO_KNOBS
 
     options = Options(stop_after="to-tiles", knobs=note, threads="openmp" if product.threads > 1 else "none")
@@ -106,7 +106,7 @@ def test_words_that_name_no_product(words: str) -> None:
     "matmul 64x64x64 float openmp=2", "matmul 7x9x3*5 float", "matmul 16x16x4*16 i8 -> i32 ss fused",
 ])  # fmt: skip
 def test_a_trial_checks_and_measures(words: str) -> None:
-    outcome = run(Trial(words, "generic", (), "", 2))
+    outcome = run_trial(Trial(words, "generic", (), "", 2))
     assert not outcome.error
     assert len(outcome.ratios) == 2
     assert outcome.rate > 0
@@ -114,7 +114,7 @@ def test_a_trial_checks_and_measures(words: str) -> None:
 
 
 def test_a_trial_that_cannot_be_says_why() -> None:
-    assert "whole registers" in run(Trial("matmul 8x8x8 float", "generic", (), "tile=1x3", 1)).error
+    assert "whole registers" in run_trial(Trial("matmul 8x8x8 float", "generic", (), "tile=1x3", 1)).error
 
 
 def test_candidates_fit_and_differ() -> None:
@@ -122,7 +122,7 @@ def test_candidates_fit_and_differ() -> None:
     tiles = candidates.tiles(12)
     found = [*tiles, *candidates.blocks(tiles[0])]
     gemm = parse_product("matmul 100x100x300 float").gemm
-    recipes = [choose(gemm, AVX512, knobs) for knobs in found]
+    recipes = [select_recipe(gemm, AVX512, knobs) for knobs in found]
     assert len(tiles) == 12
     assert len(set(recipes)) == len(recipes)
     assert candidates.default not in recipes
@@ -139,83 +139,83 @@ def test_a_fused_product_keeps_k_whole() -> None:
 
 def test_the_fastest_is_kept(database: Database) -> None:
     pool = FakePool({"tile=8x32": 1.05, "tile=8x32,mc=16": 1.2})
-    (report,) = Session(database, pool).run([SQUARE])
+    (report,) = TuningSession(database, pool).run([SQUARE])
     assert report.best is not None
     assert report.best.knobs.startswith("tile=8x32,mc=16")
     assert report.best.ratio == 1.2
     assert report.complete
-    knobs = Tuned(database, CPU)(SQUARE)
+    knobs = TunedKnobs(database, CPU)(SQUARE)
     assert (knobs.tile, knobs.mc) == ((8, 32), 16)
 
 
 def test_what_is_hardly_faster_is_not_kept(database: Database) -> None:
-    (report,) = Session(database, FakePool({"tile=8x32": 1.005})).run([SQUARE])
+    (report,) = TuningSession(database, FakePool({"tile=8x32": 1.005})).run([SQUARE])
     assert report.best is None
     assert report.complete
-    assert not Tuned(database, CPU)(SQUARE)
+    assert not TunedKnobs(database, CPU)(SQUARE)
 
 
 def test_a_disturbance_is_no_gain() -> None:
-    assert Outcome((1.5, 1.4, 1.0), best_ratio=1.0).ratio == 1.0
-    assert Outcome((1.0, 1.0, 1.0), best_ratio=1.4).ratio == 1.0
-    assert Outcome((1.1, 1.2, 1.0), best_ratio=1.1).ratio == 1.1
-    assert Outcome().ratio == 0.0
+    assert TrialOutcome((1.5, 1.4, 1.0), best_ratio=1.0).ratio == 1.0
+    assert TrialOutcome((1.0, 1.0, 1.0), best_ratio=1.4).ratio == 1.0
+    assert TrialOutcome((1.1, 1.2, 1.0), best_ratio=1.1).ratio == 1.1
+    assert TrialOutcome().ratio == 0.0
 
 
 def test_what_is_known_is_not_measured_again(database: Database) -> None:
     first = FakePool({"tile=8x32": 1.1})
-    (one,) = Session(database, first).run([SQUARE])
+    (one,) = TuningSession(database, first).run([SQUARE])
     again = FakePool({})
-    (two,) = Session(database, again).run([SQUARE])
+    (two,) = TuningSession(database, again).run([SQUARE])
     assert first.asked
     assert not again.asked
     assert two.known
     assert one.best == two.best
     anew = FakePool({})
-    (three,) = Session(database, anew, again=True).run([SQUARE])
+    (three,) = TuningSession(database, anew, again=True).run([SQUARE])
     assert three.best is None
     assert anew.asked
 
 
 def test_a_run_that_was_interrupted_goes_on(database: Database) -> None:
     whole = FakePool({"tile=8x32": 1.1})
-    list(Session(Database(database.path.with_name("other.json")), whole).run([SQUARE]))
+    list(TuningSession(Database(database.path.with_name("other.json")), whole).run([SQUARE]))
     killed = FakePool({"tile=8x32": 1.1}, dies_after=7)
     with pytest.raises(KeyboardInterrupt):
-        list(Session(database, killed).run([SQUARE]))
+        list(TuningSession(database, killed).run([SQUARE]))
     rest = FakePool({"tile=8x32": 1.1})
-    (report,) = Session(database, rest).run([SQUARE])
+    (report,) = TuningSession(database, rest).run([SQUARE])
     assert killed.asked + rest.asked == whole.asked
     assert report.best is not None
 
 
 def test_a_budget_of_trials(database: Database) -> None:
     pool = FakePool({"tile=8x32": 1.1})
-    (report,) = Session(database, pool, Budget(trials=9)).run([SQUARE])
+    (report,) = TuningSession(database, pool, Budget(trials=9)).run([SQUARE])
     assert len(pool.asked) == 9
     assert not report.complete
     pool = FakePool({"tile=8x32": 1.1})
-    (report,) = Session(database, pool).run([SQUARE])
+    (report,) = TuningSession(database, pool).run([SQUARE])
     assert report.complete
 
 
 def test_a_budget_of_time(database: Database) -> None:
-    (report,) = Session(database, FakePool({}), Budget(seconds=0)).run([SQUARE])
+    (report,) = TuningSession(database, FakePool({}), Budget(seconds=0)).run([SQUARE])
     assert not report.complete
 
 
 def test_a_machine_that_cannot_measure_leaves_no_result(database: Database) -> None:
-    (report,) = Session(database, FakePool({}, error="no such instruction")).run([SQUARE])
+    (report,) = TuningSession(database, FakePool({}, error="no such instruction")).run([SQUARE])
     assert report.error == "no such instruction"
     assert not database.entry(KEY)["complete"]
 
 
 def test_kinds_of_machines_do_not_mix(database: Database) -> None:
     pool = FakePool({"tile=8x32": 1.1}, kinds=("one", "two"))
-    reports = list(Session(database, pool).run([SQUARE]))
+    reports = list(TuningSession(database, pool).run([SQUARE]))
     assert {report.key.cpu for report in reports} == {"one", "two"}
     assert len(database.entries()) == 2
-    assert not Tuned(database, "three")(SQUARE)
+    assert not TunedKnobs(database, "three")(SQUARE)
 
 
 def test_products_of_a_file_once_each(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_products_of_a_file_once_each(tmp_path: Path) -> None:
 def test_products_of_parts_are_no_products_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "a.ll"
     path.write_text(PLAIN.replace("float", "half").replace("i32 64", "i32 512").replace("4096", "262144"))
-    found = products_of_file(str(path), find("amx"))
+    found = products_of_file(str(path), find_target("amx"))
     assert [question.text for question in found] == ["matmul 512x512x512 half"]
 
 
@@ -263,7 +263,7 @@ def test_a_local_process_measures_and_survives_a_crash() -> None:
 
 
 def test_a_process_whose_answer_nobody_reads_ends_silently() -> None:
-    command = [sys.executable, "-m", "tlx.tune.worker", str(min(os.sched_getaffinity(0))), "1"]
+    command = [sys.executable, "-m", "tlx.tuning.worker", str(min(os.sched_getaffinity(0))), "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.close()

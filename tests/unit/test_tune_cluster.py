@@ -17,12 +17,12 @@ import pytest
 
 from tlx.bench.machine import processor
 from tlx.diagnostics import UsageError
-from tlx.knobs import Question
-from tlx.tune import pools
-from tlx.tune.database import Database
-from tlx.tune.pools import DaskPool
-from tlx.tune.session import Budget, Session
-from tlx.tune.trial import Trial
+from tlx.lower.knobs import KnobQuery
+from tlx.tuning import pools
+from tlx.tuning.database import Database
+from tlx.tuning.pools import DaskPool
+from tlx.tuning.session import Budget, TuningSession
+from tlx.tuning.trial import Trial
 
 pytest.importorskip("distributed")
 
@@ -113,13 +113,13 @@ def _trials(count: int) -> list[Trial]:
 
 def test_trials_run_on_workers_and_results_are_kept_by_processor(tmp_path: Path) -> None:
     database = Database(tmp_path / "tuned.json")
-    question = Question("matmul 16x16x16 float", "generic", ())
+    question = KnobQuery("matmul 16x16x16 float", "generic", ())
     with _cluster((1, {}), (1, {})) as (address, _), _pool(address) as pool:
         assert pool.kinds == [processor()]
         outcomes = dict(pool.run(processor(), _trials(4)))
         assert sorted(len(outcome.ratios) for outcome in outcomes.values()) == [1, 2, 3, 4]
         assert {outcome.cpu for outcome in outcomes.values()} == {processor()}
-        (report,) = Session(database, pool, Budget(trials=4)).run([question])
+        (report,) = TuningSession(database, pool, Budget(trials=4)).run([question])
     assert report.key.cpu == processor()
     (entry,) = database.entries().values()
     assert entry["cpu"] == processor()

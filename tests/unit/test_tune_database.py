@@ -9,13 +9,14 @@ import pytest
 
 from tests.unit.tune_programs import CPU, FUSED, KEY, PLAIN, SQUARE
 from tlx.diagnostics import UsageError
-from tlx.knobs import Question, parse_knobs
-from tlx.knobs_file import parse_knobs_file
-from tlx.pipeline import Options, lower_text
-from tlx.remarks import Remarks
-from tlx.tune.database import Best, Database, Key, Tuned, default_path
-from tlx.tune.report import knobs_file, table
-from tlx.tune.trial import Outcome, Trial
+from tlx.lower.knobs import KnobQuery, parse_knobs
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
+from tlx.lower.remarks import Remarks
+from tlx.tuning.database import BestKnobs, Database, EntryKey, TunedKnobs, default_path
+from tlx.tuning.knobs_file import parse_knobs_file
+from tlx.tuning.report import format_database, format_knobs_file
+from tlx.tuning.trial import Trial, TrialOutcome
 
 
 @pytest.fixture
@@ -24,58 +25,58 @@ def database(tmp_path: Path) -> Database:
 
 
 def test_tuned_knobs_are_used_and_remarked(database: Database) -> None:
-    database.finish(KEY, Best("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    database.finish(KEY, BestKnobs("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
     remarks = Remarks()
-    options = Options(stop_after="to-tiles", knobs=Tuned(database, CPU), remarks=remarks)
+    options = Options(stop_after="to-tiles", knobs=TunedKnobs(database, CPU), remarks=remarks)
     assert "phi <256 x float>" in lower_text(PLAIN, target="avx512", options=options)
     said = "tile=8x32 tuned on 2026-11-22 at 110.0 GFLOP/s, 1.10 times the model's choice"
     assert any(remark.message.endswith(said) for remark in remarks)
 
 
 def test_a_fused_product_takes_the_plain_one_s_knobs_but_for_k(database: Database) -> None:
-    database.finish(KEY, Best("tile=8x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    knobs = Tuned(database, CPU)(Question(f"{SQUARE.text} fused", SQUARE.target, SQUARE.features))
+    database.finish(KEY, BestKnobs("tile=8x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    knobs = TunedKnobs(database, CPU)(KnobQuery(f"{SQUARE.text} fused", SQUARE.target, SQUARE.features))
     assert knobs == parse_knobs("tile=8x32")
-    options = Options(stop_after="to-tiles", knobs=Tuned(database, CPU))
+    options = Options(stop_after="to-tiles", knobs=TunedKnobs(database, CPU))
     assert "phi <256 x float>" in lower_text(FUSED, target="avx512", options=options)
 
 
 def test_knobs_on_threads_are_kept_by_their_number(database: Database) -> None:
-    on_four = Key(f"{SQUARE.text} openmp=4", KEY.target, KEY.features, CPU)
-    database.finish(KEY, Best("tile=8x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    database.finish(on_four, Best("tile=4x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    asked = Question(f"{SQUARE.text} openmp", SQUARE.target, SQUARE.features)
-    fused = Question(f"{SQUARE.text} fused openmp", SQUARE.target, SQUARE.features)
-    assert Tuned(database, CPU, 4)(asked) == parse_knobs("tile=4x32,kc=32")
-    assert Tuned(database, CPU, 2)(asked) == parse_knobs("tile=8x32,kc=32")
-    assert Tuned(database, CPU, 4)(fused) == parse_knobs("tile=4x32")
-    assert Tuned(database, CPU, 4)(SQUARE) == parse_knobs("tile=8x32,kc=32")
-    options = Options(stop_after="to-tiles", knobs=Tuned(database, CPU, 4), threads="openmp")
+    on_four = EntryKey(f"{SQUARE.text} openmp=4", KEY.target, KEY.features, CPU)
+    database.finish(KEY, BestKnobs("tile=8x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    database.finish(on_four, BestKnobs("tile=4x32,kc=32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    asked = KnobQuery(f"{SQUARE.text} openmp", SQUARE.target, SQUARE.features)
+    fused = KnobQuery(f"{SQUARE.text} fused openmp", SQUARE.target, SQUARE.features)
+    assert TunedKnobs(database, CPU, 4)(asked) == parse_knobs("tile=4x32,kc=32")
+    assert TunedKnobs(database, CPU, 2)(asked) == parse_knobs("tile=8x32,kc=32")
+    assert TunedKnobs(database, CPU, 4)(fused) == parse_knobs("tile=4x32")
+    assert TunedKnobs(database, CPU, 4)(SQUARE) == parse_knobs("tile=8x32,kc=32")
+    options = Options(stop_after="to-tiles", knobs=TunedKnobs(database, CPU, 4), threads="openmp")
     assert "phi <128 x float>" in lower_text(PLAIN, target="avx512", options=options)
-    answers = parse_knobs_file(knobs_file(database.entries(), CPU), "tuned.toml")
+    answers = parse_knobs_file(format_knobs_file(database.entries(), CPU), "tuned.toml")
     assert (answers(asked).tile, answers(SQUARE).tile) == ((4, 32), (8, 32))
 
 
 def test_a_version_of_a_target_takes_knobs_for_the_same_features(database: Database) -> None:
-    database.finish(KEY, Best("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    database.finish(KEY, BestKnobs("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
     features = tuple(reversed(SQUARE.features))
-    assert Tuned(database, CPU)(Question(SQUARE.text, "avx512.avx512vnni.avx512bf16", features)).tile == (8, 32)
-    assert not Tuned(database, CPU)(Question(SQUARE.text, "avx512.avx512vnni", features[1:]))
+    assert TunedKnobs(database, CPU)(KnobQuery(SQUARE.text, "avx512.avx512vnni.avx512bf16", features)).tile == (8, 32)
+    assert not TunedKnobs(database, CPU)(KnobQuery(SQUARE.text, "avx512.avx512vnni", features[1:]))
 
 
 def test_tuned_knobs_that_do_not_fit_any_more_are_left_out(database: Database) -> None:
-    database.finish(KEY, Best("tile=30x48", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    database.finish(KEY, BestKnobs("tile=30x48", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
     remarks = Remarks()
-    options = Options(knobs=Tuned(database, CPU), remarks=remarks)
+    options = Options(knobs=TunedKnobs(database, CPU), remarks=remarks)
     assert lower_text(PLAIN, target="avx512", options=options) == lower_text(PLAIN, target="avx512")
     assert any("tile=30x48 tuned on" in r.message and "left out: tile 30x48 needs" in r.message for r in remarks)
 
 
 def _write(path: Path, number: int) -> None:
     database = Database(path)
-    key = Key(f"matmul {number}x8x8 float", "avx512", (), CPU)
+    key = EntryKey(f"matmul {number}x8x8 float", "avx512", (), CPU)
     for rounds in range(1, 16):
-        database.record(key, Trial(key.problem, key.target, (), "", rounds), Outcome((1.0,)))
+        database.record(key, Trial(key.problem, key.target, (), "", rounds), TrialOutcome((1.0,)))
 
 
 def test_writers_at_the_same_time_lose_nothing(database: Database) -> None:
@@ -104,7 +105,7 @@ def test_a_damaged_database_is_an_error_and_stays(database: Database, text: str,
     database.path.parent.mkdir()
     database.path.write_text(text)
     with pytest.raises(UsageError) as caught:
-        database.record(KEY, Trial(SQUARE.text, "avx512", (), "", 1), Outcome())
+        database.record(KEY, Trial(SQUARE.text, "avx512", (), "", 1), TrialOutcome())
     assert message in caught.value.render()
     assert database.path.read_text() == text
     assert not database.clear()
@@ -113,14 +114,14 @@ def test_a_damaged_database_is_an_error_and_stays(database: Database, text: str,
 
 
 def test_a_best_that_is_none_is_damage(database: Database) -> None:
-    database.finish(KEY, Best("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    database.finish(KEY, BestKnobs("tile=8x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
     database.path.write_text(database.path.read_text().replace("tile=8x32", "tile=8"))
     with pytest.raises(UsageError, match="is none"):
         database.entries()
 
 
 def test_a_trial_that_is_none_is_damage(database: Database) -> None:
-    database.record(KEY, Trial(SQUARE.text, "avx512", (), "", 1), Outcome())
+    database.record(KEY, Trial(SQUARE.text, "avx512", (), "", 1), TrialOutcome())
     database.path.write_text(database.path.read_text().replace("best_ratio", "ratio"))
     with pytest.raises(UsageError, match="is none"):
         database.entries()
@@ -146,11 +147,13 @@ def test_clear_counts(database: Database) -> None:
 
 
 def test_exported_knobs_are_read_again(database: Database) -> None:
-    other = Key("matmul 64x64x64 float nt", "avx512", SQUARE.features, CPU)
-    database.finish(KEY, Best("tile=8x32,pack_b=false", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    database.finish(other, Best("tile=4x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
-    answers = parse_knobs_file(knobs_file(database.entries(), CPU), "tuned.toml")
+    other = EntryKey("matmul 64x64x64 float nt", "avx512", SQUARE.features, CPU)
+    database.finish(KEY, BestKnobs("tile=8x32,pack_b=false", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    database.finish(other, BestKnobs("tile=4x32", 1.1, 110.0, 100.0, "2026-11-22"), complete=True)
+    answers = parse_knobs_file(format_knobs_file(database.entries(), CPU), "tuned.toml")
     assert answers(SQUARE) == parse_knobs("tile=8x32,pack_b=false")
-    assert answers(Question(other.problem, "avx512", ())) == parse_knobs("tile=4x32")
-    assert "avx512: matmul 64x64x64 float: tile=8x32,pack_b=false, tuned on" in table(database.entries(), database.path)
-    assert "tile" not in knobs_file(database.entries(), "another")
+    assert answers(KnobQuery(other.problem, "avx512", ())) == parse_knobs("tile=4x32")
+    assert "avx512: matmul 64x64x64 float: tile=8x32,pack_b=false, tuned on" in format_database(
+        database.entries(), database.path
+    )
+    assert "tile" not in format_knobs_file(database.entries(), "another")

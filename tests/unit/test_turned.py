@@ -7,17 +7,18 @@ import numpy as np
 import pytest
 
 import tlx
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 from tlx.ir.types import FLOAT
 from tlx.ir.values import Keyword
-from tlx.knobs import NO_KNOBS, parse_knobs
-from tlx.lower.to_tiles.found import Found
-from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.turned import turned
-from tlx.lower.to_tiles.view import View
-from tlx.pipeline import Options, lower_text
-from tlx.remarks import Remarks
-from tlx.target import find
+from tlx.lower.knobs import NO_KNOBS, parse_knobs
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_tiles.match.stores import Match
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.rewrite.products import transposed_product
+from tlx.target.lookup import find_target
 
 PROGRAM = """  ; shapes of column-major operands are listed as they lie: columns first
 define void @f(ptr noalias %c, ptr %a, ptr %b) {{
@@ -34,16 +35,16 @@ define void @f(ptr noalias %c, ptr %a, ptr %b) {{
 """
 
 
-def _found(m: int, n: int, k: int) -> Found:
+def _found(m: int, n: int, k: int) -> Match:
     pointer = Keyword(parse("").pointer_to(FLOAT), "null")
-    a, b, c = View(FLOAT, m, k, 1, m), View(FLOAT, k, n, 1, k), View(FLOAT, m, n, n, 1)
-    return Found(Gemm(a, b, c, None, "f", "f"), [(pointer, c), (pointer, a), (pointer, b)], [], [])
+    a, b, c = MatrixView(FLOAT, m, k, 1, m), MatrixView(FLOAT, k, n, 1, k), MatrixView(FLOAT, m, n, n, 1)
+    return Match(Gemm(a, b, c, None, "f", "f"), [(pointer, c), (pointer, a), (pointer, b)], [], [])
 
 
 def test_it_is_turned_where_more_would_be_packed_than_is_stored() -> None:
-    versions = [find("avx512"), find("amx")]
-    assert turned(_found(512, 512, 16), versions) is None
-    other = turned(_found(512, 512, 512), versions)
+    versions = [find_target("avx512"), find_target("amx")]
+    assert transposed_product(_found(512, 512, 16), versions) is None
+    other = transposed_product(_found(512, 512, 512), versions)
     assert other is not None
     assert [view.is_row_major for view in (other.a, other.b, other.c)] == [True, True, False]
 

@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 
 from tlx.ir.types import FLOAT
-from tlx.lower.to_tiles.choose import choose
-from tlx.lower.to_tiles.problem import Gemm
-from tlx.lower.to_tiles.turns import apart
-from tlx.lower.to_tiles.view import View
-from tlx.target import targets
+from tlx.lower.to_tiles.emit.gemm.k_loop import conflict_free_groups
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.target.discovery import targets
 
 
 def product(offsets: list[int], pitch: int = 8, rows: int = 14) -> Gemm:
     """Products of rows of 8 channels by 16 filters."""
     sums = tuple((offset, 16 * index) for index, offset in enumerate(offsets))
-    a, b = View(FLOAT, rows, 8, pitch, 1), View(FLOAT, 8, 16, 16 * len(offsets), 1)
-    return Gemm(a, b, View(FLOAT, rows, 16, 16, 1), None, "f", "f", sums=sums)
+    a, b = MatrixView(FLOAT, rows, 8, pitch, 1), MatrixView(FLOAT, 8, 16, 16 * len(offsets), 1)
+    return Gemm(a, b, MatrixView(FLOAT, rows, 16, 16, 1), None, "f", "f", sums=sums)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def product(offsets: list[int], pitch: int = 8, rows: int = 14) -> Gemm:
 def test_products_apart(rows: int, pitch: int, expected: list[list[int]]) -> None:
     """Windows of 3 x 3 pixels of 8 channels, in an image of 12 pixels a line."""
     gemm = product([8 * (12 * i + j) for i in range(3) for j in range(3)], pitch)
-    assert apart(gemm, rows) == expected
+    assert conflict_free_groups(gemm, rows) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,18 +49,18 @@ def test_products_apart(rows: int, pitch: int, expected: list[list[int]]) -> Non
 )
 def test_takes_turns(offsets: list[tuple[int, int]], pitch: int, expected: bool) -> None:
     """Where rows of B of one position of K are next to each other, in order, and not too many."""
-    a, b = View(FLOAT, 14, 8, 8, 1), View(FLOAT, 8, 16, pitch, 1)
-    gemm = Gemm(a, b, View(FLOAT, 14, 16, 16, 1), None, "f", "f", sums=tuple(offsets))
+    a, b = MatrixView(FLOAT, 14, 8, 8, 1), MatrixView(FLOAT, 8, 16, pitch, 1)
+    gemm = Gemm(a, b, MatrixView(FLOAT, 14, 16, 16, 1), None, "f", "f", sums=tuple(offsets))
     assert gemm.takes_turns == expected
 
 
 def test_what_is_read_end_to_end_is_not_asked_for() -> None:
     """The machine follows one run of lines by itself; the rows of a panel that is part of them are asked for."""
-    b, c = View(FLOAT, 128, 128, 128 * 9, 1), View(FLOAT, 28, 128, 128, 1)
-    a = View(FLOAT, 28, 128, 144, 1)
+    b, c = MatrixView(FLOAT, 128, 128, 128 * 9, 1), MatrixView(FLOAT, 28, 128, 128, 1)
+    a = MatrixView(FLOAT, 28, 128, 144, 1)
     turns = Gemm(a, b, c, None, "f", "f", sums=tuple((144 * index, 128 * index) for index in range(9)))
     assert turns.takes_turns
-    assert choose(turns, targets()["avx512"]).ahead == 0
+    assert select_recipe(turns, targets()["avx512"]).ahead == 0
     apart_ = replace(turns, sums=tuple((144 * index, 128 * (8 - index)) for index in range(9)))
     assert not apart_.takes_turns
-    assert choose(apart_, targets()["avx512"]).ahead > 0
+    assert select_recipe(apart_, targets()["avx512"]).ahead > 0

@@ -7,20 +7,22 @@ from dataclasses import replace
 import pytest
 
 from tests.bench.programs import equal_functions
-from tlx import pipeline
 from tlx.diagnostics import TlxError
-from tlx.ir.canonical import canonicalise
-from tlx.ir.module import Module, Twin
-from tlx.ir.reader import parse
-from tlx.judge import judge
-from tlx.pipeline import Options, Step, lower, lower_text
+from tlx.ir.functions import DuplicateFunction
+from tlx.ir.module import Module
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.llvm.judge import judge
+from tlx.lower import pipeline
+from tlx.lower.options import Options, PipelineStep
+from tlx.lower.pipeline import lower, lower_text
 
 _PROGRAM = equal_functions(3)
 
 
 def _twins(text: str) -> list[tuple[str, str]]:
     items = parse(text, wanted=lambda _text: True, twins=True).items
-    return [(item.name, item.of.name) for item in items if isinstance(item, Twin)]
+    return [(item.name, item.of.name) for item in items if isinstance(item, DuplicateFunction)]
 
 
 def test_a_module_with_twins_is_written_as_it_was_read() -> None:
@@ -36,7 +38,7 @@ def test_every_stage_leaves_what_it_leaves_of_functions_one_by_one(target: str) 
     def outputs(module: Module) -> list[str]:
         found: list[str] = []
 
-        def note(_step: Step, module: Module) -> None:
+        def note(_step: PipelineStep, module: Module) -> None:
             found.append(str(module))
 
         lower(module, target, options=replace(Options(verify_each=False), print_after=note))

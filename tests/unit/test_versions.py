@@ -7,63 +7,67 @@ from dataclasses import replace
 import pytest
 
 from tlx.diagnostics import UsageError
-from tlx.target import Target, find
-from tlx.versions import several
+from tlx.target.lookup import find_target, multiversion
+from tlx.target.target import Target
 
 _NAMES = ["avx2", "avx2.avxvnni", "avx512", "avx512.avx512vnni", "avx512.avx512vnni.avx512bf16", "amx"]
 
 
 @pytest.mark.parametrize("names", ["avx2,avx512,amx", "amx,avx2,avx512", "avx512, amx, avx2"])
 def test_the_order_of_the_names_means_nothing(names: str) -> None:
-    target = find(names)
+    target = find_target(names)
     assert target.name == "avx2,avx512,amx"
     assert [v.name for v in target.versions] == _NAMES
     assert [v.level for v in target.versions] == [1, 2, 3, 4, 5, 6]
 
 
 def test_the_target_is_its_weakest() -> None:
-    target = find("avx512,generic")
-    generic = find("generic")
+    target = find_target("avx512,generic")
+    generic = find_target("generic")
     assert (target.vector_bytes, target.registers, target.features) == (generic.vector_bytes, generic.registers, ())
     assert target.level == 0
     assert target.matrix is None
 
 
 def test_each_version_has_the_features_of_its_tier() -> None:
-    versions = find("avx512,avx2").versions
+    versions = find_target("avx512,avx2").versions
     assert versions[0].features == ("+avx2", "+fma", "+f16c")
     assert set(versions[1].features) - set(versions[0].features) == {"+avxvnni"}
     assert "+avx512vnni" not in versions[2].features
-    assert set(versions[4].features) == set(find("avx512").features)
+    assert set(versions[4].features) == set(find_target("avx512").features)
 
 
 def test_features_go_to_those_that_know_them() -> None:
-    target = find("avx2,avx512").with_features(("-avx512bf16", "+avxvnniint8"))
+    target = find_target("avx2,avx512").with_features(("-avx512bf16", "+avxvnniint8"))
     assert all("+avx512bf16" not in v.features for v in target.versions)
     assert ["+avxvnniint8" in v.features for v in target.versions] == [True, True, False, False, False]
     assert target.features == target.versions[0].features
 
 
 def test_versions_ask_the_machine_and_not_the_function() -> None:
-    target = find("avx2,avx512")
+    target = find_target("avx2,avx512")
     assert target.for_features("+avx2,+fma") is target
     assert target.on_cpu("alderlake") is target
 
 
 def test_a_name_with_features() -> None:
-    target = find("avx2+avxvnni+avxneconvert")
+    target = find_target("avx2+avxvnni+avxneconvert")
     assert target.name == "avx2.avxvnni.avxneconvert"
-    assert target.features == (*find("avx2").features, "+avxvnni", "+avxneconvert")
-    assert [v.name for v in find("avx2,avx2+avxneconvert").versions] == ["avx2", "avx2.avxvnni", "avx2.avxneconvert"]
+    assert target.features == (*find_target("avx2").features, "+avxvnni", "+avxneconvert")
+    assert [v.name for v in find_target("avx2,avx2+avxneconvert").versions] == [
+        "avx2",
+        "avx2.avxvnni",
+        "avx2.avxneconvert",
+    ]
 
 
 def test_a_target_is_named_once() -> None:
     with pytest.raises(UsageError, match="target 'avx2' is named twice"):
-        find("avx2,avx512,avx2")
+        find_target("avx2,avx512,avx2")
 
 
 def test_what_a_program_cannot_ask_for_stands_alone() -> None:
     other = Target("other", "no x86", vector_bytes=64)
     with pytest.raises(UsageError, match="target 'other' stands alone: a program cannot ask"):
-        several([find("avx2"), other])
-    assert several([find("avx2"), replace(other, vector_bytes=16)]).name == "other,avx2"
+        multiversion([find_target("avx2"), other])
+    assert multiversion([find_target("avx2"), replace(other, vector_bytes=16)]).name == "other,avx2"

@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 import tlx
 from tlx.evaluate import Machine
-from tlx.evaluate.constants import string_bytes
-from tlx.evaluate.team import Team
-from tlx.ir.reader import parse
-from tlx.knobs import WEIGHT_BYTES, Always, Knobs, Question
-from tlx.lower.to_tiles import weights_packer
-from tlx.lower.to_tiles.dispatch import at_level, levels
-from tlx.pipeline import Options, lower
-from tlx.remarks import Remarks
+from tlx.evaluate.context import ThreadTeam
+from tlx.evaluate.globals import string_bytes
+from tlx.ir.parser.module import parse
+from tlx.lower.knobs import WEIGHT_BYTES, FixedKnobs, KnobQuery, Knobs
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_tiles.pack import weights
+from tlx.lower.to_tiles.versions import at_level, levels
 
 DIMS: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
 BY_COLUMNS: Final = "<2 x i32> <i32 1, i32 0>, <2 x i32> zeroinitializer"
@@ -106,7 +107,7 @@ def test_k_is_cut_into_blocks(target: str) -> None:
     for kind in ("f32", "i8"):
         a, b, expected = operands(kind, (37, 83, 61))
         text = constant("w", b) + product(kind, (37, 83, 61), "@w")
-        options = Options(knobs=Always(Knobs(kc=16, nc=96, pack_b=True)))
+        options = Options(knobs=FixedKnobs(Knobs(kc=16, nc=96, pack_b=True)))
         assert len(panels_of(text, target, options)) == 1
         check(text, target, a, expected, options)
 
@@ -192,9 +193,9 @@ def test_large_weights_are_packed_by_the_program() -> None:
 def test_this_machine_packs_what_the_evaluator_does(target: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _, b, _ = operands(kind, (37, 83, 61))
     text = constant("w", b) + product(kind, (37, 83, 61), "@w")
-    options = Options(knobs=Always(Knobs(pack_b=True)))
+    options = Options(knobs=FixedKnobs(Knobs(pack_b=True)))
     evaluated = panels_of(text, target, options)
-    monkeypatch.setattr(weights_packer, "EVALUATED", 0)
+    monkeypatch.setattr(weights, "EVALUATED", 0)
     assert len(evaluated) == 1
     assert panels_of(text, target, options) == evaluated
 
@@ -206,7 +207,7 @@ def test_each_version_reads_its_own_form(target: str, kind: str) -> None:
     extents = (37, 83, 61)
     a, b, expected = operands(kind, extents)
     text = constant("w", b) + product(kind, extents, "@w")
-    options = Options(knobs=Always(Knobs(pack_b=True)), emulate_matrix=True)
+    options = Options(knobs=FixedKnobs(Knobs(pack_b=True)), emulate_matrix=True)
     lowered = str(lower(parse(text), target, options=options))
     assert len(PANELS.findall(lowered)) == 1
     stage_2 = str(lower(parse(text), target, options=replace(options, stop_after="to-tiles")))
@@ -229,7 +230,7 @@ def test_versions_that_read_alike_share_a_form() -> None:
     assert len(panels) == 2 * b.nbytes
 
 
-def only_avx512(question: Question) -> Knobs:
+def only_avx512(question: KnobQuery) -> Knobs:
     """Has one version pack B."""
     return Knobs(pack_b=question.target.startswith("avx512"))
 
@@ -240,7 +241,7 @@ def test_threads_read_the_same_panels() -> None:
     module = lower(parse(text), "avx512", options=Options(threads="openmp", thread_cycles=100, stop_after="to-tiles"))
     assert str(module).count("= private unnamed_addr constant [32768 x i8]") == 1
     c = np.zeros(expected.shape, expected.dtype)
-    Machine(module, team=Team(3)).call("f", c, a)
+    Machine(module, team=ThreadTeam(3)).call("f", c, a)
     assert np.array_equal(c, expected)
 
 

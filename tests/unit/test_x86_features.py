@@ -8,49 +8,50 @@ import subprocess
 
 import pytest
 
-from tlx.legalize._x86 import BITS, CPUS, TILES, YMM, ZMM
-from tlx.target import Target, find, plain_name
+from tlx.legalize.x86.features import CPU_FEATURES, CPUID_BITS, XCR0_TILES, XCR0_YMM, XCR0_ZMM
+from tlx.target.lookup import find_target
+from tlx.target.target import Target, normalized_feature
 
-_X86 = [find(name) for name in ("avx2", "avx512", "amx")]
+_X86 = [find_target(name) for name in ("avx2", "avx512", "amx")]
 _CLANG = shutil.which("clang-19") or shutil.which("clang-19", path="/usr/lib/llvm-19/bin")
-_USED = frozenset[str]().union(*CPUS.values())
+_USED = frozenset[str]().union(*CPU_FEATURES.values())
 _WITHOUT_REGISTERS = ("sse", "ssse", "popcnt", "bmi")  # and those of 128 bits, which all systems save
 
 
 @pytest.mark.parametrize("target", _X86, ids=lambda t: t.name)
 def test_cpuid_tells_of_all_features_of_a_target(target: Target) -> None:
     matrix = target.matrix.dots if target.matrix else ()
-    assert {f[1:] for f in target.features} | {d.feature for d in (*target.dots, *matrix)} <= set(BITS)
+    assert {f[1:] for f in target.features} | {d.feature for d in (*target.dots, *matrix)} <= set(CPUID_BITS)
 
 
 @pytest.mark.parametrize("target", _X86, ids=lambda t: t.name)
 def test_what_a_target_requires_are_features_of_its_kernels(target: Target) -> None:
-    features = {plain_name(feature[1:]) for feature in target.features}
-    assert {plain_name(flag) for flag in target.requires} <= features
+    features = {normalized_feature(feature[1:]) for feature in target.features}
+    assert {normalized_feature(flag) for flag in target.requires} <= features
 
 
 def test_the_system_saves_what_a_feature_needs() -> None:
     """512-bit registers include the 256-bit ones; tiles are apart from both, and what uses neither needs nothing."""
-    assert ZMM & YMM == YMM
-    assert not TILES & ZMM
-    for name, bit in BITS.items():
-        wanted = TILES if name.startswith("amx") else ZMM if name.startswith("avx512") else YMM
+    assert XCR0_ZMM & XCR0_YMM == XCR0_YMM
+    assert not XCR0_TILES & XCR0_ZMM
+    for name, bit in CPUID_BITS.items():
+        wanted = XCR0_TILES if name.startswith("amx") else XCR0_ZMM if name.startswith("avx512") else XCR0_YMM
         assert bit.state == (0 if name.startswith(_WITHOUT_REGISTERS) else wanted), name
 
 
 def test_no_two_features_share_a_bit() -> None:
-    places = [(b.leaf, b.subleaf, b.register, b.bit) for b in BITS.values()]
+    places = [(b.leaf, b.subleaf, b.register, b.bit) for b in CPUID_BITS.values()]
     assert len(set(places)) == len(places)
 
 
 @pytest.mark.skipif(_CLANG is None, reason="clang-19 is missing")
-@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("cpu", CPU_FEATURES)
 def test_processors_have_the_features_that_clang_says(cpu: str) -> None:
     assert _CLANG is not None
     command = [_CLANG, "--target=x86_64-linux-gnu", f"-march={cpu}", "-dM", "-E", "-x", "c", "/dev/null"]
     macros = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    defined = {plain_name(name.lower()) for name in re.findall(r"__(\w+)__ 1", macros)}
-    assert {feature for feature in _USED if plain_name(feature) in defined} == set(CPUS[cpu])
+    defined = {normalized_feature(name.lower()) for name in re.findall(r"__(\w+)__ 1", macros)}
+    assert {feature for feature in _USED if normalized_feature(feature) in defined} == set(CPU_FEATURES[cpu])
 
 
 @pytest.mark.parametrize(
@@ -67,12 +68,12 @@ def test_processors_have_the_features_that_clang_says(cpu: str) -> None:
     ],
 )
 def test_targets_follow_processors(name: str, cpu: str, has: set[str], lacks: set[str]) -> None:
-    features = set(find(name).on_cpu(cpu).features)
+    features = set(find_target(name).on_cpu(cpu).features)
     assert has <= features
     assert not lacks & features
 
 
 def test_what_a_target_is_made_of_is_not_optional() -> None:
     """A function that names some of the features of its machine does not take away the others."""
-    assert "+avx512bw" in find("avx512").for_features("+avx512f,+avx512vnni").features
-    assert "+avx2" in find("avx2").for_features("+avx2").features
+    assert "+avx512bw" in find_target("avx512").for_features("+avx512f,+avx512vnni").features
+    assert "+avx2" in find_target("avx2").for_features("+avx2").features

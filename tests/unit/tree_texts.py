@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 import tlx
 from tlx.evaluate import Machine
-from tlx.ir.canonical import canonicalise
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.judge import check_module
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.canonical import canonicalise
+from tlx.llvm.judge import check_module
+from tlx.lower.context import LoweringContext
 from tlx.lower.legalize import legalize
-from tlx.lower.stage import Context
+from tlx.lower.options import Options
+from tlx.lower.remarks import Remarks
 from tlx.lower.to_tiles import to_tiles
-from tlx.pipeline import Options
-from tlx.remarks import Remarks
-from tlx.target import find
+from tlx.target.lookup import find_target
 
 Array = NDArray[Any]
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -317,7 +317,7 @@ def stages(
 def _texts(text: str, target: str, remarks: Remarks | None, *, emulate: bool) -> list[str]:
     module = parse(text)
     canonicalise(module)
-    context = Context(find(target), remarks or Remarks(), emulate_matrix=emulate, amx_permission=False)
+    context = LoweringContext(find_target(target), remarks or Remarks(), emulate_matrix=emulate, amx_permission=False)
     made = [str(module)]
     for stage in (to_tiles, legalize):
         stage(module, context)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from tlx.knobs import Question
-from tlx.target import find
-from tlx.tune.database import Key
+from tlx.lower.knobs import KnobQuery
+from tlx.target.lookup import find_target
+from tlx.tuning.database import EntryKey
 
-AVX512 = find("avx512")
+AVX512 = find_target("avx512")
 
 
 CPU = "Some Processor"
 
 
-SQUARE = Question("matmul 64x64x64 float", "avx512", AVX512.features)
+SQUARE = KnobQuery("matmul 64x64x64 float", "avx512", AVX512.features)
 
 
-KEY = Key(SQUARE.text, SQUARE.target, SQUARE.features, CPU)
+KEY = EntryKey(SQUARE.text, SQUARE.target, SQUARE.features, CPU)
 
 
 PROGRAM = """

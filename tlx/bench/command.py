@@ -9,22 +9,22 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tlx import files
+from tlx.api import files
+from tlx.api.files import os_error_text
 from tlx.bench import machine
 from tlx.diagnostics import UsageError
-from tlx.files import reason
-from tlx.knobs import Answers, no_answers
-from tlx.native import cpu_flags, version_for
+from tlx.lower.knobs import KnobSource, no_knobs
+from tlx.target.host import cpu_flags, version_for
 
 if TYPE_CHECKING:
-    from tlx.bench.workload import Workload
+    from tlx.bench.workloads.workload import Workload
 
 Echo = Callable[[str], object]
 _NOISY: Final = 0.15
 
 
 @dataclass(frozen=True)
-class Choice:
+class WorkloadSelection:
     """Which workloads; empty means all.
 
     Attributes:
@@ -40,7 +40,7 @@ class Choice:
     variants: tuple[str, ...] = ()
     function: str | None = None
     arguments: tuple[str, ...] = ()
-    reading: files.Reading = files.AS_NAMED
+    reading: files.InputFormat = files.FORMAT_BY_NAME
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,17 @@ class Setting:
     compare: str | None = None
     sources: tuple[str, ...] = ()
     markdown: str | None = None
-    knobs: Answers = no_answers
+    knobs: KnobSource = no_knobs
     folder: str | None = None
 
 
-def show(choice: Choice, echo: Echo) -> None:
+def show(choice: WorkloadSelection, echo: Echo) -> None:
     """List the workloads."""
     for work in _works(choice):
         echo(work.name)
 
 
-def run(choice: Choice, setting: Setting, echo: Echo) -> bool:
+def run(choice: WorkloadSelection, setting: Setting, echo: Echo) -> bool:
     """Measure, or read what was measured, and print, write and draw it.
 
     Returns:
@@ -92,8 +92,7 @@ def run(choice: Choice, setting: Setting, echo: Echo) -> bool:
     """
     machine.prepare_libraries(cpu_flags(), setting.threads)  # before anything imports numpy
     from tlx.bench import report as reports
-    from tlx.bench.compare import compare
-    from tlx.bench.summary import summarise
+    from tlx.bench.report import compare, summarise
 
     if setting.plot is not None:
         from tlx.bench import plot
@@ -103,16 +102,20 @@ def run(choice: Choice, setting: Setting, echo: Echo) -> bool:
         if path is not None:
             files.check_writable(path)
     old = reports.read(setting.compare) if setting.compare is not None else None
-    report = _kept(choice, reports.merged(setting.sources)) if setting.sources else _measured(choice, setting, echo)
+    report = (
+        _select_from_report(choice, reports.merge_reports(setting.sources))
+        if setting.sources
+        else _measured(choice, setting, echo)
+    )
     summarise(report["cells"], report["lanes"], echo)
     if old is not None:
         compare(report["cells"], old["cells"], echo)
     if setting.report is not None:
         reports.write(setting.report, report)
     if setting.markdown is not None:
-        from tlx.bench.markdown import tables
+        from tlx.bench.tables import markdown_tables
 
-        files.write(setting.markdown, tables(report))
+        files.write_output(setting.markdown, markdown_tables(report))
     if setting.plot is not None:
         from tlx.bench import plot
 
@@ -120,36 +123,41 @@ def run(choice: Choice, setting: Setting, echo: Echo) -> bool:
     return not any(cell["error"] for cell in report["cells"])
 
 
-def _kept(choice: Choice, report: dict[str, Any]) -> dict[str, Any]:
+def _select_from_report(choice: WorkloadSelection, report: dict[str, Any]) -> dict[str, Any]:
     """A report with the chosen cells only."""
-    from tlx.bench.report import chosen
+    from tlx.bench.report import select_cells
 
     if choice.function is not None or choice.arguments:
         raise UsageError("--function and --args are about a file of your own, --from about what was measured")
-    return {**report, "cells": chosen(report["cells"], (choice.rows, choice.types, choice.sizes, choice.variants))}
+    return {
+        **report,
+        "cells": select_cells(report["cells"], (choice.rows, choice.types, choice.sizes, choice.variants)),
+    }
 
 
-def _works(choice: Choice) -> list[Workload]:
+def _works(choice: WorkloadSelection) -> list[Workload]:
     if any(Path(row).suffix for row in choice.rows) or choice.function is not None:
-        from tlx.bench import user
+        from tlx.bench.workloads import user
 
         if len(choice.rows) != 1:
             raise UsageError("name one file, or rows of the table")
         if choice.types or choice.sizes or choice.variants:
             raise UsageError("--types, --sizes and --variants choose from the table; a file has none")
-        return [user.workload(choice.rows[0], choice.function, user.arguments(choice.arguments), choice.reading)]
-    from tlx.bench import catalogue
+        return [
+            user.user_workload(choice.rows[0], choice.function, user.parse_arguments(choice.arguments), choice.reading)
+        ]
+    from tlx.bench.workloads import catalogue
 
     if choice.arguments:
         raise UsageError("--args are those of a function of your own; name its file")
-    return catalogue.chosen(choice.rows, choice.types, choice.sizes, choice.variants)
+    return catalogue.select_workloads(choice.rows, choice.types, choice.sizes, choice.variants)
 
 
-def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
-    from tlx.bench import measure, report, streams, table, timing
-    from tlx.bench.peers import finding
-    from tlx.bench.peers.base import Places
-    from tlx.bench.quiet import Core
+def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[str, Any]:
+    from tlx.bench import measure, peaks, report, tables, timing
+    from tlx.bench.peers import base
+    from tlx.bench.peers.base import LibraryPaths
+    from tlx.bench.timing import PinnedCore
 
     works = _works(choice)
     folder = _made(setting.folder)
@@ -157,8 +165,8 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
     target = measure.runnable(setting.target)
     runs = version_for(target, cpu_flags())
     cpus = _pinned(setting.cpu, setting.threads)
-    places = Places.of(setting.peers_path)
-    peers, absent = finding.find(finding.NAMES if setting.peers is None else setting.peers, places)
+    places = LibraryPaths.of(setting.peers_path)
+    peers, absent = base.find_peers(base.PEER_NAMES if setting.peers is None else setting.peers, places)
     facts: dict[str, Any] = {
         "machine": machine.processor(),
         "cpu": ",".join(map(str, cpus)),
@@ -171,12 +179,12 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
         "peers": {peer.name: peer.version for peer in peers},
         "date": machine.today(),
     }
-    facts["memory"] = {name: round(speed, 1) for name, speed in streams.bandwidths(runs).items()}
+    facts["memory"] = {name: round(speed, 1) for name, speed in peaks.bandwidths(runs).items()}
     _introduce(facts, absent, echo)
     names = [peer.name for peer in peers]
-    core = Core() if setting.threads == 1 else None  # threads of ours may share one
+    core = PinnedCore() if setting.threads == 1 else None  # threads of ours may share one
     bench = measure.Bench(target, peers, setting.rounds, setting.threads, folder, setting.knobs, core)
-    echo("\n" + table.heading(names))
+    echo("\n" + tables.terminal_heading(names))
     cells: list[dict[str, Any]] = []
     widest = 0.0
     for work in works:
@@ -184,7 +192,7 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
         cells.append(report.record(cell))
         facts["core"] = core.best if core else None
         widest = max(widest, cell.rates[measure.PEAK].spread)
-        for line in table.lines(cell, names):
+        for line in tables.terminal_lines(cell, names):
             echo(line)
         if setting.report is not None:  # what is there is kept if the rest is interrupted
             report.write(setting.report, {**facts, "cells": cells})
@@ -193,7 +201,7 @@ def _measured(choice: Choice, setting: Setting, echo: Echo) -> dict[str, Any]:
     return {**facts, "cells": cells}
 
 
-def scale(choice: Choice, target: str, counts: Sequence[int], rounds: int, echo: Echo) -> None:
+def scale(choice: WorkloadSelection, target: str, counts: Sequence[int], rounds: int, echo: Echo) -> None:
     """Measure several threads against one.
 
     Raises:
@@ -237,5 +245,5 @@ def _made(folder: str | None) -> Path | None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"could not create folder '{folder}': {reason(error)}") from None
+        raise UsageError(f"could not create folder '{folder}': {os_error_text(error)}") from None
     return path

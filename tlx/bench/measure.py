@@ -8,21 +8,19 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from tlx.bench import peaks, streams
-from tlx.bench.elements import Array
-from tlx.bench.native_calls import Repeat, Step, repeated
+from tlx.api.compiler import compile as compile_module
+from tlx.bench import peaks
+from tlx.bench.native_calls import NativeCall, Repeat, call_loop
 from tlx.bench.peers.base import Peer, address_of
-from tlx.bench.quiet import Core
-from tlx.bench.timing import LENGTHY, Contestant, Rates, fastest, interleaved, rate, seconds
-from tlx.bench.truth import Truth
-from tlx.bench.workload import Stream, Workload, WrongResultError
+from tlx.bench.timing import LENGTHY, Contestant, PinnedCore, Rates, fastest, interleaved, rate, seconds
+from tlx.bench.workloads.workload import Array, MemoryTraffic, ResultCheck, Workload, WrongResultError
 from tlx.diagnostics import TlxError, UsageError
-from tlx.jit import compile as compile_module
-from tlx.knobs import Answers, no_answers
-from tlx.native import cpu_flags, missing, version_for
-from tlx.pipeline import Options
-from tlx.remarks import Prediction, Remarks, Unit
-from tlx.target import Target, find
+from tlx.lower.knobs import KnobSource, no_knobs
+from tlx.lower.options import Options
+from tlx.lower.remarks import ArithmeticUnit, Prediction, Remarks
+from tlx.target.host import cpu_flags, missing_features, version_for
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 PEAK: Final = "peak"
 OURS: Final = "tlx"
@@ -81,10 +79,12 @@ class Bench:
     rounds: int
     threads: int = 1
     folder: Path | None = None
-    knobs: Answers = no_answers
-    core: Core | None = None
+    knobs: KnobSource = no_knobs
+    core: PinnedCore | None = None
     _peaks: dict[peaks.Types, tuple[Contestant, str]] = field(default_factory=dict[Any, Any], init=False, repr=False)
-    _vectors: dict[tuple[peaks.Types, Unit], Contestant] = field(default_factory=dict[Any, Any], init=False, repr=False)
+    _vectors: dict[tuple[peaks.Types, ArithmeticUnit], Contestant] = field(
+        default_factory=dict[Any, Any], init=False, repr=False
+    )
 
     @property
     def _machine(self) -> Target:
@@ -106,7 +106,7 @@ class Bench:
             error = problem.message
         ours = contestants[OURS].once if OURS in contestants else inf
         for peer in self.peers:
-            found = right(peer, work, arrays, expected, ours, notes)
+            found = correct_attempts(peer, work, arrays, expected, ours, notes)
             if found:
                 best = fastest([contestant for contestant, _ in found])
                 contestants[peer.name], notes[peer.name] = found[best]
@@ -124,23 +124,25 @@ class Bench:
     def _limit(self, work: Workload) -> tuple[Contestant, str]:
         """What bounds a workload, and what that loop does: multiplications, or memory where that takes longer."""
         loop, instruction = self._peak(work.peak)
-        if isinstance(work.peak, Stream) or work.operations > _INTENSE * work.traffic:
+        if isinstance(work.peak, MemoryTraffic) or work.operations > _INTENSE * work.traffic:
             return loop, instruction
         reads = len(work.buffers) - 1
         mostly_read = work.output.bytes * _INTENSE < work.traffic
-        bound = Stream(work.traffic, 1, 0) if mostly_read else Stream(work.traffic // (reads + 1), reads, 1)
-        memory, what = streams.contestant(bound, self._machine)
+        bound = (
+            MemoryTraffic(work.traffic, 1, 0) if mostly_read else MemoryTraffic(work.traffic // (reads + 1), reads, 1)
+        )
+        memory, what = peaks.stream_contestant(bound, self._machine)
         memory = Contestant(memory.repeat, work.operations)
         return (memory, what) if rate(loop) > rate(memory) else (loop, instruction)
 
-    def _of_limit(self, work: Workload, unit: Unit, limit: Contestant, measured: Rates) -> float:
+    def _of_limit(self, work: Workload, unit: ArithmeticUnit, limit: Contestant, measured: Rates) -> float:
         """The peak of what multiplies, of what bounds a workload and was measured beside it."""
-        if isinstance(work.peak, Stream):
+        if isinstance(work.peak, MemoryTraffic):
             return 1.0
         loop = self._of_unit(work.peak, unit)
         return 1.0 if loop is limit else rate(loop) / measured.median
 
-    def _of_unit(self, types: peaks.Types, unit: Unit) -> Contestant:
+    def _of_unit(self, types: peaks.Types, unit: ArithmeticUnit) -> Contestant:
         """The peak loop of what multiplies: of vectors, where the target's is of tile products and that is none."""
         loop, instruction = self._peak(types)
         if instruction not in peaks.TILE_PRODUCTS.values() or unit == "matrix":
@@ -150,17 +152,17 @@ class Bench:
             self._vectors[types, unit] = peaks.contestant(peaks.peak(types, vectors), vectors)
         return self._vectors[types, unit]
 
-    def _peak(self, bound: peaks.Types | Stream) -> tuple[Contestant, str]:
+    def _peak(self, bound: peaks.Types | MemoryTraffic) -> tuple[Contestant, str]:
         """The peak loop for products of these types, or for memory, made once, and what it repeats."""
-        if isinstance(bound, Stream):
-            return streams.contestant(bound, self._machine)
+        if isinstance(bound, MemoryTraffic):
+            return peaks.stream_contestant(bound, self._machine)
         if bound not in self._peaks:
             loop = peaks.peak(bound, self._machine)
             self._peaks[bound] = peaks.contestant(loop, self._machine), loop.instruction
         return self._peaks[bound]
 
     def _ours(
-        self, work: Workload, arrays: dict[str, Array], expected: Truth | None
+        self, work: Workload, arrays: dict[str, Array], expected: ResultCheck | None
     ) -> tuple[Contestant, Prediction | None]:
         """Our code, checked, and the share of the peak that the lowering predicts."""
         text = work.text()
@@ -171,8 +173,8 @@ class Bench:
         threads = "openmp" if self.threads > 1 else None
         options = Options(remarks=remarks, knobs=self.knobs)
         compiled = compile_module(text, self.target, entry=work.function, options=options, threads=threads)
-        step = Step(address_of(compiled.entry.code), work.arguments(arrays))
-        repeat = repeated([step], (compiled, arrays))
+        step = NativeCall(address_of(compiled.entry.code), work.arguments(arrays))
+        repeat = call_loop([step], (compiled, arrays))
         _checked(work, repeat, arrays, expected, OURS)
         predicted = None if self.target.versions else _predicted(remarks)  # each version has its own
         return Contestant(repeat, work.operations, seconds(repeat)), predicted
@@ -190,15 +192,20 @@ def runnable(name: str) -> Target:
     Raises:
         UsageError: There is none, or this machine cannot run its code.
     """
-    target = find(name)
-    lacking = missing(target, cpu_flags())
+    target = find_target(name)
+    lacking = missing_features(target, cpu_flags())
     if lacking:
         raise UsageError(f"this machine cannot run the code of {target.name}: it lacks {', '.join(lacking)}")
     return target
 
 
-def right(
-    peer: Peer, work: Workload, arrays: dict[str, Array], expected: Truth | None, ours: float, notes: dict[str, str]
+def correct_attempts(
+    peer: Peer,
+    work: Workload,
+    arrays: dict[str, Array],
+    expected: ResultCheck | None,
+    ours: float,
+    notes: dict[str, str],
 ) -> list[tuple[Contestant, str]]:
     """The ways of a peer that give the right result and are not too slow, with notes; else the notes say why not."""
     found: list[tuple[Contestant, str]] = []
@@ -220,7 +227,7 @@ def right(
     return found
 
 
-def _checked(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: Truth | None, who: str) -> float:
+def _checked(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: ResultCheck | None, who: str) -> float:
     """Do it once and compare; gives the seconds that it took."""
     if expected is None:
         return seconds(repeat, times=1)

@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tlx.jit import compile as compile_module
+from tlx.api.compiler import compile as compile_module
 
 Repeat = Callable[[int], object]
-AGAIN: Final = "again"
+LOOP_LABEL: Final = "again"
 
 
 @dataclass(frozen=True)
-class Step:
+class NativeCall:
     """A call.
 
     Attributes:
@@ -41,13 +41,13 @@ class Step:
         return f"  call void inttoptr (i64 {self.address} to ptr)({given})\n"
 
 
-def repeated(steps: Sequence[Step], keep: object = None) -> Repeat:
+def call_loop(steps: Sequence[NativeCall], keep: object = None) -> Repeat:
     """A function that makes the calls one after the other, the given number of times."""
     body = "".join(step.text() for step in steps)
-    return loop(repeating(body), keep)
+    return compile_loop(loop_function(body), keep)
 
 
-def loop(text: str, keep: object = None) -> Repeat:
+def compile_loop(text: str, keep: object = None) -> Repeat:
     """The function `@repeat(i64 n)` of a module."""
     compiled = compile_module(text, entry="repeat")
     call = compiled.entry.unchecked
@@ -58,20 +58,20 @@ def loop(text: str, keep: object = None) -> Repeat:
     return repeat
 
 
-def repeating(body: str, last: str = AGAIN, first: str = "", attributes: str = "") -> str:
+def loop_function(body: str, last: str = LOOP_LABEL, first: str = "", attributes: str = "") -> str:
     """The function `@repeat`, which does `first` once and a body as often as it is told.
 
     Args:
-        body: Instructions that begin in the block `AGAIN`.
+        body: Instructions that begin in the block `LOOP_LABEL`.
         last: Block that they end in.
         first: Instructions before.
         attributes: Of the function.
     """
-    around = counted(AGAIN, "entry", "%n", body, last=last)
+    around = counted_loop(LOOP_LABEL, "entry", "%n", body, last=last)
     return f"define void @repeat(i64 %n) {attributes} {{\nentry:\n{first}{around}  ret void\n}}\n"
 
 
-def counted(name: str, before: str, limit: object, body: str, step: int = 1, last: str = "") -> str:
+def counted_loop(name: str, before: str, limit: object, body: str, step: int = 1, last: str = "") -> str:
     """A loop that counts `%NAME.i` from 0 up to a limit, in steps; it runs once at least.
 
     Args:

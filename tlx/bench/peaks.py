@@ -1,4 +1,4 @@
-"""What the machine can do at most: a loop of independent multiply-adds on registers, as LLVM IR.
+"""What the machine can do at most: loops of multiply-adds on registers, and loops that only stream memory.
 
     define void @peak(i64 %steps, ptr %out, ptr %in) {
       x, y = load from %in
@@ -10,6 +10,13 @@
 
 There are more accumulators than a multiply-add's latency times its throughput, and nothing is loaded in the loop. The
 instruction is the best one the target has for the element types: a tile product, a dot product, or a multiply-add.
+
+Memory: a loop that reads and writes as many arrays as a workload does.
+
+    for i:  y[i] = x0[i] ^ x1[i] ^ ...          vectors of the target's width
+
+An array that is written may be written past the caches; whichever is faster counts. Arrays are as large as the
+workload's, so that what fits a cache is measured there.
 """
 
 from __future__ import annotations
@@ -21,16 +28,18 @@ from typing import Final
 
 import numpy as np
 
-from tlx.bench.elements import F32, Element
-from tlx.bench.timing import Contestant
-from tlx.ir.builder import Builder, new_function
+from tlx.api.compiler import compile as compile_module
+from tlx.bench.native_calls import LOOP_LABEL, compile_loop, counted_loop, loop_function
+from tlx.bench.timing import Contestant, fastest, rate
+from tlx.bench.workloads.workload import F32, Element, MemoryTraffic
+from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
 from tlx.ir.types import DOUBLE, FLOAT, I16, I32, I64, PTR, VOID, X86_AMX, FloatType, Type, VectorType
 from tlx.ir.values import Value, const_int, zero
-from tlx.jit import compile as compile_module
-from tlx.lower.stage import Context
-from tlx.target import Dot, Target
+from tlx.lower.context import LoweringContext
+from tlx.target.hardware import Dot
+from tlx.target.target import Target
 
 STEPS: Final = 2000
 _ROWS: Final = 16
@@ -46,7 +55,7 @@ TILE_PRODUCTS: Final = {
 _MADD: Final = {16: "llvm.x86.sse2.pmadd.wd", 32: "llvm.x86.avx2.pmadd.wd", 64: "llvm.x86.avx512.pmaddw.d.512"}
 
 Types = tuple[Element, Element, Element]
-Step = Callable[[Builder, Value, list[Value]], Value]
+StepEmitter = Callable[[Builder, Value, list[Value]], Value]
 
 
 @dataclass(frozen=True)
@@ -107,12 +116,12 @@ def _first(dots: tuple[Dot, ...], types: Types) -> Dot | None:
     return next((d for d in dots if (d.lhs[0], d.rhs[0], d.accumulator) == wanted), None)
 
 
-def _fma(target: Target) -> Step:
+def _fma(target: Target) -> StepEmitter:
     name = "llvm.fma" if target.fused else "llvm.fmuladd"
     return lambda b, acc, xy: b.call_intrinsic(name, [acc.type], acc.type, [acc, *xy], "acc")
 
 
-def _madd(target: Target) -> Step:
+def _madd(target: Target) -> StepEmitter:
     """Pairs of i16 multiplied and added to an i32; the accumulator is a factor, lest the product leaves the loop."""
     halves = VectorType(target.vector_bytes // 2, I16)
 
@@ -123,7 +132,7 @@ def _madd(target: Target) -> Step:
     return step
 
 
-def _loop(target: Target, type_: Type, operand: Type, accumulators: int, step: Step) -> str:
+def _loop(target: Target, type_: Type, operand: Type, accumulators: int, step: StepEmitter) -> str:
     """The module for accumulators of `type_` and two operands of another type."""
     module, b = _start(target)
     source = b.function.arguments[2].value
@@ -159,7 +168,7 @@ def _tiles(types: Types, product: str, target: Target) -> Peak:
         b.call_named("llvm.x86.tilestored64.internal", VOID, [*size, place, const_int(I64, _ROW_BYTES), total])
     b.ret()
     if target.finish is not None:
-        target.finish(module, Context(target))  # asks the kernel for tiles
+        target.finish(module, LoweringContext(target))  # asks the kernel for tiles
     operations = 4 * _ROWS * (_ROW_BYTES // 4) * _ROW_BYTES // types[0].bytes * 2
     return Peak(str(module), product, operations)
 
@@ -171,3 +180,82 @@ def _start(target: Target) -> tuple[Module, Builder]:
     parameters = [(I64, "", "steps"), (PTR, "", "out"), (PTR, "", "in")]
     function = new_function(module, "peak", parameters, attributes, linkage="dso_local")
     return module, Builder(module, function)
+
+
+_STREAM_UNROLL: Final = 4
+_LARGE: Final = 64 << 20
+
+
+def stream_contestant(stream: MemoryTraffic, target: Target) -> tuple[Contestant, str]:
+    """The loop on arrays of its own, to be timed, and what it does."""
+    width = target.vector_bytes
+    size = -(-stream.bytes // (width * _STREAM_UNROLL)) * width * _STREAM_UNROLL
+    count = stream.reads + stream.writes
+    memory = np.random.default_rng(1).integers(0, 255, count * (size + 192) + 64, np.uint8)
+    start = memory.ctypes.data + -memory.ctypes.data % 64
+    places = [start + index * (size + 192) for index in range(count)]
+    moved = stream.bytes * count
+    ways = [False, True] if stream.writes else [False]
+    made = [
+        Contestant(compile_loop(_stream_text(stream, places, size, target, past=past), memory), moved) for past in ways
+    ]
+    best = fastest(made)
+    what = f"{stream.reads} read, {stream.writes} written" + (", past the caches" if ways[best] else "")
+    return made[best], what
+
+
+def bandwidths(target: Target) -> dict[str, float]:
+    """10^9 bytes a second that are read, copied, and read twice and written (as a triad does), in large arrays."""
+    kinds = {
+        "read": MemoryTraffic(_LARGE, 1, 0),
+        "copy": MemoryTraffic(_LARGE, 1, 1),
+        "triad": MemoryTraffic(_LARGE, 2, 1),
+    }
+    return {name: rate(stream_contestant(stream, target)[0]) for name, stream in kinds.items()}
+
+
+def _stream_text(stream: MemoryTraffic, places: list[int], size: int, target: Target, *, past: bool) -> str:
+    width = target.vector_bytes
+    vector = f"<{width // 8} x i64>"
+    lines: list[str] = []
+    for u in range(_STREAM_UNROLL):
+        names: list[str] = []
+        for r in range(stream.reads):
+            lines += [
+                f"  %a{u}.{r} = add i64 %loop.i, {places[r] + u * width}",
+                f"  %p{u}.{r} = inttoptr i64 %a{u}.{r} to ptr",
+                f"  %v{u}.{r} = load {vector}, ptr %p{u}.{r}, align {width}",
+            ]
+            names.append(f"%v{u}.{r}")
+        total = reduce(lambda x, y: _xor(lines, vector, x, y), names)
+        for w in range(stream.writes):
+            lines += [
+                f"  %b{u}.{w} = add i64 %loop.i, {places[stream.reads + w] + u * width}",
+                f"  %q{u}.{w} = inttoptr i64 %b{u}.{w} to ptr",
+                f"  store {vector} {total}, ptr %q{u}.{w}, align {width}{', !nontemporal !0' if past else ''}",
+            ]
+        if not stream.writes:
+            lines.append(f"  %s{u} = xor {vector} %acc{u}, {total}")
+    carried = "".join(
+        f"  %acc{u} = phi {vector} [ zeroinitializer, %{LOOP_LABEL} ], [ %s{u}, %loop ]\n"
+        for u in range(_STREAM_UNROLL if not stream.writes else 0)
+    )
+    body = carried + "\n".join(lines) + "\n"
+    used = "" if stream.writes else _used_sum(vector, places[-1])
+    features = f'"min-legal-vector-width"="512" "prefer-vector-width"="{width * 8}"'
+    if target.features:
+        features += f' "target-features"="{",".join(target.features)}"'
+    inner = counted_loop("loop", LOOP_LABEL, size, body, _STREAM_UNROLL * width) + used
+    return loop_function(inner, "loop.end", attributes=features) + "!0 = !{i32 1}\n"
+
+
+def _xor(lines: list[str], vector: str, x: str, y: str) -> str:
+    name = f"%x{len(lines)}"
+    lines.append(f"  {name} = xor {vector} {x}, {y}")
+    return name
+
+
+def _used_sum(vector: str, place: int) -> str:
+    """What was read must be needed: the sum of it goes into the last array."""
+    sums = f"  %u1 = xor {vector} %s0, %s1\n  %u2 = xor {vector} %s2, %s3\n  %u = xor {vector} %u1, %u2\n"
+    return f"{sums}  store {vector} %u, ptr inttoptr (i64 {place} to ptr), align 8\n"

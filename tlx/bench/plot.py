@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tlx.api.files import os_error_text
 from tlx.bench.measure import OURS, PEAK
-from tlx.bench.report import Record, median
+from tlx.bench.report import Record, median_rate
 from tlx.diagnostics import UsageError
-from tlx.files import reason
 
 _SUFFIXES: Final = (".png", ".svg", ".pdf")
 _COLOURS: Final = {
@@ -68,7 +68,7 @@ def draw(path: str, report: Record) -> None:
     try:
         figure.savefig(path, dpi=120, metadata={"Date": None} if suffix == ".svg" else None)
     except OSError as error:
-        raise UsageError(f"could not open output file '{path}': {reason(error)}") from None
+        raise UsageError(f"could not open output file '{path}': {os_error_text(error)}") from None
     finally:
         plt.close(figure)
 
@@ -98,27 +98,27 @@ def _panels(cells: Sequence[Record]) -> dict[str, list[Record]]:
     """Cells by the kind of work, in the report's order."""
     panels: dict[str, list[Record]] = {}
     for cell in cells:
-        if OURS in cell["rates"] and _place(cell) is not None:
+        if OURS in cell["rates"] and _axis_position(cell) is not None:
             title = " ".join(part for part in (cell["row"], cell["types"], cell["variant"]) if part)
             panels.setdefault(title, []).append(cell)
     return panels
 
 
-def _place(cell: Record) -> float | None:
+def _axis_position(cell: Record) -> float | None:
     """Where a size goes on the axis: the geometric mean of its numbers."""
     numbers = [int(number) * _UNITS.get(unit, 1) for number, unit in re.findall(r"(\d+)([KM]?)", cell["size"])]
     return math.exp(sum(math.log(n) for n in numbers) / len(numbers)) if numbers and min(numbers) > 0 else None
 
 
 def _speeds(axis: Any, title: str, cells: Sequence[Record]) -> None:
-    ordered = sorted(cells, key=lambda cell: _place(cell) or 0)
+    ordered = sorted(cells, key=lambda cell: _axis_position(cell) or 0)
     named = not any(map(_is_number, ordered))
     if named:
         ordered = list(cells)
     names = dict.fromkeys(name for cell in ordered for name in cell["rates"])
     for name in names:
         points = [
-            (index if named else _place(cell), median(cell, name), _is_number(cell))
+            (index if named else _axis_position(cell), median_rate(cell, name), _is_number(cell))
             for index, cell in enumerate(ordered)
             if name in cell["rates"]
         ]
@@ -164,7 +164,7 @@ def _roofline(axis: Any, cells: Sequence[Record], bandwidth: float) -> None:
     roofs: dict[str, float] = {}
     points: dict[str, list[tuple[float, float]]] = {}
     for cell in cells:
-        speed, top = median(cell, OURS), median(cell, PEAK)
+        speed, top = median_rate(cell, OURS), median_rate(cell, PEAK)
         if speed is None or top is None or cell["unit"] == "GB/s":
             continue
         kind = cell["types"]

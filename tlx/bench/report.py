@@ -1,24 +1,30 @@
-"""What was measured, as JSON: written, read, and asked.
+"""What was measured, as JSON: written, read, compared with bars and with earlier reports.
 
 {"machine": ..., "target": ..., "date": ..., "cells": [{"row": "gemm", "types": "f32", "size": "64", ...,
   "rates": {"peak": {"best": 223.1, "median": ..., "spread": ..., "of_peak": 1.0}, "tlx": {...}, "mkl": {...}}}]}
+
+any cell              the best peer, or 97 % of the peak, whichever is lower
+gemm up to 64         libxsmm, and 85 % of what the lanes allow: 17 columns in 16 lanes fill 17 of 32
+matrix unit           97 % of the best peer, or of the peak, whichever is lower; none without a peer: packing alone
+                      keeps products that are not blocked beforehand at half of that unit's peak
+memory                90 % of what memory gives, or the best peer, whichever is lower
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from tlx import files
-from tlx.bench import catalogue
+from tlx.api import files
+from tlx.api.files import os_error_text
 from tlx.bench.measure import OURS, PEAK, Cell
-from tlx.bench.quiet import ENOUGH, NEAR
-from tlx.bench.timing import Rates
+from tlx.bench.timing import FEWEST_QUIET_ROUNDS, QUIET_RATIO, Rates
+from tlx.bench.workloads import catalogue
 from tlx.diagnostics import UsageError
-from tlx.files import reason
 
 Record = dict[str, Any]
 KEY: Final = ("row", "types", "size", "variant")
@@ -54,7 +60,7 @@ def _rates(rates: Rates, peak: Rates | None) -> dict[str, float]:
     return {"best": rates.best, "median": rates.median, "spread": rates.spread, **share}
 
 
-def chosen(cells: Sequence[Record], wanted: Sequence[Sequence[str]]) -> list[Record]:
+def select_cells(cells: Sequence[Record], wanted: Sequence[Sequence[str]]) -> list[Record]:
     """The cells of these rows, types, sizes and variants; an empty list means all.
 
     Raises:
@@ -75,7 +81,7 @@ def write(path: str, report: Record) -> None:
     Raises:
         UsageError: It cannot be written.
     """
-    files.write(path, json.dumps(report, indent=1) + "\n")
+    files.write_output(path, json.dumps(report, indent=1) + "\n")
 
 
 def read(path: str) -> Record:
@@ -85,12 +91,12 @@ def read(path: str) -> Record:
         UsageError: It cannot be read, or is none.
     """
     if Path(path).is_dir():
-        return merged([str(found) for found in sorted(Path(path).glob("*.json"))])
+        return merge_reports([str(found) for found in sorted(Path(path).glob("*.json"))])
     report: Any = None
     try:
         report = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"could not open input file '{path}': {reason(error)}") from None
+        raise UsageError(f"could not open input file '{path}': {os_error_text(error)}") from None
     except ValueError:
         pass
     if not isinstance(report, dict) or "cells" not in report or "lanes" not in report:
@@ -98,7 +104,7 @@ def read(path: str) -> Record:
     return cast("Record", report)
 
 
-def merged(paths: Sequence[str]) -> Record:
+def merge_reports(paths: Sequence[str]) -> Record:
     """Reports of parts of the table as one, in the order of the table.
 
     Of a cell in several, that with the most quiet rounds counts, then that with the steadiest peak, then the last. No
@@ -116,30 +122,30 @@ def merged(paths: Sequence[str]) -> Record:
                 ours, first = report.get(fact), reports[0].get(fact)
                 raise UsageError(f"'{path}' is about {fact} {ours}, '{paths[0]}' about {first}")
     cells: dict[tuple[str, ...], Record] = {}
-    for cell in _counted(reports):
-        cells[key(cell)] = max(cell, cells.get(key(cell), cell), key=_calm)
-    order: dict[tuple[str, ...], int] = {work.key: place for place, work in enumerate(catalogue.every())}
+    for cell in _all_cells(reports):
+        cells[cell_key(cell)] = max(cell, cells.get(cell_key(cell), cell), key=_is_calm)
+    order: dict[tuple[str, ...], int] = {work.key: place for place, work in enumerate(catalogue.all_workloads())}
     dates = sorted({report["date"] for report in reports})
     spans = {"date": dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"}
     spans["cpu"] = ",".join(sorted({report["cpu"] for report in reports}))
     if any(report.get("core") for report in reports):
         spans["core"] = _quietest(reports)
     peers = {peer: number for report in reports for peer, number in report["peers"].items()}
-    rows = sorted(cells.values(), key=lambda cell: order.get(key(cell), len(order)))
+    rows = sorted(cells.values(), key=lambda cell: order.get(cell_key(cell), len(order)))
     return {**reports[0], **spans, "peers": peers, "cells": rows}
 
 
-def disturbed(cells: Sequence[Record]) -> int:
+def count_disturbed(cells: Sequence[Record]) -> int:
     """How many cells have fewer quiet rounds than a median is taken of; not those where nobody looked."""
     looked = [cell for cell in cells if cell.get("quiet") is not None]
-    return sum(cell["quiet"] < min(ENOUGH, cell["rounds"]) for cell in looked)
+    return sum(cell["quiet"] < min(FEWEST_QUIET_ROUNDS, cell["rounds"]) for cell in looked)
 
 
-def _counted(reports: Sequence[Record]) -> Iterator[Record]:
+def _all_cells(reports: Sequence[Record]) -> Iterator[Record]:
     """The cells of all reports."""
     best = _quietest(reports)
     for report in reports:
-        shared = (report.get("core") or 0.0) > NEAR * best
+        shared = (report.get("core") or 0.0) > QUIET_RATIO * best
         yield from ({**cell, "quiet": 0} if shared else cell for cell in report["cells"])
 
 
@@ -149,11 +155,11 @@ def _quietest(reports: Sequence[Record]) -> float:
     return cores[len(cores) // 10] if cores else 0.0
 
 
-def _calm(cell: Record) -> tuple[int, float]:
+def _is_calm(cell: Record) -> tuple[int, float]:
     return cell.get("quiet") or 0, -cell.get("rates", {}).get(PEAK, {}).get("spread", math.inf)
 
 
-def groups(cells: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
+def group_cells(cells: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
     """Cells by row and types."""
     found: dict[tuple[str, str], list[Record]] = {}
     for cell in cells:
@@ -167,22 +173,22 @@ def peers_of(cells: Sequence[Record], names: Sequence[str] = ()) -> list[str]:
     return sorted(found, key=lambda peer: names.index(peer) if peer in names else len(names))
 
 
-def key(cell: Record) -> tuple[str, ...]:
+def cell_key(cell: Record) -> tuple[str, ...]:
     """What a cell is found by."""
     return tuple(cell[name] for name in KEY)
 
 
-def name(cell: Record) -> str:
+def cell_name(cell: Record) -> str:
     """`gemm f32 64`."""
-    return " ".join(part for part in key(cell) if part)
+    return " ".join(part for part in cell_key(cell) if part)
 
 
-def median(cell: Record, who: str) -> float | None:
+def median_rate(cell: Record, who: str) -> float | None:
     """Somebody's speed."""
     return cell["rates"][who]["median"] if who in cell["rates"] else None
 
 
-def share(cell: Record, who: str = OURS) -> float | None:
+def share_of_peak(cell: Record, who: str = OURS) -> float | None:
     """Somebody's share of the peak."""
     return cell["rates"].get(who, {}).get("of_peak")
 
@@ -191,3 +197,114 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     """None of no values."""
     logs = [math.log(value) for value in values if value > 0]
     return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+_PEAK_BAR: Final = 0.97
+_TILE_BAR: Final = 0.97
+_LANE_BAR: Final = 0.85
+_MEMORY_BAR: Final = 0.9
+_SMALL: Final = 64
+_TIE: Final = 0.995  # what rounds to 1.00
+
+
+@dataclass(frozen=True)
+class BarVerdict:
+    """What a cell should reach, as a share of the peak, how much of that it reaches, and whether that is enough."""
+
+    bar: float
+    reached: float
+    met: bool
+
+
+def verdict(cell: Record, lanes: int) -> BarVerdict | None:
+    """Whether a cell meets its bar; None where nothing was measured to judge by. `lanes`: of 32 bits in a register."""
+    part, best = share_of_peak(cell), cell["best_peer"]
+    if part is None:
+        return None
+    top = (share_of_peak(cell, best) if best else None) or 1.0
+    to_best = cell["to_best"] or 0.0
+    if cell["unit"] == "GB/s":
+        return _tied(min(_MEMORY_BAR, top), part)
+    if cell["peak_loop"].startswith("tdp"):
+        if not best:
+            return None
+        bar = min(_PEAK_BAR, _TILE_BAR * top)
+        reached = max(part / bar, to_best / _TILE_BAR)
+        return BarVerdict(bar, reached, reached >= 1)
+    sides = _gemm_extents(cell)
+    if cell["row"] == "gemm" and "read" not in cell["peak_loop"] and sides and max(sides) <= _SMALL:
+        bar, to_libxsmm = _LANE_BAR * _lane_share(cell, sides, lanes), cell["to_peers"].get("libxsmm", 1.0)
+        return BarVerdict(bar, min(to_libxsmm, part / bar), to_libxsmm >= _TIE and part >= bar)
+    return _tied(min(_PEAK_BAR, top), part, to_best)
+
+
+def _tied(bar: float, part: float, to_best: float = 0.0) -> BarVerdict:
+    reached = max(part / bar, to_best)
+    return BarVerdict(bar, reached, reached >= _TIE)
+
+
+def _gemm_extents(cell: Record) -> list[int]:
+    """M, N and K of a product; empty where the size does not say."""
+    parts = cell["size"].split("x")
+    numbers = [int(part) for part in parts if part.isdigit()]
+    return numbers * 3 if len(numbers) == 1 else numbers if len(numbers) == 3 else []
+
+
+def _lane_share(cell: Record, sides: Sequence[int], lanes: int) -> float:
+    """The part of the lanes that the columns fill."""
+    columns, width = sides[1], lanes // 2 if cell["types"] == "f64" else lanes
+    return columns / (-(-columns // width) * width)
+
+
+def compare(cells: Sequence[Record], old: Sequence[Record], echo: Callable[[str], object]) -> None:
+    """Print the ratio new / old of each cell that both have; above 1 is faster."""
+    before = {cell_key(cell): cell for cell in old}
+    ratios: list[float] = []
+    echo(f"\n{'compared':36} {'before':>9} {'now':>9} {'ratio':>6}  of peak: before    now  ratio")
+    for cell in cells:
+        other = before.get(cell_key(cell))
+        now, was = median_rate(cell, OURS), median_rate(other, OURS) if other else None
+        if other is None or not now or not was:
+            continue
+        shares = share_of_peak(cell) or 0.0, share_of_peak(other) or 0.0
+        relative = shares[0] / shares[1] if shares[1] else now / was
+        ratios.append(relative)
+        speeds = f"{was:9.1f} {now:9.1f} {now / was:6.2f}"
+        echo(f"{cell_name(cell):36} {speeds}  {shares[1]:15.1%} {shares[0]:6.1%} {relative:6.2f}")
+    mean = geometric_mean(ratios)
+    echo(f"{len(ratios)} cells in both" + (f"; geometric mean of the ratios of shares {mean:.3f}" if mean else ""))
+
+
+Echo = Callable[[str], object]
+
+
+def summarise(cells: Sequence[Record], lanes: int, echo: Echo) -> None:
+    """Print it; `lanes` are 32-bit elements of a vector register."""
+    missed = [(cell, text) for cell in cells if (text := shortfall(cell, lanes))]
+    judged = sum(verdict(cell, lanes) is not None for cell in cells)
+    without = sum(OURS in cell["rates"] for cell in cells) - judged
+    alone = f"; {without} {'have' if without > 1 else 'has'} none, for want of a peer" if without else ""
+    echo(f"\n{judged - len(missed)} of {judged} cells reach their bar{alone}")
+    if count := count_disturbed(cells):
+        echo(f"{count} had fewer than {FEWEST_QUIET_ROUNDS} quiet rounds: something else is using the core")
+    for cell, text in missed:
+        echo(f"  below: {cell_name(cell):36} {text}")
+    if not cells:
+        return
+    peers = peers_of(cells)
+    echo("\ngeometric means   cells of peak" + "".join(f"{'/' + peer:>10}" for peer in peers))
+    for (row, types), own in group_cells(cells).items():
+        of_peak = geometric_mean(part for cell in own if (part := share_of_peak(cell)) is not None)
+        ratios = [geometric_mean(c["to_peers"][peer] for c in own if peer in c["to_peers"]) for peer in peers]
+        shown = "".join(f"{ratio:10.2f}" if ratio else f"{'-':>10}" for ratio in ratios)
+        echo(f"  {row:11} {types:10} {len(own):3} {f'{of_peak:.1%}' if of_peak else '-':>7}{shown}")
+
+
+def shortfall(cell: Record, lanes: int) -> str:
+    """In which way a cell misses its bar; empty where it does not, or was not measured."""
+    found, best = verdict(cell, lanes), cell["best_peer"]
+    if found is None or found.met:
+        return ""
+    ratio = f"; {cell['to_best']:.2f} of {best}" if best else ""
+    speed = median_rate(cell, OURS)
+    return f"{share_of_peak(cell):.1%} of peak, bar {found.bar:.1%}{ratio} ({speed:.4g} {cell['unit']})"

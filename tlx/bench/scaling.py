@@ -9,38 +9,51 @@
 `alone` is the code without threads; behind it, for each number of threads, how many times as fast the code with threads
 is. Below it are the speeds that the code without threads has on each of the processors, the others idle, added up: not
 all are equally fast where something else is at work beside them. Then what the machine gives to as many threads at that
-time (`controls`): how many times as much as one of them all get done, by the loop of the peak and by copies. All take
+time: how many times as much as one of them all get done, by the loop of the peak and by copies. All take
 turns; the time is that of the clock on the wall.
 
-Each thread stays on a processor, the first ones on processors of different cores (`cores`). Threads that have nothing
+Each thread stays on a processor, the first ones on processors of different cores. Threads that have nothing
 to do sleep after a millisecond: LLVM's library would have them spin for 200, beside what is timed next.
+
+    multiply-adds    each thread runs the peak's loop: no memory, so that only cores and their clocks are shared
+    copies           each thread copies 8 MB of its own: what the memory that all share lets through
+
+Virtual processors may be halves of a core, or busy with something else: code can scale no better than these. Some may
+be slower than others: code without threads runs on each thread of a team alone, too.
+
+Which processors are threads of one core, a virtual machine may not say, and two of them do no more than one.
+
+A loop of nops fills the front end of a core (`timing`). On two processors at once it takes as long as on one, or, if
+they share a core, half as much again to twice that.
 """
 
 from __future__ import annotations
 
 import os
 import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tlx import openmp
-from tlx.bench import controls, peaks
-from tlx.bench.cores import one_of_each_first
-from tlx.bench.elements import F32
-from tlx.bench.native_calls import Repeat, Step, repeated
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx.api.compiler import compile as compile_module
+from tlx.bench import peaks
+from tlx.bench.native_calls import NativeCall, Repeat, call_loop, loop_function
+from tlx.bench.peaks import STEPS, Peak
 from tlx.bench.peers.base import address_of
-from tlx.bench.workload import Stream, Workload
+from tlx.bench.timing import front_end_loop
+from tlx.bench.workloads.workload import F32, MemoryTraffic, Workload
 from tlx.diagnostics import TlxError
-from tlx.jit import compile as compile_module
-from tlx.native import cpu_flags, version_for
-from tlx.pipeline import Options
-
-if TYPE_CHECKING:
-    from tlx.target import Target
+from tlx.llvm import openmp
+from tlx.lower.options import Options
+from tlx.target.host import cpu_flags, version_for
+from tlx.target.target import Target
 
 SAMPLE: Final = 0.02  # seconds
 _LONGEST_NAME: Final = 36
@@ -87,7 +100,11 @@ def print_scaling(
         speed = work.operations / statistics.median(seconds.alone) / 1e9
         ratios = [statistics.median(a / b for a, b in zip(seconds.alone, own, strict=True)) for own in seconds.teams]
         echo(f"{work.name:{_LONGEST_NAME}} {speed:>7.0f} G/s " + _numbers(ratios))
-        echo(_below("processors one by one", [together(seconds.alone, seconds.elsewhere, count) for count in counts]))
+        echo(
+            _below(
+                "processors one by one", [combined_gain(seconds.alone, seconds.elsewhere, count) for count in counts]
+            )
+        )
         for name, (one, *teams) in zip(_CONTROLS, seconds.others, strict=True):
             echo(_below(name, [gain(one, team, count) for team, count in zip(teams, counts, strict=True)]))
 
@@ -106,7 +123,7 @@ def _prepare_library(echo: Callable[[str], object]) -> None:
     os.environ.setdefault("OMP_PROC_BIND", "close")
     os.environ.setdefault("KMP_BLOCKTIME", "1")  # milliseconds
     if "OMP_PLACES" not in os.environ:
-        order = one_of_each_first(sorted(os.sched_getaffinity(0)))
+        order = distinct_cores_first(sorted(os.sched_getaffinity(0)))
         os.environ["OMP_PLACES"] = ",".join(f"{{{processor}}}" for processor in order)
         echo(f"threads stay on processors {' '.join(map(str, order))}, in this order\n")
 
@@ -116,7 +133,7 @@ def gain(alone: Sequence[float], team: Sequence[float], count: int) -> float:
     return count * statistics.median(one / all_ for one, all_ in zip(alone, team, strict=True))
 
 
-def together(alone: Sequence[float], elsewhere: Sequence[Sequence[float]], count: int) -> float:
+def combined_gain(alone: Sequence[float], elsewhere: Sequence[Sequence[float]], count: int) -> float:
     """How many times as much as the first processor do `count` of them, each as fast as it is by itself."""
     return statistics.median(sum(times[0] / t for t in times[:count]) for times in zip(alone, *elsewhere, strict=True))
 
@@ -127,15 +144,15 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
     expected = work.expected(arrays) if work.expected else None
     out = arrays[work.output.name]
 
-    def call(options: Options) -> tuple[Step, object]:
+    def call(options: Options) -> tuple[NativeCall, object]:
         compiled = compile_module(work.text(), target, entry=work.function, options=options)
-        return Step(address_of(compiled.entry.code), work.arguments(arrays)), (compiled, arrays)
+        return NativeCall(address_of(compiled.entry.code), work.arguments(arrays)), (compiled, arrays)
 
     (plain, kept), (shared, kept_too) = call(Options()), call(Options(threads="openmp"))
     most, runs = max(counts), version_for(target, cpu_flags())
-    alone, team = repeated([plain], kept), repeated([shared], kept_too)
-    member = controls.one_of_team(plain, most, runs, kept)
-    others = controls.multiply_adds(_ceiling(work, runs), runs, most), controls.copies(controls.memory(most), runs)
+    alone, team = call_loop([plain], kept), call_loop([shared], kept_too)
+    member = one_of_team(plain, most, runs, kept)
+    others = multiply_adds(_ceiling(work, runs), runs, most), copies(copy_buffers(most), runs)
     ours = [(alone, 1), *((team, count) for count in counts)]
     elsewhere = [(partial(member, number), number + 1) for number in range(1, most)]
     contestants = [*ours, *elsewhere, *((other, count) for other in others for count in (1, *counts))]
@@ -154,7 +171,7 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
 
 def _ceiling(work: Workload, target: Target) -> peaks.Peak:
     """The loop of the peak for a workload's types; multiply-adds of float where memory bounds it."""
-    return peaks.peak((F32, F32, F32) if isinstance(work.peak, Stream) else work.peak, target)
+    return peaks.peak((F32, F32, F32) if isinstance(work.peak, MemoryTraffic) else work.peak, target)
 
 
 def _rounds(contestants: Sequence[tuple[Repeat, int]], often: Sequence[int], rounds: int) -> Iterator[list[float]]:
@@ -171,3 +188,174 @@ def _timed(repeat: Repeat, times: int) -> float:
     begun = time.perf_counter()
     repeat(times)
     return time.perf_counter() - begun
+
+
+TimeTogether = Callable[[Sequence[int]], float]
+"""The time that the loop takes on all of some processors at once."""
+
+_SHARED: Final = 1.3
+"""Times as long as alone, from which on processors share a core."""
+_CORE_TURNS: Final = 4
+_LOOP_COUNT: Final = 60_000  # a millisecond, many times what threads take to start
+
+
+def distinct_cores_first(processors: Sequence[int], together: TimeTogether | None = None) -> list[int]:
+    """Processors in an order in which those of different cores stand before second ones of a core.
+
+    Args:
+        processors: Their numbers.
+        together: How to measure.
+    """
+    together = together or _PinnedLoops(front_end_loop())
+    alone = min(together([processor]) for processor in processors)
+    first: list[int] = []
+    second: list[int] = []
+    for processor in processors:
+        shares = any(together([other, processor]) > _SHARED * alone for other in first)
+        (second if shares else first).append(processor)
+    return [*first, *second]
+
+
+class _PinnedLoops:
+    """Runs a loop on some processors at once."""
+
+    def __init__(self, loop: Repeat) -> None:
+        self._loop = loop
+
+    def __call__(self, processors: Sequence[int]) -> float:
+        """The least time that the slowest took, of a few turns."""
+        return min(self._once(processors) for _ in range(_CORE_TURNS))
+
+    def _once(self, processors: Sequence[int]) -> int:
+        begin = threading.Barrier(len(processors))
+        times: list[int] = []
+
+        def run(processor: int) -> None:
+            os.sched_setaffinity(0, {processor})  # of this thread alone
+            begin.wait()
+            start = time.perf_counter_ns()
+            self._loop(_LOOP_COUNT)
+            times.append(time.perf_counter_ns() - start)
+
+        threads = [threading.Thread(target=run, args=(processor,)) for processor in processors]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return max(times)
+
+
+Array = NDArray[np.generic]
+_OUT: Final = 16384  # bytes of the peak loop's sums
+_COPIED: Final = 8 << 20
+_TEAM: Final = """
+declare void @GOMP_parallel(ptr, ptr, i32, i32)
+declare i32 @omp_get_thread_num()
+
+define void @team(i64 %n, ptr %to, ptr %from) {
+  %shared = alloca { i64, ptr, ptr }, align 16
+  %p0 = getelementptr { i64, ptr, ptr }, ptr %shared, i32 0, i32 0
+  %p1 = getelementptr { i64, ptr, ptr }, ptr %shared, i32 0, i32 1
+  %p2 = getelementptr { i64, ptr, ptr }, ptr %shared, i32 0, i32 2
+  store i64 %n, ptr %p0
+  store ptr %to, ptr %p1
+  store ptr %from, ptr %p2
+  call void @GOMP_parallel(ptr @member, ptr %shared, i32 0, i32 0)
+  ret void
+}
+
+define internal void @member(ptr %shared) {
+  %p1 = getelementptr { i64, ptr, ptr }, ptr %shared, i32 0, i32 1
+  %p2 = getelementptr { i64, ptr, ptr }, ptr %shared, i32 0, i32 2
+  %n = load i64, ptr %shared
+  %to = load ptr, ptr %p1
+  %from = load ptr, ptr %p2
+  %thread = call i32 @omp_get_thread_num()
+  %number = zext i32 %thread to i64
+  %to.at = mul i64 %number, TO
+  %from.at = mul i64 %number, FROM
+  %to.own = getelementptr i8, ptr %to, i64 %to.at
+  %from.own = getelementptr i8, ptr %from, i64 %from.at
+  call void @CALLED(i64 %n, ptr %to.own, ptr %from.own)
+  ret void
+}
+"""
+_ONE_OF_TEAM: Final = """
+define internal void @one(i64 %n, ptr %chosen, ptr %unused) {
+  %flag = load i64, ptr %chosen
+  %mine = icmp ne i64 %flag, 0
+  br i1 %mine, label %work, label %done
+
+work:
+  call void @repeat(i64 %n)
+  br label %done
+
+done:
+  ret void
+}
+"""
+_COPY: Final = f"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+define internal void @copy(i64 %n, ptr %to, ptr %from) {{
+  br label %loop
+
+loop:
+  %i = phi i64 [ 0, %0 ], [ %next, %loop ]
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 {_COPIED}, i1 false)
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, %n
+  br i1 %again, label %loop, label %done
+
+done:
+  ret void
+}}
+"""
+
+
+def multiply_adds(ceiling: Peak, target: Target, most: int) -> Repeat:
+    """The peak's loop on a team of up to `most` threads."""
+    source = np.random.default_rng(1).random(512, np.float32)
+    return _team(ceiling.text, "peak", STEPS, (np.zeros(most * _OUT, np.uint8), source), (_OUT, 0), target)
+
+
+def copy_buffers(most: int) -> tuple[Array, Array]:
+    """What up to `most` threads copy to, and from."""
+    return np.zeros(most * _COPIED, np.uint8), np.random.default_rng(1).integers(0, 255, most * _COPIED, np.uint8)
+
+
+def copies(arrays: tuple[Array, Array], target: Target) -> Repeat:
+    """Copies of 8 MB by each thread of a team, from the second array to the first."""
+    return _team(_COPY, "copy", 1, arrays, (_COPIED, _COPIED), target)
+
+
+def one_of_team(step: NativeCall, most: int, target: Target, keep: object = None) -> Callable[[int, int], object]:
+    """A function that has the thread of a number, alone of a team of up to `most`, make a call so many times."""
+    chosen = np.zeros(most, np.int64)
+    text = loop_function(step.text()) + _ONE_OF_TEAM
+    repeat = _team(text, "one", 1, (chosen, chosen), (chosen.itemsize, 0), target)
+
+    def member(number: int, count: int, _keep: object = keep) -> object:
+        chosen[:] = np.arange(most) == number
+        return repeat(count)
+
+    return member
+
+
+def _team(
+    text: str,
+    called: str,
+    steps: int,
+    arrays: tuple[Array, Array],
+    pitches: tuple[int, int],
+    target: Target,
+) -> Repeat:
+    """A function that has every thread of a team call one on its own parts of two arrays."""
+    team = _TEAM.replace("CALLED", called).replace("TO", str(pitches[0])).replace("FROM", str(pitches[1]))
+    compiled = compile_module(text + team, target, entry="team")
+    call, (to, source) = compiled.entry.unchecked, arrays
+
+    def repeat(count: int, _keep: object = (compiled, arrays)) -> object:
+        return call(count * steps, to.ctypes.data, source.ctypes.data)
+
+    return repeat

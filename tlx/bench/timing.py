@@ -1,6 +1,15 @@
-"""Samples of contestants that take turns, so that a machine's moods hit all of them alike.
+"""Samples of contestants that take turns, so that noise hits all alike; and whether a core is undisturbed.
 
 Time is what the thread had of its processor: other programs that share the processor cost cache and clock, not time.
+
+A core may be ours alone, or another program runs on its second hyperthread.
+
+That costs a loop of multiply-adds nothing, so the peak shows nothing; but it takes half of the front end, and with it a
+fifth to a third of the speed of code that also loads, stores and counts. What shows it is
+
+    the time of nops, which fill the front end   /   the time of a chain of multiplications, which is that of the clock
+
+It is about the same in all quiet moments, at any clock, and half as much again to twice that in shared ones.
 """
 
 from __future__ import annotations
@@ -13,7 +22,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from tlx.bench.quiet import ENOUGH, Core, quiet
+from tlx.bench.native_calls import Repeat, compile_loop, loop_function
 
 SAMPLE_NS: Final = 8_000_000
 _ENOUGH_NS: Final = 200_000
@@ -83,7 +92,7 @@ class Timed:
 
 
 def interleaved(
-    contestants: Mapping[str, Contestant], rounds: int, core: Core | None = None, steady: Sequence[str] = ()
+    contestants: Mapping[str, Contestant], rounds: int, core: PinnedCore | None = None, steady: Sequence[str] = ()
 ) -> Timed:
     """Time all contestants in turn, `rounds` times, each time for about `SAMPLE_NS`.
 
@@ -111,7 +120,7 @@ def interleaved(
             samples[name].append(contestants[name].operations * counts[name] / elapsed)
             ratio = max(ratio, core.ratio() if core else 0.0)
         ratios.append(ratio)
-        kept = quiet(ratios, core.best, [samples[name] for name in steady]) if core else []
+        kept = quiet_rounds(ratios, core.best, [samples[name] for name in steady]) if core else []
     chosen = range(len(ratios)) if _few(kept, rounds) else kept
     rates = {name: Rates(tuple(values[index] for index in chosen)) for name, values in samples.items()}
     return Timed(rates, len(ratios), len(kept) if core else None)
@@ -119,7 +128,7 @@ def interleaved(
 
 def _few(kept: Sequence[int], rounds: int) -> bool:
     """Whether so many quiet rounds are too few."""
-    return len(kept) < min(ENOUGH, rounds)
+    return len(kept) < min(FEWEST_QUIET_ROUNDS, rounds)
 
 
 def _goes_on(done: int, rounds: int, spent: int, *, lacking: bool) -> bool:
@@ -175,3 +184,65 @@ def _elapsed(contestant: Contestant, count: int) -> int:
     start = _clock()
     contestant.repeat(count)
     return max(1, _clock() - start)
+
+
+FEWEST_QUIET_ROUNDS: Final = 3
+"""Rounds that a median is taken of."""
+QUIET_RATIO: Final = 1.08
+"""Times the lowest ratio, up to which a core is ours alone."""
+_RATIO_TURNS: Final = 11  # of 5 microseconds
+_NOPS: Final = ("nop", 240, 200)  # a number that fills a few cycles of any width, and how often: 8000 cycles
+_CHAIN: Final = ("imul %rax, %rax", 64, 40)
+
+
+class PinnedCore:
+    """The core that the thread is pinned to.
+
+    Attributes:
+        best: The lowest ratio so far.
+    """
+
+    def __init__(self) -> None:
+        self.best = inf
+        self._nops, self._chain = [_instruction_loop(*what[:2]) for what in (_NOPS, _CHAIN)]
+        self.ratio()  # the first calls take longer
+
+    def ratio(self) -> float:
+        """Time of the nops over that of the chain, now: the median of a few."""
+        turns = [
+            _wall_elapsed(self._nops, _NOPS[2]) / _wall_elapsed(self._chain, _CHAIN[2]) for _ in range(_RATIO_TURNS)
+        ]
+        ratio = statistics.median(turns)
+        self.best = min(self.best, ratio)
+        return ratio
+
+
+def quiet_rounds(ratios: Sequence[float], best: float, steady: Sequence[Sequence[float]] = ()) -> list[int]:
+    """The rounds that nobody disturbed.
+
+    Args:
+        ratios: The highest ratio of each round.
+        best: The lowest there was at any time.
+        steady: Speeds, round by round, that are low where somebody else has the unit: those of tile products.
+    """
+    return [
+        index
+        for index, ratio in enumerate(ratios)
+        if ratio <= QUIET_RATIO * best and all(QUIET_RATIO * speeds[index] >= max(speeds) for speeds in steady)
+    ]
+
+
+def front_end_loop() -> Repeat:
+    """The loop of nops, which fills the front end of a core."""
+    return _instruction_loop(*_NOPS[:2])
+
+
+def _instruction_loop(instruction: str, times: int) -> Repeat:
+    body = f".rept {times}\\0A{instruction}\\0A.endr"
+    return compile_loop(loop_function(f'  call void asm sideeffect "{body}", "~{{rax}},~{{flags}}"()\n'))
+
+
+def _wall_elapsed(repeat: Repeat, count: int) -> int:
+    start = time.perf_counter_ns()
+    repeat(count)
+    return max(1, time.perf_counter_ns() - start)

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from tlx.cli.asking import answers, knob_options
-from tlx.cli.reading import input_options
+from tlx.cli.options import input_options, knob_options, knob_source
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
-    from tlx.files import Reading
+    from tlx.api.files import InputFormat
 
 _FROM_HELP: Final = "Take --json files, put together, in place of measuring; again for another one."
 
@@ -68,7 +67,7 @@ def bench(
     function: str | None,
     arguments: str,
     listed: bool,
-    reading: Reading,
+    reading: InputFormat,
 ) -> None:
     """Measure the speed of generated code beside the machine's peak and other libraries, in one process.
 
@@ -78,7 +77,9 @@ def bench(
     """
     from tlx.bench import command
 
-    choice = command.Choice(rows, _words(types), _words(sizes), _words(variants), function, _words(arguments), reading)
+    choice = command.WorkloadSelection(
+        rows, _words(types), _words(sizes), _words(variants), function, _words(arguments), reading
+    )
     if listed:
         command.show(choice, click.echo)
         return
@@ -88,7 +89,7 @@ def bench(
         command.scale(choice, target, [_count(word) for word in _words(scaling)], rounds, click.echo)
         return
     names = None if peers is None else tuple(name for name in _words(peers) if name != "none")
-    asked = answers(tile, knobs, tuned)
+    asked = knob_source(tile, knobs, tuned)
     setting = command.Setting(
         target, names, peers_path, rounds, cpu, threads, report, plot, compare, sources, markdown, asked, folder
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tlx.diagnostics import UsageError, did_you_mean
-from tlx.openmp import THREADS, Threads
+from tlx.llvm.openmp import THREADS, Threads
 
 
 @click.command(
@@ -55,24 +55,24 @@ def fuzz(
     from pathlib import Path
 
     from tlx.fuzz import command
-    from tlx.fuzz.operations import named
+    from tlx.fuzz.generation.operations.table import parse_operations
 
     if replay is not None:
-        from tlx import files
+        from tlx.api import files
 
         right = command.replay(replay, files.read_ir(replay), click.echo)
     elif malformed:
-        from tlx.fuzz.malformed import fuzz_malformed
+        from tlx.fuzz.mutation.campaign import fuzz_malformed
 
         right = fuzz_malformed(seed, count, jobs, Path(keep), seconds, click.echo)
     else:
-        plan = command.Plan(
+        plan = command.CampaignPlan(
             seed,
             count,
             _targets(targets),
             Path(keep),
             _profile(profile),
-            named(ops),
+            parse_operations(ops),
             jobs,
             seconds,
             shrink,
@@ -86,11 +86,13 @@ def fuzz(
 
 
 def _targets(text: str) -> tuple[str, ...]:
-    from tlx.native import native_target
-    from tlx.target import find
+    from tlx.target.host import native_target
+    from tlx.target.lookup import find_target
 
     names = [name.replace("/", ",") for name in text.split(",") if name and name != "none"]
-    found = [native_target().name if name == "native" else name if "+" in name else find(name).name for name in names]
+    found = [
+        native_target().name if name == "native" else name if "+" in name else find_target(name).name for name in names
+    ]
     return tuple(dict.fromkeys(found))
 
 
@@ -105,7 +107,7 @@ def _program(name: str) -> str:
 
 
 def _profile(name: str) -> str:
-    from tlx.fuzz.profiles import PROFILES
+    from tlx.fuzz.generation.profiles import PROFILES
 
     if name and name not in PROFILES:
         near = did_you_mean(name, PROFILES)

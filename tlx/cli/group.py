@@ -1,4 +1,4 @@
-"""`tlx`: a command each file, imported when it is asked for."""
+"""`tlx`: a command each file, imported when it is asked for; and the completion of commands in a shell."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _COMMANDS: Final = {
     "bench": ("measure generated code beside the machine's peak and other libraries", "tlx.cli.bench:bench"),
     "canonicalise": (
         "give tensor operations the names and declarations that stock LLVM takes",
-        "tlx.cli.canonicalise:canonicalise",
+        "tlx.cli.convert:canonicalise",
     ),
-    "completion": ("print a script that completes the commands of TLX in a shell", "tlx.cli.completion:completion"),
+    "completion": ("print a script that completes the commands of TLX in a shell", "tlx.cli.group:completion"),
     "convert": ("turn tensor operations into LLVM's matrix intrinsics, or back", "tlx.cli.convert:convert"),
     "fuzz": ("check random programs, in search of mistakes of TLX", "tlx.cli.fuzz:fuzz"),
     "lower": ("lower tensor operations to plain LLVM IR or machine code", "tlx.cli.lower:lower"),
-    "raise": ("turn what the C front end wrote into tensor operations", "tlx.cli.raising:raise_"),
-    "run": ("call a function on numpy arrays", "tlx.cli.running:run"),
+    "raise": ("turn what the C front end wrote into tensor operations", "tlx.cli.convert:raise_"),
+    "run": ("call a function on numpy arrays", "tlx.cli.run:run"),
     "targets": ("list the targets", "tlx.cli.targets:targets"),
     "translate": ("turn kernels in the tensor language into TLX IR", "tlx.cli.translate:translate"),
     "tune": ("find the fastest tiles, cache blocks and packing for products", "tlx.cli.tune:tune"),
@@ -88,3 +88,22 @@ def _print_include_dir(ctx: click.Context, _parameter: click.Parameter, value: A
 )
 def group() -> None:
     """Tensors for stock LLVM IR."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("shell", type=click.Choice(("bash", "fish", "zsh")))
+def completion(shell: str) -> None:
+    """Print a script that completes the commands and options of tlx and tlx-lower.
+
+    For bash, put this into ~/.bashrc: eval "$(tlx completion bash)"
+    """
+    from click.shell_completion import get_completion_class
+
+    from tlx.cli.lower import lower
+
+    script = get_completion_class(shell)
+    if script is None:
+        raise click.UsageError(f"no completion for {shell}")
+    for command, name in ((group, "tlx"), (lower, "tlx-lower")):
+        variable = f"_{name.replace('-', '_').upper()}_COMPLETE"
+        click.echo(script(command, {}, name, variable).source())

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from tlx import __version__
-from tlx.cli.lowering import lowering_options
-from tlx.cli.reading import input_options
+from tlx.cli.options import input_options, lowering_options
 from tlx.cli.spelling import STDERR
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
-    from tlx.files import Reading
-    from tlx.pipeline import Options
-    from tlx.remarks import Remarks
+    from tlx.api.files import InputFormat
+    from tlx.lower.options import Options
+    from tlx.lower.remarks import Remarks
 
-Kind = Literal["ll", "bc", "asm", "obj"]
-KINDS: Final = ("ll", "bc", "asm", "obj")
+EmitKind = Literal["ll", "bc", "asm", "obj"]
+EMIT_KINDS: Final = ("ll", "bc", "asm", "obj")
 _CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random data (3), and compare."
 
 
@@ -29,7 +28,7 @@ _CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random dat
 @input_options
 @click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
 @click.option("--target", metavar="NAME", default="native", help="Machine to aim at; 'tlx targets' lists them.")
-@click.option("--emit", "--filetype", "kind", type=click.Choice(KINDS), default="ll", help="What to write.")
+@click.option("--emit", "--filetype", "kind", type=click.Choice(EMIT_KINDS), default="ll", help="What to write.")
 @click.option("-S", "as_text", is_flag=True, help="Write text: the same as --emit=ll.")
 @click.option("-O", "level", type=click.IntRange(0, 3), metavar="0-3", help="Have LLVM optimise the lowered module.")
 @click.option("--check", "runs", type=click.IntRange(1), metavar="[=N]", help=_CHECK_HELP)
@@ -41,14 +40,14 @@ def lower(
     file: str,
     output: str,
     target: str,
-    kind: Kind,
+    kind: EmitKind,
     as_text: bool,
     level: int | None,
     runs: int | None,
     remarks: str | None,
     force: bool,
     options: Options,
-    reading: Reading,
+    reading: InputFormat,
 ) -> None:
     """Lower the tensor operations of FILE to plain LLVM IR.
 
@@ -56,7 +55,7 @@ def lower(
 
     Exits with 0, or with 1 after an error; then no output is written.
     """
-    from tlx import files
+    from tlx.api import files
 
     kind = "ll" if as_text else kind
     if options.stop_after not in (None, "legalize") and kind in ("asm", "obj"):
@@ -66,11 +65,14 @@ def lower(
         text = _lowered(file, reading, target, options, runs, needs_llvm=emits or _judges(file, options.verify_each))
     finally:
         _write_remarks(remarks, options.remarks)
-    files.write(output, _emitted(text, kind, level, options), force=force)
+    files.write_output(output, _emitted(text, kind, level, options), force=force)
 
 
-def _lowered(file: str, reading: Reading, target: str, options: Options, runs: int | None, *, needs_llvm: bool) -> str:
-    from tlx import files, pipeline
+def _lowered(
+    file: str, reading: InputFormat, target: str, options: Options, runs: int | None, *, needs_llvm: bool
+) -> str:
+    from tlx.api import files
+    from tlx.lower import pipeline
 
     if needs_llvm:
         from tlx.llvm.process import llvm
@@ -85,35 +87,36 @@ def _lowered(file: str, reading: Reading, target: str, options: Options, runs: i
 
 def _checked(text: str, name: str, target: str, options: Options, runs: int) -> str:
     """The lowered text, after comparing what it and each stage's output mean with what the input means."""
-    from tlx import check, pipeline
+    from tlx.api import validation
+    from tlx.lower import pipeline
 
     gc.enable()  # the evaluator leaves memory of its machines behind
-    stages = check.Stages(options.print_after)
+    stages = validation.StageRecorder(options.print_after)
     lowered = pipeline.lower_text(text, name, target, options=replace(options, print_after=stages))
-    for note in check.compare(text, name, stages, runs):
+    for note in validation.compare_stages(text, name, stages, runs):
         click.echo(note.render(), err=True)
     return lowered
 
 
 def _judges(file: str, verify_each: bool | None) -> bool:
     """Whether LLVM is going to be asked about a file, as far as its size tells."""
-    from tlx import files
-    from tlx.pipeline import UNJUDGED_SIZE
+    from tlx.api import files
+    from tlx.lower.pipeline import UNJUDGED_SIZE
 
-    return files.size(file) <= UNJUDGED_SIZE if verify_each is None else verify_each
+    return files.file_size(file) <= UNJUDGED_SIZE if verify_each is None else verify_each
 
 
-def _emitted(text: str, kind: Kind, level: int | None, options: Options) -> str | bytes:
+def _emitted(text: str, kind: EmitKind, level: int | None, options: Options) -> str | bytes:
     if kind == "ll" and level is None:
         return text
-    from tlx.codegen import emit
+    from tlx.llvm.codegen import emit_code
 
     features = ",".join(options.attrs)
-    return emit(text, kind, level, options.cpu, features, options.triple, emulate_matrix=options.emulate_matrix)
+    return emit_code(text, kind, level, options.cpu, features, options.triple, emulate_matrix=options.emulate_matrix)
 
 
 def _write_remarks(place: str | None, remarks: Remarks) -> None:
-    from tlx import files
+    from tlx.api import files
 
     if place is None:
         return
@@ -121,4 +124,4 @@ def _write_remarks(place: str | None, remarks: Remarks) -> None:
     if place == STDERR:
         click.echo(text, err=True, nl=False)
     else:
-        files.write(place, text)
+        files.write_output(place, text)

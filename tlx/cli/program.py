@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from tlx import files
+from tlx.api import files
 from tlx.cli.spelling import respell
 from tlx.diagnostics import TlxError, TlxWarning, did_you_mean
 
@@ -21,7 +21,7 @@ _QUOTED: Final = re.compile("'([^']*)'")
 _NO_CHOICE: Final = re.compile("'([^']*)' is not one of (.*)", re.DOTALL)
 
 
-def run(command: click.Command, name: str) -> NoReturn:
+def run_program(command: click.Command, name: str) -> NoReturn:
     """Run a command with the arguments of this process, and end the process."""
     try:
         status = _status(command, name, sys.argv[1:])
@@ -47,7 +47,7 @@ def _status(command: click.Command, name: str, arguments: list[str]) -> int:
     except BrokenPipeError:
         raise
     except TlxError as error:
-        _complain(rendered(error, name))
+        _complain(render_error(error, name))
     except TlxWarning as warning:  # PYTHONWARNINGS=error makes errors of them
         _complain(warning.render())
     except SystemExit as end:
@@ -73,7 +73,7 @@ def _show_warning(
         otherwise(message, category, *place, **more)
 
 
-def rendered(error: TlxError, name: str) -> str:
+def render_error(error: TlxError, name: str) -> str:
     """A diagnostic as the program `name` prints it."""
     if error.span is None and error.name is None:
         return f"{name}: {error.render()}"

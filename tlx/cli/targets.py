@@ -11,14 +11,14 @@ def targets() -> None:
 
     'native' stands for the one marked with a star.
     """
-    from tlx import native
-    from tlx.target import targets as known
+    from tlx.target import host
+    from tlx.target.discovery import targets as known
 
-    flags = native.cpu_flags()
-    best = native.native_target().name
+    flags = host.cpu_flags()
+    best = host.native_target().name
     rows = [("", "name", "runs here", "title", "features")]
     for name, target in known().items():
-        missing = native.missing(target, flags)
+        missing = host.missing_features(target, flags)
         here = "yes" if not missing else f"no: {', '.join(missing[:3])}{', ...' if missing[3:] else ''}"
         rows.append(("*" if name == best else "", name, here, target.title, ",".join(target.features) or "-"))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tlx.cli.reading import input_options
+from tlx.cli.options import input_options
 from tlx.diagnostics import UsageError
-from tlx.openmp import THREADS, Threads
+from tlx.llvm.openmp import THREADS, Threads
 
 if TYPE_CHECKING:
-    from tlx.files import Reading
+    from tlx.api.files import InputFormat
 
 OUTPUTS: Final = ("ll", "ast", "signature", "header", "v2")
 _EMIT_HELP: Final = (
@@ -33,14 +33,14 @@ def translate(
     emit: str,
     threads: Threads,
     typed_pointers: bool,
-    reading: Reading,
+    reading: InputFormat,
 ) -> None:
     """Translate the kernels of FILE, written in the tensor language, to TLX IR.
 
     tlx-lower and all other commands do this by themselves for files whose names end in .tl or .ir, and with -x tl.
     Without --std, --emit=v2 takes FILE for version 1.
     """
-    from tlx import files
+    from tlx.api import files
 
     name = files.display_name(file)
     if reading.language not in ("", "tl"):
@@ -49,13 +49,13 @@ def translate(
     files.check_translatable(text, name, "the tensor language")
     std = reading.std or ("v1" if emit == "v2" else "v2")
     written = _outputs().written(text, name, emit, std=std, typed_pointers=typed_pointers, threads=threads)
-    files.write(output, written)
+    files.write_output(output, written)
 
 
 def _outputs() -> Any:
     """The module that writes them, by its name: nothing in `tlx` imports a front end."""
     from importlib import import_module
 
-    from tlx.pipeline import FRONT_ENDS
+    from tlx.lower.pipeline import FRONT_ENDS
 
     return import_module(f"{FRONT_ENDS}.tensor_language.outputs")

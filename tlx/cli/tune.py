@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tlx.cli.reading import input_options
+from tlx.cli.options import input_options
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
-    from tlx.files import Reading
-    from tlx.knobs import Question
-    from tlx.target import Target
-    from tlx.tune.database import Database
-    from tlx.tune.pools import Pool
-    from tlx.tune.session import Budget, Report
+    from tlx.api.files import InputFormat
+    from tlx.lower.knobs import KnobQuery
+    from tlx.target.target import Target
+    from tlx.tuning.database import Database
+    from tlx.tuning.pools import Pool
+    from tlx.tuning.session import Budget, SearchReport
 
 _BUDGET: Final = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)|(\d+)")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
@@ -69,14 +69,14 @@ def tune(
     show: bool,
     export: str | None,
     clear: bool,
-    reading: Reading,
+    reading: InputFormat,
 ) -> None:
     """Search for knobs that make products faster than the model's choice, and keep them for tlx-lower --tuned.
 
     Products are those of files, as tlx-lower reads them, or shapes. Every trial is kept at once: a run that was
     interrupted goes on where it was.
     """
-    from tlx.tune.database import Database
+    from tlx.tuning.database import Database
 
     kept = Database(Path(database) if database else None)
     if show or export is not None or clear:
@@ -98,15 +98,15 @@ def _manage(kept: Database, inputs: Sequence[str], *, show: bool, export: str | 
     if inputs:
         raise UsageError("--show, --export and --clear are about all that is known; they take no files or shapes")
     if show:
-        from tlx.tune.report import table
+        from tlx.tuning.report import format_database
 
-        click.echo(table(kept.entries(), kept.path), nl=False)
+        click.echo(format_database(kept.entries(), kept.path), nl=False)
     if export is not None:
-        from tlx import files
+        from tlx.api import files
         from tlx.bench.machine import processor
-        from tlx.tune.report import knobs_file
+        from tlx.tuning.report import format_knobs_file
 
-        files.write(export, knobs_file(kept.entries(), processor()))
+        files.write_output(export, format_knobs_file(kept.entries(), processor()))
     if clear:
         count = kept.clear()
         click.echo(f"forgot {count} product{'' if count == 1 else 's'}", err=True)
@@ -121,8 +121,10 @@ class _Shapes:
     fused: bool
 
 
-def _questions(inputs: Sequence[str], reading: Reading, shapes: _Shapes, name: str, threads: int) -> list[Question]:
-    from tlx.tune.collect import products_of_file, products_of_shapes
+def _questions(
+    inputs: Sequence[str], reading: InputFormat, shapes: _Shapes, name: str, threads: int
+) -> list[KnobQuery]:
+    from tlx.tuning.product import products_of_file, products_of_shapes
 
     target = _target(name)
     if inputs[0] == "matmul":
@@ -140,9 +142,9 @@ def _questions(inputs: Sequence[str], reading: Reading, shapes: _Shapes, name: s
 
 
 def _target(name: str) -> Target:
-    from tlx.target import find
+    from tlx.target.lookup import find_target
 
-    found = find(name)
+    found = find_target(name)
     if found.versions:
         raise UsageError(f"--target={name}: a machine runs one of several versions; tune for one target at a time")
     return found
@@ -150,7 +152,7 @@ def _target(name: str) -> Target:
 
 @contextmanager
 def _pool(scheduler: str | None, cpu: int | None, threads: int) -> Generator[Pool]:
-    from tlx.tune.pools import DaskPool, LocalPool
+    from tlx.tuning.pools import DaskPool, LocalPool
 
     if scheduler is not None and cpu is not None:
         raise UsageError("--cpu is about this machine, not about those of --scheduler")
@@ -163,18 +165,18 @@ def _pool(scheduler: str | None, cpu: int | None, threads: int) -> Generator[Poo
         pool.close()
 
 
-def _search(kept: Database, pool: Pool, budget: Budget, questions: Sequence[Question], *, again: bool) -> None:
-    from tlx.tune.report import line
-    from tlx.tune.session import Session
+def _search(kept: Database, pool: Pool, budget: Budget, questions: Sequence[KnobQuery], *, again: bool) -> None:
+    from tlx.tuning.report import format_report
+    from tlx.tuning.session import TuningSession
 
     wanted, refused = _tunable(questions)
     for message in refused:
         click.echo(f"tlx: {message}", err=True)
     total = len(wanted) * len(pool.kinds)
     with _progress(total, budget.trials or _GUESS) as progress:
-        done = list(map(progress.ended, Session(kept, pool, budget, again, progress.step).run(wanted)))
+        done = list(map(progress.ended, TuningSession(kept, pool, budget, again, progress.step).run(wanted)))
     for report in done:
-        click.echo(line(report, several=len(pool.kinds) > 1))
+        click.echo(format_report(report, several=len(pool.kinds) > 1))
     if failed := next((report.error for report in done if report.error), None):
         raise UsageError(failed)
 
@@ -196,7 +198,7 @@ class _Progress:
             self.trials += 1
             self._move(min(self.bar.pos + 1, self.bar.length - 1))
 
-    def ended(self, report: Report) -> Report:
+    def ended(self, report: SearchReport) -> SearchReport:
         """A product is done."""
         with self.lock:
             self.products += 1
@@ -220,11 +222,11 @@ def _progress(total: int, each: int) -> Generator[_Progress]:
         yield _Progress(bar, total, each)
 
 
-def _tunable(questions: Sequence[Question]) -> tuple[list[Question], list[str]]:
+def _tunable(questions: Sequence[KnobQuery]) -> tuple[list[KnobQuery], list[str]]:
     """The products that can be tuned, and why the others cannot."""
-    from tlx.tune.product import parse_product
+    from tlx.tuning.product import parse_product
 
-    wanted: list[Question] = []
+    wanted: list[KnobQuery] = []
     refused: list[str] = []
     for question in questions:
         try:
@@ -237,7 +239,7 @@ def _tunable(questions: Sequence[Question]) -> tuple[list[Question], list[str]]:
 
 
 def _budget(text: str | None) -> Budget:
-    from tlx.tune.session import Budget
+    from tlx.tuning.session import Budget
 
     if text is None:
         return Budget()

@@ -1,25 +1,74 @@
-"""Between Python and IR: arguments of `Machine.call`, and its results."""
+"""Passing arguments: numpy arrays and numbers to IR values and back, and copies of `byval` arguments."""
 
 from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from tlx.diagnostics import EvaluationError
-from tlx.evaluate.memory import Memory, Region
-from tlx.evaluate.values import Array, Value, dtype_of, signed, signed_array, width_of
-from tlx.ir.module import Function
+from tlx.evaluate.layout import Layout
+from tlx.evaluate.memory import AddressSpace, MemoryRegion
+from tlx.evaluate.values import Array, RuntimeValue, element_dtype, signed, signed_array, width_of
+from tlx.ir.abi import parse_attributes, pointee_type
+from tlx.ir.functions import Function
 from tlx.ir.types import ArrayType, FloatType, IntType, PointerType, StructType, Type, VectorType
 
-_ALIGN = re.compile(r"\balign (\d+)")
+
+@dataclass(frozen=True, slots=True)
+class ByvalCopy:
+    """An argument that the callee gets a copy of.
+
+    Attributes:
+        position: Which argument it is.
+        size: Its size in bytes.
+        room: The same with padding.
+        align: Alignment of the copy.
+        label: What errors call the copy.
+    """
+
+    position: int
+    size: int
+    room: int
+    align: int
+    label: str
+
+
+def byval_copies(layout: Layout, callee: str, parameters: Iterable[tuple[Type, str]]) -> tuple[ByvalCopy, ...]:
+    """What must be copied for a call, given the types and attributes of the parameters or arguments."""
+    found: list[ByvalCopy] = []
+    for position, (type_, text) in enumerate(parameters):
+        pointee = pointee_type(type_, text, "byval")
+        if pointee is not None:
+            align = next((a.number for a in parse_attributes(text) if a.name == "align"), layout.align(pointee))
+            label = f"argument {position} of @{callee}, which is passed by value"
+            found.append(ByvalCopy(position, layout.store_size(pointee), layout.size(pointee), align, label))
+    return tuple(found)
+
+
+def pass_byval_copies(
+    memory: AddressSpace, stack: list[MemoryRegion], made: Sequence[ByvalCopy], arguments: Sequence[RuntimeValue]
+) -> list[RuntimeValue]:
+    """The arguments with copies in the places of some; the copies are on a stack."""
+    passed = list(arguments)
+    for copy in made:
+        data = memory.read(passed[copy.position], copy.size, f"copy of {copy.label},")
+        region = memory.allocate(copy.room, copy.label, copy.align)
+        region.data[: copy.size] = data
+        stack.append(region)
+        passed[copy.position] = region.base
+    return passed
+
+
+_ALIGNMENT = re.compile(r"\balign (\d+)")
 
 
 @dataclass
-class _Block:
+class _SharedRange:
     """A range of this process's memory that arrays share."""
 
     low: int
@@ -29,22 +78,22 @@ class _Block:
     labels: list[str] = field(default_factory=list[str])
 
 
-class Mapping:
+class ArrayMapping:
     """Gives numpy arrays addresses in a machine's memory.
 
     Arrays that overlap lie in one region, so they alias as they do in numpy. A region's address is a multiple of 16
     (or of what a parameter's `align` asks for) and of no more.
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: AddressSpace) -> None:
         self._memory = memory
-        self._blocks: list[_Block] = []
-        self.regions: list[Region] = []
+        self._blocks: list[_SharedRange] = []
+        self.regions: list[MemoryRegion] = []
 
     def add(self, array: Array, label: str, align: int = 16) -> None:
         """Note an array that will be mapped."""
         low, high = np.lib.array_utils.byte_bounds(array) if array.size else (_address(array), _address(array))
-        block = _Block(low, high, max(align, 16), [array], [label])
+        block = _SharedRange(low, high, max(align, 16), [array], [label])
         for other in [b for b in self._blocks if b.low < high and low < b.high]:
             self._blocks.remove(other)
             block.low, block.high = min(block.low, other.low), max(block.high, other.high)
@@ -96,12 +145,12 @@ def is_array(value: object) -> TypeGuard[Array]:
     return isinstance(value, np.ndarray)
 
 
-def map_arguments(memory: Memory, function: Function, args: tuple[Any, ...]) -> Mapping:
+def map_arguments(memory: AddressSpace, function: Function, args: tuple[Any, ...]) -> ArrayMapping:
     """Map the arrays among the arguments that go to pointer parameters."""
-    mapping = Mapping(memory)
+    mapping = ArrayMapping(memory)
     for parameter, arg in zip(function.arguments, args, strict=True):
         if isinstance(parameter.type, PointerType) and is_array(arg):
-            found = _ALIGN.search(parameter.attributes)
+            found = _ALIGNMENT.search(parameter.attributes)
             shape = "x".join(map(str, arg.shape))
             label = f"argument %{parameter.name} of @{function.name} ({shape} {arg.dtype})"
             mapping.add(arg, label, int(found[1]) if found else 16)
@@ -109,7 +158,7 @@ def map_arguments(memory: Memory, function: Function, args: tuple[Any, ...]) -> 
     return mapping
 
 
-def to_value(type_: Type, arg: Any, mapping: Mapping) -> Value:
+def to_value(type_: Type, arg: Any, mapping: ArrayMapping) -> RuntimeValue:
     """The value of a Python argument for a parameter of some type.
 
     Raises:
@@ -120,7 +169,7 @@ def to_value(type_: Type, arg: Any, mapping: Mapping) -> Value:
     if isinstance(type_, IntType):
         return int(arg) & ((1 << type_.bits) - 1)
     if isinstance(type_, FloatType):
-        return dtype_of(type_).type(arg)
+        return element_dtype(type_).type(arg)
     if isinstance(type_, VectorType):
         return _vector(type_, np.asarray(arg))
     if isinstance(type_, StructType):
@@ -129,7 +178,7 @@ def to_value(type_: Type, arg: Any, mapping: Mapping) -> Value:
 
 
 def _vector(type_: VectorType, array: Array) -> Array:
-    dtype = dtype_of(type_.element)
+    dtype = element_dtype(type_.element)
     if array.shape != (type_.count,):
         shape = "x".join(map(str, array.shape))
         raise EvaluationError(f"a parameter of type {type_} needs {type_.count} elements, got an array of {shape}")
@@ -139,7 +188,7 @@ def _vector(type_: VectorType, array: Array) -> Array:
     return np.array([int(n) & mask for n in array], dtype)
 
 
-def to_python(type_: Type, value: Value) -> Any:
+def to_python(type_: Type, value: RuntimeValue) -> Any:
     """A result for Python: integers signed (i1: bool), also in vectors and structs; pointers as addresses."""
     if isinstance(type_, IntType):
         return bool(value) if type_.bits == 1 else signed(value, type_.bits)

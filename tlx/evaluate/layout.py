@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tlx.diagnostics import EvaluationError
-from tlx.ir.types import (
-    ArrayType,
-    FloatType,
-    IntType,
-    NamedType,
-    PointerType,
-    SimpleType,
-    StructType,
-    Type,
-    VectorType,
-)
+from tlx.ir.types import ArrayType, FloatType, IntType, NamedType, PointerType, SimpleType, StructType, Type, VectorType
 
 POINTER_BYTES = 8
 UNDEFINED = 0xFF

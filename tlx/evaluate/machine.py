@@ -12,21 +12,17 @@ from typing import Any, Final
 import numpy as np
 
 from tlx.diagnostics import EvaluationError, Note, Span
-from tlx.evaluate.arguments import map_arguments, to_python, to_value
-from tlx.evaluate.by_value import with_copies
-from tlx.evaluate.codec import Codecs
-from tlx.evaluate.compiler import FunctionCode, compile_function
-from tlx.evaluate.control import BlockCode
-from tlx.evaluate.intrinsics import find
+from tlx.evaluate.arguments import map_arguments, pass_byval_copies, to_python, to_value
+from tlx.evaluate.compiler import BlockCode, FunctionCode, compile_function
+from tlx.evaluate.context import RESULT_SLOT, STACK_SLOT, CallSite, Frame, MachineContext, Step, ThreadTeam
+from tlx.evaluate.globals import SymbolTable, named_type_bodies
+from tlx.evaluate.intrinsics.table import find_implementation
 from tlx.evaluate.layout import Layout
-from tlx.evaluate.memory import Memory
-from tlx.evaluate.scope import RESULT, STACK, Context, Frame, Step
-from tlx.evaluate.site import CallSite
-from tlx.evaluate.symbols import Symbols, named_types
-from tlx.evaluate.team import Team
-from tlx.evaluate.values import Value
-from tlx.ir.module import Function, Module
-from tlx.ir.reader import parse
+from tlx.evaluate.memory import AddressSpace
+from tlx.evaluate.values import Codecs, RuntimeValue
+from tlx.ir.functions import Function
+from tlx.ir.module import Module
+from tlx.ir.parser.module import parse
 
 MAX_STEPS: Final = 100_000_000
 _MAX_DEPTH: Final = 1000
@@ -87,21 +83,21 @@ class Machine:
         *,
         max_steps: int = MAX_STEPS,
         foreign: Mapping[str, Callable[..., Any]] | None = None,
-        memory: Memory | None = None,
-        team: Team | None = None,
+        memory: AddressSpace | None = None,
+        team: ThreadTeam | None = None,
     ) -> None:
         self.module = _fully_parsed(module)
-        self.memory = memory or Memory()
+        self.memory = memory or AddressSpace()
         self._max_steps = max_steps
         self._steps_left = max_steps
         self._depth = 0
         self._codes: dict[str, FunctionCode] = {}
         self._functions = {f.name: f for f in self.module.functions}
         wide = 8 if _OLD_I128.search(self.module.source.text) else 16
-        layout = Layout(named_types(self.module.source), wide, self.memory.undefined)
+        layout = Layout(named_type_bodies(self.module.source), wide, self.memory.undefined)
         codecs = Codecs(layout)
-        symbols = Symbols(self.module, layout, self.memory, codecs)
-        self._context = Context(
+        symbols = SymbolTable(self.module, layout, self.memory, codecs)
+        self._context = MachineContext(
             self.module,
             layout,
             self.memory,
@@ -110,7 +106,7 @@ class Machine:
             frozenset(self._functions),
             self._call,
             dict(foreign or {}),
-            team or Team(),
+            team or ThreadTeam(),
         )
 
     def call(self, name: str, *args: Any) -> Any:
@@ -146,16 +142,16 @@ class Machine:
             mapping.release()
         return to_python(function.signature.result, result)
 
-    def _call(self, name: str, arguments: list[Value]) -> Value:
+    def _call(self, name: str, arguments: list[RuntimeValue]) -> RuntimeValue:
         code = self._codes.get(name)
         if code is None:
             if name not in self._functions:
                 return self._call_foreign(name, arguments)
             code = self._codes[name] = compile_function(self._context, self._functions[name])
         frame = code.template.copy()
-        frame[STACK] = []
+        frame[STACK_SLOT] = []
         if code.copies:
-            arguments = with_copies(self.memory, frame[STACK], code.copies, arguments)
+            arguments = pass_byval_copies(self.memory, frame[STACK_SLOT], code.copies, arguments)
         for slot, value in zip(code.arguments, arguments, strict=False):
             frame[slot] = value
         self._depth += 1
@@ -165,18 +161,18 @@ class Machine:
             self._run(code, frame)
         finally:
             self._depth -= 1
-            for region in frame[STACK]:
+            for region in frame[STACK_SLOT]:
                 self.memory.release(region, f"went out of scope when @{name} returned")
-        return frame[RESULT]
+        return frame[RESULT_SLOT]
 
-    def _call_foreign(self, name: str, arguments: list[Value]) -> Value:
+    def _call_foreign(self, name: str, arguments: list[RuntimeValue]) -> RuntimeValue:
         if name in self._context.foreign:
             return self._context.foreign[name](*arguments)
         aliased = self._context.symbols.aliased(name)
         if aliased is not None:
             return self._call(aliased, arguments)
         declaration = self.module.declarations.get(name)
-        factory = find(name)
+        factory = find_implementation(name)
         if factory is not None and declaration is not None:
             types = tuple(a.type for a in declaration.signature.arguments)
             return factory(CallSite(self._context, name, declaration.signature.result, types))(*arguments)

@@ -16,11 +16,11 @@ from tlx.evaluate.layout import UNDEFINED, round_up
 
 _FIRST: Final = 1 << 32
 _GAP: Final = 1 << 20
-_KEPT: Final = 4096
+_MAX_DEAD_REGIONS: Final = 4096
 
 
 @dataclass(eq=False, slots=True)
-class Region:
+class MemoryRegion:
     """A piece of memory.
 
     Attributes:
@@ -55,7 +55,7 @@ class Region:
         self.data[:] = bytes([undefined]) * self.size
 
 
-class Memory:
+class AddressSpace:
     """All regions of a machine.
 
     Attributes:
@@ -67,9 +67,9 @@ class Memory:
         self.undefined = undefined
         self._next = _FIRST
         self._bases: list[int] = []
-        self._regions: list[Region] = []
+        self._regions: list[MemoryRegion] = []
         self._dead = 0
-        self.last = Region(0, -1, memoryview(b""), "nothing", 0)
+        self.last = MemoryRegion(0, -1, memoryview(b""), "nothing", 0)
 
     def add(
         self,
@@ -80,17 +80,17 @@ class Memory:
         writable: bool = True,
         owner: object = None,
         skew: int = 0,
-    ) -> Region:
+    ) -> MemoryRegion:
         """Give bytes an address: a multiple of `align` but not of `2 * align`, plus `skew`."""
         base = round_up(self._next, 2 * align) + align + skew
         size = len(data)
-        region = Region(base, base + size, data, label, size, writable, owner=owner)
+        region = MemoryRegion(base, base + size, data, label, size, writable, owner=owner)
         self._next = base + size + _GAP
         self._bases.append(base)
         self._regions.append(region)
         return region
 
-    def allocate(self, size: int, label: str, align: int = 16) -> Region:
+    def allocate(self, size: int, label: str, align: int = 16) -> MemoryRegion:
         """A new region of undefined bytes.
 
         Raises:
@@ -100,13 +100,13 @@ class Memory:
             raise EvaluationError(f"{label} of {size} bytes is too large")
         return self.add(memoryview(bytearray([self.undefined]) * size), label, align)
 
-    def release(self, region: Region, why: str) -> None:
+    def release(self, region: MemoryRegion, why: str) -> None:
         """End a region's life."""
         region.kill(why)
         region.owner = None
         region.data = memoryview(b"")
         self._dead += 1
-        if self._dead > _KEPT:
+        if self._dead > _MAX_DEAD_REGIONS:
             self._forget()
 
     def _forget(self) -> None:
@@ -115,12 +115,12 @@ class Memory:
         self._bases = [r.base for r in self._regions]
         self._dead = 0
 
-    def nearest(self, address: int) -> Region | None:
+    def nearest(self, address: int) -> MemoryRegion | None:
         """The last region that begins at or below an address."""
         index = bisect.bisect_right(self._bases, address) - 1
         return self._regions[index] if index >= 0 else None
 
-    def region(self, address: int, size: int, access: str) -> Region:
+    def region(self, address: int, size: int, access: str) -> MemoryRegion:
         """The region that holds `size` bytes at `address`.
 
         Args:
@@ -140,7 +140,7 @@ class Memory:
         self.last = region
         return region
 
-    def _complaint(self, address: int, size: int, access: str, region: Region | None) -> str:
+    def _complaint(self, address: int, size: int, access: str, region: MemoryRegion | None) -> str:
         if address < 4096:
             where = "a null pointer" if address == 0 else f"address {address}: an offset from a null pointer"
             return f"{access} through {where}"
@@ -164,7 +164,7 @@ class Memory:
         at = address - region.base
         return bytes(region.data[at : at + size])
 
-    def writable(self, address: int, size: int, access: str) -> Region:
+    def writable(self, address: int, size: int, access: str) -> MemoryRegion:
         """The region of an access that writes.
 
         Raises:
@@ -184,10 +184,10 @@ class Memory:
         region.data[at : at + len(data)] = data
 
 
-Check = Callable[[int], None]
+AddressCheck = Callable[[int], None]
 
 
-def alignment_check(align: int | None, access: str) -> Check | None:
+def alignment_check(align: int | None, access: str) -> AddressCheck | None:
     """A function that raises where an address lacks the alignment an access promises."""
     if align is None or align <= 1:
         return None

@@ -1,4 +1,4 @@
-"""How the evaluator holds values.
+"""Representation of values: as numpy, rounded once, and as bytes in memory.
 
     iN                      Python int from 0 to 2**N - 1; pointers likewise, with N = 64
     half ... double         numpy scalar of that type (bfloat: ml_dtypes.bfloat16)
@@ -9,33 +9,30 @@
     token                   what the tensor intrinsics make of it
 
 What LLVM leaves undefined (`undef`, `poison`, memory nobody wrote) has all bits set: as a float it is NaN, which no
-test takes for a result.
+test takes for a result. In memory values are little endian, vectors packed, as x86-64 lays them out.
+
+Conversions round once. numpy rounds wide numbers to half or bfloat in two steps in places. Here a number is first
+rounded *to odd* (if it is not exact, to the neighbour whose last bit is one) in a format at least two bits wider;
+rounding that to the target is then the same as rounding once (Boldo and Melquiond, "Emulation of FMA and correctly
+rounded sums", 2008).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate.layout import Layout
-from tlx.ir.types import (
-    X86_AMX,
-    ArrayType,
-    FloatType,
-    IntType,
-    PointerType,
-    StructType,
-    Type,
-    VectorType,
-    scalar_of,
-)
+from tlx.ir.types import X86_AMX, ArrayType, FloatType, IntType, PointerType, StructType, Type, VectorType, scalar_of
 
-Value: TypeAlias = Any
+RuntimeValue: TypeAlias = Any
 Array: TypeAlias = NDArray[Any]
 DType: TypeAlias = np.dtype[Any]
 
@@ -50,7 +47,7 @@ def _bfloat() -> DType:
 
 
 BFLOAT16: DType = _bfloat()
-_FLOATS: dict[str, DType] = {
+_FLOAT_DTYPES: dict[str, DType] = {
     "half": np.dtype(np.float16),
     "bfloat": BFLOAT16,
     "float": np.dtype(np.float32),
@@ -59,7 +56,7 @@ _FLOATS: dict[str, DType] = {
 
 
 @cache
-def dtype_of(type_: Type) -> DType:
+def element_dtype(type_: Type) -> DType:
     """The numpy type that holds elements of a scalar type.
 
     Raises:
@@ -72,8 +69,8 @@ def dtype_of(type_: Type) -> DType:
         return np.dtype(f"u{width // 8}") if width else np.dtype(object)
     if isinstance(type_, PointerType):
         return np.dtype(np.uint64)
-    if isinstance(type_, FloatType) and type_.name in _FLOATS:
-        return _FLOATS[type_.name]
+    if isinstance(type_, FloatType) and type_.name in _FLOAT_DTYPES:
+        return _FLOAT_DTYPES[type_.name]
     raise EvaluationError(f"the evaluator has no values of type {type_}")
 
 
@@ -107,7 +104,7 @@ def signed_array(numbers: Array, bits: int) -> Array:
 
 def wrapped(numbers: Array, type_: Type) -> Array:
     """Integers of any type or size, modulo 2**N, in the array type that holds elements of iN."""
-    bits, dtype = width_of(type_), dtype_of(type_)
+    bits, dtype = width_of(type_), element_dtype(type_)
     if numbers.dtype == dtype and bits in (8, 16, 32, 64):
         return numbers
     if bits == 1:
@@ -118,32 +115,32 @@ def wrapped(numbers: Array, type_: Type) -> Array:
     return cast if bits == 8 * dtype.itemsize else cast & dtype.type((1 << bits) - 1)
 
 
-def vector(elements: Sequence[Value], type_: Type) -> Array:
+def vector(elements: Sequence[RuntimeValue], type_: Type) -> Array:
     """A vector value from scalar values; `type_` is the element type."""
-    return np.array(elements, dtype_of(type_))
+    return np.array(elements, element_dtype(type_))
 
 
-def scalar(element: Value, type_: Type) -> Value:
+def scalar(element: RuntimeValue, type_: Type) -> RuntimeValue:
     """A scalar value from an element of a vector."""
     return element if isinstance(type_, FloatType) else int(element)
 
 
-def splat(element: Value, type_: VectorType) -> Array:
+def splat(element: RuntimeValue, type_: VectorType) -> Array:
     """A vector of equal elements."""
-    return np.full(type_.count, element, dtype_of(type_.element))
+    return np.full(type_.count, element, element_dtype(type_.element))
 
 
-def zero(type_: Type, layout: Layout) -> Value:
+def zero(type_: Type, layout: Layout) -> RuntimeValue:
     """The zero of a type."""
     return filled(type_, layout, 0)
 
 
-def undefined(type_: Type, layout: Layout) -> Value:
+def undefined(type_: Type, layout: Layout) -> RuntimeValue:
     """What `undef` and `poison` are here: all bits set, or what the layout says."""
     return filled(type_, layout, layout.undefined)
 
 
-def filled(type_: Type, layout: Layout, byte: int) -> Value:
+def filled(type_: Type, layout: Layout, byte: int) -> RuntimeValue:
     """The value whose bytes are all `byte` (0 or 255).
 
     Raises:
@@ -153,7 +150,7 @@ def filled(type_: Type, layout: Layout, byte: int) -> Value:
     if isinstance(type_, (IntType, PointerType)):
         return (1 << width_of(type_)) - 1 if byte else 0
     if isinstance(type_, FloatType):
-        return np.frombuffer(bytes([byte] * dtype_of(type_).itemsize), dtype_of(type_))[0]
+        return np.frombuffer(bytes([byte] * element_dtype(type_).itemsize), element_dtype(type_))[0]
     if isinstance(type_, VectorType) and (not type_.scalable or type_.count == 1):
         return splat(filled(type_.element, layout, byte), type_)
     if isinstance(type_, ArrayType):
@@ -163,3 +160,181 @@ def filled(type_: Type, layout: Layout, byte: int) -> Value:
     if type_ == X86_AMX:
         return np.full((16, 64), byte, np.uint8)
     raise EvaluationError(f"the evaluator has no values of type {type_}")
+
+
+def to_odd(rounded: Array, error: Array) -> Array:
+    """Turn numbers rounded to nearest into numbers rounded to odd.
+
+    Args:
+        rounded: The numbers, float32 or float64.
+        error: What they lack, exact number minus rounded: only its sign matters.
+    """
+    bits = rounded.view(f"u{rounded.dtype.itemsize}")
+    move = np.isfinite(error) & (error != 0) & ((bits & 1) == 0)
+    move |= np.isinf(rounded) & np.isinf(error) & (np.sign(error) != np.sign(rounded))
+    towards = np.copysign(np.asarray(np.inf, rounded.dtype), error).astype(rounded.dtype)
+    return np.where(move, np.nextafter(rounded, towards), rounded)
+
+
+def to_float(numbers: Array, dtype: DType) -> Array:
+    """Floating-point numbers in another floating-point type, rounded to nearest even once."""
+    if dtype == BFLOAT16 and numbers.dtype == np.float64:
+        single = numbers.astype(np.float32)
+        return to_odd(single, numbers - single.astype(np.float64)).astype(BFLOAT16)
+    return numbers.astype(dtype)
+
+
+def from_integers(numbers: Array, dtype: DType) -> Array:
+    """Integers of any width (objects: Python ints) as floating-point numbers, rounded once."""
+    if numbers.dtype.kind == "O":
+        return (
+            to_float(np.array([_odd_double(int(n)) for n in numbers], np.float64), dtype)
+            if (dtype != np.float64)
+            else np.array([float(int(n)) for n in numbers], np.float64)
+        )
+    if numbers.dtype.itemsize <= 4:
+        return to_float(numbers.astype(np.float64), dtype)
+    if dtype.itemsize >= 4:
+        return numbers.astype(dtype)
+    return to_float(np.array([_odd_double(int(n)) for n in numbers], np.float64), dtype)
+
+
+def _odd_double(number: int) -> float:
+    """An integer rounded to odd: its last bits are gathered into one."""
+    drop = max(abs(number).bit_length() - 53, 0)
+    if drop == 0:
+        return float(number)
+    kept = abs(number) >> drop
+    kept |= (abs(number) & ((1 << drop) - 1)) != 0
+    try:
+        return float((kept << drop) * (1 if number > 0 else -1))
+    except OverflowError:
+        return np.inf if number > 0 else -np.inf
+
+
+_UNPACK: Final = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How values of one type lie in memory.
+
+    Attributes:
+        size: Bytes a load or store touches.
+        decode: (buffer, offset) -> value.
+        encode: value -> bytes.
+    """
+
+    size: int
+    decode: Callable[[memoryview, int], RuntimeValue]
+    encode: Callable[[RuntimeValue], bytes]
+
+
+class Codecs:
+    """The codec of each type of a module, made when first used."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._known: dict[Type, Codec] = {}
+
+    def __getitem__(self, type_: Type) -> Codec:
+        codec = self._known.get(type_)
+        if codec is None:
+            codec = self._known[type_] = self._make(self.layout.resolve(type_))
+        return codec
+
+    def _make(self, type_: Type) -> Codec:
+        if isinstance(type_, (IntType, PointerType)):
+            return _integer_codec(width_of(type_))
+        if isinstance(type_, FloatType):
+            return _float_codec(element_dtype(type_))
+        if isinstance(type_, VectorType) and not type_.scalable:
+            return _vector_codec(type_)
+        if isinstance(type_, ArrayType):
+            step = self.layout.size(type_.element)
+            return self._sequence([self[type_.element]] * type_.count, range(0, step * type_.count, step or 1), type_)
+        if isinstance(type_, StructType):
+            return self._sequence([self[e] for e in type_.elements], self.layout.fields(type_)[0], type_)
+        if type_ == X86_AMX:
+            return Codec(1024, _decode_tile, lambda value: value.tobytes())
+        raise EvaluationError(f"values of type {type_} do not lie in memory")
+
+    def _sequence(self, parts: list[Codec], offsets: range | tuple[int, ...], type_: Type) -> Codec:
+        size = self.layout.size(type_)
+        fields = list(zip(parts, offsets, strict=False))
+
+        def decode(buffer: memoryview, at: int) -> RuntimeValue:
+            return tuple(part.decode(buffer, at + offset) for part, offset in fields)
+
+        def encode(value: RuntimeValue) -> bytes:
+            data = bytearray(size)
+            for (part, offset), element in zip(fields, value, strict=True):
+                data[offset : offset + part.size] = part.encode(element)
+            return bytes(data)
+
+        return Codec(size, decode, encode)
+
+
+def _integer_codec(bits: int) -> Codec:
+    size = (bits + 7) // 8
+    mask = (1 << bits) - 1
+    if bits in (8, 16, 32, 64):
+        packer = struct.Struct(_UNPACK[size])
+        unpack = packer.unpack_from
+        return Codec(size, lambda buffer, at: unpack(buffer, at)[0], packer.pack)
+
+    def decode(buffer: memoryview, at: int) -> int:
+        return int.from_bytes(buffer[at : at + size], "little") & mask
+
+    return Codec(size, decode, lambda value: value.to_bytes(size, "little"))
+
+
+def _float_codec(dtype: DType) -> Codec:
+    def decode(buffer: memoryview, at: int) -> RuntimeValue:
+        return np.frombuffer(buffer, dtype, 1, at)[0]
+
+    return Codec(dtype.itemsize, decode, lambda value: value.tobytes())
+
+
+def _vector_codec(type_: VectorType) -> Codec:
+    element, count = type_.element, type_.count
+    dtype = element_dtype(element)
+    if is_native(element):
+
+        def decode(buffer: memoryview, at: int) -> Array:
+            return np.frombuffer(buffer, dtype, count, at).copy()
+
+        return Codec(count * dtype.itemsize, decode, lambda value: value.tobytes())
+    if dtype == np.bool_:
+        return _bit_codec(count)
+    return _packed_codec(count, element)
+
+
+def _bit_codec(count: int) -> Codec:
+    size = (count + 7) // 8
+
+    def decode(buffer: memoryview, at: int) -> Array:
+        data = np.frombuffer(buffer, np.uint8, size, at)
+        return np.unpackbits(data, count=count, bitorder="little").astype(np.bool_)
+
+    return Codec(size, decode, lambda value: np.packbits(value, bitorder="little").tobytes())
+
+
+def _packed_codec(count: int, element: Type) -> Codec:
+    """Elements of odd width: element k at bits `k*N` to `k*N + N-1` of one wide integer."""
+    bits = width_of(element)
+    size = (count * bits + 7) // 8
+    mask = (1 << bits) - 1
+
+    def decode(buffer: memoryview, at: int) -> Array:
+        whole = int.from_bytes(buffer[at : at + size], "little")
+        return vector([(whole >> k * bits) & mask for k in range(count)], element)
+
+    def encode(value: Array) -> bytes:
+        return sum(int(n) << k * bits for k, n in enumerate(value)).to_bytes(size, "little")
+
+    return Codec(size, decode, encode)
+
+
+def _decode_tile(buffer: memoryview, at: int) -> Array:
+    return np.frombuffer(buffer, np.uint8, 1024, at).reshape(16, 64).copy()

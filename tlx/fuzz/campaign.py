@@ -1,20 +1,28 @@
-"""Feeds programs to worker processes and takes note of what becomes of them, dying and hanging included."""
+"""Feeds programs to worker processes, notes what becomes of them (death and hanging included), and reports it.
+
+Failures are written to files that say how to run them again.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, Final, Literal
 
+from tlx.diagnostics import UsageError
 from tlx.fuzz.worker import SECONDS, Request
 
 _WALL_SECONDS: Final = 5 * SECONDS
@@ -23,7 +31,7 @@ Kind = Literal["done", "refused", "mismatch", "diagnostic", "exception", "crash"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckOutcome:
     """What became of a program.
 
     Attributes:
@@ -47,7 +55,7 @@ class Outcome:
         """Whether something is wrong with TLX."""
         return self.kind not in ("done", "refused")
 
-    def is_like(self, other: Outcome) -> bool:
+    def is_like(self, other: CheckOutcome) -> bool:
         """Whether two programs fail alike."""
         return (self.kind, self.stage) == (other.kind, other.stage)
 
@@ -60,7 +68,7 @@ class Worker:
         self._errors: IO[bytes] | None = None
         self._pending = b""
 
-    def check(self, request: Request) -> Outcome:
+    def check(self, request: Request) -> CheckOutcome:
         """Have a program checked."""
         process = self._started()
         assert process.stdin is not None
@@ -73,7 +81,7 @@ class Worker:
             if event is None:
                 return self._ended(process, request, doing)
             if "doing" not in event:
-                return _outcome(request, event)
+                return _parse_event(request, event)
             doing = event["doing"]
 
     def close(self) -> None:
@@ -117,7 +125,7 @@ class Worker:
         line, _, self._pending = self._pending.partition(b"\n")
         return json.loads(line) if line.startswith(b"{") else {"doing": "starting"}
 
-    def _ended(self, process: subprocess.Popen[bytes], request: Request, doing: str) -> Outcome:
+    def _ended(self, process: subprocess.Popen[bytes], request: Request, doing: str) -> CheckOutcome:
         status = process.wait()
         said = ""
         if self._errors is not None:
@@ -125,19 +133,19 @@ class Worker:
             said = self._errors.read().decode(errors="replace")[-_LAST_WORDS:]
         self.close()
         if status == -signal.SIGPROF:
-            return Outcome(request, "hang", doing, f"more than {SECONDS} s of the processor's time while {doing}")
-        return Outcome(request, "crash", doing, f"the process died with status {status} while {doing}\n{said}")
+            return CheckOutcome(request, "hang", doing, f"more than {SECONDS} s of the processor's time while {doing}")
+        return CheckOutcome(request, "crash", doing, f"the process died with status {status} while {doing}\n{said}")
 
 
-def _outcome(request: Request, event: dict[str, Any]) -> Outcome:
+def _parse_event(request: Request, event: dict[str, Any]) -> CheckOutcome:
     if "refused" in event:
-        return Outcome(request, "refused", message=event["refused"])
+        return CheckOutcome(request, "refused", message=event["refused"])
     if "failed" in event:
-        return Outcome(request, event["failed"], event["stage"], event["message"])
-    return Outcome(request, "done", functions=event["functions"], tiled=event["tiled"])
+        return CheckOutcome(request, event["failed"], event["stage"], event["message"])
+    return CheckOutcome(request, "done", functions=event["functions"], tiled=event["tiled"])
 
 
-def check_all(requests: Iterable[Request], jobs: int, report: Callable[[Outcome, Worker], bool]) -> None:
+def check_all(requests: Iterable[Request], jobs: int, report: Callable[[CheckOutcome, Worker], bool]) -> None:
     """Check programs in several processes.
 
     Args:
@@ -171,3 +179,119 @@ def check_all(requests: Iterable[Request], jobs: int, report: Callable[[Outcome,
     with ThreadPoolExecutor(jobs) as pool:
         for _ in pool.map(work, range(jobs)):
             pass
+
+
+_MARK: Final = "; request: "
+_FILES_PER_KEY: Final = 2
+_VARIABLE: Final = re.compile(r"\d+|[%@][\w.$]+|\"[^\"]*\"")
+
+
+@dataclass
+class CampaignReport:
+    """What was found.
+
+    Attributes:
+        folder: Where failures are written to.
+        passed: Programs that mean the same everywhere.
+        functions: Functions in them.
+        tiled: Kernels in them that multiply tiles of a matrix unit.
+        refused: How many programs were refused, by reason.
+        failed: How many failed, by what they have in common.
+        files: Files of failures.
+    """
+
+    folder: Path
+    passed: int = 0
+    functions: int = 0
+    tiled: int = 0
+    refused: Counter[str] = field(default_factory=Counter[str])
+    failed: Counter[str] = field(default_factory=Counter[str])
+    files: dict[str, list[Path]] = field(default_factory=dict[str, list[Path]])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, outcome: CheckOutcome) -> bool:
+        """Count an outcome; whether it is a failure that is worth a file, unlike those before."""
+        with self._lock:
+            if outcome.kind == "done":
+                self.passed += 1
+                self.functions += outcome.functions
+                self.tiled += outcome.tiled
+            elif outcome.kind == "refused":
+                self.refused[_without_names(outcome.message)] += 1
+            else:
+                alike = failure_key(outcome)
+                self.failed[alike] += 1
+                return self.failed[alike] <= _FILES_PER_KEY
+        return False
+
+    def write(self, found: CheckOutcome, smallest: CheckOutcome) -> Path:
+        """Write a failure to a file."""
+        request = found.request
+        name = f"{request.profile}-{request.check.target or 'none'}-{request.source}.ll"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / name
+        path.write_text(file_text(smallest, path), encoding="utf-8")
+        with self._lock:
+            self.files.setdefault(failure_key(found), []).append(path)
+        return path
+
+    def summary(self, seconds: float) -> Iterator[str]:
+        """Lines that say what was found."""
+        refused, failed = self.refused.total(), self.failed.total()
+        yield (
+            f"{self.passed + refused + failed} programs: {self.passed} passed ({self.functions} functions), "
+            f"{refused} refused, {failed} failed; {seconds:.0f} s"
+        )
+        if self.tiled:
+            yield f"  tiles of a matrix unit are multiplied in {self.tiled} kernels"
+        for title, counts in (("refused", self.refused), ("failed", self.failed)):
+            for reason, count in counts.most_common():
+                yield f"  {title} {count:5}  {reason}"
+                yield from (f"                 {path}" for path in self.files.get(reason, []))
+
+
+def failure_key(outcome: CheckOutcome) -> str:
+    """What failures of the same kind have in common."""
+    if outcome.kind in ("diagnostic", "exception"):
+        lines = [line for line in outcome.message.splitlines() if line.strip()]
+        said = next((line for line in lines if "error:" in line), lines[-1] if lines else "")
+        return f"{outcome.kind}: {_without_names(said)}"
+    return f"{outcome.kind} {_doing(outcome.stage)}"
+
+
+def _doing(stage: str) -> str:
+    return _without_names(stage) if stage.startswith("running @") else stage
+
+
+def _without_names(message: str) -> str:
+    """A message without names and numbers."""
+    return _VARIABLE.sub("_", message.rsplit("error:", maxsplit=1)[-1].strip())[:160]
+
+
+def file_text(outcome: CheckOutcome, path: Path) -> str:
+    """A failing program with what is wrong and how to see it again."""
+    request = outcome.request
+    target = request.check.target or "none"
+    check = request.check
+    optimised = f"; optimised by {check.optimise} {' '.join(check.pipeline)} first\n" if check.optimise else ""
+    lowered = f"; lowered with {asked}\n" if (asked := str(request.check.asked)) else ""
+    said = "".join(f"; {line}\n" for line in outcome.message.splitlines()[:20])
+    return (
+        f"; {outcome.kind} on target {target}: {outcome.stage}\n{said}"
+        f"{optimised}{lowered}; check it again:  tlx fuzz --replay {path}\n{_MARK}{request.as_json()}\n\n{request.text}"
+    )
+
+
+def request_of(text: str, name: str) -> Request:
+    """The request in the file of a failure.
+
+    Raises:
+        UsageError: There is none.
+    """
+    for line in text.splitlines():
+        if line.startswith(_MARK):
+            try:
+                return Request.of_json(line.removeprefix(_MARK))
+            except (ValueError, KeyError, TypeError, IndexError):
+                break
+    raise UsageError(f"'{name}' is no file that 'tlx fuzz' wrote: it has no line '{_MARK.strip()} ...'", name=name)

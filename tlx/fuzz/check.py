@@ -2,10 +2,17 @@
 
 What a form means says its numpy model, which the evaluator must agree with; of a dataflow function the evaluator says
 it. Machine code runs on guarded memory, once at the end of the pages and once at the beginning.
+
+An array of compiled code lies either so that the byte behind its last one is inaccessible, or so that the byte in front
+of its first one is; what is left of its pages is filled and must stay as it is.
+
+    [ no access ][ fill | array ][ no access ]        [ no access ][ array | fill ][ no access ]
 """
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import random
 import re
 import subprocess
@@ -13,32 +20,37 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+import numpy as np
+
 import tlx
-from tlx import openmp
-from tlx.calls import Call, dtype_of
+from tlx.api.call import CompiledFunction, argument_dtype
+from tlx.api.signatures import Parameter
 from tlx.diagnostics import EvaluationError, LoweringError
 from tlx.evaluate import Machine
-from tlx.evaluate.team import Team
-from tlx.fuzz.arrays import difference
-from tlx.fuzz.asked import Asked
-from tlx.fuzz.guarded import GuardedArray
-from tlx.fuzz.programs import Function, Program, canonical
-from tlx.ir.large import speaks_of_slow_vectors
+from tlx.evaluate.context import ThreadTeam
+from tlx.fuzz.generation.arrays import difference
+from tlx.fuzz.generation.model import RandomFunction
+from tlx.fuzz.generation.programs import RandomProgram, canonical
+from tlx.fuzz.options import RandomOptions
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.analysis.large_vectors import mentions_slow_vectors
 from tlx.ir.module import Module
-from tlx.ir.reader import parse
-from tlx.lower.to_2d.elementwise import given, is_elementwise, is_large
-from tlx.lower.to_tiles.dispatch import at_level, levels
-from tlx.native import best_target, cpu_flags
-from tlx.numpy_types import Array
-from tlx.pipeline import Options, lower, verify
-from tlx.signatures import Parameter
-from tlx.target import Caches, Target, find
+from tlx.ir.parser.module import parse
+from tlx.llvm import openmp
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower, verify
+from tlx.lower.to_2d.analysis.tensor_operations import call_operands, exceeds_register_elements, is_elementwise
+from tlx.lower.to_tiles.versions import at_level, levels
+from tlx.target.hardware import Caches
+from tlx.target.host import best_target, cpu_flags
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 _DEFAULT: Final = Caches()
 _TINY: Final = Caches(l1=4 << 10, l2=16 << 10, l3=64 << 10)
 _TEAMS: Final = (3, 1, 2, 7)
 _LEVELS: Final = (2, 2, 2, 0, 0, 1, 3)
-_BUG: Final = "bug of TLX"
+_INTERNAL_ERROR: Final = "bug of TLX"
 _PIPELINES: Final = (
     ("-O2",),
     ("-O3",),
@@ -93,7 +105,7 @@ class Check:
     variant: int = 0
     optimise: str = ""
     threads: bool = False
-    asked: Asked = field(default_factory=Asked)
+    asked: RandomOptions = field(default_factory=RandomOptions)
 
     @property
     def pipeline(self) -> tuple[str, ...]:
@@ -107,9 +119,9 @@ class Check:
         return replace(options, threads="openmp", thread_cycles=0) if self.threads else options
 
     @property
-    def team(self) -> Team:
+    def team(self) -> ThreadTeam:
         """The threads of parallel regions: one, a few, or more than there is work for; in either order."""
-        return Team(_TEAMS[self.variant % len(_TEAMS)], backwards=self.variant % 2 == 1)
+        return ThreadTeam(_TEAMS[self.variant % len(_TEAMS)], backwards=self.variant % 2 == 1)
 
     @property
     def opt_level(self) -> int:
@@ -122,7 +134,7 @@ class Check:
 
         It is as its file says where the lowering is asked for a machine.
         """
-        target = find(self.target)
+        target = find_target(self.target)
         caches = _TINY if self.variant % 3 == 0 else _DEFAULT
         if self.emulate or not self.run or self.asked.has_machine:
             return replace(target, caches=caches)
@@ -140,7 +152,7 @@ class Counts:
     tiled: int = 0
 
 
-def check_program(made: Program, check: Check, doing: Callable[[str], None]) -> Counts:
+def check_program(made: RandomProgram, check: Check, doing: Callable[[str], None]) -> Counts:
     """Check a program.
 
     Args:
@@ -164,7 +176,7 @@ def check_program(made: Program, check: Check, doing: Callable[[str], None]) -> 
         raise MismatchError("opt", message) from None
 
 
-def _check(made: Program, check: Check, doing: Callable[[str], None]) -> Counts:
+def _check(made: RandomProgram, check: Check, doing: Callable[[str], None]) -> Counts:
     """Check a program as it is."""
     made = replace(made, text=check.asked.compiled_for(made.text))
     doing("evaluating the input")
@@ -199,7 +211,7 @@ def _optimised(text: str, check: Check) -> str:
 # Evaluation --------------------------------------------------------------------------------------------------------
 
 
-def _evaluated_input(made: Program, check: Check) -> list[Arguments]:
+def _evaluated_input(made: RandomProgram, check: Check) -> list[Arguments]:
     """Arrays for each function, before and after a call."""
     found = [function.arguments() for function in made.functions]
     if not check.evaluate and all(after is not None for _, after in found):
@@ -217,7 +229,9 @@ def _evaluated_input(made: Program, check: Check) -> list[Arguments]:
     return arguments
 
 
-def _stages(check: Check, made: Program, target: Target, doing: Callable[[str], None]) -> Iterator[tuple[str, Module]]:
+def _stages(
+    check: Check, made: RandomProgram, target: Target, doing: Callable[[str], None]
+) -> Iterator[tuple[str, Module]]:
     """What the stages leave; every fourth time a stage reads the text that the one before wrote.
 
     Every fourth time the last stage's output is evaluated as well, which takes long; otherwise it is only run.
@@ -238,12 +252,12 @@ def _lowered(text: str, target: Target, options: Options) -> Module:
     try:
         return lower(parse(text), target, options=options)
     except LoweringError as error:
-        if _BUG in error.message:
+        if _INTERNAL_ERROR in error.message:
             raise
         raise RefusedError(error.message) from None
 
 
-def _evaluate(title: str, module: Module, made: Program, arguments: list[Arguments], check: Check) -> None:
+def _evaluate(title: str, module: Module, made: RandomProgram, arguments: list[Arguments], check: Check) -> None:
     """Compare what a stage left with the input.
 
     What takes too long is left to machine code, if it runs, or to programs that ask for another machine. Of several
@@ -269,13 +283,13 @@ def _evaluate(title: str, module: Module, made: Program, arguments: list[Argumen
 
 
 def _run(
-    made: Program, check: Check, target: Target, arguments: list[Arguments], doing: Callable[[str], None]
+    made: RandomProgram, check: Check, target: Target, arguments: list[Arguments], doing: Callable[[str], None]
 ) -> Counts:
     doing("compiling")
     try:
         compiled = tlx.compile(made.text, target, opt_level=check.opt_level, options=check.options)
     except LoweringError as error:
-        if _BUG in error.message:
+        if _INTERNAL_ERROR in error.message:
             raise
         raise RefusedError(error.message) from None
     check_registers(made.text, compiled.lowered)
@@ -285,8 +299,8 @@ def _run(
         for at_end in (True, False):
             place = "in front of a guard page" if at_end else "behind a guard page"
             doing(f"running @{function.name} {place}")
-            _call(compiled[function.name], function, before, after, at_end=at_end, retyped=bool(check.optimise))
-    return Counts(len(made.functions), _tiled(compiled.lowered))
+            _call_guarded(compiled[function.name], function, before, after, at_end=at_end, retyped=bool(check.optimise))
+    return Counts(len(made.functions), _count_tile_kernels(compiled.lowered))
 
 
 def check_registers(text: str, lowered: str) -> None:
@@ -299,26 +313,32 @@ def check_registers(text: str, lowered: str) -> None:
     Raises:
         MismatchError: Something does.
     """
-    if not speaks_of_slow_vectors(lowered):
+    if not mentions_slow_vectors(lowered):
         return
     names = {function.name for function in parse(text).functions}
-    for function in parse(lowered, "<lowered>", speaks_of_slow_vectors).functions:
+    for function in parse(lowered, "<lowered>", mentions_slow_vectors).functions:
         if not function.name.startswith("tlx.") and function.name not in names:
             continue
         for instruction in function.instructions():
             if instruction.opcode != "phi" and not is_elementwise(instruction):
                 continue
-            if any(is_large(value.type) for value in (instruction.value, *given(instruction))):
+            if any(exceeds_register_elements(value.type) for value in (instruction.value, *call_operands(instruction))):
                 raise MismatchError("lowering", f"LLVM takes long for @{function.name}: {instruction.text}")
 
 
-def _tiled(text: str) -> int:
+def _count_tile_kernels(text: str) -> int:
     """Kernels that multiply tiles, values or numbered registers."""
     return sum(_TILE_PRODUCT.search(function) is not None for function in text.split("\ndefine "))
 
 
-def _call(
-    call: Call, function: Function, before: list[Array], after: list[Array], *, at_end: bool, retyped: bool
+def _call_guarded(
+    call: CompiledFunction,
+    function: RandomFunction,
+    before: list[Array],
+    after: list[Array],
+    *,
+    at_end: bool,
+    retyped: bool,
 ) -> None:
     """Call a function on guarded memory; `opt` may have it read and write the same bytes as another type."""
     guarded = [GuardedArray(array, at_end=at_end) for array in before]
@@ -333,13 +353,54 @@ def _call(
 
 def _retyped(array: Array, parameter: Parameter) -> Array:
     """An array as the elements that a parameter asks for."""
-    dtype = None if parameter.element is None else dtype_of(parameter.element)
+    dtype = None if parameter.element is None else argument_dtype(parameter.element)
     return array if dtype is None or array.nbytes % dtype.itemsize else array.view(dtype)
 
 
-def _compare(stage: str, function: Function, got: list[Array], expected: list[Array]) -> None:
+def _compare(stage: str, function: RandomFunction, got: list[Array], expected: list[Array]) -> None:
     for buffer, mine, wanted in zip(function.buffers, got, expected, strict=True):
         different = difference(mine, wanted, buffer)
         if different:
             where = f"{buffer.name} of @{function.name} ({function.form}, {buffer.element})"
             raise MismatchError(stage, f"{where}: {different}")
+
+
+_PAGE: Final = mmap.PAGESIZE
+_FILL: Final = 0xFF  # NaN in every floating-point type
+_NO_ACCESS: Final = 0
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+class GuardedArray:
+    """A copy of an array between two inaccessible pages.
+
+    Args:
+        array: What it holds, one-dimensional.
+        at_end: Whether it ends at the page behind it, or begins at the page in front of it.
+
+    Attributes:
+        array: The copy.
+    """
+
+    def __init__(self, array: Array, *, at_end: bool) -> None:
+        pages = -(-array.nbytes // _PAGE) * _PAGE
+        memory = mmap.mmap(-1, pages + 2 * _PAGE)
+        inside = np.frombuffer(memory, np.uint8, pages, _PAGE)
+        inside[:] = _FILL
+        start = pages - array.nbytes if at_end else 0
+        self.array = inside[start : start + array.nbytes].view(array.dtype)
+        self.array[:] = array
+        self._rest = (inside[:start], inside[start + array.nbytes :])
+        address = int(inside.__array_interface__["data"][0])
+        _forbid(address - _PAGE)
+        _forbid(address + pages)
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the rest of the array's pages is as it was."""
+        return all(bool(np.all(part == _FILL)) for part in self._rest)
+
+
+def _forbid(page: int) -> None:
+    if _libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(_PAGE), _NO_ACCESS):
+        raise OSError(ctypes.get_errno(), "mprotect")

@@ -10,22 +10,21 @@ from pathlib import Path
 from typing import Final
 
 from tlx.diagnostics import UsageError
-from tlx.fuzz.asking import draw, runs_here
-from tlx.fuzz.campaign import Outcome, Worker, check_all
+from tlx.fuzz.campaign import CampaignReport, CheckOutcome, Worker, check_all, request_of
 from tlx.fuzz.check import Check
-from tlx.fuzz.report import Report, request_of
+from tlx.fuzz.options import is_runnable, random_options
 from tlx.fuzz.shrink import shrink
 from tlx.fuzz.worker import Request
-from tlx.native import cpu_flags, missing
-from tlx.target import find
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
 
-MIXED: Final = ("any", "small", "any", "overlaps", "loops", "any", "run-time", "moves", "any", "any-large")
-_EMULATED: Final = ("any-tiles", "tiles", "any-tiles", "tiles", "run-time-tiles")
+MIXED_PROFILES: Final = ("any", "small", "any", "overlaps", "loops", "any", "run-time", "moves", "any", "any-large")
+_EMULATED_PROFILES: Final = ("any-tiles", "tiles", "any-tiles", "tiles", "run-time-tiles")
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class CampaignPlan:
     """Which programs are checked, and how.
 
     Attributes:
@@ -62,7 +61,7 @@ class Plan:
             for target in self.targets or ("",):
                 check = check_on(target, seed, emulate_matrix=self.emulate_matrix)
                 check = replace(check, threads=self.threads, optimise=self.opt if seed % 7 < 3 else "")
-                mixture: Sequence[str] = _EMULATED if check.emulate else MIXED
+                mixture: Sequence[str] = _EMULATED_PROFILES if check.emulate else MIXED_PROFILES
                 yield Request(self.profile or mixture[seed % len(mixture)], seed, check, self.operations)
 
 
@@ -71,19 +70,19 @@ def check_on(target: str, variant: int, *, emulate_matrix: bool = False) -> Chec
 
     Code for matrix units is run in an emulated form without them, and where that is asked for.
     """
-    lacking = missing(find(target), cpu_flags()) if target else []
-    emulate = bool(target) and (emulate_matrix or bool(lacking)) and find(target).matrix is not None
-    asked = draw(target, variant)
-    run = bool(target) and (emulate or not lacking) and runs_here(asked, find(target), cpu_flags())
+    lacking = missing_features(find_target(target), cpu_flags()) if target else []
+    emulate = bool(target) and (emulate_matrix or bool(lacking)) and find_target(target).matrix is not None
+    asked = random_options(target, variant)
+    run = bool(target) and (emulate or not lacking) and is_runnable(asked, find_target(target), cpu_flags())
     return Check(target, emulate, run=run, variant=variant, asked=asked)
 
 
-def fuzz(plan: Plan, say: Say) -> bool:
+def fuzz(plan: CampaignPlan, say: Say) -> bool:
     """Check programs; whether all are right."""
-    report = Report(plan.keep)
+    report = CampaignReport(plan.keep)
     begun = time.monotonic()
 
-    def note(outcome: Outcome, worker: Worker) -> bool:
+    def note(outcome: CheckOutcome, worker: Worker) -> bool:
         if report.note(outcome):
             smallest = shrink(outcome, worker.check, plan.trials)
             path = report.write(outcome, smallest)

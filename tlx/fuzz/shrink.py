@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from tlx.fuzz.asked import Asked
-from tlx.fuzz.campaign import Outcome
-from tlx.fuzz.choices import Node
+from tlx.fuzz.campaign import CheckOutcome
+from tlx.fuzz.generation.choices import Node
+from tlx.fuzz.options import RandomOptions
 from tlx.fuzz.worker import Request
 
 Path = tuple[int, ...]
 
 
 @dataclass
-class _Search:
+class _SmallestFailure:
     """The smallest failure so far.
 
     Attributes:
@@ -30,9 +30,9 @@ class _Search:
         seen: Texts that have been checked.
     """
 
-    best: Outcome
+    best: CheckOutcome
     node: Node
-    check: Callable[[Request], Outcome]
+    check: Callable[[Request], CheckOutcome]
     left: int
     seen: set[str]
 
@@ -48,7 +48,7 @@ class _Search:
         self.seen.add(made.text)
         return self._fails_alike(replace(request, source=made.node), made.node)
 
-    def accepts_asked(self, asked: Asked) -> bool:
+    def accepts_asked(self, asked: RandomOptions) -> bool:
         """Whether the program fails alike where less is asked for; then it is the best."""
         if self.left <= 0:
             return False
@@ -64,7 +64,7 @@ class _Search:
         return True
 
 
-def shrink(failure: Outcome, check: Callable[[Request], Outcome], trials: int = 300) -> Outcome:
+def shrink(failure: CheckOutcome, check: Callable[[Request], CheckOutcome], trials: int = 300) -> CheckOutcome:
     """A simpler program that fails alike.
 
     Args:
@@ -73,7 +73,7 @@ def shrink(failure: Outcome, check: Callable[[Request], Outcome], trials: int = 
         trials: Most programs to check.
     """
     made = failure.request.program()
-    search = _Search(failure, made.node, check, trials, {made.text})
+    search = _SmallestFailure(failure, made.node, check, trials, {made.text})
     while any(search.accepts_asked(asked) for asked in search.best.request.check.asked.simpler()):
         pass
     before = -1
@@ -85,7 +85,7 @@ def shrink(failure: Outcome, check: Callable[[Request], Outcome], trials: int = 
     return search.best
 
 
-def _drop_parts(search: _Search) -> None:
+def _drop_parts(search: _SmallestFailure) -> None:
     for path in list(_paths(search.node)):
         size = len(_at(search.node, path).parts) if _exists(search.node, path) else 0
         chunk = size
@@ -101,7 +101,7 @@ def _drop_parts(search: _Search) -> None:
             chunk //= 2
 
 
-def _zero_nodes(search: _Search) -> None:
+def _zero_nodes(search: _SmallestFailure) -> None:
     for path in list(_paths(search.node)):
         if _exists(search.node, path) and any(_at(search.node, path).draws):
             candidate = search.node.copy()
@@ -109,7 +109,7 @@ def _zero_nodes(search: _Search) -> None:
             search.accepts(candidate)
 
 
-def _lower_numbers(search: _Search) -> None:
+def _lower_numbers(search: _SmallestFailure) -> None:
     for path in list(_paths(search.node)):
         at = 0
         while _exists(search.node, path) and at < len(_at(search.node, path).draws):
@@ -117,7 +117,7 @@ def _lower_numbers(search: _Search) -> None:
             at += 1
 
 
-def _lower(search: _Search, path: Path, at: int) -> None:
+def _lower(search: _SmallestFailure, path: Path, at: int) -> None:
     """Make one number as small as it can be by zero, halving, and counting down."""
     while _exists(search.node, path) and at < len(_at(search.node, path).draws):
         number = _at(search.node, path).draws[at]

@@ -13,6 +13,7 @@ processor's time ends the process by SIGPROF.
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import sys
@@ -23,13 +24,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.collection import collect_rarely
 from tlx.diagnostics import TlxError
-from tlx.fuzz.asked import Asked
 from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
-from tlx.fuzz.choices import Node
-from tlx.fuzz.profiles import PROFILES
-from tlx.fuzz.programs import Program, program
+from tlx.fuzz.generation.choices import Node
+from tlx.fuzz.generation.profiles import PROFILES
+from tlx.fuzz.generation.programs import RandomProgram, random_program
+from tlx.fuzz.options import RandomOptions
 from tlx.llvm.process import LLVMProcess
 
 SECONDS: Final = 120
@@ -54,13 +54,13 @@ class Request:
     check: Check
     operations: tuple[str, ...] = field(default=())
 
-    def program(self) -> Program:
+    def program(self) -> RandomProgram:
         """The program."""
         profile = PROFILES[self.profile]
         if self.operations:
             profile = replace(profile, operations=self.operations)
         source = self.source if isinstance(self.source, Node) else f"{self.profile} {self.source}"
-        return program(profile, source)
+        return random_program(profile, source)
 
     @property
     def text(self) -> str:
@@ -77,7 +77,7 @@ class Request:
         """The request of `as_json`."""
         value = json.loads(line)
         source = value["source"] if isinstance(value["source"], int) else Node.of_json(value["source"])
-        asked = Asked.of_json(value["check"].pop("asked"))
+        asked = RandomOptions.of_json(value["check"].pop("asked"))
         check = Check(**value["check"], asked=asked)
         return cls(value["profile"], source, check, tuple(value["operations"]))
 
@@ -114,6 +114,18 @@ def main() -> None:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         answer(Request.of_json(line))
         signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+_RARELY: Final = 1_000_000
+"""Objects more that are alive when a collection begins; Python's own number is 700."""
+
+
+def collect_rarely() -> None:
+    """Garbage collection a thousand times as rarely, for a process that reads, lowers and evaluates many modules.
+
+    As often as Python looks by itself, that is a fifth of the process's time.
+    """
+    gc.set_threshold(_RARELY)
 
 
 if __name__ == "__main__":

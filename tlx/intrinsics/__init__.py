@@ -14,7 +14,7 @@ from typing import Final
 
 from tlx.intrinsics.contraction import CONTRACTIONS
 from tlx.intrinsics.convolution import CONVOLUTIONS
-from tlx.intrinsics.core import Intrinsic, Kind, Operand, RuleError
+from tlx.intrinsics.core import Intrinsic, Operand, OperandKind, RuleError, extents_text
 from tlx.intrinsics.elementwise import ELEMENTWISE
 from tlx.intrinsics.joining import JOINS
 from tlx.intrinsics.memory import MEMORY
@@ -22,9 +22,8 @@ from tlx.intrinsics.movement import MOVES
 from tlx.intrinsics.products import PRODUCTS
 from tlx.intrinsics.reductions import REDUCTIONS
 from tlx.intrinsics.reshapes import RESHAPES
-from tlx.intrinsics.rules import extents_text
 
-__all__ = ["INTRINSICS", "Intrinsic", "Kind", "Operand", "RuleError", "extents_text", "is_tensor_name", "lookup"]
+__all__ = ["INTRINSICS", "Intrinsic", "Operand", "OperandKind", "RuleError", "extents_text", "is_tensor_name", "lookup"]
 
 INTRINSICS: Final = (
     *MEMORY,

@@ -6,11 +6,18 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tlx.intrinsics.core import Intrinsic, Kind, Operand, RuleError
+from tlx.intrinsics.core import (
+    Intrinsic,
+    Operand,
+    OperandKind,
+    RuleError,
+    check_extends,
+    logical_paddings,
+    row_major_results,
+)
 from tlx.intrinsics.products import matrix_product
-from tlx.intrinsics.rules import check_extends, logical_paddings, row_major_results
+from tlx.intrinsics.tensor_type import TensorType, vector_text
 from tlx.ir.types import Type
-from tlx.types import TensorType, vector_text
 
 if TYPE_CHECKING:
     from typing import Any
@@ -18,8 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tlx.intrinsics.core import Dims
-    from tlx.numpy_types import Array
-
+    from tlx.intrinsics.numpy_types import Array
 
 EMPTY: Final = (-1,)
 """An empty list of dimensions."""
@@ -106,7 +112,7 @@ def _contract(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], dt
     """
     import numpy as np
 
-    from tlx.numpy_types import extend, narrow, working_type
+    from tlx.intrinsics.numpy_types import extend, narrow, working_type
 
     a, b = (extend(array, working_type(dtype)) for array in arrays)
     axes_a, axes_b, batch_a, batch_b = axes_of(dims)
@@ -119,16 +125,18 @@ def _contract(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], dt
     return narrow(matrix_product(lhs, rhs), dtype).reshape([*batch, *rows, *columns] or [1])
 
 
-_A: Final = Operand("a", Kind.TENSOR, "the first tensor")
-_B: Final = Operand("b", Kind.TENSOR, "the second tensor")
+_A: Final = Operand("a", OperandKind.TENSOR, "the first tensor")
+_B: Final = Operand("b", OperandKind.TENSOR, "the second tensor")
 _NONE: Final = "write <1 x i32> <i32 -1> for an empty list, or leave all lists out"
-_AXES_A: Final = Operand("axes_a", Kind.DIMS, "logical dimensions of `a` to contract; <-1> for none", empty=_NONE)
-_AXES_B: Final = Operand(
-    "axes_b", Kind.DIMS, "the dimension of `b` that each of them goes with", like_previous=True, empty=_NONE
+_AXES_A: Final = Operand(
+    "axes_a", OperandKind.DIMS, "logical dimensions of `a` to contract; <-1> for none", empty=_NONE
 )
-_BATCH_A: Final = Operand("batch_a", Kind.DIMS, "logical dimensions of `a` that count batches", empty=_NONE)
+_AXES_B: Final = Operand(
+    "axes_b", OperandKind.DIMS, "the dimension of `b` that each of them goes with", like_previous=True, empty=_NONE
+)
+_BATCH_A: Final = Operand("batch_a", OperandKind.DIMS, "logical dimensions of `a` that count batches", empty=_NONE)
 _BATCH_B: Final = Operand(
-    "batch_b", Kind.DIMS, "the dimension of `b` that each of them goes with", like_previous=True, empty=_NONE
+    "batch_b", OperandKind.DIMS, "the dimension of `b` that each of them goes with", like_previous=True, empty=_NONE
 )
 
 CONTRACTIONS: Final = (

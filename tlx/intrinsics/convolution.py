@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tlx.intrinsics.core import Intrinsic, Kind, Operand, RuleError
+from tlx.intrinsics.core import (
+    Intrinsic,
+    Operand,
+    OperandKind,
+    RuleError,
+    check_extends,
+    logical_paddings,
+    row_major_results,
+)
 from tlx.intrinsics.products import matrix_product
-from tlx.intrinsics.rules import check_extends, logical_paddings, row_major_results
+from tlx.intrinsics.tensor_type import TensorType, vector_text
 from tlx.ir.types import Type
-from tlx.types import TensorType, vector_text
 
 if TYPE_CHECKING:
     from typing import Any
@@ -18,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tlx.intrinsics.core import Dims
-    from tlx.numpy_types import Array
+    from tlx.intrinsics.numpy_types import Array
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,7 @@ def _convolution(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array],
 
     Integers are signed and wrap. Operands narrower than the result are extended to it first.
     """
-    from tlx.numpy_types import extend, narrow, working_type
+    from tlx.intrinsics.numpy_types import extend, narrow, working_type
 
     x, w = (extend(array, working_type(dtype)) for array in arrays)
     windows = Windows.of(x.ndim, dims)
@@ -171,8 +178,8 @@ def _with_zeros(x: Array, steps: Sequence[int]) -> Array:
     return result
 
 
-_X: Final = Operand("x", Kind.TENSOR, "the input: a matrix, or (N, C, spatial...)")
-_W: Final = Operand("w", Kind.TENSOR, "the kernel: a matrix, or (O, C / groups, spatial...)")
+_X: Final = Operand("x", OperandKind.TENSOR, "the input: a matrix, or (N, C, spatial...)")
+_W: Final = Operand("w", OperandKind.TENSOR, "the kernel: a matrix, or (O, C / groups, spatial...)")
 
 CONVOLUTIONS: Final = (
     Intrinsic(
@@ -180,9 +187,9 @@ CONVOLUTIONS: Final = (
         (
             _X,
             _W,
-            Operand("strides", Kind.DIMS, "how far the kernel moves on in each dimension"),
-            Operand("input_dilations", Kind.DIMS, "holes between neighbours of `x` in each dimension"),
-            Operand("kernel_dilations", Kind.DIMS, "holes between neighbours of `w` in each dimension"),
+            Operand("strides", OperandKind.DIMS, "how far the kernel moves on in each dimension"),
+            Operand("input_dilations", OperandKind.DIMS, "holes between neighbours of `x` in each dimension"),
+            Operand("kernel_dilations", OperandKind.DIMS, "holes between neighbours of `w` in each dimension"),
         ),
         "vector",
         "Slides a kernel over a tensor and sums products.",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tlx.intrinsics.core import Intrinsic, Kind, Operand, RuleError
-from tlx.intrinsics.rules import own_type
+from tlx.intrinsics.core import Intrinsic, Operand, OperandKind, RuleError, own_type
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import FloatType, Type
-from tlx.types import TensorType
 
 if TYPE_CHECKING:
     from typing import Any
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tlx.intrinsics.core import Dims, Infer, Meaning
-    from tlx.numpy_types import Array
+    from tlx.intrinsics.numpy_types import Array
 
 _TYPES: Final = "The result has the shape, layout and padding of `x`; padding positions are zero."
 _ACCURACY: Final = """\
@@ -50,7 +49,7 @@ def _rounded(name: str, text: str) -> Meaning:
     def meaning(arrays: Sequence[Array], _dims: Dims, _scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
         import numpy as np
 
-        from tlx.numpy_types import narrow
+        from tlx.intrinsics.numpy_types import narrow
 
         wide = np.longdouble if dtype == np.float64 else np.float64
         return narrow(_function(name, arrays[0].astype(wide)), dtype)
@@ -69,7 +68,7 @@ def _exact(name: str, text: str) -> Meaning:
     def meaning(arrays: Sequence[Array], _dims: Dims, _scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
         import numpy as np
 
-        from tlx.numpy_types import narrow
+        from tlx.intrinsics.numpy_types import narrow
 
         return narrow(_function(name, arrays[0].astype(np.float64)), dtype)
 
@@ -115,7 +114,7 @@ _EXAMPLE: Final = """\
 
 
 def _row(name: str, doc: str, meaning: Meaning, infer: Infer | None = None) -> Intrinsic:
-    operands = (Operand("x", Kind.TENSOR, "the tensor"),)
+    operands = (Operand("x", OperandKind.TENSOR, "the tensor"),)
     return Intrinsic(name, operands, "vector", doc, infer or _of_floats(name), meaning, _EXAMPLE.replace("NAME", name))
 
 

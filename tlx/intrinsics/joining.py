@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tlx.intrinsics.core import Intrinsic, Kind, Operand, RuleError
-from tlx.intrinsics.rules import check_same_element, extents_text, logical_paddings, row_major_results
+from tlx.intrinsics.core import (
+    Intrinsic,
+    Operand,
+    OperandKind,
+    RuleError,
+    check_same_element,
+    extents_text,
+    logical_paddings,
+    row_major_results,
+)
+from tlx.intrinsics.tensor_type import TensorType, vector_text
 from tlx.ir.types import Type
-from tlx.types import TensorType, vector_text
 
 if TYPE_CHECKING:
     from typing import Any
@@ -16,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tlx.intrinsics.core import Dims
-    from tlx.numpy_types import Array
+    from tlx.intrinsics.numpy_types import Array
 
 
 def _pad_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> list[TensorType]:
@@ -107,11 +115,11 @@ def _concat(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], _dty
     return np.concatenate(list(arrays), axis)
 
 
-_X: Final = Operand("x", Kind.TENSOR, "the tensor")
-_LOW: Final = Operand("low", Kind.DIMS, "elements to add before each logical dimension, to crop where negative")
-_HIGH: Final = Operand("high", Kind.DIMS, "elements to add behind each logical dimension", like_previous=True)
-_VALUE: Final = Operand("value", Kind.SCALAR, "value of what is added")
-_INTERIOR: Final = Operand("interior", Kind.DIMS, "elements to add between neighbours in each logical dimension")
+_X: Final = Operand("x", OperandKind.TENSOR, "the tensor")
+_LOW: Final = Operand("low", OperandKind.DIMS, "elements to add before each logical dimension, to crop where negative")
+_HIGH: Final = Operand("high", OperandKind.DIMS, "elements to add behind each logical dimension", like_previous=True)
+_VALUE: Final = Operand("value", OperandKind.SCALAR, "value of what is added")
+_INTERIOR: Final = Operand("interior", OperandKind.DIMS, "elements to add between neighbours in each logical dimension")
 
 JOINS: Final = (
     Intrinsic(
@@ -134,8 +142,8 @@ JOINS: Final = (
     Intrinsic(
         "concat",
         (
-            Operand("x", Kind.TENSOR, "the tensors, one or more", repeated=True),
-            Operand("axis", Kind.INDEX, "logical dimension along which they are joined"),
+            Operand("x", OperandKind.TENSOR, "the tensors, one or more", repeated=True),
+            Operand("axis", OperandKind.INDEX, "logical dimension along which they are joined"),
         ),
         "vector",
         "Joins tensors along a dimension.",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tlx.intrinsics.core import Intrinsic, Kind, Operand
-from tlx.intrinsics.rules import own_type, same_array
+from tlx.intrinsics.core import Intrinsic, Operand, OperandKind, own_type, same_array
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import Type
-from tlx.types import TensorType
 
 if TYPE_CHECKING:
     from typing import Any
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tlx.intrinsics.core import Dims
-    from tlx.numpy_types import Array
+    from tlx.intrinsics.numpy_types import Array
 
 
 def _described_type(_tensors: Sequence[TensorType], dims: Dims, element: Type) -> list[TensorType]:
@@ -60,23 +59,29 @@ def _tovector(arrays: Sequence[Array], dims: Dims, scalars: Sequence[Array], dty
     return same_array(arrays, dims, scalars, dtype)
 
 
-_SHAPE: Final = Operand("shape", Kind.DIMS, "positions of each memory dimension, outermost first, padding included")
-_LAYOUT: Final = Operand("layout", Kind.DIMS, "logical dimension stored at each memory position", like_previous=True)
+_SHAPE: Final = Operand(
+    "shape", OperandKind.DIMS, "positions of each memory dimension, outermost first, padding included"
+)
+_LAYOUT: Final = Operand(
+    "layout", OperandKind.DIMS, "logical dimension stored at each memory position", like_previous=True
+)
 _PADDING: Final = Operand(
-    "padding", Kind.DIMS, "positions at the end of each memory dimension that hold no data", like_previous=True
+    "padding", OperandKind.DIMS, "positions at the end of each memory dimension that hold no data", like_previous=True
 )
 _LOAD_STRIDES: Final = Operand(
-    "strides", Kind.DIMS, "pitch of each dimension in the enclosing array, 0 for dense", like_previous=True
+    "strides", OperandKind.DIMS, "pitch of each dimension in the enclosing array, 0 for dense", like_previous=True
 )
-_STORE_STRIDES: Final = Operand("strides", Kind.DIMS, "pitch of each dimension in the enclosing array, 0 for dense")
-_POINTER: Final = Operand("pointer", Kind.POINTER, "where the first element is")
-_STORED: Final = Operand("tensor", Kind.TENSOR, "the tensor to write")
+_STORE_STRIDES: Final = Operand(
+    "strides", OperandKind.DIMS, "pitch of each dimension in the enclosing array, 0 for dense"
+)
+_POINTER: Final = Operand("pointer", OperandKind.POINTER, "where the first element is")
+_STORED: Final = Operand("tensor", OperandKind.TENSOR, "the tensor to write")
 
 MEMORY: Final = (
     Intrinsic(
         "typeinfo",
         (
-            Operand("tensor", Kind.FLAT, "the flattened vector, or a pointer to it (`byval` or `elementtype`)"),
+            Operand("tensor", OperandKind.FLAT, "the flattened vector, or a pointer to it (`byval` or `elementtype`)"),
             _SHAPE,
             _LAYOUT,
             _PADDING,
@@ -93,7 +98,7 @@ MEMORY: Final = (
     ),
     Intrinsic(
         "totensor",
-        (Operand("vector", Kind.FLAT, "the flattened vector"), _SHAPE, _LAYOUT, _PADDING),
+        (Operand("vector", OperandKind.FLAT, "the flattened vector"), _SHAPE, _LAYOUT, _PADDING),
         "token",
         "Makes a token for a flattened vector; another name of `llvm.tensor.typeinfo`.",
         _described_type,
@@ -137,7 +142,7 @@ call void @llvm.tensor.store(ptr %p, token %t, <3 x i32> <i32 0, i32 12, i32 10>
     ),
     Intrinsic(
         "tovector",
-        (Operand("x", Kind.TENSOR, "the tensor"),),
+        (Operand("x", OperandKind.TENSOR, "the tensor"),),
         "vector",
         "Gives the flattened vector of a token.",
         own_type,

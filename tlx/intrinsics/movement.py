@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tlx.intrinsics.core import Intrinsic, Kind, Operand, RuleError
-from tlx.intrinsics.rules import (
+from tlx.intrinsics.core import (
+    Intrinsic,
+    Operand,
+    OperandKind,
+    RuleError,
     check_permutation,
     check_same_element,
     extents_text,
@@ -14,8 +17,8 @@ from tlx.intrinsics.rules import (
     row_major_results,
     same_array,
 )
+from tlx.intrinsics.tensor_type import TensorType, vector_text
 from tlx.ir.types import Type
-from tlx.types import TensorType, vector_text
 
 if TYPE_CHECKING:
     from typing import Any
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tlx.intrinsics.core import Dims
-    from tlx.numpy_types import Array
+    from tlx.intrinsics.numpy_types import Array
 
 
 def _transpose_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> list[TensorType]:
@@ -98,8 +101,8 @@ MOVES: Final = (
     Intrinsic(
         "transpose",
         (
-            Operand("x", Kind.TENSOR, "the tensor"),
-            Operand("new_layout", Kind.DIMS, "logical dimension to store at each memory position"),
+            Operand("x", OperandKind.TENSOR, "the tensor"),
+            Operand("new_layout", OperandKind.DIMS, "logical dimension to store at each memory position"),
         ),
         "vector",
         "Stores a tensor in another layout.",
@@ -112,13 +115,13 @@ MOVES: Final = (
 ; the result's shape is <3, 16, 5>, its padding <1, 3, 2>
 %w = call token @llvm.tensor.typeinfo(<240 x float> %u, <3 x i32> <i32 3, i32 16, i32 5>,
                                       <3 x i32> <i32 2, i32 0, i32 1>, <3 x i32> <i32 1, i32 3, i32 2>)""",
-        variants=((Operand("x", Kind.TENSOR, "the tensor"),),),
+        variants=((Operand("x", OperandKind.TENSOR, "the tensor"),),),
     ),
     Intrinsic(
         "broadcast",
         (
-            Operand("like", Kind.TENSOR, "tensor whose type the result has"),
-            Operand("scalar", Kind.SCALAR, "value of every element"),
+            Operand("like", OperandKind.TENSOR, "tensor whose type the result has"),
+            Operand("scalar", OperandKind.SCALAR, "value of every element"),
         ),
         "vector",
         "Fills a tensor with a scalar, or repeats a tensor along further dimensions.",
@@ -132,9 +135,9 @@ MOVES: Final = (
 %twos = call <4 x float> @llvm.tensor.broadcast(token %bias, float 2.0)""",
         variants=(
             (
-                Operand("x", Kind.TENSOR, "the tensor to repeat"),
-                Operand("out_shape", Kind.DIMS, "extents of the result"),
-                Operand("dims", Kind.DIMS, "dimension of the result that each dimension of `x` becomes"),
+                Operand("x", OperandKind.TENSOR, "the tensor to repeat"),
+                Operand("out_shape", OperandKind.DIMS, "extents of the result"),
+                Operand("dims", OperandKind.DIMS, "dimension of the result that each dimension of `x` becomes"),
             ),
         ),
     ),

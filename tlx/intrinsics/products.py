@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tlx.intrinsics.core import Intrinsic, Kind, Operand, RuleError
-from tlx.intrinsics.rules import check_extends, extents_text, logical_paddings, row_major_results
+from tlx.intrinsics.core import (
+    Intrinsic,
+    Operand,
+    OperandKind,
+    RuleError,
+    check_extends,
+    extents_text,
+    logical_paddings,
+    row_major_results,
+)
+from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import IntType, Type
-from tlx.types import TensorType
 
 if TYPE_CHECKING:
     from typing import Any
@@ -16,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tlx.intrinsics.core import Dims, Infer, Meaning
-    from tlx.numpy_types import Array
+    from tlx.intrinsics.numpy_types import Array
 
 
 def _check_product(lhs: TensorType, rhs: TensorType) -> None:
@@ -52,7 +60,7 @@ def _matmul(arrays: Sequence[Array], _dims: Dims, _scalars: Sequence[Array], dty
 
     Integers are signed and wrap. Operands narrower than the result are extended to it first.
     """
-    from tlx.numpy_types import extend, narrow, working_type
+    from tlx.intrinsics.numpy_types import extend, narrow, working_type
 
     lhs, rhs = (extend(array, working_type(dtype)) for array in arrays)
     return narrow(matrix_product(lhs, rhs), dtype)
@@ -101,7 +109,7 @@ def _mma(lhs_signed: bool, rhs_signed: bool) -> Meaning:
     """What a matrix product with an accumulator computes."""
 
     def meaning(arrays: Sequence[Array], _dims: Dims, _scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
-        from tlx.numpy_types import extend, narrow, working_type
+        from tlx.intrinsics.numpy_types import extend, narrow, working_type
 
         work = working_type(dtype)
         acc, lhs, rhs = arrays
@@ -119,9 +127,9 @@ def _mma(lhs_signed: bool, rhs_signed: bool) -> Meaning:
 _SIGN: Final = {True: "signed", False: "unsigned"}
 
 
-_ACC: Final = Operand("acc", Kind.TENSOR, "M x N matrix that the product is added to")
-_LHS: Final = Operand("lhs", Kind.TENSOR, "M x K matrix")
-_RHS: Final = Operand("rhs", Kind.TENSOR, "K x N matrix")
+_ACC: Final = Operand("acc", OperandKind.TENSOR, "M x N matrix that the product is added to")
+_LHS: Final = Operand("lhs", OperandKind.TENSOR, "M x K matrix")
+_RHS: Final = Operand("rhs", OperandKind.TENSOR, "K x N matrix")
 
 
 def _mma_row(name: str, lhs_signed: bool, rhs_signed: bool, aliases: tuple[str, ...] = ()) -> Intrinsic:
@@ -152,8 +160,8 @@ PRODUCTS: Final = (
     Intrinsic(
         "matmul",
         (
-            Operand("lhs", Kind.TENSOR, "M x K matrix, or a batch of them"),
-            Operand("rhs", Kind.TENSOR, "K x N matrix, or a batch of them"),
+            Operand("lhs", OperandKind.TENSOR, "M x K matrix, or a batch of them"),
+            Operand("rhs", OperandKind.TENSOR, "K x N matrix, or a batch of them"),
         ),
         "vector",
         "Multiplies matrices, batch by batch.",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tlx.intrinsics.core import Intrinsic, Kind, Operand, RuleError
-from tlx.intrinsics.rules import check_same_element, row_major_results
+from tlx.intrinsics.core import Intrinsic, Operand, OperandKind, RuleError, check_same_element, row_major_results
+from tlx.intrinsics.tensor_type import TensorType, vector_text
 from tlx.ir.types import IntType, Type
-from tlx.types import TensorType, vector_text
 
 if TYPE_CHECKING:
     from typing import Any
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tlx.intrinsics.core import Dims, Infer, Meaning
-    from tlx.numpy_types import Array
+    from tlx.intrinsics.numpy_types import Array
 
 _WINDOWS: Final = """\
 The window lies at every multiple of `strides` where it is inside the tensor as a whole ("valid"), so the result has
@@ -68,7 +67,7 @@ def _reduce(operation: str, text: str) -> Meaning:
     def meaning(arrays: Sequence[Array], dims: Dims, _scalars: Sequence[Array], dtype: np.dtype[Any]) -> Array:
         import numpy as np
 
-        from tlx.numpy_types import extend, narrow, working_type
+        from tlx.intrinsics.numpy_types import extend, narrow, working_type
 
         window, strides = dims
         x = extend(arrays[0], working_type(dtype))
@@ -96,9 +95,11 @@ def _row(name: str, doc: str, text: str, bits_only: bool = False) -> Intrinsic:
     element = "i32" if bits_only else "float"
     example = _EXAMPLE.replace("NAME", name).replace("ELEMENTS", f"24 x {element}").replace("TYPE", element)
     operands = (
-        Operand("x", Kind.TENSOR, "the tensor"),
-        Operand("window", Kind.DIMS, "extent of the window in each logical dimension"),
-        Operand("strides", Kind.DIMS, "how far the window moves on in each logical dimension", like_previous=True),
+        Operand("x", OperandKind.TENSOR, "the tensor"),
+        Operand("window", OperandKind.DIMS, "extent of the window in each logical dimension"),
+        Operand(
+            "strides", OperandKind.DIMS, "how far the window moves on in each logical dimension", like_previous=True
+        ),
     )
     infer, meaning = _reduce_type(bits_only), _reduce(name, text)
     return Intrinsic(f"reduce.{name}", operands, "vector", doc, infer, meaning, example)

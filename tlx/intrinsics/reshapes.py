@@ -6,16 +6,19 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tlx.intrinsics.core import Intrinsic, Kind, Operand, RuleError
-from tlx.intrinsics.rules import (
+from tlx.intrinsics.core import (
+    Intrinsic,
+    Operand,
+    OperandKind,
+    RuleError,
     check_permutation,
     check_same_element,
     extents_text,
     logical_paddings,
     row_major_results,
 )
+from tlx.intrinsics.tensor_type import TensorType, vector_text
 from tlx.ir.types import Type
-from tlx.types import TensorType, vector_text
 
 if TYPE_CHECKING:
     from typing import Any
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tlx.intrinsics.core import Dims
-    from tlx.numpy_types import Array
+    from tlx.intrinsics.numpy_types import Array
 
 
 def _block_type(tensors: Sequence[TensorType], dims: Dims, element: Type) -> list[TensorType]:
@@ -94,9 +97,9 @@ RESHAPES: Final = (
     Intrinsic(
         "reshape.block",
         (
-            Operand("x", Kind.TENSOR, "the tensor"),
-            Operand("dims", Kind.DIMS, "logical dimensions to split"),
-            Operand("sizes", Kind.DIMS, "size of each block"),
+            Operand("x", OperandKind.TENSOR, "the tensor"),
+            Operand("dims", OperandKind.DIMS, "logical dimensions to split"),
+            Operand("sizes", OperandKind.DIMS, "size of each block"),
         ),
         "vector",
         "Splits dimensions into blocks, as packing for a kernel does.",
@@ -111,9 +114,9 @@ RESHAPES: Final = (
     Intrinsic(
         "reshape.permute",
         (
-            Operand("x", Kind.TENSOR, "the tensor"),
-            Operand("perm", Kind.DIMS, "order of the logical dimensions"),
-            Operand("new_shape", Kind.DIMS, "extents of the result"),
+            Operand("x", OperandKind.TENSOR, "the tensor"),
+            Operand("perm", OperandKind.DIMS, "order of the logical dimensions"),
+            Operand("new_shape", OperandKind.DIMS, "extents of the result"),
         ),
         "vector",
         "Permutes the logical dimensions, then reshapes.",

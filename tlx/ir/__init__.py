@@ -1,1 +1,1 @@
-"""Lossless model of LLVM assembly: lexer, types, values, reader, writer, builder, rewriter, verifier."""
+"""Lossless model of LLVM assembly, with its parser, builders, analyses, transforms and tensor calls."""

@@ -1,8 +1,8 @@
-"""How a function is called: its calling convention, and the attributes that say how arguments are passed.
+"""The ABI of a function: its calling convention, and the attributes that say how arguments are passed.
 
     define fastcc zeroext i8 @f(ptr byval(<4 x float>) align 16 %x, i16 signext %n)
 
-Attributes are text in `tlx.ir`; here that text is read.
+Attributes are text in `tlx.ir`; this module parses that text.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from functools import lru_cache
 from typing import Final
 
 from tlx.diagnostics import Source
-from tlx.ir.cursor import Cursor
-from tlx.ir.lexer import tokenize
+from tlx.ir.parser.lexer import tokenize
+from tlx.ir.parser.values import ValueParser
 from tlx.ir.types import PointerType, Type
 
-_PASSING: Final = frozenset(
+_ABI_ATTRIBUTES: Final = frozenset(
     "align alignstack byref byval inalloca inreg nest noext preallocated signext sret swiftasync swifterror swiftself "
     "zeroext".split()
 )
-IN_MEMORY: Final = ("byval", "byref", "sret", "inalloca", "preallocated")
+MEMORY_ATTRIBUTES: Final = ("byval", "byref", "sret", "inalloca", "preallocated")
 """Attributes that tell the type of the memory behind a pointer."""
 
 
 # By number, from LLVM's include/llvm/IR/CallingConv.h. What C cannot call is left out: functions that are only jumped
 # to (ghccc, HiPE, hhvm), stack maps, interrupt handlers, kernels of graphics processors, and intel_ocl_bicc, which does
 # not keep the frame pointer.
-_C: Final = "ccc"
-_CALLABLE: Final = {
-    0: _C,
+_C_CONVENTION: Final = "ccc"
+_CONVENTION_NUMBERS: Final = {
+    0: _C_CONVENTION,
     8: "fastcc",
     9: "coldcc",
     14: "preserve_mostcc",
@@ -49,14 +49,14 @@ _CALLABLE: Final = {
     92: "x86_regcallcc",
     97: "aarch64_vector_pcs",
 }
-CALLABLE: Final = frozenset(_CALLABLE.values())
+C_CALLABLE_CONVENTIONS: Final = frozenset(_CONVENTION_NUMBERS.values())
 """Conventions of functions that a C function can call."""
 
-_OF_MACHINES: Final = ("aarch64_", "amdgpu_", "arm_", "avr_", "m68k_", "msp430_", "ptx_", "riscv_", "spir_", "x86_")
+_TARGET_PREFIXES: Final = ("aarch64_", "amdgpu_", "arm_", "avr_", "m68k_", "msp430_", "ptx_", "riscv_", "spir_", "x86_")
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class ParameterAttribute:
     """An attribute of a parameter, an argument or a result.
 
     Attributes:
@@ -77,33 +77,33 @@ class Attribute:
 
 
 @lru_cache(maxsize=4096)
-def attributes(text: str) -> tuple[Attribute, ...]:
+def parse_attributes(text: str) -> tuple[ParameterAttribute, ...]:
     """The attributes in a text, in order.
 
     Raises:
         ParseError: A type in them is broken.
     """
     source = Source("<attributes>", text)
-    cursor = Cursor(source, tokenize(source))
-    found: list[Attribute] = []
+    cursor = ValueParser(source, tokenize(source))
+    found: list[ParameterAttribute] = []
     while (token := cursor.token).kind != "end":
-        type_ = _type(cursor) if token.text in (*IN_MEMORY, "elementtype") else None
+        type_ = _type_argument(cursor) if token.text in (*MEMORY_ATTRIBUTES, "elementtype") else None
         if not cursor.attribute():
             cursor.next()
-        found.append(Attribute(token.text, text[token.start : cursor.previous_end], type_))
+        found.append(ParameterAttribute(token.text, text[token.start : cursor.previous_end], type_))
     return tuple(found)
 
 
-def _type(cursor: Cursor) -> Type | None:
+def _type_argument(cursor: ValueParser) -> Type | None:
     """The type in the parentheses of the attribute at the cursor, which stays there."""
     if not cursor.at("(", 1):
         return None
-    inside = Cursor(cursor.source, cursor.tokens)
+    inside = ValueParser(cursor.source, cursor.tokens)
     inside.index = cursor.index + 2
     return inside.type()
 
 
-def type_in(text: str, *names: str) -> Type | None:
+def attribute_pointee(text: str, *names: str) -> Type | None:
     """The type in `byval(T)`, `sret(T)`, ...: that of the first attribute with one of these names.
 
     Raises:
@@ -111,10 +111,10 @@ def type_in(text: str, *names: str) -> Type | None:
     """
     if not any(name in text for name in names):
         return None
-    return next((a.type for a in attributes(text) if a.name in names and a.type is not None), None)
+    return next((a.type for a in parse_attributes(text) if a.name in names and a.type is not None), None)
 
 
-def memory_type(type_: Type, text: str, *names: str) -> Type | None:
+def pointee_type(type_: Type, text: str, *names: str) -> Type | None:
     """The type of the memory behind a pointer, where an attribute with one of these names tells it.
 
     Up to LLVM 11 the attributes had no types of their own: `float* byval`.
@@ -124,33 +124,37 @@ def memory_type(type_: Type, text: str, *names: str) -> Type | None:
     """
     if not isinstance(type_, PointerType) or not any(name in text for name in names):
         return None
-    found = next((a for a in attributes(text) if a.name in names), None)
+    found = next((a for a in parse_attributes(text) if a.name in names), None)
     return None if found is None else found.type or type_.pointee
 
 
-def passing(text: str) -> str:
+def abi_attributes(text: str) -> str:
     """Of a parameter's or result's attributes, those that say how it is passed, as they are spelled.
 
     An alignment is only that of a place on the stack: other pointers are passed alike whatever they are aligned to.
     """
-    found = attributes(text)
-    words = {a.name for a in found} & _PASSING
+    found = parse_attributes(text)
+    words = {a.name for a in found} & _ABI_ATTRIBUTES
     if words <= {"align"}:
         return ""
     return " ".join(a.text for a in found if a.name in words)
 
 
-def convention(text: str) -> str:
+def calling_convention(text: str) -> str:
     """The calling convention among the words in front of a result type; empty for C's.
 
     One with a number is given by its name, if C can call it.
     """
-    found = attributes(text)
+    found = parse_attributes(text)
     for index, attribute in enumerate(found):
         if attribute.name == "cc":
             number = found[index + 1].text
-            name = _CALLABLE.get(int(number), f"cc {number}")
-            return "" if name == _C else name
-        if attribute.name in CALLABLE or attribute.name.endswith("cc") or attribute.name.startswith(_OF_MACHINES):
-            return "" if attribute.name == _C else attribute.text
+            name = _CONVENTION_NUMBERS.get(int(number), f"cc {number}")
+            return "" if name == _C_CONVENTION else name
+        if (
+            attribute.name in C_CALLABLE_CONVENTIONS
+            or attribute.name.endswith("cc")
+            or attribute.name.startswith(_TARGET_PREFIXES)
+        ):
+            return "" if attribute.name == _C_CONVENTION else attribute.text
     return ""

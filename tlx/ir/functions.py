@@ -1,16 +1,108 @@
-"""Functions whose bodies are parsed to instructions, and those that are written as another one is."""
+"""Functions: signatures, bodies parsed to instructions, names of values, and writing them back as text.
+
+LLVM numbers unnamed values one by one and wants the numbers in a text to follow that order (before LLVM 20 without
+gaps). Where lowering takes numbered values away or puts named ones between them, `renumber` restores the order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
 
 from tlx.diagnostics import Span
-from tlx.ir.blocks import Block, Instruction
-from tlx.ir.names import NameScope
+from tlx.ir.instructions import Block, Instruction
 from tlx.ir.types import FunctionType, Type
 from tlx.ir.values import Local
-from tlx.ir.writer import changed_numbers, renumbered, with_numbers, without_use_lists
+
+_UNQUOTED: Final = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*")
+
+
+@dataclass(eq=False)
+class NameScope:
+    """Names that are taken; gives fresh ones."""
+
+    taken: set[str] = field(default_factory=set[str])
+    _next: dict[str, int] = field(default_factory=dict[str, int])
+
+    def fresh(self, stem: str) -> str:
+        """`stem`, or `stem.1`, `stem.2`, ... if that is taken."""
+        name = stem = _plain(stem)
+        number = self._next.get(stem, 0)
+        while name in self.taken:
+            number += 1
+            name = f"{stem}.{number}"
+        self._next[stem] = number
+        self.taken.add(name)
+        return name
+
+
+@lru_cache(maxsize=4096)
+def _plain(stem: str) -> str:
+    """A stem as a name that needs no quotes."""
+    stem = stem.strip('"')
+    return stem if _UNQUOTED.fullmatch(stem) else "v" + re.sub(r"[^-a-zA-Z$._0-9]", ".", stem)
+
+
+_NUMBERED: Final = re.compile(
+    r"""(?P<comment>;[^\n]*) | "[^"]*" | %(?P<local>\d+)(?![-a-zA-Z$._0-9])
+      | (?<![-a-zA-Z$._0-9"%@!\#])(?P<label>\d+):""",
+    re.VERBOSE,
+)
+_IN_COMMENT: Final = re.compile(r"%(\d+)(?![-a-zA-Z$._0-9])")
+_MODULE_USE_LISTS: Final = re.compile(r"(?m)^(?:; uselistorder directives|uselistorder(?:_bb)?\b[^\n]*)\n?")
+
+
+def changed_numbers(order: Sequence[str]) -> dict[str, str]:
+    """The new number of each name that is a number; empty where all stay.
+
+    Args:
+        order: The names that are numbers, in the order LLVM counts them.
+    """
+    numbers = {old: str(new) for new, old in enumerate(order)}
+    return {} if all(old == new for old, new in numbers.items()) else numbers
+
+
+def renumber(text: str, numbers: Mapping[str, str]) -> str:
+    """A text with other numbers for values and blocks, those in comments included."""
+
+    def in_comment(found: re.Match[str]) -> str:
+        return f"%{numbers.get(found[1], found[1])}"
+
+    def replace(found: re.Match[str]) -> str:
+        local, label, comment = found.group("local", "label", "comment")
+        if local is not None:
+            return f"%{numbers.get(local, local)}"
+        if label is not None:
+            return f"{numbers.get(label, label)}:"
+        return _IN_COMMENT.sub(in_comment, comment) if comment is not None else found.group()
+
+    return _NUMBERED.sub(replace, text)
+
+
+def renumber_at(text: str, values: Sequence[tuple[tuple[int, int], str]], numbers: Mapping[str, str]) -> str:
+    """An instruction's text with other numbers at the places (start, end) of its values, each spelled `%name`."""
+    pieces: list[str] = []
+    position = 0
+    for (start, end), name in sorted(values):
+        new = numbers.get(name[1:])
+        if new is not None:
+            pieces += [text[position:start], f"%{new}"]
+            position = end
+    return "".join([*pieces, text[position:]])
+
+
+def strip_use_lists(footer: str) -> str:
+    """The end of a function without its `uselistorder` directives."""
+    start = footer.find("uselistorder")
+    return footer[:start].replace("; uselistorder directives", "").rstrip() + "\n}"
+
+
+def strip_module_use_lists(text: str) -> str:
+    """A module without the `uselistorder` directives of its top level."""
+    return _MODULE_USE_LISTS.sub("", text)
 
 
 @dataclass(eq=False, slots=True)
@@ -118,8 +210,8 @@ class Function:
             pieces = [block.label + "".join([i.lead + i.text for i in block.instructions]) for block in self.blocks]
         text = f"{self.header}{''.join(pieces)}{self.footer}"
         if "uselistorder" in self.footer and not self._is_source(text):
-            text = text[: text.rindex(self.footer)] + without_use_lists(self.footer)
-        return renumbered(text, numbers) if numbers and not self.numbered_types else text
+            text = text[: text.rindex(self.footer)] + strip_use_lists(self.footer)
+        return renumber(text, numbers) if numbers and not self.numbered_types else text
 
     def _is_source(self, text: str) -> bool:
         """Whether a text is what the function was read from."""
@@ -131,17 +223,21 @@ class Function:
     @staticmethod
     def _renumbered(block: Block, numbers: dict[str, str]) -> str:
         """A block's text with other numbers, where only what is known to be a value may change."""
-        from tlx.ir.instructions import parse_text
+        from tlx.ir.parser.instructions import parse_instruction_text
 
-        pieces = [renumbered(block.label, numbers)]
+        pieces = [renumber(block.label, numbers)]
         for instruction in block.instructions:
-            spans = instruction.spans if instruction.spans is not None else parse_text(instruction.text).spans or []
+            spans = (
+                instruction.spans
+                if instruction.spans is not None
+                else parse_instruction_text(instruction.text).spans or []
+            )
             places = zip(spans, instruction.operands, strict=True)
             values = [(span, str(operand)) for span, operand in places if isinstance(operand, Local)]
             if instruction.result is not None:
                 name = f"%{instruction.result}"
                 values.insert(0, ((0, len(name)), name))
-            pieces += [renumbered(instruction.lead, numbers), with_numbers(instruction.text, values, numbers)]
+            pieces += [renumber(instruction.lead, numbers), renumber_at(instruction.text, values, numbers)]
         return "".join(pieces)
 
     def _numbers(self) -> list[str]:
@@ -154,8 +250,8 @@ class Function:
 
 
 @dataclass(eq=False)
-class Twin:
-    """A `define` that is written as another function is, under a name of its own (`tlx.ir.twins`).
+class DuplicateFunction:
+    """A `define` that is written as another function is, under a name of its own (`tlx.ir.parser.duplicates`).
 
     Attributes:
         of: The other function.

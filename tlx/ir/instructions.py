@@ -1,136 +1,183 @@
-"""Parsing one instruction: a table from opcode to a small function that reads its operands.
-
-What follows the operands (alignment, metadata attachments) is the same for all and is kept as text.
-"""
+"""Instructions and basic blocks, the words of LLVM assembly's opcodes, and which of them touch memory."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.diagnostics import Source, Span
-from tlx.ir.control_parsers import CONTROL
-from tlx.ir.cursor import Cursor
-from tlx.ir.lexer import tokenize
-from tlx.ir.module import Instruction
-from tlx.ir.opcodes import FLAGS, OPCODES, TAILS, starts_instruction
-from tlx.ir.parsed import Parsed, Parser
-from tlx.ir.types import METADATA, VOID, PointerType, Type
-from tlx.ir.value_parsers import VALUES
-from tlx.ir.values import Value
+from tlx.diagnostics import Span
+from tlx.ir.types import LABEL, Type
+from tlx.ir.values import Global, Local, Value
 
-PARSERS: Final[dict[str, Parser]] = {**VALUES, **CONTROL}
-"""By opcode."""
-
-
-def parse_instruction(
-    cursor: Cursor, named_types: dict[str, Type] | None = None, *, typed_pointers: bool = False
-) -> Instruction:
-    """Parse the instruction at a cursor, and leave the cursor behind it.
-
-    Args:
-        cursor: Where it begins; spans refer to the cursor's source.
-        named_types: Bodies of the module's `%name = type ...`, for GEP and extractvalue results.
-        typed_pointers: Whether the module spells pointers as `T*`; only `alloca` does not say it itself.
-
-    Raises:
-        ParseError: The text is no instruction the reader knows.
-    """
-    first = cursor.token
-    start = first.start
-    cursor.spans = []
-    if first.kind == "group":
-        return _debug_record(cursor)
-    result: str | None = None
-    if first.kind == "local" and cursor.at("=", 1):
-        result = first.text[1:]
-        cursor.index += 2
-    flags: list[str] = []
-    while cursor.token.text in TAILS:
-        flags.append(cursor.next().text)
-    opcode = cursor.next()
-    while cursor.token.text in FLAGS:
-        flags.append(cursor.next().text)
-    parser = PARSERS.get(opcode.text)
-    if opcode.kind != "word" or parser is None:
-        raise cursor.error("expected an instruction", opcode, OPCODES | TAILS)
-    parsed = Parsed()
-    parser(cursor, parsed, opcode.text, named_types or {})
-    if typed_pointers and opcode.text == "alloca" and isinstance(parsed.type, PointerType):
-        parsed.type = PointerType(parsed.source_type, parsed.type.addrspace)
-    trailer_at = cursor.previous_end if parsed.trailer_at is None else parsed.trailer_at
-    align = _skip_trailer(cursor)
-    align = parsed.align if parsed.align is not None else align
-    end = cursor.previous_end
-    text = cursor.source.text
-    return Instruction(
-        opcode.text,
-        parsed.type,
-        parsed.operands,
-        text[start:end],
-        result=result,
-        spans=[(a - start, b - start) for a, b in cursor.spans],
-        span=Span(cursor.source, start, end),
-        source_type=parsed.source_type,
-        predicate=parsed.predicate,
-        indices=parsed.indices,
-        arg_attributes=parsed.arg_attributes,
-        flags=tuple(flags),
-        align=align,
-        trailer=text[trailer_at:end],
+BINARY_OPCODES: Final = frozenset(
+    "add sub mul udiv sdiv urem srem shl lshr ashr and or xor fadd fsub fmul fdiv frem".split()
+)
+CAST_OPCODES: Final = frozenset(
+    "trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp "
+    "ptrtoint ptrtoaddr inttoptr bitcast addrspacecast".split()
+)
+CALL_OPCODES: Final = frozenset({"call", "invoke", "callbr"})
+TERMINATORS: Final = frozenset(
+    "ret br switch indirectbr invoke callbr resume unreachable cleanupret catchret catchswitch".split()
+)
+OPCODES: Final = (
+    BINARY_OPCODES
+    | CAST_OPCODES
+    | CALL_OPCODES
+    | TERMINATORS
+    | frozenset(
+        "fneg freeze icmp fcmp select extractelement insertelement shufflevector extractvalue insertvalue alloca load "
+        "store getelementptr phi landingpad catchpad cleanuppad atomicrmw cmpxchg fence va_arg".split()
     )
+)
+INSTRUCTION_FLAGS: Final = frozenset(
+    "nuw nsw exact disjoint nneg samesign inbounds nusw fast nnan ninf nsz arcp contract reassoc afn volatile atomic "
+    "weak tail musttail notail inalloca swifterror".split()
+)
+TAIL_MARKERS: Final = frozenset({"tail", "musttail", "notail"})
 
 
-def parse_text(text: str) -> Instruction:
-    """Parse an instruction that is a text of its own.
+@dataclass(eq=False, slots=True)
+class Instruction:
+    """One instruction (or debug record), with its text and what the text says.
 
-    Raises:
-        ParseError: The text is not exactly one instruction the reader knows.
+    Attributes:
+        opcode: LLVM's opcode; `call` also for tail calls; `#dbg` for debug records.
+        type: Type of the result, `void` where there is none.
+        operands: Every value in the text, in order of appearance, labels included; a callee comes before the
+            arguments of its call.
+        text: Its characters, from the result's name to the last metadata attachment.
+        result: Name of the result without `%`, None where there is none.
+        lead: White space and comments before it.
+        spans: Range of each operand's value in `text`.
+        span: Where it stands in the user's file; None for what lowering made.
+        source_type: Element type of `getelementptr`, type of `alloca`, function type of calls.
+        predicate: Of `icmp` and `fcmp`; operation of `atomicrmw`.
+        indices: Of `extractvalue` and `insertvalue`.
+        arg_attributes: Attributes of each argument of a call, as text.
+        flags: Words such as nsw, fast, inbounds, volatile, tail.
+        align: Alignment in bytes, if the text gives one.
+        trailer: What follows the operands: call attributes, alignment, metadata attachments.
     """
-    source = Source("<instruction>", text)
-    cursor = Cursor(source, tokenize(source))
-    instruction = parse_instruction(cursor)
-    if cursor.token.kind != "end":
-        raise cursor.error("expected the end of the instruction")
-    return instruction
 
-
-def _skip_trailer(cursor: Cursor) -> int | None:
-    """Skip what follows the operands; gives the alignment in it."""
+    opcode: str
+    type: Type
+    operands: list[Value]
+    text: str
+    result: str | None = None
+    lead: str = "\n  "
+    spans: list[tuple[int, int]] | None = None
+    span: Span | None = None
+    source_type: Type | None = None
+    predicate: str = ""
+    indices: tuple[int, ...] = ()
+    arg_attributes: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
     align: int | None = None
-    while not starts_instruction(cursor):
-        token = cursor.token
-        if token.kind == "local" or token.text in (")", "]", "}", ">", "="):
-            raise cursor.error("expected the end of the instruction")
-        if token.text in ("(", "[", "{", "<"):
-            cursor.skip_parens()
-            continue
-        cursor.next()
-        if token.text == "align" and cursor.token.kind == "number":
-            align = cursor.integer()
-    return align
+    trailer: str = ""
+
+    @property
+    def value(self) -> Local:
+        """The result as an operand.
+
+        Raises:
+            ValueError: The instruction has no result.
+        """
+        if self.result is None:
+            msg = f"instruction has no result: {self.text}"
+            raise ValueError(msg)
+        return Local(self.type, self.result)
+
+    @property
+    def is_call(self) -> bool:
+        """A call, invoke or callbr."""
+        return self.opcode in CALL_OPCODES
+
+    @property
+    def callee(self) -> str | None:
+        """Name (without `@`) of a directly called function."""
+        if self.opcode not in CALL_OPCODES:
+            return None
+        called = self.operands[0]
+        return called.name if isinstance(called, Global) else None
+
+    @property
+    def args(self) -> list[Value]:
+        """Arguments of a call."""
+        return self.operands[1 : 1 + len(self.arg_attributes)]
+
+    @property
+    def is_terminator(self) -> bool:
+        """Whether it ends a block."""
+        return self.opcode in TERMINATORS
+
+    @property
+    def incoming(self) -> list[tuple[Value, str]]:
+        """(value, block name) pairs of a phi."""
+        return [
+            (value, label.name)
+            for value, label in zip(self.operands[::2], self.operands[1::2], strict=True)
+            if isinstance(label, Local)
+        ]
+
+    @property
+    def targets(self) -> list[str]:
+        """Names of the blocks a terminator may go to."""
+        if not self.is_terminator:
+            return []
+        return [op.name for op in self.operands if isinstance(op, Local) and op.type == LABEL]
+
+    @property
+    def debug_location(self) -> str:
+        """`, !dbg !N` if the instruction has one, else nothing."""
+        found = re.search(r",\s*!dbg (!\d+|!DILocation\([^)]*\))", self.trailer)
+        return f", !dbg {found.group(1)}" if found else ""
 
 
-def _debug_record(c: Cursor) -> Instruction:
-    """`#dbg_value(i32 %x, !1, !DIExpression(), !2)`; its operands are those that are values.
+@dataclass(eq=False, slots=True)
+class Block:
+    """A basic block.
 
-    Those of `!DIArgList(i32 %x, i32 %y)` are as well.
+    Attributes:
+        name: Its label without `%` and `:`; a number as text where LLVM numbers it.
+        label: The label as spelled in the text with its lead, empty for an unlabelled entry block.
+        instructions: In order; the last is the terminator.
     """
-    first = c.next()
-    c.expect("(")
-    operands: list[Value] = []
-    closing = [")"]
-    while closing:
-        if c.accept(closing[-1]):
-            closing.pop()
-        elif c.accept("!DIArgList"):
-            c.expect("(")
-            closing.append(")")
-        elif c.token.kind == "meta":
-            c.operand(METADATA)
-            c.spans.pop()
-        else:
-            operands.append(c.operand())
-        c.accept(",")
-    start, end = first.start, c.previous_end
-    spans = [(a - start, b - start) for a, b in c.spans]
-    return Instruction("#dbg", VOID, operands, c.source.text[start:end], spans=spans, span=Span(c.source, start, end))
+
+    name: str
+    label: str = ""
+    instructions: list[Instruction] = field(default_factory=list[Instruction])
+
+    @property
+    def terminator(self) -> Instruction:
+        """The last instruction."""
+        return self.instructions[-1]
+
+    @property
+    def phis(self) -> list[Instruction]:
+        """The phi instructions."""
+        return [i for i in self.instructions if i.opcode == "phi"]
+
+    @property
+    def value(self) -> Local:
+        """The block as an operand of a branch."""
+        return Local(LABEL, self.name)
+
+
+_READING_OPCODES: Final = frozenset({"load", "va_arg"})
+_WRITING_OPCODES: Final = frozenset(
+    {"store", "atomicrmw", "cmpxchg", "fence", "call", "invoke", "callbr", "va_arg", "resume"}
+)
+
+
+def may_write(instruction: Instruction) -> bool:
+    """Whether an instruction may change memory (calls of tensor intrinsics and `readnone` ones are the caller's)."""
+    if instruction.opcode == "load":
+        return "volatile" in instruction.flags or "atomic" in instruction.flags
+    return instruction.opcode in _WRITING_OPCODES
+
+
+def may_read(instruction: Instruction) -> bool:
+    """Whether an instruction may read memory."""
+    return instruction.opcode in _READING_OPCODES or (may_write(instruction) and instruction.opcode != "store")

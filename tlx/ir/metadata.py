@@ -1,22 +1,23 @@
-"""Metadata that instructions are given."""
+"""Metadata of loads and stores: non-temporal stores, streaming loads, loads without subnormals."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from tlx.ir.module import Instruction, Module, Raw
+from tlx.ir.instructions import Instruction
+from tlx.ir.module import Module, Raw
 
 _NODES: Final = re.compile(r"(?m)^!(\d+) = (.*?)\s*$")
 _ONE: Final = "!{i32 1}"
 _NONTEMPORAL: Final = ", !nontemporal "
-FLUSHED: Final = ", !tlx.flushed !{}"
+NO_SUBNORMALS: Final = ", !tlx.flushed !{}"
 """What marks a load of floats none of which is subnormal."""
-PASSING: Final = ", !tlx.passing !{}"
+STREAMING: Final = ", !tlx.passing !{}"
 """What marks a load of what has left the first cache before it is read again."""
 
 
-def nontemporal(module: Module) -> str:
+def nontemporal_metadata(module: Module) -> str:
     """What marks a store past the caches: `, !nontemporal !7`. The node is added where the module has none."""
     nodes = {text: number for number, text in reversed(_NODES.findall(module.raw_text()))}
     if _ONE not in nodes:
@@ -30,11 +31,11 @@ def is_nontemporal(instruction: Instruction) -> bool:
     return _NONTEMPORAL in instruction.text
 
 
-def is_passing(instruction: Instruction) -> bool:
+def is_streaming(instruction: Instruction) -> bool:
     """Whether what is loaded need not stay in the first cache."""
-    return PASSING in instruction.text
+    return STREAMING in instruction.text
 
 
-def is_flushed(instruction: Instruction) -> bool:
+def has_no_subnormals(instruction: Instruction) -> bool:
     """Whether what is loaded is no subnormal float."""
-    return FLUSHED in instruction.text
+    return NO_SUBNORMALS in instruction.text

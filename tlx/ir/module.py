@@ -13,26 +13,8 @@ from functools import cached_property
 from typing import Final
 
 from tlx.diagnostics import Source, Span
-from tlx.ir.blocks import Block, Instruction
-from tlx.ir.functions import Argument, Function, Signature, Twin
-from tlx.ir.names import NameScope
+from tlx.ir.functions import DuplicateFunction, Function, NameScope, Signature, strip_module_use_lists
 from tlx.ir.types import VOID, PointerType, Type
-from tlx.ir.writer import without_module_use_lists
-
-__all__ = [
-    "Argument",
-    "Block",
-    "Declaration",
-    "Function",
-    "Instruction",
-    "Item",
-    "Module",
-    "NameScope",
-    "Raw",
-    "Signature",
-    "Twin",
-    "attribute_groups",
-]
 
 _ATTRIBUTE_GROUP: Final = re.compile(r"(?m)^[ \t]*attributes\s+(#\d+)\s*=\s*\{((?:[^\"}]++|\"[^\"]*\")*+)\}")
 
@@ -64,7 +46,7 @@ class Declaration:
         return self.text
 
 
-Item = Raw | Declaration | Function | Twin
+Item = Raw | Declaration | Function | DuplicateFunction
 
 
 def attribute_groups(text: str) -> dict[str, str]:
@@ -90,20 +72,20 @@ class Module:
     def __str__(self) -> str:
         text = "".join(self._texts())
         if "\nuselistorder" in text and text != self.source.text:
-            return without_module_use_lists(text)
+            return strip_module_use_lists(text)
         return text
 
     def without_twins(self) -> str:
         """Its text with declarations in place of twins, which are as right or wrong as what they are twins of."""
-        return "".join([item.declaration if isinstance(item, Twin) else str(item) for item in self.items])
+        return "".join([item.declaration if isinstance(item, DuplicateFunction) else str(item) for item in self.items])
 
     def _texts(self) -> list[str]:
         """The text of each item."""
         texts: list[str] = []
         of: dict[int, str] = {}
         for item in self.items:
-            known = of.get(id(item.of)) if isinstance(item, Twin) else None
-            text = item.written(known) if isinstance(item, Twin) and known is not None else str(item)
+            known = of.get(id(item.of)) if isinstance(item, DuplicateFunction) else None
+            text = item.written(known) if isinstance(item, DuplicateFunction) and known is not None else str(item)
             of[id(item)] = text
             texts.append(text)
         return texts

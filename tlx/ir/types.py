@@ -1,4 +1,4 @@
-"""LLVM types as immutable values; `str(type)` is their LLVM spelling."""
+"""LLVM types as immutable values; `str(type)` is the LLVM spelling, `mangle(type)` the intrinsic suffix."""
 
 from __future__ import annotations
 
@@ -203,3 +203,41 @@ def bytes_of(type_: Type) -> int:
 def is_float(type_: Type) -> bool:
     """Whether a scalar or vector type is floating-point."""
     return isinstance(type_.element if isinstance(type_, VectorType) else type_, FloatType)
+
+
+_FLOAT_SUFFIXES: Final = {
+    "half": "f16",
+    "bfloat": "bf16",
+    "float": "f32",
+    "double": "f64",
+    "x86_fp80": "f80",
+    "fp128": "f128",
+    "ppc_fp128": "ppcf128",
+}
+
+
+def mangle(type_: Type) -> str:
+    """LLVM's suffix for a type, without the dot in front.
+
+    Raises:
+        ValueError: LLVM has no suffix for the type.
+    """
+    if isinstance(type_, IntType):
+        return f"i{type_.bits}"
+    if isinstance(type_, FloatType):
+        return _FLOAT_SUFFIXES[type_.name]
+    if isinstance(type_, VectorType):
+        return f"{'nx' if type_.scalable else ''}v{type_.count}{mangle(type_.element)}"
+    if isinstance(type_, PointerType):
+        return f"p{type_.addrspace}{mangle(type_.pointee) if type_.pointee is not None else ''}"
+    if isinstance(type_, ArrayType):
+        return f"a{type_.count}{mangle(type_.element)}"
+    if isinstance(type_, StructType):
+        return f"sl_{''.join(mangle(e) for e in type_.elements)}s"
+    msg = f"no intrinsic suffix for type {type_}"
+    raise ValueError(msg)
+
+
+def mangled_name(name: str, types: list[Type]) -> str:
+    """An intrinsic's full name: `llvm.fma` and `<4 x float>` give `llvm.fma.v4f32`."""
+    return ".".join([name, *(mangle(t) for t in types)])

@@ -1,1 +1,12 @@
-"""LLVM in a process of its own: broken IR may end that process, never the tool."""
+"""LLVM in a process of its own: what it accepts, the code that it makes, and that code in this process.
+
+process    a running LLVM that is asked through pipes
+service    the script that answers there
+judge      LLVM's verdict on a text or a module, with the user's file, line and column
+upgrade    what older LLVMs wrote, respelled for today's
+codegen    optimised IR, bitcode, assembly and object files
+loader     an object file in this process
+openmp     the OpenMP library that compiled code runs threads with
+triples    target triples
+subtarget  names of CPUs and features
+"""

@@ -1,4 +1,9 @@
-"""Machine code in this process: an object file, linked by LLVM's just-in-time linker."""
+"""Machine code in this process: an object file, linked by LLVM's just-in-time linker.
+
+Without AVX512-BF16 (or the like), LLVM converts to bfloat by calls of `__truncsfbf2` and `__truncdfbf2`, which libgcc
+has since version 13 only. Both are here in integer arithmetic, and are linked where the process lacks them: they round
+to nearest, ties to even; a NaN stays one.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,11 @@ import os
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from tlx.diagnostics import TlxError, UsageError
-from tlx.llvm import runtime
 
 _SYMBOL_TABLE: Final = 2
 _UNDEFINED: Final = 0
@@ -27,7 +32,7 @@ class LinkError(TlxError):
     """An object file cannot be loaded."""
 
 
-class Library:
+class LoadedObject:
     """A loaded object file. It is unloaded when it is dropped.
 
     Args:
@@ -51,8 +56,8 @@ class Library:
             _load(binding, library)
         if not _is_for_this_process(image):
             raise LinkError("the module's target triple is not of this machine and system: take it away, or change it")
-        missing = _missing(binding, image)
-        own = [name for name in missing if name in runtime.NAMES]
+        missing = _missing_symbols(binding, image)
+        own = [name for name in missing if name in RUNTIME_FUNCTIONS]
         if len(missing) > len(own):
             raise LinkError(
                 f"the module calls what this process does not have: {', '.join(sorted({*missing} - {*own})[:5])}; "
@@ -64,7 +69,7 @@ class Library:
         for name in (*exports, *([start] if start else [])):
             builder.export_symbol(name)
         if own:
-            self._runtime = Library(runtime.image(), own)
+            self._runtime = LoadedObject(runtime_object(), own)
             for name in own:
                 builder.import_symbol(name, self._runtime.address(name))
         try:
@@ -105,7 +110,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_fork.before, after_in_parent=_fork.after, after_in_child=_fork.after)
 
 
-def symbols(image: bytes) -> Iterator[tuple[str, bool]]:
+def elf_symbols(image: bytes) -> Iterator[tuple[str, bool]]:
     """Global symbols of a 64-bit little-endian ELF object, and whether each is defined there; none of other files."""
     if image[:6] != b"\x7fELF\x02\x01":
         return
@@ -131,9 +136,9 @@ def _is_for_this_process(image: bytes) -> bool:
     return (image[:6], image[18:20]) == (own[:6], own[18:20])
 
 
-def _missing(binding: Any, image: bytes) -> list[str]:
+def _missing_symbols(binding: Any, image: bytes) -> list[str]:
     """Symbols that the object file wants and that nobody has; LLVM would only print them."""
-    wanted = [name for name, defined in symbols(image) if not defined and name not in _LINKER]
+    wanted = [name for name, defined in elf_symbols(image) if not defined and name not in _LINKER]
     if any(not binding.address_of_symbol(name) for name in wanted):
         for library in _COMMON:
             with contextlib.suppress(UsageError):
@@ -146,3 +151,50 @@ def _load(binding: Any, library: str) -> None:
         binding.load_library_permanently(library)
     except RuntimeError as error:
         raise UsageError(f"could not load library '{library}': {error}") from None
+
+
+_RUNTIME_IR: Final = """
+define bfloat @__truncsfbf2(float %x) {
+  %bits = bitcast float %x to i32
+  %high = lshr i32 %bits, 16
+  %even = and i32 %high, 1
+  %bias = add i32 %even, 32767
+  %rounded = add i32 %bits, %bias
+  %quiet = or i32 %bits, 4194304
+  %nan = fcmp uno float %x, 0.0
+  %chosen = select i1 %nan, i32 %quiet, i32 %rounded
+  %shifted = lshr i32 %chosen, 16
+  %short = trunc i32 %shifted to i16
+  %result = bitcast i16 %short to bfloat
+  ret bfloat %result
+}
+
+; Rounded to odd on the way, so that rounding twice is rounding once.
+define bfloat @__truncdfbf2(double %x) {
+  %near = fptrunc double %x to float
+  %back = fpext float %near to double
+  %inexact = fcmp one double %back, %x
+  %size = call double @llvm.fabs.f64(double %x)
+  %reached = call double @llvm.fabs.f64(double %back)
+  %over = fcmp ogt double %reached, %size
+  %bits = bitcast float %near to i32
+  %less = zext i1 %over to i32
+  %toward = sub i32 %bits, %less
+  %odd = zext i1 %inexact to i32
+  %sticky = or i32 %toward, %odd
+  %single = bitcast i32 %sticky to float
+  %result = call bfloat @__truncsfbf2(float %single)
+  ret bfloat %result
+}
+
+declare double @llvm.fabs.f64(double)
+"""
+RUNTIME_FUNCTIONS: Final = ("__truncsfbf2", "__truncdfbf2")
+
+
+@cache
+def runtime_object() -> bytes:
+    """The object file with these functions, for this machine."""
+    from tlx.llvm.codegen import emit_code
+
+    return emit_code(_RUNTIME_IR, "obj", 2)

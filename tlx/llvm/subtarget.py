@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from tlx.diagnostics import UsageError, did_you_mean
-from tlx.llvm.advice import advice
+from tlx.llvm.codegen import codegen_notes
 from tlx.llvm.process import LLVMCrashError, LLVMProcess, LLVMRejectedError, llvm
 from tlx.llvm.triples import normalized
 
 _NAME: Final = re.compile(r"(?m)^  ([^\s-]\S*) +- ")
 
 
-def check_names(triple: str, target: str, features: Sequence[str], cpu: str = "", asked: Sequence[str] = ()) -> None:
+def check_subtarget(
+    triple: str, target: str, features: Sequence[str], cpu: str = "", asked: Sequence[str] = ()
+) -> None:
     """See to it that machines of a triple have a processor and features of these names.
 
     Args:
@@ -39,7 +41,7 @@ def check_names(triple: str, target: str, features: Sequence[str], cpu: str = ""
     except LLVMCrashError as died:
         features = ",".join(wanted)
         message = f"LLVM cannot make code for a machine with {features}{_on(triple)}: {died.message}"
-        raise UsageError(message, notes=advice(died.message, triple)) from None
+        raise UsageError(message, notes=codegen_notes(died.message, triple)) from None
     unknown = json.loads(reply)
     if not triple and any(feature not in asked for feature in unknown["features"]):
         return  # the target is not for this machine's architecture, and none is named

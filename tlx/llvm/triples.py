@@ -56,3 +56,12 @@ def baseline(triple: str, text: str = "") -> tuple[str, ...]:
     if architecture in ("arm", "armeb") and _HARD_FLOAT.fullmatch(environment):
         return _ARM
     return ()
+
+
+_TRIPLE: Final = re.compile(r'(?m)^target triple = "([^"]*)"')
+
+
+def triple_of(text: str) -> str:
+    """A module's own triple; empty where it has none."""
+    found = _TRIPLE.search(text)
+    return found[1] if found else ""

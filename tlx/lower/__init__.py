@@ -1,16 +1,13 @@
-"""The lowering, as a flat list of stages: N-D to 2-D, 2-D to tiles, tiles to target instructions."""
+"""The lowering: N-D tensors to 2-D, 2-D to tiles, tiles to target instructions.
+
+pipeline   the flat list of steps
+options    how to lower
+context    what every stage is given, and the marks that stages leave on functions and loops for each other
+stages     the three stages
+remarks    what was decided, and why
+knobs      what a user or the tuner asks of a product's kernel
+operations elementwise operations, how reductions combine, signs of products
+nests      loop nests around kernels, compiled for the target
+"""
 
 from __future__ import annotations
-
-from typing import Final
-
-from tlx.lower.legalize import legalize as run_legalize
-from tlx.lower.stage import Stage
-from tlx.lower.to_2d import to_2d as run_to_2d
-from tlx.lower.to_tiles import to_tiles as run_to_tiles
-
-STAGES: Final = (
-    Stage("to-2d", "LowerTensorsTo2D", run_to_2d),
-    Stage("to-tiles", "Lower2DToTiles", run_to_tiles),
-    Stage("legalize", "LegalizeTiles", run_legalize),
-)

@@ -21,21 +21,34 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from tlx.ir.dominance import ControlFlow, natural_loops
-from tlx.ir.inline import can_inline, inline_call
-from tlx.ir.module import Block, Function, Instruction, Module
-from tlx.ir.opcodes import BINARY, CASTS
-from tlx.ir.outline import Region, move_out, region_of, remove
+from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
+from tlx.ir.functions import Function
+from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
+from tlx.ir.module import Module
+from tlx.ir.transform.inline import can_inline, inline_call
+from tlx.ir.transform.outline import LoopRegion, extract_region, loop_region, remove_regions
 from tlx.ir.types import X86_AMX
 from tlx.ir.values import Global
-from tlx.lower.stage import INDEPENDENT, KERNEL, NEST, ROUNDS, is_kernel, is_nest, wants_target
+from tlx.lower.context import (
+    CALL_COUNTER_ATTRIBUTE,
+    INDEPENDENT_METADATA,
+    NEST_STAGE,
+    STAGE_ATTRIBUTE,
+    is_kernel,
+    is_nest,
+    wants_target,
+)
 
-_MOVABLE: Final = BINARY | CASTS | frozenset({"phi", "br", "switch", "getelementptr", "icmp", "fcmp", "select", "fneg"})
+_MOVABLE: Final = (
+    BINARY_OPCODES
+    | CAST_OPCODES
+    | frozenset({"phi", "br", "switch", "getelementptr", "icmp", "fcmp", "select", "fneg"})
+)
 _MEMORY: Final = frozenset({"load", "store"})
 _ORDERED: Final = frozenset({"volatile", "atomic"})
 _INTRINSICS: Final = ("llvm.memcpy.", "llvm.memset.", "llvm.memmove.")
 _GLOBAL: Final = re.compile(r"@([-a-zA-Z$._0-9]+)")
-_COUNTER: Final = re.compile(rf' *"{ROUNDS}"="[^"]*"')
+_COUNTER: Final = re.compile(rf' *"{CALL_COUNTER_ATTRIBUTE}"="[^"]*"')
 _MANY: Final = 1 << 20
 MOST_INLINED: Final = 600
 """Instructions up to which a kernel is inlined in more than one place."""
@@ -64,29 +77,29 @@ def _outline(module: Module, function: Function, kernels: dict[str, Function]) -
     if not any(instruction.callee in kernels for instruction in function.instructions()):
         return []
     flow = ControlFlow(function)
-    called = {name: _called(block, kernels) for name, block in flow.blocks.items()}
-    regions: list[Region] = []
+    called = {name: _called_kernels(block, kernels) for name, block in flow.blocks.items()}
+    regions: list[LoopRegion] = []
     moved: set[str] = set()
     made: list[Function] = []
     for loop in natural_loops(flow):
         inside = [kernel for name in loop.blocks for kernel in called[name]] if loop.header not in moved else []
-        region = region_of(flow, loop, lambda i: _is_movable(i, kernels)) if inside else None
+        region = loop_region(flow, loop, lambda i: _is_movable(i, kernels)) if inside else None
         inside = [kernel for kernel in inside if is_kernel(module, kernel)]
         if region is None or len({_features(module, kernel) for kernel in inside}) > 1:
             continue
         name = module.global_names.fresh(f"tlx.nest.{function.name}")
-        nest, caller = move_out(module, function, region, name, nest_attributes(module, inside))
+        nest, caller = extract_region(module, function, region, name, nest_attributes(module, inside))
         made.append(nest)
         regions.append(region)
         moved |= loop.blocks
         others = [p for p in flow.predecessors[region.behind.name] if p not in loop.blocks]
         flow.predecessors[region.behind.name] = [*others, caller.name]
         flow.blocks[caller.name] = caller
-    remove(function, regions)
+    remove_regions(function, regions)
     return made
 
 
-def _called(block: Block, kernels: dict[str, Function]) -> list[Function]:
+def _called_kernels(block: Block, kernels: dict[str, Function]) -> list[Function]:
     return [kernels[name] for i in block.instructions if (name := str(i.callee)) in kernels]
 
 
@@ -97,7 +110,9 @@ def _features(module: Module, kernel: Function) -> str:
 def nest_attributes(module: Module, kernels: Sequence[Function]) -> str:
     """Attributes of a nest around kernels, each of which has all features of those with fewer."""
     features = max((_features(module, kernel) for kernel in kernels), key=len, default="")
-    return f'nounwind noinline "{KERNEL}"="{NEST}"' + (f' "target-features"="{features}"' if features else "")
+    return f'nounwind noinline "{STAGE_ATTRIBUTE}"="{NEST_STAGE}"' + (
+        f' "target-features"="{features}"' if features else ""
+    )
 
 
 def _is_movable(instruction: Instruction, kernels: dict[str, Function]) -> bool:
@@ -116,7 +131,7 @@ def inline_kernels(module: Module, legalized: dict[str, Function]) -> None:
         module: The module; kernels that nobody calls any more are taken out.
         legalized: The kernels by name, made of target instructions.
     """
-    calls = _calls(module, legalized)
+    calls = _count_calls(module, legalized)
     before = dict(calls)
     for function in module.functions:
         nest = is_nest(module, function)
@@ -128,11 +143,11 @@ def inline_kernels(module: Module, legalized: dict[str, Function]) -> None:
 
 def _forget_marks(function: Function) -> None:
     """What stage 1, or a front end, says of loops is of no use any more."""
-    if ROUNDS in function.signature.attributes:
+    if CALL_COUNTER_ATTRIBUTE in function.signature.attributes:
         function.replace_attributes(_COUNTER.sub("", function.signature.attributes))
     for block in function.blocks:
         last = block.terminator
-        last.text, last.trailer = (text.replace(INDEPENDENT, "") for text in (last.text, last.trailer))
+        last.text, last.trailer = (text.replace(INDEPENDENT_METADATA, "") for text in (last.text, last.trailer))
 
 
 def _has_bfloat_memory(module: Module, function: Function) -> bool:
@@ -140,7 +155,7 @@ def _has_bfloat_memory(module: Module, function: Function) -> bool:
     return module.typed_pointers and any(i.opcode == "alloca" and "bfloat" in i.text for i in function.instructions())
 
 
-def _calls(module: Module, legalized: dict[str, Function]) -> dict[str, int]:
+def _count_calls(module: Module, legalized: dict[str, Function]) -> dict[str, int]:
     """How often each kernel is called; functions that were not parsed count as many times."""
     calls = dict.fromkeys(legalized, 0)
     for function in module.functions:
@@ -168,7 +183,7 @@ def _inline(
                 continue
             if not keeps_attributes:
                 attributes = max(attributes, kernel.signature.attributes, key=len)
-            if not _pays(kernel, calls[kernel.name], keeps_attributes=keeps_attributes):
+            if not _is_worth_inlining(kernel, calls[kernel.name], keeps_attributes=keeps_attributes):
                 continue
             own = _tile_shapes(kernel)
             if shapes and own and own != shapes:
@@ -187,7 +202,7 @@ def _tile_shapes(kernel: Function) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(str(operand) for operand in i.operands[:2]) for i in makers)
 
 
-def _pays(kernel: Function, calls: int, *, keeps_attributes: bool) -> bool:
+def _is_worth_inlining(kernel: Function, calls: int, *, keeps_attributes: bool) -> bool:
     """Whether a kernel is inlined; one that needs attributes that its caller lacks is not."""
     if not can_inline(kernel):
         return False

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from tlx.diagnostics import Note
-from tlx.frontends.tensor_language.ast.base import Attribute, Dictionary, Function, NamedAttribute, Parameter
-from tlx.frontends.tensor_language.ast.collective import Alloca
-from tlx.frontends.tensor_language.ast.mixed import For
-from tlx.frontends.tensor_language.attributes import (
+from tlx.frontends.tensor_language.analysis import LARGEST_SUBGROUP, LARGEST_WORK_GROUP, default_subgroup_size
+from tlx.frontends.tensor_language.calling.signature import GROUPS_WITHOUT_SIZE, groups_without_size
+from tlx.frontends.tensor_language.check.context import Context
+from tlx.frontends.tensor_language.syntax.ast.base import (
     ATTRIBUTE_NAMES,
     OF_ALLOCA,
     OF_FOR,
     OF_FUNCTIONS,
     OF_PARAMETERS,
     WIDE_FACTORS,
+    Attribute,
+    Dictionary,
+    Function,
+    NamedAttribute,
+    Parameter,
 )
-from tlx.frontends.tensor_language.check.context import Context
-from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE, groups_without_size
+from tlx.frontends.tensor_language.syntax.ast.collective import Alloca
+from tlx.frontends.tensor_language.syntax.ast.mixed import For
 from tlx.frontends.tensor_language.types import (
     LARGEST_LOCAL_ALIGNMENT,
     MAX_INTEGER,
@@ -24,7 +29,6 @@ from tlx.frontends.tensor_language.types import (
     MemrefType,
     extent_text,
 )
-from tlx.frontends.tensor_language.work_groups import LARGEST_SUBGROUP, LARGEST_WORK_GROUP, default_subgroup_size
 
 
 def check_function_attributes(context: Context, function: Function) -> None:

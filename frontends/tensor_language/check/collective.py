@@ -15,21 +15,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.frontends.tensor_language.ast.base import Name
-from tlx.frontends.tensor_language.ast.collective import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
 from tlx.frontends.tensor_language.check.operands import (
     Side,
-    complain,
     constant,
     equal_extents,
     memref,
-    note_of,
     number,
+    operand_notes,
+    report_operand,
 )
-from tlx.frontends.tensor_language.printer_attributes import constant_text
+from tlx.frontends.tensor_language.errors import listed
+from tlx.frontends.tensor_language.syntax.ast.base import Name
+from tlx.frontends.tensor_language.syntax.ast.collective import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
+from tlx.frontends.tensor_language.syntax.printer import constant_text, mnemonic
 from tlx.frontends.tensor_language.types import Extent, MemrefType, ScalarType, extent_text, promotable, promote
-from tlx.frontends.tensor_language.wording import listed, mnemonic
 
 _SAME: Final = "; both must be equal, or both ?"
 
@@ -48,7 +48,7 @@ def check_cumsum(context: Context, node: Cumsum) -> None:
     _check_scalars(context, node, node.b, a, b)
     if a and not 0 <= node.mode < a.order:
         message = f"cumsum: there is no mode {node.mode} of {node.a}; the order is {a.order}, modes count from 0"
-        context.error(message, node.span, *note_of(context, node.a))
+        context.error(message, node.span, *operand_notes(context, node.a))
     if a and b:
         _check_shapes(context, node, str(node.a), a.shape, node.b, b.shape, node.a)
 
@@ -64,7 +64,7 @@ def check_sum(context: Context, node: Sum) -> None:
             f"the order of {node.a} must be that of {node.b} plus 1, {b.order + 1}, but it is {a.order}: "
             "sums of a matrix are a vector, the sum of a vector is a memref of order 0"
         )
-        complain(context, node, node.a, message, node.a, node.b)
+        report_operand(context, node, node.a, message, node.a, node.b)
     elif b.order == 1:
         rows = Side(node.a, f"rows(op({node.a}))", _transposed(a, node.transpose)[0])
         equal_extents(context, node, rows, Side(node.b, f"rows({node.b})", b.shape[0]))
@@ -145,7 +145,7 @@ def _check_products(
             f"elements {a.element} of {node.a} and {b.element} of {b_name} cannot be promoted to a common type: "
             "neither holds all values of the other"
         )
-        complain(context, node, b_name, message, node.a, b_name)
+        report_operand(context, node, b_name, message, node.a, b_name)
     inputs = f"the product of {node.a} and {b_name}"
     _check_factors(context, node, output, product, c, inputs)
 
@@ -163,13 +163,13 @@ def _check_factors(
         _check_wide_alpha(context, node, output, alpha, result.element)
     elif alpha and inputs and not promotable(alpha, inputs):
         message = f"{node.alpha} has type {alpha}, which cannot be promoted to {inputs}, the type of {what}"
-        complain(context, node, node.alpha, message, node.alpha, node.a)
+        report_operand(context, node, node.alpha, message, node.alpha, node.a)
     if inputs and result and not promotable(inputs, result.element):
         message = f"{inputs}, the type of {what}, cannot be promoted to {result.element}, the type of {output}"
-        complain(context, node, output, message, node.a, output)
+        report_operand(context, node, output, message, node.a, output)
     if beta and result and not promotable(beta, result.element):
         message = f"{node.beta} has type {beta}, which cannot be promoted to {result.element}, the type of {output}"
-        complain(context, node, node.beta, message, node.beta, output)
+        report_operand(context, node, node.beta, message, node.beta, output)
     is_complex = result is not None and result.element.kind == "complex"
     if node.atomic and beta and (is_complex or not context.wide_factors):
         _check_atomic(context, node)
@@ -178,7 +178,7 @@ def _check_factors(
 def _check_wide_alpha(context: Context, node: Blas, output: Name, alpha: ScalarType, result: ScalarType) -> None:
     if not promotable(alpha, result):
         message = f"{node.alpha} has type {alpha}, which cannot be promoted to {result}, the type of {output}"
-        complain(context, node, node.alpha, message, node.alpha, output)
+        report_operand(context, node, node.alpha, message, node.alpha, output)
 
 
 def _check_atomic(context: Context, node: Blas) -> None:
@@ -189,14 +189,14 @@ def _check_atomic(context: Context, node: Blas) -> None:
         message = f"{mnemonic(node)}.atomic: {node.beta} must be 0 or 1, but it is {constant_text(value)}"
     else:
         return
-    context.error(message, node.beta.span, *note_of(context, node.beta))
+    context.error(message, node.beta.span, *operand_notes(context, node.beta))
 
 
 def _has_order(context: Context, node: Blas, name: Name, type_: MemrefType | None, *orders: int) -> bool:
     if type_ is None or type_.order in orders:
         return type_ is not None
     message = f"{name} must have order {listed(orders, 'or')}, but {type_} has order {type_.order}"
-    complain(context, node, name, message, name)
+    report_operand(context, node, name, message, name)
     return False
 
 
@@ -216,7 +216,7 @@ def _check_shapes(
     if shape == other:
         return
     message = f"shape({left}) = {_shape_text(shape)} but shape({at}) = {_shape_text(other)}{_SAME}"
-    complain(context, node, at, message, against, at)
+    report_operand(context, node, at, message, against, at)
 
 
 def _shape_text(shape: tuple[Extent, ...]) -> str:

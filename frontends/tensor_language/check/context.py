@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from tlx.diagnostics import Note, Span
-from tlx.frontends.tensor_language.annotations import problem_of
-from tlx.frontends.tensor_language.ast.base import Function, Instruction, Name, Region, TypeRef
-from tlx.frontends.tensor_language.check.spread import UNIFORM, Spread
-from tlx.frontends.tensor_language.check.types import problem
-from tlx.frontends.tensor_language.errors import Reports
+from tlx.frontends.tensor_language.analysis import DEFAULT_SUBGROUP_SIZE
+from tlx.frontends.tensor_language.check.types import type_problem
+from tlx.frontends.tensor_language.check.uniformity import UNIFORM, Spread
+from tlx.frontends.tensor_language.errors import Reports, counted
+from tlx.frontends.tensor_language.syntax.annotations import field_problem
+from tlx.frontends.tensor_language.syntax.ast.base import Function, Instruction, Name, Region, TypeRef
+from tlx.frontends.tensor_language.syntax.printer import mnemonic
 from tlx.frontends.tensor_language.types import ScalarType, Type
-from tlx.frontends.tensor_language.wording import counted, mnemonic
-from tlx.frontends.tensor_language.work_groups import DEFAULT_SUBGROUP_SIZE
 
 RegionKind = Literal["collective", "spmd"]
 DEEPEST: Final = 200  # regions inside each other; a parser stops earlier, a program that builds trees may not
@@ -116,7 +116,7 @@ class Context:
         self, name: Name, type_: Type | None, origin: Instruction | None = None, spread: Spread | None = UNIFORM
     ) -> None:
         """Bind a name in the region that is open; its type is unknown where it is written wrongly."""
-        if type_ is not None and problem(type_) is not None:
+        if type_ is not None and type_problem(type_) is not None:
             type_ = None  # said where the type is written
         before = self._visible.get(name.text)
         if before is None:
@@ -197,7 +197,7 @@ class Context:
     def instruction(self, node: Instruction) -> None:
         """Check an instruction and its regions, and bind its results."""
         kind = self.frame.kind
-        malformed = problem_of(node)
+        malformed = field_problem(node)
         if malformed is not None:  # made by a program: no text parses to it
             self.error(f"{type(node).__name__}: {malformed}", node.span)
             for name in node.results:
@@ -224,7 +224,7 @@ class Context:
 
     def check_type(self, reference: TypeRef) -> None:
         """Report what is no type of the language."""
-        message = problem(reference.type)
+        message = type_problem(reference.type)
         if message:
             self.error(f"{reference}: {message}", reference.span)
 

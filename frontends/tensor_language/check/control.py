@@ -5,24 +5,31 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.diagnostics import Note
-from tlx.frontends.tensor_language.ast.base import Instruction, Name, Region
-from tlx.frontends.tensor_language.ast.collective import Foreach, ForeachTile, Parallel
-from tlx.frontends.tensor_language.ast.mixed import Barrier, For, If, Yield
 from tlx.frontends.tensor_language.check.attributes import check_for_attributes
 from tlx.frontends.tensor_language.check.context import Context, Frame, Rule, Rules, Value, types_of
-from tlx.frontends.tensor_language.check.operands import complain, constant, declared, integer, unwanted
-from tlx.frontends.tensor_language.check.spread import (
+from tlx.frontends.tensor_language.check.operands import (
+    constant,
+    declaration_note,
+    integer,
+    report_operand,
+    report_wrong_kind,
+)
+from tlx.frontends.tensor_language.check.uniformity import (
     UNIFORM,
     Spread,
-    forget,
+    constant_spread,
     is_uniform,
-    known,
-    lanes,
+    lane_spread,
     trip_counts,
     varies,
+    without_base,
 )
+from tlx.frontends.tensor_language.errors import counted
+from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Region
+from tlx.frontends.tensor_language.syntax.ast.collective import Foreach, ForeachTile, Parallel
+from tlx.frontends.tensor_language.syntax.ast.mixed import Barrier, For, If, Yield
+from tlx.frontends.tensor_language.syntax.printer import mnemonic
 from tlx.frontends.tensor_language.types import BOOL, CoopMatrixType, ScalarType, Type
-from tlx.frontends.tensor_language.wording import counted, mnemonic
 
 
 def check_parallel(context: Context, node: Parallel) -> None:
@@ -45,7 +52,7 @@ def _of_iterations(context: Context, node: Foreach) -> Spread | None:
     start, stop = constant(context, node.starts[0]), constant(context, node.stops[0])
     if isinstance(start, int) and isinstance(stop, int) and stop - start < context.subgroup_size:
         return None  # one iteration is the same everywhere, and few leave work-items idle
-    return lanes(context.subgroup_size, exact=False)
+    return lane_spread(context.subgroup_size, exact=False)
 
 
 def check_foreach_tile(context: Context, node: ForeachTile) -> None:
@@ -93,7 +100,7 @@ def _check_same(
 ) -> None:
     if a_type and b_type and a_type != b_type:
         message = f"{a} has type {a_type} but {b} has type {b_type}; the integer types of a range must be the same"
-        complain(context, node, b, message, a, b)
+        report_operand(context, node, b, message, a, b)
 
 
 def check_for(context: Context, node: For) -> None:
@@ -103,7 +110,7 @@ def check_for(context: Context, node: For) -> None:
     if node.step:
         _check_same(context, node, node.start, start, node.step, integer(context, node, node.step))
         if constant(context, node.step) == 0:
-            complain(
+            report_operand(
                 context, node, node.step, f"the step {node.step} is the constant 0; the loop never ends", node.step
             )
     check_for_attributes(context, node)
@@ -118,13 +125,13 @@ def check_for(context: Context, node: For) -> None:
     for name, wanted in zip(node.initial, types, strict=False):
         value = context.value(name)
         if value.type != wanted and wanted is not None:
-            unwanted(context, node, value, name, f"{wanted} as the list of types says")
+            report_wrong_kind(context, node, value, name, f"{wanted} as the list of types says")
     _check_loop_body(context, node, start, types)
 
 
 def _check_loop_body(context: Context, node: For, start: ScalarType | None, types: tuple[Type | None, ...]) -> None:
     frame, first, last = context.frame, context.value(node.start), context.value(node.stop)
-    step = context.value(node.step).spread if node.step else known(1)
+    step = context.value(node.step).spread if node.step else constant_spread(1)
     counts = trip_counts(first.spread, last.spread, step)
     different = counts is not None and min(counts) != max(counts)
     uniform = all(map(is_uniform, (first.spread, last.spread, step)))
@@ -134,7 +141,7 @@ def _check_loop_body(context: Context, node: For, start: ScalarType | None, type
         node.body,
         node,
         variables=[
-            (node.variable, start, forget(first.spread)),
+            (node.variable, start, without_base(first.spread)),
             *((name, type_, carried_spread) for name, type_ in zip(node.carried, padded, strict=False)),
         ],
         yields=types,
@@ -148,7 +155,7 @@ def check_if(context: Context, node: If) -> None:
     """A condition of type `bool`; both regions yield where there are results."""
     condition = context.value(node.condition)
     if condition.type != BOOL:
-        unwanted(context, node, condition, node.condition, "bool")
+        report_wrong_kind(context, node, condition, node.condition, "bool")
     _check_returned(context, node)
     types = types_of(node.types)
     if types and node.otherwise is None:
@@ -180,7 +187,7 @@ def _check_chosen_matrices(context: Context, node: If, condition: Value) -> None
                 f"if: {node.condition} differs between the work-items of a subgroup, but a coopmatrix must be "
                 "dynamically uniform: decide by a value that is the same for all of them"
             )
-            context.error(message, node.condition.span, declared(condition))
+            context.error(message, node.condition.span, declaration_note(condition))
 
 
 def _check_returned(context: Context, node: For | If) -> None:
@@ -227,7 +234,7 @@ def _check_yielded(context: Context, node: Yield, frame: Frame, values: list[Val
         return
     for name, value, type_ in zip(node.values, values, wanted, strict=True):
         if value.type != type_ and type_ is not None:
-            unwanted(context, node, value, name, f"{type_} as the region returns")
+            report_wrong_kind(context, node, value, name, f"{type_} as the region returns")
 
 
 def check_barrier(context: Context, node: Barrier) -> None:
@@ -241,7 +248,7 @@ def check_barrier(context: Context, node: Barrier) -> None:
         context.error(message, node.span, Note("in the body of this instruction", frame.distributed.span))
     elif frame.divergent is not None:
         why = f"{frame.divergent.name} differs between work-items, so that not all of them meet it"
-        context.error(f"barrier: {why}: move it out of here", node.span, declared(frame.divergent))
+        context.error(f"barrier: {why}: move it out of here", node.span, declaration_note(frame.divergent))
 
 
 def _list(types: tuple[Type | None, ...]) -> str:

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tlx.diagnostics import Note
-from tlx.frontends.tensor_language.ast.base import Instruction, Name, TypeRef
-from tlx.frontends.tensor_language.ast.mixed import Constant
 from tlx.frontends.tensor_language.check.context import Context, Value
+from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, TypeRef
+from tlx.frontends.tensor_language.syntax.ast.mixed import Constant
+from tlx.frontends.tensor_language.syntax.printer import mnemonic
 from tlx.frontends.tensor_language.types import (
     BOOL,
     INDEX,
@@ -24,28 +25,29 @@ from tlx.frontends.tensor_language.types import (
     Type,
     extent_text,
 )
-from tlx.frontends.tensor_language.wording import mnemonic
 
 
-def declared(value: Value) -> Note:
+def declaration_note(value: Value) -> Note:
     """Where an operand comes from, with its type."""
     return Note(f"declared here: {value.name} is {value.type}", value.name.span)
 
 
-def note_of(context: Context, *names: Name) -> list[Note]:
+def operand_notes(context: Context, *names: Name) -> list[Note]:
     """Where other operands come from."""
-    return [declared(value) for name in names if (value := context.value(name)).type is not None]
+    return [declaration_note(value) for name in names if (value := context.value(name)).type is not None]
 
 
-def complain(context: Context, node: Instruction, at: Name, message: str, *others: Name) -> None:
+def report_operand(context: Context, node: Instruction, at: Name, message: str, *others: Name) -> None:
     """Report an operand, with the declarations of it and of the operands it does not fit."""
-    context.error(f"{mnemonic(node)}: {message}", at.span, *note_of(context, *others))
+    context.error(f"{mnemonic(node)}: {message}", at.span, *operand_notes(context, *others))
 
 
-def unwanted(context: Context, node: Instruction, value: Value, name: Name, wanted: str) -> None:
+def report_wrong_kind(context: Context, node: Instruction, value: Value, name: Name, wanted: str) -> None:
     """Report an operand of the wrong kind."""
     if value.type is not None:
-        context.error(f"{mnemonic(node)}: {name} must be {wanted}, but it is {value.type}", name.span, declared(value))
+        context.error(
+            f"{mnemonic(node)}: {name} must be {wanted}, but it is {value.type}", name.span, declaration_note(value)
+        )
 
 
 def memref(context: Context, node: Instruction, name: Name) -> MemrefType | None:
@@ -54,7 +56,7 @@ def memref(context: Context, node: Instruction, name: Name) -> MemrefType | None
     if isinstance(value.type, MemrefType):
         return value.type
     hint = "a memref (load it from the group first)" if isinstance(value.type, GroupType) else "a memref"
-    return unwanted(context, node, value, name, hint)
+    return report_wrong_kind(context, node, value, name, hint)
 
 
 def memref_or_group(context: Context, node: Instruction, name: Name) -> MemrefType | GroupType | None:
@@ -62,7 +64,7 @@ def memref_or_group(context: Context, node: Instruction, name: Name) -> MemrefTy
     value = context.value(name)
     if isinstance(value.type, MemrefType | GroupType):
         return value.type
-    return unwanted(context, node, value, name, "a memref or a group")
+    return report_wrong_kind(context, node, value, name, "a memref or a group")
 
 
 def number(context: Context, node: Instruction, name: Name) -> ScalarType | None:
@@ -70,7 +72,7 @@ def number(context: Context, node: Instruction, name: Name) -> ScalarType | None
     value = context.value(name)
     if isinstance(value.type, ScalarType) and value.type is not BOOL:
         return value.type
-    return unwanted(context, node, value, name, "a number")
+    return report_wrong_kind(context, node, value, name, "a number")
 
 
 def integer(context: Context, node: Instruction, name: Name) -> ScalarType | None:
@@ -78,7 +80,7 @@ def integer(context: Context, node: Instruction, name: Name) -> ScalarType | Non
     value = context.value(name)
     if isinstance(value.type, ScalarType) and value.type.kind == "int":
         return value.type
-    return unwanted(context, node, value, name, "an integer")
+    return report_wrong_kind(context, node, value, name, "an integer")
 
 
 def scalar_or_matrix(context: Context, node: Instruction, name: Name) -> ScalarType | CoopMatrixType | None:
@@ -86,7 +88,7 @@ def scalar_or_matrix(context: Context, node: Instruction, name: Name) -> ScalarT
     value = context.value(name)
     if isinstance(value.type, ScalarType | CoopMatrixType):
         return value.type
-    return unwanted(context, node, value, name, "a scalar or a coopmatrix")
+    return report_wrong_kind(context, node, value, name, "a scalar or a coopmatrix")
 
 
 def matrix(context: Context, node: Instruction, name: Name, use: MatrixUse | None = None) -> CoopMatrixType | None:
@@ -94,14 +96,14 @@ def matrix(context: Context, node: Instruction, name: Name, use: MatrixUse | Non
     value = context.value(name)
     if isinstance(value.type, CoopMatrixType) and use in {None, value.type.use}:
         return value.type
-    return unwanted(context, node, value, name, f"a coopmatrix of use {use}" if use else "a coopmatrix")
+    return report_wrong_kind(context, node, value, name, f"a coopmatrix of use {use}" if use else "a coopmatrix")
 
 
 def exactly(context: Context, node: Instruction, name: Name, wanted: Type) -> None:
     """An operand of one certain type."""
     value = context.value(name)
     if value.type != wanted:
-        unwanted(context, node, value, name, f"of type {wanted}")
+        report_wrong_kind(context, node, value, name, f"of type {wanted}")
 
 
 def indices(context: Context, node: Instruction, names: Iterable[Name], role: str = "an index of type index") -> None:
@@ -109,7 +111,7 @@ def indices(context: Context, node: Instruction, names: Iterable[Name], role: st
     for name in names:
         value = context.value(name)
         if value.type != INDEX:
-            unwanted(context, node, value, name, f"{role} (cast it)")
+            report_wrong_kind(context, node, value, name, f"{role} (cast it)")
 
 
 def constant(context: Context, name: Name) -> bool | int | float | complex | None:
@@ -129,7 +131,7 @@ def uniform(context: Context, node: Instruction, *names: Name) -> None:
                 f"{mnemonic(node)}: {name} must be dynamically uniform, but it differs between the work-items of a "
                 "subgroup: let subgroup_broadcast choose one of its values",
                 name.span,
-                declared(value),
+                declaration_note(value),
             )
 
 
@@ -156,7 +158,7 @@ def equal_extents(context: Context, node: Instruction, left: Side, right: Side, 
     message = f"{sides}; {what} must be equal"
     if None in {left.extent, right.extent}:
         message += ", or both ? (subview or an argument's type can change one)"
-    complain(context, node, right.name, message, left.name, right.name)
+    report_operand(context, node, right.name, message, left.name, right.name)
 
 
 def result_is(context: Context, node: Instruction, wanted: Type, reason: str) -> None:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.frontends.tensor_language.ast.base import Instruction, Name
-from tlx.frontends.tensor_language.ast.mixed import ArithBinary, ArithUnary, Cast, Comparison, Constant, Math
 from tlx.frontends.tensor_language.check.context import Context, Rule, Rules
-from tlx.frontends.tensor_language.check.operands import (
-    complain,
-    constant,
-    number,
-    result_is,
-    scalar_or_matrix,
+from tlx.frontends.tensor_language.check.operands import constant, number, report_operand, result_is, scalar_or_matrix
+from tlx.frontends.tensor_language.check.uniformity import (
+    UNIFORM,
+    Spread,
+    binary_spread,
+    cast_spread,
+    constant_spread,
+    function_spread,
 )
-from tlx.frontends.tensor_language.check.spread import UNIFORM, Spread, known, of_binary, of_cast, of_function
-from tlx.frontends.tensor_language.printer_attributes import constant_text
+from tlx.frontends.tensor_language.errors import listed
+from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name
+from tlx.frontends.tensor_language.syntax.ast.mixed import ArithBinary, ArithUnary, Cast, Comparison, Constant, Math
+from tlx.frontends.tensor_language.syntax.printer import constant_text
 from tlx.frontends.tensor_language.types import BOOL, MAX_INTEGER, CoopMatrixType, ScalarType, Type
-from tlx.frontends.tensor_language.wording import listed
 
 _ANY: Final = frozenset({"int", "float", "complex"})
 _REAL: Final = frozenset({"int", "float"})
@@ -60,7 +61,9 @@ def check_binary(context: Context, node: ArithBinary) -> None:
     elif lhs and rhs:
         result_is(context, node, lhs, "the type of the operands")
     if node.op in {"div", "rem"} and rhs and component(rhs).kind == "int" and constant(context, node.rhs) == 0:
-        complain(context, node, node.rhs, f"{node.rhs} is the constant 0; integers cannot be divided by it", node.rhs)
+        report_operand(
+            context, node, node.rhs, f"{node.rhs} is the constant 0; integers cannot be divided by it", node.rhs
+        )
 
 
 def check_unary(context: Context, node: ArithUnary) -> None:
@@ -82,7 +85,7 @@ def check_cast(context: Context, node: Cast) -> None:
     elif source:
         problem = cast_problem(source, target)
         if problem:
-            complain(context, node, node.operand, f"{source} cannot become {target}: {problem}", node.operand)
+            report_operand(context, node, node.operand, f"{source} cannot become {target}: {problem}", node.operand)
 
 
 def cast_problem(source: ScalarType | CoopMatrixType, target: ScalarType | CoopMatrixType) -> str | None:
@@ -149,13 +152,13 @@ def _takes(
     if component(type_).kind in kinds:
         return True
     allowed = listed((word for kind, word in _WORDS.items() if kind in kinds), "and")
-    complain(context, node, name, f"{name} has type {type_}, but only {allowed} types are allowed", name)
+    report_operand(context, node, name, f"{name} has type {type_}, but only {allowed} types are allowed", name)
     return False
 
 
 def _differ(context: Context, node: Instruction, a: Name, a_type: Type, b: Name, b_type: Type) -> None:
     message = f"{a} has type {a_type} but {b} has type {b_type}; both must have one type"
-    complain(context, node, b, message, a, b)
+    report_operand(context, node, b, message, a, b)
 
 
 _CONSTANTS: Final = {"bool": "a truth value", "int": "an integer", "float": "a floating number", "complex": "complex"}
@@ -178,7 +181,7 @@ def _kind_of(value: bool | complex) -> str:
 def _spread_of_binary(context: Context, node: ArithBinary) -> Spread | None:
     type_ = node.types[0].type
     lhs, rhs = context.value(node.lhs).spread, context.value(node.rhs).spread
-    return of_binary(node.op, lhs, rhs, type_) if isinstance(type_, ScalarType) else None
+    return binary_spread(node.op, lhs, rhs, type_) if isinstance(type_, ScalarType) else None
 
 
 def _spread_of_unary(context: Context, node: ArithUnary) -> Spread | None:
@@ -188,26 +191,26 @@ def _spread_of_unary(context: Context, node: ArithUnary) -> Spread | None:
     if node.op in {"neg", "not"} and type_.kind in {"int", "bool"}:
         # -x = 0 - x, not x = -1 - x; of truth values 1 - x.
         start = 0 if node.op == "neg" else 1 if type_.kind == "bool" else -1
-        return of_binary("sub", known(start), spread, type_)
-    return of_function(spread)
+        return binary_spread("sub", constant_spread(start), spread, type_)
+    return function_spread(spread)
 
 
 def _spread_of_comparison(context: Context, node: Comparison) -> Spread | None:
     lhs, rhs = context.value(node.lhs), context.value(node.rhs)
-    return of_binary(node.op, lhs.spread, rhs.spread, BOOL)
+    return binary_spread(node.op, lhs.spread, rhs.spread, BOOL)
 
 
 def _spread_of_cast(context: Context, node: Cast) -> Spread | None:
     type_ = node.types[0].type
-    return of_cast(context.value(node.operand).spread, type_) if isinstance(type_, ScalarType) else None
+    return cast_spread(context.value(node.operand).spread, type_) if isinstance(type_, ScalarType) else None
 
 
 def _spread_of_constant(_context: Context, node: Constant) -> Spread | None:
-    return known(int(node.value)) if isinstance(node.value, int) else UNIFORM
+    return constant_spread(int(node.value)) if isinstance(node.value, int) else UNIFORM
 
 
 def _spread_of_math(context: Context, node: Math) -> Spread | None:
-    return of_function(context.value(node.operand).spread)
+    return function_spread(context.value(node.operand).spread)
 
 
 RULES: Final[Rules] = {

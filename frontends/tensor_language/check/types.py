@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tlx.frontends.tensor_language.annotations import problem_of
+from tlx.frontends.tensor_language.syntax.annotations import field_problem
 from tlx.frontends.tensor_language.types import (
     MAX_INTEGER,
     CoopMatrixType,
@@ -18,9 +18,9 @@ from tlx.frontends.tensor_language.types import (
 
 
 @lru_cache(maxsize=4096)
-def problem(type_: Type) -> str | None:
+def type_problem(type_: Type) -> str | None:
     """What is wrong with a type, None where it is a type of the language."""
-    if malformed := problem_of(type_):
+    if malformed := field_problem(type_):
         return malformed
     scalar = type_.component if isinstance(type_, CoopMatrixType) else _element(type_)
     if not is_known(scalar):
@@ -82,7 +82,7 @@ def _of_group(type_: GroupType) -> str | None:
         return f"the offset of a group must not be negative, but it is {type_.offset}"
     if type_.memref.address_space == "local":
         return "members of a group lie in global memory, not in local memory"
-    return problem(type_.memref)
+    return type_problem(type_.memref)
 
 
 def _of_matrix(type_: CoopMatrixType) -> str | None:

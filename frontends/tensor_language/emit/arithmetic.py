@@ -1,22 +1,48 @@
-"""Arithmetic and comparisons: on scalars, uniform or varying, and on the flattened vectors of matrices.
+"""Arithmetic, comparisons, functions, constants and casts.
 
 The functions work on parts (LLVM values in register types) of any length, so that one table serves all of them. The
-rules of operators, which choose between scalars and matrices, are in `matrix_arithmetic`.
+rules of operators, which choose between scalars and matrices, are in `matrices.arithmetic`.
+
+    exp(a + bi)  = exp(a) (cos b + i sin b)
+    exp2(a + bi) = exp2(a) (cos(b ln 2) + i sin(b ln 2))
+
+Numbers with b = 0 stay real where exp(a) is infinite.
+
+Integers to floats round to nearest, ties to even, once: where a narrow float is reached by way of a wider one, the way
+rounds to odd (an inexact value gets an odd last bit), after which the second rounding gives what one would have given.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
-from tlx.frontends.tensor_language.ast.mixed import ArithBinary, ArithUnary, Comparison
-from tlx.frontends.tensor_language.emit.complex_numbers import complex_binary, complex_unary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.intervals import of_binary
-from tlx.frontends.tensor_language.emit.math_functions import applied
-from tlx.frontends.tensor_language.emit.numbers import call, compare, fits, full_like, narrowed, negated, together
-from tlx.frontends.tensor_language.emit.values import Linear, Number, Parts
-from tlx.frontends.tensor_language.types import BOOL, ScalarType
-from tlx.ir.types import I1, IntType, VectorType
+from tlx.frontends.tensor_language.emit.numbers import (
+    call,
+    compare,
+    constant,
+    fits_without_wrap,
+    full_like,
+    negated,
+    round_to_type,
+    typed_like,
+    undefined,
+    unify_numbers,
+)
+from tlx.frontends.tensor_language.emit.values import (
+    Linear,
+    Number,
+    Parts,
+    binary_interval,
+    clamped_interval,
+    interval_of,
+    register_type,
+)
+from tlx.frontends.tensor_language.syntax.ast.mixed import ArithBinary, ArithUnary, Cast, Comparison, Constant, Math
+from tlx.frontends.tensor_language.types import BOOL, F64, ScalarType
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.types import DOUBLE, FLOAT, I1, I32, IntType, VectorType
 from tlx.ir.values import ConstInt, Value, const_int
 
 _FLOAT: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
@@ -38,18 +64,18 @@ _PREDICATES: Final = {
 }
 
 
-def arith_binary(e: Emitter, i: ArithBinary) -> None:
+def scalar_binary(e: Emitter, i: ArithBinary) -> None:
     """`%r = add %a, %b : type` of scalars."""
-    lhs, rhs = together(e, e.number(i.lhs), e.number(i.rhs))
+    lhs, rhs = unify_numbers(e, e.number(i.lhs), e.number(i.rhs))
     parts = rhs.parts
     if lhs.type.kind == "int" and i.op in ("div", "rem") and e.mask is not None and rhs.is_varying:
         parts = (e.b.select(e.mask, rhs.value, full_like(rhs.value, 1)),)  # the other lanes may hold poison
     result = binary(e, i.op, lhs.type, lhs.parts, parts)
-    known = of_binary(i.op, lhs.type, lhs, rhs)
+    known = binary_interval(i.op, lhs.type, lhs, rhs)
     e.bind(i.result, Number(lhs.type, result, _linear(e, i.op, lhs, rhs, exact=known is not None), known))
 
 
-def arith_unary(e: Emitter, i: ArithUnary) -> None:
+def scalar_unary(e: Emitter, i: ArithUnary) -> None:
     """`%r = neg %a : type` of a scalar."""
     operand = e.number(i.operand)
     type_ = unary_type(i.op, operand.type)
@@ -58,7 +84,7 @@ def arith_unary(e: Emitter, i: ArithUnary) -> None:
 
 def comparison(e: Emitter, i: Comparison) -> None:
     """`%r = less_than %a, %b : bool`."""
-    lhs, rhs = together(e, e.number(i.lhs), e.number(i.rhs))
+    lhs, rhs = unify_numbers(e, e.number(i.lhs), e.number(i.rhs))
     e.bind(i.result, Number(BOOL, (_compared(e, i.op, lhs.type, lhs.parts, rhs.parts),)))
 
 
@@ -70,13 +96,13 @@ def binary(e: Emitter, op: str, type_: ScalarType, lhs: Parts, rhs: Parts) -> Pa
     if (op, type_.kind) in _CHOICE:
         return (call(e, _CHOICE[op, type_.kind], [a, b]),)
     if op == "pow":
-        return (narrowed(e, call(e, "llvm.pow", [a, b]), type_),)
+        return (round_to_type(e, call(e, "llvm.pow", [a, b]), type_),)
     opcode = _FLOAT[op] if type_.kind == "float" else _INTEGER[op]
     if opcode in ("sdiv", "srem"):
         b = _harmless(e, a, b)
     elif opcode in ("shl", "ashr"):
         b = _within(e, b)
-    return (narrowed(e, e.b.binary(opcode, a, b), type_),)
+    return (round_to_type(e, e.b.binary(opcode, a, b), type_),)
 
 
 def _harmless(e: Emitter, dividend: Value, divisor: Value) -> Value:
@@ -118,16 +144,16 @@ def unary(e: Emitter, op: str, type_: ScalarType, operand: Parts) -> Parts:
         case "abs", _:
             return (call(e, "llvm.fabs", [x]),)
         case "sqrt", _:
-            return (narrowed(e, call(e, "llvm.sqrt", [x]), type_),)
+            return (round_to_type(e, call(e, "llvm.sqrt", [x]), type_),)
         case "tanh", _:
-            return (narrowed(e, applied(e, "tanh", x), type_),)
+            return (round_to_type(e, apply_function(e, "tanh", x), type_),)
         case "neg", "int":
             return (e.b.binary("sub", full_like(x, 0), x),)
         case _:
             return (negated(e, x),)
 
 
-def across(e: Emitter, op: str, type_: ScalarType, lanes: Value) -> Value:
+def reduce_lanes(e: Emitter, op: str, type_: ScalarType, lanes: Value) -> Value:
     """`op` of all lanes, of which there are a power of two: of the upper and the lower half, until one is left."""
     assert isinstance(lanes.type, VectorType)
     count = lanes.type.count
@@ -164,13 +190,224 @@ def _linear(e: Emitter, op: str, lhs: Number, rhs: Number, *, exact: bool) -> Li
     if op in ("add", "sub"):
         step = one.step + two.step if op == "add" else one.step - two.step
         base = e.b.binary(op, one.base, two.base)
-        return Linear(base, step, exact or fits(e, base, step))
+        return Linear(base, step, exact or fits_without_wrap(e, base, step))
     if op == "mul":
         for factor, other in ((one, two), (two, one)):
             if factor.step == 0 and isinstance(factor.base, ConstInt):
                 base, step = e.b.mul(other.base, factor.base), other.step * factor.base.value
-                return Linear(base, step, exact or fits(e, base, step))
+                return Linear(base, step, exact or fits_without_wrap(e, base, step))
     return None
 
 
-RULES: Final = {Comparison: comparison}
+COMPARISON_RULES: Final = {Comparison: comparison}
+
+
+def complex_binary(e: Emitter, op: str, lhs: Parts, rhs: Parts) -> Parts:
+    """`lhs op rhs`."""
+    match op:
+        case "mul":
+            return _multiply(e, lhs, rhs)
+        case "div":
+            return _divide(e, lhs, rhs)
+        case _:
+            return tuple(e.b.binary(f"f{op}", a, b) for a, b in zip(lhs, rhs, strict=True))
+
+
+def complex_unary(e: Emitter, op: str, operand: Parts) -> Parts:
+    """`op operand`; one part where the result is real."""
+    real, imaginary = operand
+    match op:
+        case "re":
+            return (real,)
+        case "im":
+            return (imaginary,)
+        case "conj":
+            return real, negated(e, imaginary)
+        case "neg":
+            return negated(e, real), negated(e, imaginary)
+        case _:
+            return (_hypot(e, real, imaginary),)
+
+
+def _multiply(e: Emitter, lhs: Parts, rhs: Parts) -> Parts:
+    """(a + bi)(c + di) = (ac - bd) + (ad + bc)i."""
+    (a, b), (c, d) = lhs, rhs
+    f = e.b.binary
+    return f("fsub", f("fmul", a, c), f("fmul", b, d)), f("fadd", f("fmul", a, d), f("fmul", b, c))
+
+
+def _divide(e: Emitter, lhs: Parts, rhs: Parts) -> Parts:
+    """Smith's method, on numbers scaled by powers of two such that sums do not overflow and divisors keep all bits.
+
+    |c| >= |d|:  r = d / c,  t = c + d r,  ((a + b r) / t, (b - a r) / t);   else the same with the roles swapped.
+    By 0 + 0i each part is divided by 0.
+    """
+    f = e.b.binary
+    above, below = _scale(e, lhs), _scale(e, rhs)
+    (a, b), (c, d) = (f("fmul", x, above) for x in lhs), (f("fmul", x, below) for x in rhs)
+    wide = compare(e, "fcmp", "oge", call(e, "llvm.fabs", [c]), call(e, "llvm.fabs", [d]))
+    large, small = e.b.select(wide, c, d), e.b.select(wide, d, c)
+    first, second = e.b.select(wide, a, b), e.b.select(wide, b, a)
+    is_zero = compare(e, "fcmp", "oeq", large, full_like(large, 0.0))
+    ratio = e.b.select(is_zero, small, f("fdiv", small, large))
+    scale = f("fadd", large, f("fmul", small, ratio))
+    back = f("fdiv", below, above)
+    real = f("fmul", f("fdiv", f("fadd", first, f("fmul", second, ratio)), scale), back)
+    difference = f("fmul", f("fdiv", f("fsub", second, f("fmul", first, ratio)), scale), back)
+    return real, e.b.select(wide, difference, negated(e, difference))
+
+
+def _scale(e: Emitter, parts: Parts) -> Value:
+    """A power of two that takes very large and very small numbers away from the ends of their type."""
+    largest = call(e, "llvm.maxnum", [call(e, "llvm.fabs", [part]) for part in parts])
+    element = largest.type.element if isinstance(largest.type, VectorType) else largest.type
+    lowest, digits = (-1022, 53) if element == DOUBLE else (-126, 24)
+    is_large = compare(e, "fcmp", "ogt", largest, full_like(largest, 2.0 ** (-lowest - 1)))
+    is_small = compare(e, "fcmp", "olt", largest, full_like(largest, 2.0 ** (lowest + digits)))
+    raised = e.b.select(is_small, full_like(largest, 2.0 ** (digits + 2)), full_like(largest, 1.0))
+    return e.b.select(is_large, full_like(largest, 0.25), raised)
+
+
+def _hypot(e: Emitter, x: Value, y: Value) -> Value:
+    """sqrt(x^2 + y^2) without overflow: m sqrt(1 + (n/m)^2) for m >= n; infinite if a part is, else NaN if one is."""
+    a, b = call(e, "llvm.fabs", [x]), call(e, "llvm.fabs", [y])
+    swap = compare(e, "fcmp", "olt", a, b)
+    large, small = e.b.select(swap, b, a), e.b.select(swap, a, b)
+    zero, one, infinity = full_like(a, 0.0), full_like(a, 1.0), full_like(a, float("inf"))
+    ratio = e.b.binary("fdiv", small, large)
+    root = call(e, "llvm.sqrt", [e.b.binary("fadd", one, e.b.binary("fmul", ratio, ratio))])
+    length = e.b.binary("fmul", large, root)
+    length = e.b.select(compare(e, "fcmp", "oeq", large, zero), e.b.binary("fadd", large, small), length)
+    infinite = e.b.binary("or", compare(e, "fcmp", "oeq", a, infinity), compare(e, "fcmp", "oeq", b, infinity))
+    return e.b.select(infinite, infinity, length)
+
+
+def math_rule(e: Emitter, i: Math) -> None:
+    """`%r = exp %a : type`."""
+    operand = e.number(i.operand)
+    function = i.op.removeprefix("native_")
+    if operand.type.kind == "complex":
+        parts = _complex(e, function, operand.parts)
+    else:
+        parts = (round_to_type(e, apply_function(e, function, operand.value), operand.type),)
+    e.bind(i.result, Number(operand.type, parts))
+
+
+def apply_function(e: Emitter, function: str, value: Value) -> Value:
+    """A function of a float or double, or of each lane of a vector of them."""
+    if not isinstance(value.type, VectorType):
+        vector = VectorType(1, value.type)
+        return e.b.extract_element(apply_function(e, function, e.b.insert_element(undefined(vector), value, 0)), 0)
+    type_ = TensorType.dense(value.type.element, [value.type.count])
+    return e.b.unary(function, e.b.typeinfo(value, type_))
+
+
+def _complex(e: Emitter, function: str, operand: Parts) -> Parts:
+    real, imaginary = operand
+    length = apply_function(e, function, real)
+    angle = e.b.binary("fmul", imaginary, full_like(imaginary, math.log(2))) if function == "exp2" else imaginary
+    cosine, sine = (e.b.binary("fmul", length, apply_function(e, turn, angle)) for turn in ("cos", "sin"))
+    is_real = compare(e, "fcmp", "oeq", imaginary, full_like(imaginary, 0.0))
+    return cosine, e.b.select(is_real, imaginary, sine)
+
+
+FUNCTION_RULES: Final = {Math: math_rule}
+
+
+def scalar_constant(e: Emitter, i: Constant) -> None:
+    """`%r = constant 1.0 : type` of a scalar."""
+    assert isinstance(i.type, ScalarType)
+    e.bind(i.result, constant(i.type, i.value))
+
+
+def scalar_cast(e: Emitter, i: Cast) -> None:
+    """`%r = cast %a : type` of a scalar."""
+    assert isinstance(i.type, ScalarType)
+    e.bind(i.result, _converted(e, e.number(i.operand), i.type))
+
+
+def _converted(e: Emitter, number: Number, type_: ScalarType) -> Number:
+    """A number cast to a type."""
+    if number.type == type_:
+        return number
+    known = clamped_interval(type_, interval_of(number)) if number.type.kind == type_.kind == "int" else None
+    return Number(type_, convert(e, number.parts, number.type, type_), _converted_linear(e, number, type_), known)
+
+
+def _converted_linear(e: Emitter, number: Number, type_: ScalarType) -> Linear | None:
+    """How the lanes of a cast integer grow: where sums wrapped around, those of a wider one do not grow evenly."""
+    linear = number.linear
+    if linear is None or type_.kind != "int":
+        return None
+    base = _integer(e, linear.base, number.type, type_)
+    if type_.bits <= number.type.bits:
+        return Linear(base, linear.step, fits_without_wrap(e, base, linear.step))
+    return Linear(base, linear.step, exact=True) if linear.exact else None
+
+
+def convert(e: Emitter, parts: Parts, source: ScalarType, type_: ScalarType) -> Parts:
+    """Parts of one type cast to another; what is not real stays complex."""
+    if source == type_:
+        return parts
+    if type_.kind == "complex":
+        found = tuple(_real(e, part, source.part, type_.part) for part in parts)
+        return found if len(found) == 2 else (*found, full_like(found[0], 0.0))
+    return (_real(e, parts[0], source, type_),)
+
+
+def _real(e: Emitter, value: Value, source: ScalarType, type_: ScalarType) -> Value:
+    if source.kind in ("int", "bool"):
+        return (
+            _integer(e, value, source, type_) if type_.kind in ("int", "bool") else _to_float(e, value, source, type_)
+        )
+    if type_.kind == "int":
+        result = typed_like(value, register_type(type_))
+        return e.b.call_intrinsic("llvm.fptosi.sat", [result, value.type], result, [value])
+    if type_ == F64:
+        return e.b.cast("fpext", value, typed_like(value, DOUBLE))
+    if source == F64:
+        value = _to_odd(e, value) if type_.is_narrow_float else e.b.cast("fptrunc", value, typed_like(value, FLOAT))
+    return round_to_type(e, value, type_)
+
+
+def _integer(e: Emitter, value: Value, source: ScalarType, type_: ScalarType) -> Value:
+    if source.bits == type_.bits:
+        return value
+    opcode = "trunc" if source.bits > type_.bits else "zext" if source.kind == "bool" else "sext"
+    return e.b.cast(opcode, value, typed_like(value, register_type(type_)))
+
+
+def _to_float(e: Emitter, value: Value, source: ScalarType, type_: ScalarType) -> Value:
+    opcode = "uitofp" if source.kind == "bool" else "sitofp"
+    if not type_.is_narrow_float or source.bits <= 16:
+        found = e.b.cast(opcode, value, typed_like(value, register_type(type_)))
+        return round_to_type(e, found, type_)
+    exact = _sticky(e, value) if source.bits == 64 else value
+    return round_to_type(e, _to_odd(e, e.b.cast(opcode, exact, typed_like(value, DOUBLE))), type_)
+
+
+def _sticky(e: Emitter, value: Value) -> Value:
+    """An i64 that a double holds exactly, and that rounds to a narrow float as the given one does.
+
+    From 2^53 on, the lowest eleven bits are folded into the twelfth.
+    """
+    magnitude = e.b.call_intrinsic("llvm.abs", [value.type], value.type, [value, const_int(I1, 0)])
+    large = compare(e, "icmp", "uge", magnitude, full_like(value, 1 << 53))
+    low = e.b.binary("and", value, full_like(value, 0x7FF))
+    lost = compare(e, "icmp", "ne", low, full_like(value, 0))
+    high = e.b.binary("and", value, full_like(value, -0x800))
+    folded = e.b.binary("or", high, e.b.select(lost, full_like(value, 0x800), full_like(value, 0)))
+    return e.b.select(large, folded, value)
+
+
+def _to_odd(e: Emitter, value: Value) -> Value:
+    """A double as a float, rounded to odd."""
+    bits_type = typed_like(value, I32)
+    nearest = e.b.cast("fptrunc", value, typed_like(value, FLOAT))
+    back = e.b.cast("fpext", nearest, value.type)
+    bits = e.b.cast("bitcast", nearest, bits_type)
+    too_large = compare(e, "fcmp", "ogt", call(e, "llvm.fabs", [back]), call(e, "llvm.fabs", [value]))
+    towards_zero = e.b.select(too_large, e.b.binary("sub", bits, full_like(bits, 1)), bits)
+    inexact = compare(e, "fcmp", "one", back, value)
+    odd = e.b.binary("or", towards_zero, full_like(bits, 1))
+    return e.b.cast("bitcast", e.b.select(inexact, odd, bits), nearest.type)

@@ -1,4 +1,4 @@
-"""Atomic access to one scalar in memory: load, store and update.
+"""Atomic access: of one scalar in memory, and of all active work-items.
 
     i32 add, max, min       atomicrmw add, max, min
     f32, f64 add            atomicrmw fadd
@@ -18,6 +18,11 @@ number is accessed part by part.
 
 Local memory belongs to one work-group, which one thread runs: nobody else can see it, so plain loads and stores do.
 Global memory stays atomic without threads too, as a kernel may be called by several at once.
+
+In a collective region an access is made once for the work-group. In an SPMD region every active work-item makes its
+own, one after the other; where all of them update one integer, they do so together:
+
+    %total = reduction of the operands;  %old = atomicrmw add ptr %p, %total;  lane i sees %old + exclusive scan [i]
 """
 
 from __future__ import annotations
@@ -25,15 +30,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tlx.frontends.tensor_language.ast.mixed import Semantics, UpdateOp
 from tlx.frontends.tensor_language.emit.addresses import part_addresses
 from tlx.frontends.tensor_language.emit.arithmetic import binary
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.numbers import to_memory, widened
-from tlx.frontends.tensor_language.emit.values import Parts, memory_type
+from tlx.frontends.tensor_language.emit.masks import for_each_active
+from tlx.frontends.tensor_language.emit.memory import element_address
+from tlx.frontends.tensor_language.emit.numbers import from_memory, splat, to_memory, vary
+from tlx.frontends.tensor_language.emit.subgroups import reduce_subgroup, scan_subgroup
+from tlx.frontends.tensor_language.emit.values import Number, Parts, memory_type, register_type
+from tlx.frontends.tensor_language.syntax.ast.base import Name
+from tlx.frontends.tensor_language.syntax.ast.mixed import AtomicLoad, AtomicStore, AtomicUpdate, Semantics, UpdateOp
 from tlx.frontends.tensor_language.types import MemrefType, ScalarType
-from tlx.ir.rewriter import add_incoming
-from tlx.ir.types import I1, VOID, IntType, StructType
+from tlx.ir.transform.rewrite import add_incoming
+from tlx.ir.types import I1, VOID, IntType, StructType, Type, VectorType
 from tlx.ir.values import Value
 
 _ORDERINGS: Final[dict[Semantics, str]] = {
@@ -47,7 +56,7 @@ _OF_LOADS: Final = {"release": "monotonic", "acq_rel": "acquire"}  # loads order
 _OF_STORES: Final = {"acquire": "monotonic", "acq_rel": "release"}  # stores order what comes before
 
 
-def load(e: Emitter, address: Value, memory: MemrefType, semantics: Semantics = "relaxed") -> Parts:
+def load_scalar(e: Emitter, address: Value, memory: MemrefType, semantics: Semantics = "relaxed") -> Parts:
     """The parts of a scalar, each read atomically.
 
     Args:
@@ -66,8 +75,10 @@ def load(e: Emitter, address: Value, memory: MemrefType, semantics: Semantics = 
     )
 
 
-def store(e: Emitter, address: Value, memory: MemrefType, parts: Parts, semantics: Semantics = "relaxed") -> None:
-    """Write the parts of a scalar, each atomically; see `load`."""
+def store_scalar(
+    e: Emitter, address: Value, memory: MemrefType, parts: Parts, semantics: Semantics = "relaxed"
+) -> None:
+    """Write the parts of a scalar, each atomically; see `load_scalar`."""
     type_ = memory.element
     if _is_private(memory):
         for place, part in zip(part_addresses(e, address, type_), parts, strict=True):
@@ -83,7 +94,7 @@ def store(e: Emitter, address: Value, memory: MemrefType, parts: Parts, semantic
         instruction.flags, instruction.align = ("atomic",), type_.part.size
 
 
-def update(
+def update_scalar(
     e: Emitter, op: UpdateOp, address: Value, memory: MemrefType, parts: Parts, semantics: Semantics = "relaxed"
 ) -> Parts:
     """`memory = op(memory, parts)`, atomically for each part; gives what was there before.
@@ -118,7 +129,7 @@ def _is_private(memory: MemrefType) -> bool:
 
 
 def _plain_load(e: Emitter, address: Value, type_: ScalarType) -> Value:
-    return widened(e, e.b.load(memory_type(type_), address, type_.size), type_)
+    return from_memory(e, e.b.load(memory_type(type_), address, type_.size), type_)
 
 
 def _plain_store(e: Emitter, address: Value, type_: ScalarType, value: Value) -> None:
@@ -201,4 +212,70 @@ def _to_bits(e: Emitter, part: Value, type_: ScalarType) -> Value:
 
 
 def _from_bits(e: Emitter, bits: Value, type_: ScalarType) -> Value:
-    return widened(e, e.b.cast("bitcast", bits, memory_type(type_)), type_)
+    return from_memory(e, e.b.cast("bitcast", bits, memory_type(type_)), type_)
+
+
+def atomic_load(e: Emitter, i: AtomicLoad) -> None:
+    """`%r = atomic_load[.scope][.semantics] %memref[%i,...] : type`."""
+    address, memory = _place(e, i.source, i.indices)
+    type_ = memory.element
+    if not isinstance(address.type, VectorType):
+        e.bind(i.result, Number(type_, load_scalar(e, address, memory, i.semantics)))
+        return
+    parts = for_each_active(e, [address], _part_types(type_), lambda lane: load_scalar(e, lane[0], memory, i.semantics))
+    e.bind(i.result, Number(type_, parts))
+
+
+def atomic_store(e: Emitter, i: AtomicStore) -> None:
+    """`atomic_store[.scope][.semantics] %value, %memref[%i,...]`."""
+    address, memory = _place(e, i.target, i.indices)
+    number = e.number(i.value)
+    if not isinstance(address.type, VectorType) and not number.is_varying:
+        store_scalar(e, address, memory, number.parts, i.semantics)
+        return
+
+    def one(lane: Parts) -> Parts:
+        store_scalar(e, lane[0], memory, lane[1:], i.semantics)
+        return ()
+
+    for_each_active(e, [address, *number.parts], [], one)
+
+
+def atomic_update(e: Emitter, i: AtomicUpdate) -> None:
+    """`%old = atomic_add[.scope][.semantics] %value, %memref[%i,...] : type`."""
+    address, memory = _place(e, i.target, i.indices)
+    type_ = memory.element
+    number = e.number(i.value)
+    is_shared = not isinstance(address.type, VectorType)
+    if e.subgroup is None:
+        parts = update_scalar(e, i.op, address, memory, number.parts, i.semantics)
+    elif is_shared and type_.kind == "int":
+        parts = _updated_together(e, i, address, memory, vary(e, number))
+    else:
+        parts = for_each_active(
+            e,
+            [address, *number.parts],
+            _part_types(type_),
+            lambda lane: update_scalar(e, i.op, lane[0], memory, lane[1:], i.semantics),
+        )
+    e.bind(i.result, Number(type_, parts))
+
+
+def _updated_together(e: Emitter, i: AtomicUpdate, address: Value, memory: MemrefType, number: Number) -> Parts:
+    """One update with the operands of all active work-items, as if they had come in order."""
+    total = reduce_subgroup(e, i.op, number)
+    old = update_scalar(e, i.op, address, memory, total.parts, i.semantics)
+    before = scan_subgroup(e, "exclusive_scan", i.op, number)
+    return binary(e, i.op, number.type, (splat(e, old[0]),), before.parts)
+
+
+def _place(e: Emitter, name: Name, indices: tuple[Name, ...]) -> tuple[Value, MemrefType]:
+    memref = e.memref(name)
+    return element_address(e, memref, indices), memref.type
+
+
+def _part_types(type_: ScalarType) -> list[Type]:
+    return [register_type(type_)] * (2 if type_.kind == "complex" else 1)
+
+
+RULES: Final = {AtomicLoad: atomic_load, AtomicStore: atomic_store, AtomicUpdate: atomic_update}

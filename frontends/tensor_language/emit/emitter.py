@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tlx.diagnostics import LoweringError
-from tlx.frontends.tensor_language.ast.base import Function, Instruction, Name, Region
-from tlx.frontends.tensor_language.ast.mixed import Yield
-from tlx.frontends.tensor_language.emit.blas_first_writes import FirstWrites
+from tlx.frontends.tensor_language.emit.blas.first_writes import FirstWrites
 from tlx.frontends.tensor_language.emit.values import Emitted, Group, Matrix, Memref, Number
-from tlx.ir.tensor_builder import TensorBuilder
+from tlx.frontends.tensor_language.syntax.ast.base import Function, Instruction, Name, Region
+from tlx.frontends.tensor_language.syntax.ast.mixed import Yield
+from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.values import Value
 
 Rule = Callable[["Emitter", Any], None]

@@ -1,4 +1,12 @@
-"""A kernel as LLVM functions: one that runs a work-group, one that runs all of them.
+"""A kernel as LLVM functions: one runs a work-group, one runs all of them, in turn or in parallel threads.
+
+    define void @name(args, i64 %nx, i64 %ny, i64 %nz) {
+      for z < nz: for y < ny: for x < nx:  call void @name.group(args, x, y, z, nx, ny, nz)
+    }
+
+With OpenMP the groups are numbered `x + nx * (y + ny * z)`, and thread t of n runs those from `t*N/n` to `(t+1)*N/n`:
+the same groups on the same thread in every run with as many threads. A region inside a parallel region runs on the
+calling thread.
 
     func @name(%A: memref<f32x8x8>)   ->  define void @name.group(ptr %A, i64 %group_id_x, ..., i64 %num_groups_z)
                                           define void @name(ptr %A, i64 %num_groups_x, ..., i64 %num_groups_z)
@@ -8,22 +16,158 @@ Both carry the attribute `"tlx-features"="target"`: the lowering gives them the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from tlx.frontends.tensor_language.ast.base import Function
-from tlx.frontends.tensor_language.emit.blas_first_writes import first_writes
-from tlx.frontends.tensor_language.emit.divergence import varying_names
+from tlx.frontends.tensor_language.analysis import work_group_sizes
+from tlx.frontends.tensor_language.calling.signature import GROUP_SUFFIX, CParameter, c_parameters, llvm_name
+from tlx.frontends.tensor_language.emit.blas.first_writes import first_writes
+from tlx.frontends.tensor_language.emit.control.divergence import varying_names
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Launch
-from tlx.frontends.tensor_language.emit.launch import ATTRIBUTES, emit_launch
-from tlx.frontends.tensor_language.emit.parameters import bind_parameters, llvm_parameters
+from tlx.frontends.tensor_language.emit.numbers import from_memory
+from tlx.frontends.tensor_language.emit.values import Emitted, Group, Memref, Number, memory_type, register_type
 from tlx.frontends.tensor_language.rules import rules_of
-from tlx.frontends.tensor_language.signature import GROUP_SUFFIX, llvm_name
-from tlx.frontends.tensor_language.work_groups import work_group
-from tlx.ir.builder import new_function
+from tlx.frontends.tensor_language.syntax.ast.base import Attribute, Function, Parameter
+from tlx.frontends.tensor_language.syntax.ast.base import Function as Kernel
+from tlx.frontends.tensor_language.types import BOOL, F16, Extent, GroupType, MemrefType, ScalarType
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.builder.threads import Thread, emit_parallel_region
 from tlx.ir.module import Module
-from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.values import Value
-from tlx.lower.stage import ROUNDS
+from tlx.ir.types import I1, I16, I64, VOID, FunctionType, Type, VectorType
+from tlx.ir.values import Global, Value, const_int
+from tlx.lower.context import CALL_COUNTER_ATTRIBUTE
+
+
+def llvm_parameters(module: Module, function: Function, *, one_group: bool) -> list[tuple[Type, str, str]]:
+    """Type, attributes and name of each parameter, as `new_function` takes them."""
+    return [(_type(module, c), _attributes(c), c.name) for c in c_parameters(function, one_group=one_group)]
+
+
+def bind_parameters(e: Emitter, function: Function, values: Sequence[Value]) -> None:
+    """Say what the kernel's parameters are, given the compiled function's arguments.
+
+    Args:
+        e: The emitter, at the entry of the function.
+        function: The kernel.
+        values: The arguments of the function that runs one group.
+    """
+    carried = c_parameters(function, one_group=True)
+    for position, parameter in enumerate(function.parameters):
+        pairs = zip(carried, values, strict=True)
+        own = {(c.role, c.mode): value for c, value in pairs if c.parameter == position}
+        e.bind(parameter.name, _bound(e, parameter, own))
+
+
+def _bound(e: Emitter, parameter: Parameter, own: dict[tuple[str, int], Value]) -> Emitted:
+    type_ = parameter.type.type
+    if isinstance(type_, MemrefType):
+        shape = _extents(own, "shape", type_.shape)
+        stride = _extents(own, "stride", type_.stride)
+        return Memref(type_, own["pointer", 0], shape, stride, _alignment(parameter, type_))
+    if isinstance(type_, GroupType):
+        shapes = tuple(own.get(("shapes", m)) for m in range(type_.memref.order))
+        strides = tuple(own.get(("strides", m)) for m in range(type_.memref.order))
+        size = const_int(I64, type_.size) if type_.size is not None else own.get(("size", 0))
+        offset = const_int(I64, type_.offset) if type_.offset is not None else own["offset", 0]
+        alignment = _alignment(parameter, type_.memref)
+        return Group(type_, own["pointers", 0], shapes, strides, size, offset, alignment)
+    assert isinstance(type_, ScalarType)
+    return Number(type_, _scalar(e, type_, own["scalar", 0]))
+
+
+def _scalar(e: Emitter, type_: ScalarType, value: Value) -> tuple[Value, ...]:
+    if type_.kind == "complex":
+        return e.b.extract_element(value, 0), e.b.extract_element(value, 1)
+    if type_ == F16:
+        value = e.b.cast("bitcast", value, memory_type(type_))
+    return (from_memory(e, value, type_),)
+
+
+def _extents(own: dict[tuple[str, int], Value], role: str, extents: tuple[Extent, ...]) -> tuple[Value, ...]:
+    return tuple(own[role, m] if entry is None else const_int(I64, entry) for m, entry in enumerate(extents))
+
+
+def _alignment(parameter: Parameter, type_: MemrefType) -> int:
+    found: Attribute | None = parameter.attributes.get("alignment")
+    return found.value if found is not None and isinstance(found.value, int) else type_.element.part.size
+
+
+def _type(module: Module, c: CParameter) -> Type:
+    element = memory_type(c.type)
+    match c.role:
+        case "pointer":
+            return module.pointer_to(element)
+        case "pointers":
+            return module.pointer_to(module.pointer_to(element))
+        case "shapes" | "strides":
+            return module.pointer_to(I64)
+        case "scalar":
+            return _scalar_type(c.type)
+        case _:
+            return I64
+
+
+def _scalar_type(type_: ScalarType) -> Type:
+    """LLVM type by which a scalar is passed: narrow floats as their bits, complex numbers as vectors."""
+    if type_ == BOOL:
+        return I1
+    if type_.is_narrow_float:
+        return I16
+    if type_.kind == "complex":
+        return VectorType(2, register_type(type_))
+    return register_type(type_)
+
+
+def _attributes(c: CParameter) -> str:
+    """Small integers are extended as C's callers do; pointers are not kept."""
+    if c.role == "scalar" and c.type.bits < 32 and c.type.kind != "float":
+        return "zeroext" if c.type == BOOL else "signext"
+    return "zeroext" if c.role == "scalar" and c.type.is_narrow_float else ""
+
+
+ATTRIBUTES: Final = "#0"
+
+
+def emit_launch(module: Module, kernel: Kernel, *, threads: bool) -> None:
+    """Add the function that runs all groups."""
+    parameters = llvm_parameters(module, kernel, one_group=False)
+    function = new_function(module, llvm_name(kernel), parameters, ATTRIBUTES, linkage="dso_local")
+    b = Builder(module, function)
+    values: list[Value] = [a.value for a in function.arguments]
+    if threads:
+        _in_threads(b, kernel, values)
+    else:
+        _in_turn(b, kernel, values)
+    b.ret()
+
+
+def _in_turn(b: Builder, kernel: Kernel, values: Sequence[Value]) -> None:
+    """Loops over z, y and x."""
+    counts = values[-3:]
+    with b.loop(0, counts[2], name="z") as z, b.loop(0, counts[1], name="y") as y, b.loop(0, counts[0], name="x") as x:
+        _call_group(b, kernel, values, [x.index, y.index, z.index])
+
+
+def _call_group(b: Builder, kernel: Kernel, values: Sequence[Value], ids: Sequence[Value]) -> None:
+    args = [*values[:-3], *ids, *values[-3:]]
+    type_ = FunctionType(VOID, tuple(a.type for a in args))
+    b.call(Global(b.module.pointer_to(type_), llvm_name(kernel, GROUP_SUFFIX)), type_, args)
+
+
+def _in_threads(b: Builder, kernel: Kernel, values: Sequence[Value]) -> None:
+    """Have every thread of a team run its share of the groups."""
+
+    def share(b: Builder, own: list[Value], thread: Thread) -> None:
+        nx, ny, nz = own[-3:]
+        first, last = thread.share(b, b.mul(b.mul(nx, ny), nz))
+        with b.loop(first, last, name="group") as group:
+            row = b.binary("sdiv", group.index, nx)
+            ids = [b.binary("srem", group.index, nx), b.binary("srem", row, ny), b.binary("sdiv", row, ny)]
+            _call_group(b, kernel, own, ids)
+
+    emit_parallel_region(b, llvm_name(kernel, ".thread"), values, share, ATTRIBUTES)
+
 
 _PACKAGE: Final = "tlx.frontends.tensor_language.emit"
 
@@ -31,11 +175,11 @@ _PACKAGE: Final = "tlx.frontends.tensor_language.emit"
 def emit_kernel(module: Module, kernel: Function, *, threads: bool) -> None:
     """Add a kernel's functions to a module."""
     parameters = llvm_parameters(module, kernel, one_group=True)
-    attributes = f'{ATTRIBUTES} "{ROUNDS}"="{parameters[-6][2]}"'
+    attributes = f'{ATTRIBUTES} "{CALL_COUNTER_ATTRIBUTE}"="{parameters[-6][2]}"'
     function = new_function(module, llvm_name(kernel, GROUP_SUFFIX), parameters, attributes, linkage="dso_local")
     b = TensorBuilder(module, function)
     values: list[Value] = [a.value for a in function.arguments]
-    size, shape = work_group(kernel)
+    size, shape = work_group_sizes(kernel)
     launch = Launch(tuple(values[-6:-3]), tuple(values[-3:]), size, shape)
     e = Emitter(b, kernel, launch, varying_names(kernel), rules_of(_PACKAGE), first_writes(kernel))
     bind_parameters(e, kernel, values)

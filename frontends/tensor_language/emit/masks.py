@@ -1,4 +1,4 @@
-"""Which work-items of a subgroup are active, and what is done for each of them in turn.
+"""Blocks that run where a condition holds, masks of active work-items, and what is done for each of them in turn.
 
 A mask is `<S x i1>`; None stands for all work-items. Lanes that are not active may hold anything, poison included, and
 `and` would let that through: masks are joined by `select`, which does not look at what it does not choose.
@@ -6,16 +6,68 @@ A mask is `<S x i1>`; None stands for all work-items. Lanes that are not active 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
 
-from tlx.frontends.tensor_language.emit.branches import run_if
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import full_like, splat
 from tlx.frontends.tensor_language.emit.values import Memref, Number
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT
-from tlx.ir.types import I1, I32, I64, ArrayType, IntType, Type, VectorType
-from tlx.ir.values import Value, const_int
+from tlx.ir.types import I1, I32, I64, VOID, ArrayType, IntType, Type, VectorType
+from tlx.ir.values import Keyword, Value, const_int
+
+
+@contextmanager
+def run_if(e: Emitter, condition: Value | None, name: str, end_name: str) -> Generator[None]:
+    """What is written within runs where a condition holds.
+
+    Args:
+        e: The emitter.
+        condition: An i1, or None for what always runs.
+        name: What the block is called that runs then.
+        end_name: What the block is called behind it.
+    """
+    if condition is None:
+        yield
+        return
+    body = e.b.new_block(name)
+    end = e.b.new_block(end_name, body)
+    e.b.branch_if(condition, body, end)
+    e.b.at_end(body)
+    yield
+    e.b.branch(end)
+    e.b.at_end(end)
+
+
+def all_of(e: Emitter, conditions: Sequence[Value]) -> Value:
+    """Whether all of at least one condition hold."""
+    return reduce(lambda a, b: e.b.binary("and", a, b), conditions)
+
+
+def if_else(e: Emitter, condition: Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    """`if (condition) then else otherwise`."""
+    one = e.b.new_block("then")
+    other = e.b.new_block("else", one)
+    end = e.b.new_block("endif", other)
+    e.b.branch_if(condition, one, other)
+    for block, write in ((one, then), (other, otherwise)):
+        e.b.at_end(block)
+        write()
+        e.b.branch(end)
+    e.b.at_end(end)
+
+
+def trap_if_null(e: Emitter, pointer: Value) -> None:
+    """Stop the process where an allocation gave no memory: a kernel has no way to tell its caller."""
+    short = e.b.new_block("no.memory")
+    rest = e.b.new_block("allocated", short)
+    e.b.branch_if(e.b.icmp("eq", pointer, Keyword(pointer.type, "null")), short, rest)
+    e.b.at_end(short)
+    e.b.call_named("llvm.trap", VOID, [])
+    e.b.emit("unreachable", VOID, [], "unreachable")
+    e.b.at_end(rest)
 
 
 def active_where(e: Emitter, mask: Value | None, condition: Value) -> Value:
@@ -24,7 +76,7 @@ def active_where(e: Emitter, mask: Value | None, condition: Value) -> Value:
     return condition if mask is None else e.b.select(mask, condition, full_like(mask, 0))
 
 
-def inverted(e: Emitter, condition: Value) -> Value:
+def inactive_where(e: Emitter, condition: Value) -> Value:
     """The lanes in which a condition does not hold."""
     return e.b.binary("xor", condition, full_like(condition, -1))
 
@@ -47,17 +99,17 @@ def first_active(e: Emitter, value: Value) -> Value:
         return value
     if e.mask is None:
         return e.b.extract_element(value, 0)
-    return extracted(e, value, _first_lane(e, e.mask))
+    return extract_lane(e, value, _first_lane(e, e.mask))
 
 
-def uniform(e: Emitter, number: Number) -> Number:
+def to_uniform(e: Emitter, number: Number) -> Number:
     """A number that is the same in all active lanes, as a scalar."""
     if not number.is_varying:
         return number
     return Number(number.type, tuple(first_active(e, part) for part in number.parts))
 
 
-def uniform_memref(e: Emitter, memref: Memref) -> Memref:
+def to_uniform_memref(e: Emitter, memref: Memref) -> Memref:
     """A memref that is the same for all active lanes, as one."""
     if not memref.is_varying:
         return memref
@@ -66,14 +118,14 @@ def uniform_memref(e: Emitter, memref: Memref) -> Memref:
     return replace(memref, pointer=first_active(e, memref.pointer), shape=shape, stride=stride)
 
 
-def extracted(e: Emitter, vector: Value, lane: Value) -> Value:
+def extract_lane(e: Emitter, vector: Value, lane: Value) -> Value:
     """`extractelement` of a lane that is known when the kernel runs."""
     assert isinstance(vector.type, VectorType)
     body = f"extractelement {vector.typed}, {lane.typed}"
     return e.b.value("extractelement", vector.type.element, [vector, lane], body)
 
 
-def each_active(
+def for_each_active(
     e: Emitter,
     values: Sequence[Value],
     results: Sequence[Type],

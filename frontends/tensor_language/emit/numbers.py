@@ -7,8 +7,7 @@ import struct
 from collections.abc import Sequence
 
 from tlx.frontends.tensor_language.emit.emitter import Emitter
-from tlx.frontends.tensor_language.emit.intervals import interval
-from tlx.frontends.tensor_language.emit.values import Interval, Linear, Number, register_type
+from tlx.frontends.tensor_language.emit.values import Interval, Linear, Number, interval_of, register_type
 from tlx.frontends.tensor_language.types import BF16, INDEX, ScalarType
 from tlx.ir.types import FLOAT, HALF, I16, I32, I64, FloatType, IntType, VectorType
 from tlx.ir.types import Type as LLVMType
@@ -42,7 +41,7 @@ def vary(e: Emitter, number: Number) -> Number:
     if number.is_varying:
         return number
     linear = Linear(number.value, 0, exact=True) if number.type.kind == "int" else None
-    return Number(number.type, tuple(splat(e, part) for part in number.parts), linear, interval(number))
+    return Number(number.type, tuple(splat(e, part) for part in number.parts), linear, interval_of(number))
 
 
 def linear_number(e: Emitter, type_: ScalarType, linear: Linear, known: Interval | None = None) -> Number:
@@ -55,7 +54,7 @@ def linear_number(e: Emitter, type_: ScalarType, linear: Linear, known: Interval
     return Number(type_, (e.b.binary("add", splat(e, linear.base), steps),), linear, known)
 
 
-def together(e: Emitter, *numbers: Number) -> tuple[Number, ...]:
+def unify_numbers(e: Emitter, *numbers: Number) -> tuple[Number, ...]:
     """Numbers made all uniform or all varying: an operation works on one kind only."""
     if not any(number.is_varying for number in numbers):
         return numbers
@@ -67,7 +66,7 @@ def is_int(value: Value, number: int) -> bool:
     return isinstance(value, ConstInt) and value.value == number
 
 
-def values_together(e: Emitter, *values: Value) -> tuple[Value, ...]:
+def unify_values(e: Emitter, *values: Value) -> tuple[Value, ...]:
     """LLVM values made all scalars or all vectors."""
     if not any(isinstance(value.type, VectorType) for value in values):
         return values
@@ -79,7 +78,7 @@ def typed_like(like: Value, type_: LLVMType) -> LLVMType:
     return VectorType(like.type.count, type_) if isinstance(like.type, VectorType) else type_
 
 
-def fits(e: Emitter, base: Value, step: int) -> bool:
+def fits_without_wrap(e: Emitter, base: Value, step: int) -> bool:
     """Whether `base + lane * step` is known to wrap around in no lane."""
     if step == 0:
         return True
@@ -94,7 +93,7 @@ def select(e: Emitter, condition: Value, then: Number, otherwise: Number) -> Num
     if isinstance(condition.type, VectorType):
         then, otherwise = vary(e, then), vary(e, otherwise)
     else:
-        then, otherwise = together(e, then, otherwise)
+        then, otherwise = unify_numbers(e, then, otherwise)
     pairs = zip(then.parts, otherwise.parts, strict=True)
     return Number(then.type, tuple(e.b.select(condition, a, b) for a, b in pairs))
 
@@ -104,11 +103,11 @@ def lane_ids(e: Emitter) -> Value:
     return const_ints(I32, range(e.lanes))
 
 
-def narrowed(e: Emitter, value: Value, type_: ScalarType) -> Value:
+def round_to_type(e: Emitter, value: Value, type_: ScalarType) -> Value:
     """A register value rounded to what its type can hold (to nearest, ties to even)."""
     if not type_.is_narrow_float:
         return value
-    return widened(e, to_memory(e, value, type_), type_)
+    return from_memory(e, to_memory(e, value, type_), type_)
 
 
 def to_memory(e: Emitter, value: Value, type_: ScalarType) -> Value:
@@ -130,7 +129,7 @@ def to_memory(e: Emitter, value: Value, type_: ScalarType) -> Value:
     return e.b.cast("trunc", _shifted(e, chosen, 16), typed_like(value, I16))
 
 
-def widened(e: Emitter, value: Value, type_: ScalarType) -> Value:
+def from_memory(e: Emitter, value: Value, type_: ScalarType) -> Value:
     """A part from its memory type in its register type."""
     if not type_.is_narrow_float:
         return value

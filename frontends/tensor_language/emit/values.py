@@ -1,4 +1,4 @@
-"""What a name of the tensor language is while LLVM IR is written: a number, a memref, a group or a matrix.
+"""What a name is while LLVM IR is written: a number, a memref, a group or a matrix.
 
 A number is *uniform* (one LLVM scalar) or *varying* (one lane each work-item of a subgroup, an LLVM vector). In
 registers, `bf16` and `f16` are floats that hold a value of the narrow type: nothing is computed in them. A complex
@@ -13,6 +13,9 @@ number is two such values, its parts.
     f64    double        double                 double
     c32    2 x float     2 x float, adjacent    -
     c64    2 x double    2 x double, adjacent   -
+
+It tells whether sums and products of small integers, such as `subgroup_linear_id * subgroup_size + subgroup_local_id`,
+wrap around; if they do not, they grow as evenly from lane to lane in a wider type.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from dataclasses import dataclass
 
 from tlx.frontends.tensor_language.types import BF16, CoopMatrixType, GroupType, MemrefType, ScalarType
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, FloatType, IntType, VectorType
-from tlx.ir.values import Value
+from tlx.ir.values import ConstInt, Value
 
 
 def register_type(type_: ScalarType) -> IntType | FloatType:
@@ -159,3 +162,45 @@ class Matrix:
 
 
 Emitted = Number | Memref | Group | Matrix
+
+
+def interval_of(number: Number) -> Interval | None:
+    """What is known of a number."""
+    if number.interval is not None:
+        return number.interval
+    if number.is_varying or not isinstance(number.parts[0], ConstInt):
+        return None
+    return number.parts[0].value, number.parts[0].value
+
+
+def binary_interval(op: str, type_: ScalarType, lhs: Number, rhs: Number) -> Interval | None:
+    """What is known of `lhs op rhs`."""
+    a, b = interval_of(lhs), interval_of(rhs)
+    if type_.kind != "int" or a is None or b is None:
+        return None
+    match op:
+        case "add":
+            return clamped_interval(type_, (a[0] + b[0], a[1] + b[1]))
+        case "sub":
+            return clamped_interval(type_, (a[0] - b[1], a[1] - b[0]))
+        case "mul":
+            corners = [x * y for x in a for y in b]
+            return clamped_interval(type_, (min(corners), max(corners)))
+        case "min":
+            return min(a[0], b[0]), min(a[1], b[1])
+        case "max":
+            return max(a[0], b[0]), max(a[1], b[1])
+        case _:
+            return None
+
+
+def loop_interval(start: Number, stop: Number) -> Interval | None:
+    """What is known of the variable of a loop, in the work-items that run it."""
+    a, b = interval_of(start), interval_of(stop)
+    return None if a is None or b is None else (a[0], max(a[0], b[1] - 1))
+
+
+def clamped_interval(type_: ScalarType, found: Interval | None) -> Interval | None:
+    """An interval of numbers that a type holds; nothing is known of numbers that wrapped around."""
+    limit = 1 << (type_.bits - 1)
+    return found if found is not None and -limit <= found[0] and found[1] < limit else None

@@ -5,9 +5,8 @@ common tree; `convert` then makes them instructions of the second version, one f
 
     parser, parser_*                the grammar
     tree                            what it gives, and why that is not the common tree
-    convert                         functions; `blas`, `control`, `scalars` and `views` have the instructions
-    builder                         writes instructions of version 2, and compares types
-    scope, names, spelling          which names are bound, new names, types as version 1 spells them
+    convert                         programs and functions; `instructions` has a function for each instruction
+    context                         scopes, fresh names, spellings of types; writes instructions of version 2
 
     version 1                                       version 2
 

@@ -9,7 +9,11 @@ from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any, Final
 
-from tlx.frontends.tensor_language.ast.base import (
+from tlx.frontends.tensor_language.calling.signature import GROUPS_WITHOUT_SIZE
+from tlx.frontends.tensor_language.errors import Reports
+from tlx.frontends.tensor_language.rules import rules_of
+from tlx.frontends.tensor_language.syntax.ast.base import (
+    WIDE_FACTORS,
     Attribute,
     Dictionary,
     Function,
@@ -18,16 +22,10 @@ from tlx.frontends.tensor_language.ast.base import (
     Program,
     TypeRef,
 )
-from tlx.frontends.tensor_language.attributes import WIDE_FACTORS
-from tlx.frontends.tensor_language.errors import Reports
-from tlx.frontends.tensor_language.rules import rules_of
-from tlx.frontends.tensor_language.signature import GROUPS_WITHOUT_SIZE
 from tlx.frontends.tensor_language.types import GroupType
-from tlx.frontends.tensor_language.v1.builder import Builder
-from tlx.frontends.tensor_language.v1.names import FreshNames
-from tlx.frontends.tensor_language.v1.scope import Scope
+from tlx.frontends.tensor_language.v1.context import Converter, FreshNames, Scope
 
-Rule = Callable[[Builder, Any], Instruction | None]
+Rule = Callable[[Converter, Any], Instruction | None]
 """Gives the instruction of version 2, None where an error was reported; what it needs before it is written at once."""
 
 _PACKAGE: Final = "tlx.frontends.tensor_language.v1"
@@ -48,7 +46,7 @@ def convert(program: Program, taken: frozenset[str], lost: set[str], reports: Re
 
 
 def _function(function: Function, names: FreshNames, scope: Scope, reports: Reports) -> Function:
-    b = Builder(reports, names, scope, _instruction)
+    b = Converter(reports, names, scope, _instruction)
     body = b.region(function.body, *((p.name, p.type.type) for p in function.parameters))
     return Function(
         name=function.name,
@@ -69,7 +67,7 @@ def _attributes(function: Function, *, wide_factors: bool) -> Dictionary:
     return Dictionary((*function.attributes.entries, *entries), function.attributes.span)
 
 
-def _instruction(b: Builder, i: Instruction) -> None:
+def _instruction(b: Converter, i: Instruction) -> None:
     rule: Rule = rules_of(_PACKAGE)[type(i)]
     converted = rule(b, i)
     types = () if converted is None else converted.types

@@ -5,31 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NoReturn, cast, get_args
 
-from tlx.frontends.tensor_language.ast.base import Name, TypeRef
-from tlx.frontends.tensor_language.ast.collective import Transpose
-from tlx.frontends.tensor_language.cursor import Cursor, Form
-from tlx.frontends.tensor_language.parser_collective import FORMS as COLLECTIVE
-from tlx.frontends.tensor_language.parser_mixed import FORMS as MIXED
-from tlx.frontends.tensor_language.parser_operands import bracketed_integer, modifiers, separator
-from tlx.frontends.tensor_language.parser_regions import region
-from tlx.frontends.tensor_language.parser_spmd import FORMS as SPMD
-from tlx.frontends.tensor_language.parser_types import type_ref
+from tlx.frontends.tensor_language.syntax.ast.base import Name, TypeRef
+from tlx.frontends.tensor_language.syntax.ast.collective import Transpose
+from tlx.frontends.tensor_language.syntax.cursor import Cursor, Form
+from tlx.frontends.tensor_language.syntax.parser_instructions import COLLECTIVE_FORMS as COLLECTIVE
+from tlx.frontends.tensor_language.syntax.parser_instructions import MIXED_FORMS as MIXED
+from tlx.frontends.tensor_language.syntax.parser_instructions import SPMD_FORMS as SPMD
+from tlx.frontends.tensor_language.syntax.parser_operands import bracketed_integer, modifiers, separator
+from tlx.frontends.tensor_language.syntax.parser_regions import region
+from tlx.frontends.tensor_language.syntax.parser_types import type_ref
 from tlx.frontends.tensor_language.types import INDEX
 from tlx.frontends.tensor_language.v1 import tree
 from tlx.frontends.tensor_language.v1.parser_operands import (
     choice,
     expand_shape,
     index_list,
-    integral_operand,
-    name,
-    operand,
-    slice_list,
-)
-from tlx.frontends.tensor_language.v1.parser_types import (
     integer_type,
+    integral_operand,
     memref_or_group_type,
     memref_type,
+    name,
+    operand,
     scalar_type,
+    slice_list,
     types_behind_colon,
 )
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from tlx.diagnostics import Span
-from tlx.frontends.tensor_language.ast.base import Instruction, Name, Region
-from tlx.frontends.tensor_language.ast.collective import Transpose
-from tlx.frontends.tensor_language.ast.mixed import ComparisonOp
+from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Region
+from tlx.frontends.tensor_language.syntax.ast.collective import Transpose
+from tlx.frontends.tensor_language.syntax.ast.mixed import ComparisonOp
 
 BinaryOp = Literal["add", "sub", "mul", "div", "rem", "shl", "shr", "and", "or", "xor"]
 UnaryOp = Literal["neg", "not"]

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from tlx.frontends.tensor_language.types import NUMBERS, ScalarType, promote
-from tlx.numpy_types import Array
+from tlx.intrinsics.numpy_types import Array
 
 Instruction = Literal["axpby", "cumsum", "sum", "gemm", "gemv", "ger", "hadamard"]
 DTYPES: Final[dict[str, Any]] = {

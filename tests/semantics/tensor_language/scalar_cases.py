@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.semantics.tensor_language.matrix_cases import DTYPES
-from tlx.numpy_types import Array
+from tlx.intrinsics.numpy_types import Array
 
 INTEGERS: Final = ("i8", "i16", "i32", "i64", "index")
 FLOATS: Final = ("bf16", "f16", "f32", "f64")

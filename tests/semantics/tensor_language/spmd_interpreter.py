@@ -15,9 +15,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx.frontends.tensor_language.ast.base import Function, Instruction, Region
-from tlx.frontends.tensor_language.ast.collective import Foreach, Parallel
-from tlx.frontends.tensor_language.ast.mixed import (
+from tlx.frontends.tensor_language.syntax.ast.base import Function, Instruction, Region
+from tlx.frontends.tensor_language.syntax.ast.collective import Foreach, Parallel
+from tlx.frontends.tensor_language.syntax.ast.mixed import (
     ArithBinary,
     ArithUnary,
     Barrier,
@@ -31,7 +31,7 @@ from tlx.frontends.tensor_language.ast.mixed import (
     Store,
     Yield,
 )
-from tlx.frontends.tensor_language.ast.spmd import SubgroupBroadcast, SubgroupOperation
+from tlx.frontends.tensor_language.syntax.ast.spmd import SubgroupBroadcast, SubgroupOperation
 from tlx.frontends.tensor_language.types import ScalarType
 
 Number = int | np.float32

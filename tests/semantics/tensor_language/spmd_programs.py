@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from tests.semantics.tensor_language.spmd_interpreter import Shape
-from tlx.frontends.tensor_language.ast.base import (
+from tlx.frontends.tensor_language.syntax.ast.base import (
     Attribute,
     Dictionary,
     Function,
@@ -26,8 +26,8 @@ from tlx.frontends.tensor_language.ast.base import (
     Region,
     TypeRef,
 )
-from tlx.frontends.tensor_language.ast.collective import Foreach, Parallel
-from tlx.frontends.tensor_language.ast.mixed import (
+from tlx.frontends.tensor_language.syntax.ast.collective import Foreach, Parallel
+from tlx.frontends.tensor_language.syntax.ast.mixed import (
     ArithBinary,
     ArithBinaryOp,
     ArithUnary,
@@ -45,7 +45,7 @@ from tlx.frontends.tensor_language.ast.mixed import (
     UpdateOp,
     Yield,
 )
-from tlx.frontends.tensor_language.ast.spmd import ScanKind, SubgroupBroadcast, SubgroupOperation
+from tlx.frontends.tensor_language.syntax.ast.spmd import ScanKind, SubgroupBroadcast, SubgroupOperation
 from tlx.frontends.tensor_language.types import BOOL, F32, I32, INDEX, MemrefType, ScalarType
 
 Level = Literal["group", "subgroup", "item"]  # whose work-items run an instruction together

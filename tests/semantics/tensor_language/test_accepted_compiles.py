@@ -18,7 +18,7 @@ import pytest
 
 import tlx.frontends.tensor_language as tl
 from tlx.diagnostics import TlxError
-from tlx.frontends.tensor_language.ast.mixed import (
+from tlx.frontends.tensor_language.syntax.ast.mixed import (
     ArithBinaryOp,
     ArithUnaryOp,
     ComparisonOp,
@@ -27,8 +27,8 @@ from tlx.frontends.tensor_language.ast.mixed import (
     Semantics,
     UpdateOp,
 )
-from tlx.frontends.tensor_language.ast.spmd import Checked, ScanKind
-from tlx.pipeline import lower
+from tlx.frontends.tensor_language.syntax.ast.spmd import Checked, ScanKind
+from tlx.lower.pipeline import lower
 
 TARGETS: Final = ("generic", "avx2", "avx512", "amx")
 INTEGERS: Final = ("i8", "i16", "i32", "i64", "index")

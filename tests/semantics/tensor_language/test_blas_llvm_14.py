@@ -9,8 +9,8 @@ import pytest
 from tests.semantics.tensor_language.blas_cases import TWO_INPUTS, Case, memrefs
 from tests.tools import require
 from tlx.frontends import tensor_language as tl
-from tlx.ir.reader import parse
-from tlx.pipeline import lower
+from tlx.ir.parser.module import parse
+from tlx.lower.pipeline import lower
 
 
 @pytest.mark.parametrize("type_", ["f32", "bf16", "f16", "i8", "c32"])

@@ -7,7 +7,7 @@ import pytest
 
 from tlx.evaluate import Machine
 from tlx.frontends import tensor_language as tl
-from tlx.numpy_types import Array
+from tlx.intrinsics.numpy_types import Array
 
 
 def _matrix(seed: int, *shape: int) -> Array:

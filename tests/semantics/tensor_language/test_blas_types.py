@@ -20,7 +20,7 @@ from tests.semantics.tensor_language.blas_cases import (
 )
 from tlx.frontends import tensor_language as tl
 from tlx.frontends.tensor_language.types import NUMBERS, promotable
-from tlx.numpy_types import Array
+from tlx.intrinsics.numpy_types import Array
 
 _SIZES = (17, 5, 3)
 _LARGE = (33, 17, 40)  # enough for blocks

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.semantics.tensor_language.matrix_cases import DTYPES, compiled
-from tlx.numpy_types import Array
+from tlx.intrinsics.numpy_types import Array
 
 INTEGERS: Final = ("i8", "i16", "i32", "i64", "index")
 

@@ -22,7 +22,7 @@ from tests.semantics.tensor_language.scalar_cases import (
     same,
 )
 from tlx.frontends import tensor_language as tl
-from tlx.numpy_types import Array
+from tlx.intrinsics.numpy_types import Array
 
 Operation = Callable[..., Array]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.semantics.tensor_language.matrix_cases import compiled, random
-from tlx.calls import ArgumentError
-from tlx.numpy_types import Array
+from tlx.api.call import ArgumentError
+from tlx.intrinsics.numpy_types import Array
 
 VIEWS: Final = """
 func @slices(%A: memref<f32x4x?x6x?,strided<?,?,?,?>>, %R: memref<f32x2x?>, %i: index, %n: index, %j: index) {

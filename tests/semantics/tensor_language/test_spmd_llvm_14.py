@@ -10,8 +10,8 @@ import pytest
 import tlx.frontends.tensor_language as tl
 from tests.semantics.tensor_language.spmd_programs import generate
 from tests.tools import require
-from tlx import pipeline
-from tlx.ir.reader import parse
+from tlx.ir.parser.module import parse
+from tlx.lower import pipeline
 
 TYPES: Final = ("i8", "i64", "bf16", "f16", "f32", "f64", "c32")
 

@@ -18,7 +18,7 @@ import tlx.frontends.tensor_language as tl
 from tests.semantics.tensor_language.spmd_interpreter import run
 from tests.semantics.tensor_language.spmd_programs import INPUTS, SLOTS, Generated, generate
 from tlx.diagnostics import TlxWarning
-from tlx.frontends.tensor_language.printer import print_program
+from tlx.frontends.tensor_language.syntax.printer import print_program
 
 TARGETS = ("generic", "avx2", "native")
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tlx.frontends.tensor_language as tl
-from tlx.frontends.tensor_language.scalars import dtype_of
+from tlx.frontends.tensor_language.calling.arguments import dtype_of
 from tlx.frontends.tensor_language.types import NUMBERS, ScalarType
-from tlx.numpy_types import Array
+from tlx.intrinsics.numpy_types import Array
 
 INTEGERS: Final = ("i8", "i16", "i32", "i64", "index")
 ORDERED: Final = (*INTEGERS, "bf16", "f16", "f32", "f64")

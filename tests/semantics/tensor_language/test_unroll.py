@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tlx.frontends.tensor_language as tl
-from tlx.codegen import emit
+from tlx.llvm.codegen import emit_code
 
 TRIPS: Final = 3
 
@@ -35,7 +35,7 @@ func @run(%X: memref<f64x32>, %n: i32) {{
   {"" if region == "collective" else "}"}
 }}"""
     kernels = tl.compile(text)
-    optimised = emit(kernels.lowered, "ll", 2).decode()
+    optimised = emit_code(kernels.lowered, "ll", 2).decode()
     group = optimised.split("@run.group(")[1].split("\n}")[0]
     if region != "varying":
         assert group.count("load atomic") == copies

@@ -20,7 +20,7 @@ from typing import Final
 from tlx.diagnostics import Source, TlxError
 from tlx.frontends.tensor_language.check import check_program
 from tlx.frontends.tensor_language.errors import ProgramError
-from tlx.frontends.tensor_language.parser import parse
+from tlx.frontends.tensor_language.syntax.parser import parse
 
 PARAMETERS: Final = """
     %p: bool, %s: i8, %i: i32, %j: i32, %l: i64, %n: index, %m: index,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from tlx.frontends.tensor_language.ast.base import (
+from tlx.frontends.tensor_language.syntax.ast.base import (
     Attribute,
     Dictionary,
     Function,
@@ -16,9 +16,9 @@ from tlx.frontends.tensor_language.ast.base import (
     Region,
     TypeRef,
 )
-from tlx.frontends.tensor_language.ast.collective import Alloca, Axpby, Parallel
-from tlx.frontends.tensor_language.ast.mixed import Builtin, Cast, Comparison, Constant, Expand, If, Yield
-from tlx.frontends.tensor_language.ast.spmd import CooperativeMatrixConstruct, CooperativeMatrixLoad
+from tlx.frontends.tensor_language.syntax.ast.collective import Alloca, Axpby, Parallel
+from tlx.frontends.tensor_language.syntax.ast.mixed import Builtin, Cast, Comparison, Constant, Expand, If, Yield
+from tlx.frontends.tensor_language.syntax.ast.spmd import CooperativeMatrixConstruct, CooperativeMatrixLoad
 from tlx.frontends.tensor_language.types import (
     BOOL,
     F32,

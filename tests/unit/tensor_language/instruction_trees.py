@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from tlx.frontends.tensor_language.ast.base import (
+from tlx.frontends.tensor_language.syntax.ast.base import (
     Attribute,
     Dictionary,
     Instruction,
@@ -14,7 +14,7 @@ from tlx.frontends.tensor_language.ast.base import (
     Slice,
     TypeRef,
 )
-from tlx.frontends.tensor_language.ast.collective import (
+from tlx.frontends.tensor_language.syntax.ast.collective import (
     Alloca,
     Axpby,
     Cumsum,
@@ -28,7 +28,7 @@ from tlx.frontends.tensor_language.ast.collective import (
     Parallel,
     Sum,
 )
-from tlx.frontends.tensor_language.ast.mixed import (
+from tlx.frontends.tensor_language.syntax.ast.mixed import (
     ArithBinary,
     ArithBinaryOp,
     ArithUnary,
@@ -55,7 +55,7 @@ from tlx.frontends.tensor_language.ast.mixed import (
     UpdateOp,
     Yield,
 )
-from tlx.frontends.tensor_language.ast.spmd import (
+from tlx.frontends.tensor_language.syntax.ast.spmd import (
     CooperativeMatrixApply,
     CooperativeMatrixAtomicUpdate,
     CooperativeMatrixConstruct,

@@ -20,8 +20,8 @@ from tests.unit.tensor_language.kernels import KERNELS
 from tlx.diagnostics import Source
 from tlx.frontends.tensor_language import check_program, parse
 from tlx.frontends.tensor_language.errors import ProgramError
-from tlx.frontends.tensor_language.lexer import tokenize
-from tlx.frontends.tensor_language.printer import print_program
+from tlx.frontends.tensor_language.syntax.lexer import tokenize
+from tlx.frontends.tensor_language.syntax.printer import print_program
 
 _MOST_CHANGES: Final = 4  # of one kernel
 _CHARACTERS: Final = '%@{}()[]<>=,:;.?x-+"0123456789 \n\t\0éABiz_\udc80'

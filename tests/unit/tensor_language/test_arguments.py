@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tlx.calls import ArgumentError
+from tlx.api.call import ArgumentError
 from tlx.frontends import tensor_language as tl
-from tlx.frontends.tensor_language.arguments import Binder, Place, bind, layout
-from tlx.frontends.tensor_language.ast.base import Name, Parameter, TypeRef
-from tlx.frontends.tensor_language.scalars import dtype_of
-from tlx.frontends.tensor_language.signature import CParameter, Role
+from tlx.frontends.tensor_language.analysis import parameter_uses
+from tlx.frontends.tensor_language.calling.arguments import ArgumentPlace, Binder, bind, common_layout, dtype_of
+from tlx.frontends.tensor_language.calling.signature import CParameter, Role
+from tlx.frontends.tensor_language.syntax.ast.base import Name, Parameter, TypeRef
 from tlx.frontends.tensor_language.types import NUMBERS, GroupType, MemrefType
-from tlx.frontends.tensor_language.uses import uses
 
 EXTENTS = st.integers(0, 4)
 
@@ -40,9 +39,9 @@ def views(draw: st.DrawFn) -> tuple[Any, MemrefType]:
     return array, MemrefType(element, shape, stride)
 
 
-def place(type_: Any) -> Place:
+def place(type_: Any) -> ArgumentPlace:
     parameter = Parameter(name=Name("A"), type=TypeRef(type_))
-    return Place(0, parameter, written=True, tested=False)
+    return ArgumentPlace(0, parameter, written=True, tested=False)
 
 
 def strides_of(array: Any, type_: MemrefType) -> list[int] | None:
@@ -85,8 +84,8 @@ def test_a_known_layout_says_what_a_close_look_finds() -> None:
     for array in (np.zeros((3, 4), np.float32, order="F"), np.zeros((5, 4), np.float32, order="F")[1:3]):
         taken: list[Any] = []
         binder.look(array, 0, taken)
-        assert taken == [array.ctypes.data, *binder.known[layout(array)]]
-        assert binder.known[layout(array)] == (array.shape[0], array.strides[1] // 4)
+        assert taken == [array.ctypes.data, *binder.known[common_layout(array)]]
+        assert binder.known[common_layout(array)] == (array.shape[0], array.strides[1] // 4)
     with pytest.raises(ArgumentError):
         binder.look(np.zeros((3, 5), np.float32, order="F"), 0, [])
     assert len(binder.known) == 2
@@ -147,7 +146,7 @@ def test_what_writes_is_known() -> None:
     for instruction, view in product(WRITING.values(), VIEWS):
         program = tl.parse(f"{head} {{ {VIEWS[view]} {instruction} }}")
         tl.check_program(program)
-        assert uses(program.functions[0]).written == {1 if view == "of a group" else 0}
+        assert parameter_uses(program.functions[0]).written == {1 if view == "of a group" else 0}
 
 
 def test_reading_is_no_writing() -> None:
@@ -159,5 +158,5 @@ def test_reading_is_no_writing() -> None:
         %n = size %A[0] : index
         %b = associated %g : bool
     }"""
-    found = uses(tl.parse(text).functions[0])
+    found = parameter_uses(tl.parse(text).functions[0])
     assert (found.written, found.tested) == (set(), {1})

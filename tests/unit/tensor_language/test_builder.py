@@ -12,8 +12,8 @@ import pytest
 
 from tlx.diagnostics import TlxError, UsageError
 from tlx.frontends import tensor_language as tl
-from tlx.frontends.tensor_language.ast import collective, mixed, spmd
-from tlx.frontends.tensor_language.ast.base import Instruction, Program, Region
+from tlx.frontends.tensor_language.syntax.ast import collective, mixed, spmd
+from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Program, Region
 from tlx.frontends.tensor_language.types import F32, MemrefType
 
 MATRIX = "coopmatrix<f32x16x16,matrix_acc>"

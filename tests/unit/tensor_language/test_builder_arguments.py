@@ -19,10 +19,10 @@ import pytest
 
 from tlx.diagnostics import TlxError
 from tlx.frontends import tensor_language as tl
-from tlx.frontends.tensor_language.annotations import words
-from tlx.frontends.tensor_language.ast.base import Program
-from tlx.frontends.tensor_language.ast.collective import Axpby
-from tlx.frontends.tensor_language.builder import instruction_methods
+from tlx.frontends.tensor_language.builder.kernel import instruction_methods
+from tlx.frontends.tensor_language.syntax.annotations import literal_words
+from tlx.frontends.tensor_language.syntax.ast.base import Program
+from tlx.frontends.tensor_language.syntax.ast.collective import Axpby
 from tlx.frontends.tensor_language.types import F32, MemrefType, ScalarType
 
 MATRIX: Final = "coopmatrix<f32x16x16,matrix_acc>"
@@ -275,10 +275,10 @@ def test_any_argument_is_refused_at_the_call_or_gives_a_text_that_parses(name: s
 def literals() -> list[tuple[str, str, tuple[str, ...]]]:
     """Each parameter of a method that takes words, and the words."""
     return [
-        (name, parameter, words(hint))
+        (name, parameter, literal_words(hint))
         for name in instruction_methods()
         for parameter, hint in get_type_hints(inspect.unwrap(getattr(tl.Kernel, name))).items()
-        if words(hint)
+        if literal_words(hint)
     ]
 
 

@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from tlx.frontends import tensor_language as tl
-from tlx.frontends.tensor_language import builder_reference
-from tlx.frontends.tensor_language.builder import instruction_methods
+from tlx.frontends.tensor_language.builder import reference
+from tlx.frontends.tensor_language.builder.kernel import instruction_methods
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "tensor_language_builder.md"
 ALWAYS_RIGHT: Final = {"subgroup_size"}  # takes nothing, and may stand anywhere
@@ -28,7 +28,7 @@ def test_every_method_says_what_it_does_takes_and_refuses(name: str) -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == builder_reference.page(), "run: make docs"
+    assert PAGE.read_text(encoding="utf-8") == reference.page(), "run: make docs"
 
 
 def test_the_page_has_every_method() -> None:
@@ -38,8 +38,8 @@ def test_the_page_has_every_method() -> None:
 
 
 def test_the_page_is_written(tmp_path: Path) -> None:
-    assert builder_reference.main([str(tmp_path / "page.md")]) == 0
-    assert (tmp_path / "page.md").read_text(encoding="utf-8") == builder_reference.page()
-    assert builder_reference.main([]) == 2
-    assert builder_reference.main(["--help"]) == 0
-    assert builder_reference.main([str(tmp_path / "none" / "page.md")]) == 1
+    assert reference.main([str(tmp_path / "page.md")]) == 0
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == reference.page()
+    assert reference.main([]) == 2
+    assert reference.main(["--help"]) == 0
+    assert reference.main([str(tmp_path / "none" / "page.md")]) == 1

@@ -16,42 +16,36 @@ import pytest
 
 from tests.unit.tensor_language.check_cases import errors_of, read_cases, text_of, without_marks
 from tests.unit.tensor_language.check_trees import TREES
-from tlx.frontends.tensor_language.ast import collective as collective_tree
-from tlx.frontends.tensor_language.ast import mixed, spmd
-from tlx.frontends.tensor_language.ast.base import Instruction
-from tlx.frontends.tensor_language.ast.collective import Blas
-from tlx.frontends.tensor_language.ast.spmd import MatrixAccess
 from tlx.frontends.tensor_language.check import (
-    atomics,
     attributes,
     collective,
     control,
-    matrices,
     memory,
     operands,
     scalars,
     subgroups,
     types,
-    views,
 )
-from tlx.frontends.tensor_language.check.functions import check_program
+from tlx.frontends.tensor_language.check.program import check_program
 from tlx.frontends.tensor_language.errors import ProgramError
-from tlx.frontends.tensor_language.rules import rules_of
+from tlx.frontends.tensor_language.rules import rules_of, tables_of
+from tlx.frontends.tensor_language.syntax.ast import collective as collective_tree
+from tlx.frontends.tensor_language.syntax.ast import mixed, spmd
+from tlx.frontends.tensor_language.syntax.ast.base import Instruction
+from tlx.frontends.tensor_language.syntax.ast.collective import Blas
+from tlx.frontends.tensor_language.syntax.ast.spmd import MatrixAccess
 
 RULES = rules_of("tlx.frontends.tensor_language.check")
 BASES = {Instruction, Blas, MatrixAccess}
 PARTS: tuple[ModuleType, ...] = (
-    atomics,
+    memory,
     attributes,
     collective,
     control,
-    matrices,
-    memory,
+    subgroups,
     operands,
     scalars,
-    subgroups,
     types,
-    views,
 )
 
 
@@ -65,8 +59,7 @@ def test_every_instruction_has_a_rule() -> None:
 
 
 def test_no_rule_stands_in_two_tables() -> None:
-    parts = (atomics, collective, control, matrices, memory, scalars, subgroups, views)
-    assert sum(len(part.RULES) for part in parts) == len(RULES)
+    assert sum(map(len, tables_of("tlx.frontends.tensor_language.check"))) == len(RULES)
 
 
 @pytest.mark.parametrize("kind", ["collective", "spmd"])
@@ -115,7 +108,7 @@ def lines_run(texts: list[str]) -> dict[str, set[int]]:
 
 
 def test_cases_run_every_line() -> None:
-    types.problem.cache_clear()
+    types.type_problem.cache_clear()
     cases = read_cases()
     texts = [text_of(case.accepted) for case in cases] + [without_marks(text_of(case.rejected))[0] for case in cases]
     found = lines_run(texts)

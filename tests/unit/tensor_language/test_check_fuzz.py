@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.unit.tensor_language.check_cases import errors_of, read_cases, text_of, without_marks
 from tests.unit.tensor_language.trees import PROGRAMS
 from tlx.diagnostics import Source
-from tlx.frontends.tensor_language.ast.base import Program
 from tlx.frontends.tensor_language.check import check_program
 from tlx.frontends.tensor_language.errors import ProgramError
-from tlx.frontends.tensor_language.parser import parse
+from tlx.frontends.tensor_language.syntax.ast.base import Program
+from tlx.frontends.tensor_language.syntax.parser import parse
 
 BODIES: Final = [body for case in read_cases() for body in (case.accepted, without_marks(case.rejected)[0])]
 NAMES: Final = re.compile(r"%\w+")

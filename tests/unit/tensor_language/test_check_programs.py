@@ -10,7 +10,7 @@ from tests.unit.tensor_language.check_cases import errors_of, text_of
 from tlx.diagnostics import Source
 from tlx.frontends import tensor_language
 from tlx.frontends.tensor_language.errors import ProgramError
-from tlx.frontends.tensor_language.parser import parse
+from tlx.frontends.tensor_language.syntax.parser import parse
 
 _VIEW = "memref<f32x4x8,strided<1,16>>"
 EXAMPLES = Path(__file__).parents[3] / "examples" / "tensor_language"

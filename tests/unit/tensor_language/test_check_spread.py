@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tlx.frontends.tensor_language.check.spread import (
+from tlx.frontends.tensor_language.check.uniformity import (
     UNIFORM,
     Spread,
-    forget,
+    binary_spread,
+    cast_spread,
+    constant_spread,
+    function_spread,
     is_uniform,
-    known,
-    lanes,
-    of_binary,
-    of_cast,
-    of_function,
+    lane_spread,
     trip_counts,
     varies,
+    without_base,
 )
 from tlx.frontends.tensor_language.types import BOOL, F32, I8, I32, I64, ScalarType
 
@@ -48,9 +48,9 @@ COMPARISONS: Final[dict[str, Callable[[int, int], bool]]] = {
     "greater_than_equal": operator.ge,
 }
 SPREADS = st.one_of(
-    st.builds(known, st.integers(-128, 127)),
+    st.builds(constant_spread, st.integers(-128, 127)),
     st.just(UNIFORM),
-    st.sampled_from([lanes(SIZE, exact=True), lanes(SIZE, exact=False)]),
+    st.sampled_from([lane_spread(SIZE, exact=True), lane_spread(SIZE, exact=False)]),
     st.lists(st.integers(-128, 127), min_size=SIZE, max_size=SIZE)
     .filter(lambda values: len(set(values)) > 1)
     .map(lambda values: Spread(True, tuple(values))),
@@ -82,19 +82,19 @@ def test_arithmetic(op: str, lhs: Spread, rhs: Spread, a: int, b: int) -> None:
     if op in {"div", "rem"} and 0 in right:
         return
     values = [wrapped(OPERATIONS[op](x, y)) for x, y in zip(left, right, strict=True)]
-    assert_holds(of_binary(op, lhs, rhs, I8), values)
+    assert_holds(binary_spread(op, lhs, rhs, I8), values)
 
 
 @given(st.sampled_from(sorted(COMPARISONS)), SPREADS, SPREADS, st.integers(-128, 127), st.integers(-128, 127))
 def test_comparisons(op: str, lhs: Spread, rhs: Spread, a: int, b: int) -> None:
     left, right = values_of(lhs, a), values_of(rhs, b)
     values = [int(COMPARISONS[op](x, y)) for x, y in zip(left, right, strict=True)]
-    assert_holds(of_binary(op, lhs, rhs, BOOL), values)
+    assert_holds(binary_spread(op, lhs, rhs, BOOL), values)
 
 
 @given(SPREADS, SPREADS, st.integers(1, 9), st.integers(-128, 127))
 def test_trip_counts(start: Spread, stop: Spread, step: int, base: int) -> None:
-    counts = trip_counts(start, stop, known(step))
+    counts = trip_counts(start, stop, constant_spread(step))
     if counts is None:
         assert not (start.exact and stop.exact)
         return
@@ -104,40 +104,40 @@ def test_trip_counts(start: Spread, stop: Spread, step: int, base: int) -> None:
 
 
 def test_trip_counts_of_unknown_steps() -> None:
-    assert trip_counts(known(0), known(4), None) is None
-    assert trip_counts(known(0), known(4), UNIFORM) is None
-    assert trip_counts(known(0), known(4), known(-1)) is None
-    assert trip_counts(known(0), known(4), known(0)) is None
+    assert trip_counts(constant_spread(0), constant_spread(4), None) is None
+    assert trip_counts(constant_spread(0), constant_spread(4), UNIFORM) is None
+    assert trip_counts(constant_spread(0), constant_spread(4), constant_spread(-1)) is None
+    assert trip_counts(constant_spread(0), constant_spread(4), constant_spread(0)) is None
 
 
 @pytest.mark.parametrize(
     ("spread", "type_", "expected"),
     [
-        (lanes(SIZE, exact=True), I64, lanes(SIZE, exact=True)),
-        (lanes(SIZE, exact=True), F32, None),
+        (lane_spread(SIZE, exact=True), I64, lane_spread(SIZE, exact=True)),
+        (lane_spread(SIZE, exact=True), F32, None),
         (UNIFORM, F32, UNIFORM),
-        (known(200), I8, UNIFORM),
+        (constant_spread(200), I8, UNIFORM),
         (Spread(True, (0, 256)), I8, None),
         (None, I32, None),
     ],
 )
 def test_casts(spread: Spread | None, type_: ScalarType, expected: Spread | None) -> None:
-    assert of_cast(spread, type_) == expected
+    assert cast_spread(spread, type_) == expected
 
 
 def test_nothing_is_known_of_what_is_unknown() -> None:
-    assert of_binary("add", None, UNIFORM, I32) is None
-    assert of_binary("max", UNIFORM, lanes(SIZE, exact=True), I32) is None
+    assert binary_spread("add", None, UNIFORM, I32) is None
+    assert binary_spread("max", UNIFORM, lane_spread(SIZE, exact=True), I32) is None
     assert not is_uniform(None)
     assert not varies(None)
-    assert of_function(None) is None
-    assert forget(None) is None
+    assert function_spread(None) is None
+    assert without_base(None) is None
 
 
 def test_forgetting_keeps_what_differs() -> None:
-    assert forget(known(3)) == UNIFORM
-    assert forget(lanes(SIZE, exact=True)) == lanes(SIZE, exact=False)
+    assert without_base(constant_spread(3)) == UNIFORM
+    assert without_base(lane_spread(SIZE, exact=True)) == lane_spread(SIZE, exact=False)
 
 
 def test_one_work_item_is_uniform() -> None:
-    assert is_uniform(lanes(1, exact=True))
+    assert is_uniform(lane_spread(1, exact=True))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pkgutil
 import re
 from collections import Counter
-from importlib import import_module
 from typing import Any
 
 from tlx.frontends.tensor_language import emit
-from tlx.frontends.tensor_language.ast import collective, mixed, spmd
-from tlx.frontends.tensor_language.ast.base import Instruction
+from tlx.frontends.tensor_language.rules import tables_of
+from tlx.frontends.tensor_language.syntax.ast import collective, mixed, spmd
+from tlx.frontends.tensor_language.syntax.ast.base import Instruction
 
 _FILES = sorted(info.name for info in pkgutil.iter_modules(emit.__path__))
 
@@ -22,8 +22,8 @@ def test_package_lists_its_files() -> None:
 
 def test_every_instruction_has_one_rule() -> None:
     rules: Counter[type[Any]] = Counter()
-    for name in _FILES:
-        rules.update(getattr(import_module(f"{emit.__name__}.{name}"), "RULES", {}).keys())
+    for table in tables_of(emit.__name__):
+        rules.update(table.keys())
     classes = {c for module in (collective, mixed, spmd) for c in vars(module).values() if _is_instruction(c)}
     bases = {base for c in classes for base in c.__mro__[1:]}
     written = classes - bases - {mixed.Yield}  # which ends a region, and is read by what has the region

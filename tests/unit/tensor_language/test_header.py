@@ -11,8 +11,8 @@ import pytest
 
 from tests.tools import require
 from tlx.frontends import tensor_language as tl
-from tlx.frontends.tensor_language.header import guard_name, header, signatures
-from tlx.frontends.tensor_language.signature import c_parameters, function_names
+from tlx.frontends.tensor_language.calling.header import guard_name, header, signatures
+from tlx.frontends.tensor_language.calling.signature import c_parameters, function_names
 
 BIN: Final = Path(sys.executable).parent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tlx.diagnostics import Source
-from tlx.frontends.tensor_language.lexer import tokenize
+from tlx.frontends.tensor_language.syntax.lexer import tokenize
 
 TOKENS = [
     ("%x", "local"),

@@ -6,11 +6,10 @@ import pytest
 
 from tests.unit.tensor_language.parser_errors import errors_of
 from tlx.frontends.tensor_language import Standard, check_program, parse
-from tlx.frontends.tensor_language.attributes import ATTRIBUTE_NAMES
 from tlx.frontends.tensor_language.errors import ProgramError
-from tlx.frontends.tensor_language.parser import FORMS
-from tlx.frontends.tensor_language.parser_mixed import SCOPES, SEMANTICS
-from tlx.frontends.tensor_language.parser_spmd import CHECKED
+from tlx.frontends.tensor_language.syntax.ast.base import ATTRIBUTE_NAMES
+from tlx.frontends.tensor_language.syntax.parser import FORMS
+from tlx.frontends.tensor_language.syntax.parser_instructions import CHECKED, SCOPES, SEMANTICS
 from tlx.frontends.tensor_language.types import NUMBERS
 
 MODIFIERS = (*CHECKED, *SCOPES, *SEMANTICS)

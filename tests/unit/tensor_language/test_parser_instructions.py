@@ -9,18 +9,10 @@ import pytest
 
 from tests.unit.tensor_language.instruction_trees import INSTRUCTIONS, entry
 from tlx.frontends.tensor_language import parse
-from tlx.frontends.tensor_language.ast.base import (
-    Attribute,
-    Dictionary,
-    Instruction,
-    NamedAttribute,
-)
-from tlx.frontends.tensor_language.ast.mixed import (
-    Constant,
-    For,
-)
-from tlx.frontends.tensor_language.parser import FORMS
-from tlx.frontends.tensor_language.printer import print_instruction
+from tlx.frontends.tensor_language.syntax.ast.base import Attribute, Dictionary, Instruction, NamedAttribute
+from tlx.frontends.tensor_language.syntax.ast.mixed import Constant, For
+from tlx.frontends.tensor_language.syntax.parser import FORMS
+from tlx.frontends.tensor_language.syntax.printer import print_instruction
 
 
 def parsed(text: str) -> Instruction:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.tensor_language.parser_errors import errors_of
 from tlx.frontends.tensor_language import parse
-from tlx.frontends.tensor_language.cursor import MAX_NESTING
+from tlx.frontends.tensor_language.syntax.cursor import MAX_NESTING
 
 UNFINISHED = [
     ("%x = add %a,", "expected the second operand of 'add' (%name), found the end of the line"),

@@ -9,11 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tlx.calls import ArgumentError
+from tlx.api.call import ArgumentError
 from tlx.diagnostics import UsageError
 from tlx.frontends import tensor_language as tl
-from tlx.frontends.tensor_language.runtime import CompiledKernel, CompiledKernels
-from tlx.frontends.tensor_language.scalars import passed_scalar
+from tlx.frontends.tensor_language.calling.arguments import scalar_argument
+from tlx.frontends.tensor_language.calling.runtime import CompiledKernel, CompiledKernels
 from tlx.frontends.tensor_language.types import BF16, NUMBERS
 
 # Adds to each entry its place, so that a wrong address, extent or stride shows.
@@ -385,11 +385,11 @@ def test_groups_of_the_first_version_have_no_size() -> None:
 @pytest.mark.parametrize("type_", [t for t in NUMBERS.values() if t.kind == "int"], ids=str)
 def test_integers_have_bounds(type_: Any) -> None:
     most = (1 << (type_.bits - 1)) - 1
-    assert passed_scalar(type_, most) == most
-    assert passed_scalar(type_, -most - 1) == -most - 1
+    assert scalar_argument(type_, most) == most
+    assert scalar_argument(type_, -most - 1) == -most - 1
     for value in (most + 1, -most - 2):
         with pytest.raises(OverflowError):
-            passed_scalar(type_, value)
+            scalar_argument(type_, value)
 
 
 def test_bfloat16_is_rounded_once() -> None:
@@ -397,14 +397,14 @@ def test_bfloat16_is_rounded_once() -> None:
     exact = random.standard_normal(2000) * 2.0 ** random.integers(-140, 120, 2000)
     ties = [1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-8 - 2.0**-40, 2.0**-134, 3 * 2.0**-134]
     for number in (*exact, *ties, 0.0, -0.0, float("inf"), float("nan")):
-        bits = np.array([passed_scalar(BF16, number)], np.int16).view(ml_dtypes.bfloat16)[0]
+        bits = np.array([scalar_argument(BF16, number)], np.int16).view(ml_dtypes.bfloat16)[0]
         error = abs(float(bits) - number)
         near = [abs(float(np.nextafter(bits, ml_dtypes.bfloat16(to))) - number) for to in ("inf", "-inf")]
         assert not np.isfinite(number) or error <= min(near), number
-    assert passed_scalar(BF16, 1 + 2.0**-8) == 0x3F80
-    assert passed_scalar(BF16, 1 + 3 * 2.0**-8) == 0x3F82
+    assert scalar_argument(BF16, 1 + 2.0**-8) == 0x3F80
+    assert scalar_argument(BF16, 1 + 3 * 2.0**-8) == 0x3F82
     with pytest.raises(OverflowError):
-        passed_scalar(BF16, 3.4e38)
+        scalar_argument(BF16, 3.4e38)
 
 
 @pytest.mark.parametrize("extent", [4, 32768])  # on the stack, on the heap

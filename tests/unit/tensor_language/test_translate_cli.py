@@ -10,9 +10,10 @@ from typing import Final
 import pytest
 
 import tlx
-from tlx import files, pipeline
+from tlx.api import files
 from tlx.diagnostics import UsageError
 from tlx.frontends import tensor_language as tl
+from tlx.lower import pipeline
 
 BIN: Final = Path(sys.executable).parent
 

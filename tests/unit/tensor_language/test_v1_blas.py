@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.tensor_language.v1_texts import PARAMETERS, body, converted, read, v2
 from tlx.diagnostics import Source
-from tlx.frontends.tensor_language import parser
 from tlx.frontends.tensor_language.check import check_program
+from tlx.frontends.tensor_language.syntax import parser
 
 _A = "memref<f32x16x8>"
 _GEMM = f"f32, {_A}, memref<f32x8x4>, f32, memref<f32x16x4>"

@@ -6,10 +6,10 @@ import pytest
 
 from tests.unit.tensor_language.v1_texts import body, converted, read, v2
 from tlx.diagnostics import Source
-from tlx.frontends.tensor_language import parser
-from tlx.frontends.tensor_language.ast.base import Attribute, NamedAttribute
-from tlx.frontends.tensor_language.printer import print_program
-from tlx.frontends.tensor_language.signature import c_parameters
+from tlx.frontends.tensor_language.calling.signature import c_parameters
+from tlx.frontends.tensor_language.syntax import parser
+from tlx.frontends.tensor_language.syntax.ast.base import Attribute, NamedAttribute
+from tlx.frontends.tensor_language.syntax.printer import print_program
 
 
 def test_for_has_bounds_that_are_values() -> None:

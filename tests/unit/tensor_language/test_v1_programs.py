@@ -10,10 +10,10 @@ import pytest
 from tests.unit.tensor_language.v1_kernels import FUSED, KERNELS
 from tests.unit.tensor_language.v1_texts import PARAMETERS, converted, read
 from tlx.diagnostics import Source
-from tlx.frontends.tensor_language import parser
 from tlx.frontends.tensor_language.check import check_program
 from tlx.frontends.tensor_language.errors import ProgramError
-from tlx.frontends.tensor_language.printer import print_program
+from tlx.frontends.tensor_language.syntax import parser
+from tlx.frontends.tensor_language.syntax.printer import print_program
 
 _CHUNKS = 20
 _MUTANTS_EACH = 100

@@ -15,8 +15,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from tlx.frontends.tensor_language.ast import base, collective, mixed, spmd
-from tlx.frontends.tensor_language.ast.base import (
+from tlx.frontends.tensor_language.syntax.ast import base, collective, mixed, spmd
+from tlx.frontends.tensor_language.syntax.ast.base import (
+    ATTRIBUTE_NAMES,
     Attribute,
     Dictionary,
     Function,
@@ -29,7 +30,6 @@ from tlx.frontends.tensor_language.ast.base import (
     Slice,
     TypeRef,
 )
-from tlx.frontends.tensor_language.attributes import ATTRIBUTE_NAMES
 from tlx.frontends.tensor_language.types import (
     BOOL,
     INDEX,

@@ -8,10 +8,10 @@ from typing import Final
 import pytest
 
 from tlx.diagnostics import Source
-from tlx.frontends.tensor_language import parser
-from tlx.frontends.tensor_language.ast.base import Program
 from tlx.frontends.tensor_language.errors import ProgramError
-from tlx.frontends.tensor_language.printer import print_program
+from tlx.frontends.tensor_language.syntax import parser
+from tlx.frontends.tensor_language.syntax.ast.base import Program
+from tlx.frontends.tensor_language.syntax.printer import print_program
 from tlx.frontends.tensor_language.v1.parser import parse
 
 PARAMETERS: Final = (

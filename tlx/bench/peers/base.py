@@ -1,18 +1,18 @@
-"""What a peer is, and where its libraries are looked for."""
+"""What a peer is, where its libraries are looked for, and which peers are installed."""
 
 from __future__ import annotations
 
-import ctypes
 import ctypes.util
+import importlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from tlx.bench.elements import Array
 from tlx.bench.native_calls import Repeat
-from tlx.bench.workload import Workload
+from tlx.bench.workloads.workload import Array, Workload
+from tlx.diagnostics import UsageError
 
 
 class MissingError(Exception):
@@ -51,13 +51,13 @@ class Peer(Protocol):
 
 
 @dataclass(frozen=True)
-class Places:
+class LibraryPaths:
     """Folders in which libraries are looked for, before the dynamic linker's own."""
 
     folders: tuple[Path, ...]
 
     @classmethod
-    def of(cls, given: str | None) -> Places:
+    def of(cls, given: str | None) -> LibraryPaths:
         """From `--peers-path`, else from TLX_PEERS: folders between colons; theirs that hold libraries count, too."""
         text = given if given is not None else os.environ.get("TLX_PEERS", "")
         return cls(tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part))
@@ -92,3 +92,34 @@ def _loaded(path: str, mode: int) -> ctypes.CDLL | None:
         return ctypes.CDLL(path, mode=mode)
     except OSError:
         return None
+
+
+_LOADERS: Final = {
+    "libxsmm": "tlx.bench.peers.libxsmm:load",
+    "openblas": "tlx.bench.peers.blas:load_openblas",
+    "mkl": "tlx.bench.peers.blas:load_mkl",
+    "onednn": "tlx.bench.peers.onednn:load",
+    "torch": "tlx.bench.peers.torch:load",
+    "clang": "tlx.bench.peers.clang:load_loops",
+    "matrix": "tlx.bench.peers.clang:load_matrix",
+}
+PEER_NAMES: Final = tuple(_LOADERS)
+
+
+def find_peers(names: Sequence[str], places: LibraryPaths) -> tuple[list[Peer], dict[str, str]]:
+    """The peers that are installed, and for each other one why it is left out.
+
+    Raises:
+        UsageError: There is no peer of a name.
+    """
+    peers: list[Peer] = []
+    absent: dict[str, str] = {}
+    for name in names:
+        if name not in _LOADERS:
+            raise UsageError(f"unknown peer '{name}'; known are {', '.join(_LOADERS)}")
+        module, attribute = _LOADERS[name].split(":")
+        try:
+            peers.append(getattr(importlib.import_module(module), attribute)(places))
+        except (MissingError, AttributeError, OSError) as reason:
+            absent[name] = str(reason)
+    return peers, absent

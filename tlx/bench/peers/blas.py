@@ -15,11 +15,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.bench.elements import F32, S32, U8, Array
-from tlx.bench.native_calls import Step, repeated
-from tlx.bench.peers.base import Attempt, MissingError, Places, address_of
-from tlx.bench.problems import Batch, Gemm, Pointwise
-from tlx.bench.workload import Workload
+from tlx.bench.native_calls import NativeCall, call_loop
+from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError, address_of
+from tlx.bench.workloads.workload import F32, S32, U8, Array, BatchProblem, GemmProblem, PointwiseProblem, Workload
 
 _ROW_MAJOR: Final = 101
 _COLUMN_MAJOR: Final = 102
@@ -33,7 +31,7 @@ _LOW: Final = 1
 Arguments = tuple[tuple[str, int | float], ...]
 
 
-class Blas:
+class CblasLibrary:
     """A library with the interface of CBLAS.
 
     Attributes:
@@ -49,11 +47,11 @@ class Blas:
     def attempts(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """One call."""
         gemm = work.problem
-        if isinstance(gemm, Batch):
+        if isinstance(gemm, BatchProblem):
             yield from self._batch(gemm, arrays)
-        if isinstance(gemm, Pointwise):
+        if isinstance(gemm, PointwiseProblem):
             yield from self._function(gemm, arrays)
-        if not isinstance(gemm, Gemm) or gemm.vnni or (gemm.lhs is U8 and "c" in gemm.columns):
+        if not isinstance(gemm, GemmProblem) or gemm.vnni or (gemm.lhs is U8 and "c" in gemm.columns):
             return
         symbol = self._functions.get((gemm.lhs.name, gemm.rhs.name, gemm.out.name))
         if symbol is None or not hasattr(self._library, symbol):
@@ -61,13 +59,13 @@ class Blas:
         pointers = {name: array.ctypes.data for name, array in arrays.items()}
         address = address_of(getattr(self._library, symbol))
         if gemm.lhs.is_float:
-            yield Attempt(repeated([Step(address, _float_arguments(gemm, pointers))], (self._library, arrays)))
+            yield Attempt(call_loop([NativeCall(address, _float_arguments(gemm, pointers))], (self._library, arrays)))
             return
         zeros = np.zeros(1, np.int32)
         arguments = _integer_arguments(gemm, pointers, zeros.ctypes.data)
-        yield Attempt(repeated([Step(address, arguments)], (self._library, arrays, zeros)))
+        yield Attempt(call_loop([NativeCall(address, arguments)], (self._library, arrays, zeros)))
 
-    def _batch(self, batch: Batch, arrays: dict[str, Array]) -> Iterator[Attempt]:
+    def _batch(self, batch: BatchProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """`cblas_?gemm_batch_strided`, which takes a stride behind each leading dimension."""
         gemm = batch.gemm
         symbol = self._functions.get((gemm.lhs.name, gemm.rhs.name, gemm.out.name), "") + "_batch_strided"
@@ -76,20 +74,22 @@ class Blas:
         plain = list(_float_arguments(gemm, {name: array.ctypes.data for name, array in arrays.items()}))
         strides = [("i32", n) for n in (gemm.m * gemm.k, gemm.k * gemm.n, gemm.m * gemm.n)]
         given = [*plain[:9], strides[0], *plain[9:11], strides[1], *plain[11:], strides[2], ("i32", batch.count)]
-        step = Step(address_of(getattr(self._library, symbol)), tuple(given))
-        yield Attempt(repeated([step], (self._library, arrays)))
+        step = NativeCall(address_of(getattr(self._library, symbol)), tuple(given))
+        yield Attempt(call_loop([step], (self._library, arrays)))
 
-    def _function(self, problem: Pointwise, arrays: dict[str, Array]) -> Iterator[Attempt]:
+    def _function(self, problem: PointwiseProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """MKL's functions of vectors, in low accuracy (4 ulp at most)."""
         symbol = {"tanh": "vmsTanh", "exp": "vmsExp", "add": "vmsAdd"}.get(problem.function, "")
         if problem.element is not F32 or not hasattr(self._library, symbol):
             return
         pointers = [("ptr", arrays[name].ctypes.data) for name in (*sorted(set(arrays) - {"y"}), "y")]
-        step = Step(address_of(getattr(self._library, symbol)), (("i32", problem.count), *pointers, ("i64", _LOW)))
-        yield Attempt(repeated([step], (self._library, arrays)))
+        step = NativeCall(
+            address_of(getattr(self._library, symbol)), (("i32", problem.count), *pointers, ("i64", _LOW))
+        )
+        yield Attempt(call_loop([step], (self._library, arrays)))
 
 
-def load_openblas(places: Places) -> Blas:
+def load_openblas(places: LibraryPaths) -> CblasLibrary:
     """OpenBLAS of the system, or as PyPI's scipy-openblas32 ships it.
 
     Raises:
@@ -107,10 +107,10 @@ def load_openblas(places: Places) -> Blas:
         ("f32", "f32", "f32"): f"{prefix}cblas_sgemm",
         ("f64", "f64", "f64"): f"{prefix}cblas_dgemm",
     }
-    return Blas("openblas", version, library, functions)
+    return CblasLibrary("openblas", version, library, functions)
 
 
-def load_mkl(places: Places) -> Blas:
+def load_mkl(places: LibraryPaths) -> CblasLibrary:
     """MKL, as PyPI's mkl ships it.
 
     Raises:
@@ -131,7 +131,7 @@ def load_mkl(places: Places) -> Blas:
         ("f16", "f16", "f32"): "cblas_gemm_f16f16f32",
         ("u8", "s8", "s32"): "cblas_gemm_s8u8s32",
     }
-    return Blas("mkl", words[words.index("Version") + 1], library, functions)
+    return CblasLibrary("mkl", words[words.index("Version") + 1], library, functions)
 
 
 def _threads() -> int:
@@ -139,7 +139,7 @@ def _threads() -> int:
     return int(os.environ.get("OMP_NUM_THREADS", "1"))
 
 
-def _float_arguments(gemm: Gemm, pointers: dict[str, int]) -> Arguments:
+def _float_arguments(gemm: GemmProblem, pointers: dict[str, int]) -> Arguments:
     scalar = "double" if gemm.out.llvm == "double" else "float"
     if "c" in gemm.columns:  # c^T = b^T a^T
         order, first, second, m, n = _ROW_MAJOR, "b", "a", gemm.n, gemm.m
@@ -166,7 +166,7 @@ def _float_arguments(gemm: Gemm, pointers: dict[str, int]) -> Arguments:
     )
 
 
-def _integer_arguments(gemm: Gemm, pointers: dict[str, int], zero: int) -> Arguments:
+def _integer_arguments(gemm: GemmProblem, pointers: dict[str, int], zero: int) -> Arguments:
     """Column by column, c^T = b^T a^T: the first operand is signed, the second unsigned."""
     transposed = {name: _TRANSPOSED if name in gemm.columns else _PLAIN for name in "ab"}
     return (

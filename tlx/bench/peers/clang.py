@@ -15,11 +15,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from tlx.bench.elements import Array
-from tlx.bench.native_calls import Step, repeated
-from tlx.bench.peers.base import Attempt, MissingError, Places, address_of
-from tlx.bench.problems import Batch, Convolution, Gemm, Pointwise
-from tlx.bench.workload import Workload
+from tlx.bench.native_calls import NativeCall, call_loop
+from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError, address_of
+from tlx.bench.workloads.workload import (
+    Array,
+    BatchProblem,
+    ConvolutionProblem,
+    GemmProblem,
+    PointwiseProblem,
+    Workload,
+)
 
 _COMPILERS: Final = ("clang-22", "clang-21", "clang-20", "clang-19", "clang")
 _TYPES: Final = {
@@ -41,7 +46,7 @@ _MATRIX: Final = 32
 class Clang:
     """A compiler, or what one made before for this machine."""
 
-    def __init__(self, name: str, places: Places) -> None:
+    def __init__(self, name: str, places: LibraryPaths) -> None:
         self.name = name
         self._places = places
         self._compiler, self.version = _compiler(places)
@@ -51,7 +56,7 @@ class Clang:
         loaded = self._loaded(work)
         if loaded is None:
             return
-        yield Attempt(repeated([Step(address_of(loaded.work), work.arguments(arrays))], (loaded, arrays)))
+        yield Attempt(call_loop([NativeCall(address_of(loaded.work), work.arguments(arrays))], (loaded, arrays)))
 
     def _loaded(self, work: Workload) -> ctypes.CDLL | None:
         """The library of a workload; None where there is none."""
@@ -63,7 +68,7 @@ class Clang:
             return ctypes.CDLL(str(library)) if _built(self._compiler, self.name, work, library) else None
 
 
-def load_loops(places: Places) -> Clang:
+def load_loops(places: LibraryPaths) -> Clang:
     """Loops.
 
     Raises:
@@ -72,7 +77,7 @@ def load_loops(places: Places) -> Clang:
     return Clang("clang", places)
 
 
-def load_matrix(places: Places) -> Clang:
+def load_matrix(places: LibraryPaths) -> Clang:
     """The matrix extension.
 
     Raises:
@@ -92,7 +97,7 @@ def build(works: Iterable[Workload], folder: Path, processor: str) -> int:
     Raises:
         MissingError: There is no clang here.
     """
-    compiler, version = _compiler(Places(()))
+    compiler, version = _compiler(LibraryPaths(()))
     assert compiler is not None
     (folder / _VERSION).write_text(version)
     wanted = [(name, work) for work in works for name in _EXTENSION]
@@ -113,7 +118,7 @@ def _built(compiler: str, name: str, work: Workload, library: Path, processor: s
     return not subprocess.run(command, input=source.encode(), capture_output=True, check=False).returncode
 
 
-def _compiler(places: Places) -> tuple[str | None, str]:
+def _compiler(places: LibraryPaths) -> tuple[str | None, str]:
     """A compiler, None where there is only what one made, and its version.
 
     Raises:
@@ -133,26 +138,26 @@ def _compiler(places: Places) -> tuple[str | None, str]:
 
 def _row_flags(work: Workload) -> tuple[str, ...]:
     """What lets clang make vectors of sums and maxima of rows."""
-    return _ROW_FLAGS if isinstance(work.problem, Pointwise) and work.problem.columns else ()
+    return _ROW_FLAGS if isinstance(work.problem, PointwiseProblem) and work.problem.columns else ()
 
 
 def _source(work: Workload) -> str | None:
-    if isinstance(work.problem, Pointwise):
+    if isinstance(work.problem, PointwiseProblem):
         return _elements(work.problem, len(work.buffers) - 1)
     if any(buffer.element.name not in _TYPES for buffer in work.buffers):
         return None
     match work.problem:
-        case Gemm(vnni=False) as gemm if max(gemm.m, gemm.n, gemm.k) <= _LARGEST and not gemm.columns:
+        case GemmProblem(vnni=False) as gemm if max(gemm.m, gemm.n, gemm.k) <= _LARGEST and not gemm.columns:
             return _product(gemm, 1, reduced=False)
-        case Batch(count, gemm, reduced):
+        case BatchProblem(count, gemm, reduced):
             return _product(gemm, count, reduced=reduced)
-        case Convolution() as conv if conv.groups == conv.channels:
+        case ConvolutionProblem() as conv if conv.groups == conv.channels:
             return _depthwise(conv)
         case _:
             return None
 
 
-def _product(gemm: Gemm, count: int, *, reduced: bool) -> str:
+def _product(gemm: GemmProblem, count: int, *, reduced: bool) -> str:
     """Rows of c are summed up over k: the loop over columns is what clang makes vectors of."""
     lhs, rhs, out = (_TYPES[e.name] for e in (gemm.lhs, gemm.rhs, gemm.out))
     m, n, k = gemm.m, gemm.n, gemm.k
@@ -174,9 +179,9 @@ void work({out} *restrict c, const {lhs} *restrict a, const {rhs} *restrict b) {
 def _matrix_source(work: Workload) -> str | None:
     """Columns by columns, as the extension has them: c^T = b^T a^T."""
     match work.problem:
-        case Gemm(vnni=False, columns="") as gemm:
+        case GemmProblem(vnni=False, columns="") as gemm:
             count = 1
-        case Batch(count, gemm, False):
+        case BatchProblem(count, gemm, False):
             pass
         case _:
             return None
@@ -196,7 +201,7 @@ void work({type_} *restrict c, {type_} *restrict a, {type_} *restrict b) {{
 """
 
 
-def _depthwise(conv: Convolution) -> str:
+def _depthwise(conv: ConvolutionProblem) -> str:
     lhs, rhs, out = (_TYPES[e.name] for e in (conv.lhs, conv.rhs, conv.out))
     return f"""
 void work({out} *restrict y, const {lhs} *restrict x, const {rhs} *restrict w) {{
@@ -222,7 +227,7 @@ _EXPRESSIONS: Final = {
 _ROWS: Final = {"rowsum": ("0", "all + one"), "rowmax": ("x[0]", "one > all ? one : all")}
 
 
-def _elements(problem: Pointwise, inputs: int) -> str | None:
+def _elements(problem: PointwiseProblem, inputs: int) -> str | None:
     """Work on elements or rows; None where there is no loop for it."""
     type_ = _POINTWISE_TYPES[problem.element.name]
     if problem.function in _EXPRESSIONS:
@@ -230,19 +235,19 @@ def _elements(problem: Pointwise, inputs: int) -> str | None:
     return _rows(problem, type_) if problem.function in _ROWS else None
 
 
-def _wide(problem: Pointwise) -> str:
+def _wide(problem: PointwiseProblem) -> str:
     """Says how wide vectors are to be: of bfloat clang makes them of four elements by itself."""
     return '_Pragma("clang loop vectorize_width(16) interleave_count(4)")' if problem.element.name == "bf16" else ""
 
 
-def _pointwise(problem: Pointwise, type_: str, inputs: int) -> str:
+def _pointwise(problem: PointwiseProblem, type_: str, inputs: int) -> str:
     pointers = ", ".join(f"const {type_} *restrict x{i}" for i in range(inputs))
     loop = f"{_wide(problem)} for (long i = 0; i < {problem.count}; i++)"
     value = _EXPRESSIONS[problem.function].replace("(T)", f"({type_})")
     return f"void work({type_} *restrict y, {pointers}) {{ {loop} y[i] = {value}; }}\n"
 
 
-def _rows(problem: Pointwise, type_: str) -> str:
+def _rows(problem: PointwiseProblem, type_: str) -> str:
     """Sums and maxima in float: y[i] of row i of x. Rows are of one element at least; NaNs are lost from maxima."""
     columns, (start, step) = problem.columns, _ROWS[problem.function]
     return f"""

@@ -18,13 +18,10 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, Final
 
-from tlx.bench.elements import Array
-from tlx.bench.native_calls import Repeat, Step, loop, repeated
-from tlx.bench.peers import libxsmm_loops
-from tlx.bench.peers.base import Attempt, Places
-from tlx.bench.problems import Batch, Gemm
+from tlx.bench.native_calls import LOOP_LABEL, NativeCall, Repeat, call_loop, compile_loop, counted_loop, loop_function
+from tlx.bench.peers.base import Attempt, LibraryPaths
 from tlx.bench.timing import seconds
-from tlx.bench.workload import Buffer, Workload
+from tlx.bench.workloads.workload import Array, BatchProblem, GemmProblem, Workload, WorkloadBuffer
 
 _DATATYPES: Final = {"f64": 0, "f32": 1, "bf16": 2, "f16": 3, "s32": 8, "s8": 12, "u8": 13}
 _TRANSPOSE_A: Final = 1
@@ -38,19 +35,19 @@ _WHOLE: Final = 128
 _BLOCKS: Final = ((32, 64), (64, 64), (32, 128), (128, 64))
 _K_BLOCKS: Final = (64, 256, 1024)
 _LARGE: Final = 1 << 33  # multiplications above which blocks are chosen by what they do with a part of the columns
-_PART: Final = 128
-_MOST: Final = 2
+_TRIAL_ROWS: Final = 128
+_MOST_BLOCKINGS: Final = 2
 
 Blocks = tuple[int, int, int]
 
 
-class Shape(ctypes.Structure):
+class GemmShape(ctypes.Structure):
     """`libxsmm_gemm_shape`."""
 
     _fields_ = [(name, ctypes.c_int) for name in "m n k lda ldb ldc a_type b_type out_type comp_type".split()]
 
 
-class Reduction(ctypes.Structure):
+class BatchReduceConfig(ctypes.Structure):
     """`libxsmm_gemm_batch_reduce_config`."""
 
     _fields_ = [
@@ -85,9 +82,9 @@ class Libxsmm:
         gemm = work.problem
         if self._dispatch is None:
             yield from self._old(work, arrays)
-        if isinstance(gemm, Batch) and self._dispatch is not None:
+        if isinstance(gemm, BatchProblem) and self._dispatch is not None:
             yield from self._batch(gemm, arrays)
-        if not isinstance(gemm, Gemm) or self._dispatch is None or "c" in gemm.columns:
+        if not isinstance(gemm, GemmProblem) or self._dispatch is None or "c" in gemm.columns:
             return
         if gemm.rhs.bytes < 4 and not gemm.vnni:
             yield from self._packed(gemm, arrays)
@@ -97,10 +94,10 @@ class Libxsmm:
         if max(gemm.m, gemm.n, gemm.k) <= 2 * _WHOLE:
             kernel = self.kernel(gemm, gemm.m, gemm.n, gemm.k, flags)
             if kernel:
-                block = (ctypes.c_uint64 * libxsmm_loops.PARAMETER_WORDS)()
+                block = (ctypes.c_uint64 * PARAMETER_WORDS)()
                 block[4], block[8], block[12] = (arrays[n].ctypes.data for n in "bac")
-                step = Step(kernel, (("ptr", ctypes.addressof(block)),))
-                yield Attempt(repeated([step], (self._library, block, arrays)), "one kernel")
+                step = NativeCall(kernel, (("ptr", ctypes.addressof(block)),))
+                yield Attempt(call_loop([step], (self._library, block, arrays)), "one kernel")
         if gemm.columns or min(gemm.m, gemm.n) < _BLOCKS[0][0]:
             return
         yield from self._blocked(gemm, arrays, flags)
@@ -108,7 +105,7 @@ class Libxsmm:
     def _old(self, work: Workload, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """One kernel of release 1.17, which takes its operands as it is called."""
         gemm = work.problem
-        if not isinstance(gemm, Gemm) or gemm.columns or max(gemm.m, gemm.n, gemm.k) > 2 * _WHOLE:
+        if not isinstance(gemm, GemmProblem) or gemm.columns or max(gemm.m, gemm.n, gemm.k) > 2 * _WHOLE:
             return
         dispatch = {"f32": "libxsmm_smmdispatch", "f64": "libxsmm_dmmdispatch"}.get(work.types)
         if dispatch is None:
@@ -120,9 +117,9 @@ class Libxsmm:
         kernel = make(gemm.n, gemm.m, gemm.k, None, None, None, one, zero, None, None)
         if kernel:
             pointers = [("ptr", arrays[name].ctypes.data) for name in "bacbac"]  # the last three are to be prefetched
-            yield Attempt(repeated([Step(kernel, tuple(pointers))], (self._library, arrays)), "one kernel")
+            yield Attempt(call_loop([NativeCall(kernel, tuple(pointers))], (self._library, arrays)), "one kernel")
 
-    def _batch(self, batch: Batch, arrays: dict[str, Array]) -> Iterator[Attempt]:
+    def _batch(self, batch: BatchProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """A call of a kernel for each product, or one that sums up all of them; b is interleaved first if narrow."""
         gemm = batch.gemm
         sizes = [gemm.m * gemm.k * gemm.lhs.bytes, gemm.k * gemm.n * gemm.rhs.bytes, gemm.m * gemm.n * gemm.out.bytes]
@@ -133,7 +130,7 @@ class Libxsmm:
             if gemm.rhs.bytes == 1 and not narrow:
                 continue
             shape = _shape(like, gemm.m, gemm.n, gemm.k)
-            stride = Reduction(_STRIDED, sizes[1], sizes[0], 0)
+            stride = BatchReduceConfig(_STRIDED, sizes[1], sizes[0], 0)
             kernel = (
                 self._reduce(shape, _flags(like), 0, stride)
                 if batch.reduced
@@ -144,55 +141,55 @@ class Libxsmm:
             first, given, packed = "", pointers, None
             if narrow:  # all of b is one matrix of count * K rows
                 whole = replace(like, k=batch.count * gemm.k)
-                packed = Buffer("b", gemm.rhs, whole.b_shape, output=True).filled(0)
-                first = libxsmm_loops.packing(whole, pointers["b"], packed.ctypes.data)
+                packed = WorkloadBuffer("b", gemm.rhs, whole.b_shape, output=True).filled(0)
+                first = packing_function(whole, pointers["b"], packed.ctypes.data)
                 given = {**pointers, "b": packed.ctypes.data}
-            text = libxsmm_loops.batch(kernel, calls, summed, sizes, given, first)
-            yield Attempt(loop(text, (self._library, arrays, packed)), "packs b" if narrow else "")
+            text = batch_loop(kernel, calls, summed, sizes, given, first)
+            yield Attempt(compile_loop(text, (self._library, arrays, packed)), "packs b" if narrow else "")
 
-    def _packed(self, gemm: Gemm, arrays: dict[str, Array]) -> Iterator[Attempt]:
+    def _packed(self, gemm: GemmProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """B is interleaved first, each time, as kernels for narrow types want it."""
         like = replace(gemm, vnni=True)
         if gemm.columns or gemm.n % 64 or gemm.k % 64 or gemm.m % 32:
             return
-        packed = Buffer("b", gemm.rhs, like.b_shape, output=True).filled(0)
+        packed = WorkloadBuffer("b", gemm.rhs, like.b_shape, output=True).filled(0)
         given = {**arrays, "b": packed}
         flat = arrays["b"].ctypes.data
         yield from self._blocked(like, given, _flags(like), flat)
 
-    def kernel(self, gemm: Gemm, m: int, n: int, k: int, flags: int) -> int | None:
+    def kernel(self, gemm: GemmProblem, m: int, n: int, k: int, flags: int) -> int | None:
         """The address of a kernel for an `m` x `n` x `k` part of a product; None where there is none."""
         return self._dispatch(_shape(gemm, m, n, k), flags, 0)
 
-    def _blocked(self, gemm: Gemm, arrays: dict[str, Array], flags: int, flat: int = 0) -> Iterator[Attempt]:
+    def _blocked(self, gemm: GemmProblem, arrays: dict[str, Array], flags: int, flat: int = 0) -> Iterator[Attempt]:
         """Loops around a kernel, for blocks of several sizes; of large products the two that do a part the fastest."""
         pointers = {name: array.ctypes.data for name, array in arrays.items()}
         kernels = {blocks: kernel for blocks in _blocks(gemm) if (kernel := self._summing(gemm, blocks, flags))}
 
         def repeat(blocks: Blocks, columns: int, pack: int) -> Repeat:
-            text = libxsmm_loops.product(gemm, kernels[blocks], blocks, pointers, pack, columns)
-            return loop(text, (self._library, arrays))
+            text = product_loops(gemm, kernels[blocks], blocks, pointers, pack, columns)
+            return compile_loop(text, (self._library, arrays))
 
         sizes = list(kernels)
         if gemm.m * gemm.n * gemm.k > _LARGE:
-            sizes = sorted(sizes, key=lambda blocks: seconds(repeat(blocks, _PART, 0)))[:_MOST]
+            sizes = sorted(sizes, key=lambda blocks: seconds(repeat(blocks, _TRIAL_ROWS, 0)))[:_MOST_BLOCKINGS]
         for blocks in sizes:
             note = f"blocks of {'x'.join(map(str, blocks))}" + (", packs b" if flat else "")
             yield Attempt(repeat(blocks, gemm.n, flat), note)
 
-    def _summing(self, gemm: Gemm, blocks: Blocks, flags: int) -> int | None:
+    def _summing(self, gemm: GemmProblem, blocks: Blocks, flags: int) -> int | None:
         """A kernel that sums up the products of blocks along K."""
         strides = (blocks[2] * gemm.n * gemm.rhs.bytes, blocks[2] * gemm.lhs.bytes)
-        return self._reduce(_shape(gemm, *blocks), flags, 0, Reduction(_STRIDED, *strides, 0))
+        return self._reduce(_shape(gemm, *blocks), flags, 0, BatchReduceConfig(_STRIDED, *strides, 0))
 
 
-def _blocks(gemm: Gemm) -> list[Blocks]:
+def _blocks(gemm: GemmProblem) -> list[Blocks]:
     """Sizes of blocks that divide a product."""
     sizes = [(mb, nb, kb) for (mb, nb), kb in product(_BLOCKS, _K_BLOCKS)]
     return [(mb, nb, kb) for mb, nb, kb in sizes if not (gemm.m % mb or gemm.n % nb or gemm.k % kb)]
 
 
-def load(places: Places) -> Libxsmm:
+def load(places: LibraryPaths) -> Libxsmm:
     """The newest kind of libxsmm that is found as a shared library.
 
     Raises:
@@ -208,7 +205,7 @@ def load(places: Places) -> Libxsmm:
     return Libxsmm(places.load(["libxsmm*.so*"], ["xsmm"]))
 
 
-def _flags(gemm: Gemm) -> int:
+def _flags(gemm: GemmProblem) -> int:
     flags = _BETA_0
     flags |= _TRANSPOSE_A if "b" in gemm.columns else 0
     flags |= _TRANSPOSE_B if "a" in gemm.columns else 0
@@ -217,7 +214,119 @@ def _flags(gemm: Gemm) -> int:
     return flags | (_VNNI_A if gemm.vnni else 0)
 
 
-def _shape(gemm: Gemm, m: int, n: int, k: int) -> Shape:
+def _shape(gemm: GemmProblem, m: int, n: int, k: int) -> GemmShape:
     leading_a = gemm.n if gemm.vnni else gemm.b_shape[1]
     types = [_DATATYPES[e.name] for e in (gemm.rhs, gemm.lhs, gemm.out, gemm.accumulator)]
-    return Shape(n, m, k, leading_a, gemm.a_shape[1], gemm.c_shape[1], *types)
+    return GemmShape(n, m, k, leading_a, gemm.a_shape[1], gemm.c_shape[1], *types)
+
+
+# libxsmm_gemm_param: four words each for the operation, A, B, C.
+PARAMETER_WORDS: Final = 16
+COUNT_WORD: Final = 2
+A_WORD: Final = 4
+B_WORD: Final = 8
+C_WORD: Final = 12
+
+_PACK: Final = "  call void @pack()\n"
+_MEMSET: Final = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
+
+
+def _parameters(summed: int) -> str:
+    """Makes a kernel's parameters for a sum of `summed` products, and where its operands go."""
+    return f"""  %p = alloca [{PARAMETER_WORDS} x i64], align 64
+  %count = alloca i64, align 8
+  store i64 {summed}, ptr %count
+  call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 {8 * PARAMETER_WORDS}, i1 false)
+  %pn = getelementptr i64, ptr %p, i64 {COUNT_WORD}
+  store ptr %count, ptr %pn
+  %pa = getelementptr i64, ptr %p, i64 {A_WORD}
+  %pb = getelementptr i64, ptr %p, i64 {B_WORD}
+  %pc = getelementptr i64, ptr %p, i64 {C_WORD}
+"""
+
+
+def product_loops(
+    gemm: GemmProblem, kernel: int, blocks: tuple[int, int, int], pointers: dict[str, int], flat: int, columns: int
+) -> str:
+    """The loops over blocks of rows and of the first `columns`; K is summed up by the kernel."""
+    mb, nb, kb = blocks
+    out, lhs = gemm.out.bytes, gemm.lhs.bytes
+    wide = gemm.rhs.bytes * gemm.factor  # b's columns lie that far apart
+    call = f"""  %ia = mul i64 %rows.i, {gemm.k * lhs}
+  %a = add i64 %ia, {pointers["a"]}
+  %ic = mul i64 %rows.i, {gemm.n * out}
+  %jc = mul i64 %columns.i, {out}
+  %ijc = add i64 %ic, %jc
+  %c = add i64 %ijc, {pointers["c"]}
+{_kernel_call(kernel)}"""
+    place = f"  %jb = mul i64 %columns.i, {wide}\n  %b = add i64 %jb, {pointers['b']}\n"
+    rows = counted_loop("rows", "columns", gemm.m, call, mb)
+    body = _PACK * bool(flat) + counted_loop("columns", LOOP_LABEL, columns, place + rows, nb, "rows.end")
+    text = loop_function(body, "columns.end", _parameters(gemm.k // kb)) + _MEMSET
+    return text + (packing_function(gemm, flat, pointers["b"]) if flat else "")
+
+
+def _kernel_call(kernel: int) -> str:
+    """A kernel's call on %a, %b and %c, which libxsmm takes the other way round."""
+    return f"""  store i64 %b, ptr %pa
+  store i64 %a, ptr %pb
+  store i64 %c, ptr %pc
+  call void inttoptr (i64 {kernel} to ptr)(ptr %p)
+"""
+
+
+def packing_function(gemm: GemmProblem, flat: int, packed: int) -> str:
+    """`@pack`, which interleaves v rows of b: [K][N] -> [K/v][N][v], in registers of 64 bytes at most."""
+    v, size = gemm.factor, gemm.rhs.bytes
+    lanes = min(64 // size, gemm.n)
+    row, type_ = gemm.n * size, f"i{8 * size}"
+    loads = "".join(
+        f"  %a{r} = add i64 %from, {r * row}\n  %p{r} = inttoptr i64 %a{r} to ptr\n"
+        f"  %r{r} = load <{lanes} x {type_}>, ptr %p{r}, align {size}\n"
+        for r in range(v)
+    )
+    pairs = ", ".join(f"i32 {i + half * lanes}" for i in range(lanes) for half in range(2))
+    joins = f"  %j0 = shufflevector <{lanes} x {type_}> %r0, <{lanes} x {type_}> %r1, <{2 * lanes} x i32> <{pairs}>\n"
+    if v == 4:
+        order = ", ".join(
+            f"i32 {2 * i + half * 2 * lanes + s}" for i in range(lanes) for half in range(2) for s in range(2)
+        )
+        two = f"<{2 * lanes} x {type_}>"
+        joins += (
+            f"  %j1 = shufflevector <{lanes} x {type_}> %r2, <{lanes} x {type_}> %r3, <{2 * lanes} x i32> <{pairs}>\n"
+        )
+        joins += f"  %j = shufflevector {two} %j0, {two} %j1, <{4 * lanes} x i32> <{order}>\n"
+    result = "%j" if v == 4 else "%j0"
+    body = f"""  %kr = mul i64 %rows.i, {v * row}
+  %nc = mul i64 %columns.i, {size}
+  %off = add i64 %kr, %nc
+  %from = add i64 %off, {flat}
+{loads}{joins}  %nv = mul i64 %columns.i, {v * size}
+  %to = add i64 %kr, %nv
+  %q = add i64 %to, {packed}
+  %place = inttoptr i64 %q to ptr
+  store <{v * lanes} x {type_}> {result}, ptr %place, align 64
+"""
+    columns = counted_loop("columns", "rows", gemm.n, body, lanes)
+    rows = counted_loop("rows", "entry", gemm.k // v, columns, last="columns.end")
+    attributes = '"min-legal-vector-width"="512" "prefer-vector-width"="512"'
+    return f"define internal void @pack() {attributes} {{\nentry:\n{rows}  ret void\n}}\n"
+
+
+def batch_loop(
+    kernel: int, calls: int, summed: int, sizes: list[int], pointers: dict[str, int], first: str = ""
+) -> str:
+    """Calls, each on the next operands; a call sums up `summed` products. `sizes` are the bytes of a, b and c.
+
+    `first` is a function `@pack` to call each time before.
+    """
+    a, b, c = sizes
+    call = f"""  %ia = mul i64 %calls.i, {a}
+  %ib = mul i64 %calls.i, {b}
+  %ic = mul i64 %calls.i, {c}
+  %a = add i64 %ia, {pointers["a"]}
+  %b = add i64 %ib, {pointers["b"]}
+  %c = add i64 %ic, {pointers["c"]}
+{_kernel_call(kernel)}"""
+    body = _PACK * bool(first) + counted_loop("calls", LOOP_LABEL, calls, call)
+    return loop_function(body, "calls.end", _parameters(summed)) + _MEMSET + first

@@ -6,16 +6,26 @@ Weights of layers, convolutions and products whose B is packed beforehand are pa
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
-from tlx.bench.elements import F32, Array
-from tlx.bench.peers.base import Attempt, MissingError, Places
-from tlx.bench.peers.onednn_api import DESTINATION, SOURCE, WEIGHTS, Library, Memory, RefusedError
-from tlx.bench.problems import Batch, Convolution, Gemm, Layer, Pointwise
-from tlx.bench.rows.gemm import vnni_flat
-from tlx.bench.workload import Workload
+from tlx.bench.native_calls import NativeCall, Repeat, call_loop
+from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError, address_of
+from tlx.bench.workloads.workload import (
+    F32,
+    Array,
+    BatchProblem,
+    ConvolutionProblem,
+    Element,
+    GemmProblem,
+    LayerProblem,
+    PointwiseProblem,
+    Workload,
+    unpack_vnni,
+)
 
 _INFERENCE: Final = 96
 _DIRECT: Final = 1
@@ -32,7 +42,7 @@ class Onednn:
 
     name = "onednn"
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: OnednnLibrary) -> None:
         self._library = library
         self.version = ".".join(map(str, library.number))
 
@@ -41,24 +51,26 @@ class Onednn:
         problem = work.problem
         try:
             match problem:
-                case Gemm():
+                case GemmProblem():
                     yield self._product(problem, arrays, packed=problem.vnni)
-                case Layer(gemm):
+                case LayerProblem(gemm):
                     yield self._product(gemm, arrays, packed=gemm.vnni, bias=arrays["bias"])
-                case Batch(count, gemm, False):
+                case BatchProblem(count, gemm, False):
                     yield self._batch(count, gemm, arrays)
-                case Convolution():
+                case ConvolutionProblem():
                     yield from self._convolution(problem, arrays)
-                case Pointwise(function) if function in _REDUCTIONS:
+                case PointwiseProblem(function) if function in _REDUCTIONS:
                     yield self._reduction(problem, arrays)
-                case Pointwise():
+                case PointwiseProblem():
                     yield from self._pointwise(problem, arrays)
                 case _:
                     return
-        except RefusedError:
+        except UnsupportedError:
             return
 
-    def _product(self, gemm: Gemm, arrays: dict[str, Array], *, packed: bool, bias: Array | None = None) -> Attempt:
+    def _product(
+        self, gemm: GemmProblem, arrays: dict[str, Array], *, packed: bool, bias: Array | None = None
+    ) -> Attempt:
         make = self._library
         a = make.dense((gemm.m, gemm.k), gemm.lhs, transposed="a" in gemm.columns)
         b = make.dense((gemm.k, gemm.n), gemm.rhs, transposed="b" in gemm.columns)
@@ -68,13 +80,13 @@ class Onednn:
         extra = make.followed_by(_RELU) if bias is not None else None
         pd = make.optimised("matmul", a, wanted, added, c, extra)
         given = {SOURCE: make.memory(a, arrays["a"]), DESTINATION: make.memory(c, arrays["c"])}
-        flat = vnni_flat(gemm, arrays["b"])
+        flat = unpack_vnni(gemm, arrays["b"])
         given[WEIGHTS] = make.packed(pd, b, flat.copy()) if packed else make.memory(b, flat)
         if bias is not None:
             given[_BIAS] = make.memory(added, bias)
         return self._attempt(pd, given, arrays, "weights packed before" if packed else "")
 
-    def _batch(self, count: int, gemm: Gemm, arrays: dict[str, Array]) -> Attempt:
+    def _batch(self, count: int, gemm: GemmProblem, arrays: dict[str, Array]) -> Attempt:
         make = self._library
         shapes = {"a": (gemm.m, gemm.k), "b": (gemm.k, gemm.n), "c": (gemm.m, gemm.n)}
         elements = {"a": gemm.lhs, "b": gemm.rhs, "c": gemm.out}
@@ -83,7 +95,7 @@ class Onednn:
         places = {"a": SOURCE, "b": WEIGHTS, "c": DESTINATION}
         return self._attempt(pd, {places[n]: make.memory(d[n], arrays[n]) for n in "abc"}, arrays)
 
-    def _convolution(self, conv: Convolution, arrays: dict[str, Array]) -> Iterator[Attempt]:
+    def _convolution(self, conv: ConvolutionProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
         """On images as they lie; and in oneDNN's own layouts, to and from which they are brought, timed."""
         make = self._library
         x = ((conv.images, conv.channels, conv.rows, conv.columns), conv.lhs)
@@ -92,7 +104,7 @@ class Onednn:
         w = ((conv.groups, conv.filters // conv.groups, *each) if conv.groups > 1 else (conv.filters, *each), conv.rhs)
         steps, none = make.dims((conv.stride,) * 2), make.dims((0, 0))
         for layout, note in ((make.dense, ""), (make.any, ", images brought to its layout and back")):
-            with suppress(RefusedError):
+            with suppress(UnsupportedError):
                 tensors = (layout(*x), make.any(*w), None, layout(*y))
                 arguments = (_INFERENCE, _DIRECT, *tensors, steps, none, none, none, None)
                 pd = make.optimised("convolution_forward", *arguments)
@@ -103,7 +115,7 @@ class Onednn:
                 work = [*source.entering, make.primitive(pd, given), *result.leaving]
                 yield Attempt(make.execution(work, arrays), f"weights packed before{note}")
 
-    def _pointwise(self, problem: Pointwise, arrays: dict[str, Array]) -> Iterator[Attempt]:
+    def _pointwise(self, problem: PointwiseProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
         make = self._library
         shape = (problem.count // problem.columns, problem.columns) if problem.columns else (problem.count,)
         d = make.dense(shape, problem.element)
@@ -122,7 +134,7 @@ class Onednn:
         given = dict(zip((SOURCE, _SECOND), inputs.values(), strict=False))
         yield self._attempt(pd, {**given, DESTINATION: make.memory(d, arrays["y"])}, arrays)
 
-    def _reduction(self, problem: Pointwise, arrays: dict[str, Array]) -> Attempt:
+    def _reduction(self, problem: PointwiseProblem, arrays: dict[str, Array]) -> Attempt:
         make, rows, zero = self._library, problem.count // problem.columns, ctypes.c_float(0)
         x, y = make.dense((rows, problem.columns), problem.element), make.dense((rows, 1), problem.element)
         pd = make.optimised("reduction", _REDUCTIONS[problem.function], x, y, zero, zero, None)
@@ -134,21 +146,190 @@ class Onednn:
         return Attempt(self._library.execution([self._library.primitive(pd, memories)], arrays), note)
 
 
-def load(places: Places) -> Onednn:
+def load(places: LibraryPaths) -> Onednn:
     """The newest oneDNN of those that are found and have an engine for processors.
 
     Raises:
         MissingError: It is not installed.
     """
-    found: list[Library] = []
+    found: list[OnednnLibrary] = []
     for path in dict.fromkeys(path.resolve() for path in places.libraries("libdnnl*.so*")):
         try:
-            found.append(Library(ctypes.CDLL(str(path))))
-        except (OSError, RefusedError):
+            found.append(OnednnLibrary(ctypes.CDLL(str(path))))
+        except (OSError, UnsupportedError):
             continue
     if found:
         return Onednn(max(found, key=lambda one: one.number))
     try:
-        return Onednn(Library(places.load([], ["dnnl"])))
-    except (MissingError, RefusedError):
+        return Onednn(OnednnLibrary(places.load([], ["dnnl"])))
+    except (MissingError, UnsupportedError):
         raise MissingError("no libdnnl.so with an engine for processors") from None
+
+
+_DATATYPES: Final = {"f16": 1, "bf16": 2, "f32": 3, "s32": 4, "s8": 5, "u8": 6, "f64": 7}
+_CPU: Final = 1
+_IN_ORDER: Final = 1
+_ANY: Final = 1
+SOURCE, WEIGHTS, DESTINATION = 1, 33, 17
+_IMPLEMENTATION: Final = 8
+_QUERIES: Final = {SOURCE: 129, WEIGHTS: 131, DESTINATION: 133}
+_ALLOCATE: Final = ctypes.c_void_p(-1)
+
+Handle = ctypes.c_void_p
+Memory = ctypes.c_void_p
+
+
+class _Version(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_int), ("minor", ctypes.c_int), ("patch", ctypes.c_int)]
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = [("index", ctypes.c_int), ("memory", ctypes.c_void_p)]
+
+
+class UnsupportedError(Exception):
+    """What was asked for is nothing that oneDNN does."""
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """A primitive and its arguments."""
+
+    handle: Handle
+    arguments: list[_Argument]
+
+
+@dataclass(frozen=True)
+class ReorderedArray:
+    """An array in a primitive's own layout, `inner`, and what brings it there and back; nothing where it lies so."""
+
+    inner: Memory
+    entering: list[Primitive]
+    leaving: list[Primitive]
+
+
+class OnednnLibrary:
+    """The library, with an engine and a stream.
+
+    Attributes:
+        number: Its version.
+        engine: For the processor.
+
+    Raises:
+        RefusedError: It has no engine for processors.
+    """
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        library.dnnl_version.restype = ctypes.POINTER(_Version)
+        version = library.dnnl_version().contents
+        self.number = (version.major, version.minor, version.patch)
+        self.engine = self.made("engine_create", _CPU, ctypes.c_size_t(0))
+        self._stream = self.made("stream_create", self.engine, _IN_ORDER)
+
+    def made(self, what: str, *arguments: Any) -> Handle:
+        """An object that a function of the library makes.
+
+        Raises:
+            RefusedError: It does not.
+        """
+        handle = Handle()
+        if getattr(self._library, f"dnnl_{what}")(ctypes.byref(handle), *arguments):
+            raise UnsupportedError(what)
+        return handle
+
+    def dims(self, numbers: Sequence[int]) -> Any:
+        """Numbers as `dnnl_dims_t`."""
+        return (ctypes.c_int64 * 12)(*numbers)
+
+    def dense(self, extents: Sequence[int], element: Element, *, transposed: bool = False) -> Handle:
+        """A description of a dense tensor, of a matrix that lies column by column where it is `transposed`."""
+        strides = [prod(extents[axis + 1 :]) for axis in range(len(extents))]
+        if transposed:
+            strides = [1, extents[0]]
+        shape = (len(extents), self.dims(extents), _DATATYPES[element.name])
+        return self.made("memory_desc_create_with_strides", *shape, self.dims(strides))
+
+    def any(self, extents: Sequence[int], element: Element) -> Handle:
+        """A description that leaves the layout to a primitive."""
+        shape = (len(extents), self.dims(extents), _DATATYPES[element.name])
+        return self.made("memory_desc_create_with_tag", *shape, _ANY)
+
+    def followed_by(self, function: int) -> Handle:
+        """Attributes of a primitive whose result goes through a function."""
+        attributes, operations = self.made("primitive_attr_create"), self.made("post_ops_create")
+        zero = ctypes.c_float(0)
+        self._library.dnnl_post_ops_append_eltwise(operations, function, zero, zero)
+        self._library.dnnl_primitive_attr_set_post_ops(attributes, operations)
+        return attributes
+
+    def memory(self, description: Handle | None, array: Array) -> Memory:
+        """An array as oneDNN's memory."""
+        return self.made("memory_create", description, self.engine, Handle(array.ctypes.data))
+
+    def packed(self, pd: Handle, description: Handle, array: Array) -> Memory:
+        """A copy of the weights, laid out as a primitive likes it."""
+        source, target = self.memory(description, array), self._own(self._wanted(pd, WEIGHTS))
+        self._execute(self._reorder(source, target))
+        return target
+
+    def brought(self, pd: Handle, index: int, description: Handle, array: Array) -> ReorderedArray:
+        """An array as a primitive wants it as its source or destination."""
+        outer, wanted = self.memory(description, array), self._wanted(pd, index)
+        if self._library.dnnl_memory_desc_equal(description, wanted):
+            return ReorderedArray(outer, [], [])
+        inner = self._own(wanted)
+        return ReorderedArray(inner, [self._reorder(outer, inner)], [self._reorder(inner, outer)])
+
+    def optimised(self, what: str, *arguments: Any) -> Handle:
+        """The description of a primitive that is more than oneDNN's reference, which takes 1000 times as long.
+
+        Raises:
+            RefusedError: There is none.
+        """
+        pd, name = self.made(f"{what}_primitive_desc_create", self.engine, *arguments), ctypes.c_char_p()
+        self._library.dnnl_primitive_desc_query(pd, _IMPLEMENTATION, 0, ctypes.byref(name))
+        if (name.value or b"").startswith(b"ref"):
+            raise UnsupportedError(what)
+        return pd
+
+    def primitive(self, pd: Handle, memories: Mapping[int, Memory]) -> Primitive:
+        """A primitive and what it works on."""
+        return Primitive(self.made("primitive_create", pd), [_Argument(i, m.value) for i, m in memories.items()])
+
+    def execution(self, primitives: Sequence[Primitive], keep: object) -> Repeat:
+        """Executes primitives one after the other, again and again."""
+        arguments = [(_Argument * len(one.arguments))(*one.arguments) for one in primitives]
+        steps = [self._step(one, given) for one, given in zip(primitives, arguments, strict=True)]
+        return call_loop(steps, (self, arguments, keep))
+
+    def _step(self, primitive: Primitive, arguments: Any) -> NativeCall:
+        given = (
+            ("ptr", primitive.handle.value or 0),
+            ("ptr", self._stream.value or 0),
+            ("i32", len(arguments)),
+            ("ptr", ctypes.addressof(arguments)),
+        )
+        return NativeCall(address_of(self._library.dnnl_primitive_execute), given)
+
+    def _execute(self, primitive: Primitive) -> None:
+        self.execution([primitive], None)(1)
+        self._library.dnnl_stream_wait(self._stream)
+
+    def _wanted(self, pd: Handle, index: int) -> Handle:
+        """The description that a primitive chose for an argument."""
+        query = self._library.dnnl_primitive_desc_query_md
+        query.restype = ctypes.c_void_p
+        return Handle(query(pd, _QUERIES[index], 0))
+
+    def _own(self, description: Handle) -> Memory:
+        return self.made("memory_create", description, self.engine, _ALLOCATE)
+
+    def _reorder(self, source: Memory, target: Memory) -> Primitive:
+        md = self._library.dnnl_memory_get_memory_desc
+        descriptions = [Handle(), Handle()]
+        for memory, description in zip((source, target), descriptions, strict=True):
+            md(memory, ctypes.byref(description))
+        between = (descriptions[0], self.engine, descriptions[1], self.engine)
+        pd = self.made("reorder_primitive_desc_create", *between, None)
+        return self.primitive(pd, {SOURCE: source, DESTINATION: target})

@@ -12,11 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-from tlx.bench.elements import Array
-from tlx.bench.peers.base import Attempt, MissingError, Places
-from tlx.bench.problems import Convolution, Gemm, Layer, Pointwise
-from tlx.bench.rows.gemm import vnni_flat
-from tlx.bench.workload import Workload
+from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError
+from tlx.bench.workloads.workload import (
+    Array,
+    ConvolutionProblem,
+    GemmProblem,
+    LayerProblem,
+    PointwiseProblem,
+    Workload,
+    unpack_vnni,
+)
 
 _TYPES: Final = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "s8": "int8", "s32": "int32"}
 _SMALLEST: Final = 200_000  # operations, or bytes
@@ -50,20 +55,20 @@ class Torch:
     def _function(self, work: Workload, t: dict[str, Any], arrays: dict[str, Array]) -> Callable[[], object] | None:
         torch = self._torch
         match work.problem:
-            case Gemm(vnni=False, columns="") as gemm if gemm.lhs is gemm.out:
+            case GemmProblem(vnni=False, columns="") as gemm if gemm.lhs is gemm.out:
                 return lambda: torch.mm(t["a"], t["b"], out=t["c"])
-            case Gemm(vnni=False, columns="") as gemm if gemm.lhs.name == "s8":
+            case GemmProblem(vnni=False, columns="") as gemm if gemm.lhs.name == "s8":
                 return lambda: torch._int_mm(t["a"], t["b"], out=t["c"])  # noqa: SLF001 (its only product of bytes)
-            case Layer(gemm) if gemm.vnni:
-                flat = vnni_flat(gemm, arrays["b"]).copy()
+            case LayerProblem(gemm) if gemm.vnni:
+                flat = unpack_vnni(gemm, arrays["b"]).copy()
                 weights = torch.frombuffer(flat.data.cast("B"), dtype=t["b"].dtype).reshape(gemm.k, gemm.n)
                 linear = torch.nn.Linear(gemm.k, gemm.n, dtype=t["b"].dtype)
                 linear.weight.data, linear.bias.data = weights.t().contiguous(), t["bias"].to(t["b"].dtype)
                 return lambda: t["c"].copy_(torch.relu_(linear(t["a"])))
-            case Convolution() as conv if conv.lhs is conv.out:
+            case ConvolutionProblem() as conv if conv.lhs is conv.out:
                 convolve = torch.nn.functional.conv2d
                 return lambda: t["y"].copy_(convolve(t["x"], t["w"], stride=conv.stride, groups=conv.groups))
-            case Pointwise() as problem:
+            case PointwiseProblem() as problem:
                 return self._pointwise(problem.function, t)
             case _:
                 return None
@@ -87,7 +92,7 @@ class Torch:
                 return None
 
 
-def load(places: Places) -> Torch:
+def load(places: LibraryPaths) -> Torch:
     """PyTorch of this Python, or of the folders.
 
     Raises:

@@ -4,26 +4,27 @@
     ->
     call void @tlx.dynamic.smma.f32.f32.f32.rr(ptr %c, i64 %n, ptr %a, i64 %k, i64 1, ptr %b, i64 %n, i64 1, ...)
 
-A function is decided on (`decisions`), then rewritten (`rewrite`) by a rule for each operation (`rules`). What a handle
-stands for lies in memory of malloc (`heap`), one element behind the other. The work is done by helper functions
-(`helpers`), which hold loops around static tensors (`products`, `functions`) or around vectors of a register (`maps`);
-stages 2 and 3 see nothing that is dynamic.
+A function is decided on (`decisions`), then rewritten (`expansion`) by a rule for each operation (`rules`). What a
+handle stands for lies in memory of malloc (`heap`), one element behind the other. The work is done by helper functions
+(`helpers`), which hold loops around static tensors (`products`, `elementwise`) or around vectors of a register
+(`elementwise`, `reductions`); stages 2 and 3 see nothing that is dynamic.
 """
 
 from __future__ import annotations
 
 from tlx.diagnostics import LoweringError
-from tlx.ir.analysis import analyse
-from tlx.ir.dynamic import is_dynamic_vector
-from tlx.ir.module import Function, Module, Raw
-from tlx.ir.tensor_calls import is_tensor_call
-from tlx.ir.tensors import FunctionTensors
+from tlx.ir.functions import Function
+from tlx.ir.module import Module, Raw
+from tlx.ir.tensors.analysis import analyse
+from tlx.ir.tensors.calls import is_tensor_call
+from tlx.ir.tensors.dynamic import is_dynamic_vector
+from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import I32, VectorType
 from tlx.ir.values import Local
-from tlx.lower.stage import Context
+from tlx.lower.context import LoweringContext
 
 
-def expand(module: Module, context: Context) -> None:
+def expand_dynamic(module: Module, context: LoweringContext) -> None:
     """Rewrite the functions that have tensors with extents known only at run time; others stay as they are.
 
     Raises:
@@ -36,15 +37,16 @@ def expand(module: Module, context: Context) -> None:
         _expand(module, context, found)
 
 
-def _expand(module: Module, context: Context, found: list[tuple[Function, FunctionTensors]]) -> None:
-    from tlx.lower.dynamic.helpers import Helpers
-    from tlx.lower.dynamic.rewrite import Expansion
+def _expand(module: Module, context: LoweringContext, found: list[tuple[Function, FunctionTensors]]) -> None:
+    from tlx.lower.dynamic.expansion import Expansion
+    from tlx.lower.dynamic.helpers import HelperFunctions
+    from tlx.lower.dynamic.rules import RULES, product_into
 
     for _, tensors in found:
         _check(tensors)
-    helpers = Helpers(module, context)
+    helpers = HelperFunctions(module, context)
     for function, tensors in found:
-        Expansion(module, function, tensors, helpers).run()
+        Expansion(module, function, tensors, helpers, RULES, product_into).run()
     _remove_declarations(module)
 
 

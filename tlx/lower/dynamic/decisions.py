@@ -10,21 +10,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from tlx.ir.dominance import ControlFlow
-from tlx.ir.dynamic import DynamicOp, DynamicTensor
-from tlx.ir.fold import Folder
-from tlx.ir.module import Function, Instruction, Module
-from tlx.ir.rewriter import definitions, uses
-from tlx.ir.tensors import FunctionTensors, Tensor
+from tlx.ir.analysis.constant_folding import ConstantFolder
+from tlx.ir.analysis.control_flow import ControlFlow
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
+from tlx.ir.module import Module
+from tlx.ir.tensors.model import DynamicOp, DynamicTensor, FunctionTensors, Tensor
+from tlx.ir.transform.rewrite import definitions, uses
 from tlx.ir.values import Local
-from tlx.lower.dynamic.entries import symbol
-from tlx.lower.to_2d.safety import Aliases, Position, Range
+from tlx.lower.dynamic.extents import entry_symbol
+from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation, Position
 
-MMA: Final = ("umma", "smma", "usmma", "summa")
+MMA_INTRINSICS: Final = ("umma", "smma", "usmma", "summa")
 
 
 @dataclass(eq=False)
-class Decisions:
+class ExpansionDecisions:
     """The decisions for one function; everything is found out when this is made.
 
     Attributes:
@@ -37,7 +38,7 @@ class Decisions:
     module: Module
     function: Function
     tensors: FunctionTensors
-    folder: Folder
+    folder: ConstantFolder
 
     def __post_init__(self) -> None:
         self.flow = ControlFlow(self.function)
@@ -78,8 +79,8 @@ class Decisions:
         }
 
     @cached_property
-    def _aliases(self) -> Aliases:
-        return Aliases(self.module, self.function, self.flow)
+    def _aliases(self) -> AliasAnalysis:
+        return AliasAnalysis(self.module, self.function, self.flow)
 
     # Copies ----------------------------------------------------------------------------------------------------
 
@@ -88,7 +89,7 @@ class Decisions:
         sink = self.sink(op)
         position = self.positions[id((sink or op).instruction)]
         writer = op.instruction if op.pointer is not None and self.sunk(op) is None else None
-        if sink is not None and op.intrinsic.name in MMA and not _is_in_place(op, sink):
+        if sink is not None and op.intrinsic.name in MMA_INTRINSICS and not _is_in_place(op, sink):
             writer = sink.instruction
         return [
             str(tensor.definition.result)
@@ -100,7 +101,7 @@ class Decisions:
         """Whether a load's memory may be another when it is used, or be written by its user while that reads it."""
         if end[0] not in self.flow.dominators or self.positions[id(tensor.definition)][0] not in self.flow.dominators:
             return False
-        memory = Range(tensor.source, None)
+        memory = MemoryLocation(tensor.source, None)
         if writer is not None and self._aliases.writes(writer, memory):
             return True
         return self._aliases.clobbered(memory, self.positions[id(tensor.definition)], end) is not None
@@ -157,7 +158,7 @@ class Decisions:
     def _find_sinks(self) -> dict[int, tuple[DynamicOp, DynamicOp]]:
         found: dict[int, tuple[DynamicOp, DynamicOp]] = {}
         for op in self.tensors.dynamic.ops:
-            store = self._store_of(op) if op.intrinsic.name in ("matmul", *MMA) else None
+            store = self._store_of(op) if op.intrinsic.name in ("matmul", *MMA_INTRINSICS) else None
             if store is not None:
                 found[id(op.instruction)] = op, store
         return found
@@ -193,7 +194,7 @@ class Decisions:
         place = tensor.layout.index(dimension)
         if (self.folder.known(tensor.padding) or {place: None})[place] != 0:
             return None
-        return symbol(self._definitions, self.folder, tensor.shape, place)
+        return entry_symbol(self._definitions, self.folder, tensor.shape, place)
 
     def _only_user(self, instruction: Instruction) -> Instruction | None:
         """The only user of a result, if it stands in the same block."""

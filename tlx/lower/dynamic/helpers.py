@@ -10,53 +10,56 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tlx.ir.builder import Builder, new_function
-from tlx.ir.module import Function, Module
-from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.functions import Function
+from tlx.ir.module import Module
 from tlx.ir.types import I64, VOID, FunctionType, Type
 from tlx.ir.values import Global, Local, Value
-from tlx.lower.stage import Context
+from tlx.lower.context import LoweringContext
 
-Build = Callable[[TensorBuilder, dict[str, Local]], None]
+HelperBody = Callable[[TensorBuilder, dict[str, Local]], None]
 """Fills a function, given a builder in its entry block and its parameters by name; `ret` is added."""
 
-Parameters = Sequence[tuple[str, Type]]
+HelperParameters = Sequence[tuple[str, Type]]
 """Names and types; for a pointer, the type of what it points to wrapped by `to`."""
 
 
 @dataclass(frozen=True, slots=True)
-class To(Type):
+class NoAliasPointer(Type):
     """As a parameter's type: a pointer to elements of a type, to memory that no other parameter points to."""
 
     element: Type
 
 
 @dataclass(eq=False)
-class Helpers:
+class HelperFunctions:
     """The helper functions of a module."""
 
     module: Module
-    context: Context
+    context: LoweringContext
     _made: dict[tuple[str, tuple[str, ...]], Function] = field(
         default_factory=dict[tuple[str, tuple[str, ...]], Function]
     )
 
-    def call(self, b: Builder, name: str, parameters: Parameters, args: Sequence[Value], build: Build) -> None:
+    def call(
+        self, b: Builder, name: str, parameters: HelperParameters, args: Sequence[Value], build: HelperBody
+    ) -> None:
         """Call a helper, which is made unless there is one of that name (for the features of the caller's target)."""
         features = self.context.target_of(self.module, b.function).features
         key = name, features
         if key not in self._made:
             self._made[key] = self._make(name, parameters, features, build)
         passed = [
-            b.retype(a, type_.element) if isinstance(type_, To) else a
+            b.retype(a, type_.element) if isinstance(type_, NoAliasPointer) else a
             for (_, type_), a in zip(parameters, args, strict=True)
         ]
         type_ = FunctionType(VOID, tuple(a.type for a in passed))
         b.call(Global(self.module.pointer_to(type_), self._made[key].name), type_, passed)
 
-    def _make(self, name: str, parameters: Parameters, features: tuple[str, ...], build: Build) -> Function:
+    def _make(self, name: str, parameters: HelperParameters, features: tuple[str, ...], build: HelperBody) -> Function:
         spelled = [
-            (self.module.pointer_to(t.element), "noalias nocapture", n) if isinstance(t, To) else (t, "", n)
+            (self.module.pointer_to(t.element), "noalias nocapture", n) if isinstance(t, NoAliasPointer) else (t, "", n)
             for n, t in parameters
         ]
         words = f' "target-features"="{",".join(features)}"' if features else ""
@@ -68,6 +71,6 @@ class Helpers:
         return function
 
 
-def numbers(*names: str) -> list[tuple[str, Type]]:
+def i64_parameters(*names: str) -> list[tuple[str, Type]]:
     """Parameters of type i64."""
     return [(name, I64) for name in names]

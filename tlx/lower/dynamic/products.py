@@ -1,4 +1,17 @@
-"""Products of matrices of run-time size: loops over blocks of static size.
+"""Products of matrices of run-time size: operands packed in padded blocks of static size, and loops over these blocks.
+
+Blocks of static size out of matrices of run-time size, padded with zeros.
+
+A matrix of P x K (K is the dimension that a product sums over, P the other one) becomes blocks that lie one behind the
+other. Blocks of K are 256 or 32 positions deep; those of P have the sizes that the caller names, the larger first:
+
+          k0 = 0 .. 255     256 .. 511    512 .. 543   (K = 520: two deep blocks, and a shallow one half empty)
+    p0=0  [ block          ][ block      ][ block   ]
+    p0=64 ...
+
+Block (p0, k0) is p0 * kr + k0 * (its size along P) elements behind the first, where kr is K rounded up to 32.
+
+Products of matrices of run-time size: loops over blocks of static size.
 
     define internal void @tlx.dynamic.smma...(ptr %c, i64 %c.row, ptr %a, ..., ptr %b, ..., i64 %m, i64 %n, i64 %k) {
       pack A and B into zero-padded blocks
@@ -14,35 +27,126 @@ Both operands are packed before anything is written, so that the result may lie 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
-from tlx.ir.builder import Builder
-from tlx.ir.mangle import mangle
-from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.types import FLOAT, I8, I32, I64, VOID, ArrayType, FloatType, IntType, Type, bits_of, bytes_of
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.types import FLOAT, I8, I32, I64, VOID, ArrayType, FloatType, IntType, Type, bits_of, bytes_of, mangle
 from tlx.ir.values import Keyword, Local, Value
-from tlx.lower.dynamic.copies import copy_row
-from tlx.lower.dynamic.heap import LINE
-from tlx.lower.dynamic.helpers import Helpers, numbers
-from tlx.lower.dynamic.numbers import number, trap
-from tlx.lower.dynamic.packs import DEPTHS, Segment, Source, Unit, each_block, emit_pack, round_up, segments
-from tlx.lower.dynamic.views import Dim, is_one
-from tlx.types import TensorType
+from tlx.lower.dynamic.extents import emit_trap, i64
+from tlx.lower.dynamic.heap import CACHE_LINE
+from tlx.lower.dynamic.helpers import HelperFunctions, i64_parameters
+from tlx.lower.dynamic.views import DynamicDim, copy_row, is_one
 
-ROWS: Final = (64, 8)
-COLUMNS: Final = (64, 16)
+BLOCK_DEPTHS: Final = (256, 32)
+PackUnit = Literal["p", "k"]
+"""The dimension whose neighbours are next to each other in a block: the rows of the block are along it."""
+
+
+def round_up(b: Builder, value: Value, step: int) -> Value:
+    """The next multiple of a power of two."""
+    return b.binary("and", b.add(value, step - 1), i64(-step), "rounded")
 
 
 @dataclass(frozen=True)
-class Matrix:
+class BlockSegment:
+    """Blocks of one size: those that begin at `first`, `first + size`, ... below `last`."""
+
+    size: int
+    first: Value
+    last: Value
+    is_full: bool
+
+
+def split_into_blocks(b: Builder, extent: Value, sizes: Sequence[int]) -> list[BlockSegment]:
+    """An extent in blocks of a large size as far as they are full, and of smaller ones for the rest."""
+    first: Value = i64(0)
+    found: list[BlockSegment] = []
+    for size in sizes:
+        is_last = size == sizes[-1]
+        last = round_up(b, extent, size) if is_last else b.binary("and", extent, i64(-size), "full")
+        found.append(BlockSegment(size, first, last, not is_last))
+        first = last
+    return found
+
+
+@contextmanager
+def each_block(b: Builder, segment: BlockSegment, extent: Value, name: str) -> Generator[tuple[Value, Value]]:
+    """A loop over the blocks of a segment; gives where a block begins, and how many of its positions hold data."""
+    with b.loop(segment.first, segment.last, segment.size, name=name) as loop:
+        start = loop.index
+        if segment.is_full:
+            yield start, i64(segment.size)
+        else:
+            yield start, b.umin(b.sub(extent, start, "left"), segment.size, "valid")
+
+
+@dataclass(frozen=True)
+class PackSource:
+    """A matrix of P x K: its first element, extents, and elements between neighbours."""
+
+    pointer: Value
+    p: Value
+    k: Value
+    p_step: Value
+    k_step: Value
+
+
+def emit_pack(
+    b: TensorBuilder, to: Value, source: PackSource, element: IntType, sizes: Sequence[int], unit: PackUnit
+) -> None:
+    """Write all blocks of a matrix to memory."""
+    depth = round_up(b, source.k, BLOCK_DEPTHS[-1])
+    for p_segment in split_into_blocks(b, source.p, sizes):
+        with each_block(b, p_segment, source.p, "p") as (p0, p_valid):
+            row = b.gep(element, source.pointer, b.mul(p0, source.p_step, "offset"), "from")
+            panel = b.gep(element, to, b.mul(p0, depth, "offset"), "to")
+            for k_segment in split_into_blocks(b, source.k, BLOCK_DEPTHS):
+                with each_block(b, k_segment, source.k, "k") as (k0, k_valid):
+                    start = b.gep(element, row, b.mul(k0, source.k_step, "offset"), "from")
+                    block = b.gep(element, panel, b.mul(k0, p_segment.size, "offset"), "to")
+                    p_side = _PackSide(p_segment, p_valid, source.p_step)
+                    k_side = _PackSide(k_segment, k_valid, source.k_step)
+                    outer, inner = (p_side, k_side) if unit == "k" else (k_side, p_side)
+                    _emit_block(b, block, start, element, outer, inner)
+
+
+@dataclass(frozen=True)
+class _PackSide:
+    segment: BlockSegment
+    valid: Value
+    step: Value
+
+
+def _emit_block(
+    b: TensorBuilder, to: Value, source: Value, element: IntType, outer: _PackSide, inner: _PackSide
+) -> None:
+    """Rows of a block: what holds data is copied, the rest is zero."""
+    size = bytes_of(element)
+    if not (outer.segment.is_full and inner.segment.is_full):
+        b.memset(to, 0, outer.segment.size * inner.segment.size * size)
+    with b.loop(0, outer.valid, name="row") as loop:
+        row = b.gep(element, to, b.mul(loop.index, inner.segment.size, "offset"), "to")
+        start = b.gep(element, source, b.mul(loop.index, outer.step, "offset"), "from")
+        copy_row(b, element, (row, i64(1)), (start, inner.step), inner.valid)
+
+
+BLOCK_ROWS: Final = (64, 8)
+BLOCK_COLUMNS: Final = (64, 16)
+
+
+@dataclass(frozen=True)
+class DynamicMatrix:
     """A matrix in memory."""
 
     pointer: Value
     element: Type
-    rows: Dim
-    columns: Dim
+    rows: DynamicDim
+    columns: DynamicDim
 
     @property
     def steps(self) -> list[Value]:
@@ -51,15 +155,15 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class _Shape:
+class _ProductKind:
     """What is known of a product when its helper is made."""
 
     kind: str
     a: Type
     b: Type
     c: Type
-    a_unit: Unit
-    b_unit: Unit
+    a_unit: PackUnit
+    b_unit: PackUnit
     has_acc: bool
 
     @property
@@ -77,8 +181,14 @@ class _Shape:
         return ".".join(words)
 
 
-def multiply(
-    helpers: Helpers, b: Builder, kind: str, c: Matrix, lhs: Matrix, rhs: Matrix, acc: Matrix | None = None
+def emit_matrix_product(
+    helpers: HelperFunctions,
+    b: Builder,
+    kind: str,
+    c: DynamicMatrix,
+    lhs: DynamicMatrix,
+    rhs: DynamicMatrix,
+    acc: DynamicMatrix | None = None,
 ) -> None:
     """`C = A @ B`, or `C = Acc + A @ B`; the columns of C are next to each other.
 
@@ -91,53 +201,53 @@ def multiply(
         rhs: B.
         acc: The accumulator.
     """
-    a_unit: Unit = "p" if is_one(lhs.rows.step) and not is_one(lhs.columns.step) else "k"
-    b_unit: Unit = "k" if is_one(rhs.rows.step) and not is_one(rhs.columns.step) else "p"
-    shape = _Shape(kind, lhs.element, rhs.element, c.element, a_unit, b_unit, acc is not None)
+    a_unit: PackUnit = "p" if is_one(lhs.rows.step) and not is_one(lhs.columns.step) else "k"
+    b_unit: PackUnit = "k" if is_one(rhs.rows.step) and not is_one(rhs.columns.step) else "p"
+    shape = _ProductKind(kind, lhs.element, rhs.element, c.element, a_unit, b_unit, acc is not None)
     parameters: list[tuple[str, Type]] = [("c", _shared(helpers, c.element)), ("c.row", I64)]
     args: list[Value] = [b.retype(c.pointer, c.element), c.rows.step]
     for name, matrix in (("a", lhs), ("b", rhs), *((("acc", acc),) if acc is not None else ())):
-        parameters += [(name, _shared(helpers, matrix.element)), *numbers(f"{name}.row", f"{name}.column")]
+        parameters += [(name, _shared(helpers, matrix.element)), *i64_parameters(f"{name}.row", f"{name}.column")]
         args += [b.retype(matrix.pointer, matrix.element), *matrix.steps]
-    parameters += numbers("m", "n", "k")
+    parameters += i64_parameters("m", "n", "k")
     args += [c.rows.extent, c.columns.extent, lhs.columns.extent]
 
     def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
-        _Builder(inner, shape, p).run()
+        _ProductBuilder(inner, shape, p).run()
 
     helpers.call(b, shape.name, parameters, args, build)
 
 
-def _shared(helpers: Helpers, element: Type) -> Type:
+def _shared(helpers: HelperFunctions, element: Type) -> Type:
     """A pointer to memory that other parameters may point to as well."""
     return helpers.module.pointer_to(element)
 
 
 @dataclass(eq=False)
-class _Builder:
+class _ProductBuilder:
     """Fills the helper."""
 
     b: TensorBuilder
-    shape: _Shape
+    shape: _ProductKind
     p: dict[str, Local]
 
     def run(self) -> None:
         b, p = self.b, self.p
-        depth = round_up(b, p["k"], DEPTHS[-1])
-        a_bytes = self._bytes(self.shape.a, round_up(b, p["m"], ROWS[-1]), depth)
-        b_bytes = self._bytes(self.shape.b, round_up(b, p["n"], COLUMNS[-1]), depth)
+        depth = round_up(b, p["k"], BLOCK_DEPTHS[-1])
+        a_bytes = self._bytes(self.shape.a, round_up(b, p["m"], BLOCK_ROWS[-1]), depth)
+        b_bytes = self._bytes(self.shape.b, round_up(b, p["n"], BLOCK_COLUMNS[-1]), depth)
         memory = _malloc(b, b.add(a_bytes, b_bytes, "bytes"), "memory")
-        a = self._packed("a", "m", ROWS, memory, self.shape.a_unit)
-        rhs = self._packed("b", "n", COLUMNS, b.gep(I8, memory, a_bytes, "behind"), self.shape.b_unit)
-        biggest = ArrayType(ROWS[0] * COLUMNS[0], self.shape.block_type)
+        a = self._packed("a", "m", BLOCK_ROWS, memory, self.shape.a_unit)
+        rhs = self._packed("b", "n", BLOCK_COLUMNS, b.gep(I8, memory, a_bytes, "behind"), self.shape.b_unit)
+        biggest = ArrayType(BLOCK_ROWS[0] * BLOCK_COLUMNS[0], self.shape.block_type)
         block = b.retype(b.alloca(biggest, "block"), self.shape.block_type)
-        for columns in segments(b, p["n"], COLUMNS):
+        for columns in split_into_blocks(b, p["n"], BLOCK_COLUMNS):
             with each_block(b, columns, p["n"], "n0") as (n0, n_valid):
                 b_panel = b.gep(self.shape.b, rhs, b.mul(n0, depth, "offset"), "b.panel")
-                for rows in segments(b, p["m"], ROWS):
+                for rows in split_into_blocks(b, p["m"], BLOCK_ROWS):
                     with each_block(b, rows, p["m"], "m0") as (m0, m_valid):
                         a_panel = b.gep(self.shape.a, a, b.mul(m0, depth, "offset"), "a.panel")
-                        edge = _Edge(rows.size, columns.size, m0, n0, m_valid, n_valid)
+                        edge = _ResultBlock(rows.size, columns.size, m0, n0, m_valid, n_valid)
                         self._block(block, a_panel, b_panel, edge)
         b.call_named("free", VOID, [memory])
 
@@ -145,33 +255,33 @@ class _Builder:
         """Bytes for an operand in blocks, from a line of the caches on."""
         b = self.b
         count = b.mul(extent, depth, "count")
-        return b.add(b.mul(count, bytes_of(element), "bytes"), LINE - 1)
+        return b.add(b.mul(count, bytes_of(element), "bytes"), CACHE_LINE - 1)
 
-    def _packed(self, name: str, extent: str, sizes: Sequence[int], memory: Value, unit: Unit) -> Value:
+    def _packed(self, name: str, extent: str, sizes: Sequence[int], memory: Value, unit: PackUnit) -> Value:
         """An operand in blocks, from a line of the caches on in some memory."""
         b, p = self.b, self.p
         element = self.shape.a if name == "a" else self.shape.b
         bits = IntType(8 * bytes_of(element))
-        blocks = b.at_boundary(memory, LINE, f"{name}.blocks")
+        blocks = b.at_boundary(memory, CACHE_LINE, f"{name}.blocks")
         row, column = p[f"{name}.row"], p[f"{name}.column"]
         p_step, k_step = (row, column) if name == "a" else (column, row)
-        source = Source(b.retype(p[name], bits), p[extent], p["k"], p_step, k_step)
+        source = PackSource(b.retype(p[name], bits), p[extent], p["k"], p_step, k_step)
         emit_pack(b, b.retype(blocks, bits), source, bits, sizes, unit)
         return b.retype(blocks, element)
 
-    def _block(self, block: Value, a_panel: Value, b_panel: Value, edge: _Edge) -> None:
+    def _block(self, block: Value, a_panel: Value, b_panel: Value, edge: _ResultBlock) -> None:
         b, type_ = self.b, self.shape.block_type
         b.memset(block, 0, edge.rows * edge.columns * bytes_of(type_))
         if self.shape.has_acc:
             self._rows(edge, "acc", block)
-        for part in segments(b, self.p["k"], DEPTHS):
+        for part in split_into_blocks(b, self.p["k"], BLOCK_DEPTHS):
             with each_block(b, part, self.p["k"], "k0") as (k0, _):
                 a = b.gep(self.shape.a, a_panel, b.mul(k0, edge.rows, "offset"), "a.block")
                 rhs = b.gep(self.shape.b, b_panel, b.mul(k0, edge.columns, "offset"), "b.block")
                 self._tree(block, a, rhs, edge, part)
         self._rows(edge, "c", block)
 
-    def _tree(self, block: Value, a: Value, rhs: Value, edge: _Edge, part: Segment) -> None:
+    def _tree(self, block: Value, a: Value, rhs: Value, edge: _ResultBlock, part: BlockSegment) -> None:
         """The static product."""
         b = self.b
         sums = TensorType.dense(self.shape.block_type, (edge.rows, edge.columns))
@@ -182,16 +292,16 @@ class _Builder:
         result = b.mma(self.shape.kind, acc, *tokens, sums)
         b.tensor_store(block, b.typeinfo(result, sums))
 
-    def _rows(self, edge: _Edge, name: str, block: Value) -> None:
+    def _rows(self, edge: _ResultBlock, name: str, block: Value) -> None:
         """The part of a block that exists, from the accumulator or to the result."""
         b, p = self.b, self.p
-        step = p["acc.column"] if name == "acc" else number(1)
+        step = p["acc.column"] if name == "acc" else i64(1)
         start = b.add(b.mul(edge.m0, p[f"{name}.row"], "offset"), b.mul(edge.n0, step, "offset"), "offset")
         outside = b.gep(self.shape.c, p[name], start, name)
         with b.loop(0, edge.m_valid, name="row") as loop:
             inner = b.gep(self.shape.block_type, block, b.mul(loop.index, edge.columns, "offset"), "sums")
             outer = b.gep(self.shape.c, outside, b.mul(loop.index, p[f"{name}.row"], "offset"), name)
-            to_block = (inner, outer, step) if name == "acc" else (outer, inner, number(1))
+            to_block = (inner, outer, step) if name == "acc" else (outer, inner, i64(1))
             self._row(*to_block, edge.n_valid, into_block=name == "acc")
 
     def _row(self, to: Value, source: Value, step: Value, count: Value, *, into_block: bool) -> None:
@@ -199,7 +309,7 @@ class _Builder:
         types = (self.shape.c, self.shape.block_type) if into_block else (self.shape.block_type, self.shape.c)
         if types[0] == types[1]:
             bits = IntType(8 * bytes_of(types[0]))
-            copy_row(b, bits, (b.retype(to, bits), number(1)), (b.retype(source, bits), step), count)
+            copy_row(b, bits, (b.retype(to, bits), i64(1)), (b.retype(source, bits), step), count)
             return
         with b.loop(0, count, name="j") as loop:
             value = b.load(types[0], b.gep(types[0], source, b.mul(loop.index, step, "offset")), bytes_of(types[0]))
@@ -208,7 +318,7 @@ class _Builder:
 
 
 @dataclass(frozen=True)
-class _Edge:
+class _ResultBlock:
     """A block of the result: its size, where it begins, and how much of it exists."""
 
     rows: int
@@ -242,6 +352,6 @@ def _malloc(b: TensorBuilder, size: Value, name: str) -> Value:
     stop = b.new_block("out.of.memory", here)
     b.at_end(here)
     b.branch_if(b.icmp("eq", memory, Keyword(pointer, "null"), "none"), stop, end)
-    trap(b, stop)
+    emit_trap(b, stop)
     b.at_end(end)
     return memory

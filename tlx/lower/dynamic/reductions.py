@@ -1,4 +1,4 @@
-"""Reductions of windows of run-time size.
+"""Reductions of windows of run-time size: the loops of their helpers.
 
     define internal void @tlx.dynamic.reduce.add.r2.f32(ptr %to, ptr %from, i64 %e0, i64 %e1, ...)
 
@@ -12,57 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tlx.ir.dynamic import DynamicOp
-from tlx.ir.mangle import mangle
-from tlx.ir.tensor_builder import TensorBuilder
+from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.types import FLOAT, FloatType, IntType, Type, VectorType, bits_of, bytes_of, is_float
 from tlx.ir.values import ConstFloat, ConstInt, Local, Value, const_float
-from tlx.lower.dynamic.helpers import To, numbers
-from tlx.lower.dynamic.numbers import number, product
-from tlx.lower.dynamic.views import steps_of
-
-if TYPE_CHECKING:
-    from tlx.lower.dynamic.rewrite import Expansion
+from tlx.lower.dynamic.extents import i64
 
 _KINDS: Final = ("add", "mul", "max", "min", "and", "or", "xor")
 REDUCTIONS: Final = tuple(f"reduce.{kind}" for kind in _KINDS)
 _VECTOR_BITS: Final = 512
 
 
-def lower_reduction(e: Expansion, op: DynamicOp) -> None:
-    """Each window of a tensor becomes one element of a row-major result."""
-    b = e.b
-    view = e.view(op.tensors[0])
-    windows, strides = e.entries.of(op.dims[0]), e.entries.of(op.dims[1])
-    for extent, window, stride in zip(view.extents, windows, strides, strict=True):
-        e.checks.compare("sge", window, number(1))
-        e.checks.compare("sge", stride, number(1))
-        e.checks.compare("sge", extent, window)
-    e.checks.emit()
-    extents = [
-        b.add(b.binary("udiv", b.sub(extent, window, "room"), stride, "room"), 1, "extent")
-        for extent, window, stride in zip(view.extents, windows, strides, strict=True)
-    ]
-    flat = e.result(op, product(b, extents))
-    rank = view.rank
-    order = list(view.layout)  # the loops go along memory: the last dimension's elements are neighbours
-    steps = steps_of(b, extents)
-    names = [f"{letter}{k}" for letter in "ewtsf" for k in range(rank)]
-    parameters = [("to", To(flat.element)), ("from", To(flat.element)), *numbers(*names)]
-    columns = (extents, windows, steps, strides)
-    args = [flat.pointer, view.pointer, *(column[d] for column in columns for d in order)]
-    args += [dim.step for dim in view.dims]
-
-    def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
-        _Windows(inner, p, op.intrinsic.name.removeprefix("reduce."), flat.element, rank).run()
-
-    e.helpers.call(b, f"{op.intrinsic.name}.r{rank}.{mangle(flat.element)}", parameters, args, build)
-
-
 @dataclass(eq=False)
-class _Windows:
+class WindowLoops:
     """Fills the helper; dimensions are memory dimensions of the source."""
 
     b: TensorBuilder
@@ -72,6 +35,7 @@ class _Windows:
     rank: int
 
     def run(self) -> None:
+        """Write the loops."""
         b, p = self.b, self.p
         last = self.rank - 1
         to: Value = p["to"]
@@ -86,7 +50,7 @@ class _Windows:
             is_next = b.icmp("eq", p[f"s{last}"], 1, "is.next")
             is_dense = b.icmp("eq", p[f"t{last}"], 1, "is.dense")
             across = b.binary("and", is_thin, b.binary("and", is_next, is_dense))
-            full = b.select(across, b.binary("and", p[f"e{last}"], number(-self._lanes)), number(0), "full")
+            full = b.select(across, b.binary("and", p[f"e{last}"], i64(-self._lanes)), i64(0), "full")
             with b.loop(0, full, self._lanes, name="j") as loop:
                 start = b.gep(self.element, source, loop.index, "from")
                 result = self._window(0, self._neutral(self._lanes), lambda at, acc: self._whole(start, at, acc))
@@ -110,7 +74,7 @@ class _Windows:
 
     def _window(self, k: int, acc: Value, visit: Callable[[Value, Value], Value], offset: Value | None = None) -> Value:
         """Loops over all dimensions of the window but the last; `visit` takes a row's offset and the value so far."""
-        offset = offset if offset is not None else number(0)
+        offset = offset if offset is not None else i64(0)
         if k == self.rank - 1:
             return visit(offset, acc)
         b = self.b
@@ -127,7 +91,7 @@ class _Windows:
         """One window: vectors along its rows, then what is left of the rows."""
         b = self.b
         width = self.p[f"w{self.rank - 1}"]
-        full = b.binary("and", width, number(-self._lanes), "full")
+        full = b.binary("and", width, i64(-self._lanes), "full")
 
         def vectors(offset: Value, acc: Value) -> Value:
             row = b.gep(self.element, start, offset, "row")

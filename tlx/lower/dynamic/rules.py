@@ -8,17 +8,71 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tlx.intrinsics.contraction import axes_of
-from tlx.ir.dynamic import DynamicOp
-from tlx.ir.types import Type, bytes_of
-from tlx.ir.values import ConstInt, Value
-from tlx.lower.dynamic.copies import copy
-from tlx.lower.dynamic.decisions import MMA
-from tlx.lower.dynamic.numbers import number, product
-from tlx.lower.dynamic.products import Matrix, multiply
-from tlx.lower.dynamic.views import Dim, Flat, RunView, count_of, steps_of
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.model import DynamicOp
+from tlx.ir.types import Type, bytes_of, mangle
+from tlx.ir.values import ConstInt, Local, Value
+from tlx.lower.dynamic.decisions import MMA_INTRINSICS
+from tlx.lower.dynamic.elementwise import FunctionRows
+from tlx.lower.dynamic.extents import i64, product
+from tlx.lower.dynamic.helpers import NoAliasPointer, i64_parameters
+from tlx.lower.dynamic.products import DynamicMatrix, emit_matrix_product
+from tlx.lower.dynamic.reductions import WindowLoops
+from tlx.lower.dynamic.views import DenseHandle, DynamicDim, DynamicView, copy_strided, element_count, row_major_strides
 
 if TYPE_CHECKING:
-    from tlx.lower.dynamic.rewrite import Expansion
+    from tlx.lower.dynamic.expansion import Expansion
+
+
+def lower_function(e: Expansion, op: DynamicOp) -> None:
+    """The function of each data element, in the operand's shape and layout; padding is zero."""
+    view = e.view(op.tensors[0])
+    flat = e.result(op, element_count(e.b, view), zero=view.is_padded)
+    steps = row_major_strides(e.b, list(view.shape))
+    dims = list(view.dims)
+    if view.is_dense:
+        dims, steps = [DynamicDim(product(e.b, [d.extent for d in dims]), i64(1))], [i64(1)]
+    rank = len(dims)
+    outer = range(rank - 1)
+    names = [*(f"e{k}" for k in range(rank)), *(f"t{k}" for k in outer), *(f"f{k}" for k in outer)]
+    parameters = [("to", NoAliasPointer(flat.element)), ("from", NoAliasPointer(flat.element)), *i64_parameters(*names)]
+    args = [flat.pointer, view.pointer, *(d.extent for d in dims), *steps[:-1], *(d.step for d in dims[:-1])]
+
+    def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
+        FunctionRows(inner, p, op.intrinsic.name, flat.element, rank).run()
+
+    e.helpers.call(e.b, f"{op.intrinsic.name}.r{rank}.{mangle(flat.element)}", parameters, args, build)
+
+
+def lower_reduction(e: Expansion, op: DynamicOp) -> None:
+    """Each window of a tensor becomes one element of a row-major result."""
+    b = e.b
+    view = e.view(op.tensors[0])
+    windows, strides = e.entries.of(op.dims[0]), e.entries.of(op.dims[1])
+    for extent, window, stride in zip(view.extents, windows, strides, strict=True):
+        e.checks.compare("sge", window, i64(1))
+        e.checks.compare("sge", stride, i64(1))
+        e.checks.compare("sge", extent, window)
+    e.checks.emit()
+    extents = [
+        b.add(b.binary("udiv", b.sub(extent, window, "room"), stride, "room"), 1, "extent")
+        for extent, window, stride in zip(view.extents, windows, strides, strict=True)
+    ]
+    flat = e.result(op, product(b, extents))
+    rank = view.rank
+    order = list(view.layout)  # the loops go along memory: the last dimension's elements are neighbours
+    steps = row_major_strides(b, extents)
+    names = [f"{letter}{k}" for letter in "ewtsf" for k in range(rank)]
+    parameters = [("to", NoAliasPointer(flat.element)), ("from", NoAliasPointer(flat.element)), *i64_parameters(*names)]
+    columns = (extents, windows, steps, strides)
+    args = [flat.pointer, view.pointer, *(column[d] for column in columns for d in order)]
+    args += [dim.step for dim in view.dims]
+
+    def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
+        WindowLoops(inner, p, op.intrinsic.name.removeprefix("reduce."), flat.element, rank).run()
+
+    e.helpers.call(b, f"{op.intrinsic.name}.r{rank}.{mangle(flat.element)}", parameters, args, build)
+
 
 Rule = Callable[["Expansion", DynamicOp], None]
 
@@ -33,8 +87,8 @@ def product_into(e: Expansion, op: DynamicOp, store: DynamicOp) -> None:
     _check_product(e, acc, lhs, rhs)
     extents = [lhs.extents[0], rhs.extents[1]]
     steps = e.target(store, extents, extents)
-    dims = [Dim(extent, step) for extent, step in zip(extents, steps, strict=True)]
-    target = Matrix(store.pointer, _element(op), *dims)
+    dims = [DynamicDim(extent, step) for extent, step in zip(extents, steps, strict=True)]
+    target = DynamicMatrix(store.pointer, _element(op), *dims)
     _emit_product(e, op, target, _matrix(lhs), _matrix(rhs), None if acc is None else _matrix(acc))
 
 
@@ -47,12 +101,12 @@ def _lower_product(e: Expansion, op: DynamicOp) -> None:
     _emit_batch(e, op, extents, lhs, rhs, acc)
 
 
-def _operands(e: Expansion, op: DynamicOp) -> tuple[RunView | None, RunView, RunView]:
+def _operands(e: Expansion, op: DynamicOp) -> tuple[DynamicView | None, DynamicView, DynamicView]:
     *acc, lhs, rhs = [e.view(tensor) for tensor in op.tensors]
     return acc[0] if acc else None, lhs, rhs
 
 
-def _check_product(e: Expansion, acc: RunView | None, lhs: RunView, rhs: RunView) -> None:
+def _check_product(e: Expansion, acc: DynamicView | None, lhs: DynamicView, rhs: DynamicView) -> None:
     _check_equal(e, lhs.extents[-1], rhs.extents[-2])
     for mine, other in zip(lhs.extents[:-2], rhs.extents[:-2], strict=True):
         _check_equal(e, mine, other)
@@ -68,13 +122,18 @@ def _check_equal(e: Expansion, a: Value, b: Value) -> None:
 
 
 def _emit_batch(
-    e: Expansion, op: DynamicOp, extents: Sequence[Value], lhs: RunView, rhs: RunView, acc: RunView | None = None
+    e: Expansion,
+    op: DynamicOp,
+    extents: Sequence[Value],
+    lhs: DynamicView,
+    rhs: DynamicView,
+    acc: DynamicView | None = None,
 ) -> None:
     """Products of the last two dimensions for each index of the others."""
     e.checks.countable(extents)
     e.checks.emit()
     flat = e.result(op, product(e.b, extents))
-    steps = steps_of(e.b, extents)
+    steps = row_major_strides(e.b, extents)
     with ExitStack() as stack:
         pointers = [flat.pointer, lhs.pointer, rhs.pointer]
         for k, (left, right) in enumerate(zip(lhs.logical[:-2], rhs.logical[:-2], strict=True)):
@@ -83,20 +142,22 @@ def _emit_batch(
                 pointers, (_element(op), lhs.element, rhs.element), (steps[k], left.step, right.step), strict=True
             )
             pointers = [e.b.gep(t, p, e.b.mul(index, step, "offset"), "matrix") for p, t, step in walks]
-        c_dims = [Dim(x, s) for x, s in zip(extents[-2:], steps[-2:], strict=True)]
-        target = Matrix(pointers[0], _element(op), *c_dims)
+        c_dims = [DynamicDim(x, s) for x, s in zip(extents[-2:], steps[-2:], strict=True)]
+        target = DynamicMatrix(pointers[0], _element(op), *c_dims)
         a, b = _matrix(replace(lhs, pointer=pointers[1])), _matrix(replace(rhs, pointer=pointers[2]))
         _emit_product(e, op, target, a, b, None if acc is None else _matrix(acc))
 
 
-def _emit_product(e: Expansion, op: DynamicOp, c: Matrix, a: Matrix, b: Matrix, acc: Matrix | None) -> None:
-    kind = op.intrinsic.name if op.intrinsic.name in MMA else "smma"
-    multiply(e.helpers, e.b, kind, c, a, b, acc)
+def _emit_product(
+    e: Expansion, op: DynamicOp, c: DynamicMatrix, a: DynamicMatrix, b: DynamicMatrix, acc: DynamicMatrix | None
+) -> None:
+    kind = op.intrinsic.name if op.intrinsic.name in MMA_INTRINSICS else "smma"
+    emit_matrix_product(e.helpers, e.b, kind, c, a, b, acc)
 
 
-def _matrix(view: RunView) -> Matrix:
+def _matrix(view: DynamicView) -> DynamicMatrix:
     rows, columns = view.logical[-2:]
-    return Matrix(view.pointer, view.element, rows, columns)
+    return DynamicMatrix(view.pointer, view.element, rows, columns)
 
 
 def _element(op: DynamicOp) -> Type:
@@ -122,12 +183,12 @@ def _lower_contract(e: Expansion, op: DynamicOp) -> None:
     _emit_batch(e, op, extents, lhs, rhs)
 
 
-def _as_matrices(e: Expansion, op: DynamicOp, view: RunView, groups: tuple[list[int], ...]) -> RunView:
+def _as_matrices(e: Expansion, op: DynamicOp, view: DynamicView, groups: tuple[list[int], ...]) -> DynamicView:
     """A view whose last two dimensions are groups of dimensions: the same memory, or a copy in that order."""
     batch, *pair = groups
     dims = view.logical
     if all(len(group) <= 1 for group in pair):
-        chosen = [dims[d] for d in batch] + [dims[group[0]] if group else Dim(number(1), number(1)) for group in pair]
+        chosen = [dims[d] for d in batch] + [dims[group[0]] if group else DynamicDim(i64(1), i64(1)) for group in pair]
         return _row_major(view, chosen)
     order = [dims[d] for group in groups for d in group]
     extents = [dim.extent for dim in order]
@@ -135,15 +196,15 @@ def _as_matrices(e: Expansion, op: DynamicOp, view: RunView, groups: tuple[list[
     e.checks.emit()
     stem = f"{op.instruction.result}.operand"
     pointer = e.heap.allocate(product(e.b, extents), view.element, stem)
-    copy(e.helpers, e.b, view.element, (pointer, steps_of(e.b, extents)), (view.pointer, order))
+    copy_strided(e.helpers, e.b, view.element, (pointer, row_major_strides(e.b, extents)), (view.pointer, order))
     sizes = [dims[d].extent for d in batch] + [product(e.b, [dims[d].extent for d in group]) for group in pair]
-    merged = [Dim(x, s) for x, s in zip(sizes, steps_of(e.b, sizes), strict=True)]
+    merged = [DynamicDim(x, s) for x, s in zip(sizes, row_major_strides(e.b, sizes), strict=True)]
     return _row_major(replace(view, pointer=pointer), merged)
 
 
-def _row_major(view: RunView, dims: Sequence[Dim]) -> RunView:
+def _row_major(view: DynamicView, dims: Sequence[DynamicDim]) -> DynamicView:
     shape = tuple(dim.extent for dim in dims)
-    return RunView(view.pointer, view.element, tuple(dims), shape, tuple(range(len(dims))))
+    return DynamicView(view.pointer, view.element, tuple(dims), shape, tuple(range(len(dims))))
 
 
 # Moving elements -----------------------------------------------------------------------------------------------------
@@ -154,12 +215,12 @@ def _lower_reorder(e: Expansion, op: DynamicOp) -> None:
     assert op.like is not None
     view = e.view(op.tensors[0])
     if view.is_dense and str(op.instruction.result) in e.decisions.aliases:
-        e.flats[str(op.instruction.result)] = Flat(view.pointer, count_of(e.b, view), view.element)
+        e.flats[str(op.instruction.result)] = DenseHandle(view.pointer, element_count(e.b, view), view.element)
         return
     order = [view.layout.index(d) for d in op.like.layout]
-    flat = e.result(op, count_of(e.b, view), zero=view.is_padded)
-    steps = steps_of(e.b, [view.shape[k] for k in order])
-    copy(e.helpers, e.b, view.element, (flat.pointer, steps), (view.pointer, [view.dims[k] for k in order]))
+    flat = e.result(op, element_count(e.b, view), zero=view.is_padded)
+    steps = row_major_strides(e.b, [view.shape[k] for k in order])
+    copy_strided(e.helpers, e.b, view.element, (flat.pointer, steps), (view.pointer, [view.dims[k] for k in order]))
 
 
 def _lower_broadcast(e: Expansion, op: DynamicOp) -> None:
@@ -170,28 +231,28 @@ def _lower_broadcast(e: Expansion, op: DynamicOp) -> None:
     view = e.view(op.tensors[0])
     extents = e.entries.of(op.dims[0])
     places = e.folder.ints(op.dims[1]) or ()
-    steps: list[Value] = [number(0)] * len(extents)
+    steps: list[Value] = [i64(0)] * len(extents)
     for dim, place in zip(view.logical, places, strict=True):
-        steps[place] = _stretched(e, dim, extents[place])
+        steps[place] = _broadcast_step(e, dim, extents[place])
     for extent in extents:
-        e.checks.compare("sge", extent, number(1))
+        e.checks.compare("sge", extent, i64(1))
     e.checks.countable(extents)
     e.checks.emit()
     flat = e.result(op, product(e.b, extents))
-    source = [Dim(extent, step) for extent, step in zip(extents, steps, strict=True)]
-    copy(e.helpers, e.b, view.element, (flat.pointer, steps_of(e.b, extents)), (view.pointer, source))
+    source = [DynamicDim(extent, step) for extent, step in zip(extents, steps, strict=True)]
+    copy_strided(e.helpers, e.b, view.element, (flat.pointer, row_major_strides(e.b, extents)), (view.pointer, source))
 
 
-def _stretched(e: Expansion, dim: Dim, extent: Value) -> Value:
+def _broadcast_step(e: Expansion, dim: DynamicDim, extent: Value) -> Value:
     """The step through a dimension that is as long as the result's, or 1."""
     if isinstance(dim.extent, ConstInt) and dim.extent.value == 1:
-        return number(0)
+        return i64(0)
     if e.entries.is_same(dim.extent, extent):
         return dim.step
     is_one = e.b.icmp("eq", dim.extent, 1, "stretches")
     is_same = e.b.icmp("eq", dim.extent, extent, "is.same")
     e.checks.require(e.b.binary("or", is_one, is_same, "valid"))
-    return e.b.select(is_one, number(0), dim.step, "step")
+    return e.b.select(is_one, i64(0), dim.step, "step")
 
 
 def _fill(e: Expansion, op: DynamicOp) -> None:
@@ -200,9 +261,9 @@ def _fill(e: Expansion, op: DynamicOp) -> None:
     element = _element(op)
     cell = e.b.retype(e.b.alloca(element, "scalar", 16), element)
     e.b.store(op.scalars[0], cell, bytes_of(element))
-    flat = e.result(op, count_of(e.b, view), zero=view.is_padded)
-    source = [Dim(dim.extent, number(0)) for dim in view.dims]
-    copy(e.helpers, e.b, element, (flat.pointer, steps_of(e.b, list(view.shape))), (cell, source))
+    flat = e.result(op, element_count(e.b, view), zero=view.is_padded)
+    source = [DynamicDim(dim.extent, i64(0)) for dim in view.dims]
+    copy_strided(e.helpers, e.b, element, (flat.pointer, row_major_strides(e.b, list(view.shape))), (cell, source))
 
 
 def _lower_permute(e: Expansion, op: DynamicOp) -> None:
@@ -212,13 +273,13 @@ def _lower_permute(e: Expansion, op: DynamicOp) -> None:
     extents = [dim.extent for dim in order]
     new = e.entries.of(op.dims[1])
     for extent in new:
-        e.checks.compare("sge", extent, number(1))
+        e.checks.compare("sge", extent, i64(1))
     count = product(e.b, extents)
     e.checks.countable(new)
     e.checks.compare("eq", product(e.b, new), count)
     e.checks.emit()
     flat = e.result(op, count)
-    copy(e.helpers, e.b, view.element, (flat.pointer, steps_of(e.b, extents)), (view.pointer, order))
+    copy_strided(e.helpers, e.b, view.element, (flat.pointer, row_major_strides(e.b, extents)), (view.pointer, order))
 
 
 def _lower_concat(e: Expansion, op: DynamicOp) -> None:
@@ -235,28 +296,28 @@ def _lower_concat(e: Expansion, op: DynamicOp) -> None:
     e.checks.countable(extents)
     e.checks.emit()
     flat = e.result(op, product(e.b, extents))
-    steps = steps_of(e.b, extents)
-    start: Value = number(0)
+    steps = row_major_strides(e.b, extents)
+    start: Value = i64(0)
     for view in views:
         to = e.b.gep(view.element, flat.pointer, e.b.mul(start, steps[axis], "offset"), "part")
-        copy(e.helpers, e.b, view.element, (to, steps), (view.pointer, view.logical))
+        copy_strided(e.helpers, e.b, view.element, (to, steps), (view.pointer, view.logical))
         start = e.b.add(start, view.extents[axis], "extent")
 
 
 def _rules() -> dict[str, Rule]:
-    from tlx.lower.dynamic.functions import FUNCTIONS, lower_function
-    from tlx.lower.dynamic.reductions import REDUCTIONS, lower_reduction
+    from tlx.lower.dynamic.elementwise import UNARY_FUNCTIONS
+    from tlx.lower.dynamic.reductions import REDUCTIONS
 
     return {
         "matmul": _lower_product,
-        **dict.fromkeys(MMA, _lower_product),
+        **dict.fromkeys(MMA_INTRINSICS, _lower_product),
         "contract": _lower_contract,
         "transpose": _lower_reorder,
         "tovector": _lower_reorder,
         "broadcast": _lower_broadcast,
         "reshape.permute": _lower_permute,
         "concat": _lower_concat,
-        **dict.fromkeys(FUNCTIONS, lower_function),
+        **dict.fromkeys(UNARY_FUNCTIONS, lower_function),
         **dict.fromkeys(REDUCTIONS, lower_reduction),
     }
 

@@ -1,18 +1,21 @@
-"""Where tensors of run-time size lie: dense memory of a handle, or any memory with extents and steps."""
+"""Where tensors of run-time size lie (dense memory of a handle, or memory with strides), and copies of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tlx.ir.builder import Builder
-from tlx.ir.types import Type
-from tlx.ir.values import ConstInt, Value
-from tlx.lower.dynamic.numbers import number, product
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.types import IntType, Type, bytes_of
+from tlx.ir.values import ConstInt, Local, Value
+from tlx.lower.dynamic.extents import i64, product
+from tlx.lower.dynamic.helpers import HelperFunctions, NoAliasPointer, i64_parameters
 
 
 @dataclass(frozen=True)
-class Flat:
+class DenseHandle:
     """A handle: its elements one behind the other.
 
     Attributes:
@@ -27,7 +30,7 @@ class Flat:
 
 
 @dataclass(frozen=True)
-class Dim:
+class DynamicDim:
     """A dimension: its extent without padding, and elements between neighbours."""
 
     extent: Value
@@ -35,7 +38,7 @@ class Dim:
 
 
 @dataclass(frozen=True)
-class RunView:
+class DynamicView:
     """A tensor in memory.
 
     Attributes:
@@ -49,7 +52,7 @@ class RunView:
 
     pointer: Value
     element: Type
-    dims: tuple[Dim, ...]
+    dims: tuple[DynamicDim, ...]
     shape: tuple[Value, ...]
     layout: tuple[int, ...]
     is_dense: bool = False
@@ -60,7 +63,7 @@ class RunView:
         return len(self.dims)
 
     @property
-    def logical(self) -> list[Dim]:
+    def logical(self) -> list[DynamicDim]:
         """Its logical dimensions."""
         return [self.dims[self.layout.index(d)] for d in range(self.rank)]
 
@@ -75,15 +78,15 @@ class RunView:
         return any(dim.extent != size for dim, size in zip(self.dims, self.shape, strict=True))
 
 
-def steps_of(b: Builder, sizes: Sequence[Value]) -> list[Value]:
+def row_major_strides(b: Builder, sizes: Sequence[Value]) -> list[Value]:
     """Elements between neighbours along each dimension of a dense array."""
-    steps: list[Value] = [number(1)]
+    steps: list[Value] = [i64(1)]
     for size in reversed(sizes[1:]):
         steps.append(b.mul(steps[-1], size, "step"))
     return steps[::-1]
 
 
-def count_of(b: Builder, view: RunView) -> Value:
+def element_count(b: Builder, view: DynamicView) -> Value:
     """Elements of the flattened tensor, padding included."""
     return product(b, view.shape)
 
@@ -91,3 +94,64 @@ def count_of(b: Builder, view: RunView) -> Value:
 def is_one(value: Value) -> bool:
     """Whether a value is the constant 1."""
     return isinstance(value, ConstInt) and value.value == 1
+
+
+def copy_strided(
+    helpers: HelperFunctions,
+    b: Builder,
+    element: Type,
+    to: tuple[Value, Sequence[Value]],
+    source: tuple[Value, Sequence[DynamicDim]],
+) -> None:
+    """Copy an array.
+
+    Args:
+        helpers: The module's helpers.
+        b: Where.
+        element: Type of the elements.
+        to: Pointer and step of each dimension.
+        source: Pointer, and extent and step of each dimension.
+    """
+    bits = IntType(8 * bytes_of(element))
+    rank = len(source[1])
+    names = [f"{letter}{k}" for letter in "etf" for k in range(rank)]
+    parameters = [("to", NoAliasPointer(bits)), ("from", NoAliasPointer(bits)), *i64_parameters(*names)]
+    args = [to[0], source[0], *(d.extent for d in source[1]), *to[1], *(d.step for d in source[1])]
+
+    def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
+        _build_copy(inner, p, rank, bits)
+
+    helpers.call(b, f"copy.r{rank}.{bits}", parameters, args, build)
+
+
+def _build_copy(b: TensorBuilder, p: dict[str, Local], rank: int, element: IntType) -> None:
+    to: Value = p["to"]
+    source: Value = p["from"]
+    last = rank - 1
+    with ExitStack() as stack:
+        for k in range(last):
+            index = stack.enter_context(b.loop(0, p[f"e{k}"], name="i")).index
+            to = b.gep(element, to, b.mul(index, p[f"t{k}"], "offset"), "to")
+            source = b.gep(element, source, b.mul(index, p[f"f{k}"], "offset"), "from")
+        copy_row(b, element, (to, p[f"t{last}"]), (source, p[f"f{last}"]), p[f"e{last}"])
+
+
+def copy_row(
+    b: TensorBuilder, element: IntType, to: tuple[Value, Value], source: tuple[Value, Value], count: Value
+) -> None:
+    """Copy elements: one piece where both steps are 1."""
+    size = bytes_of(element)
+    both = b.binary("and", b.icmp("eq", to[1], 1), b.icmp("eq", source[1], 1), "is.dense")
+    piece = b.new_block("piece")
+    single = b.new_block("single", piece)
+    end = b.new_block("row.end", single)
+    b.branch_if(both, piece, single)
+    b.at_end(piece)
+    b.memcpy(to[0], source[0], b.mul(count, size, "bytes"))
+    b.branch(end)
+    b.at_end(single)
+    with b.loop(0, count, name="j") as loop:
+        value = b.load(element, b.gep(element, source[0], b.mul(loop.index, source[1], "offset")), size, "element")
+        b.store(value, b.gep(element, to[0], b.mul(loop.index, to[1], "offset")), size)
+    b.branch(end)
+    b.at_end(end)

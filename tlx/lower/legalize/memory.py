@@ -1,15 +1,36 @@
-"""Loading and storing tiles: whole registers, and partial ones at padded edges."""
+"""Loading and storing tiles: whole registers, partial ones at padded edges, transposed ones by 16-byte lanes.
+
+Loading and storing tiles: whole registers, and partial ones at padded edges.
+
+Transposing a tile on its way from memory: 16 bytes of each row at a time.
+
+16 rows of 16 floats, 16 lanes; four loads make a register, and four registers become four columns:
+
+    row 0  [ a0 a1 a2 a3 ] .. |  row 4  [ e0 e1 e2 e3 ] ..  |  row 8 ..  |  row 12 ..      one 16-byte lane each
+    row 1  [ b0 b1 b2 b3 ] .. |  row 5
+    row 2  [ c0 c1 c2 c3 ] .. |  ...
+    row 3  [ d0 d1 d2 d3 ] .. |
+                    transposed in each lane      a0 b0 c0 d0 | e0 f0 g0 h0 | ...      column 0
+
+An insertion of a lane from memory takes either unit that multiplies, a shuffle of 64 bytes one of them: 48 and 32 are
+40 cycles, where 64 shuffles of whole rows are 64 and need all registers. Four rows are read to their end before the
+next four: rows whole pages apart share a set of the first cache, which holds fewer lines than there are rows.
+"""
 
 from __future__ import annotations
 
-from tlx.ir.builder import Builder
-from tlx.ir.metadata import nontemporal
+from collections.abc import Sequence
+from itertools import product
+from typing import Final
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.metadata import nontemporal_metadata
 from tlx.ir.types import I1, I8, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import ConstInt, Value, const_vector, zero
-from tlx.lower.legalize.registers import Registers, storage, widths
-from tlx.lower.legalize.shuffles import filled
-from tlx.target import Target
-from tlx.types import TensorType
+from tlx.lower.legalize.registers import Registers, register_element, register_widths
+from tlx.lower.legalize.shuffles import resized, with_lanes, zero_padded
+from tlx.target.target import Target
 
 
 def load_tile(
@@ -26,7 +47,7 @@ def load_tile(
     regs: list[tuple[Value, ...]] = []
     for row in range(rows):
         line: list[Value] = []
-        for j, width in enumerate(widths(cols, lanes)):
+        for j, width in enumerate(register_widths(cols, lanes)):
             present = min(width, max(0, data_cols - j * lanes)) if row < data_rows else 0
             address = b.gep(kept, pointer, row * stride + j * lanes) if present else pointer
             line.append(_from_memory(b, load_part(b, target, address, kept, width, present), type_.element))
@@ -57,14 +78,14 @@ def store_tile(
             size = present * bytes_of(kept)
             if past_caches and size & (size - 1) == 0:
                 place = b.gep(kept, pointer, row * stride + j * tile.lanes)
-                b.store(register, place, size, nontemporal(b.module))
+                b.store(register, place, size, nontemporal_metadata(b.module))
             elif present > 0:
                 store_part(b, target, b.gep(kept, pointer, row * stride + j * tile.lanes), register, present)
 
 
 def in_memory(element: Type) -> Type:
     """The type that an element of a register has in memory: i1 is a byte."""
-    return I8 if element == I1 else storage(element)
+    return I8 if element == I1 else register_element(element)
 
 
 def _from_memory(b: Builder, register: Value, element: Type) -> Value:
@@ -88,7 +109,7 @@ def load_part(b: Builder, target: Target, address: Value, element: Type, width: 
     if present & (present - 1) and bits_of(element) in target.masked_bits:
         return b.masked_load(type_, address, align, _mask(width, present))
     part = b.load(VectorType(present, element), address, align)
-    return filled(b, part, width)
+    return zero_padded(b, part, width)
 
 
 def store_part(b: Builder, target: Target, address: Value, register: Value, present: int) -> None:
@@ -124,3 +145,110 @@ def _lanes_of(register: Value) -> int:
 def _element_of(register: Value) -> Type:
     assert isinstance(register.type, VectorType)
     return register.type.element
+
+
+_LANE_BITS: Final = 128
+_BYTE: Final = 8
+_USED: Final = 2
+"""One of so many registers is filled before the first ones are transposed."""
+_HALF: Final = 2
+"""Lanes of 32 bytes; of more, LLVM would join halves by a shuffle."""
+
+
+def load_transposed(
+    b: Builder, target: Target, pointer: Value, type_: TensorType, pitches: tuple[int, ...] | None, lanes: int
+) -> Registers | None:
+    """The columns of a tile in memory as the rows of registers; None where it does not fill lanes.
+
+    RxC -> CxR
+
+    Args:
+        b: Where to emit.
+        target: The machine.
+        pointer: The tile's first element.
+        type_: Its type, R rows in memory order.
+        pitches: Where its rows are.
+        lanes: Elements of a register.
+    """
+    element = type_.element
+    rows, cols = type_.shape[0], type_.count // type_.shape[0]
+    each, block = _elements(element), min(rows, lanes)
+    fills = rows % block == cols % each == 0 and 1 < each < block and _is_power_of_two(block)
+    if type_.is_padded or in_memory(element) != register_element(element) or not fills:
+        return None
+    stride = type_.strides(pitches)[0]
+    lane = VectorType(each, register_element(element))
+
+    def load(row: int, column: int) -> Value:
+        return b.load(lane, b.gep(lane.element, pointer, row * stride + column), bits_of(element) // 8)
+
+    def join(first: int, column: int) -> Value:
+        return _joined(b, target, [load(row, column) for row in range(first, first - first % block + block, each)])
+
+    lines: list[list[Value]] = [[] for _ in range(cols)]
+    at_once = max(1, target.registers // _USED // each) * each
+    for start, part in product(range(0, rows, block), range(0, cols, at_once)):
+        columns = range(part, min(part + at_once, cols), each)
+        registers = [[join(start + i, column) for column in columns] for i in range(each)]
+        for column, joined in zip(columns, zip(*registers, strict=True), strict=True):
+            for i, made in enumerate(_transposed_in_lanes(b, list(joined), each)):
+                lines[column + i].append(made)
+    regs = tuple(tuple(line) for line in lines)
+    return with_lanes(b, Registers(element, cols, rows, block, regs), lanes)
+
+
+def transposed_lanes(b: Builder, tile: Registers) -> Registers | None:
+    """The columns of a tile as rows, in registers of 16 bytes, as they are stored; None where it does not fill those.
+
+    RxC -> CxR, of fewer rows than lanes: a lane of a register of 64 bytes is stored without a shuffle.
+    """
+    each, whole = _elements(tile.element), tile.cols % tile.lanes == 0 or tile.cols < tile.lanes
+    fills = tile.rows % each == tile.cols % each == 0 and 1 < each < tile.lanes and whole
+    if not fills or tile.rows >= tile.lanes or not all(map(_is_power_of_two, (tile.lanes, min(tile.lanes, tile.cols)))):
+        return None
+    lines: list[list[Value]] = [[] for _ in range(tile.cols)]
+    for start, chunk in product(range(0, tile.rows, each), range(len(tile.regs[0]))):
+        rows = [tile.regs[start + i][chunk] for i in range(each)]
+        for i, register in enumerate(_transposed_in_lanes(b, rows, each)):
+            assert isinstance(register.type, VectorType)
+            for place in range(0, register.type.count, each):
+                part = b.shuffle(register, None, range(place, place + each))
+                lines[chunk * tile.lanes + place + i].append(part)
+    return Registers(tile.element, tile.cols, tile.rows, each, tuple(tuple(line) for line in lines))
+
+
+def _elements(element: Type) -> int:
+    """Elements of 16 bytes; 1 where they do not fill them as whole bytes."""
+    bits = bits_of(register_element(element))
+    return _LANE_BITS // bits if bits >= _BYTE and _is_power_of_two(bits) else 1
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0
+
+
+def _joined(b: Builder, target: Target, lanes: Sequence[Value]) -> Value:
+    """A register of 16-byte lanes; each behind the second is inserted into a register that LLVM knows nothing of."""
+    assert isinstance(lanes[0].type, VectorType)
+    each = lanes[0].type.count
+    width = each * len(lanes)
+    register = resized(b, lanes[0], width)
+    for number, lane in enumerate(lanes[1:], 1):
+        if number >= _HALF and "+avx512f" in target.features:
+            register = b.opaque(register)
+        there = range(number * each, number * each + each)
+        order = [width + i - there.start if i in there else i for i in range(width)]
+        register = b.shuffle(register, resized(b, lane, width), order)
+    return register
+
+
+def _transposed_in_lanes(b: Builder, registers: list[Value], each: int) -> list[Value]:
+    """As many registers as a lane has elements, so that element i of lane j goes to element j of register i."""
+    assert isinstance(registers[0].type, VectorType)
+    width, half = registers[0].type.count, each // 2
+    low = [lane + i // 2 + (i % 2) * width for lane in range(0, width, each) for i in range(each)]
+    high = [place + half for place in low]
+    for _ in range(each.bit_length() - 1):
+        pairs = [(registers[i], registers[i + half]) for i in range(half)]
+        registers = [b.shuffle(x, y, order) for x, y in pairs for order in (low, high)]
+    return registers

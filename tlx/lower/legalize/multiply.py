@@ -1,4 +1,11 @@
-"""acc += left @ right on registers.
+"""acc += left @ right on registers: by dot-product instructions or multiply-adds, operands asked for piece by piece.
+
+Operands of a tile product, asked for piece by piece, so that loads stand right before their use.
+
+left:   scalar(r, k)            one element             word(r, g, v)           v neighbours along K as one integer
+right:  vector(k, c)            register c of row k     words(g, c, v)          v rows, VNNI, as integers
+
+acc += left @ right on registers.
 
 Register rule (measured): the smaller operand set is loaded first and held, the larger one is streamed, each piece right
 before the multiply-adds that use it. Left elements are broadcast:
@@ -14,23 +21,230 @@ Where registers hold B's rows of all positions of K, A is read row by row: more 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
-from tlx.ir.builder import Builder
-from tlx.ir.types import BFLOAT, FLOAT, I32, FloatType, Type, VectorType, bits_of
-from tlx.ir.values import Keyword, Value
-from tlx.lower.legalize.conversions import convert_register
-from tlx.lower.legalize.dealt import DealtRight
-from tlx.lower.legalize.operands import Left, LoadedLeft, Right, VnniRight
-from tlx.lower.legalize.registers import Registers, widths
-from tlx.lower.legalize.shuffles import resized
-from tlx.lower.signs import MMA_SIGNS
-from tlx.target import Dot, Sign, Target
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.types import BFLOAT, FLOAT, I32, FloatType, IntType, Type, VectorType, bits_of
+from tlx.ir.values import Aggregate, ConstInt, Keyword, Value
+from tlx.lower.legalize.elementwise.conversions import convert_register
+from tlx.lower.legalize.memory import load_part
+from tlx.lower.legalize.registers import Registers, register_element, register_widths
+from tlx.lower.legalize.shuffles import as_words, interleaved_rows, resized
+from tlx.lower.legalize.vnni import PermutedRight
+from tlx.lower.operations import MMA_SIGNS
+from tlx.target.hardware import Dot, Sign
+from tlx.target.target import Target
+
+
+class LeftOperand(Protocol):
+    """The left operand: rows x K."""
+
+    @property
+    def element(self) -> Type:
+        """Element type."""
+        ...
+
+    def scalar(self, b: Builder, row: int, k: int) -> Value:
+        """Element (row, k), in its storage type."""
+        ...
+
+    def word(self, b: Builder, row: int, group: int, width: int) -> Value:
+        """Elements (row, group * width ...) as one integer, lowest first."""
+        ...
+
+
+class RightOperand(Protocol):
+    """The right operand: K x columns."""
+
+    @property
+    def element(self) -> Type:
+        """Element type."""
+        ...
+
+    def vector(self, b: Builder, k: int, chunk: int) -> Value:
+        """Register `chunk` of row k."""
+        ...
+
+    def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
+        """Rows group * width ... of register `chunk`'s columns, as integers that hold `width` elements each."""
+        ...
+
+
+@dataclass(eq=False, slots=True)
+class LoadedLeft:
+    """A left operand in memory."""
+
+    pointer: Value
+    type: TensorType
+    pitches: tuple[int, ...] | None
+
+    @property
+    def element(self) -> Type:
+        """Element type."""
+        return self.type.element
+
+    def address(self, b: Builder, row: int, k: int) -> Value:
+        """Where element (row, k) is."""
+        row_stride, k_stride = self.type.logical_strides(self.pitches)
+        return b.gep(register_element(self.element), self.pointer, row * row_stride + k * k_stride)
+
+    def scalar(self, b: Builder, row: int, k: int) -> Value:
+        """Element (row, k)."""
+        kept = register_element(self.element)
+        return b.load(kept, self.address(b, row, k), bits_of(kept) // 8)
+
+    def word(self, b: Builder, row: int, group: int, width: int) -> Value:
+        """`width` neighbours, loaded as one integer."""
+        size = bits_of(self.element)
+        return b.load(IntType(size * width), self.address(b, row, group * width), size // 8)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether neighbours along K are neighbours in memory."""
+        return self.type.logical_strides(self.pitches)[1] == 1
+
+
+@dataclass(eq=False, slots=True)
+class RegistersLeft:
+    """A left operand in registers, or constant."""
+
+    tile: Registers
+
+    @property
+    def element(self) -> Type:
+        """Element type."""
+        return self.tile.element
+
+    def scalar(self, b: Builder, row: int, k: int) -> Value:
+        """Element (row, k)."""
+        return b.extract_element(self.tile.regs[row][k // self.tile.lanes], k % self.tile.lanes)
+
+    def word(self, b: Builder, row: int, group: int, width: int) -> Value:
+        """`width` neighbours of a register, as one integer."""
+        start = group * width
+        register = self.tile.regs[row][start // self.tile.lanes]
+        first = start % self.tile.lanes
+        bits = bits_of(self.element)
+        if isinstance(register, Aggregate):
+            return _constant_word(register, range(first, first + width), bits)
+        part = b.shuffle(register, None, range(first, first + width))
+        return b.cast("bitcast", part, IntType(bits * width))
+
+
+def _constant_word(register: Aggregate, positions: range, bits: int) -> ConstInt:
+    number = 0
+    for shift, position in enumerate(positions):
+        element = register.elements[position]
+        assert isinstance(element, ConstInt)
+        number |= (element.value & ((1 << bits) - 1)) << (shift * bits)
+    total = bits * len(positions)
+    return ConstInt(IntType(total), number - (1 << total) if number >> (total - 1) else number)
+
+
+@dataclass(eq=False, slots=True)
+class LoadedRight:
+    """A right operand in memory, row-major."""
+
+    target: Target
+    pointer: Value
+    type: TensorType
+    pitches: tuple[int, ...] | None
+    lanes: int
+
+    @property
+    def element(self) -> Type:
+        """Element type."""
+        return self.type.element
+
+    def vector(self, b: Builder, k: int, chunk: int) -> Value:
+        """Part of row k."""
+        kept = register_element(self.element)
+        width = register_widths(self.type.shape[1], self.lanes)[chunk]
+        present = max(0, min(width, self.type.data_shape[1] - chunk * self.lanes))
+        offset = k * self.type.strides(self.pitches)[0] + chunk * self.lanes
+        address = b.gep(kept, self.pointer, offset) if present else self.pointer
+        return load_part(b, self.target, address, kept, width, present)
+
+    def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
+        """Rows loaded and interleaved."""
+        return as_words(b, interleaved_rows(b, [self.vector(b, group * width + j, chunk) for j in range(width)]), width)
+
+
+@dataclass(eq=False, slots=True)
+class VnniRight:
+    """A right operand in a VNNI panel: [K/factor][columns][factor]."""
+
+    pointer: Value
+    element: Type
+    columns: int
+    factor: int
+    lanes: int
+
+    def address(self, b: Builder, group: int, chunk: int) -> Value:
+        """Where a group of a register's columns is."""
+        return b.gep(
+            register_element(self.element), self.pointer, (group * self.columns + chunk * self.lanes) * self.factor
+        )
+
+    def _group(self, b: Builder, group: int, chunk: int) -> Value:
+        kept = register_element(self.element)
+        width = register_widths(self.columns, self.lanes)[chunk]
+        return b.load(VectorType(width * self.factor, kept), self.address(b, group, chunk), bits_of(kept) // 8)
+
+    def vector(self, b: Builder, k: int, chunk: int) -> Value:
+        """Every `factor`-th element of a group."""
+        group = self._group(b, k // self.factor, chunk)
+        assert isinstance(group.type, VectorType)
+        return b.shuffle(group, None, range(k % self.factor, group.type.count, self.factor))
+
+    def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
+        """A group as it lies."""
+        if width == self.factor:
+            return as_words(b, self._group(b, group, chunk), width)
+        return as_words(b, interleaved_rows(b, [self.vector(b, group * width + j, chunk) for j in range(width)]), width)
+
+
+@dataclass(eq=False, slots=True)
+class RegistersRight:
+    """A right operand in registers, or constant."""
+
+    tile: Registers
+
+    @property
+    def element(self) -> Type:
+        """Element type."""
+        return self.tile.element
+
+    def vector(self, b: Builder, k: int, chunk: int) -> Value:
+        """Register `chunk` of row k."""
+        del b
+        return self.tile.regs[k][chunk]
+
+    def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
+        """Rows interleaved; constants are folded."""
+        rows = [self.tile.regs[group * width + j][chunk] for j in range(width)]
+        constants = [r for r in rows if isinstance(r, Aggregate)]
+        if len(constants) == width:
+            return _constant_words(constants, bits_of(self.element))
+        return as_words(b, interleaved_rows(b, rows), width)
+
+
+def _constant_words(rows: list[Aggregate], bits: int) -> Value:
+    words: list[Value] = []
+    for i in range(len(rows[0].elements)):
+        column = Aggregate(VectorType(len(rows), rows[0].elements[0].type), tuple(r.elements[i] for r in rows), "<")
+        words.append(_constant_word(column, range(len(rows)), bits))
+    return Aggregate(VectorType(len(words), words[0].type), tuple(words), "<")
+
 
 _SHORT: Final = 4
 
 
-def multiply(b: Builder, target: Target, name: str, acc: Registers, left: Left, right: Right, k: int) -> Registers:
+def multiply(
+    b: Builder, target: Target, name: str, acc: Registers, left: LeftOperand, right: RightOperand, k: int
+) -> Registers:
     """The accumulator tile after the product.
 
     Args:
@@ -43,7 +257,7 @@ def multiply(b: Builder, target: Target, name: str, acc: Registers, left: Left, 
         k: Positions along K.
     """
     signs: tuple[Sign, Sign] = ("f", "f") if isinstance(acc.element, FloatType) else MMA_SIGNS[name]
-    dot = _dot(target, acc, left, right, signs, k)
+    dot = _matching_dot(target, acc, left, right, signs, k)
     if dot is not None and dot.reads is None:
         return _by_dot(b, acc, left, right, k, dot)
     if dot is not None and isinstance(left, LoadedLeft) and isinstance(right, VnniRight):
@@ -51,7 +265,9 @@ def multiply(b: Builder, target: Target, name: str, acc: Registers, left: Left, 
     return _by_fma(b, target, acc, left, right, k, signs)
 
 
-def _dot(target: Target, acc: Registers, left: Left, right: Right, signs: tuple[Sign, Sign], k: int) -> Dot | None:
+def _matching_dot(
+    target: Target, acc: Registers, left: LeftOperand, right: RightOperand, signs: tuple[Sign, Sign], k: int
+) -> Dot | None:
     if isinstance(left, LoadedLeft) and not left.has_words:
         return None
     wanted = ((str(left.element), signs[0]), (str(right.element), signs[1]), str(acc.element))
@@ -61,19 +277,19 @@ def _dot(target: Target, acc: Registers, left: Left, right: Right, signs: tuple[
     return None
 
 
-def _can_read(dot: Dot, acc: Registers, left: Left, right: Right) -> bool:
+def _can_read(dot: Dot, acc: Registers, left: LeftOperand, right: RightOperand) -> bool:
     """Whether the operands lie in memory as a dot product's own loads want them, if it has such."""
     if dot.reads is None:
         return True
     in_memory = isinstance(left, LoadedLeft) and isinstance(right, VnniRight) and right.factor == dot.width
-    return in_memory and set(widths(acc.cols, acc.lanes)) <= set(dot.reads.lanes)
+    return in_memory and set(register_widths(acc.cols, acc.lanes)) <= set(dot.reads.lanes)
 
 
-def _by_dot(b: Builder, acc: Registers, left: Left, right: Right, k: int, dot: Dot) -> Registers:
+def _by_dot(b: Builder, acc: Registers, left: LeftOperand, right: RightOperand, k: int, dot: Dot) -> Registers:
     lanes = acc.lanes
 
     def accumulate(c: Value, x: Value, y: Value) -> Value:
-        return _whole(b, c, x, y, lanes, dot)
+        return _dot_of_whole_registers(b, c, x, y, lanes, dot)
 
     for group in range(k // dot.width):
 
@@ -96,7 +312,7 @@ def _by_reads(b: Builder, acc: Registers, left: LoadedLeft, right: VnniRight, k:
     """
     reads = dot.reads
     assert reads is not None
-    sizes = widths(acc.cols, acc.lanes)
+    sizes = register_widths(acc.cols, acc.lanes)
     for at in range(k):
         group, position = divmod(at, dot.width)
 
@@ -110,7 +326,7 @@ def _by_reads(b: Builder, acc: Registers, left: LoadedLeft, right: VnniRight, k:
     return acc
 
 
-def _whole(b: Builder, acc: Value, x: Value, y: Value, lanes: int, dot: Dot) -> Value:
+def _dot_of_whole_registers(b: Builder, acc: Value, x: Value, y: Value, lanes: int, dot: Dot) -> Value:
     """A dot product on whole registers: narrower ones are widened and cut again."""
     assert isinstance(acc.type, VectorType)
     count = acc.type.count
@@ -121,13 +337,13 @@ def _whole(b: Builder, acc: Value, x: Value, y: Value, lanes: int, dot: Dot) -> 
 
 
 def _by_fma(
-    b: Builder, target: Target, acc: Registers, left: Left, right: Right, k: int, signs: tuple[Sign, Sign]
+    b: Builder, target: Target, acc: Registers, left: LeftOperand, right: RightOperand, k: int, signs: tuple[Sign, Sign]
 ) -> Registers:
     def scalar(row: int, at: int) -> Value:
         return _widened(b, target, left.scalar(b, row, at), left.element, acc.element, signs[0])
 
     def vector(chunk: int, at: int) -> Value:
-        if isinstance(right, DealtRight) and right.are_pairs_of_floats and acc.element == FLOAT:
+        if isinstance(right, PermutedRight) and right.are_pairs_of_floats and acc.element == FLOAT:
             return right.floats(b, at, chunk)
         return _widened(b, target, right.vector(b, at, chunk), right.element, acc.element, signs[1])
 

@@ -16,22 +16,16 @@ multiplies. The instructions ignore the upper bits of an order; with one of them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import DOUBLE, FLOAT, I32, I64, IntType, Type, VectorType, bits_of
 from tlx.ir.values import Value, const_ints
-from tlx.lower.legalize.registers import storage
+from tlx.lower.legalize.registers import Gather, Permute, register_element
 
 if TYPE_CHECKING:
-    from tlx.ir.builder import Builder
-    from tlx.target import Target
-
-Permute = Callable[[Value, Sequence[int]], Value]
-"""A register and the old places of its elements, in their new order, to the register permuted."""
-
-Gather = Callable[[Sequence[Value], Sequence[int]], Value]
-"""One or two registers and places in both, one behind the other, to a register of the elements there."""
+    from tlx.ir.builder.instructions import Builder
+    from tlx.target.target import Target
 
 _REGISTER_BITS: Final = 512
 _IGNORED: Final = 1 << 30
@@ -41,7 +35,7 @@ _INSTRUCTIONS: Final = {8: ("+avx512vbmi", "qi"), 16: ("+avx512bw", "hi")}
 
 def permuter(b: Builder, element: Type, target: Target) -> Permute | None:
     """What permutes elements of a type in the block that is being written; None where no instruction does."""
-    bits = bits_of(storage(element))
+    bits = bits_of(register_element(element))
     feature, suffix = _INSTRUCTIONS.get(bits, ("", ""))
     if feature not in target.features:
         return None

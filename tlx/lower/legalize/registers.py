@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tlx.ir.module import Instruction
+from tlx.ir.instructions import Instruction
 from tlx.ir.types import BFLOAT, HALF, I16, FloatType, Type, VectorType
 from tlx.ir.values import (
     Aggregate,
@@ -28,7 +28,7 @@ from tlx.ir.values import (
 )
 
 
-def storage(element: Type) -> Type:
+def register_element(element: Type) -> Type:
     """The element type a register of these elements has."""
     return I16 if element in (BFLOAT, HALF) else element
 
@@ -75,7 +75,7 @@ def slice_start(instruction: Instruction) -> int | None:
     return mask[0] if mask == tuple(range(mask[0], mask[0] + len(mask))) else None
 
 
-def widths(cols: int, lanes: int) -> list[int]:
+def register_widths(cols: int, lanes: int) -> list[int]:
     """Elements of each register of a row."""
     full, rest = divmod(cols, lanes)
     return [lanes] * full + ([rest] if rest else [])
@@ -87,7 +87,7 @@ def constant_registers(value: Constant, element: Type, rows: int, cols: int, lan
     Raises:
         ValueError: The constant is none that has elements.
     """
-    kept = storage(element)
+    kept = register_element(element)
 
     def piece(start: int, size: int) -> Value:
         if isinstance(value, Keyword):
@@ -95,21 +95,28 @@ def constant_registers(value: Constant, element: Type, rows: int, cols: int, lan
                 return zero(VectorType(size, kept))
             return Keyword(VectorType(size, kept), value.word)
         if isinstance(value, Splat):
-            return const_vector([_stored(value.element, kept)] * size)
+            return const_vector([_as_stored(value.element, kept)] * size)
         if isinstance(value, Aggregate):
-            return const_vector([_stored(e, kept) for e in value.elements[start : start + size]])
+            return const_vector([_as_stored(e, kept) for e in value.elements[start : start + size]])
         msg = f"no elements in constant {value}"
         raise ValueError(msg)
 
-    sizes = widths(cols, lanes)
+    sizes = register_widths(cols, lanes)
     regs = tuple(tuple(piece(row * cols + j * lanes, size) for j, size in enumerate(sizes)) for row in range(rows))
     return Registers(element, rows, cols, lanes, regs)
 
 
-def _stored(value: Value, kept: Type) -> Value:
+def _as_stored(value: Value, kept: Type) -> Value:
     """A scalar constant as it is kept in a register (bfloat and half as their bits)."""
     if value.type == kept:
         return value
     if isinstance(value, ConstFloat) and isinstance(value.type, FloatType):
         return ConstInt(kept, int(const_float(value.type, value.value).spelling[3:], 16))
     return zero(kept)
+
+
+Permute = Callable[[Value, Sequence[int]], Value]
+"""A register and the old places of its elements, in their new order, to the register permuted."""
+
+Gather = Callable[[Sequence[Value], Sequence[int]], Value]
+"""One or two registers and places in both, one behind the other, to a register of the elements there."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tlx.ir.builder import Builder
-from tlx.ir.module import Instruction
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.instructions import Instruction
 from tlx.ir.types import I1, IntType, VectorType, bits_of
 from tlx.ir.values import ConstInt, Keyword, Value, const_vector, int_elements, zero
-from tlx.lower.legalize.permute import Permute
-from tlx.lower.legalize.registers import Registers, slice_start, storage, widths
+from tlx.lower.legalize.registers import Permute, Registers, register_element, register_widths, slice_start
 
 _LINE_BITS: Final = 512
 _LANES: Final = 4
@@ -22,7 +21,7 @@ def resized(b: Builder, register: Value, width: int) -> Value:
     return b.shuffle(register, None, [i if i < count else -1 for i in range(width)])
 
 
-def filled(b: Builder, register: Value, width: int) -> Value:
+def zero_padded(b: Builder, register: Value, width: int) -> Value:
     """A register filled up with zeros to `width` lanes.
 
     A select, not a shuffle with zeros: LLVM 22 asserts on some chains of the latter.
@@ -33,7 +32,7 @@ def filled(b: Builder, register: Value, width: int) -> Value:
     return b.select(mask, wide, zero(wide.type))
 
 
-def interleaved(b: Builder, rows: list[Value], permute: Permute | None = None) -> Value:
+def interleaved_rows(b: Builder, rows: list[Value], permute: Permute | None = None) -> Value:
     """`v` equally wide registers as one: element i of row j goes to position `i * v + j`.
 
     Args:
@@ -44,11 +43,11 @@ def interleaved(b: Builder, rows: list[Value], permute: Permute | None = None) -
     if len(rows) == 1:
         return rows[0]
     if _fills_lines(rows):
-        return _dealt(b, rows, permute)
-    even, odd = interleaved(b, rows[0::2]), interleaved(b, rows[1::2])
+        return _interleaved_by_permutation(b, rows, permute)
+    even, odd = interleaved_rows(b, rows[0::2]), interleaved_rows(b, rows[1::2])
     count = _count(even)
     if _is_zero(odd):
-        return _spread(b, even)
+        return _zeros_between(b, even)
     return b.shuffle(even, odd, [i // 2 + (i % 2) * count for i in range(2 * count)])
 
 
@@ -60,7 +59,7 @@ def _fills_lines(rows: list[Value]) -> bool:
     return bits * type_.count * len(rows) == _LINE_BITS and not any(map(_is_zero, rows))
 
 
-def _dealt(b: Builder, rows: list[Value], permute: Permute | None) -> Value:
+def _interleaved_by_permutation(b: Builder, rows: list[Value], permute: Permute | None) -> Value:
     """Rows interleaved by a permutation of one register, or shuffles that LLVM merges to one.
 
     Fours are dealt first as words, so that LLVM does not take them for a tree of pairs:
@@ -70,7 +69,7 @@ def _dealt(b: Builder, rows: list[Value], permute: Permute | None) -> Value:
         0123 0123 0123 0123 | ...                   bytes of the rows, by turns
     """
     count, height = _count(rows[0]), len(rows)
-    joined = _joined(b, rows)
+    joined = _concatenated_pair(b, rows)
     places = [j * count + i for i in range(count) for j in range(height)]
     if permute is not None:
         return permute(joined, places)
@@ -84,16 +83,16 @@ def _dealt(b: Builder, rows: list[Value], permute: Permute | None) -> Value:
     return b.shuffle(dealt, None, [s + j * part + i for s in starts for i in range(part) for j in range(height)])
 
 
-def _joined(b: Builder, rows: list[Value]) -> Value:
+def _concatenated_pair(b: Builder, rows: list[Value]) -> Value:
     """Equally wide registers as one, behind each other."""
     if len(rows) == 1:
         return rows[0]
     half = len(rows) // 2
-    first, second = _joined(b, rows[:half]), _joined(b, rows[half:])
+    first, second = _concatenated_pair(b, rows[:half]), _concatenated_pair(b, rows[half:])
     return b.shuffle(first, second, range(2 * _count(first)))
 
 
-def _spread(b: Builder, register: Value) -> Value:
+def _zeros_between(b: Builder, register: Value) -> Value:
     """Each element followed by a zero."""
     type_ = register.type
     assert isinstance(type_, VectorType)
@@ -112,7 +111,7 @@ def block_rows(b: Builder, tile: Registers, width: int, permute: Permute | None 
     """
 
     def line(k: int, chunk: int) -> Value:
-        return interleaved(b, [tile.regs[k * width + j][chunk] for j in range(width)], permute)
+        return interleaved_rows(b, [tile.regs[k * width + j][chunk] for j in range(width)], permute)
 
     regs = tuple(tuple(line(k, c) for c in range(len(tile.regs[0]))) for k in range(tile.rows // width))
     return Registers(tile.element, tile.rows // width, tile.cols * width, tile.lanes * width, regs)
@@ -124,14 +123,14 @@ def block_columns(b: Builder, tile: Registers, width: int) -> Registers:
     NxK -> K/width x N*width
     """
     lanes = max(width, tile.lanes)
-    rows = relaned(b, tile, lanes)
-    bits = bits_of(storage(tile.element))
+    rows = with_lanes(b, tile, lanes)
+    bits = bits_of(register_element(tile.element))
 
     def words(register: Value) -> Value:
         return b.cast("bitcast", register, VectorType(_count(register) // width, IntType(bits * width)))
 
     def elements(register: Value) -> Value:
-        return b.cast("bitcast", register, VectorType(_count(register) * width, storage(tile.element)))
+        return b.cast("bitcast", register, VectorType(_count(register) * width, register_element(tile.element)))
 
     wide = rows.map(IntType(bits * width), words)
     wide = Registers(wide.element, tile.rows, tile.cols // width, lanes // width, wide.regs)
@@ -139,9 +138,9 @@ def block_columns(b: Builder, tile: Registers, width: int) -> Registers:
     return Registers(tile.element, tile.cols // width, tile.rows * width, lanes, turned.regs)
 
 
-def stretched(b: Builder, column: Registers, rows: int, cols: int, lanes: int) -> Registers:
+def columns_repeated(b: Builder, column: Registers, rows: int, cols: int, lanes: int) -> Registers:
     """A column, or one element, repeated along rows of `cols`."""
-    sizes = widths(cols, lanes)
+    sizes = register_widths(cols, lanes)
     regs: list[tuple[Value, ...]] = []
     for row in column.regs:
         made = {width: b.shuffle(row[0], None, [0] * width) for width in dict.fromkeys(sizes)}
@@ -149,11 +148,11 @@ def stretched(b: Builder, column: Registers, rows: int, cols: int, lanes: int) -
     return Registers(column.element, rows, cols, lanes, tuple(regs * (rows // column.rows)))
 
 
-def relaned(b: Builder, tile: Registers, lanes: int) -> Registers:
+def with_lanes(b: Builder, tile: Registers, lanes: int) -> Registers:
     """The same tile in registers of another width."""
     if tile.lanes == lanes:
         return tile
-    rows = tuple(tuple(_relaned_row(b, list(row), tile.lanes, tile.cols, lanes)) for row in tile.regs)
+    rows = tuple(tuple(_row_with_lanes(b, list(row), tile.lanes, tile.cols, lanes)) for row in tile.regs)
     return Registers(tile.element, tile.rows, tile.cols, lanes, rows)
 
 
@@ -188,15 +187,15 @@ def sliced(b: Builder, tile: Registers, row: int, column: int, count: int) -> Re
             joined = _concatenated(b, joined, piece, _count(joined))
         line = [joined]
         whole = Registers(tile.element, 1, _count(joined), _count(joined), (tuple(line),))
-        return relaned(b, sliced(b, whole, 0, 0, count), tile.lanes)
+        return with_lanes(b, sliced(b, whole, 0, 0, count), tile.lanes)
     kept = line[: -(-count // tile.lanes)]
     kept[-1] = b.shuffle(kept[-1], None, range(count - (len(kept) - 1) * tile.lanes))
     return Registers(tile.element, 1, count, tile.lanes, (tuple(kept),))
 
 
-def _relaned_row(b: Builder, row: list[Value], old: int, cols: int, new: int) -> list[Value]:
+def _row_with_lanes(b: Builder, row: list[Value], old: int, cols: int, new: int) -> list[Value]:
     result: list[Value] = []
-    for j, width in enumerate(widths(cols, new)):
+    for j, width in enumerate(register_widths(cols, new)):
         start = j * new
         if new < old:
             offset = start % old
@@ -239,7 +238,7 @@ def transposed(b: Builder, tile: Registers) -> Registers:
             for i, column in enumerate(_columns(b, rows, _count(first))):
                 lines[chunk * tile.lanes + i].append(column)
     regs = tuple(tuple(line) for line in lines)
-    return relaned(b, Registers(tile.element, tile.cols, tile.rows, block, regs), tile.lanes)
+    return with_lanes(b, Registers(tile.element, tile.cols, tile.rows, block, regs), tile.lanes)
 
 
 def _columns(b: Builder, rows: list[Value], count: int) -> list[Value]:
@@ -251,7 +250,7 @@ def _columns(b: Builder, rows: list[Value], count: int) -> list[Value]:
     present = max((i for i, r in enumerate(rows) if not _is_zero(r)), default=0) + 1
     if present < len(rows):
         columns = _columns(b, rows[:present], count)
-        return [filled(b, c, len(rows)) for c in columns]
+        return [zero_padded(b, c, len(rows)) for c in columns]
     height = len(rows)
     block = _power_of_two(height)
     width = max(block, _power_of_two(count))
@@ -286,7 +285,7 @@ def _count(register: Value) -> int:
 def reshaped(b: Builder, tile: Registers, rows: int, cols: int) -> Registers | None:
     """The same flattened vector as a tile of other extents, where registers need not be cut; else None."""
     if tile.rows == 1 and cols % (lanes := min(tile.lanes, cols)) == 0:
-        return Registers(tile.element, rows, cols, lanes, chunked(relaned(b, tile, lanes).flat(), cols // lanes))
+        return Registers(tile.element, rows, cols, lanes, split_rows(with_lanes(b, tile, lanes).flat(), cols // lanes))
     if rows == 1 and tile.cols % tile.lanes == 0:
         return Registers(tile.element, 1, cols, tile.lanes, (tuple(tile.flat()),))
     if rows == 1 and tile.lanes % tile.cols == 0 == cols % tile.lanes and len(set(tile.flat())) == 1:
@@ -296,6 +295,13 @@ def reshaped(b: Builder, tile: Registers, rows: int, cols: int) -> Registers | N
     return None
 
 
-def chunked(registers: list[Value], size: int) -> tuple[tuple[Value, ...], ...]:
+def split_rows(registers: list[Value], size: int) -> tuple[tuple[Value, ...], ...]:
     """Registers as rows of `size`."""
     return tuple(tuple(registers[i : i + size]) for i in range(0, len(registers), size))
+
+
+def as_words(b: Builder, register: Value, width: int) -> Value:
+    """A register of elements as one of integers that hold `width` elements each."""
+    type_ = register.type
+    assert isinstance(type_, VectorType)
+    return b.cast("bitcast", register, VectorType(type_.count // width, IntType(bits_of(type_.element) * width)))

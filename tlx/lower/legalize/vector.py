@@ -15,41 +15,47 @@ from collections.abc import Sequence
 from functools import partial
 
 from tlx.diagnostics import LoweringError
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Block, Instruction
 from tlx.ir.metadata import is_nontemporal
-from tlx.ir.module import Block, Function, Instruction, Module
-from tlx.ir.rewriter import rename_incoming
-from tlx.ir.tensors import Tensor, TensorOp
+from tlx.ir.module import Module
+from tlx.ir.tensors.model import Tensor, TensorOp
+from tlx.ir.transform.rewrite import rename_incoming
 from tlx.ir.types import Type, VectorType, scalar_of
 from tlx.ir.values import Local, Value
-from tlx.lower.legalize.dealt import DEALING, DealtRight, pairs_of_floats
-from tlx.lower.legalize.division import row_quotients
-from tlx.lower.legalize.elementwise import apply, library_call, unary
-from tlx.lower.legalize.folds import PREFIX, folded_columns, joined_rows
-from tlx.lower.legalize.interleave import interleaved
-from tlx.lower.legalize.lane_products import LaneProduct, emit_lane_product, group_sums, is_group_sum, lane_products
-from tlx.lower.legalize.lanes import lane_counts
+from tlx.lower.context import LoweringContext
+from tlx.lower.legalize.elementwise.bfloat_pairs import emit_interleaved
+from tlx.lower.legalize.elementwise.operations import emit_elementwise, emit_unary, library_call
+from tlx.lower.legalize.elementwise.strength_reduction import row_quotients, short_factors, short_products
 from tlx.lower.legalize.memory import store_tile
-from tlx.lower.legalize.multiply import multiply
-from tlx.lower.legalize.operands import (
-    Left,
+from tlx.lower.legalize.multiply import (
+    LeftOperand,
     LoadedLeft,
     LoadedRight,
     RegistersLeft,
     RegistersRight,
-    Right,
+    RightOperand,
     VnniRight,
+    multiply,
+)
+from tlx.lower.legalize.reductions import (
+    REDUCE_PREFIX,
+    LaneProduct,
+    concatenated_rows,
+    emit_lane_product,
+    group_sums,
+    is_group_sum,
+    lane_products,
+    reduced_columns,
 )
 from tlx.lower.legalize.registers import Registers
-from tlx.lower.legalize.short_products import short_factors, short_products
-from tlx.lower.legalize.shuffles import block_columns, chunked, relaned, shuffled, stretched
-from tlx.lower.legalize.values import TileValues
-from tlx.lower.legalize.vnni import blocked
-from tlx.lower.ordinary import UNARY, Operation
-from tlx.lower.signs import MMA_SIGNS
-from tlx.lower.stage import Context
+from tlx.lower.legalize.shuffles import block_columns, columns_repeated, shuffled, split_rows, with_lanes
+from tlx.lower.legalize.tile_values import TileValues, lane_counts
+from tlx.lower.legalize.vnni import COLUMN_PERMUTATION, PermutedRight, permuted_bfloat_as_float, vnni_packed
+from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, ElementwiseOp
 
 
-class TileLegalizer(TileValues):
+class VectorLegalizer(TileValues):
     """Legalises one kernel. A target with a matrix unit overrides what it does better.
 
     Attributes:
@@ -57,7 +63,7 @@ class TileLegalizer(TileValues):
         products: Sums to which products of lanes are added.
     """
 
-    def __init__(self, module: Module, function: Function, context: Context) -> None:
+    def __init__(self, module: Module, function: Function, context: LoweringContext) -> None:
         super().__init__(module, function, context)
         self.short = short_factors(function, self.tensors)
         self.products = lane_products(function, self.tensors, self.target)
@@ -109,7 +115,7 @@ class TileLegalizer(TileValues):
             self.set(op.instruction, self.mma(op))
         elif name == "tovector":
             self.set(op.instruction, self.registers(op.tensors[0], op.instruction.value))
-        elif name in UNARY:
+        elif name in UNARY_INTRINSICS:
             self.set(op.instruction, self.unary(op))
         elif name == "transpose":
             self.set(op.instruction, self.transpose(op))
@@ -118,10 +124,10 @@ class TileLegalizer(TileValues):
         elif name == "broadcast":
             self.set(op.instruction, self.broadcast(op))
         elif name == "concat":
-            self.set(op.instruction, joined_rows(op, [self.registers(tensor) for tensor in op.tensors]))
-        elif name.startswith(PREFIX):
+            self.set(op.instruction, concatenated_rows(op, [self.registers(tensor) for tensor in op.tensors]))
+        elif name.startswith(REDUCE_PREFIX):
             self.set(op.instruction, self.reduce(op))
-        elif name == "reshape.permute" and op.dims[0] == DEALING:
+        elif name == "reshape.permute" and op.dims[0] == COLUMN_PERMUTATION:
             self.permuted[str(op.instruction.value)] = op.tensors[0]
         elif name != "reshape.permute":
             raise LoweringError(f"{op.intrinsic.full_name} is no tile operation", op.instruction.span)
@@ -135,28 +141,28 @@ class TileLegalizer(TileValues):
         past = is_nontemporal(op.instruction)
         tile = self.registers(tensor)
         if past:
-            tile = relaned(self.b, tile, self.lanes(tile.element))
+            tile = with_lanes(self.b, tile, self.lanes(tile.element))
         store_tile(self.b, self.target, op.pointer, tile, tensor.type, op.pitches, past_caches=past)
 
     def mma(self, op: TensorOp) -> Registers:
         """A tile product."""
         acc_tensor, lhs, rhs = op.tensors
-        acc = relaned(self.b, self.registers(acc_tensor), self.lanes(acc_tensor.type.element))
+        acc = with_lanes(self.b, self.registers(acc_tensor), self.lanes(acc_tensor.type.element))
         k = lhs.type.extents[1]
         return multiply(self.b, self.target, op.intrinsic.name, acc, self.left(lhs), self.right(rhs, acc.lanes), k)
 
-    def left(self, tensor: Tensor) -> Left:
+    def left(self, tensor: Tensor) -> LeftOperand:
         """The left operand of a product."""
         if tensor.kind != "value" and not tensor.type.is_padded:
             return LoadedLeft(tensor.source, tensor.type, tensor.pitches)
         return RegistersLeft(self.registers(tensor) if tensor.type.is_row_major else self.transposed(tensor))
 
-    def right(self, tensor: Tensor, lanes: int) -> Right:
+    def right(self, tensor: Tensor, lanes: int) -> RightOperand:
         """The right operand of a product, in registers of the accumulator's lanes."""
         dealing = self.permuted.get(str(tensor.source))
         if dealing is not None:
-            tile = relaned(self.b, self.registers(dealing), self.lanes(tensor.type.element))
-            return DealtRight(tile, dealing.type.shape, lanes, self.target.vector_bytes * 8)
+            tile = with_lanes(self.b, self.registers(dealing), self.lanes(tensor.type.element))
+            return PermutedRight(tile, dealing.type.shape, lanes, self.target.vector_bytes * 8)
         vnni = self._vnni(tensor)
         if vnni is not None:
             source, factor = vnni
@@ -164,7 +170,7 @@ class TileLegalizer(TileValues):
         if tensor.kind != "value" and tensor.type.is_row_major:
             return LoadedRight(self.target, tensor.source, tensor.type, tensor.pitches, lanes)
         tile = self.registers(tensor) if tensor.type.is_row_major else self.transposed(tensor)
-        return RegistersRight(relaned(self.b, tile, lanes))
+        return RegistersRight(with_lanes(self.b, tile, lanes))
 
     def _vnni(self, tensor: Tensor) -> tuple[Tensor, int] | None:
         """The packed load behind a token, and its VNNI factor, if the token is a packed tile."""
@@ -191,7 +197,7 @@ class TileLegalizer(TileValues):
         tile = self.registers(tensor)
         if not tensor.type.is_row_major:
             return block_columns(self.b, tile, width)
-        return blocked(self.b, relaned(self.b, tile, self.lanes(tile.element)), width, self.target)
+        return vnni_packed(self.b, with_lanes(self.b, tile, self.lanes(tile.element)), width, self.target)
 
     def broadcast(self, op: TensorOp) -> Registers:
         """A row or a column stretched to a tile."""
@@ -202,22 +208,22 @@ class TileLegalizer(TileValues):
             return Registers(tile.element, rows, cols, tile.lanes, tile.regs * rows)
         if tile.cols != 1 or tile.rows not in (1, rows) or op.dims[1] != (0, 1):
             raise LoweringError("broadcast of this form is no tile operation", op.instruction.span)
-        return stretched(self.b, tile, rows, cols, self.lanes_for(op.instruction.value, tile.element))
+        return columns_repeated(self.b, tile, rows, cols, self.lanes_for(op.instruction.value, tile.element))
 
     def reduce(self, op: TensorOp) -> Registers:
         """Neighbours of rows added up, or columns folded."""
         tile, width = self.registers(op.tensors[0]), op.dims[0][-1]
         if is_group_sum(op):
             return group_sums(self.b, tile, width, self.lanes(tile.element), self.gather)
-        return folded_columns(self.b, op, tile)
+        return reduced_columns(self.b, op, tile)
 
     def unary(self, op: TensorOp) -> Registers:
         """relu, tanh, ... of a tile."""
         tile = self.registers(op.tensors[0], op.instruction.value)
-        tile = relaned(self.b, tile, self.lanes_for(op.instruction.value, tile.element))
+        tile = with_lanes(self.b, tile, self.lanes_for(op.instruction.value, tile.element))
         name = op.intrinsic.name
-        makes = [partial(unary, self.b, self.target, name, tile.element, r) for r in tile.flat()]
-        return tile.replaced(interleaved(self.b, makes))
+        makes = [partial(emit_unary, self.b, self.target, name, tile.element, r) for r in tile.flat()]
+        return tile.replaced(emit_interleaved(self.b, makes))
 
     # Ordinary instructions on flattened tiles ------------------------------------------------------------------
 
@@ -230,7 +236,7 @@ class TileLegalizer(TileValues):
             self.set(instruction, self._lane_product(product, element, rows, cols))
         elif instruction.opcode == "phi":
             self.phi(instruction, element, rows, cols)
-        elif (operation := Operation.of(instruction)) is not None:
+        elif (operation := ElementwiseOp.of(instruction)) is not None:
             self.set(instruction, self._elementwise(instruction, operation, rows, cols))
         elif instruction.opcode == "shufflevector":
             self.set(instruction, self._shuffled(instruction))
@@ -240,10 +246,10 @@ class TileLegalizer(TileValues):
         else:
             raise LoweringError(f"'{instruction.opcode}' on a tile is not legalised", instruction.span)
 
-    def _elementwise(self, instruction: Instruction, operation: Operation, rows: int, cols: int) -> Registers:
+    def _elementwise(self, instruction: Instruction, operation: ElementwiseOp, rows: int, cols: int) -> Registers:
         element = scalar_of(instruction.type)
         dealing = self.permuted.get(str(instruction.operands[0])) if operation.opcode == "fpext" else None
-        if dealing and (floats := pairs_of_floats(self.b, self.registers(dealing), dealing.type.shape)):
+        if dealing and (floats := permuted_bfloat_as_float(self.b, self.registers(dealing), dealing.type.shape)):
             return floats
         if library_call(self.target, operation, element):
             text = f"{operation.title} of {element}: {self.target.name} has no vector code; the C library is called"
@@ -252,30 +258,32 @@ class TileLegalizer(TileValues):
         values = instruction.args if operation.opcode == "call" else instruction.operands
         sources = [scalar_of(v.type) for v in values]
         tiles = [
-            relaned(self.b, self.flat(v, s, rows, cols, lanes), lanes).flat() if _is_vector(v.type) else v
+            with_lanes(self.b, self.flat(v, s, rows, cols, lanes), lanes).flat() if _is_vector(v.type) else v
             for v, s in zip(values, sources, strict=True)
         ]
         sample = next(t for t in tiles if isinstance(t, list))
         made = self._quotients(operation, element, values, tiles)
         made = made or short_products(self.b, self.target, operation, list(zip(values, tiles, strict=True)), self.short)
         made = made or [
-            apply(self.b, self.target, operation, element, sources, [t[i] if isinstance(t, list) else t for t in tiles])
+            emit_elementwise(
+                self.b, self.target, operation, element, sources, [t[i] if isinstance(t, list) else t for t in tiles]
+            )
             for i in range(len(sample))
         ]
-        return Registers(element, rows, cols, lanes, chunked(made, -(-cols // lanes)))
+        return Registers(element, rows, cols, lanes, split_rows(made, -(-cols // lanes)))
 
     def _lane_product(self, product: LaneProduct, element: Type, rows: int, cols: int) -> Registers:
         """A sum to which products are added, in whole registers."""
-        total = relaned(self.b, self.flat(product.sum, element, rows, cols), self.lanes(element))
+        total = with_lanes(self.b, self.flat(product.sum, element, rows, cols), self.lanes(element))
         factors: list[Registers] = []
         for value in product.factors:
             narrow = scalar_of(value.type)
             tile = self.flat(value, narrow, rows, cols * product.width)
-            factors.append(relaned(self.b, tile, self.lanes(element) * product.width))
+            factors.append(with_lanes(self.b, tile, self.lanes(element) * product.width))
         return emit_lane_product(self.b, self.target, product, total, factors)
 
     def _quotients(
-        self, operation: Operation, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
+        self, operation: ElementwiseOp, element: Type, values: Sequence[Value], tiles: Sequence[list[Value] | Value]
     ) -> list[Value]:
         """Of a division of rows by a number each what products make of it; nothing of anything else."""
         by = self.tensors.maker_of(values[1]) if operation.opcode == "fdiv" else None
@@ -293,9 +301,9 @@ class TileLegalizer(TileValues):
         return made
 
 
-def legalize_vector(module: Module, function: Function, context: Context) -> None:
+def legalize_vector(module: Module, function: Function, context: LoweringContext) -> None:
     """Legalise one kernel for a target's vector unit."""
-    TileLegalizer(module, function, context).run()
+    VectorLegalizer(module, function, context).run()
 
 
 def _is_vector(type_: Type) -> bool:

@@ -1,4 +1,6 @@
-"""VNNI packing of whole registers: rows interleaved within 128-bit lanes, then the lanes put in order.
+"""VNNI packing of registers, and tiles whose columns stay in the permuted order that interleaving within lanes leaves.
+
+VNNI packing of whole registers: rows interleaved within 128-bit lanes, then the lanes put in order.
 
 Four rows of 64 bytes (lane l of a row holds columns 16 l ... 16 l + 15) become four registers of 16 columns:
 
@@ -6,34 +8,43 @@ Four rows of 64 bytes (lane l of a row holds columns 16 l ... 16 l + 15) become 
     order lanes        register j: lane j of q0, q1, q2, q3
 
 That is 16 shuffles, each of a whole register; interleaving 16 columns at a time takes 44 of less.
+
+Columns dealt out to registers, as instructions on pairs or fours of rows leave them, and put in order again.
+
+`reshape.permute` by (0, 1, 3, 2, 4) exchanges two of a tile's dimensions: its rows are blocks of x times y runs of
+columns, and become blocks of y times x runs.
+
+    pairs of bfloat rows, 32 columns, 4 x 2 runs of 4 -> 2 x 4 runs of 4       VPUNPCKLWD, VPUNPCKHWD
+    a row of bfloats, 32 columns, 16 x 2 runs of 1 -> 2 x 16 runs of 1         shifted left, masked
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.builder import Builder
-from tlx.ir.types import VectorType, bits_of
-from tlx.ir.values import Aggregate, Keyword, Value
-from tlx.lower.legalize.permute import permuter
-from tlx.lower.legalize.registers import Registers
-from tlx.lower.legalize.shuffles import block_rows, relaned, resized
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.types import BFLOAT, FLOAT, I32, Type, VectorType, bits_of
+from tlx.ir.values import Aggregate, Keyword, Value, const_ints
+from tlx.lower.legalize.permute import gathers, permuter
+from tlx.lower.legalize.registers import Gather, Registers
+from tlx.lower.legalize.shuffles import as_words, block_rows, interleaved_rows, resized, with_lanes
 
 if TYPE_CHECKING:
-    from tlx.target import Target
+    from tlx.target.target import Target
 
 _LANE_BITS: Final = 128
 _MOST_LANES: Final = 4
 
 
-def blocked(b: Builder, tile: Registers, width: int, target: Target) -> Registers:
+def vnni_packed(b: Builder, tile: Registers, width: int, target: Target) -> Registers:
     """`reshape.block` of the rows by `width`: RxC -> R/width x C*width, by whole registers where they are filled."""
     vector_bits = target.vector_bytes * 8
     counts = [type_.count for r in tile.regs[0] if isinstance(type_ := r.type, VectorType)]
     bits = vector_bits // tile.lanes
     constant = any(isinstance(r, (Aggregate, Keyword)) for r in tile.flat())  # LLVM 22 asserts on shuffles of zeros
     if constant or not all(can_interleave(count, bits, width, vector_bits) for count in counts):
-        narrow = relaned(b, tile, max(1, tile.lanes // width))
+        narrow = with_lanes(b, tile, max(1, tile.lanes // width))
         return block_rows(b, narrow, width, permuter(b, tile.element, target))
     regs: list[tuple[Value, ...]] = []
     for group in range(0, tile.rows, width):
@@ -49,7 +60,7 @@ def can_interleave(count: int, bits: int, width: int, vector_bits: int) -> bool:
     return fits and width * bits <= 32 and width in (2, 4) and size * width % vector_bits == 0
 
 
-def can_unpack(count: int, bits: int, width: int, run: int, vector_bits: int) -> bool:
+def can_interleave_within_lanes(count: int, bits: int, width: int, run: int, vector_bits: int) -> bool:
     """Whether interleaving within lanes leaves runs of so many columns of `width` rows, registers of `count`."""
     return count * bits == vector_bits and run * width * bits == _LANE_BITS and width in (2, 4)
 
@@ -60,21 +71,24 @@ def interleaved_registers(b: Builder, rows: list[Value], vector_bits: int) -> li
     assert isinstance(type_, VectorType)
     bits, width = bits_of(type_.element), len(rows)
     full = vector_bits // bits
-    wide = [_widened(b, row, type_.count, full) for row in rows]
-    mixed = unpacked(b, wide, bits, vector_bits)
-    ordered = _ordered(b, mixed, vector_bits // _LANE_BITS, _LANE_BITS // bits)
+    wide = [_widened_register(b, row, type_.count, full) for row in rows]
+    mixed = interleaved_within_lanes(b, wide, bits, vector_bits)
+    ordered = _lanes_in_order(b, mixed, vector_bits // _LANE_BITS, _LANE_BITS // bits)
     return ordered[: type_.count * width // full]
 
 
-def _widened(b: Builder, row: Value, count: int, full: int) -> Value:
+def _widened_register(b: Builder, row: Value, count: int, full: int) -> Value:
     return row if count == full else resized(b, row, full)
 
 
-def unpacked(b: Builder, rows: list[Value], bits: int, vector_bits: int) -> list[Value]:
+def interleaved_within_lanes(b: Builder, rows: list[Value], bits: int, vector_bits: int) -> list[Value]:
     """Rows interleaved within lanes: lower halves of lanes, then upper ones, of pairs of pairs."""
     if len(rows) == 1:
         return rows
-    halves = (unpacked(b, rows[0::2], bits, vector_bits), unpacked(b, rows[1::2], bits, vector_bits))
+    halves = (
+        interleaved_within_lanes(b, rows[0::2], bits, vector_bits),
+        interleaved_within_lanes(b, rows[1::2], bits, vector_bits),
+    )
     found: list[Value] = []
     for even, odd in zip(*halves, strict=True):
         found += [b.shuffle(even, odd, _unpack_mask(bits, vector_bits, upper=upper)) for upper in (False, True)]
@@ -91,7 +105,7 @@ def _unpack_mask(bits: int, vector_bits: int, *, upper: bool) -> list[int]:
     return mask
 
 
-def _ordered(b: Builder, mixed: list[Value], lanes: int, size: int) -> list[Value]:
+def _lanes_in_order(b: Builder, mixed: list[Value], lanes: int, size: int) -> list[Value]:
     """Lane 0 of all registers, then lane 1, ...: a transposition where there are as many lanes as registers."""
 
     def pick(x: Value, y: Value, places: list[int]) -> Value:
@@ -110,3 +124,111 @@ def _ordered(b: Builder, mixed: list[Value], lanes: int, size: int) -> list[Valu
         x, y = (places[0][1], places[1][1])
         found.append(pick(mixed[x], mixed[y], [lane + (lanes if i == y else 0) for lane, i in places]))
     return found
+
+
+COLUMN_PERMUTATION: Final = (0, 1, 3, 2, 4)
+_GATHER_SOURCES: Final = 2  # registers that elements are gathered from
+
+
+@dataclass(eq=False, slots=True)
+class PermutedRight:
+    """A right operand whose columns are dealt out.
+
+    Attributes:
+        tile: The rows as they lie.
+        shape: How they are seen: rows, blocks, x, y, columns of a run.
+        lanes: Elements of the accumulator's registers.
+        vector_bits: Width of a register.
+    """
+
+    tile: Registers
+    shape: tuple[int, ...]
+    lanes: int
+    vector_bits: int
+    made: dict[tuple[int, int], list[Value]] = field(default_factory=dict[tuple[int, int], list[Value]])
+
+    @property
+    def element(self) -> Type:
+        """Element type."""
+        return self.tile.element
+
+    @property
+    def are_pairs_of_floats(self) -> bool:
+        """Whether every other element goes to the same register, and is the half of a float."""
+        _, _, x, y, run = self.shape
+        return self.element == BFLOAT and (x, y, run) == (self.lanes, 2, 1) and self.tile.lanes == 2 * self.lanes
+
+    def vector(self, b: Builder, k: int, chunk: int) -> Value:
+        """Register `chunk` of row k."""
+        found = permuted_columns(
+            b, Registers(self.element, 1, self.tile.cols, self.tile.lanes, (self.tile.regs[k],)), self.shape
+        )
+        return with_lanes(b, found, self.lanes).regs[0][chunk]
+
+    def floats(self, b: Builder, k: int, chunk: int) -> Value:
+        """Register `chunk` of row k as floats: the even elements moved up, or the odd ones where they are."""
+        wide = VectorType(self.lanes, I32)
+        bits = b.cast("bitcast", self.tile.regs[k][chunk // 2], wide)
+        if chunk % 2:
+            kept = b.binary("and", bits, const_ints(I32, [-(1 << 16)] * self.lanes))
+        else:
+            kept = b.binary("shl", bits, const_ints(I32, [16] * self.lanes))
+        return b.cast("bitcast", kept, VectorType(self.lanes, FLOAT))
+
+    def words(self, b: Builder, group: int, chunk: int, width: int) -> Value:
+        """Rows group * width ... of register `chunk`'s columns, interleaved within lanes where that deals them out."""
+        _, _, _, y, run = self.shape
+        bits = bits_of(self.element)
+        if y != width or not can_interleave_within_lanes(self.tile.lanes, bits, width, run, self.vector_bits):
+            return as_words(
+                b, interleaved_rows(b, [self.vector(b, group * width + j, chunk) for j in range(width)]), width
+            )
+        block, number = divmod(chunk, width)
+        if (group, block) not in self.made:
+            rows = [self.tile.regs[group * width + j][block] for j in range(width)]
+            self.made[group, block] = interleaved_within_lanes(b, rows, bits, self.vector_bits)
+        return as_words(b, self.made[group, block][number], width)
+
+
+def permuted_columns(b: Builder, tile: Registers, shape: tuple[int, ...], gather: Gather | None = None) -> Registers:
+    """A tile of the same registers with the columns of each row, seen as blocks x `x` x `y` x runs, dealt out.
+
+    Args:
+        b: Where to emit.
+        tile: The tile.
+        shape: Its rows, blocks, x, y, and columns of a run.
+        gather: What gathers elements of two registers, if an instruction does.
+    """
+    _, _, x, y, run = shape
+    size = x * y * run
+    places = [(j * y + i) * run + t for i in range(y) for j in range(x) for t in range(run)]
+    rows: list[tuple[Value, ...]] = []
+    for row in tile.regs:
+        line: list[Value] = []
+        for start in range(0, tile.cols, tile.lanes):
+            wanted = [c // size * size + places[c % size] for c in range(start, min(start + tile.lanes, tile.cols))]
+            line.append(_gathered(b, row, tile.lanes, wanted, gather if run == 1 else None))
+        rows.append(tuple(line))
+    return Registers(tile.element, tile.rows, tile.cols, tile.lanes, tuple(rows))
+
+
+def _gathered(b: Builder, row: tuple[Value, ...], lanes: int, columns: list[int], gather: Gather | None) -> Value:
+    """One register of the columns of a row, which lie in some of its registers."""
+    used = sorted({column // lanes for column in columns})
+    if gather is not None and len(used) <= _GATHER_SOURCES and len(columns) == lanes and gathers(row[0]):
+        return gather([row[n] for n in used], [used.index(c // lanes) * lanes + c % lanes for c in columns])
+    found = b.shuffle(row[used[0]], None, [c % lanes if c // lanes == used[0] else -1 for c in columns])
+    for number in used[1:]:
+        mask = [len(columns) + c % lanes if c // lanes == number else i for i, c in enumerate(columns)]
+        found = b.shuffle(found, row[number], mask)
+    return found
+
+
+def permuted_bfloat_as_float(b: Builder, tile: Registers, shape: tuple[int, ...]) -> Registers | None:
+    """A tile of bfloat with its columns dealt out, as float; None where they do not go to two registers in turn."""
+    lanes = shape[2]
+    right = PermutedRight(tile, shape, lanes, lanes * bits_of(FLOAT))
+    if not right.are_pairs_of_floats:
+        return None
+    made = [tuple(right.floats(b, row, i) for i in range(tile.cols // lanes)) for row in range(tile.rows)]
+    return Registers(FLOAT, tile.rows, tile.cols, lanes, tuple(made))

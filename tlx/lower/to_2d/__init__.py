@@ -7,43 +7,46 @@ What is left of `llvm.tensor.*` are trees, each in one block, with static shapes
     store(%c, typeinfo(expression))                           element by element
     store(%r, typeinfo(reduce.add(typeinfo(expression), ...)))    rows or columns of an expression reduced
 
-An expression is a row-major flattened vector: a block of memory, also repeated, or a number (`leaves`); a product of
-two loaded matrices, with or without an accumulator, of which there is at most one, or a chain of them, each added to
-the one before, which differ in where their matrices lie; or ordinary instructions and `exp` and its kind on such
-vectors. Loops in which no round reads what another one writes say so by `!tlx.independent`.
+An expression is a row-major flattened vector: a block of memory, also repeated, or a number (`memory.block_access`); a
+product of two loaded matrices, with or without an accumulator, of which there is at most one, or a chain of them, each
+added to the one before, which differ in where their matrices lie; or ordinary instructions and `exp` and its kind on
+such vectors. Loops in which no round reads what another one writes say so by `!tlx.independent`.
 
-Memory is the user's own where that is provably the same (`safety`), else a private buffer (`buffers`). A function is
-first planned (`plan`, `values`, `phis`), then rewritten (`rewrite`) by one rule for each operation (`rules`). Functions
-with the attribute `"tlx-stage"="tiles"` are past this stage and are left alone.
+Memory is the user's own where that is provably the same (`tlx.lower.memory.aliases`), else a private buffer
+(`tlx.lower.memory.buffers`). A function is first planned (`plan`, `analysis`, `fusion`), then rewritten (`rewrite`) by
+one rule for each operation (`rules`). Functions with the attribute `"tlx-stage"="tiles"` are past this stage and are
+left alone.
 """
 
 from __future__ import annotations
 
-from tlx.ir.module import Function, Module
-from tlx.ir.tensor_builder import TensorBuilder
-from tlx.lower.dynamic import expand
-from tlx.lower.stage import Context, is_kernel
-from tlx.lower.to_2d.by_pointer import pass_by_pointer
-from tlx.lower.to_2d.normalise import normalise
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.functions import Function
+from tlx.ir.module import Module
+from tlx.lower.context import LoweringContext, is_kernel
+from tlx.lower.dynamic import expand_dynamic
+from tlx.lower.to_2d.calling_convention import pass_by_pointer
+from tlx.lower.to_2d.decisions import decide
 from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.raising import raise_vectors
 from tlx.lower.to_2d.rewrite import Rewriter
 
 
-def to_2d(module: Module, context: Context) -> None:
+def to_2d(module: Module, context: LoweringContext) -> None:
     """Lower the tensors of every parsed function to 2-D tensors in memory.
 
     Raises:
         VerifyError: A rule of the tensor intrinsics is broken.
         LoweringError: Something is not lowered yet; no function was changed.
     """
-    expand(module, context)
+    expand_dynamic(module, context)
     pass_by_pointer(module, context)
     functions = [function for function in module.functions if _is_input(module, function)]
     for function in functions:
-        normalise(module, function)
+        raise_vectors(module, function)
     plans = [Plan(module, context, function) for function in functions]
     for plan in plans:
-        plan.decide()
+        decide(plan)
     for plan in plans:
         Rewriter(plan, TensorBuilder(module, plan.function)).run()
 

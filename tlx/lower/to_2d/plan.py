@@ -1,9 +1,9 @@
 """What to do with each tensor of a function, decided before anything is changed.
 
-1. which operations are live, and which transposes are only another order of the same memory (`lazy`);
-2. which operations move down to the one store of their result and write there (`sinks`);
-3. which memory the user's loads mean can be read where it lies, and which has to be copied at the load (`snapshots`);
-4. which values share a buffer (`tlx.lower.to_2d.coalescing`).
+1. which operations are live, and which transposes are only another order of the same memory (`fusion.view_operations`);
+2. which operations move down to the one store of their result and write there (`fusion.store_sinking`);
+3. which memory the user's loads mean can be read where it lies, and which has to be copied at the load;
+4. which values share a buffer (`memory.coalescing`).
 """
 
 from __future__ import annotations
@@ -11,32 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
 
 from tlx.diagnostics import LoweringError, Span
-from tlx.ir.analysis import analyse
-from tlx.ir.dominance import ControlFlow
-from tlx.ir.module import Function, Instruction, Module
-from tlx.ir.tensors import FunctionTensors, Tensor, TensorOp
-from tlx.ir.types import I1, Type, VectorType, bytes_of
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.analysis.control_flow import ControlFlow
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
+from tlx.ir.module import Module
+from tlx.ir.tensors.analysis import analyse
+from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
+from tlx.ir.types import Type, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
-from tlx.lower.ordinary import UNARY, Operation
-from tlx.lower.stage import Context
-from tlx.lower.to_2d.buffers import Buffers, size_text
-from tlx.lower.to_2d.constants import constant_array
-from tlx.lower.to_2d.contraction import MMA
-from tlx.lower.to_2d.elementwise import INSERT, NAME, with_elementwise
-from tlx.lower.to_2d.groups import PRODUCTS, Groups
-from tlx.lower.to_2d.lazy import is_lazy
-from tlx.lower.to_2d.live import find_live
-from tlx.lower.to_2d.readings import note_reads, settle
-from tlx.lower.to_2d.safety import Aliases, Position
-from tlx.lower.to_2d.sinks import Sink, find_sink
-from tlx.lower.to_2d.values import Flats
-from tlx.lower.to_2d.views import Place, View, stored, tensor_bytes
-from tlx.types import TensorType
-
-STAGE: Final = "to-2d"
+from tlx.lower.context import LoweringContext
+from tlx.lower.memory.aliases import AliasAnalysis, Position
+from tlx.lower.memory.buffers import PrivateBuffers, size_text
+from tlx.lower.memory.views import Storage, TensorView, storage_type, tensor_bytes
+from tlx.lower.to_2d.analysis.tensor_operations import INSERT, MMA, STAGE, operation_title, with_elementwise
+from tlx.lower.to_2d.analysis.values import FlatVectors
+from tlx.lower.to_2d.fusion.groups import FusionGroups, StoreSink
+from tlx.lower.to_2d.memory.block_access import constant_array
 
 
 @dataclass(eq=False)
@@ -57,18 +50,18 @@ class Plan:
     """
 
     module: Module
-    context: Context
+    context: LoweringContext
     function: Function
     live: set[str] = field(default_factory=set[str])
     lazy: set[str] = field(default_factory=set[str])
-    sinks: dict[int, Sink] = field(default_factory=dict[int, Sink])
-    snapshots: dict[int, View] = field(default_factory=dict[int, View])
-    homes: dict[Value, Place] = field(default_factory=dict[Value, Place])
+    sinks: dict[int, StoreSink] = field(default_factory=dict[int, StoreSink])
+    snapshots: dict[int, TensorView] = field(default_factory=dict[int, TensorView])
+    homes: dict[Value, Storage] = field(default_factory=dict[Value, Storage])
     shared: set[str] = field(default_factory=set[str])
-    reads: dict[Place, list[Position]] = field(default_factory=dict[Place, list[Position]])
-    _sunk: dict[int, Sink] = field(default_factory=dict[int, Sink])
+    reads: dict[Storage, list[Position]] = field(default_factory=dict[Storage, list[Position]])
+    _sunk: dict[int, StoreSink] = field(default_factory=dict[int, StoreSink])
     _explained: set[int] = field(default_factory=set[int])
-    _readings: dict[int, Place] = field(default_factory=dict[int, Place])
+    _readings: dict[int, Storage] = field(default_factory=dict[int, Storage])
 
     # What is known ---------------------------------------------------------------------------------------------
 
@@ -78,14 +71,14 @@ class Plan:
         return with_elementwise(self.function, analyse(self.module, self.function))
 
     @cached_property
-    def flats(self) -> Flats:
+    def flats(self) -> FlatVectors:
         """Flattened vectors."""
-        return Flats(self.function, self.tensors, self.module.source)
+        return FlatVectors(self.function, self.tensors, self.module.source)
 
     @cached_property
-    def groups(self) -> Groups:
+    def groups(self) -> FusionGroups:
         """What is fused into what."""
-        return Groups(self)
+        return FusionGroups(self.tensors, self.flats, self.positions)
 
     @cached_property
     def flow(self) -> ControlFlow:
@@ -93,15 +86,15 @@ class Plan:
         return ControlFlow(self.function)
 
     @cached_property
-    def aliases(self) -> Aliases:
+    def aliases(self) -> AliasAnalysis:
         """Alias facts before any change."""
         sizes = {id(op.instruction): self.stored(op).reach for op in self.tensors.ops if op.pointer is not None}
-        return Aliases(self.module, self.function, self.flow, sizes)
+        return AliasAnalysis(self.module, self.function, self.flow, sizes)
 
     @cached_property
-    def buffers(self) -> Buffers:
+    def buffers(self) -> PrivateBuffers:
         """The function's private memory."""
-        return Buffers(self.module, self.function)
+        return PrivateBuffers(self.module, self.function)
 
     @cached_property
     def positions(self) -> dict[int, Position]:
@@ -114,35 +107,35 @@ class Plan:
 
     # Places ----------------------------------------------------------------------------------------------------
 
-    def stored(self, op: TensorOp) -> View:
+    def stored(self, op: TensorOp) -> TensorView:
         """Where a tensor store writes."""
         assert op.pointer is not None
-        return View.of(Place(op.pointer), op.tensors[0].type, op.pitches)
+        return TensorView.of(Storage(op.pointer), op.tensors[0].type, op.pitches)
 
-    def view(self, tensor: Tensor) -> View:
+    def view(self, tensor: Tensor) -> TensorView:
         """Where a token's tensor lies."""
         if tensor.kind == "load":
             place = self._reading(tensor.definition, tensor.source)
-            return View.of(place, tensor.type, None if place.is_private else tensor.pitches)
+            return TensorView.of(place, tensor.type, None if place.is_private else tensor.pitches)
         if tensor.kind == "pointer":
-            return View.of(self._reading(tensor.definition, tensor.source), tensor.type)
+            return TensorView.of(self._reading(tensor.definition, tensor.source), tensor.type)
         root = self.flats.root(tensor.source)
         if isinstance(root, Local) and root.name in self.lazy:
             return self._lazy_view(self.op_of(root), tensor.type)
-        return View.of(self.place_of(root), tensor.type)
+        return TensorView.of(self.place_of(root), tensor.type)
 
-    def _lazy_view(self, op: TensorOp, seen: TensorType) -> View:
+    def _lazy_view(self, op: TensorOp, seen: TensorType) -> TensorView:
         """The operand's memory as the result of a transpose or a broadcast."""
         source, result = op.tensors[0], op.result
         assert result is not None
         if op.intrinsic.name == "broadcast":
             return self.view(source).broadcast(result, op.dims[1])
         if op.intrinsic.name == "reshape.permute":
-            return replace(View.of(self.view(source).place, result), group=source.type.shape[-1])
+            return replace(TensorView.of(self.view(source).place, result), group=source.type.shape[-1])
         type_ = seen if seen.shape == result.shape else result
         return self.view(source).reordered([source.type.position(d) for d in result.layout], type_)
 
-    def place_of(self, root: Value) -> Place:
+    def place_of(self, root: Value) -> Storage:
         """Memory of a flattened vector: a buffer of its own, or what a load reads."""
         kind = self.flats.kind(root)
         if kind == "load" and isinstance(root, Local):
@@ -152,7 +145,7 @@ class Plan:
             self.homes[root] = self._new_home(root)
         return self.homes[root]
 
-    def share(self, value: Local, place: Place) -> str:
+    def share(self, value: Local, place: Storage) -> str:
         """Let a value live in another one's place; gives the name of the buffer that is not needed for it."""
         buffer = self.place_of(value).buffer
         assert buffer is not None
@@ -160,10 +153,10 @@ class Plan:
         self.shared.add(value.name)
         return buffer.pointer.name
 
-    def _new_home(self, root: Value) -> Place:
+    def _new_home(self, root: Value) -> Storage:
         assert isinstance(root.type, VectorType)
         if not isinstance(root, (Local, Keyword)):
-            return Place(constant_array(self.module, root))
+            return Storage(constant_array(self.module, root))
         definition = self.flats.definitions.get(root.name) if isinstance(root, Local) else None
         if definition is not None and definition.is_terminator:
             message = f"a {root.type} that {definition.opcode} returns is not lowered yet: use call"
@@ -175,20 +168,20 @@ class Plan:
         if isinstance(root, Keyword):
             return "zeros"
         op = self.op_of(root) if isinstance(root, Local) and self.flats.kind(root) == "op" else None
-        return title(op) if op is not None else "tensor"
+        return operation_title(op) if op is not None else "tensor"
 
-    def new_place(self, element: Type, count: int, stem: str) -> Place:
+    def new_place(self, element: Type, count: int, stem: str) -> Storage:
         """A buffer."""
-        buffer = self.buffers.new(stored(element), count, stem, self.function.span)
-        return Place(buffer.pointer, None, buffer)
+        buffer = self.buffers.new(storage_type(element), count, stem, self.function.span)
+        return Storage(buffer.pointer, None, buffer)
 
-    def reading_place(self, definition: Instruction) -> Place:
+    def reading_place(self, definition: Instruction) -> Storage:
         """Where what a load read is now."""
         return self._readings[id(definition)]
 
-    def _reading(self, definition: Instruction, pointer: Value) -> Place:
+    def _reading(self, definition: Instruction, pointer: Value) -> Storage:
         if id(definition) not in self._readings:
-            self._readings[id(definition)] = Place(pointer, definition)
+            self._readings[id(definition)] = Storage(pointer, definition)
         return self._readings[id(definition)]
 
     def op_of(self, root: Local) -> TensorOp:
@@ -201,7 +194,7 @@ class Plan:
         """Whether a tensor is a constant of zeros, or undefined, for which zeros do."""
         return tensor.kind == "value" and isinstance(self.flats.root(tensor.source), Keyword)
 
-    def operands(self, op: TensorOp) -> list[View | None]:
+    def operands(self, op: TensorOp) -> list[TensorView | None]:
         """Where each operand lies; None for one that is written as zeros or as a scalar, which needs no memory."""
         fills = op.pointer is not None or op.intrinsic.name in MMA | {INSERT}
         return [
@@ -211,48 +204,18 @@ class Plan:
             for index, tensor in enumerate(op.tensors)
         ]
 
-    # Decisions -------------------------------------------------------------------------------------------------
-
-    def decide(self) -> None:
-        """Make all decisions.
-
-        Raises:
-            LoweringError: Something in the function is not lowered.
-        """
-        from tlx.lower.to_2d.coalescing import coalesce
-        from tlx.lower.to_2d.phis import note_edges
-
-        self._check()
-        self.lazy = {str(op.instruction.result) for op in self.tensors.ops if is_lazy(self, op)}
-        self.groups.find()
-        self.live = find_live(self)
-        for op in self.tensors.ops:
-            sink = find_sink(self, op)
-            if sink is not None:
-                self.sinks[id(sink.store)] = sink
-                self._sunk[id(op.instruction)] = sink
-        note_reads(self)
-        note_edges(self)
-        for place in list(self.reads):
-            settle(self, place)
-        coalesce(self)
-
-    def _check(self) -> None:
-        from tlx.lower.to_2d.rules import RULES
-
-        for op in self.tensors.ops:
-            if op.pointer is None and op.intrinsic.name not in RULES:
-                raise LoweringError(f"{op.intrinsic.full_name} is not lowered yet", op.instruction.span)
-            if op.intrinsic.name in PRODUCTS | UNARY and any(t.type.element == I1 for t in op.tensors):
-                message = f"{op.intrinsic.full_name} of i1 is not lowered: convert the operands, to i8 for instance"
-                raise LoweringError(message, op.instruction.span)
-        self.flats.check()
+    # Liveness --------------------------------------------------------------------------------------------------
 
     def is_live(self, op: TensorOp) -> bool:
         """Whether anything needs an operation's result in memory."""
         return op.pointer is not None or op.instruction.result in self.live
 
     # Sinking ---------------------------------------------------------------------------------------------------
+
+    def note_sink(self, sink: StoreSink) -> None:
+        """An operation runs where its result is stored."""
+        self.sinks[id(sink.store)] = sink
+        self._sunk[id(sink.op.instruction)] = sink
 
     def is_sunk(self, op: TensorOp) -> bool:
         """Whether an operation runs at its result's store."""
@@ -263,28 +226,28 @@ class Plan:
         if id(op.instruction) in self._explained or op.result is None:
             return
         self._explained.add(id(op.instruction))
-        message = f"temporary of {size_text(tensor_bytes(op.result))} for {title(op)}, because {reason}"
+        message = f"temporary of {size_text(tensor_bytes(op.result))} for {operation_title(op)}, because {reason}"
         self.missed(message, op.instruction.span)
 
     def missed(self, message: str, span: Span | None) -> None:
         """Say what is copied that need not be in a better program."""
         self.context.remarks.add("missed", STAGE, message, span)
 
-    def dense_operand(self, op: TensorOp) -> Callable[[Type, int, str], Place]:
+    def dense_operand(self, op: TensorOp) -> Callable[[Type, int, str], Storage]:
         """What gives an operation memory for an operand that no 2-D load can read, and says so."""
 
-        def new_place(element: Type, count: int, name: str) -> Place:
+        def new_place(element: Type, count: int, name: str) -> Storage:
             return self.copied_operand(op, element, count, name, "its rows and columns are both strided in memory")
 
         return new_place
 
-    def copied_operand(self, op: TensorOp, element: Type, count: int, name: str, reason: str) -> Place:
+    def copied_operand(self, op: TensorOp, element: Type, count: int, name: str, reason: str) -> Storage:
         """Memory for a copy of an operand; says why it is made."""
         size = size_text(count * bytes_of(element))
         self.missed(f"copy of {size} of operand {name}, because {reason}", op.instruction.span)
         return self.new_place(element, count, name)
 
-    def start_of(self, place: Place) -> Position:
+    def start_of(self, place: Storage) -> Position:
         """Where what a place means is read."""
         assert place.reading is not None
         return self.positions[id(place.reading)]
@@ -297,14 +260,6 @@ class Plan:
         sink = self._sunk.get(id(op.instruction))
         return self.positions[id(op.instruction if sink is None else sink.store)]
 
-    def note_read(self, place: Place, position: Position) -> None:
+    def note_read(self, place: Storage, position: Position) -> None:
         """Something at a position reads a place."""
         self.reads.setdefault(place, []).append(position)
-
-
-def title(op: TensorOp) -> str:
-    """What remarks call an operation: its intrinsic, or an ordinary instruction's opcode or `llvm.*` function."""
-    if op.intrinsic.name != NAME:
-        return op.intrinsic.name
-    operation = Operation.of(op.instruction)
-    return operation.title if operation is not None else op.instruction.opcode

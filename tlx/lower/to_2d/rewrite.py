@@ -6,23 +6,25 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.ir.module import Block, Instruction
-from tlx.ir.rewriter import set_operand
-from tlx.ir.tensor_builder import TensorBuilder
-from tlx.ir.tensors import TensorOp
+from tlx.ir.analysis.large_vectors import exceeds_register
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.tensors.model import TensorOp
+from tlx.ir.transform.rewrite import set_operand
 from tlx.ir.types import I1, I8, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
-from tlx.lower.to_2d.apart import write_apart
-from tlx.lower.to_2d.attributes import allow_heap
-from tlx.lower.to_2d.copies import as_stored, copy, copy_bytes, fill_zero
-from tlx.lower.to_2d.insert import position
-from tlx.lower.to_2d.phis import emit_edges
-from tlx.lower.to_2d.plan import STAGE, Plan
-from tlx.lower.to_2d.rules import RULES
-from tlx.lower.to_2d.safety import Range
-from tlx.lower.to_2d.sinks import Sink
-from tlx.lower.to_2d.values import is_big, is_debug_use
-from tlx.lower.to_2d.views import Place, View
+from tlx.lower.memory.aliases import MemoryLocation
+from tlx.lower.memory.buffers import allow_heap
+from tlx.lower.memory.views import Storage, TensorView
+from tlx.lower.to_2d.analysis.tensor_operations import STAGE
+from tlx.lower.to_2d.analysis.values import is_debug_use
+from tlx.lower.to_2d.fusion.groups import StoreSink
+from tlx.lower.to_2d.fusion.store_sinking import write_with_overlap_check
+from tlx.lower.to_2d.memory.copies import copy, copy_bytes, fill_zero, to_storage_type
+from tlx.lower.to_2d.memory.phi_elimination import emit_edge_copies
+from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.rules.elements import clamped_index
+from tlx.lower.to_2d.rules.table import RULES
 
 _HEADS: Final = frozenset({"phi", "landingpad", "catchpad", "cleanuppad", "catchswitch", "#dbg"})
 
@@ -47,7 +49,7 @@ class Rewriter:
         self._emit_entry()
         for block in list(function.blocks):
             self._block(block)
-        emit_edges(self.plan, self.b)
+        emit_edge_copies(self.plan, self.b)
         self.plan.buffers.emit()
         if self.plan.buffers.uses_heap:
             allow_heap(self.plan.module, function)
@@ -113,7 +115,7 @@ class Rewriter:
         if flats.is_renaming(instruction):
             self._keep_if(flats.needs_ssa(name))
         elif kind == "load":
-            self._keep_if(flats.needs_ssa(name) or not (flats.uses.get(name) or is_big(instruction.type)))
+            self._keep_if(flats.needs_ssa(name) or not (flats.uses.get(name) or exceeds_register(instruction.type)))
             self._snapshot(instruction)
         elif kind == "phi":
             self.b.index += 1
@@ -148,7 +150,7 @@ class Rewriter:
     def _store_register(self, value: Local) -> None:
         place = self.plan.homes[value]
         assert place.buffer is not None
-        self.b.store(as_stored(self.b, value), place.pointer, place.buffer.align)
+        self.b.store(to_storage_type(self.b, value), place.pointer, place.buffer.align)
 
     def _load_home(self, instruction: Instruction) -> None:
         """`%name = load <E x T>, ptr %name.buf`: the vector, for the ordinary instructions that use it."""
@@ -186,21 +188,21 @@ class Rewriter:
             plan.explain(op)
         if op.result.is_padded:
             self.b.memset(place.pointer, 0, _bytes_of(op.instruction.value))
-        RULES[op.intrinsic.name](plan, self.b, op, View.of(place, op.result))
+        RULES[op.intrinsic.name](plan, self.b, op, TensorView.of(place, op.result))
         if plan.flats.needs_ssa(name):
             self._load_home(op.instruction)
 
-    def _sunk(self, sink: Sink) -> None:
+    def _sunk(self, sink: StoreSink) -> None:
         """An operation that writes straight to where its result is stored."""
         self.b.debug = sink.op.instruction.debug_location or self.b.debug
         self.b.span = sink.op.instruction.span
 
-        def emit(target: View) -> None:
+        def emit(target: TensorView) -> None:
             if sink.fills:
                 self.b.memset(target.place.pointer, 0, _bytes_of(sink.op.instruction.value))
             RULES[sink.op.intrinsic.name](self.plan, self.b, sink.op, target)
 
-        write_apart(self.plan, self.b, sink, emit)
+        write_with_overlap_check(self.plan, self.b, sink, emit)
 
     def _tensor_store(self, op: TensorOp) -> None:
         plan = self.plan
@@ -215,15 +217,17 @@ class Rewriter:
         else:
             self._copy(source, target, op.instruction)
 
-    def _copy(self, source: View, target: View, instruction: Instruction) -> None:
+    def _copy(self, source: TensorView, target: TensorView, instruction: Instruction) -> None:
         if source.is_same(target):
             return
-        if not source.place.is_private and not self.plan.aliases.disjoint(Range.of(source), Range.of(target)):
+        if not source.place.is_private and not self.plan.aliases.disjoint(
+            MemoryLocation.of(source), MemoryLocation.of(target)
+        ):
             count = _count(source)
             self._remark(f"copied twice, because {target.place.pointer} may alias {source.place.pointer}", instruction)
             place = self.plan.new_place(source.element, count, "copy")
             steps = _dense(source.data)
-            between = View(place, source.element, source.data, source.data, steps, source.layout)
+            between = TensorView(place, source.element, source.data, source.data, steps, source.layout)
             copy(self.b, source, between)
             source = between
         copy(self.b, source, target)
@@ -242,7 +246,7 @@ class Rewriter:
         target = self.plan.view(tensor) if tensor is not None and tensor.kind == "load" else None
         if target is None:
             place = self.plan.reading_place(instruction)
-            target = View(place, source.element, source.sizes, source.data, source.steps, source.layout)
+            target = TensorView(place, source.element, source.sizes, source.data, source.steps, source.layout)
         copy(self.b, source, target)
 
     def _vector_store(self, store: Instruction) -> None:
@@ -261,11 +265,13 @@ class Rewriter:
             if place.pointer != pointer:
                 copy_bytes(self.b, place.pointer, pointer, _bytes_of(value), overlap=self._may_overlap(place, store))
 
-    def _may_overlap(self, place: Place, store: Instruction) -> bool:
+    def _may_overlap(self, place: Storage, store: Instruction) -> bool:
         if place.is_private:
             return False
         size = _bytes_of(store.operands[0])
-        return not self.plan.aliases.disjoint(Range(place.pointer, size), Range(store.operands[1], size))
+        return not self.plan.aliases.disjoint(
+            MemoryLocation(place.pointer, size), MemoryLocation(store.operands[1], size)
+        )
 
     def _extract(self, instruction: Instruction) -> None:
         """`extractelement` of a large vector: a load of the element; of another one where there is no such element."""
@@ -273,7 +279,7 @@ class Rewriter:
         place = self.plan.place_of(self.plan.flats.root(vector))
         element = instruction.type
         assert isinstance(vector.type, VectorType)
-        pointer = self.b.gep(element, place.pointer, position(self.b, index, vector.type.count))
+        pointer = self.b.gep(element, place.pointer, clamped_index(self.b, index, vector.type.count))
         self._define(instruction, "load", [pointer], f"load {element}, {pointer.typed}, align {bytes_of(element)}")
 
     def _debug_use(self, instruction: Instruction) -> None:
@@ -298,7 +304,7 @@ def _bytes_of(value: Value) -> int:
     return value.type.count * bytes_of(value.type.element)
 
 
-def _count(view: View) -> int:
+def _count(view: TensorView) -> int:
     count = 1
     for extent in view.data:
         count *= extent

@@ -10,6 +10,6 @@ Rewrite:
 
 from __future__ import annotations
 
-from tlx.lower.to_tiles.trees import to_tiles
+from tlx.lower.to_tiles.driver import to_tiles
 
 __all__ = ["to_tiles"]

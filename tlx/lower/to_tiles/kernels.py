@@ -11,37 +11,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from tlx.ir.module import Function, Instruction, Module
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
+from tlx.ir.module import Module
 from tlx.ir.types import Type
-from tlx.lower.stage import Context
-from tlx.lower.to_tiles.asked import chosen
-from tlx.lower.to_tiles.copy import copy_kernel
-from tlx.lower.to_tiles.dispatch import Dispatch, likeness
-from tlx.lower.to_tiles.found import Problem
-from tlx.lower.to_tiles.gemm import GemmKernel, gemm_kernel
-from tlx.lower.to_tiles.kept import Cut
-from tlx.lower.to_tiles.map import map_kernel
-from tlx.lower.to_tiles.matrix_gemm import MatrixKernel
-from tlx.lower.to_tiles.matvec import as_row_sums
-from tlx.lower.to_tiles.problem import Copy, Gemm, Map, Reduction, Rows, Shuffle
-from tlx.lower.to_tiles.recipe import Recipe
-from tlx.lower.to_tiles.reduce import reduce_kernel
-from tlx.lower.to_tiles.remarks import describe, for_version, remark_product
-from tlx.lower.to_tiles.rows import rows_kernel
+from tlx.lower.context import LoweringContext
+from tlx.lower.to_tiles.emit.copy import copy_kernel, shuffle_kernel
+from tlx.lower.to_tiles.emit.elementwise import elementwise_kernel
+from tlx.lower.to_tiles.emit.gemm.loop_nest import GemmKernel, gemm_kernel
+from tlx.lower.to_tiles.emit.gemm.matrix_unit import MatrixUnitKernel
+from tlx.lower.to_tiles.emit.gemm.streaming import StreamingKernel
+from tlx.lower.to_tiles.emit.reduction import reduce_kernel
+from tlx.lower.to_tiles.emit.row_fusion import row_fusion_kernel
+from tlx.lower.to_tiles.pack.panel_cache import PartialKernel
+from tlx.lower.to_tiles.pack.prepacked import PackedPanels, packing_kernel
+from tlx.lower.to_tiles.pack.weights import ConstantWeights
+from tlx.lower.to_tiles.parallel.partition import ParallelCost, cut_into_slabs, gemm_parallel_cost, problem_cycles
+from tlx.lower.to_tiles.parallel.team import (
+    CooperativeBody,
+    grid_kernel,
+    pack_cooperatively,
+    packs_cooperatively,
+    slabs_kernel,
+)
+from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Gemm, LineShuffle, Problem, Reduction, RowFusion
+from tlx.lower.to_tiles.remarks import describe_kernel, for_version, remark_product
+from tlx.lower.to_tiles.rewrite.products import as_row_reduction
 from tlx.lower.to_tiles.scratch import Scratch
-from tlx.lower.to_tiles.shared import Panels, packing_kernel
-from tlx.lower.to_tiles.shuffle import shuffle_kernel
-from tlx.lower.to_tiles.slabs import cycles_of, slabs_of
-from tlx.lower.to_tiles.streams import StreamKernel
-from tlx.lower.to_tiles.team import Together, grid_kernel, slabs_kernel
-from tlx.lower.to_tiles.team_panels import pack_together, packs_together
-from tlx.lower.to_tiles.weights import Weights
-from tlx.lower.to_tiles.work import Work, gemm_work
-from tlx.target import Target
+from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.lower.to_tiles.select.selection import select_recipe_with_knobs
+from tlx.lower.to_tiles.versions import Dispatcher, kernel_key
+from tlx.target.target import Target
 
 
 @dataclass(frozen=True)
-class Packer:
+class PackingKernel:
     """The kernel that packs B for others: into so many bytes, of elements of a type."""
 
     kernel: Function
@@ -53,7 +57,7 @@ _Key = tuple[Problem, tuple[str, ...], bool]
 
 
 @dataclass(eq=False)
-class Kernels:
+class KernelCache:
     """The kernels made so far; equal problems share one.
 
     Attributes:
@@ -68,24 +72,24 @@ class Kernels:
     """
 
     module: Module
-    context: Context
+    context: LoweringContext
     made: dict[_Key, Function] = field(default_factory=dict["_Key", Function])
-    packers: dict[_Key, Packer] = field(default_factory=dict["_Key", Packer])
-    dispatch: Dispatch = field(init=False)
-    weights: Weights = field(init=False)
+    packers: dict[_Key, PackingKernel] = field(default_factory=dict["_Key", PackingKernel])
+    dispatch: Dispatcher = field(init=False)
+    weights: ConstantWeights = field(init=False)
     cycles: dict[str, float] = field(default_factory=dict[str, float])
     past_caches: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
-        self.dispatch = Dispatch(self.module, self.context.amx_permission)
-        self.weights = Weights(self.module, self.context.remarks, self.context.weight_bytes)
+        self.dispatch = Dispatcher(self.module, self.context.amx_permission)
+        self.weights = ConstantWeights(self.module, self.context.remarks, self.context.weight_bytes)
 
     @cached_property
-    def inner(self) -> Kernels:
+    def inner(self) -> KernelCache:
         """Kernels in loops whose iterations threads share: each runs on one thread."""
         if self.context.threads == "none":
             return self
-        inner = Kernels(self.module, replace(self.context, threads="none"))
+        inner = KernelCache(self.module, replace(self.context, threads="none"))
         inner.weights, inner.past_caches, inner.dispatch = self.weights, self.past_caches, self.dispatch
         return inner
 
@@ -102,18 +106,20 @@ class Kernels:
         versions = target.versions or (target,)
         if any(self._as_row_sums(problem, version, at) is not None for version in versions):
             return []
-        return [(chosen(self.context, problem, version, at)[0], version) for version in versions]
+        return [(select_recipe_with_knobs(self.context, problem, version, at)[0], version) for version in versions]
 
     def is_asked_for(self, problem: Gemm, target: Target, at: Instruction) -> bool:
         """Whether somebody says how a product is computed."""
-        return any(chosen(self.context, problem, version, at)[1] for version in target.versions or (target,))
+        return any(
+            select_recipe_with_knobs(self.context, problem, version, at)[1] for version in target.versions or (target,)
+        )
 
-    def packer(self, problem: Gemm, recipe: Recipe, target: Target) -> Packer:
+    def packer(self, problem: Gemm, recipe: Recipe, target: Target) -> PackingKernel:
         """What packs B for a product that is given it in panels."""
         key = problem, target.features, True
         if key not in self.packers:
             kernel = packing_kernel(self.module, problem, recipe, target)
-            self.packers[key] = Packer(kernel, Panels.of(problem, recipe).size(recipe), recipe.operand_b)
+            self.packers[key] = PackingKernel(kernel, PackedPanels.of(problem, recipe).size(recipe), recipe.operand_b)
         return self.packers[key]
 
     def _versions(self, problem: Problem, target: Target, at: Instruction, given: Sequence[Recipe]) -> Function:
@@ -142,9 +148,11 @@ class Kernels:
 
     def _likeness(self, problem: Problem, version: Target, at: Instruction) -> tuple[object, ...]:
         if not isinstance(problem, Gemm):
-            return likeness(version, None, None)
-        recipe = self._as_row_sums(problem, version, at) or chosen(self.context, problem, version, at)[0]
-        return likeness(version, problem, recipe)
+            return kernel_key(version, None, None)
+        recipe = (
+            self._as_row_sums(problem, version, at) or select_recipe_with_knobs(self.context, problem, version, at)[0]
+        )
+        return kernel_key(version, problem, recipe)
 
     def _make(self, problem: Problem, target: Target, at: Instruction, given: Sequence[Recipe]) -> Function:
         if isinstance(problem, Gemm):
@@ -152,45 +160,47 @@ class Kernels:
             if sums is None:
                 return self._product(problem, target, at, given)
             problem = sums
-        if isinstance(problem, Shuffle):
+        if isinstance(problem, LineShuffle):
             kernel = shuffle_kernel(self.module, problem, target)
             self.cycles[kernel.name] = problem.cycles
             return kernel
         if not isinstance(problem, Copy):
-            self.context.remarks.add("applied", "to-tiles", for_version(target, describe(problem, target)), at.span)
+            self.context.remarks.add(
+                "applied", "to-tiles", for_version(target, describe_kernel(problem, target)), at.span
+            )
         least = self.context.thread_cycles
-        slabs = slabs_of(problem, target, least) if self.context.threads != "none" else None
+        slabs = cut_into_slabs(problem, target, least) if self.context.threads != "none" else None
         most = min(slabs.total, int(slabs.cycles / max(least, 1))) if slabs else 1
         if slabs is None or most < 2:
             kernel = self._kernel(problem, target)
-            self.cycles[kernel.name] = cycles_of(problem, target)
+            self.cycles[kernel.name] = problem_cycles(problem, target)
             return kernel
         kernels = [self._kernel(piece, target) for piece in (slabs.slab, slabs.rest) if piece is not None]
         return slabs_kernel(self.module, problem.kernel_name, slabs, kernels, most)
 
-    def _kernel(self, problem: Copy | Map | Reduction | Rows, target: Target) -> Function:
+    def _kernel(self, problem: Copy | Elementwise | Reduction | RowFusion, target: Target) -> Function:
         """The kernel of one thread."""
         if isinstance(problem, Copy):
             return copy_kernel(self.module, problem, target)
-        if isinstance(problem, Map):
-            return map_kernel(self.module, problem, target)
-        if isinstance(problem, Rows):
-            return rows_kernel(self.module, problem, target)
+        if isinstance(problem, Elementwise):
+            return elementwise_kernel(self.module, problem, target)
+        if isinstance(problem, RowFusion):
+            return row_fusion_kernel(self.module, problem, target)
         return reduce_kernel(self.module, problem, target)
 
     def _as_row_sums(self, problem: Gemm, target: Target, at: Instruction) -> Reduction | None:
         """A product with a vector as sums along K, unless somebody asks for a tile."""
-        sums = as_row_sums(problem, target)
-        return None if sums is None or chosen(self.context, problem, target, at)[1] else sums
+        sums = as_row_reduction(problem, target)
+        return None if sums is None or select_recipe_with_knobs(self.context, problem, target, at)[1] else sums
 
     def _product(self, problem: Gemm, target: Target, at: Instruction, given: Sequence[Recipe]) -> Function:
-        recipe, knobs = chosen(self.context, problem, target, at)
+        recipe, knobs = select_recipe_with_knobs(self.context, problem, target, at)
         recipe = given[0] if given else recipe
         if self.context.threads != "none":
             recipe = replace(recipe, dots=0, pairs=0)  # who multiplies which columns is known when the program runs
         remark_product(self.context, problem, recipe, knobs, target, at)
-        work = gemm_work(problem, recipe, target)
-        emitter = MatrixKernel if recipe.unit == "matrix" else StreamKernel if recipe.streams else None
+        work = gemm_parallel_cost(problem, recipe, target)
+        emitter = MatrixUnitKernel if recipe.unit == "matrix" else StreamingKernel if recipe.streams else None
         most = work.team(self.context.thread_cycles) if work and self.context.threads != "none" else 1
         if work is None or most < 2:
             kernel = gemm_kernel(self.module, problem, recipe, target, emitter=emitter)
@@ -202,17 +212,22 @@ class Kernels:
         kept = Scratch() if work.keeps else None
         part = gemm_kernel(self.module, problem, recipe, target, parts=True, kept=kept, emitter=emitter)
         many = self._together(problem, recipe, target, (work, most), emitter)
-        return grid_kernel(self.module, Cut(part, work, kept.size if kept else 0), most, many)
+        return grid_kernel(self.module, PartialKernel(part, work, kept.size if kept else 0), most, many)
 
     def _together(
-        self, problem: Gemm, recipe: Recipe, target: Target, team: tuple[Work, int], emitter: type[GemmKernel] | None
-    ) -> Together | None:
+        self,
+        problem: Gemm,
+        recipe: Recipe,
+        target: Target,
+        team: tuple[ParallelCost, int],
+        emitter: type[GemmKernel] | None,
+    ) -> CooperativeBody | None:
         """How a team of many threads packs B and multiplies; None where each thread packs what it reads."""
         work, most = team
-        if not packs_together(problem, recipe, work, self.context.thread_cycles):
+        if not packs_cooperatively(problem, recipe, work, self.context.thread_cycles):
             return None
         given = replace(recipe, shared_b=True)
         pack = packing_kernel(self.module, problem, recipe, target, parts=True)
         part = gemm_kernel(self.module, problem, given, target, parts=True, emitter=emitter)
-        shared = gemm_work(problem, given, target) or work
-        return pack_together(self.module, problem, given, (pack, part), shared, most)
+        shared = gemm_parallel_cost(problem, given, target) or work
+        return pack_cooperatively(self.module, problem, given, (pack, part), shared, most)

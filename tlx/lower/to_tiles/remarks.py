@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from tlx.ir.module import Instruction
+from tlx.ir.instructions import Instruction
 from tlx.ir.types import bits_of
-from tlx.knobs import Knobs
-from tlx.lower.stage import Context
-from tlx.lower.to_tiles.blocks import row_ranges
-from tlx.lower.to_tiles.bound import bound_of
-from tlx.lower.to_tiles.choose import fits_matrix_unit
-from tlx.lower.to_tiles.memory import LINE, PAGE
-from tlx.lower.to_tiles.problem import Gemm, Map, Reduction, Rows
-from tlx.lower.to_tiles.recipe import Recipe
-from tlx.lower.to_tiles.rows import block_rows
-from tlx.lower.to_tiles.view import View
-from tlx.remarks import Prediction
-from tlx.target import Target
+from tlx.lower.context import LoweringContext
+from tlx.lower.knobs import Knobs
+from tlx.lower.remarks import Prediction
+from tlx.lower.to_tiles.problem.problems import Elementwise, Gemm, Reduction, RowFusion
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.caches import LINE, PAGE
+from tlx.lower.to_tiles.select.elementwise import fused_block_rows, roofline
+from tlx.lower.to_tiles.select.recipe import Recipe, row_ranges
+from tlx.lower.to_tiles.select.selection import fits_matrix_unit
+from tlx.target.target import Target
 
 _UNITS: Final = {"fma": "multiply-add", "dot": "dot product", "matrix": "matrix unit"}
 
@@ -27,14 +25,14 @@ def for_version(target: Target, text: str) -> str:
     return f"{target.name}: {text}" if target.level else text
 
 
-def describe(problem: Map | Reduction | Rows, target: Target) -> str:
+def describe_kernel(problem: Elementwise | Reduction | RowFusion, target: Target) -> str:
     """What a kernel does that multiplies no matrices, and what bounds it."""
-    if isinstance(problem, Map):
+    if isinstance(problem, Elementwise):
         return _describe_map(problem, target)
-    return _describe_rows(problem, target) if isinstance(problem, Rows) else _describe_reduction(problem, target)
+    return _describe_rows(problem, target) if isinstance(problem, RowFusion) else _describe_reduction(problem, target)
 
 
-def _describe_map(problem: Map, target: Target) -> str:
+def _describe_map(problem: Elementwise, target: Target) -> str:
     """What an elementwise kernel does, and what bounds it."""
     value = problem.value
     head = f"map {value.rows}x{value.cols} {problem.destination.element}: {value.summary or 'copy'} in one pass"
@@ -51,19 +49,19 @@ def _describe_reduction(problem: Reduction, target: Target) -> str:
     return f"{', '.join([text, *more])}{',' if more else ''} in one pass; {_bound(problem, target)}"
 
 
-def _describe_rows(problem: Rows, target: Target) -> str:
+def _describe_rows(problem: RowFusion, target: Target) -> str:
     """What a kernel of several problems on the same rows does, and what bounds it."""
     steps = "; ".join(_step(part.problem) for part in problem.parts)
     last = problem.parts[-1].problem
-    count = block_rows(problem, target)
+    count = fused_block_rows(problem, target)
     blocks = f"{count} rows" if count > 1 else "one row"
     head = f"rows {problem.rows}x{last.value.cols} {last.destination.element}: {steps}"
     return f"{head}: one pass, {blocks} at a time; {_bound(problem, target)}"
 
 
-def _bound(problem: Map | Reduction | Rows, target: Target) -> str:
+def _bound(problem: Elementwise | Reduction | RowFusion, target: Target) -> str:
     """`moves 192 MB, beyond the caches: bound by memory; stores past the caches`, or what its instructions leave."""
-    bound = bound_of(problem, target)
+    bound = roofline(problem, target)
     is_far = bound.place == "memory"
     where = "beyond the caches" if is_far else f"in the {bound.place} cache"
     holder = "memory" if is_far else "that cache"
@@ -73,9 +71,9 @@ def _bound(problem: Map | Reduction | Rows, target: Target) -> str:
     return f"moves {size_in_words(bound.moves)}, {where}: {by}{'; stores past the caches' if bound.past else ''}"
 
 
-def _step(problem: Map | Reduction) -> str:
+def _step(problem: Elementwise | Reduction) -> str:
     summary = problem.value.summary
-    if isinstance(problem, Map):
+    if isinstance(problem, Elementwise):
         return summary or "copy"
     return f"reduce.{problem.operation}{f' of {summary}' if summary else ''}"
 
@@ -100,7 +98,9 @@ def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -
     return "; ".join(parts)
 
 
-def remark_product(context: Context, gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target, at: Instruction) -> None:
+def remark_product(
+    context: LoweringContext, gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target, at: Instruction
+) -> None:
     """Note how a product is computed, and that the matrix unit could not."""
     text = describe_product(gemm, recipe, knobs, target)
     prediction = None if gemm.crossed else Prediction(recipe.unit, recipe.share)
@@ -167,7 +167,7 @@ def _why_pack_a(gemm: Gemm, recipe: Recipe) -> str:
     return "its panels are read again by every panel of B"
 
 
-def _why_pack_b(view: View, recipe: Recipe, target: Target) -> str:
+def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
     """The first fact about B that speaks against reading it as it lies."""
     if recipe.operand_b != view.element:
         return f"{view.element} becomes {recipe.operand_b}"

@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tlx.ir.builder import Builder
+from tlx.ir.builder.instructions import Builder
 from tlx.ir.types import Type
 from tlx.ir.values import Value
+from tlx.lower.legalize.math.arithmetic import LaneArithmetic, lanes_of
 from tlx.lower.legalize.math.exponential import exp, exp2
 from tlx.lower.legalize.math.hyperbolic import sigmoid, tanh
-from tlx.lower.legalize.math.lanes import Lanes, lanes_of
 from tlx.lower.legalize.math.logarithm import log, log2, log10
 from tlx.lower.legalize.math.trigonometric import cos, sin
-from tlx.target import Target
+from tlx.target.target import Target
 
-FUNCTIONS: Final[dict[str, Callable[[Lanes, Value], Value]]] = {
+VECTOR_FUNCTIONS: Final[dict[str, Callable[[LaneArithmetic, Value], Value]]] = {
     "exp": exp,
     "exp2": exp2,
     "sigmoid": sigmoid,
@@ -35,13 +35,13 @@ FUNCTIONS: Final[dict[str, Callable[[Lanes, Value], Value]]] = {
 }
 
 
-def expand(b: Builder, target: Target, name: str, x: Value, element: Type, *, short: bool = False) -> Value:
+def emit_math_function(b: Builder, target: Target, name: str, x: Value, element: Type, *, short: bool = False) -> Value:
     """Emit a mathematical function of a register.
 
     Args:
         b: Where to emit.
         target: The machine; it may have instructions that make the code shorter.
-        name: One of `FUNCTIONS`.
+        name: One of `VECTOR_FUNCTIONS`.
         x: A vector of float or double, of any length.
         element: Its element type.
         short: Whether the result is rounded to bfloat: it need be no better than to 2^-14.
@@ -50,7 +50,7 @@ def expand(b: Builder, target: Target, name: str, x: Value, element: Type, *, sh
         ValueError: There is no such function.
         TypeError: The register is no vector of float or double.
     """
-    if name not in FUNCTIONS:
-        msg = f"no vector code for '{name}' on {target.name}; there is some for {', '.join(FUNCTIONS)}"
+    if name not in VECTOR_FUNCTIONS:
+        msg = f"no vector code for '{name}' on {target.name}; there is some for {', '.join(VECTOR_FUNCTIONS)}"
         raise ValueError(msg)
-    return FUNCTIONS[name](lanes_of(b, target, x, element, short=short), x)
+    return VECTOR_FUNCTIONS[name](lanes_of(b, target, x, element, short=short), x)

@@ -31,17 +31,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.values import Value
-from tlx.lower.legalize.math.lanes import Lanes
-from tlx.lower.legalize.math.pieces import Rounded, nearest, scaled
-from tlx.lower.legalize.math.polynomial import even_odd, horner, numbers
-from tlx.target import FloatHelpers
+from tlx.lower.legalize.math.arithmetic import (
+    LaneArithmetic,
+    RoundedNumber,
+    even_odd,
+    hex_floats,
+    horner,
+    round_to_step,
+    scale_by_power_of_two,
+)
+from tlx.target.hardware import FloatInstructions
 
 LOG2_E: Final = float.fromhex("0x1.71547652b82fep+0")
 """1 / ln 2."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters:
+class ExponentialParameters:
     """What exp and exp2 are made of for one element type.
 
     Attributes:
@@ -61,23 +67,23 @@ class Parameters:
     highest2: float
 
 
-SINGLE: Final = Parameters(
-    ln2=numbers("0x1.62e4p-1 0x1.7f7d1cp-20"),
-    q=numbers("0x1.000000p-1 0x1.5554a2p-3 0x1.555684p-5 0x1.12305cp-7 0x1.6b7684p-10"),
-    p=numbers("0x1.62e430p-1 0x1.ebfbdcp-3 0x1.c6af86p-5 0x1.3b2e06p-7 0x1.5f04f4p-10 0x1.415804p-13"),
+SINGLE: Final = ExponentialParameters(
+    ln2=hex_floats("0x1.62e4p-1 0x1.7f7d1cp-20"),
+    q=hex_floats("0x1.000000p-1 0x1.5554a2p-3 0x1.555684p-5 0x1.12305cp-7 0x1.6b7684p-10"),
+    p=hex_floats("0x1.62e430p-1 0x1.ebfbdcp-3 0x1.c6af86p-5 0x1.3b2e06p-7 0x1.5f04f4p-10 0x1.415804p-13"),
     lowest=-105.0,
     highest=89.0,
     lowest2=-151.0,
     highest2=129.0,
 )
-DOUBLE: Final = Parameters(
-    ln2=numbers("0x1.62e42fefap-1 0x1.cf79abc9e3b3ap-40"),
-    q=numbers("""
+DOUBLE: Final = ExponentialParameters(
+    ln2=hex_floats("0x1.62e42fefap-1 0x1.cf79abc9e3b3ap-40"),
+    q=hex_floats("""
         0x1.0000000000000p-1  0x1.555555555555bp-3  0x1.5555555555503p-5  0x1.111111110ebf8p-7
         0x1.6c16c16c3002fp-10 0x1.a01a01b3a66a7p-13 0x1.a01a01385ce91p-16 0x1.71ddefba30161p-19
         0x1.27e5af93a8451p-22 0x1.af6c9e2f93c91p-26 0x1.1e45a0c51e0a7p-29
     """),
-    p=numbers("""
+    p=hex_floats("""
         0x1.62e42fefa39efp-1  0x1.ebfbdff82c58fp-3  0x1.c6b08d704a0cfp-5  0x1.3b2ab6fba4e23p-7
         0x1.5d87fe78a2601p-10 0x1.430912f883893p-13 0x1.ffcbfc751745ap-17 0x1.62c021e40f6fcp-20
         0x1.b524dcc2c4aacp-24 0x1.e4d0649d4badep-28 0x1.ea023b2ef6963p-32 0x1.c2dbc9f860683p-36
@@ -89,35 +95,35 @@ DOUBLE: Final = Parameters(
 )
 
 
-SHORT_E: Final = numbers("0x1.fff9a6p-1 0x1.fff56cp-2 0x1.583d98p-3 0x1.5b2da4p-5")
-SHORT_2: Final = numbers("0x1.62dfcap-1 0x1.ebf1b6p-3 0x1.ca8ffap-5 0x1.409050p-7")
+SHORT_E: Final = hex_floats("0x1.fff9a6p-1 0x1.fff56cp-2 0x1.583d98p-3 0x1.5b2da4p-5")
+SHORT_2: Final = hex_floats("0x1.62dfcap-1 0x1.ebf1b6p-3 0x1.ca8ffap-5 0x1.409050p-7")
 
 
 _STEPS: Final = 32
 _POWERS: Final = tuple(2.0 ** (i / _STEPS) for i in range(_STEPS))
-_LN2: Final = numbers("0x1.62e430p-1 -0x1.05c610p-29")
-_NEAR_ZERO: Final = numbers("0x1.0000f6p+0 0x1.000006p-1")
+_LN2: Final = hex_floats("0x1.62e430p-1 -0x1.05c610p-29")
+_NEAR_ZERO: Final = hex_floats("0x1.0000f6p+0 0x1.000006p-1")
 
 
-def parameters(lanes: Lanes) -> Parameters:
+def exponential_parameters(lanes: LaneArithmetic) -> ExponentialParameters:
     """The parameters of the element type."""
     return SINGLE if lanes.single else DOUBLE
 
 
-def exp(lanes: Lanes, x: Value) -> Value:
+def exp(lanes: LaneArithmetic, x: Value) -> Value:
     """e^x."""
     if lanes.short and lanes.helpers is not None:
         return short_exp(lanes, x)
-    known = parameters(lanes)
+    known = exponential_parameters(lanes)
     x = lanes.at_most(lanes.at_least(x, known.lowest), known.highest)
     if lanes.single and lanes.helpers is not None:
         return _by_table(lanes, lanes.helpers, x)
-    n, r = reduced(lanes, x)
-    return scaled(lanes, of_rest(lanes, r), n)
+    n, r = reduce_exponent(lanes, x)
+    return scale_by_power_of_two(lanes, exp_of_reduced(lanes, r), n)
 
 
-def _by_table(lanes: Lanes, helpers: FloatHelpers, x: Value) -> Value:
-    n = nearest(lanes, x, LOG2_E, _STEPS)
+def _by_table(lanes: LaneArithmetic, helpers: FloatInstructions, x: Value) -> Value:
+    n = round_to_step(lanes, x, LOG2_E, _STEPS)
     r = x
     for part in _LN2:
         r = lanes.multiply_add(n.number, -part, r)
@@ -126,7 +132,7 @@ def _by_table(lanes: Lanes, helpers: FloatHelpers, x: Value) -> Value:
     return helpers.scale(lanes.b, lanes.multiply_add(power, less_one, power), n.number)
 
 
-def short_exp(lanes: Lanes, x: Value) -> Value:
+def short_exp(lanes: LaneArithmetic, x: Value) -> Value:
     """e^x for results of 16 bits, on machines with instructions for it."""
     assert lanes.helpers is not None
     t = lanes.mul(x, LOG2_E)
@@ -134,44 +140,44 @@ def short_exp(lanes: Lanes, x: Value) -> Value:
     return lanes.helpers.scale(lanes.b, horner(lanes, r, (1.0, *SHORT_2)), lanes.sub(t, r))
 
 
-def reduced(lanes: Lanes, x: Value) -> tuple[Rounded, Value]:
+def reduce_exponent(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Value]:
     """The n and r of e^x = 2^n e^r."""
-    known = parameters(lanes)
-    n = nearest(lanes, x, LOG2_E)
+    known = exponential_parameters(lanes)
+    n = round_to_step(lanes, x, LOG2_E)
     r = lanes.multiply_add(n.number, -known.ln2[0], x)
     return n, lanes.multiply_add(n.number, -known.ln2[1], r)
 
 
-def of_rest(lanes: Lanes, r: Value) -> Value:
+def exp_of_reduced(lanes: LaneArithmetic, r: Value) -> Value:
     """e^r; for floats by one chain, whose last sums lose a tenth of an ulp more."""
     if lanes.short:
         return horner(lanes, r, (1.0, *SHORT_E))
     if lanes.single and lanes.helpers is not None:
         return horner(lanes, r, (1.0, 1.0, *SINGLE.q))
-    return lanes.add(less_one(lanes, r), 1.0)
+    return lanes.add(expm1_of_reduced(lanes, r), 1.0)
 
 
-def less_one(lanes: Lanes, r: Value) -> Value:
+def expm1_of_reduced(lanes: LaneArithmetic, r: Value) -> Value:
     """e^r - 1."""
     square = lanes.mul(r, r)
-    return lanes.multiply_add(square, _polynomial(lanes, r, square, parameters(lanes).q), r)
+    return lanes.multiply_add(square, _polynomial(lanes, r, square, exponential_parameters(lanes).q), r)
 
 
-def less_one_and_r(lanes: Lanes, r: Value) -> Value:
+def expm1_of_reduced_less_r(lanes: LaneArithmetic, r: Value) -> Value:
     """e^r - 1 - r."""
     square = lanes.mul(r, r)
-    return lanes.mul(square, _polynomial(lanes, r, square, parameters(lanes).q))
+    return lanes.mul(square, _polynomial(lanes, r, square, exponential_parameters(lanes).q))
 
 
-def exp2(lanes: Lanes, x: Value) -> Value:
+def exp2(lanes: LaneArithmetic, x: Value) -> Value:
     """2^x, exact where x is an integer."""
-    known = parameters(lanes)
+    known = exponential_parameters(lanes)
     x = lanes.at_most(lanes.at_least(x, known.lowest2), known.highest2)
-    n = nearest(lanes, x)
+    n = round_to_step(lanes, x)
     r = lanes.sub(x, n.number)
     fraction = lanes.multiply_add(r, _polynomial(lanes, r, lanes.mul(r, r), known.p), 1.0)
-    return scaled(lanes, fraction, n)
+    return scale_by_power_of_two(lanes, fraction, n)
 
 
-def _polynomial(lanes: Lanes, r: Value, square: Value, coefficients: tuple[float, ...]) -> Value:
+def _polynomial(lanes: LaneArithmetic, r: Value, square: Value, coefficients: tuple[float, ...]) -> Value:
     return horner(lanes, r, coefficients) if lanes.single else even_odd(lanes, r, square, coefficients)

@@ -25,25 +25,29 @@ from typing import Final
 
 from tlx.ir.types import DOUBLE
 from tlx.ir.values import Value
-from tlx.lower.legalize.math.branch import where_any
-from tlx.lower.legalize.math.huge import huge_reduced, roughly_huge_reduced
-from tlx.lower.legalize.math.lanes import Lanes
-from tlx.lower.legalize.math.polynomial import horner, numbers
-from tlx.lower.legalize.math.reduction import HUGE, Reduced, reduced, roughly_reduced
+from tlx.lower.legalize.math.argument_reduction import (
+    HUGE,
+    ReducedArgument,
+    cody_waite,
+    cody_waite_single,
+    payne_hanek,
+    payne_hanek_single,
+)
+from tlx.lower.legalize.math.arithmetic import LaneArithmetic, hex_floats, horner, where_any
 
-SINE_SINGLE: Final = numbers("-0x1.555546p-3 0x1.11077cp-7 -0x1.995590p-13")
-COSINE_SINGLE: Final = numbers("0x1.55554ap-5 -0x1.6c0c82p-10 0x1.99ff42p-16")
-SINE_DOUBLE: Final = numbers("""
+SINE_SINGLE: Final = hex_floats("-0x1.555546p-3 0x1.11077cp-7 -0x1.995590p-13")
+COSINE_SINGLE: Final = hex_floats("0x1.55554ap-5 -0x1.6c0c82p-10 0x1.99ff42p-16")
+SINE_DOUBLE: Final = hex_floats("""
     -0x1.5555555555549p-3 0x1.111111110f89cp-7 -0x1.a01a019c1416cp-13
     0x1.71de3578e993ep-19 -0x1.ae5e66a16f048p-26 0x1.5d930066e307ep-33
 """)
-COSINE_DOUBLE: Final = numbers("""
+COSINE_DOUBLE: Final = hex_floats("""
     0x1.555555555554cp-5 -0x1.6c16c16c15141p-10 0x1.a01a019cab7f7p-16
     -0x1.27e4f8053a382p-22 0x1.1ee9e89444239p-29 -0x1.8facd2d502748p-37
 """)
 
 
-def sin(lanes: Lanes, x: Value) -> Value:
+def sin(lanes: LaneArithmetic, x: Value) -> Value:
     """The sine; of zero, the zero itself."""
     size = lanes.magnitude(x)
     m, sine, cosine = _of_rest(lanes, size)
@@ -51,38 +55,38 @@ def sin(lanes: Lanes, x: Value) -> Value:
     return _finite_only(lanes, x, size, _quadrant(lanes, m, sine, cosine, negative))
 
 
-def cos(lanes: Lanes, x: Value) -> Value:
+def cos(lanes: LaneArithmetic, x: Value) -> Value:
     """The cosine."""
     size = lanes.magnitude(x)
     n, sine, cosine = _of_rest(lanes, size)
     return _finite_only(lanes, x, size, _quadrant(lanes, lanes.integer_op("add", n, 1), sine, cosine, None))
 
 
-def _of_rest(lanes: Lanes, size: Value) -> tuple[Value, Value, Value]:
+def _of_rest(lanes: LaneArithmetic, size: Value) -> tuple[Value, Value, Value]:
     """n, sin r and cos r."""
     rest = _reduced_single(lanes, size) if lanes.single else _reduced_double(lanes, size)
     square = lanes.mul(rest.high, rest.high)
     return rest.n, _sine(lanes, rest, square), _cosine(lanes, rest, square)
 
 
-def _reduced_double(lanes: Lanes, size: Value) -> Reduced:
-    fast = reduced(lanes, size)
+def _reduced_double(lanes: LaneArithmetic, size: Value) -> ReducedArgument:
+    fast = cody_waite(lanes, size)
     huge = lanes.compare("oge", size, HUGE)
-    n, high, low = where_any(lanes, huge, fast.values, lambda: huge_reduced(lanes, size).values)
-    return Reduced(n, high, low)
+    n, high, low = where_any(lanes, huge, fast.values, lambda: payne_hanek(lanes, size).values)
+    return ReducedArgument(n, high, low)
 
 
-def _reduced_single(lanes: Lanes, size: Value) -> Reduced:
+def _reduced_single(lanes: LaneArithmetic, size: Value) -> ReducedArgument:
     b = lanes.b
-    doubles = Lanes(b, lanes.count, DOUBLE)
+    doubles = LaneArithmetic(b, lanes.count, DOUBLE)
     wide = b.cast("fpext", size, doubles.floats)
-    fast = roughly_reduced(doubles, wide)
+    fast = cody_waite_single(doubles, wide)
     huge = lanes.compare("oge", size, HUGE)
-    n, high = where_any(lanes, huge, fast.values, lambda: roughly_huge_reduced(doubles, wide).values)
-    return Reduced(b.cast("trunc", n, lanes.words), b.cast("fptrunc", high, lanes.floats), None)
+    n, high = where_any(lanes, huge, fast.values, lambda: payne_hanek_single(doubles, wide).values)
+    return ReducedArgument(b.cast("trunc", n, lanes.words), b.cast("fptrunc", high, lanes.floats), None)
 
 
-def _sine(lanes: Lanes, rest: Reduced, square: Value) -> Value:
+def _sine(lanes: LaneArithmetic, rest: ReducedArgument, square: Value) -> Value:
     series = horner(lanes, square, SINE_SINGLE if lanes.single else SINE_DOUBLE)
     cube = lanes.mul(square, rest.high)
     if rest.low is None:
@@ -91,7 +95,7 @@ def _sine(lanes: Lanes, rest: Reduced, square: Value) -> Value:
     return lanes.add(rest.high, lanes.multiply_add(cube, series, low))
 
 
-def _cosine(lanes: Lanes, rest: Reduced, square: Value) -> Value:
+def _cosine(lanes: LaneArithmetic, rest: ReducedArgument, square: Value) -> Value:
     series = horner(lanes, square, COSINE_SINGLE if lanes.single else COSINE_DOUBLE)
     half = lanes.mul(square, 0.5)
     head = lanes.sub(1.0, half)
@@ -101,7 +105,7 @@ def _cosine(lanes: Lanes, rest: Reduced, square: Value) -> Value:
     return lanes.add(head, lanes.multiply_add(lanes.mul(square, square), series, tail))
 
 
-def _quadrant(lanes: Lanes, m: Value, sine: Value, cosine: Value, negative: Value | None) -> Value:
+def _quadrant(lanes: LaneArithmetic, m: Value, sine: Value, cosine: Value, negative: Value | None) -> Value:
     """sin(r + m pi/2), its sign changed where the sign bits of `negative` are set."""
     top = lanes.integer.bits - 1
     is_odd = lanes.b.icmp("slt", lanes.integer_op("shl", m, top), 0)
@@ -110,6 +114,6 @@ def _quadrant(lanes: Lanes, m: Value, sine: Value, cosine: Value, negative: Valu
     return lanes.from_bits(lanes.integer_op("xor", lanes.bits(lanes.choose(is_odd, cosine, sine)), sign))
 
 
-def _finite_only(lanes: Lanes, x: Value, size: Value, result: Value) -> Value:
+def _finite_only(lanes: LaneArithmetic, x: Value, size: Value, result: Value) -> Value:
     """The result, and NaN of infinity and of NaN."""
     return lanes.choose(lanes.compare("olt", size, float("inf")), result, lanes.sub(x, x))

@@ -1,0 +1,225 @@
+"""What all methods that write an instruction share: checked arguments, regions, names and constants.
+
+Arguments are compared at each call with the annotations of the method, before anything is written.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache, wraps
+from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
+
+from tlx.diagnostics import Source, Span, UsageError
+from tlx.frontends.tensor_language.builder.types import TypeLike, number_of, type_of
+from tlx.frontends.tensor_language.builder.values import Frame, NoValue, Operand, Value, place_of_call
+from tlx.frontends.tensor_language.check import InstructionChecker
+from tlx.frontends.tensor_language.errors import did_you_mean
+from tlx.frontends.tensor_language.syntax.annotations import AnnotationMismatch, coerce, expectation
+from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Region, TypeRef
+from tlx.frontends.tensor_language.syntax.ast.mixed import Constant, Yield
+from tlx.frontends.tensor_language.types import CoopMatrixType, GroupType, MemrefType, ScalarType, Type
+
+_TYPE: Final = "a type such as 'memref<f32x4x8>'"
+_NAMES: Final[Mapping[Any, str]] = {
+    Value: "a value of the kernel",
+    Mapping: "a dictionary",
+    **dict.fromkeys((ScalarType, MemrefType, GroupType, CoopMatrixType), _TYPE),
+}
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Checked:
+    """Base of classes whose public methods compare what they are given with their annotations."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, method in list(vars(cls).items()):
+            if inspect.isfunction(method) and not name.startswith("_"):
+                setattr(cls, name, checked(method))
+
+
+def checked(function: _Function) -> _Function:
+    """A function that raises a `UsageError` at the place of the call where an argument is not as annotated."""
+
+    @wraps(function)
+    def compared(*arguments: Any, **named: Any) -> Any:
+        signature, hints = _signature(function)
+        try:
+            bound = signature.bind(*arguments, **named)
+        except TypeError as error:
+            unknown = next((name for name in named if name not in signature.parameters), "")
+            near = did_you_mean(unknown, signature.parameters)
+            message = f"{function.__name__}: {error}" + (near and f": {near}")
+            raise UsageError(message, place_of_call()) from None
+        for name, value in bound.arguments.items():
+            if name != "self":
+                parameter = signature.parameters[name]
+                bound.arguments[name] = _compared(function.__name__, parameter, hints.get(name, Any), value)
+        return function(*bound.args, **bound.kwargs)
+
+    return cast("_Function", compared)
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
+    return inspect.signature(function), get_type_hints(function)
+
+
+def _compared(function: str, parameter: inspect.Parameter, hint: Any, value: Any) -> Any:
+    if parameter.kind == parameter.VAR_POSITIONAL:
+        return tuple(_argument(function, parameter.name, hint, item) for item in value)
+    if parameter.kind == parameter.VAR_KEYWORD:
+        return {name: _argument(function, name, hint, item) for name, item in value.items()}
+    return _argument(function, parameter.name, hint, value)
+
+
+def _argument(function: str, name: str, hint: Any, value: Any) -> Any:
+    try:
+        return coerce(value, hint)
+    except AnnotationMismatch:
+        use = f": {value.USE}" if isinstance(value, NoValue) else ""
+        names = {**_NAMES, str: _TYPE} if ScalarType in get_args(hint) else _NAMES  # strings spell types there
+        raise UsageError(f"{function}: {name} {expectation(hint, names, value)}{use}", place_of_call()) from None
+
+
+UNWRITTEN: Final = Region([Yield()])
+"""Stands in an instruction that is checked before its region has been written."""
+
+
+class Core(Checked):
+    """Base of the builder of kernels."""
+
+    _rules: InstructionChecker  # of the kernel's function
+
+    def __init__(self) -> None:
+        self._frames = [Frame()]
+        self._count = 0
+        self._sources: dict[str, Source] = {}
+        self._values: dict[str, Value] = {}
+
+    def here(self) -> Span | None:
+        """The place in the Python program that calls the builder; None where its text cannot be had."""
+        return place_of_call(self._sources)
+
+    @property
+    def _frame(self) -> Frame:
+        return self._frames[-1]
+
+    @contextmanager
+    def _region(self, expected: tuple[Type, ...] | None = None) -> Generator[Frame]:
+        """Write a region: what is written in the block goes there."""
+        frame = Frame(expected=expected)
+        self._frames.append(frame)
+        try:
+            yield frame
+        finally:
+            frame.is_open = False
+            self._frames.pop()
+
+    def _value(self, type_: Type, span: Span | None = None) -> Value:
+        """A new value, of the region that is being written."""
+        name = Name(str(self._count), span or self.here())
+        self._count += 1
+        self._values[name.text] = Value(self, self._frame, name, type_)
+        return self._values[name.text]
+
+    def _write(self, instruction: Instruction, types: Sequence[Type] = ()) -> list[Value]:
+        """Check an instruction that gives values of these types, and add it."""
+        span = self.here()
+        self._check(instruction, types, span)
+        return self._add(instruction, types, span)
+
+    def _add(self, instruction: Instruction, types: Sequence[Type], span: Span | None) -> list[Value]:
+        """Add an instruction that has been checked."""
+        if self._frame.is_complete:
+            raise UsageError("nothing may follow yield_() in a region", span)
+        values = [self._value(type_, span) for type_ in types]
+        for value in values:
+            value.origin = instruction
+        instruction.span = span
+        instruction.results = tuple(value.name for value in values)
+        instruction.types = tuple(TypeRef(value.type, span) for value in values)
+        self._frame.region.instructions.append(instruction)
+        return values
+
+    def _check(self, instruction: Instruction, types: Sequence[Type], span: Span | None) -> None:
+        """Compare an instruction that is going to give values of these types with the rules about its operands.
+
+        Raises:
+            TlxError: It breaks some.
+        """
+        instruction.span = span
+        instruction.results = tuple(Name(f".{k}", span) for k in range(len(types)))
+        instruction.types = tuple(TypeRef(type_, span) for type_ in types)
+        values = {name.text: self._values[name.text] for name in instruction.operands()}
+        self._rules.check(instruction, [(v.name, v.type, v.origin) for v in values.values()])
+
+    def _write_one(self, instruction: Instruction, type_: Type) -> Value:
+        (value,) = self._write(instruction, (type_,))
+        return value
+
+    def _type(self, spelled: TypeLike) -> Type:
+        return type_of(spelled, self.here())
+
+    def _name(self, value: object) -> Name:
+        """The name of a value that must not be a number, with the place it is used at."""
+        return Name(self._checked(value).name.text, self.here())
+
+    def _checked(self, value: object) -> Value:
+        if not isinstance(value, Value):
+            raise UsageError(f"expected a value of the kernel, got {value!r}", self.here())
+        if value.kernel is not self:
+            raise UsageError(f"{value.name} belongs to another kernel, @{value.kernel.name}", self.here())
+        if not value.is_visible:
+            raise UsageError(f"{value.name} was made in a region that has ended: yield it from there", self.here())
+        return value
+
+    def _operand(self, value: Operand, type_: Type | None) -> Name:
+        """The name of a value, or of the constant that a number becomes."""
+        return self._name(self._given(value, type_))
+
+    def _given(self, value: Operand, type_: Type | None) -> Value:
+        """A value, or the constant that a number becomes."""
+        if isinstance(value, Value):
+            return self._checked(value)
+        if type_ is None:
+            raise UsageError(f"the type of {value!r} is not known here: write constant({value!r}, type)", self.here())
+        return self.constant(value, type_)
+
+    def _operands(self, values: Iterable[Operand], type_: Type) -> tuple[Name, ...]:
+        return tuple(self._operand(value, type_) for value in values)
+
+    def constant(self, value: bool | complex, type_: TypeLike) -> Value:
+        """`constant`: a number as a value; every entry of a cooperative matrix. Equal ones are made once.
+
+        Args:
+            value: A Python number, or True or False.
+            type_: A number type, bool, or a coopmatrix.
+
+        Raises:
+            TlxError: The type has no such value.
+        """
+        span = self.here()
+        type_ = type_of(type_, span)
+        number = number_of(value, type_, span)
+        key = (type_, repr(number))
+        for frame in self._frames:
+            if key in frame.constants:
+                return frame.constants[key]
+        made = self._write_one(Constant(value=number), type_)
+        self._frame.constants[key] = made
+        return made
+
+    def _memref(self, value: object, what: str) -> MemrefType:
+        """The type of what must be a memref."""
+        type_ = self._checked(value).type
+        if not isinstance(type_, MemrefType):
+            hint = "; load a member of the group first" if isinstance(type_, GroupType) else ""
+            raise UsageError(f"{what} must be a memref, got {cast('Value', value)!r}{hint}", self.here())
+        return type_
+
+    def _common_type(self, values: Iterable[Operand], otherwise: Type | None = None) -> Type | None:
+        """The type of the first that is no number."""
+        return next((v.type for v in values if isinstance(v, Value)), otherwise)

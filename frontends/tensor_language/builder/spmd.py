@@ -1,0 +1,562 @@
+"""Methods that write the instructions that the work-items of a subgroup run side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tlx.diagnostics import UsageError
+from tlx.frontends.tensor_language.builder.control import Results
+from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core
+from tlx.frontends.tensor_language.builder.types import TypeLike
+from tlx.frontends.tensor_language.builder.values import Operand, Value
+from tlx.frontends.tensor_language.syntax.ast.base import Name
+from tlx.frontends.tensor_language.syntax.ast.collective import Transpose
+from tlx.frontends.tensor_language.syntax.ast.mixed import Scope, Semantics, UpdateOp
+from tlx.frontends.tensor_language.syntax.ast.spmd import (
+    Checked,
+    CooperativeMatrixApply,
+    CooperativeMatrixAtomicUpdate,
+    CooperativeMatrixConstruct,
+    CooperativeMatrixExtract,
+    CooperativeMatrixInsert,
+    CooperativeMatrixLoad,
+    CooperativeMatrixMulAdd,
+    CooperativeMatrixPrefetch,
+    CooperativeMatrixReduce,
+    CooperativeMatrixScale,
+    CooperativeMatrixStore,
+    ReduceMode,
+    ScanKind,
+    SubgroupBroadcast,
+    SubgroupOperation,
+)
+from tlx.frontends.tensor_language.types import I32, INDEX, CoopMatrixType
+
+
+@dataclass(eq=False, slots=True, kw_only=True, repr=False)
+class Entry(Results):
+    """The entry that the body of `cooperative_matrix_apply` works on.
+
+    Attributes:
+        row: Its row, an i32.
+        column: Its column, an i32.
+        value: Its value.
+    """
+
+    USE: ClassVar[str] = "write .value, .row or .column for what the block is given, .result behind it"
+
+    row: Value
+    column: Value
+    value: Value
+
+
+class Spmd(Core):
+    """SPMD instructions."""
+
+    def subgroup_exclusive_scan_add(self, value: Value) -> Value:
+        """`subgroup_exclusive_scan_add`: the sum of the values of the work-items before; before the first the identity.
+
+        Args:
+            value: A number.
+
+        Raises:
+            TlxError: The value is no such number, or it stands in a collective region.
+        """
+        return self._subgroup("exclusive_scan", "add", value)
+
+    def subgroup_exclusive_scan_max(self, value: Value) -> Value:
+        """`subgroup_exclusive_scan_max`: the largest of the values of the work-items before.
+
+        Before the first the identity.
+
+        Args:
+            value: A number that is not complex.
+
+        Raises:
+            TlxError: The value is no such number, or it stands in a collective region.
+        """
+        return self._subgroup("exclusive_scan", "max", value)
+
+    def subgroup_exclusive_scan_min(self, value: Value) -> Value:
+        """`subgroup_exclusive_scan_min`: the smallest of the values of the work-items before.
+
+        Before the first the identity.
+
+        Args:
+            value: A number that is not complex.
+
+        Raises:
+            TlxError: The value is no such number, or it stands in a collective region.
+        """
+        return self._subgroup("exclusive_scan", "min", value)
+
+    def subgroup_inclusive_scan_add(self, value: Value) -> Value:
+        """`subgroup_inclusive_scan_add`: the sum of the values of the work-items up to this one.
+
+        Args:
+            value: A number.
+
+        Raises:
+            TlxError: The value is no such number, or it stands in a collective region.
+        """
+        return self._subgroup("inclusive_scan", "add", value)
+
+    def subgroup_inclusive_scan_max(self, value: Value) -> Value:
+        """`subgroup_inclusive_scan_max`: the largest of the values of the work-items up to this one.
+
+        Args:
+            value: A number that is not complex.
+
+        Raises:
+            TlxError: The value is no such number, or it stands in a collective region.
+        """
+        return self._subgroup("inclusive_scan", "max", value)
+
+    def subgroup_inclusive_scan_min(self, value: Value) -> Value:
+        """`subgroup_inclusive_scan_min`: the smallest of the values of the work-items up to this one.
+
+        Args:
+            value: A number that is not complex.
+
+        Raises:
+            TlxError: The value is no such number, or it stands in a collective region.
+        """
+        return self._subgroup("inclusive_scan", "min", value)
+
+    def subgroup_reduce_add(self, value: Value) -> Value:
+        """`subgroup_reduce_add`: the sum of the values of all work-items of the subgroup.
+
+        Args:
+            value: A number.
+
+        Raises:
+            TlxError: The value is no such number, or it stands in a collective region.
+        """
+        return self._subgroup("reduce", "add", value)
+
+    def subgroup_reduce_max(self, value: Value) -> Value:
+        """`subgroup_reduce_max`: the largest of the values of all work-items of the subgroup.
+
+        Args:
+            value: A number that is not complex.
+
+        Raises:
+            TlxError: The value is no such number, or it stands in a collective region.
+        """
+        return self._subgroup("reduce", "max", value)
+
+    def subgroup_reduce_min(self, value: Value) -> Value:
+        """`subgroup_reduce_min`: the smallest of the values of all work-items of the subgroup.
+
+        Args:
+            value: A number that is not complex.
+
+        Raises:
+            TlxError: The value is no such number, or it stands in a collective region.
+        """
+        return self._subgroup("reduce", "min", value)
+
+    def cooperative_matrix_reduce_add(self, mode: ReduceMode, matrix: Value) -> Value:
+        """`cooperative_matrix_reduce_add`: the sum of each row, M x 1, or of each column, 1 x N.
+
+        Args:
+            mode: Which of them.
+            matrix: A cooperative matrix, M x N, M a multiple of the subgroup size.
+
+        Raises:
+            TlxError: M is no such multiple, or it stands in a collective region.
+        """
+        return self._reduced("add", mode, matrix)
+
+    def cooperative_matrix_reduce_max(self, mode: ReduceMode, matrix: Value) -> Value:
+        """`cooperative_matrix_reduce_max`: the largest of each row, M x 1, or of each column, 1 x N.
+
+        Args:
+            mode: Which of them.
+            matrix: A cooperative matrix, M x N, M a multiple of the subgroup size, not complex.
+
+        Raises:
+            TlxError: M is no such multiple, or it stands in a collective region.
+        """
+        return self._reduced("max", mode, matrix)
+
+    def cooperative_matrix_reduce_min(self, mode: ReduceMode, matrix: Value) -> Value:
+        """`cooperative_matrix_reduce_min`: the smallest of each row, M x 1, or of each column, 1 x N.
+
+        Args:
+            mode: Which of them.
+            matrix: A cooperative matrix, M x N, M a multiple of the subgroup size, not complex.
+
+        Raises:
+            TlxError: M is no such multiple, or it stands in a collective region.
+        """
+        return self._reduced("min", mode, matrix)
+
+    def cooperative_matrix_atomic_add(
+        self,
+        matrix: Value,
+        target: Value,
+        x: Operand,
+        y: Operand,
+        *,
+        transpose: Transpose = "n",
+        checked: Checked | None = None,
+        scope: Scope = "work_group",
+        semantics: Semantics = "relaxed",
+    ) -> Value:
+        """`cooperative_matrix_atomic_add`: entries of a memref become the sums of them and those of a matrix.
+
+        Gives the old ones.
+
+        Args:
+            matrix: A cooperative matrix, M x N, with the memref's element type.
+            target: A memref of order 2.
+            x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
+            y: The column, as x.
+            transpose: Whether the matrix lies as it is ('n') or transposed ('t') in the memref.
+            checked: Whether rows, columns or both beyond the memref are left out; without it all must lie inside.
+            scope: Who else may see the access; all are one here, as there is one memory.
+            semantics: What other accesses it orders.
+
+        Raises:
+            TlxError: Types or orders do not fit, a position differs between work-items, or it stands in a
+                collective region.
+        """
+        place = self._place_of(x, y)
+        return self._update_entries("add", matrix, target, place, transpose, checked, scope, semantics)
+
+    def cooperative_matrix_atomic_max(
+        self,
+        matrix: Value,
+        target: Value,
+        x: Operand,
+        y: Operand,
+        *,
+        transpose: Transpose = "n",
+        checked: Checked | None = None,
+        scope: Scope = "work_group",
+        semantics: Semantics = "relaxed",
+    ) -> Value:
+        """`cooperative_matrix_atomic_max`: entries of a memref become the larger of them and those of a matrix.
+
+        Gives the old ones.
+
+        Args:
+            matrix: A cooperative matrix, M x N, with the memref's element type.
+            target: A memref of order 2.
+            x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
+            y: The column, as x.
+            transpose: Whether the matrix lies as it is ('n') or transposed ('t') in the memref.
+            checked: Whether rows, columns or both beyond the memref are left out; without it all must lie inside.
+            scope: Who else may see the access; all are one here, as there is one memory.
+            semantics: What other accesses it orders.
+
+        Raises:
+            TlxError: Types or orders do not fit, a position differs between work-items, or it stands in a
+                collective region.
+        """
+        place = self._place_of(x, y)
+        return self._update_entries("max", matrix, target, place, transpose, checked, scope, semantics)
+
+    def cooperative_matrix_atomic_min(
+        self,
+        matrix: Value,
+        target: Value,
+        x: Operand,
+        y: Operand,
+        *,
+        transpose: Transpose = "n",
+        checked: Checked | None = None,
+        scope: Scope = "work_group",
+        semantics: Semantics = "relaxed",
+    ) -> Value:
+        """`cooperative_matrix_atomic_min`: entries of a memref become the smaller of them and those of a matrix.
+
+        Gives the old ones.
+
+        Args:
+            matrix: A cooperative matrix, M x N, with the memref's element type.
+            target: A memref of order 2.
+            x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
+            y: The column, as x.
+            transpose: Whether the matrix lies as it is ('n') or transposed ('t') in the memref.
+            checked: Whether rows, columns or both beyond the memref are left out; without it all must lie inside.
+            scope: Who else may see the access; all are one here, as there is one memory.
+            semantics: What other accesses it orders.
+
+        Raises:
+            TlxError: Types or orders do not fit, a position differs between work-items, or it stands in a
+                collective region.
+        """
+        place = self._place_of(x, y)
+        return self._update_entries("min", matrix, target, place, transpose, checked, scope, semantics)
+
+    def subgroup_broadcast(self, value: Value, lane: Operand) -> Value:
+        """`subgroup_broadcast`: the value of one work-item, for all of the subgroup.
+
+        Args:
+            value: A number.
+            lane: The work-item's number in the subgroup, an i32; the same for all of them.
+
+        Raises:
+            TlxError: The lane differs between work-items or is none of the subgroup, or it stands in a collective
+                region.
+        """
+        broadcast = SubgroupBroadcast(value=self._name(value), lane=self._operand(lane, I32))
+        return self._write_one(broadcast, value.type)
+
+    @contextmanager
+    def cooperative_matrix_apply(self, matrix: Value) -> Generator[Entry]:
+        """`cooperative_matrix_apply`: the block yields what becomes of an entry.
+
+        with k.cooperative_matrix_apply(c) as entry:
+            k.yield_(k.exp(entry.value))
+        c = entry.result
+
+        Args:
+            matrix: A cooperative matrix; the result has its type.
+
+        Raises:
+            TlxError: The block does not yield one number of the component type, or it stands in a collective
+                region.
+        """
+        span = self.here()
+        type_ = self._matrix(matrix)
+        name = self._name(matrix)
+        with self._region((type_.component,)) as frame:
+            row, column = self._value(I32), self._value(I32)
+            entry = Entry(row=row, column=column, value=self._value(type_.component))
+            written = CooperativeMatrixApply(
+                row=row.name, column=column.name, value_name=entry.value.name, matrix=name, body=UNWRITTEN
+            )
+            self._check(written, (type_,), span)
+            yield entry
+        written.body = frame.region
+        entry.values.extend(self._add(written, (type_,), span))
+
+    def cooperative_matrix_load(
+        self,
+        type_: TypeLike,
+        source: Value,
+        x: Operand,
+        y: Operand,
+        *,
+        transpose: Transpose = "n",
+        checked: Checked | None = None,
+        atomic: bool = False,
+        scope: Scope = "work_group",
+        semantics: Semantics = "relaxed",
+    ) -> Value:
+        """`cooperative_matrix_load`, or `cooperative_matrix_atomic_load`: a part of a memref as a matrix.
+
+        0 beyond its bounds.
+
+        Args:
+            type_: Type of the matrix, M x N, with the memref's element type.
+            source: A memref of order 2.
+            x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
+            y: The column, as x.
+            transpose: Whether the matrix lies as it is ('n') or transposed ('t') in the memref.
+            checked: Whether rows, columns or both beyond the memref are left out; without it all must lie inside.
+            atomic: Whether each entry is accessed atomically; only then there are scope and semantics.
+            scope: Who else may see the access; all are one here, as there is one memory.
+            semantics: What other accesses it orders: neither release nor acquire_release.
+
+        Raises:
+            TlxError: Types or orders do not fit, a position differs between work-items, or it stands in a
+                collective region.
+        """
+        place = self._place_of(x, y)
+        load = CooperativeMatrixLoad(
+            source=self._name(source),
+            x=place[0],
+            y=place[1],
+            transpose=transpose,
+            checked=checked,
+            atomic=atomic,
+            scope=scope,
+            semantics=semantics,
+        )
+        return self._write_one(load, self._type(type_))
+
+    def cooperative_matrix_store(
+        self,
+        matrix: Value,
+        target: Value,
+        x: Operand,
+        y: Operand,
+        *,
+        transpose: Transpose = "n",
+        checked: Checked | None = None,
+        atomic: bool = False,
+        scope: Scope = "work_group",
+        semantics: Semantics = "relaxed",
+    ) -> None:
+        """`cooperative_matrix_store`, or `cooperative_matrix_atomic_store`: writes a matrix to a part of a memref.
+
+        Args:
+            matrix: A cooperative matrix, M x N, with the memref's element type.
+            target: A memref of order 2.
+            x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
+            y: The column, as x.
+            transpose: Whether the matrix lies as it is ('n') or transposed ('t') in the memref.
+            checked: Whether rows, columns or both beyond the memref are left out; without it all must lie inside.
+            atomic: Whether each entry is accessed atomically; only then there are scope and semantics.
+            scope: Who else may see the access; all are one here, as there is one memory.
+            semantics: What other accesses it orders: neither acquire nor acquire_release.
+
+        Raises:
+            TlxError: Types or orders do not fit, a position differs between work-items, or it stands in a
+                collective region.
+        """
+        place = self._place_of(x, y)
+        self._write(
+            CooperativeMatrixStore(
+                matrix=self._name(matrix),
+                target=self._name(target),
+                x=place[0],
+                y=place[1],
+                transpose=transpose,
+                checked=checked,
+                atomic=atomic,
+                scope=scope,
+                semantics=semantics,
+            )
+        )
+
+    def cooperative_matrix_construct(self, value: Operand, type_: TypeLike) -> Value:
+        """`cooperative_matrix_construct`: a matrix of equal entries.
+
+        Args:
+            value: A number of the component type, the same for the whole subgroup; a value or a Python number.
+            type_: Type of the matrix.
+
+        Raises:
+            TlxError: The types do not fit, the value differs between work-items, or it stands in a collective
+                region.
+        """
+        matrix = self._type(type_)
+        component = matrix.component if isinstance(matrix, CoopMatrixType) else None
+        return self._write_one(CooperativeMatrixConstruct(value=self._operand(value, component)), matrix)
+
+    def cooperative_matrix_extract(self, matrix: Value, index: int) -> Value:
+        """`cooperative_matrix_extract`: a component of the work-item's part of a matrix.
+
+        Args:
+            matrix: A cooperative matrix.
+            index: Number of the component, from 0, below as many as a work-item holds.
+
+        Raises:
+            TlxError: There is no such component, or it stands in a collective region.
+        """
+        extract = CooperativeMatrixExtract(matrix=self._name(matrix), index=index)
+        return self._write_one(extract, self._matrix(matrix).component)
+
+    def cooperative_matrix_insert(self, value: Operand, matrix: Value, index: int) -> Value:
+        """`cooperative_matrix_insert`: the matrix with another component in the work-item's part.
+
+        Args:
+            value: A number of the component type, a value or a Python number.
+            matrix: A cooperative matrix.
+            index: Number of the component, from 0, below as many as a work-item holds.
+
+        Raises:
+            TlxError: There is no such component, the types do not fit, or it stands in a collective region.
+        """
+        type_ = self._matrix(matrix)
+        name = self._operand(value, type_.component)
+        return self._write_one(CooperativeMatrixInsert(value=name, matrix=self._name(matrix), index=index), type_)
+
+    def cooperative_matrix_mul_add(self, a: Value, b: Value, c: Value, type_: TypeLike | None = None) -> Value:
+        """`cooperative_matrix_mul_add`: A B + C, an M x N matrix.
+
+        Args:
+            a: A cooperative matrix of use matrix_a, M x K, M a multiple of the subgroup size.
+            b: One of use matrix_b, K x N.
+            c: One of use matrix_acc, M x N, whose type holds the products.
+            type_: Type of the result, of use matrix_acc; C's by default.
+
+        Raises:
+            TlxError: A use, a shape or a type does not fit, or it stands in a collective region.
+        """
+        product = CooperativeMatrixMulAdd(a=self._name(a), b=self._name(b), c=self._name(c))
+        return self._write_one(product, self._matrix(c) if type_ is None else self._type(type_))
+
+    def cooperative_matrix_prefetch(
+        self, level: int, source: Value, x: Operand, y: Operand, rows: int, columns: int
+    ) -> None:
+        """`cooperative_matrix_prefetch`: brings a part of a memref into a cache.
+
+        Args:
+            level: The cache, 0 being the one next to the processor.
+            source: A memref of order 2.
+            x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
+            y: The column, as x.
+            rows: Rows of the part, at least 1.
+            columns: Columns of the part, at least 1.
+
+        Raises:
+            TlxError: A number is too small, a position differs between work-items, or it stands in a collective
+                region.
+        """
+        first, second = self._place_of(x, y)
+        name = self._name(source)
+        self._write(CooperativeMatrixPrefetch(level=level, source=name, x=first, y=second, rows=rows, columns=columns))
+
+    def cooperative_matrix_scale(self, scalar: Operand, matrix: Value) -> Value:
+        """`cooperative_matrix_scale`: the matrix with each entry multiplied by a number.
+
+        Args:
+            scalar: A number of the component type, a value or a Python number.
+            matrix: A cooperative matrix.
+
+        Raises:
+            TlxError: The types do not fit, or it stands in a collective region.
+        """
+        type_ = self._matrix(matrix)
+        name = self._operand(scalar, type_.component)
+        return self._write_one(CooperativeMatrixScale(scalar=name, matrix=self._name(matrix)), type_)
+
+    def _subgroup(self, kind: ScanKind, op: UpdateOp, value: Value) -> Value:
+        return self._write_one(SubgroupOperation(kind=kind, op=op, value=self._name(value)), value.type)
+
+    def _reduced(self, op: UpdateOp, mode: ReduceMode, matrix: Value) -> Value:
+        type_ = self._matrix(matrix)
+        reduce = CooperativeMatrixReduce(op=op, mode=mode, matrix=self._name(matrix))
+        return self._write_one(reduce, type_.reduced(mode))
+
+    def _update_entries(
+        self,
+        op: UpdateOp,
+        matrix: Value,
+        target: Value,
+        place: tuple[Name, Name],
+        transpose: Transpose,
+        checked: Checked | None,
+        scope: Scope,
+        semantics: Semantics,
+    ) -> Value:
+        update = CooperativeMatrixAtomicUpdate(
+            op=op,
+            matrix=self._name(matrix),
+            target=self._name(target),
+            x=place[0],
+            y=place[1],
+            transpose=transpose,
+            checked=checked,
+            scope=scope,
+            semantics=semantics,
+        )
+        return self._write_one(update, self._matrix(matrix))
+
+    def _place_of(self, x: Operand, y: Operand) -> tuple[Name, Name]:
+        return self._operand(x, INDEX), self._operand(y, INDEX)
+
+    def _matrix(self, value: Value) -> CoopMatrixType:
+        type_ = self._checked(value).type
+        if not isinstance(type_, CoopMatrixType):
+            raise UsageError(f"expected a cooperative matrix, got {value!r}", self.here())
+        return type_

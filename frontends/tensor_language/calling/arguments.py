@@ -1,0 +1,414 @@
+"""Arguments of a compiled kernel: numpy arrays and numbers, checked and taken apart into its C parameters.
+
+    A: memref<f32x8x?>                 an array of shape (8, n)   ->  address, n, stride of mode 1 in elements
+    B: group<memref<f32x?>x?>          a list of n vectors        ->  addresses, extents, n
+    c: c32                             1+2j                       ->  two floats
+
+Machine code trusts its arguments; a wrong one would crash the process or return nonsense. So each is compared with the
+parameter's type and attributes, and an error names both sides. Arrays are never copied.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import numpy as np
+
+from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, Array, array_address
+from tlx.frontends.tensor_language.calling.signature import CParameter
+from tlx.frontends.tensor_language.errors import counted
+from tlx.frontends.tensor_language.syntax.ast.base import Attribute, Parameter
+from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, ScalarType
+from tlx.intrinsics.numpy_types import dtype_of as numpy_type
+from tlx.ir.types import BFLOAT
+
+_MOST_LAYOUTS: Final = 256
+
+
+@dataclass(slots=True)
+class BoundArgument:
+    """An argument as a kernel takes it.
+
+    Attributes:
+        values: What each C parameter of it is given, by role and mode.
+        keep: What must live as long as the call runs.
+    """
+
+    values: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
+    keep: list[Any] = field(default_factory=list[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentPlace:
+    """Which argument of a call is looked at.
+
+    Attributes:
+        position: Its position.
+        parameter: The parameter.
+        written: Whether the kernel changes its memory.
+        tested: Whether the kernel asks if it is null.
+        member: Position in a group, None where it is no member.
+    """
+
+    position: int
+    parameter: Parameter
+    written: bool
+    tested: bool
+    member: int | None = None
+
+    def error(self, expected: str, got: str) -> ArgumentError:
+        """The error that tells both sides."""
+        member = "" if self.member is None else f", member {self.member}"
+        name = f"argument {self.position} ({self.parameter.name}: {self.parameter.type}){member}"
+        return ArgumentError(f"{name}: expected {expected}, got {got}")
+
+
+def bind(place: ArgumentPlace, value: Any, offset: int = 0) -> BoundArgument:
+    """Check an argument and take it apart.
+
+    Args:
+        place: Which argument it is.
+        value: The argument.
+        offset: For groups whose offset is `?`: elements added to each address.
+
+    Raises:
+        ArgumentError: It does not fit.
+    """
+    type_ = place.parameter.type.type
+    if isinstance(type_, GroupType):
+        return _group(place, type_, value, offset)
+    if isinstance(type_, MemrefType):
+        address, extents = _memref(place, type_, value, 0)
+        return BoundArgument({("pointer", 0): address, **extents}, [value])
+    assert isinstance(type_, ScalarType), "the checker lets no cooperative matrix be a parameter"
+    try:
+        return BoundArgument({("scalar", 0): scalar_argument(type_, value)})
+    except (TypeError, ValueError, OverflowError):
+        raise place.error(f"a value of {type_}", describe(value)) from None
+
+
+class Binder:
+    """Takes the arguments for one parameter apart, one call after the other.
+
+    Arrays of the same element type, shape and strides have the same extents, so those are worked out once; what may
+    differ between such arrays (whether they are aligned and can be written) is looked at in every call.
+
+    Args:
+        place: The parameter.
+        taken: What C parameters it becomes.
+
+    Attributes:
+        known: Extents and strides that the kernel is given, by `common_layout`.
+        flags: Flags that an array must have, beyond a known layout.
+        align: Bytes that its address must be a multiple of.
+    """
+
+    def __init__(self, place: ArgumentPlace, taken: Iterable[CParameter]) -> None:
+        self.known: dict[Any, tuple[int, ...]] = {}
+        self.flags = ALIGNED | (WRITEABLE if place.written else 0)
+        self.align = max(1, _alignment(place))
+        self._place = place
+        self._keys = [(c.role, c.mode) for c in taken]
+        self._is_memref = isinstance(place.parameter.type.type, MemrefType)
+
+    def look(self, value: Any, offset: int, taken: list[Any]) -> BoundArgument:
+        """Look at an argument closely, and append what the kernel takes of it: numbers and addresses.
+
+        Args:
+            value: The argument.
+            offset: For groups whose offset is `?`: elements added to each address.
+            taken: Where that goes.
+
+        Returns:
+            What must live as long as the call.
+
+        Raises:
+            ArgumentError: It does not fit.
+        """
+        bound = bind(self._place, value, offset)
+        values = [bound.values[key] for key in self._keys]
+        taken += [array_address(cast("Array", one)) if isinstance(one, np.ndarray) else one for one in values]
+        if self._is_memref and type(value) is np.ndarray:
+            if len(self.known) >= _MOST_LAYOUTS:
+                self.known.clear()
+            self.known[common_layout(value)] = tuple(values[1:])
+        return bound
+
+
+def common_layout(array: Array) -> Any:
+    """What arrays have in common that a kernel is given the same extents for."""
+    return array.dtype, array.shape, array.strides
+
+
+def _alignment(place: ArgumentPlace) -> int:
+    """The alignment in bytes that the parameter's attribute promises; 0 if it has none."""
+    alignment = place.parameter.attributes.get("alignment")
+    return alignment.value if alignment is not None and isinstance(alignment.value, int) else 0
+
+
+def describe(value: object) -> str:
+    """A value in the words of an error."""
+    if isinstance(value, np.ndarray):
+        array = cast("Array", value)
+        return f"{array.dtype} array of shape {array.shape}"
+    return f"{type(value).__name__} {value!r}"[:80]
+
+
+_Extents = dict[tuple[str, int], int]
+
+
+def _group(place: ArgumentPlace, type_: GroupType, value: Any, offset: int) -> BoundArgument:
+    if value is None:
+        return _null_group(place, type_)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise place.error("a list of arrays", describe(value))
+    members: list[Any] = list(cast("Iterable[Any]", value))
+    if type_.size is not None and len(members) != type_.size:
+        raise place.error(f"{type_.size} arrays", str(len(members)))
+    offset = offset if type_.offset is None else type_.offset
+    addresses: list[int] = []
+    extents: list[_Extents] = []
+    checked: dict[Any, _Extents] = {}
+    quick = not offset and not _alignment(place)
+    flags = ALIGNED | (WRITEABLE if place.written else 0)
+    for k, member in enumerate(members):
+        alike = quick and type(member) is np.ndarray and member.flags.num & flags == flags
+        key = common_layout(member) if alike else None
+        found = checked.get(key)
+        if found is None:
+            at = ArgumentPlace(place.position, place.parameter, place.written, place.tested, k)
+            address, found = _memref(at, type_.memref, member, offset)
+        else:
+            address = array_address(member)
+        if key is not None:
+            checked[key] = found
+        addresses.append(address)
+        extents.append(found)
+    values: dict[tuple[str, int], Any] = {("size", 0): len(members), ("offset", 0): offset}
+    values["pointers", 0] = np.array(addresses, np.uintp)
+    for role, all_ in _roles(type_.memref):
+        for mode, extent in enumerate(all_):
+            if extent is None:
+                values[f"{role}s", mode] = np.array([found[role, mode] for found in extents], np.int64)
+    return BoundArgument(values, members)
+
+
+def _null_group(place: ArgumentPlace, type_: GroupType) -> BoundArgument:
+    if not place.tested:
+        raise place.error("a list of arrays", "None, though the kernel does not ask by 'associated'")
+    values: dict[tuple[str, int], Any] = {("pointers", 0): 0, ("size", 0): 0, ("offset", 0): 0}
+    for role, extents in _roles(type_.memref):
+        values |= {(f"{role}s", mode): 0 for mode in range(len(extents))}
+    return BoundArgument(values)
+
+
+def _roles(type_: MemrefType) -> tuple[tuple[str, tuple[Extent, ...]], ...]:
+    return (("shape", type_.shape), ("stride", type_.stride))
+
+
+def _memref(place: ArgumentPlace, type_: MemrefType, value: Any, offset: int) -> tuple[int, _Extents]:
+    """Address and extents of an array; the kernel is going to look `offset` elements further."""
+    if value is None:
+        return _null(place, type_)
+    array = _checked_array(place, type_, value)
+    strides = _strides(place, type_, array)
+    _check_attributes(place, array, strides)
+    if offset:
+        _check_offset(place, array, strides, offset)
+    extents = {("shape", mode): extent for mode, extent in enumerate(array.shape)}
+    return array_address(array), extents | {("stride", mode): stride for mode, stride in enumerate(strides)}
+
+
+def _null(place: ArgumentPlace, type_: MemrefType) -> tuple[int, _Extents]:
+    if not place.tested:
+        raise place.error("a numpy array", "None, though the kernel does not ask by 'associated'")
+    extents: _Extents = {("shape", mode): extent or 0 for mode, extent in enumerate(type_.shape)}
+    return 0, extents | {("stride", mode): stride or 1 for mode, stride in enumerate(type_.stride)}
+
+
+def _checked_array(place: ArgumentPlace, type_: MemrefType, value: Any) -> Array:
+    wanted = dtype_of(type_.element)
+    if not isinstance(value, np.ndarray):
+        raise place.error(f"a numpy array of {wanted}", describe(value))
+    array = cast("Array", value)
+    if array.dtype != wanted:
+        raise place.error(f"elements of {wanted}", describe(array))
+    if array.ndim != type_.order:
+        raise place.error(f"{type_.order} modes", describe(array))
+    for mode, (extent, got) in enumerate(zip(type_.shape, array.shape, strict=True)):
+        if extent not in (None, got):
+            raise place.error(f"an extent of {extent} in mode {mode}", describe(array))
+    if place.written and not array.flags.writeable:
+        raise place.error("an array that can be written, since the kernel stores to it", "a read-only one")
+    if not array.flags.aligned:
+        raise place.error(f"an array aligned as {wanted} is", "one that is not")
+    return array
+
+
+def _strides(place: ArgumentPlace, type_: MemrefType, array: Array) -> list[int]:
+    """The stride of each mode in elements; that of a mode with at most one index is free, and what the type wants."""
+    found: list[int] = []
+    packed = 1
+    for mode, (wanted, step) in enumerate(zip(type_.stride, array.strides, strict=True)):
+        stride = wanted or packed if array.shape[mode] <= 1 or array.size == 0 else _elements(place, array, step)
+        if wanted is not None and wanted != stride:
+            raise place.error(f"a stride of {counted(wanted, 'element')} in mode {mode}", f"{stride}{_advice(array)}")
+        if stride < packed:
+            least = f"a stride of at least {counted(packed, 'element')} in mode {mode}" if mode else "a positive stride"
+            raise place.error(least, f"{stride}{_advice(array)}")
+        found.append(stride)
+        packed = stride * max(1, array.shape[mode])
+    return found
+
+
+def _elements(place: ArgumentPlace, array: Array, step: int) -> int:
+    if step % array.itemsize:
+        raise place.error(f"strides of whole elements ({array.itemsize} bytes)", f"strides of {array.strides} bytes")
+    return step // array.itemsize
+
+
+def _advice(array: Array) -> str:
+    if array.ndim < 2 or not array.flags.c_contiguous:
+        return ""
+    return "; memrefs are column-major: make the array with order='F', or pass a transpose"
+
+
+def _check_attributes(place: ArgumentPlace, array: Array, strides: list[int]) -> None:
+    """What the parameter's attributes promise."""
+    attributes = place.parameter.attributes
+    alignment = _alignment(place)
+    if alignment and array_address(array) % alignment:
+        raise place.error(f"an array aligned to {alignment} bytes", f"one at {array_address(array):#x}")
+    _check_divisors(place, attributes.get("shape_gcd"), array.shape, "extent")
+    _check_divisors(place, attributes.get("stride_gcd"), strides, "stride")
+
+
+def _check_divisors(place: ArgumentPlace, divisors: Attribute | None, extents: Iterable[int], what: str) -> None:
+    if divisors is None or not isinstance(divisors.value, tuple):
+        return
+    for mode, (divisor, extent) in enumerate(zip(divisors.value, extents, strict=False)):
+        if isinstance(divisor.value, int) and divisor.value and extent % divisor.value:
+            raise place.error(f"a multiple of {divisor.value} as {what} of mode {mode}", str(extent))
+
+
+def _check_offset(place: ArgumentPlace, array: Array, strides: list[int], offset: int) -> None:
+    """The part that the kernel sees lies in the memory that the array is a view of."""
+    if array.size == 0:
+        return
+    start = array_address(array) + offset * array.itemsize
+    last = sum((extent - 1) * stride for extent, stride in zip(array.shape, strides, strict=True))
+    low, high = _bounds(array)
+    if start < low or start + (last + 1) * array.itemsize > high:
+        raise place.error(f"an array whose memory goes on for {offset} elements more", "one that ends before")
+
+
+def _bounds(array: Array) -> tuple[int, int]:
+    """First and one past the last byte of the memory that an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    steps = [(extent - 1) * step for extent, step in zip(array.shape, array.strides, strict=True)]
+    low = array_address(array) + sum(step for step in steps if step < 0)
+    return low, array_address(array) + sum(step for step in steps if step > 0) + array.itemsize
+
+
+_FORMATS: Final = {"f16": struct.Struct("<e"), "f32": struct.Struct("<f"), "f64": struct.Struct("<d")}
+_INFINITE: Final = 0x7F80  # the bits of bf16
+_DTYPES: Final[dict[str, Any]] = {
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "index": np.int64,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "c32": np.complex64,
+    "c64": np.complex128,
+}
+
+
+def dtype_of(type_: ScalarType) -> np.dtype[Any]:
+    """The element type of arrays for a memref; ml_dtypes' for bf16, its bits where that is not installed."""
+    if type_.name != "bf16":
+        return np.dtype(_DTYPES[type_.name])
+    dtype = numpy_type(BFLOAT)
+    return dtype if dtype.itemsize == 2 else np.dtype(np.uint16)
+
+
+def scalar_argument(type_: ScalarType, value: Any) -> Any:
+    """A number as the compiled function takes it: the bits of bf16 and f16, an array of two parts for complex ones.
+
+    Raises:
+        TypeError: It is no number of that kind.
+        OverflowError: The type has no such value.
+    """
+    return _PASSED[type_.kind](type_, value)
+
+
+def _bool(_type: ScalarType, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError
+    return value is True or bool(cast("Any", value))
+
+
+def _int(type_: ScalarType, value: Any) -> int:
+    if isinstance(value, (bool, np.bool_, np.ndarray)):
+        raise TypeError
+    number = operator.index(value)
+    if number not in type_.integers:
+        raise OverflowError
+    return number
+
+
+def _float(type_: ScalarType, value: Any) -> float | int:
+    if isinstance(value, (bool, np.bool_, np.ndarray, str, bytes)):
+        raise TypeError
+    number = float(value)
+    if type_.is_narrow_float:
+        return _bits(type_, number)
+    return _rounded(type_, number)
+
+
+def _complex(type_: ScalarType, value: Any) -> np.ndarray[Any, Any]:
+    if isinstance(value, (bool, np.bool_, np.ndarray, str, bytes)):
+        raise TypeError
+    number = complex(value)
+    parts = [_rounded(type_.part, number.real), _rounded(type_.part, number.imag)]
+    return np.array(parts, _DTYPES[type_.part.name])
+
+
+def _rounded(type_: ScalarType, number: float) -> float:
+    """A number as f16, f32 or f64 has it; one that would be infinite is an OverflowError of `struct`."""
+    form = _FORMATS[type_.name]
+    return form.unpack(form.pack(number))[0]
+
+
+def _bits(type_: ScalarType, number: float) -> int:
+    """The bits of a 16-bit number, as a signed integer."""
+    if type_.name == "f16":
+        return int.from_bytes(_FORMATS["f16"].pack(number), "little", signed=True)
+    rounded = _bfloat16(number)
+    if rounded & 0x7FFF == _INFINITE and not math.isinf(number):
+        raise OverflowError
+    return int(np.array([rounded], np.uint16).view(np.int16)[0])
+
+
+def _bfloat16(number: float) -> int:
+    """The bits of the nearest bfloat16, ties to even; through f32 rounded to odd, so that nothing is rounded twice."""
+    with np.errstate(over="ignore"):
+        single = np.float32(number)
+    bits = int(np.array([single]).view(np.uint32)[0])
+    if math.isnan(number):
+        return (bits >> 16) | 0x40
+    if math.isfinite(number) and float(single) != number:
+        away = abs(float(single)) > abs(number)
+        bits = (bits - 1 if away else bits) | 1
+    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+
+
+_PASSED: Final = {"bool": _bool, "int": _int, "float": _float, "complex": _complex}

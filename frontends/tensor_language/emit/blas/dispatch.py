@@ -1,0 +1,78 @@
+"""BLAS instructions: the rules, which choose a strategy.
+
+One of these ways computes an instruction:
+
+    tensors     extents and strides are known, S1 = 1 or one column, real numbers       `tensors`
+    packed      gemm of known extents whose leading dimensions are unknown, S1 = 1      `dynamic`
+    dynamic     gemm of unknown extents, S1 = 1, where it turns out to be large         `dynamic`
+    loops       everything else                                                         `loops`
+
+A work-group is run by one thread, so a collective instruction is run once. Inputs may overlap the output only where
+each element of the output depends on no other element of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from tlx.frontends.tensor_language.emit.blas.dynamic import emit_dynamic
+from tlx.frontends.tensor_language.emit.blas.loops import emit_loops, emit_scan
+from tlx.frontends.tensor_language.emit.blas.tensors import emit_tensors, fits_tensors
+from tlx.frontends.tensor_language.emit.blas.terms import Epilogue, Terms, epilogue_of, terms_of
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.masks import all_of, if_else
+from tlx.frontends.tensor_language.emit.values import Memref
+from tlx.frontends.tensor_language.syntax.ast.collective import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
+from tlx.ir.types import I64
+from tlx.ir.values import ConstInt, const_int
+
+Strategy = Callable[[Emitter, Epilogue, Terms], None]
+
+
+def with_unit_strides(e: Emitter, epilogue: Epilogue, terms: Terms, way: Strategy) -> None:
+    """Write code that may rely on first strides of 1 where they are, if there are any to ask about.
+
+    if S1(A) == 1 and S1(B) == 1: the way with strides 1
+    else:                         the way with strides as they are
+    """
+    asked = [m.stride[0] for m in _memrefs(epilogue, terms) if _is_asked(m)]
+    if not asked or epilogue.type.kind == "complex":
+        way(e, epilogue, terms)
+        return
+    condition = all_of(e, [e.b.icmp("eq", stride, 1) for stride in asked])
+    factors = tuple(replace(f, memref=_unit(f.memref)) for f in terms.factors)
+    unit = replace(epilogue, out=_unit(epilogue.out)), Terms(factors)
+    if_else(e, condition, lambda: way(e, *unit), lambda: way(e, epilogue, terms))
+
+
+def _memrefs(epilogue: Epilogue, terms: Terms) -> list[Memref]:
+    return [epilogue.out, *(factor.memref for factor in terms.factors)]
+
+
+def _is_asked(memref: Memref) -> bool:
+    return bool(memref.stride) and not isinstance(memref.stride[0], ConstInt)
+
+
+def _unit(memref: Memref) -> Memref:
+    if not _is_asked(memref):
+        return memref
+    return replace(memref, stride=(const_int(I64, 1), *memref.stride[1:]))
+
+
+def blas(e: Emitter, i: Blas) -> None:
+    """`output := alpha * sum of products + beta * output`."""
+    epilogue, terms = epilogue_of(e, i), terms_of(e, i)
+    if fits_tensors(epilogue, terms):
+        emit_tensors(e, epilogue, terms)
+    else:
+        with_unit_strides(e, epilogue, terms, emit_dynamic if isinstance(i, Gemm) else emit_loops)
+
+
+def cumsum(e: Emitter, i: Cumsum) -> None:
+    """`cumsum[.atomic] %alpha, %A, mode, %beta, %B`."""
+    emit_scan(e, epilogue_of(e, i), e.memref(i.a), i)
+
+
+RULES: Final = {Axpby: blas, Cumsum: cumsum, Gemm: blas, Gemv: blas, Ger: blas, Hadamard: blas, Sum: blas}

@@ -1,0 +1,203 @@
+"""Which names may differ between the work-items of a subgroup, and which decide whether all of a work-group meet.
+
+A result varies if an operand does, or if the instruction itself tells work-items apart: `subgroup_local_id`, a scan,
+an atomic update in an SPMD region, the variables of `foreach`, the entries of `cooperative_matrix_apply`, a component
+of a cooperative matrix. What leaves an `if` with a varying condition or a `for` with varying bounds varies. Reductions
+over the subgroup and broadcasts give one value to all of it, but other subgroups may get other values; ids of subgroups
+differ there as well.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+from tlx.diagnostics import Note, TlxWarning
+from tlx.frontends.tensor_language.analysis import work_group_sizes
+from tlx.frontends.tensor_language.syntax.ast.base import Function, Instruction, Name, Region
+from tlx.frontends.tensor_language.syntax.ast.collective import Foreach, ForeachTile, Parallel
+from tlx.frontends.tensor_language.syntax.ast.mixed import ArithBinary, AtomicUpdate, Barrier, Builtin, For, If, Yield
+from tlx.frontends.tensor_language.syntax.ast.spmd import (
+    CooperativeMatrixApply,
+    CooperativeMatrixExtract,
+    SubgroupBroadcast,
+    SubgroupOperation,
+)
+from tlx.frontends.tensor_language.types import CoopMatrixType
+
+
+def varying_names(function: Function) -> frozenset[int]:
+    """Ids of the defining `Name`s of what may vary within a subgroup."""
+    analysis = _Analysis("subgroup", masked=True)
+    analysis.region(function.body)
+    return frozenset(analysis.found)
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtfulBarrier:
+    """A barrier that perhaps not all work-items of a work-group meet.
+
+    Attributes:
+        control: The innermost `if` or `for` around it that work-items may run differently.
+        name: The operand that may differ.
+        barrier: The first barrier in it.
+    """
+
+    control: If | For
+    name: Name
+    barrier: Barrier
+
+
+def doubtful_barriers(function: Function) -> list[DoubtfulBarrier]:
+    """Barriers in an `if` or `for` of which it is not clear that all work-items of a work-group go the same way."""
+    lanes, (rows, columns) = work_group_sizes(function)
+    if math.prod((rows, columns)) == 1:
+        return []
+    analysis = _Analysis("work-group" if rows * columns > lanes else "subgroup", masked=False)
+    analysis.region(function.body)
+    return [doubt for doubt in analysis.doubts.values() if doubt is not None]
+
+
+def warn_of_barriers(function: Function) -> None:
+    """Issue a `TlxWarning` for each barrier that perhaps not all work-items meet."""
+    for doubt in doubtful_barriers(function):
+        if isinstance(doubt.control, If):
+            wanted = "take the same branch: decide by a value that is the same for all, or move the barrier out"
+        else:
+            wanted = "make as many trips: count trips that are the same for all, and compute positions from them"
+        message = f"{doubt.name} may differ between work-items, but all of them must meet the barrier and {wanted}"
+        warnings.warn(TlxWarning(message, doubt.name.span, [Note("the barrier", doubt.barrier.span)]), stacklevel=3)
+
+
+def first_barrier(i: Instruction) -> Barrier | None:
+    """The barrier that an instruction is, or the first one that it contains."""
+    if isinstance(i, Barrier):
+        return i
+    inner = (first_barrier(nested) for region in i.regions() for nested in region.instructions)
+    return next((barrier for barrier in inner if barrier is not None), None)
+
+
+class _Analysis:
+    """Looks at the regions of a function.
+
+    Args:
+        within: Whose work-items are compared.
+        masked: Whether the variable of a loop counts as varying where only the number of trips does: it is a vector.
+    """
+
+    def __init__(self, within: Literal["subgroup", "work-group"], *, masked: bool) -> None:
+        self.found: set[int] = set()
+        self.doubts: dict[int, DoubtfulBarrier | None] = {}
+        self._masked = masked
+        self._within_subgroup = within == "subgroup"
+        self._scope: dict[str, bool] = {}
+        self._origins: dict[str, Instruction] = {}
+        self._in_spmd = False
+
+    def region(self, region: Region) -> list[bool]:
+        """Look at a region; gives which of its yields vary."""
+        before = dict(self._scope)
+        yields: list[bool] = []
+        for instruction in region.instructions:
+            if isinstance(instruction, Yield):
+                yields = [self._varies(name) for name in instruction.values]
+            else:
+                self._instruction(instruction)
+        self._scope = before
+        return yields
+
+    def _instruction(self, i: Instruction) -> None:
+        match i:
+            case If():
+                self._if(i)
+            case For():
+                self._for(i)
+            case Foreach():
+                self._bind(i.variables, [True] * len(i.variables))
+                self._spmd(i.body)
+            case Parallel() | ForeachTile():
+                self._spmd(i.body)
+            case CooperativeMatrixApply():
+                self._bind((i.row, i.column, i.value_name), [True] * 3)
+                self.region(i.body)
+                self._bind(i.results, [False])
+            case SubgroupBroadcast():
+                self._bind(i.results, [self._differs_outside(i.value)])
+            case SubgroupOperation():
+                self._bind(i.results, [i.kind != "reduce" or self._differs_outside(i.value)])
+            case _:
+                varies = self._tells_apart(i) or any(self._varies(name) for name in i.operands())
+                for region in i.regions():
+                    self.region(region)
+                matrices = [isinstance(t.type, CoopMatrixType) for t in i.types]
+                self._bind(i.results, [varies and not matrix for matrix in matrices])
+                self._origins.update((name.text, i) for name in i.results)
+
+    def _if(self, i: If) -> None:
+        then = self.region(i.then)
+        otherwise = self.region(i.otherwise) if i.otherwise is not None else []
+        condition = self._varies(i.condition)
+        self._meet(i, i.condition if condition else None)
+        matrices = [isinstance(t.type, CoopMatrixType) for t in i.types]
+        triples = zip(then, otherwise, matrices, strict=False)
+        self._bind(i.results, [(condition or a or b) and not m for a, b, m in triples])
+
+    def _for(self, i: For) -> None:
+        """Once a carried value varies in one iteration, it may vary in all: look again until nothing changes."""
+        differing = [name for name in (i.start, i.stop, i.step) if name is not None and self._varies(name)]
+        bounds = bool(differing)
+        self._meet(i, differing[0] if bounds and not self._is_distance_common(i) else None)
+        matrices = [isinstance(t.type, CoopMatrixType) for t in i.types]
+        carried = [(bounds or self._varies(name)) and not m for name, m in zip(i.initial, matrices, strict=False)]
+        variable = bounds if self._masked else any(name is not i.stop for name in differing)
+        while True:
+            self._bind((i.variable, *i.carried), [variable, *carried])
+            yields = self.region(i.body)
+            following = [(a or b) and not m for a, b, m in zip(carried, yields, matrices, strict=False)]
+            if following == carried or not yields:
+                break
+            carried = following
+        self._bind(i.results, carried)
+
+    def _spmd(self, region: Region) -> None:
+        self._in_spmd = True
+        self.region(region)
+        self._in_spmd = False
+
+    def _tells_apart(self, i: Instruction) -> bool:
+        if isinstance(i, AtomicUpdate):
+            return self._in_spmd
+        if isinstance(i, Builtin):
+            among_subgroups = not self._within_subgroup and i.name in ("subgroup_id", "subgroup_linear_id")
+            return among_subgroups or i.name == "subgroup_local_id"
+        return isinstance(i, CooperativeMatrixExtract)
+
+    def _differs_outside(self, value: Name) -> bool:
+        """Whether what a subgroup makes of a value may be another one in another subgroup."""
+        return not self._within_subgroup and self._varies(value)
+
+    def _is_distance_common(self, i: For) -> bool:
+        """Whether `to` is `from` plus what is the same for all, and so is the step: they make as many trips."""
+        origin = self._origins.get(i.stop.text)
+        if not isinstance(origin, ArithBinary) or origin.op != "add" or (i.step is not None and self._varies(i.step)):
+            return False
+        pairs = ((origin.lhs, origin.rhs), (origin.rhs, origin.lhs))
+        return any(start.text == i.start.text and not self._varies(distance) for start, distance in pairs)
+
+    def _meet(self, i: If | For, differing: Name | None) -> None:
+        """Note whether a barrier in an instruction is met by all; what is found last, of nested loops, counts."""
+        barrier = first_barrier(i)
+        if barrier is not None:
+            self.doubts[id(i)] = None if differing is None else DoubtfulBarrier(i, differing, barrier)
+
+    def _varies(self, name: Name) -> bool:
+        return self._scope.get(name.text, False)
+
+    def _bind(self, names: tuple[Name, ...], varies: list[bool]) -> None:
+        for name, flag in zip(names, varies, strict=False):
+            self._scope[name.text] = flag
+            self._origins.pop(name.text, None)
+            if flag:
+                self.found.add(id(name))

@@ -1,0 +1,401 @@
+"""`parallel`: the subgroups of a work-group, one after the other, with a lane for each work-item.
+
+Values kept in memory, one for each subgroup of a work-group, while other subgroups run.
+
+Each LLVM value that a value of the language consists of has an array with an entry for each subgroup; constants need
+none. Truth values take a byte each, as vectors of bits are slow to load and store.
+
+Barriers between the subgroups of a work-group, which one thread runs: loop fission.
+
+What stands between two barriers is run by all subgroups, one after the other, before what follows. Values that are
+needed behind a barrier are kept in arrays with a slot for each subgroup:
+
+    parallel {                           for s in subgroups:
+      %x = ... s ...                       x[s] = ... s ...
+      barrier.local               ->     for s in subgroups:
+      %y = ... %x ...                      ... x[s] ...
+    }
+
+All work-items meet at a barrier, so an `if` or `for` that contains one goes the same way for all of them: its branches
+are written once, outside of the loops over the subgroups, and the condition of work-item 0, or the number of trips that
+its bounds make, decides. The variable of a `for` is each work-item's own, as starts and steps may differ:
+
+    for %i=%from,%to,%step {             for trip in 0 ... trips of work-item 0:
+      ... %i ...                           for s in subgroups:
+      barrier.local               ->         ... from[s] + trip * step[s] ...
+      ... %i ...                           for s in subgroups:
+    }                                        ... from[s] + trip * step[s] ...
+
+Values that such an instruction yields or carries live in slots too.
+
+`parallel`: the subgroups of a work-group, one after the other, with a lane for each work-item.
+
+    parallel { ... }     ->     for s in 0 ... number of subgroups: the body, with all work-items active
+
+Where a body with several subgroups has barriers, the loop over the subgroups is split there: see `Fission`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from tlx.frontends.tensor_language.emit.control.divergence import first_barrier
+from tlx.frontends.tensor_language.emit.control.uniform import (
+    as_varying,
+    has_next_iteration,
+    open_phi,
+    variable_in_trip,
+)
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.masks import to_uniform
+from tlx.frontends.tensor_language.emit.numbers import constant
+from tlx.frontends.tensor_language.emit.values import Emitted, Interval, Matrix, Memref, Number, loop_interval
+from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Region
+from tlx.frontends.tensor_language.syntax.ast.collective import Parallel
+from tlx.frontends.tensor_language.syntax.ast.mixed import Barrier, For, If, Yield
+from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT
+from tlx.ir.transform.rewrite import add_incoming
+from tlx.ir.types import I1, I8, I32, I64, ArrayType, Type, VectorType
+from tlx.ir.values import Constant, Value, const_int
+
+
+def subgroup_count(e: Emitter) -> int:
+    """Subgroups of a work-group."""
+    return math.prod(e.launch.num_subgroups)
+
+
+@contextmanager
+def each_subgroup(e: Emitter) -> Generator[Value]:
+    """What is written inside is run for each subgroup; gives its linear id, i64."""
+    count = subgroup_count(e)
+    with e.b.loop(0, count, name="subgroup") as loop:
+        number = const_int(I32, 0) if count == 1 else e.b.cast("trunc", loop.index, I32)
+        with as_subgroup(e, number):
+            yield loop.index if count > 1 else const_int(I64, 0)
+
+
+@contextmanager
+def as_subgroup(e: Emitter, number: Value) -> Generator[None]:
+    """What is written inside is run by a subgroup (linear id, i32), with all of its work-items active."""
+    before, e.subgroup = e.subgroup, number
+    with e.masked(None):
+        yield
+    e.subgroup = before
+
+
+_UNALIGNED: Final = 1  # entries of an array may be of any size
+
+
+class Slot:
+    """The value of a name for each subgroup.
+
+    Args:
+        e: The emitter.
+        like: A value; others of the same form can be kept.
+        constants: Whether constants in `like` are the same in all values that will be kept.
+    """
+
+    def __init__(self, e: Emitter, like: Emitted, *, constants: bool) -> None:
+        self._like = like
+        self._arrays = [_array(e, v, constants=constants) for v in _values(like)]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether there is nothing to keep: all subgroups hold the same constants."""
+        return all(array is None for array in self._arrays)
+
+    def store(self, e: Emitter, subgroup: Value, value: Emitted) -> None:
+        """Keep a subgroup's value."""
+        for array, part in zip(self._arrays, _values(value), strict=True):
+            if array is not None:
+                bits = e.b.cast("zext", part, _memory_type(part.type))
+                e.b.store(bits, e.b.gep(bits.type, array, subgroup), _UNALIGNED)
+
+    def load(self, e: Emitter, subgroup: Value) -> Emitted:
+        """A subgroup's value."""
+        pairs = zip(self._arrays, _values(self._like), strict=True)
+        return _rebuilt(self._like, [_loaded(e, array, part, subgroup) for array, part in pairs])
+
+
+def _values(value: Emitted) -> tuple[Value, ...]:
+    """The LLVM values that a value consists of."""
+    match value:
+        case Number():
+            return value.parts if value.linear is None else (*value.parts, value.linear.base)
+        case Matrix():
+            return value.parts
+        case Memref():
+            return value.pointer, *value.shape, *value.stride
+        case _:
+            raise AssertionError("groups are parameters of the kernel")
+
+
+def _rebuilt(like: Emitted, values: Sequence[Value]) -> Emitted:
+    """A value like another one, of other LLVM values."""
+    match like:
+        case Number():
+            count = len(like.parts)
+            linear = None if like.linear is None else replace(like.linear, base=values[count])
+            return replace(like, parts=tuple(values[:count]), linear=linear)
+        case Matrix():
+            return Matrix(like.type, tuple(values))
+        case Memref():
+            order = len(like.shape)
+            shape, stride = tuple(values[1 : order + 1]), tuple(values[order + 1 :])
+            return replace(like, pointer=values[0], shape=shape, stride=stride)
+        case _:
+            raise AssertionError("groups are parameters of the kernel")
+
+
+def _array(e: Emitter, value: Value, *, constants: bool) -> Value | None:
+    if constants and isinstance(value, Constant):
+        return None
+    type_ = _memory_type(value.type)
+    return e.b.alloca(ArrayType(subgroup_count(e), type_), "slots", LOCAL_ALIGNMENT)
+
+
+def _loaded(e: Emitter, array: Value | None, part: Value, subgroup: Value) -> Value:
+    if array is None:
+        return part
+    type_ = _memory_type(part.type)
+    value = e.b.load(type_, e.b.gep(type_, array, subgroup), _UNALIGNED)
+    return e.b.cast("trunc", value, part.type)
+
+
+def _memory_type(type_: Type) -> Type:
+    """The type itself, with bytes for bits."""
+    if isinstance(type_, VectorType):
+        return VectorType(type_.count, _memory_type(type_.element))
+    return I8 if type_ == I1 else type_
+
+
+class _Kept(Protocol):
+    """What gives the value of a name for each subgroup."""
+
+    def load(self, e: Emitter, subgroup: Value) -> Emitted:
+        """The value of a subgroup, whose linear id is an i64."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _LoopVariable:
+    """The variable of a loop that work-items start or step differently, computed where it is read.
+
+    Attributes:
+        start: The first value.
+        step: The step.
+        trip: Number of the trip, counted from 0, in the variable's type.
+        interval: What is known of the variable.
+    """
+
+    start: _Kept
+    step: _Kept
+    trip: Value
+    interval: Interval | None
+
+    def load(self, e: Emitter, subgroup: Value) -> Emitted:
+        """The value of a subgroup."""
+        start, step = (kept.load(e, subgroup) for kept in (self.start, self.step))
+        assert isinstance(start, Number)
+        assert isinstance(step, Number)
+        return variable_in_trip(e, start, step, self.trip, self.interval)
+
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """A number that is the same in the whole work-group."""
+
+    number: Number
+
+    def load(self, e: Emitter, subgroup: Value) -> Emitted:  # noqa: ARG002
+        """The value of any subgroup."""
+        return self.number
+
+
+class Fission:
+    """Writes the body of a `parallel` that has barriers, for several subgroups."""
+
+    def __init__(self, e: Emitter, body: Region) -> None:
+        self._e = e
+        self._body = body
+        self._reads = _reads(body.instructions)
+        self._slots: dict[str, _Kept] = {}
+
+    def run(self) -> None:
+        """Write it."""
+        self._region(self._body)
+
+    def _region(self, region: Region) -> Sequence[Name]:
+        """Write a region; gives the names that it yields."""
+        pending: list[Instruction] = []
+        for i in region.instructions:
+            if isinstance(i, Yield):
+                self._segment(pending)
+                return i.values
+            if first_barrier(i) is None:
+                pending.append(i)
+                continue
+            self._segment(pending)
+            pending = []
+            self._split(i)
+        self._segment(pending)
+        return ()
+
+    def _split(self, i: Instruction) -> None:
+        match i:
+            case If():
+                self._if(i)
+            case For():
+                self._for(i)
+            case _:
+                assert isinstance(i, Barrier), "no other instruction has a barrier inside"
+
+    def _segment(self, instructions: Sequence[Instruction]) -> None:
+        """Instructions without barriers: all of them by one subgroup after the other."""
+        if not instructions:
+            return
+        own = _reads(instructions)
+        kept = [name for i in instructions for name in i.results if self._reads[name.text] > own[name.text]]
+        slots: dict[str, Slot] = {}
+        with self._each_subgroup(own) as subgroup:
+            self._e.instructions(list(instructions))
+            for name in kept:
+                value = self._e.scope[name.text]
+                slots[name.text] = Slot(self._e, value, constants=True)
+                slots[name.text].store(self._e, subgroup, value)
+        self._slots.update(slots)
+
+    # Control flow that contains barriers -----------------------------------------------------------------------
+
+    def _if(self, i: If) -> None:
+        b = self._e.b
+        condition = to_uniform(self._e, self._number(i.condition)).value
+        flags = [self._e.is_varying(name) for name in i.results]
+        then = b.new_block("then")
+        otherwise = b.new_block("else", then)
+        end = b.new_block("endif", otherwise)
+        b.branch_if(condition, then, otherwise)
+        b.at_end(then)
+        slots = self._arm(i.then, flags, None)
+        b.branch(end)
+        b.at_end(otherwise)
+        if i.otherwise is not None:
+            self._arm(i.otherwise, flags, slots)
+        b.branch(end)
+        b.at_end(end)
+        self._slots.update(zip((name.text for name in i.results), slots, strict=True))
+
+    def _arm(self, region: Region, flags: Sequence[bool], slots: Sequence[Slot] | None) -> Sequence[Slot]:
+        """A branch, and what it yields put into slots."""
+        with self._scope():
+            return self._copy(self._region(region), flags, slots)
+
+    def _for(self, i: For) -> None:
+        e, b = self._e, self._e.b
+        numbers = [self._number(name) for name in (i.start, i.stop)]
+        numbers.append(self._number(i.step) if i.step is not None else constant(numbers[0].type, 1))
+        known = loop_interval(*numbers[:2])
+        start, stop, step = (to_uniform(e, number) for number in numbers)
+        flags = [e.is_varying(name) for name in i.carried]
+        slots = self._copy(i.initial, flags, None)
+        before = b.block
+        body = b.new_block("for")
+        end = b.new_block("endfor", body)
+        b.branch_if(b.icmp("slt", start.value, stop.value), body, end)
+        b.at_end(body)
+        variable = open_phi(e, start.value, before)
+        kept = [self._kept(i.start), self._kept(i.step) if i.step is not None else _Common(step)]
+        trip = None if all(isinstance(k, _Common) for k in kept) else open_phi(e, constant(start.type, 0).value, before)
+        with e.region(), self._scope():
+            if trip is not None:
+                self._slots[i.variable.text] = _LoopVariable(kept[0], kept[1], trip.value, known)
+            else:
+                e.bind(i.variable, Number(start.type, (variable.value,), interval=known))
+            self._slots.update(zip((name.text for name in i.carried), slots, strict=True))
+            self._copy(self._region(i.body), flags, slots)
+        following = b.add(variable.value, step.value)
+        add_incoming(variable, following, b.block.name)
+        if trip is not None:
+            add_incoming(trip, b.add(trip.value, 1), b.block.name)
+        b.branch_if(has_next_iteration(e, variable.value, following, stop.value, step.value), body, end)
+        b.at_end(end)
+        self._slots.update(zip((name.text for name in i.results), slots, strict=True))
+
+    # Slots -----------------------------------------------------------------------------------------------------
+
+    def _copy(self, names: Sequence[Name], flags: Sequence[bool], slots: Sequence[Slot] | None) -> Sequence[Slot]:
+        """Put values of names into slots: into new ones where there are none yet."""
+        if not names:
+            return ()
+        e = self._e
+        with self._each_subgroup(name.text for name in names) as subgroup:
+            values = [as_varying(e, e.scope[n.text], flag) for n, flag in zip(names, flags, strict=True)]
+            values = [replace(v, linear=None, interval=None) if isinstance(v, Number) else v for v in values]
+            slots = slots or [Slot(e, value, constants=False) for value in values]
+            for slot, value in zip(slots, values, strict=True):
+                slot.store(e, subgroup, value)
+        return slots
+
+    def _number(self, name: Name) -> Number:
+        """A number as subgroup 0 holds it."""
+        value = self._kept(name).load(self._e, const_int(I64, 0))
+        assert isinstance(value, Number)
+        return value
+
+    def _kept(self, name: Name) -> _Kept:
+        """What gives a number for each subgroup; `_Common` where all work-items certainly hold the same."""
+        slot = self._slots.get(name.text)
+        if slot is None:
+            return _Common(self._e.number(name))
+        if isinstance(slot, Slot) and slot.is_constant:
+            value = slot.load(self._e, const_int(I64, 0))
+            if isinstance(value, Number) and not value.is_varying:
+                return _Common(value)
+        return slot
+
+    @contextmanager
+    def _each_subgroup(self, names: Iterable[str]) -> Generator[Value]:
+        """A loop over the subgroups in which the names that have slots are bound."""
+        with each_subgroup(self._e) as subgroup, self._e.region():
+            for text in names:
+                if text in self._slots:
+                    self._e.scope[text] = self._slots[text].load(self._e, subgroup)
+            yield subgroup
+
+    @contextmanager
+    def _scope(self) -> Generator[None]:
+        """Names that get slots inside are forgotten behind it."""
+        before = dict(self._slots)
+        yield
+        self._slots = before
+
+
+def _reads(instructions: Iterable[Instruction]) -> Counter[str]:
+    """How often each name is read, in nested regions too."""
+    found: Counter[str] = Counter()
+    for i in instructions:
+        found.update(name.text for name in i.operands())
+        for region in i.regions():
+            found.update(_reads(region.instructions))
+    return found
+
+
+def parallel(e: Emitter, i: Parallel) -> None:
+    """`parallel { ... }`."""
+    if subgroup_count(e) > 1 and first_barrier(i) is not None:
+        Fission(e, i.body).run()
+        return
+    with each_subgroup(e):
+        e.run(i.body)
+
+
+def barrier(_e: Emitter, _i: Barrier) -> None:
+    """`barrier[.global][.local]`, where one thread runs all that it waits for: nothing to wait for."""
+
+
+RULES: Final = {Parallel: parallel, Barrier: barrier}

@@ -1,0 +1,170 @@
+"""Where a work-item stands, and what the work-items of a subgroup tell each other: broadcasts, scans, reductions.
+
+An inclusive scan of n lanes takes ceil(log2 n) steps; in step d = 1, 2, 4, ... lane i adds what lane i - d holds:
+
+    x0      x1          x2                  x3
+    x0      x0+x1       x1+x2               x2+x3
+    x0      x0+x1       x0+x1+x2            x0+x1+x2+x3
+
+A reduction is a tree: in each step the upper half of the lanes is added to the lower. Lanes that are not active
+contribute nothing. Narrow floats are rounded once, at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from tlx.frontends.tensor_language.emit.arithmetic import binary, reduce_lanes
+from tlx.frontends.tensor_language.emit.emitter import Emitter
+from tlx.frontends.tensor_language.emit.masks import extract_lane, first_active
+from tlx.frontends.tensor_language.emit.numbers import full_like, index, lane_ids, round_to_type, vary
+from tlx.frontends.tensor_language.emit.values import Linear, Number
+from tlx.frontends.tensor_language.syntax.ast.mixed import Builtin, UpdateOp
+from tlx.frontends.tensor_language.syntax.ast.spmd import ScanKind, SubgroupBroadcast, SubgroupOperation
+from tlx.frontends.tensor_language.types import F32, ScalarType
+from tlx.frontends.tensor_language.types import I32 as LANGUAGE_I32
+from tlx.ir.types import I32, VectorType
+from tlx.ir.values import ConstInt, Value, const_int
+
+
+def builtin(e: Emitter, i: Builtin) -> None:
+    """`%r = group_id.x : index` and the like."""
+    mode = "xyz".index(i.component or "x")
+    match i.name:
+        case "group_id":
+            e.bind(i.result, index(e.launch.group_id[mode]))
+        case "num_groups":
+            e.bind(i.result, index(e.launch.num_groups[mode]))
+        case "num_subgroups":
+            e.bind(i.result, _number(const_int(I32, e.launch.num_subgroups[mode])))
+        case "subgroup_size":
+            e.bind(i.result, _number(const_int(I32, e.lanes)))
+        case "subgroup_local_id":
+            lanes = Linear(const_int(I32, 0), 1, exact=True)
+            e.bind(i.result, Number(LANGUAGE_I32, (lane_ids(e),), lanes, (0, e.lanes - 1)))
+        case "subgroup_linear_id":
+            e.bind(i.result, _number(_linear_id(e), math.prod(e.launch.num_subgroups)))
+        case "subgroup_id":
+            e.bind(i.result, _number(_subgroup_id(e, mode), e.launch.num_subgroups[mode]))
+
+
+def _linear_id(e: Emitter) -> Value:
+    assert e.subgroup is not None, "the checker lets it stand in SPMD regions only"
+    return e.subgroup
+
+
+def _subgroup_id(e: Emitter, mode: int) -> Value:
+    """`linear = x + y * num_subgroups.x`."""
+    columns = e.launch.num_subgroups
+    if columns[mode] == 1:
+        return const_int(I32, 0)
+    opcode = "urem" if mode == 0 else "udiv"
+    return e.b.binary(opcode, _linear_id(e), const_int(I32, columns[0]))
+
+
+def _number(value: Value, count: int | None = None) -> Number:
+    """An i32; one of the numbers below a count, where that is known."""
+    return Number(LANGUAGE_I32, (value,), interval=None if count is None else (0, count - 1))
+
+
+BUILTIN_RULES: Final = {Builtin: builtin}
+_INFINITY: Final = float("inf")
+_NAN: Final = float("nan")
+
+
+def broadcast(e: Emitter, i: SubgroupBroadcast) -> None:
+    """`%r = subgroup_broadcast %value, %lane : type`."""
+    value = e.number(i.value)
+    lane = first_active(e, e.number(i.lane).value)
+    parts = (_lane(e, part, lane) if value.is_varying else part for part in value.parts)
+    e.bind(i.result, Number(value.type, tuple(parts)))
+
+
+def operation(e: Emitter, i: SubgroupOperation) -> None:
+    """`%r = subgroup_inclusive_scan_add %value : type` and the like."""
+    number = vary(e, e.number(i.value))
+    if i.kind == "reduce":
+        e.bind(i.result, reduce_subgroup(e, i.op, number))
+    else:
+        e.bind(i.result, scan_subgroup(e, i.kind, i.op, number))
+
+
+def reduce_subgroup(e: Emitter, op: UpdateOp, number: Number) -> Number:
+    """`op` of what all active work-items hold."""
+    type_ = number.type.part
+    neutral = _neutral(op, type_)
+    found = (reduce_lanes(e, op, _wide(type_), _only_active(e, part, neutral)) for part in number.parts)
+    return Number(number.type, tuple(round_to_type(e, part, type_) for part in found))
+
+
+def scan_subgroup(e: Emitter, kind: ScanKind, op: UpdateOp, number: Number) -> Number:
+    """For each work-item, `op` of what it and those before it hold; without its own where the scan is exclusive."""
+    type_ = number.type.part
+    is_exclusive = kind == "exclusive_scan"
+    neutral = _identity(op, type_) if is_exclusive else _neutral(op, type_)
+    parts: list[Value] = []
+    for part in number.parts:
+        found = _steps(e, op, type_, _only_active(e, part, neutral))
+        if is_exclusive:
+            found = _moved_up(e, found, full_like(found, _identity(op, type_)))
+        parts.append(round_to_type(e, found, type_))
+    return Number(number.type, tuple(parts))
+
+
+def _identity(op: UpdateOp, type_: ScalarType) -> float:
+    """What an exclusive scan gives the first work-item: 0, the smallest or the largest value."""
+    if op == "add":
+        return 0
+    if type_.kind == "float":
+        return -_INFINITY if op == "max" else _INFINITY
+    return -(1 << (type_.bits - 1)) if op == "max" else (1 << (type_.bits - 1)) - 1
+
+
+def _neutral(op: UpdateOp, type_: ScalarType) -> float:
+    """What changes nothing in any other value, for lanes that are not active.
+
+    An identity does: `-0.0 + 0.0` is no `-0.0`, and the maximum of NaN and minus infinity no NaN.
+    """
+    if type_.kind == "float":
+        return -0.0 if op == "add" else _NAN
+    return _identity(op, type_)
+
+
+def _only_active(e: Emitter, lanes: Value, neutral: float) -> Value:
+    """The lanes, with something neutral in those that are not active."""
+    return lanes if e.mask is None else e.b.select(e.mask, lanes, full_like(lanes, neutral))
+
+
+def _steps(e: Emitter, op: UpdateOp, type_: ScalarType, lanes: Value) -> Value:
+    """An inclusive scan."""
+    count, distance = _count(lanes), 1
+    while distance < count:
+        before = e.b.shuffle(lanes, None, [k - distance if k >= distance else -1 for k in range(count)])
+        (joined,) = binary(e, op, _wide(type_), (before,), (lanes,))
+        lanes = e.b.shuffle(lanes, joined, [k if k < distance else count + k for k in range(count)])
+        distance *= 2
+    return lanes
+
+
+def _moved_up(e: Emitter, lanes: Value, first: Value) -> Value:
+    """Each lane's value in the next lane, and `first` in lane 0."""
+    count = _count(lanes)
+    return e.b.shuffle(lanes, first, [count, *range(count - 1)])
+
+
+def _wide(type_: ScalarType) -> ScalarType:
+    """The type that is computed in, which is not rounded to narrow floats."""
+    return F32 if type_.is_narrow_float else type_
+
+
+def _lane(e: Emitter, lanes: Value, lane: Value) -> Value:
+    return e.b.extract_element(lanes, lane.value) if isinstance(lane, ConstInt) else extract_lane(e, lanes, lane)
+
+
+def _count(lanes: Value) -> int:
+    assert isinstance(lanes.type, VectorType)
+    return lanes.type.count
+
+
+SUBGROUP_RULES: Final = {SubgroupBroadcast: broadcast, SubgroupOperation: operation}

@@ -1,0 +1,299 @@
+"""The parser of version 2. Its grammar, in ABNF; a function of each production's name reads it.
+
+Words end where no letter, digit or `_` follows; white space and comments (`;` to the end of the line) may stand between
+any two tokens, and must where two words would become one. `x` needs none beside a number: `f32x4x?`, `2x8`.
+
+    program                = *function-definition
+    function-definition    = "func" global-identifier "(" [argument *("," argument)] ")"
+                             ["attributes" dictionary-attribute] region
+    argument               = local-identifier ":" type [dictionary-attribute]
+    region                 = "{" *instruction "}"
+
+    identifier             = 1*DIGIT / (ALPHA *(ALPHA / DIGIT / "_"))
+    local-identifier       = "%" identifier
+    global-identifier      = "@" identifier
+    identifier-list        = "(" local-identifier *("," local-identifier) ")"
+
+    constant               = boolean-constant / integer-constant / floating-constant / complex-constant
+    boolean-constant       = "true" / "false"
+    integer-constant       = [sign] 1*DIGIT                         ; -(2^63-1) ... 2^63-1
+    sign                   = "-" / "+"
+    floating-constant      = [sign] (decimal / hexadecimal / "inf" / "nan")
+    decimal                = (*DIGIT "." 1*DIGIT / 1*DIGIT ".") ["e" [sign] 1*DIGIT] / 1*DIGIT "e" [sign] 1*DIGIT
+    hexadecimal            = "0x" (*HEXDIG "." 1*HEXDIG / 1*HEXDIG ".") ["p" [sign] 1*DIGIT]
+                           / "0x" 1*HEXDIG "p" [sign] 1*DIGIT
+    complex-constant       = "[" floating-constant "," floating-constant "]"
+
+    attribute              = array-attribute / boolean-constant / dictionary-attribute / integer-constant
+                           / string-attribute
+    array-attribute        = "[" [attribute *("," attribute)] "]"
+    dictionary-attribute   = "{" [named-attribute *("," named-attribute)] "}"
+    named-attribute        = attribute-name "=" attribute
+    attribute-name         = "alignment" / "shape_gcd" / "stride_gcd" / "subgroup_size" / "unroll"
+                           / "work_group_size" / string-attribute
+    string-attribute       = %x22 *(%x20-21 / %x23-7E) %x22
+
+    type                   = boolean-type / number-type / memref-type / group-type / coopmatrix-type
+    return-type            = boolean-type / number-type / coopmatrix-type
+    boolean-type           = "bool"
+    number-type            = integer-type / floating-type / complex-type
+    integer-type           = "i8" / "i16" / "i32" / "i64" / "index"
+    floating-type          = "bf16" / "f16" / "f32" / "f64"
+    complex-type           = "c32" / "c64"
+    memref-type            = "memref" "<" number-type tensor-shape ["," strided-layout] ["," address-space] ">"
+    tensor-shape           = *("x" constant-or-dynamic)
+    constant-or-dynamic    = integer-constant / "?"
+    strided-layout         = "strided" "<" [constant-or-dynamic *("," constant-or-dynamic)] ">"
+    address-space          = "global" / "local"
+    group-type             = "group" "<" memref-type "x" constant-or-dynamic ["," "offset" ":" constant-or-dynamic] ">"
+    coopmatrix-type        = "coopmatrix" "<" number-type 2*2("x" integer-constant) "," matrix-use ">"
+    matrix-use             = "matrix_a" / "matrix_b" / "matrix_acc"
+
+    instruction            = local-identifier "=" value-instruction
+                           / [local-identifier *("," local-identifier) "="] multi-value-instruction
+                           / void-instruction
+
+Collective:
+
+    value-instruction      = "alloca" [dictionary-attribute] ":" memref-type
+    void-instruction       = "lifetime_stop" local-identifier
+                           / "axpby" [".atomic"] [transpose] 4*4operand
+                           / "cumsum" [".atomic"] 2*2operand "," integer-constant "," 2*2operand
+                           / "sum" [".atomic"] [transpose] 4*4operand
+                           / "gemm" [".atomic"] [transpose] [transpose] 5*5operand
+                           / "gemv" [".atomic"] [transpose] 5*5operand
+                           / "ger" [".atomic"] 5*5operand
+                           / "hadamard" [".atomic"] 5*5operand
+                           / "parallel" region
+                           / "foreach" range region
+                           / "foreach_tile" range "as" identifier-list "<=" integer-list region
+    transpose              = ".t" / ".n"
+    operand                = local-identifier                       ; commas between one and the next
+    range                  = identifier-list "=" identifier-list "," identifier-list
+    integer-list           = "(" integer-constant *("," integer-constant) ")"
+
+Mixed:
+
+    value-instruction      =/ arith-binary-type 2*2operand ":" return-type
+                           / arith-unary-type operand ":" return-type
+                           / "associated" operand ":" boolean-type
+                           / "atomic_load" [memory-scope] [memory-semantics] operand index-list ":" number-type
+                           / atomic-update-op [memory-scope] [memory-semantics] 2*2operand index-list ":" number-type
+                           / builtin-type ":" integer-type
+                           / "cast" operand ":" (number-type / coopmatrix-type)
+                           / comparison-type 2*2operand ":" boolean-type
+                           / "constant" constant ":" return-type
+                           / "expand" operand "[" integer-constant "->" expand-shape "]" ":" memref-type
+                           / "fuse" operand "[" integer-constant "," integer-constant "]" ":" memref-type
+                           / "load" operand index-list ":" (number-type / memref-type)
+                           / math-unary-type operand ":" number-type
+                           / "size" operand "[" integer-constant "]" ":" "index"
+                           / "subview" operand "[" [index-or-slice *("," index-or-slice)] "]" ":" memref-type
+    multi-value-instruction = "for" local-identifier "=" operand "," operand ["," operand]
+                              ["init" "(" init-value *("," init-value) ")" return-type-list]
+                              region ["attributes" dictionary-attribute]
+                           / "if" operand [return-type-list] region ["else" region]
+    void-instruction       =/ "atomic_store" [memory-scope] [memory-semantics] 2*2operand index-list
+                           / "barrier" [".global"] [".local"]
+                           / "store" 2*2operand index-list
+                           / "yield" "(" [operand *("," operand)] ")"
+    arith-binary-type      = "add" / "sub" / "mul" / "div" / "rem" / "max" / "min" / "shl" / "shr" / "and"
+                           / "or" / "xor" / "pow"               ; pow is an extension
+    arith-unary-type       = "abs" / "neg" / "not" / "conj" / "im" / "re"
+                           / "sqrt" / "tanh"                    ; extensions
+    atomic-update-op       = "atomic_add" / "atomic_max" / "atomic_min"
+    builtin-type           = ("group_id" / "num_groups" / "num_subgroups" / "subgroup_id") (".x" / ".y" / ".z")
+                           / "subgroup_size" / "subgroup_linear_id" / "subgroup_local_id"
+    comparison-type        = "equal" / "not_equal" / "greater_than" / "greater_than_equal" / "less_than"
+                           / "less_than_equal"
+    math-unary-type        = ["native_"] ("cos" / "sin" / "exp" / "exp2" / "log" / "log2")
+    memory-scope           = ".cross_device" / ".device" / ".work_group" / ".subgroup"
+    memory-semantics       = ".relaxed" / ".acquire" / ".release" / ".acquire_release" / ".sequentially_consistent"
+    index-list             = "[" [operand *("," operand)] "]"
+    init-value             = local-identifier "=" operand
+    return-type-list       = "->" "(" [return-type *("," return-type)] ")"
+    expand-shape           = integer-constant-or-identifier 1*("x" integer-constant-or-identifier)
+    index-or-slice         = integer-constant-or-identifier [":" integer-constant-or-identifier]
+    integer-constant-or-identifier = integer-constant / local-identifier
+
+SPMD, `cm_` being `cooperative_matrix_`:
+
+    value-instruction      =/ "cm_apply" "(" 3*3local-identifier ")" "=" operand "->" coopmatrix-type region
+                           / "cm_load" access operand position ":" coopmatrix-type
+                           / "cm_atomic_load" access atomic operand position ":" coopmatrix-type
+                           / ("cm_atomic_add" / "cm_atomic_max" / "cm_atomic_min") access atomic
+                             2*2operand position ":" coopmatrix-type
+                           / "cm_construct" operand ":" coopmatrix-type
+                           / "cm_extract" operand "[" integer-constant "]" ":" number-type
+                           / "cm_insert" 2*2operand "[" integer-constant "]" ":" coopmatrix-type
+                           / "cm_mul_add" 3*3operand ":" coopmatrix-type
+                           / ("cm_reduce_add" / "cm_reduce_max" / "cm_reduce_min") (".row" / ".column")
+                             operand ":" coopmatrix-type
+                           / "cm_scale" 2*2operand ":" coopmatrix-type
+                           / "subgroup_broadcast" 2*2operand ":" number-type
+                           / "subgroup_" ("exclusive_scan" / "inclusive_scan" / "reduce") "_" ("add" / "max" / "min")
+                             operand ":" number-type
+    void-instruction       =/ "cm_store" access 2*2operand position
+                           / "cm_atomic_store" access atomic 2*2operand position
+                           / "cm_prefetch" integer-constant "," operand position 2*2("," integer-constant)
+    access                 = [transpose] [".rows_checked" / ".cols_checked" / ".both_checked"]
+    atomic                 = [memory-scope] [memory-semantics]
+    position               = "[" operand "," operand "]"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tlx.diagnostics import Note, ParseError, Source, TlxError
+from tlx.frontends.tensor_language.errors import Reports, did_you_mean
+from tlx.frontends.tensor_language.syntax import parser_instructions
+from tlx.frontends.tensor_language.syntax.ast.base import Dictionary, Function, Parameter, Program
+from tlx.frontends.tensor_language.syntax.cursor import Cursor, Form
+from tlx.frontends.tensor_language.syntax.parser_operands import dictionary_attribute, optional_attributes
+from tlx.frontends.tensor_language.syntax.parser_regions import (
+    begins_instruction,
+    behind_braces,
+    behind_dictionary,
+    is_dictionary,
+    is_function,
+    region,
+)
+from tlx.frontends.tensor_language.syntax.parser_types import any_type, type_ref
+
+FORMS: Final[dict[str, Form]] = {
+    **parser_instructions.COLLECTIVE_FORMS,
+    **parser_instructions.MIXED_FORMS,
+    **parser_instructions.SPMD_FORMS,
+}
+_OLD_ATTRIBUTES: Final = {"work_group_size": "work_group_size=[m,n]", "subgroup_size": "subgroup_size=s"}
+
+
+def parse(source: Source) -> Program:
+    """The tree of a text of version 2.
+
+    Args:
+        source: The text.
+
+    Raises:
+        ProgramError: The text does not fit the grammar; all places that were found are in it.
+    """
+    reports = Reports()
+    result = program(Cursor(source, reports, FORMS), function_definition)
+    reports.finish()
+    return result
+
+
+def program(c: Cursor, definition: Callable[[Cursor], Function]) -> Program:
+    """`program = *function-definition`, functions as a version of the language has them."""
+    functions: list[Function] = []
+    while c.kind != "end":
+        first = c.at
+        try:
+            functions.append(definition(c))
+        except TlxError as error:
+            c.collect(error)
+            _next_function(c, first)
+    return Program(functions)
+
+
+def function_definition(c: Cursor) -> Function:
+    """`"func" global-identifier "(" [argument-list] ")" ["attributes" dictionary-attribute] region`."""
+    return function(c, argument, _function_attributes)
+
+
+def function(
+    c: Cursor, parameter: Callable[[Cursor], Parameter], attribute_list: Callable[[Cursor], Dictionary]
+) -> Function:
+    """A function with parameters and attributes as a version of the language has them."""
+    first = c.at
+    c.head_end = None
+    c.keyword = "func"
+    if not c.is_word("func"):
+        raise _no_function(c)
+    c.function = first
+    c.at += 1
+    name = c.identifier("global", "the function's name")
+    c.expect("(", "behind the function's name")
+    parameters = argument_list(c, parameter)
+    attributes = attribute_list(c)
+    head = c.span_from(first)
+    return Function(name=name, parameters=parameters, attributes=attributes, body=region(c), span=head)
+
+
+def _no_function(c: Cursor) -> ParseError:
+    """The error that something else stands where a function is to begin; about the brace that is one too many."""
+    closing = c.at - 1
+    if c.function is not None and c.region_end == c.at:
+        (first, indent), (line, column) = c.location(c.function), c.location(closing)
+        is_in_place = line == first or (c.begins_line(closing) and column == indent)
+        is_outside = not is_in_place if c.kind == "}" else begins_instruction(c, c.at) or not c.begins_line(c.at)
+        if is_outside:
+            note = Note("this stands outside of it", c.span(c.at))
+            return c.error("'}' ends the function, but more follows: one '}' too many?", note, at=closing)
+    if c.kind == "}":
+        return c.error("expected 'func', found '}': one '}' too many?")
+    near = did_you_mean(c.text, ("func",)) if c.kind == "word" else ""
+    return c.error(f"expected 'func', found {c.shown()}: {near or 'instructions stand in functions'}")
+
+
+def argument_list(c: Cursor, parameter: Callable[[Cursor], Parameter]) -> tuple[Parameter, ...]:
+    """`[argument *("," argument)] ")"`; one that does not parse is left out."""
+    if c.accept(")"):
+        return ()
+    found: list[Parameter] = []
+    while True:
+        try:
+            found.append(parameter(c))
+            if c.kind not in (",", ")"):
+                raise c.expected("',' or ')' behind a parameter")
+        except TlxError as error:
+            c.collect(error)
+            _next_argument(c)
+        if not c.accept(","):
+            break
+    c.expect(")", "behind the parameters")
+    return tuple(found)
+
+
+def argument(c: Cursor) -> Parameter:
+    """`argument = local-identifier ":" type [dictionary-attribute]`."""
+    name = c.identifier("local", "a parameter")
+    c.expect(":", "and the type of the parameter")
+    reference = type_ref(c, any_type)
+    attributes = dictionary_attribute(c) if c.kind == "{" and is_dictionary(c, c.at) else Dictionary()
+    return Parameter(name=name, type=reference, attributes=attributes)
+
+
+def _function_attributes(c: Cursor) -> Dictionary:
+    if c.kind == "word" and c.text in _OLD_ATTRIBUTES:
+        raise _old_attribute(c)
+    return optional_attributes(c)
+
+
+def _old_attribute(c: Cursor) -> ParseError:
+    new = _OLD_ATTRIBUTES[c.text]
+    return c.error(f"'{c.text}(...)' is a spelling of version 1: write 'attributes {{{new}}}'")
+
+
+def _next_argument(c: Cursor) -> None:
+    at = c.at
+    while c.kinds[at] not in (")", "end") and not is_function(c, at):
+        if c.kinds[at] == "," and c.kinds[at + 1] == "local":
+            break
+        if c.kinds[at] != "{":
+            at += 1
+        elif is_dictionary(c, at):
+            at = behind_dictionary(c, at)
+        else:
+            break
+    c.at = at
+
+
+def _next_function(c: Cursor, first: int) -> None:
+    """Go on behind an error in what stands around regions; the region is read all the same."""
+    at = max(first + 1, c.region_end)
+    while c.kinds[at] != "end" and not is_function(c, at):
+        at = behind_braces(c, at) if c.kinds[at] == "{" else at + 1
+    c.at = at

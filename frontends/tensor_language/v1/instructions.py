@@ -1,0 +1,415 @@
+"""What each instruction of version 1 becomes in version 2, with the types and sizes that version 1 infers.
+
+Collective instructions that compute on whole memrefs.
+
+The order of modifiers changes (`gemm.n.t.atomic` is `gemm.atomic.n.t` in version 2), and factors become values.
+
+Version 1 takes what version 2 does not: an atomic update with any beta, and an alpha wider than the inputs. A function
+with one of these gets the attribute `"wide_factors"`. Local memory belongs to one work-group, whose collective
+instructions run one after the other, so there an update need not be atomic.
+
+Scalars: arithmetic, comparisons, casts.
+
+`i1` is `bool` in version 2, which is no number. What version 1 computes with one bit is, where version 2 can say it,
+
+    arith.add, arith.sub      ->  xor                 the last bit of the sum
+    arith.mul                 ->  and
+    cmp.eq                    ->  xor, then not
+    cmp.ne                    ->  xor
+    cast %a : i1 -> i32       ->  if %a -> (i32) { 1 } else { 0 }
+    cast %a : i32 -> i1       ->  not_equal %a, 0
+
+Views and accesses: the types of their results, and the sizes that version 1 infers and version 2 wants named.
+
+Rewrite:
+
+    %v = subview %A[%i:?] : memref<f32x16>      ->    %c16 = constant 16 : index
+                                                      %rest = sub %c16, %i : index
+                                                      %v = subview %A[%i:%rest] : memref<f32x?>
+
+    %v = expand %A[0->4x?] : memref<f32x?>      ->    %extent = size %A[0] : index
+                                                      %c4 = constant 4 : index
+                                                      %part = div %extent, %c4 : index
+                                                      %v = expand %A[0->4 x %part] : memref<f32x4x?>
+
+Where both are known, the size is a number in the view.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from tlx.diagnostics import Span
+from tlx.frontends.tensor_language.analysis import expanded_type, fused_type, sliced_type
+from tlx.frontends.tensor_language.errors import counted
+from tlx.frontends.tensor_language.syntax.ast import base, collective, mixed
+from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Region, TypeRef
+from tlx.frontends.tensor_language.types import (
+    BOOL,
+    INDEX,
+    Extent,
+    GroupType,
+    MemrefType,
+    ScalarType,
+    promotable,
+    promote,
+)
+from tlx.frontends.tensor_language.v1 import tree as v1
+from tlx.frontends.tensor_language.v1.context import Converter, spell
+
+
+def alloca(_: Converter, i: v1.Alloca) -> collective.Alloca:
+    """`alloca`, whose memory version 2 calls local."""
+    (reference,) = i.types
+    assert isinstance(reference.type, MemrefType)
+    type_ = TypeRef(replace(reference.type, address_space="local"), reference.span)
+    return collective.Alloca(types=(type_,))
+
+
+def lifetime_stop(b: Converter, i: collective.LifetimeStop) -> collective.LifetimeStop:
+    """`lifetime_stop`."""
+    return collective.LifetimeStop(memref=b.known(i.memref))
+
+
+def blas(b: Converter, i: v1.Blas) -> collective.Blas:
+    """`axpby`, `gemm`, `gemv`, `ger`, `hadamard` and `sum`."""
+    alpha_type, *input_types, beta_type, output_type = i.types
+    alpha = b.operand(i.alpha, alpha_type)
+    inputs: list[MemrefType] = []
+    for name, type_ in zip(i.inputs, input_types, strict=True):
+        inputs.append(b.memref(name, type_))
+    beta = b.operand(i.beta, beta_type)
+    output = b.memref(i.output, output_type)
+    atomic = i.atomic and _stays_atomic(b, i, output)
+    b.has_wide_factors |= _is_wide(alpha_type, inputs)
+    return _of_version_2(i, alpha, beta, atomic=atomic)
+
+
+def _stays_atomic(b: Converter, i: v1.Blas, output: MemrefType) -> bool:
+    if isinstance(i.beta, v1.Constant) and i.beta.value in {0, 1}:
+        return True
+    is_global = output.address_space == "global"
+    b.has_wide_factors |= is_global
+    return is_global
+
+
+def _is_wide(alpha: TypeRef, inputs: Sequence[MemrefType]) -> bool:
+    """Whether the inputs do not hold all values of alpha."""
+    computed: ScalarType | None = inputs[0].element
+    for memref in inputs[1:]:
+        computed = promote(computed, memref.element) if computed else None
+    return isinstance(alpha.type, ScalarType) and computed is not None and not promotable(alpha.type, computed)
+
+
+def _of_version_2(i: v1.Blas, alpha: Name, beta: Name, *, atomic: bool) -> collective.Blas:
+    match i.name, i.inputs, i.transposes:
+        case "axpby", (a,), (op,):
+            return collective.Axpby(alpha=alpha, a=a, beta=beta, b=i.output, transpose=op, atomic=atomic)
+        case "sum", (a,), (op,):
+            return collective.Sum(alpha=alpha, a=a, beta=beta, b=i.output, transpose=op, atomic=atomic)
+        case "gemv", (a, x), (op,):
+            return collective.Gemv(alpha=alpha, a=a, b=x, beta=beta, c=i.output, transpose=op, atomic=atomic)
+        case "gemm", (a, x), (op_a, op_b):
+            return collective.Gemm(
+                alpha=alpha, a=a, b=x, beta=beta, c=i.output, transpose_a=op_a, transpose_b=op_b, atomic=atomic
+            )  # fmt: skip
+        case "ger", (a, x), ():
+            return collective.Ger(alpha=alpha, a=a, b=x, beta=beta, c=i.output, atomic=atomic)
+        case _:
+            a, x = i.inputs
+            return collective.Hadamard(alpha=alpha, a=a, b=x, beta=beta, c=i.output, atomic=atomic)
+
+
+BLAS_RULES: Final = {
+    v1.Alloca: alloca,
+    v1.Blas: blas,
+    collective.LifetimeStop: lifetime_stop,
+}
+
+
+def barrier(_: Converter, _i: v1.Barrier) -> mixed.Barrier:
+    """`barrier`: what was written before is seen behind it, in version 2 only where the fences are named."""
+    return mixed.Barrier(fence_global=True, fence_local=True)
+
+
+def for_(b: Converter, i: v1.For) -> mixed.For:
+    """`for`."""
+    (type_,) = i.types
+    start, stop = b.operand(i.start, type_), b.operand(i.stop, type_)
+    step = None if i.step is None else b.operand(i.step, type_)
+    body = b.region(i.body, (i.variable, type_.type))
+    return mixed.For(variable=i.variable, start=start, stop=stop, step=step, body=body)
+
+
+def foreach(b: Converter, i: v1.Foreach) -> collective.Foreach:
+    """`foreach`, over one dimension."""
+    (type_,) = i.types
+    start, stop = b.operand(i.start, type_), b.operand(i.stop, type_)
+    body = b.region(i.body, (i.variable, type_.type))
+    return collective.Foreach(variables=(i.variable,), starts=(start,), stops=(stop,), body=body)
+
+
+def if_(b: Converter, i: v1.If) -> mixed.If:
+    """`if`."""
+    given = i.condition
+    condition = b.known(given) if isinstance(given, Name) else b.constant(given, BOOL)
+    then = b.region(i.then)
+    otherwise = None if i.otherwise is None else b.region(i.otherwise)
+    return mixed.If(condition=condition, then=then, otherwise=otherwise, types=i.types)
+
+
+def yield_(b: Converter, i: v1.Yield) -> mixed.Yield | None:
+    """`yield`."""
+    if len(i.values) != len(i.types):
+        got = f"{counted(len(i.values), 'value')} and {counted(len(i.types), 'type')}"
+        b.reports.add(f"yield takes a type for each value, got {got}", i.span)
+        return None
+    return mixed.Yield(values=tuple(b.operand(v, t) for v, t in zip(i.values, i.types, strict=True)))
+
+
+CONTROL_RULES: Final = {
+    v1.Barrier: barrier,
+    v1.For: for_,
+    v1.Foreach: foreach,
+    v1.If: if_,
+    v1.Yield: yield_,
+}
+_ON_BITS: Final[dict[v1.BinaryOp, mixed.ArithBinaryOp]] = {
+    "add": "xor",
+    "sub": "xor",
+    "mul": "and",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
+
+
+def group_id(_: Converter, _i: v1.GroupId) -> mixed.Builtin:
+    """`group_id`: groups of version 1 are numbered along one dimension."""
+    return mixed.Builtin(name="group_id", component="x", types=(TypeRef(INDEX),))
+
+
+def group_size(_: Converter, _i: v1.GroupSize) -> mixed.Builtin:
+    """`group_size`: how many groups run the kernel."""
+    return mixed.Builtin(name="num_groups", component="x", types=(TypeRef(INDEX),))
+
+
+def binary(b: Converter, i: v1.ArithBinary) -> mixed.ArithBinary | None:
+    """`arith.add` and the like."""
+    (type_,) = i.types
+    lhs, rhs = b.operand(i.lhs, type_), b.operand(i.rhs, type_)
+    if type_.type != BOOL:
+        return mixed.ArithBinary(op=i.op, lhs=lhs, rhs=rhs, types=i.types)
+    if i.op not in _ON_BITS:
+        b.reports.add(f"version 2 has no '{i.op}' of truth values; use arith.and, arith.or or arith.xor", i.span)
+        return None
+    return mixed.ArithBinary(op=_ON_BITS[i.op], lhs=lhs, rhs=rhs, types=i.types)
+
+
+def unary(b: Converter, i: v1.ArithUnary) -> mixed.ArithUnary | None:
+    """`arith.neg` and `arith.not`."""
+    (type_,) = i.types
+    operand = b.operand(i.operand, type_)
+    if type_.type == BOOL and i.op == "neg":
+        b.reports.add("version 2 has no 'neg' of truth values; use arith.not", i.span)
+        return None
+    return mixed.ArithUnary(op=i.op, operand=operand, types=i.types)
+
+
+def comparison(b: Converter, i: v1.Comparison) -> Instruction | None:
+    """`cmp.lt` and the like."""
+    (type_,) = i.types
+    lhs, rhs = b.operand(i.lhs, type_), b.operand(i.rhs, type_)
+    bool_ = (TypeRef(BOOL),)
+    if type_.type != BOOL:
+        return mixed.Comparison(op=v1.RELATIONS[i.relation], lhs=lhs, rhs=rhs, types=bool_)
+    if i.relation not in {"eq", "ne"}:
+        b.reports.add(f"version 2 has no 'cmp.{i.relation}' of truth values; use cmp.eq or cmp.ne", i.span)
+        return None
+    differ = mixed.ArithBinary(op="xor", lhs=lhs, rhs=rhs, types=bool_, span=i.span)
+    if i.relation == "ne":
+        return differ
+    return mixed.ArithUnary(op="not", operand=b.value("differ", differ, BOOL), types=bool_)
+
+
+def cast(b: Converter, i: v1.Cast) -> Instruction:
+    """`cast`, and what stands for it where one side is a truth value."""
+    source, target = i.types
+    assert isinstance(target.type, ScalarType)
+    operand = b.operand(i.operand, source)
+    if BOOL not in {source.type, target.type}:
+        return mixed.Cast(operand=operand, types=(target,))
+    if source.type == target.type:
+        return mixed.ArithBinary(op="or", lhs=operand, rhs=operand, types=(target,))
+    if source.type == BOOL:
+        then, otherwise = (_yielding(b, number, target.type, i.span) for number in (1, 0))
+        return mixed.If(condition=operand, then=then, otherwise=otherwise, types=(target,))
+    assert isinstance(source.type, ScalarType)
+    zero = b.constant(_number(0, source.type, i.span), source.type)
+    return mixed.Comparison(op="not_equal", lhs=operand, rhs=zero, types=(target,))
+
+
+def _yielding(b: Converter, number: int, type_: ScalarType, span: Span | None) -> Region:
+    """A region that gives a number and nothing else."""
+    with b.block() as written:
+        b.add(mixed.Yield(values=(b.constant(_number(number, type_, span), type_),), span=span))
+    return Region(written, span)
+
+
+def _number(number: int, type_: ScalarType, span: Span | None) -> v1.Constant:
+    return v1.Constant(float(number) if type_.kind == "float" else number, span)
+
+
+SCALAR_RULES: Final = {
+    v1.ArithBinary: binary,
+    v1.ArithUnary: unary,
+    v1.Cast: cast,
+    v1.Comparison: comparison,
+    v1.GroupId: group_id,
+    v1.GroupSize: group_size,
+}
+
+
+def load(b: Converter, i: v1.Load) -> mixed.Load:
+    """`load`: an element of a memref, or a memref of a group."""
+    source = b.expect(i.source, i.types[0])
+    indices = tuple(map(b.index, i.indices))
+    assert isinstance(source, MemrefType | GroupType)
+    type_ = source.memref if isinstance(source, GroupType) else source.element
+    return mixed.Load(source=i.source, indices=indices, types=(TypeRef(type_),))
+
+
+def store(b: Converter, i: v1.Store) -> mixed.Store:
+    """`store`."""
+    b.known(i.value)
+    b.expect(i.target, i.types[0])
+    return mixed.Store(value=i.value, target=i.target, indices=tuple(map(b.index, i.indices)))
+
+
+def size(b: Converter, i: v1.Size) -> mixed.Size:
+    """`size`."""
+    b.expect(i.operand, i.types[0])
+    return mixed.Size(operand=i.operand, mode=i.mode, types=(TypeRef(INDEX),))
+
+
+def fuse(b: Converter, i: v1.Fuse) -> mixed.Fuse | None:
+    """`fuse`."""
+    source = b.memref(i.operand, i.types[0])
+    if not 0 <= i.first < i.last < source.order:
+        b.reports.add(
+            f"fuse takes two modes in order, below {source.order} for {spell(source)}, got {i.first} and {i.last}",
+            i.span,
+        )
+        return None
+    types = (TypeRef(fused_type(source, i.first, i.last)),)
+    return mixed.Fuse(operand=i.operand, first=i.first, last=i.last, types=types)
+
+
+def subview(b: Converter, i: v1.Subview) -> mixed.Subview | None:
+    """`subview`, with the sizes of modes that it leaves out."""
+    source = b.memref(i.operand, i.types[0])
+    if len(i.slices) != source.order:
+        expected = f"{source.order} for {spell(source)}"
+        b.reports.add(f"subview takes a slice for each mode, {expected}, got {len(i.slices)}", i.span)
+        return None
+    slices = tuple(_slice(b, i, source, mode, s) for mode, s in enumerate(i.slices))
+    return mixed.Subview(operand=i.operand, slices=slices, types=(TypeRef(sliced_type(source, slices)),))
+
+
+def _slice(b: Converter, i: v1.Subview, source: MemrefType, mode: int, written: v1.Slice) -> base.Slice:
+    offset = _entry(b, written.offset)
+    if written.size is None:
+        return base.Slice(offset, None, written.span)
+    if not isinstance(written.size, v1.Rest):
+        entry = _entry(b, written.size)
+        size_ = _positive(b, entry, written.size.span, "the size of a slice") if isinstance(entry, int) else entry
+        return base.Slice(offset, size_, written.span)
+    extent = source.shape[mode]
+    if isinstance(offset, int) and extent is not None:
+        left = _positive(b, extent - offset, written.span, f"what is left of {extent} behind {offset}")
+        return base.Slice(offset, left, written.span)
+    whole = _extent(b, i.operand, mode, extent, i.span)
+    if offset == 0:
+        return base.Slice(offset, whole, written.span)
+    first = b.index(written.offset)
+    rest = mixed.ArithBinary(op="sub", lhs=whole, rhs=first, span=written.span)
+    return base.Slice(offset, b.value("rest", rest, INDEX), written.span)
+
+
+def expand(b: Converter, i: v1.Expand) -> mixed.Expand | None:
+    """`expand`, with the size that it leaves out."""
+    source = b.memref(i.operand, i.types[0])
+    if not 0 <= i.mode < source.order:
+        b.reports.add(f"expand takes a mode below {source.order} for {spell(source)}, got {i.mode}", i.span)
+        return None
+    entries = _expand_shape(b, i, source.shape[i.mode])
+    if entries is None:
+        return None
+    types = (TypeRef(expanded_type(source, i.mode, entries)),)
+    return mixed.Expand(operand=i.operand, mode=i.mode, shape=entries, types=types)
+
+
+def _expand_shape(b: Converter, i: v1.Expand, extent: Extent) -> tuple[int | Name, ...] | None:
+    """The shape with the part that is to be inferred, if there is one."""
+    rests = [e for e in i.shape if isinstance(e, v1.Rest)]
+    if len(rests) > 1:
+        b.reports.add("only one '?' can be inferred in an expand shape; name the other sizes", rests[1].span)
+        return None
+    names = [b.known(e) for e in i.shape if isinstance(e, Name)]
+    known = math.prod(e for e in i.shape if isinstance(e, int))
+    if not rests:
+        return tuple(e for e in i.shape if not isinstance(e, v1.Rest))
+    if known <= 0:
+        b.reports.add("the sizes of an expand shape are positive where one is to be inferred", rests[0].span)
+        return None
+    if extent is not None and not names and extent % known:
+        b.reports.add(f"the mode's size {extent} is no multiple of {known}, so '?' has no value", rests[0].span)
+        return None
+    part = _part(b, i, extent, known, names)
+    return tuple(part if isinstance(e, v1.Rest) else e for e in i.shape)
+
+
+def _part(b: Converter, i: v1.Expand, extent: Extent, known: int, names: list[Name]) -> int | Name:
+    """The mode's size divided by all other entries."""
+    if extent is not None and not names:
+        return extent // known
+    whole = _extent(b, i.operand, i.mode, extent, i.span)
+    factors = ([] if known == 1 else [b.constant(v1.Constant(known, i.span), INDEX)]) + names
+    if not factors:
+        return whole
+    divisor = factors[0]
+    for factor in factors[1:]:
+        product = mixed.ArithBinary(op="mul", lhs=divisor, rhs=factor, span=i.span)
+        divisor = b.value("product", product, INDEX)
+    return b.value("part", mixed.ArithBinary(op="div", lhs=whole, rhs=divisor, span=i.span), INDEX)
+
+
+def _extent(b: Converter, memref: Name, mode: int, extent: Extent, span: Span | None) -> Name:
+    """The size of a mode as a value."""
+    if extent is not None:
+        return b.constant(v1.Constant(extent, span), INDEX)
+    return b.value("extent", mixed.Size(operand=memref, mode=mode, span=span), INDEX)
+
+
+def _entry(b: Converter, operand: v1.Operand) -> int | Name:
+    """An offset or a size: version 2 has integers there, too."""
+    return b.known(operand) if isinstance(operand, Name) else int(operand.value)
+
+
+def _positive(b: Converter, number: int, span: Span | None, what: str) -> int:
+    if number <= 0:
+        b.reports.add(f"{what} must be positive, got {number}", span)
+    return max(number, 1)
+
+
+VIEW_RULES: Final = {
+    v1.Expand: expand,
+    v1.Fuse: fuse,
+    v1.Load: load,
+    v1.Size: size,
+    v1.Store: store,
+    v1.Subview: subview,
+}

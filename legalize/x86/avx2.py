@@ -1,0 +1,91 @@
+"""`avx2`: x86-64 with AVX2, FMA and F16C; AVX-VNNI, AVX-VNNI-INT8 and AVX-NE-CONVERT where the features say so.
+
+Without dot products of bytes, bytes become i16, of which VPMADDWD multiplies pairs: at twice the rate of i32 and with
+half as much to read. bfloat and half are converted to float while packing; AVX-NE-CONVERT does so with bfloat when it
+loads. Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, and Intel Architecture Instruction Set
+Extensions Programming Reference: VFMADD231PS, VPDPBUSD and VPDPWSSD (VEX), VPDPB[SU][SU]D, VPMADDWD, VBCSTNEBF162PS,
+VCVTNEEBF162PS, VCVTNEOBF162PS, VCVTPH2PS.
+A multiply-add takes 5 cycles on Haswell, Broadwell and Zen, 4 on later ones (Optimization Reference
+Manual, appendix D).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
+from tlx.legalize.x86.cpuid import emit_detection, unlisted_features
+from tlx.legalize.x86.features import CPU_FEATURES
+from tlx.target.hardware import Caches, CoreModel, Dot, WideningLoads
+from tlx.target.target import Target
+
+if TYPE_CHECKING:
+    from tlx.ir.builder.instructions import Builder
+    from tlx.ir.values import Value
+
+_WORDS: Final = VectorType(8, I32)
+_PAIRS: Final = VectorType(16, I16)
+
+
+def _dot(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """A dot product; its operands are spelled as i32, which LLVM 14 wants and later ones upgrade."""
+    return b.call_named(f"llvm.x86.{name}.256", _WORDS, [acc, lhs, rhs], "acc").value
+
+
+def _swapped(name: str, b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """Multiplication commutes."""
+    return _dot(name, b, acc, rhs, lhs)
+
+
+def _vpmaddwd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """Pairs of i16, multiplied and added up to i32, then added."""
+    pairs = [b.cast("bitcast", operand, _PAIRS) for operand in (lhs, rhs)]
+    products = b.call_named("llvm.x86.avx2.pmadd.wd", _WORDS, pairs, "pairs").value
+    return b.binary("add", acc, products)
+
+
+def _fma(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    return b.call_intrinsic("llvm.fma", [acc.type], acc.type, [lhs, rhs, acc], "acc")
+
+
+def _widened(name: str, b: Builder, address: Value, lanes: int) -> Value:
+    """A load that makes floats of bfloats; LLVM knows it since version 16."""
+    return b.call_named(f"llvm.x86.{name}{32 * lanes}", VectorType(lanes, FLOAT), [b.retype(address, I8)], "w").value
+
+
+_NE_CONVERT: Final = WideningLoads(
+    lhs=partial(_widened, "vbcstnebf162ps"),
+    rhs=(partial(_widened, "vcvtneebf162ps"), partial(_widened, "vcvtneobf162ps")),
+    lanes=(4, 8),
+)
+
+TARGET: Final = Target(
+    name="avx2",
+    title="x86-64 with AVX2, FMA, F16C",
+    features=("+avx2", "+fma", "+f16c"),
+    vector_bytes=32,
+    registers=16,
+    dots=(
+        Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnni", partial(_dot, "avx512.vpdpbusd")),
+        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnni", partial(_swapped, "avx512.vpdpbusd")),
+        Dot(("i8", "s"), ("i8", "s"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbssd")),
+        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbsud")),
+        Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avxvnniint8", partial(_swapped, "avx2.vpdpbsud")),
+        Dot(("i8", "u"), ("i8", "u"), "i32", 4, "avxvnniint8", partial(_dot, "avx2.vpdpbuud")),
+        Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avxneconvert", _fma, reads=_NE_CONVERT, cycles=1.0),
+        Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avxvnni", partial(_dot, "avx512.vpdpwssd")),
+        Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx2", _vpmaddwd, temporaries=1),
+    ),
+    masked_bits=(32, 64),
+    fused=True,
+    converts_half=True,
+    rounds=True,
+    caches=Caches(l1=32 << 10, l2=512 << 10, l3=8 << 20),
+    core=CoreModel(latency=5),
+    cpus=CPU_FEATURES,
+    requires=("avx2", "fma", "f16c"),
+    tiers=((), ("avxvnni",)),
+    detect=emit_detection,
+    unlisted=unlisted_features,
+)

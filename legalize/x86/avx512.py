@@ -1,0 +1,146 @@
+"""`avx512`: x86-64 with AVX-512 F, BW, DQ, VL, BF16 and VNNI (Cooper Lake, Zen 4 and later; see `--mattr` for others).
+
+Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: VFMADD231PS, VDPBF16PS, VPDPBUSD, VPDPWSSD,
+VPMADDWD (of bytes widened to i16, where there is no VNNI), VSCALEFPS, VRCP14PS, VREDUCEPS, VGETEXPPS,
+VGETMANTPS, VPERMPS, VPERMI2PS.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, VectorType
+from tlx.ir.values import const_float, const_int, const_vector
+from tlx.legalize.x86.cpuid import emit_detection, unlisted_features
+from tlx.legalize.x86.features import CPU_FEATURES
+from tlx.target.hardware import Caches, Dot, FloatInstructions
+from tlx.target.target import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tlx.ir.builder.instructions import Builder
+    from tlx.ir.values import Value
+
+_WORDS: Final = VectorType(16, I32)
+_PAIRS: Final = VectorType(32, I16)
+_CURRENT_ROUNDING: Final = 4
+_TO_NEAREST: Final = 8
+"""VREDUCEPS: to the nearest integer, ties to even, no exceptions."""
+_FROM_THREE_QUARTERS: Final = 0b1111
+"""VGETMANTPS: from 3/4 to 3/2; negative numbers but -0 are invalid, whose sign does not count."""
+_SLOW: Final = (
+    "amx-tile",
+    2.0,
+)  # VDPBF16PS where AMX is the way: measured on Sapphire Rapids, half the rate of VFMADD231PS
+_FLOATS: Final = VectorType(16, FLOAT)
+
+
+def vdpbf16ps(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """Pairs of bfloat; the operands are spelled as i32, which LLVM 14 wants and later ones upgrade."""
+    return b.call_named("llvm.x86.avx512bf16.dpbf16ps.512", _FLOATS, [acc, lhs, rhs], "acc").value
+
+
+def vpdpbusd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """Unsigned bytes of the left times signed bytes of the right, four products added to each i32."""
+    return b.call_named("llvm.x86.avx512.vpdpbusd.512", _WORDS, [acc, lhs, rhs], "acc").value
+
+
+def vpdpbusd_swapped(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """Signed left, unsigned right: multiplication commutes."""
+    return vpdpbusd(b, acc, rhs, lhs)
+
+
+def vpdpwssd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """Two products of i16 added to each i32."""
+    return b.call_named("llvm.x86.avx512.vpdpwssd.512", _WORDS, [acc, lhs, rhs], "acc").value
+
+
+def vpmaddwd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
+    """Pairs of i16, multiplied and added up to i32, then added."""
+    pairs = [b.cast("bitcast", operand, _PAIRS) for operand in (lhs, rhs)]
+    products = b.call_named("llvm.x86.avx512.pmaddw.d.512", _WORDS, pairs, "pairs").value
+    return b.binary("add", acc, products)
+
+
+def vscalef(b: Builder, x: Value, exponent: Value) -> Value:
+    """VSCALEFPS, VSCALEFPD: x 2^floor(exponent)."""
+    name, lanes = _of_register(x)
+    mask = const_int(I16 if lanes == 16 else I8, -1)  # all lanes
+    args = [x, exponent, x, mask, const_int(I32, _CURRENT_ROUNDING)]
+    return b.call_named(f"llvm.x86.avx512.mask.scalef.{name}.512", x.type, args, "scaled").value
+
+
+def vrcp14(b: Builder, x: Value) -> Value:
+    """VRCP14PS, VRCP14PD: 1 / x, relative error below 2^-14."""
+    name, lanes = _of_register(x)
+    mask = const_int(I16 if lanes == 16 else I8, -1)
+    return b.call_named(f"llvm.x86.avx512.rcp14.{name}.512", x.type, [x, x, mask], "inverse").value
+
+
+def vreduce(b: Builder, x: Value) -> Value:
+    """VREDUCEPS, VREDUCEPD: x - round(x), of infinity 0."""
+    name, lanes = _of_register(x)
+    mask = const_int(I16 if lanes == 16 else I8, -1)
+    args = [x, const_int(I32, _TO_NEAREST), x, mask, const_int(I32, _CURRENT_ROUNDING)]
+    return b.call_named(f"llvm.x86.avx512.mask.reduce.{name}.512", x.type, args, "fraction").value
+
+
+def vgetexp(b: Builder, x: Value) -> Value:
+    """VGETEXPPS, VGETEXPPD: floor(log2 |x|)."""
+    name, lanes = _of_register(x)
+    mask = const_int(I16 if lanes == 16 else I8, -1)
+    args = [x, x, mask, const_int(I32, _CURRENT_ROUNDING)]
+    return b.call_named(f"llvm.x86.avx512.mask.getexp.{name}.512", x.type, args, "exponent").value
+
+
+def vgetmant(b: Builder, x: Value) -> Value:
+    """VGETMANTPS, VGETMANTPD: x / 2^n from 3/4 to 3/2, NaN of negative numbers, 1 of both zeros."""
+    name, lanes = _of_register(x)
+    mask = const_int(I16 if lanes == 16 else I8, -1)
+    args = [x, const_int(I32, _FROM_THREE_QUARTERS), x, mask, const_int(I32, _CURRENT_ROUNDING)]
+    return b.call_named(f"llvm.x86.avx512.mask.getmant.{name}.512", x.type, args, "mantissa").value
+
+
+def vperm(b: Builder, table: Sequence[float], index: Value) -> Value:
+    """VPERMPS, VPERMI2PS: elements of a table of one or two registers of floats."""
+    registers = [const_vector([const_float(FLOAT, x) for x in table[i : i + 16]]) for i in range(0, len(table), 16)]
+    if len(registers) == 1:
+        return b.call_named("llvm.x86.avx512.permvar.sf.512", _FLOATS, [registers[0], index], "picked").value
+    args = [registers[0], index, registers[1]]
+    return b.call_named("llvm.x86.avx512.vpermi2var.ps.512", _FLOATS, args, "picked").value
+
+
+def _of_register(x: Value) -> tuple[str, int]:
+    """The instructions' suffix for a register of 512 bits, and its lanes."""
+    assert isinstance(x.type, VectorType)
+    return ("pd" if x.type.element == DOUBLE else "ps"), x.type.count
+
+
+TARGET: Final = Target(
+    name="avx512",
+    title="x86-64 with AVX-512, BF16 and VNNI",
+    features=("+avx512f", "+avx512bw", "+avx512dq", "+avx512vl", "+avx512bf16", "+avx512vnni", "+f16c", "+fma"),
+    vector_bytes=64,
+    registers=32,
+    dots=(
+        Dot(("bfloat", "f"), ("bfloat", "f"), "float", 2, "avx512bf16", vdpbf16ps, slower=_SLOW),
+        Dot(("i8", "u"), ("i8", "s"), "i32", 4, "avx512vnni", vpdpbusd),
+        Dot(("i8", "s"), ("i8", "u"), "i32", 4, "avx512vnni", vpdpbusd_swapped),
+        Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512vnni", vpdpwssd),
+        Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512bw", vpmaddwd, temporaries=1),
+    ),
+    masked_bits=(8, 16, 32, 64),
+    permutes={8: "avx512vbmi", 16: "avx512bw", 32: "avx512f", 64: "avx512f"},
+    fused=True,
+    broadcasts=True,
+    converts_half=True,
+    rounds=True,
+    helpers=FloatInstructions(vscalef, vrcp14, vreduce, vgetexp, vgetmant, vperm),
+    caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
+    cpus=CPU_FEATURES,
+    requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),
+    tiers=((), ("avx512vnni",), ("avx512vnni", "avx512bf16")),
+    detect=emit_detection,
+    unlisted=unlisted_features,
+)

@@ -1,0 +1,402 @@
+"""Calling machine code with numpy arrays: what is passed is checked first.
+
+Machine code trusts its arguments; a wrong one would crash the process or return nonsense. So every argument is compared
+with what the function's IR says, and an error names both sides:
+
+    argument 2 (%c): expected 4096 elements of float32, got float64 array of shape (64, 64)
+
+Arguments that ctypes cannot pass (vectors, half, bfloat) go through memory: see `tlx.api.compiler`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import sys
+from functools import cache
+from typing import Any, Final, SupportsFloat, SupportsIndex, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx.api.signatures import Parameter, Prototype
+from tlx.diagnostics import TlxError, UsageError
+from tlx.ir.abi import C_CALLABLE_CONVENTIONS, parse_attributes
+from tlx.ir.analysis.large_vectors import exceeds_abi
+from tlx.ir.types import BFLOAT, I1, VOID, FloatType, IntType, PointerType, Type, VectorType
+
+Array = NDArray[Any]
+
+_INTEGERS: Final = {1: np.bool_, 8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+_FLOATS: Final = {"half": np.float16, "float": np.float32, "double": np.float64}
+_NOT_FROM_PYTHON: Final = ("inalloca", "preallocated", "swifterror")
+_SAVING_ALL: Final = ("coldcc", "preserve_allcc")
+_CALLEE_POPS: Final = ("tailcc", "swifttailcc")
+_SEGMENTS: Final = 256  # address spaces from here on are segments of x86, or have pointers of another size
+_STACK: Final = 1 << 20
+_BY_VALUE: Final[dict[str, Any]] = {
+    "i1": ctypes.c_bool,
+    "i8": ctypes.c_int8,
+    "i16": ctypes.c_int16,
+    "i32": ctypes.c_int32,
+    "i64": ctypes.c_int64,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+}
+
+
+# Of numpy's flags, as PyArray_FLAGS gives them.
+C_CONTIGUOUS: Final = 0x0001
+ALIGNED: Final = 0x0100
+WRITEABLE: Final = 0x0400
+
+
+class ArgumentError(TlxError, TypeError):
+    """An argument does not fit what the function takes."""
+
+
+# In numpy's C interface an array is PyObject_HEAD and then `char *data`.
+_DATA: Final = object.__basicsize__
+_word_at: Final = ctypes.c_size_t.from_address
+_probe: Final = np.zeros(3, np.uint8)[1:]
+_IS_READABLE: Final = sys.implementation.name == "cpython" and _word_at(id(_probe) + _DATA).value == _probe.ctypes.data
+
+
+def array_address(array: Array) -> int:
+    """Address of an array's first element: what `array.ctypes.data` says, in a tenth of the time."""
+    return _word_at(id(array) + _DATA).value if _IS_READABLE else array.ctypes.data
+
+
+def passed_by_value(type_: Type) -> bool:
+    """Whether ctypes passes and returns the type as LLVM does."""
+    return str(type_) in _BY_VALUE or isinstance(type_, PointerType)
+
+
+def passed_in_memory(type_: Type) -> bool:
+    """Whether the type can go through memory as a numpy array."""
+    if isinstance(type_, VectorType):
+        return not type_.scalable and argument_dtype(type_.element) is not None
+    return argument_dtype(type_) is not None
+
+
+def argument_dtype(type_: Type) -> np.dtype[Any] | None:
+    """The numpy type of an LLVM scalar; None where there is none."""
+    if isinstance(type_, IntType) and type_.bits in _INTEGERS:
+        return np.dtype(_INTEGERS[type_.bits])
+    if isinstance(type_, FloatType):
+        if type_.name == "bfloat":
+            return _bfloat()
+        return np.dtype(_FLOATS[type_.name]) if type_.name in _FLOATS else None
+    return None
+
+
+class CompiledFunction:
+    """A function of a compiled module.
+
+    What its parameters ask for is worked out once, when it is made.
+
+    Args:
+        prototype: What it takes and returns.
+        address: Where its code is.
+        through_memory: Whether the code is a wrapper that takes pointers to what ctypes cannot pass.
+        keep: Whatever must live as long as the code.
+    """
+
+    def __init__(self, prototype: Prototype, address: int, *, through_memory: bool, keep: object) -> None:
+        self.prototype = prototype
+        self._keep = keep
+        self._result_in_memory = through_memory and not (prototype.result == VOID or passed_by_value(prototype.result))
+        self._returns_truth = prototype.result == I1
+        self._count = len(prototype.parameters)
+        self._quick = [_quick(parameter) for parameter in prototype.parameters]
+        types = [_ctype(p.type) for p in prototype.parameters]
+        if self._result_in_memory:
+            types.append(ctypes.c_void_p)
+        restype = None if self._result_in_memory or prototype.result == VOID else _result_ctype(prototype.result)
+        self._code = ctypes.CFUNCTYPE(restype, *types)(address)
+
+    def __repr__(self) -> str:
+        taken = ", ".join(f"{p.type} {p.name}" for p in self.prototype.parameters)
+        return f"<compiled {self.prototype.result} @{self.prototype.name}({taken})>"
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function.
+
+        Pointers take numpy arrays (C-contiguous, of the right element type and size), integers and floating-point
+        numbers take numbers, vectors take arrays or sequences.
+
+        Raises:
+            ArgumentError: An argument does not fit.
+        """
+        if len(arguments) != self._count:
+            raise self._miscounted(len(arguments))
+        passed: list[Any] = []
+        stood_in: list[tuple[Array, Array]] = []
+        for value, (dtypes, size, flags, align) in zip(arguments, self._quick, strict=True):
+            if (
+                type(value) is np.ndarray
+                and value.flags.num & flags == flags
+                and value.nbytes >= size
+                and (dtypes is None or value.dtype in dtypes)
+            ):
+                address = array_address(value)
+                if not address % align:
+                    passed.append(address)
+                    continue
+            parameter = self.prototype.parameters[len(passed)]
+            checked = _checked(len(passed), parameter, value)
+            array = _array(checked)
+            if array is not None and array is not value and parameter.is_result:
+                stood_in.append((value, array))
+            passed.append(checked if array is None else array.ctypes)  # which keeps the array alive
+        returned = self._called_for_memory(passed) if self._result_in_memory else self._code(*passed)
+        for array, copy in stood_in:
+            _bytes(array)[:] = copy[: array.nbytes]
+        return bool(returned & 1) if self._returns_truth else returned
+
+    def _called_for_memory(self, passed: list[Any]) -> Any:
+        """Call the code with an array for its result."""
+        type_ = self.prototype.result
+        result = _empty(type_)
+        self._code(*passed, array_address(result))
+        return result if isinstance(type_, VectorType) else result[0]
+
+    def _miscounted(self, count: int) -> ArgumentError:
+        names = ", ".join(p.name for p in self.prototype.parameters)
+        return ArgumentError(f"@{self.prototype.name} takes {self._count} arguments ({names}), got {count}")
+
+    @property
+    def code(self) -> Any:
+        """What ctypes calls: the machine code."""
+        return self._code
+
+    def unchecked(self, *passed: Any) -> Any:
+        """Call the function with what its code takes: numbers and addresses. Nothing is checked."""
+        return self._code(*passed)
+
+
+_Quick = tuple[frozenset[np.dtype[Any]] | None, int, int, int]
+"""Element types (None: any), bytes, flags and alignment of arrays that fit a parameter for sure."""
+
+_NEVER: Final[_Quick] = (None, 0, -1, 1)
+
+
+def _quick(parameter: Parameter) -> _Quick:
+    """What an array must be to be passed without a closer look; nothing is for what is passed by value."""
+    if not isinstance(parameter.type, PointerType):
+        return _NEVER
+    dtypes = None if parameter.element is None else _dtypes(parameter.element)
+    if parameter.copied:
+        return _NEVER
+    flags = C_CONTIGUOUS | ALIGNED | (WRITEABLE if parameter.written else 0)
+    return dtypes, _least_bytes(parameter), flags, parameter.align
+
+
+def _least_bytes(parameter: Parameter) -> int:
+    """Bytes that an array must have."""
+    dtype = None if parameter.element is None else argument_dtype(parameter.element)
+    accessed = (parameter.count or 0) * dtype.itemsize if dtype is not None else 0
+    return max(accessed, parameter.size)
+
+
+def _checked(index: int, parameter: Parameter, value: Any) -> Any:
+    """The argument: a number, or an array to pass the address of."""
+    type_ = parameter.type
+    if isinstance(type_, PointerType):
+        return _pointer(index, parameter, value)
+    if isinstance(type_, VectorType):
+        return _vector(index, parameter, type_, value)
+    if isinstance(type_, IntType):
+        return _integer(index, parameter, type_, value)
+    number = _float(index, parameter, value)
+    return number if passed_by_value(type_) else np.array([number], dtype=argument_dtype(type_))
+
+
+def _pointer(index: int, parameter: Parameter, value: Any) -> Array:
+    array = _array(value)
+    if array is None:
+        raise _error(index, parameter, f"{_expected(parameter)} in a numpy array", _described(value))
+    if parameter.element is not None and not _same(array.dtype, parameter.element):
+        raise _error(index, parameter, _expected(parameter), _described(array))
+    if parameter.count is not None and parameter.element is not None and array.size < parameter.count:
+        raise _error(index, parameter, _expected(parameter), _described(array))
+    if array.nbytes < parameter.size:
+        raise _error(index, parameter, f"an array of {parameter.size} bytes", f"{array.nbytes}: {_described(array)}")
+    if not array.flags.c_contiguous:
+        raise _error(index, parameter, "a C-contiguous array", f"{_described(array)} and strides {array.strides}")
+    if parameter.written and not array.flags.writeable:
+        raise _error(
+            index, parameter, "an array that can be written, since the function stores to it", "a read-only one"
+        )
+    if parameter.copied:
+        return _copy(array, parameter.size, parameter)
+    if not array.flags.aligned or array_address(array) % parameter.align:
+        if parameter.is_result:
+            return _copy(array, array.nbytes, parameter)
+        raise _error(index, parameter, f"an array aligned to {parameter.align} bytes", "one that is not")
+    return array
+
+
+def _copy(array: Array, size: int, parameter: Parameter) -> Array:
+    """The first bytes of an array, aligned and padded as the type of a `byval` or `sret` parameter is.
+
+    Machine code takes such memory to be aligned, which numpy's is to 16 bytes at most. A call copies what a `byval`
+    argument points to as well, but with its padding; and in preserve_nonecc LLVM makes no copy.
+    """
+    room = np.zeros(max(size, parameter.copied) + parameter.align, np.uint8)
+    start = -array_address(room) % parameter.align
+    copy = room[start : start + max(size, parameter.copied)]
+    copy[:size] = _bytes(array)[:size]
+    return copy
+
+
+def _bytes(array: Array) -> Array:
+    """The memory of a contiguous array."""
+    return np.asarray(array).reshape(-1).view(np.uint8)
+
+
+def _vector(index: int, parameter: Parameter, type_: VectorType, value: Any) -> Array:
+    dtype = argument_dtype(type_.element)
+    expected = f"{type_.count} elements of {dtype}"
+    array = _array(value)
+    if array is None:
+        try:
+            array = np.array(value, dtype=dtype)
+        except (TypeError, ValueError, OverflowError):
+            raise _error(index, parameter, expected, _described(value)) from None
+    if not _same(array.dtype, type_.element) or array.size != type_.count:
+        raise _error(index, parameter, expected, _described(array))
+    return np.ascontiguousarray(array)
+
+
+def _integer(index: int, parameter: Parameter, type_: IntType, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise _error(index, parameter, f"an integer for {type_}", _described(value)) from None
+    if not -(1 << (type_.bits - 1)) <= number < 1 << type_.bits:
+        raise _error(index, parameter, f"an integer of {type_.bits} bits", str(number))
+    return number
+
+
+def _float(index: int, parameter: Parameter, value: Any) -> float:
+    if isinstance(value, SupportsFloat | SupportsIndex) and _array(value) is None:
+        return float(value)
+    raise _error(index, parameter, f"a number for {parameter.type}", _described(value))
+
+
+def _same(dtype: np.dtype[Any], element: Type) -> bool:
+    """Whether an array's elements are the parameter's, whatever the sign."""
+    dtypes = _dtypes(element)
+    return dtypes is None or dtype in dtypes or (element == BFLOAT and dtype.name == "bfloat16")
+
+
+@cache
+def _dtypes(element: Type) -> frozenset[np.dtype[Any]] | None:
+    """The element types of arrays that serve for an LLVM scalar; None where numpy has no such type."""
+    dtype = argument_dtype(element)
+    if dtype is None:
+        return None
+    if not isinstance(element, IntType):
+        return frozenset({dtype})
+    return frozenset(np.dtype(f"{kind}{dtype.itemsize}") for kind in ("iub" if dtype.itemsize == 1 else "iu"))
+
+
+def _expected(parameter: Parameter) -> str:
+    if parameter.element is None:
+        return "elements"
+    name = "bfloat16" if str(parameter.element) == "bfloat" else argument_dtype(parameter.element)
+    if parameter.count is None:
+        return f"elements of {name}"
+    return f"{parameter.count} element{'s' if parameter.count != 1 else ''} of {name}"
+
+
+def _described(value: object) -> str:
+    array = _array(value)
+    if array is not None:
+        return f"{array.dtype} array of shape {array.shape}"
+    return f"{type(value).__name__} {value!r}"[:80]
+
+
+def _array(value: object) -> Array | None:
+    return cast("Array", value) if isinstance(value, np.ndarray) else None
+
+
+def _error(index: int, parameter: Parameter, expected: str, got: str) -> ArgumentError:
+    return ArgumentError(f"argument {index} ({parameter.name}): expected {expected}, got {got}")
+
+
+def _empty(type_: Type) -> Array:
+    element, count = (type_.element, type_.count) if isinstance(type_, VectorType) else (type_, 1)
+    return np.zeros(count, dtype=argument_dtype(element))
+
+
+def _ctype(type_: Type) -> Any:
+    return _BY_VALUE.get(str(type_), ctypes.c_void_p)
+
+
+def _result_ctype(type_: Type) -> Any:
+    return ctypes.c_uint8 if str(type_) == "i1" else _ctype(type_)
+
+
+def _bfloat() -> np.dtype[Any]:
+    """bfloat16 of ml_dtypes; its bits as numpy's uint16 where that is not installed."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        return np.dtype(np.uint16)
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def unsupported_error(prototype: Prototype) -> UsageError | None:
+    """Why the function cannot be called from numpy; None if it can."""
+    reason = _reason(prototype)
+    return None if reason is None else UsageError(f"@{prototype.name} {reason}", prototype.span)
+
+
+def _compiled_wrong(prototype: Prototype) -> str | None:
+    """What of a signature LLVM itself does not pass as its convention says.
+
+    Callers of tailcc lose count of the stack where arguments on it are aligned to more than 8 bytes. Functions that
+    save all registers for their callers restore even the one that the result is in.
+    """
+    result = prototype.result
+    if prototype.convention in _SAVING_ALL and (isinstance(result, FloatType) or _is_in_registers(result)):
+        return f"returns {result}"
+    aligned = [p.name for p in prototype.parameters if p.copied or _is_in_registers(p.type)]
+    return f"takes {aligned[0]} by value" if prototype.convention in _CALLEE_POPS and aligned else None
+
+
+def _is_in_registers(type_: Type) -> bool:
+    """Whether a type is a vector that is no pointer in the end."""
+    return isinstance(type_, VectorType) and not exceeds_abi(type_)
+
+
+def _reason(prototype: Prototype) -> str | None:
+    if prototype.convention and prototype.convention not in C_CALLABLE_CONVENTIONS:
+        return (
+            f"has the calling convention {prototype.convention}, which Python cannot call; "
+            "call it from a function without"
+        )
+    if not prototype.saves:
+        return "saves no registers ('no_callee_saved_registers'), where Python relies on them; take the attribute away"
+    for parameter in prototype.parameters:
+        for attribute in parse_attributes(parameter.passing):
+            if attribute.name in _NOT_FROM_PYTHON:
+                return (
+                    f"takes {parameter.name} by '{attribute.name}', which Python has no counterpart of; use a pointer"
+                )
+        if isinstance(parameter.type, PointerType) and parameter.type.addrspace >= _SEGMENTS:
+            return (
+                f"takes {parameter.type} {parameter.name}, whose address space numpy has no arrays in; use addrspace(0)"
+            )
+    if wrong := _compiled_wrong(prototype):
+        convention = prototype.convention
+        return f"{wrong} in {convention}, which LLVM (19 to 22) compiles wrong; use a pointer or another convention"
+    for type_ in (*(p.type for p in prototype.parameters), prototype.result):
+        if type_ != VOID and not passed_by_value(type_) and not passed_in_memory(type_):
+            return f"passes {type_} by value, which numpy has no counterpart of; use a pointer"
+    stack = sum(p.copied + p.align for p in prototype.parameters if p.copied)
+    if stack > _STACK:
+        return f"takes {stack} bytes by value on the stack, where {_STACK} have room for sure; use a pointer"
+    return None

@@ -1,0 +1,303 @@
+"""Compile a module and call its functions on numpy arrays.
+
+    import numpy as np, tlx
+
+    kernel = tlx.compile("gemm.ll")
+    kernel.gemm(a, b, c)
+
+The module is lowered, turned into an object file by LLVM in a process of its own, and loaded into this one; its
+constructors run. See `tlx.api.call` for what is checked at a call.
+
+ctypes calls C functions of integers, float, double and pointers. Functions with other types, with attributes that
+decide how arguments are passed, or with another calling convention are called by a wrapper that is added to the module:
+in it LLVM passes the arguments. Vectors, half and bfloat reach it through memory.
+
+    define fastcc <4 x float> @f(<4 x float> %v, ptr byval([9 x i32]) %p, i8 zeroext %n)
+    ->
+    define void @tlx.call.f(ptr %0, ptr %1, i8 %2, ptr %3) {
+      %a0 = load <4 x float>, ptr %0, align 1
+      %r = notail call fastcc <4 x float> @f(<4 x float> %a0, ptr byval([9 x i32]) %1, i8 zeroext %2)
+      store <4 x float> %r, ptr %3, align 1
+      ret void
+    }
+"""
+
+from __future__ import annotations
+
+import os
+import string
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from tlx.api.call import CompiledFunction, passed_by_value, unsupported_error
+from tlx.api.files import FORMAT_BY_NAME, InputFormat
+from tlx.api.namespace import Namespace
+from tlx.api.signatures import Prototype, prototypes, symbol_name
+from tlx.diagnostics import UsageError
+from tlx.ir.analysis.large_vectors import exceeds_abi
+from tlx.ir.builder.threads import GOMP_PARALLEL
+from tlx.ir.module import Module
+from tlx.ir.parser.module import parse
+from tlx.ir.transform.constructors import collect_constructors
+from tlx.ir.types import I1, VOID, Type, VectorType
+from tlx.llvm import openmp
+from tlx.llvm.codegen import emit_code
+from tlx.llvm.loader import LoadedObject, elf_symbols
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower, raise_front_ends
+
+if TYPE_CHECKING:
+    from tlx.target.target import Target
+
+_PREFIX: Final = "tlx.call."
+_START: Final = "tlx.start"
+_IN_NAMES: Final = frozenset(string.printable.encode()) - frozenset(string.whitespace.encode()) - frozenset(b'"\\')
+_INHERITED: Final = ("target-cpu", "target-features")
+
+
+class CompiledModule(Namespace[CompiledFunction]):
+    """A compiled module: its functions are attributes, or items where the name is no Python name.
+
+    Called directly, it is its entry: the function named at compilation, or the only one.
+
+    Attributes:
+        lowered: The LLVM IR that was compiled.
+    """
+
+    def __init__(
+        self, functions: dict[str, CompiledFunction], refused: dict[str, UsageError], entry: str | None, lowered: str
+    ) -> None:
+        super().__init__(functions)
+        self._refused = refused
+        self._entry = entry
+        self.lowered = lowered
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the entry.
+
+        Raises:
+            UsageError: There are several functions and none was named as the entry.
+            ArgumentError: An argument does not fit.
+        """
+        return self.entry(*arguments)
+
+    @property
+    def entry(self) -> CompiledFunction:
+        """The function that calling the module calls.
+
+        Raises:
+            UsageError: There are several functions and none was named as the entry.
+        """
+        if self._entry is not None:
+            return self[self._entry]
+        if not self._named and len(self._refused) == 1:
+            raise next(iter(self._refused.values()))
+        if len(self._named) != 1:
+            raise UsageError(f"name the function to call, of {_listed(self._named)}")
+        return next(iter(self._named.values()))
+
+    def __getitem__(self, name: str) -> CompiledFunction:
+        """The function of that name.
+
+        Raises:
+            UsageError: There is none, or it cannot be called from numpy.
+        """
+        if name in self._refused:
+            raise self._refused[name]
+        if name not in self._named:
+            raise UsageError(f"the module defines no function @{name}; it defines {_listed(self._named)}")
+        return self._named[name]
+
+
+def compile(  # noqa: A001 (tlx.compile is the name)
+    source: Module | str | os.PathLike[str],
+    target: Target | str = "native",
+    *,
+    entry: str | None = None,
+    opt_level: int = 2,
+    options: Options | None = None,
+    threads: openmp.Threads | None = None,
+    libraries: Sequence[str] = (),
+    language: str = "",
+    std: str = "",
+) -> CompiledModule:
+    """Lower and compile a module.
+
+    Args:
+        source: A module (it is not changed), a text, or the path of a file.
+        target: The machine to aim at, which must be this one; a target or its name.
+        entry: Name of the function that calling the result calls; needed only where there are several.
+        opt_level: LLVM's optimisation level, 0 to 3.
+        options: How to lower.
+        threads: What runs large kernels on several threads, in place of what `options` says.
+        libraries: Shared libraries to load first, for functions that the module calls.
+        language: What a text or a file is written in, as `-x` says it on command lines: `ll` or `ir` for LLVM IR, `tl`
+            for the tensor language; by default LLVM IR for a text, and what its name says for a file.
+        std: Version of that language; its newest by default.
+
+    Raises:
+        TlxError: The module is wrong, cannot be lowered, or calls functions that do not exist.
+    """
+    options = options or Options()
+    if threads is not None:
+        options = replace(options, threads=threads)
+    text, name = _source_text(source, options.threads, InputFormat(language, std))
+    text = str(raise_front_ends(parse(text, name)))
+    source_module = parse(text, name, wanted=lambda _text: True)
+    found = prototypes(source_module)
+    if entry is not None and entry not in found:
+        raise UsageError(f"the module defines no function @{entry}; it defines {_listed(found)}")
+    lowered = lower(parse(text, name), target if options.cpu else _for_host(target), options=options)
+    refused = {p.name: error for p in found.values() if (error := unsupported_error(p))}
+    called = [p for p in found.values() if p.name not in refused]
+    wrappers = _wrapper_names([p.name for p in called if _needs_wrapper(p)], found)
+    features = _features(source_module) | _features(lowered)  # the lowered module knows functions with tensors only
+    code = str(lowered) + "".join(_wrapper(found[n], symbol, features.get(n, "")) for n, symbol in wrappers.items())
+    code = collect_constructors(code, _START)
+    level = 0 if options.emulate_matrix else opt_level  # LLVM 22 asserts over some emulated tiles that it optimises
+    image = emit_code(code, "obj", level, options.cpu, ",".join(options.attrs), emulate_matrix=options.emulate_matrix)
+    exported = {name for name, defined in elf_symbols(image) if defined}
+    code_of = {p.name: wrappers.get(p.name, p.name) for p in called}
+    code_of = {name: symbol for name, symbol in code_of.items() if symbol in exported}
+    start = _START if _START in exported else None
+    if GOMP_PARALLEL in code:
+        threads_by = openmp.openmp_library()
+        openmp.prepare_for_forks(threads_by)
+        libraries = (*libraries, threads_by)
+    library = LoadedObject(image, list(code_of.values()), libraries, start)
+    functions = {
+        name: CompiledFunction(found[name], library.address(symbol), through_memory=name in wrappers, keep=library)
+        for name, symbol in code_of.items()
+    }
+    return CompiledModule(functions, refused, entry, str(lowered))
+
+
+def _for_host(target: Target | str) -> Target:
+    """The target with instructions as fast as this machine's."""
+    from tlx.target.host import cpu_flags, with_host_dot_costs
+    from tlx.target.lookup import find_target
+
+    return with_host_dot_costs(find_target(target) if isinstance(target, str) else target, cpu_flags())
+
+
+def _source_text(
+    source: Module | str | os.PathLike[str], threads: openmp.Threads, reading: InputFormat
+) -> tuple[str, str]:
+    """The text of a source, translated for threads where it is of another language, and what diagnostics call it."""
+    from tlx.api import files
+
+    if isinstance(source, Module):
+        if reading != FORMAT_BY_NAME:
+            raise UsageError("a module is LLVM IR: language and std are about texts and files")
+        return str(source), source.source.name
+    if isinstance(source, str) and ("\n" in source or "{" in source or not source):
+        text = files.assembly_of(source, "<string>", threads, reading)
+        return text, "<string>" if text is source else "<string> (translated)"
+    path = os.fspath(source)
+    return files.read_ir(path, threads, reading), files.ir_name(path, reading)
+
+
+def _wrapper_names(wrapped: Sequence[str], taken: Collection[str]) -> dict[str, str]:
+    """The wrapper of each function: a name of printable ASCII that no function has."""
+    names: dict[str, str] = {}
+    for name in wrapped:
+        wrapper = _PREFIX + "".join(c if _is_plain(c) else "_" for c in name)
+        while wrapper in taken or wrapper in names.values():
+            wrapper += "."
+        names[name] = wrapper
+    return names
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.isprintable()
+
+
+def _needs_wrapper(prototype: Prototype) -> bool:
+    """Whether ctypes would not call the function as LLVM says that it is called, or its symbol has another name."""
+    types = [p.type for p in prototype.parameters]
+    if prototype.result != VOID:
+        types.append(prototype.result)
+    return not (prototype.is_plain and _is_plain(prototype.name) and all(map(passed_by_value, types)))
+
+
+def _wrapper(prototype: Prototype, symbol: str, features: str) -> str:
+    """A C function that takes pointers to what ctypes cannot pass, and calls the function as LLVM says.
+
+    Its features are those of the function: they decide which registers vectors are passed in.
+    """
+    parameters: list[str] = []
+    body: list[str] = []
+    passed: list[tuple[str, str]] = []
+    for index, parameter in enumerate(prototype.parameters):
+        type_ = parameter.type
+        direct = passed_by_value(type_)
+        parameters.append(f"{type_ if direct else 'ptr'} %{index}")
+        if exceeds_abi(type_):  # the lowered function takes a pointer, too
+            passed.append(("ptr", f"%{index}"))
+            continue
+        passed.append((str(type_), f"{parameter.passing} %{'' if direct else 'a'}{index}".lstrip()))
+        if not direct:
+            body.extend(_loaded(type_, index))
+    result = prototype.result
+    if exceeds_abi(result):
+        passed.insert(0, ("ptr", f"%{len(parameters)}"))
+        parameters.append(" ".join(passed[0]))
+        result = VOID
+    call = _call(prototype, result, passed)
+    if result == VOID or passed_by_value(result):
+        body.extend([call, "ret void"] if result == VOID else [f"%r = {call}", f"ret {result} %r"])
+    else:
+        parameters.append(f"ptr %{len(parameters)}")
+        body.extend([f"%r = {call}", *_stored(result, len(parameters) - 1), "ret void"])
+        result = VOID
+    lines = "".join(f"  {line}\n" for line in body)
+    head = f"define {result} {_quoted(symbol)}({', '.join(parameters)}){features}"
+    return f"\n{head} {{\n{lines}}}\n"
+
+
+def _call(prototype: Prototype, result: Type, passed: Sequence[tuple[str, str]]) -> str:
+    """The call of a function in the words of its definition, given type and value of each argument.
+
+    It is no tail call: of byval arguments in x86_vectorcallcc, LLVM 22 dies of those.
+    """
+    type_ = str(result)
+    if prototype.variadic:
+        type_ = f"{result} ({', '.join([*(type_ for type_, _ in passed), '...'])})"
+    words = ("notail call", prototype.convention, "" if result == VOID else prototype.passing, type_)
+    return f"{' '.join(filter(None, words))} {_quoted(prototype.name)}({', '.join(map(' '.join, passed))})"
+
+
+def _loaded(type_: Type, index: int) -> list[str]:
+    """i1 vectors lie in memory as one byte each."""
+    if isinstance(type_, VectorType) and type_.element == I1:
+        bytes_ = f"<{type_.count} x i8>"
+        return [f"%b{index} = load {bytes_}, ptr %{index}, align 1", f"%a{index} = trunc {bytes_} %b{index} to {type_}"]
+    return [f"%a{index} = load {type_}, ptr %{index}, align 1"]
+
+
+def _stored(type_: Type, index: int) -> list[str]:
+    if isinstance(type_, VectorType) and type_.element == I1:
+        bytes_ = f"<{type_.count} x i8>"
+        return [f"%w = zext {type_} %r to {bytes_}", f"store {bytes_} %w, ptr %{index}, align 1"]
+    return [f"store {type_} %r, ptr %{index}, align 1"]
+
+
+def _features(module: Module) -> dict[str, str]:
+    """Processor and features of each function, as attributes."""
+    found: dict[str, str] = {}
+    for function in module.functions:
+        have = module.function_attributes(function.signature)
+        words = [f' "{key}"="{have[key]}"' for key in _INHERITED if key in have]
+        found[symbol_name(function.name)] = "".join(words)
+    return found
+
+
+def _quoted(name: str) -> str:
+    raw = name.encode(errors="surrogateescape")
+    escaped = "".join(chr(byte) if byte in _IN_NAMES else f"\\{byte:02X}" for byte in raw)
+    return f'@"{escaped}"'
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(f"@{name}" for name in names) or "nothing"

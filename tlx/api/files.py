@@ -1,0 +1,350 @@
+"""Reading and writing what users name on a command line: paths and `-`, text and binary, whole or not at all.
+
+Text goes through without any translation of newlines. A file is written beside its final place and moved there when it
+is complete: an error leaves no half-written file and no damage to one that was there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+import sys
+import tempfile
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
+
+from tlx.diagnostics import UsageError
+
+if TYPE_CHECKING:
+    from tlx.llvm.openmp import Threads
+
+_BITCODE: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")  # raw, and inside the wrapper that Darwin uses
+_ASSEMBLY: Final = ("", ".ll", ".bc")  # no front end is asked about these
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_LLVM: Final = ("ll", "ir")  # what `-x` calls LLVM assembly and bitcode; the second as clang does
+_SHARED: Final = (".ir",)  # of LLVM IR and of a front end's language: what the text begins with decides
+_FIRST: Final = re.compile(r"(?:\s|;[^\n]*+)*+(\w+|.)?", re.ASCII)
+_TOP_LEVEL: Final = frozenset(
+    "declare define source_filename target module attributes uselistorder uselistorder_bb @ % ! $ ^".split()
+)
+_CHUNK: Final = 1 << 20
+
+
+def display_name(path: str) -> str:
+    """What diagnostics call an input: the path, or `<stdin>`."""
+    return "<stdin>" if path == "-" else path
+
+
+def file_size(path: str) -> int:
+    """Bytes in a file; 0 where that is not known before it is read."""
+    try:
+        return 0 if path == "-" else Path(path).stat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def read_bytes(path: str) -> bytes:
+    """The contents of a file, or of standard input for `-`.
+
+    Raises:
+        UsageError: There is no such file, or it cannot be read.
+    """
+    try:
+        if path == "-":
+            return _standard(sys.stdin).buffer.read()
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"could not open input file '{display_name(path)}': {os_error_text(error)}") from None
+    except ValueError:  # a NUL in the path
+        raise UsageError(f"could not open input file {path!r}: Invalid argument") from None
+
+
+@dataclass(frozen=True, slots=True)
+class InputFormat:
+    """How an input is read.
+
+    Attributes:
+        language: What it is written in: `ll` or `ir` for LLVM IR, or the language of a front end; empty for what the
+            file's name says.
+        std: Version of a front end's language; empty for its default.
+    """
+
+    language: str = ""
+    std: str = ""
+
+
+FORMAT_BY_NAME: Final = InputFormat()
+
+
+def read_ir(path: str, threads: Threads = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
+    """The LLVM assembly in a file; bitcode is disassembled, what a front end reads is translated.
+
+    Args:
+        path: The file.
+        threads: What runs at once what a front end's language has at once.
+        reading: The file's language.
+
+    Raises:
+        UsageError: The file cannot be read, is neither UTF-8 text nor bitcode that LLVM reads, or there is no such
+            language.
+        TlxError: A front end finds it wrong.
+    """
+    data = read_bytes(path)
+    name = display_name(path)
+    if (front_end := _front_end(path, data, reading)) is not None:
+        return _translated(front_end, decode(data, name, hint=""), name, threads, reading)
+    if data.startswith(_BITCODE):
+        from tlx.llvm.judge import disassemble
+
+        data = disassemble(data, name)
+    text = decode(data, name)
+    _check_assembly(text, name)
+    return text
+
+
+def assembly_of(text: str, name: str, threads: Threads = "none", reading: InputFormat = FORMAT_BY_NAME) -> str:
+    """The LLVM assembly of a text, which is the text itself unless a front end's language is named.
+
+    Raises:
+        UsageError: There is no such language, or the text is plainly not of it.
+        TlxError: A front end finds it wrong.
+    """
+    if (front_end := _front_end("-", b"", reading)) is not None:
+        return _translated(front_end, text, name, threads, reading)
+    _check_assembly(text, name)
+    return text
+
+
+def ir_name(path: str, reading: InputFormat = FORMAT_BY_NAME) -> str:
+    """What diagnostics call the LLVM assembly that `read_ir` gives."""
+    name = display_name(path)
+    return name if _front_end(path, None, reading) is None else f"{name} (translated)"
+
+
+def check_translatable(text: str, name: str, language: str) -> None:
+    """Refuse a text that is plainly LLVM assembly where another language is expected.
+
+    Raises:
+        UsageError: It is.
+    """
+    word = _first_word(text)
+    if word.isidentifier() and word in _TOP_LEVEL:
+        raise UsageError(f"this is LLVM IR, not {language}", name=name)
+
+
+def _first_word(text: str) -> str:
+    """The first word or character behind spaces and comments, which all the languages have in common."""
+    found = _FIRST.match(text)
+    return (found and found[1]) or ""
+
+
+def _front_end(path: str, data: bytes | None, reading: InputFormat) -> ModuleType | None:
+    """What turns a file into LLVM assembly; None where it is LLVM IR.
+
+    Args:
+        path: The file, `-` for what has no name that tells.
+        data: What is in it; None to look there where that decides.
+        reading: What the user says.
+
+    Raises:
+        UsageError: There is no such language, or it has no versions.
+    """
+    suffix = os.path.splitext(path)[1]  # noqa: PTH122 (a path with a NUL is a mistake that is named later)
+    if suffix in _ASSEMBLY and reading == FORMAT_BY_NAME:
+        return None
+    from tlx.lower.pipeline import front_ends
+
+    translators = [f for f in front_ends() if hasattr(f, "TRANSLATE")]
+    if reading.std and all(reading.std not in f.STANDARDS for f in translators):
+        known = "; ".join(f"{', '.join(f.STANDARDS)} of {f.TITLE}" for f in translators)
+        raise UsageError(f"unknown version '{reading.std}'; known are {known}")
+    if reading.language:
+        found = next((f for f in translators if reading.language == f.LANGUAGE), None)
+        if found is None and reading.language not in _LLVM:
+            known = ", ".join([*_LLVM, *(f.LANGUAGE for f in translators)])
+            raise UsageError(f"unknown language '{reading.language}'; known are {known}")
+    elif suffix == "":
+        found = next((f for f in translators if reading.std in f.STANDARDS), None)
+    else:
+        found = next((f for f in translators if suffix in f.SUFFIXES), None)
+        if found is not None and suffix in _SHARED and _is_llvm(_head(path) if data is None else data):
+            found = None
+    if reading.std and (found is None or reading.std not in found.STANDARDS):
+        language = "LLVM IR" if found is None else found.TITLE
+        raise UsageError(f"there is no version '{reading.std}' of {language}", name=display_name(path))
+    return found
+
+
+def _is_llvm(data: bytes) -> bool:
+    return data.startswith(_BITCODE) or _first_word(data.decode(errors="replace")) in _TOP_LEVEL
+
+
+def _head(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError):
+        return b""
+
+
+def _translated(front_end: ModuleType, text: str, name: str, threads: Threads, reading: InputFormat) -> str:
+    check_translatable(text, name, front_end.TITLE)
+    return str(front_end.TRANSLATE(text, name, threads, reading.std or front_end.STANDARDS[-1]))
+
+
+def _check_assembly(text: str, name: str) -> None:
+    """Refuse a text that is not LLVM assembly, but plainly a front end's language.
+
+    Raises:
+        UsageError: It is.
+    """
+    word = _first_word(text)
+    if not word.isalpha() or word in _TOP_LEVEL:
+        return
+    from tlx.lower.pipeline import front_ends
+
+    for front_end in front_ends():
+        if word in getattr(front_end, "OPENINGS", ()):
+            how = f"read it with -x {front_end.LANGUAGE}, or call the file *{front_end.SUFFIXES[0]}"
+            raise UsageError(f"this is {front_end.TITLE}, not LLVM IR: {how}", name=name)
+
+
+def decode(data: bytes, name: str, *, hint: str = " (nor is the file bitcode)") -> str:
+    """Bytes as UTF-8 text.
+
+    Args:
+        data: The bytes.
+        name: What diagnostics call them.
+        hint: What is said behind the message.
+
+    Raises:
+        UsageError: They are not UTF-8; the message says where.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        message = f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8 text{hint}"
+        raise UsageError(message, name=f"{name}:{line}:{column}") from None
+
+
+def write_output(path: str, data: str | bytes, *, force: bool = False) -> None:
+    """Write a whole file, or to standard output for `-`.
+
+    Args:
+        path: Where to; an existing file is replaced once the new contents are complete.
+        data: Text, written as UTF-8, or binary.
+        force: Write binary data to a terminal.
+
+    Raises:
+        UsageError: The file cannot be written, or binary data would go to a terminal.
+    """
+    if path == "-":
+        _write_standard_output(data, force=force)
+        return
+    with _named_errors(path), atomic_file(Path(path)) as file:
+        _write_chunks(file, data)
+
+
+def check_writable(path: str) -> None:
+    """See to it that a file can be written later; nothing is.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    with _named_errors(path):
+        if Path(path).is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path != "-" and (Path(path).is_file() or not Path(path).exists()):  # one that is there is replaced
+            with tempfile.TemporaryFile(dir=Path(path).resolve().parent):
+                pass
+
+
+@contextlib.contextmanager
+def _named_errors(path: str) -> Generator[None]:
+    """What keeps an output file from being written, as an error that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"could not open output file '{path}': {os_error_text(error)}") from None
+    except ValueError:
+        raise UsageError(f"could not open output file {path!r}: Invalid argument") from None
+
+
+@contextlib.contextmanager
+def atomic_file(path: Path) -> Generator[BinaryIO]:
+    """A file that appears at `path` when the block ends without an error, and never otherwise."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if path.exists() and not path.is_file():  # a pipe or a device: nothing to replace
+        with path.open("wb") as file:
+            yield file
+        return
+    path = path.resolve()  # through a symbolic link, as any other program writes
+    beside, handle = _new_file(path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        with contextlib.suppress(FileNotFoundError):
+            beside.chmod(stat.S_IMODE(path.stat().st_mode))
+        beside.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def _new_file(path: Path) -> tuple[Path, int]:
+    """A new file beside another one, with the permissions that the system gives new ones."""
+    while True:
+        beside = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
+        with contextlib.suppress(FileExistsError):
+            return beside, os.open(beside, _NEW, 0o666)
+
+
+def os_error_text(error: OSError) -> str:
+    """What the system says about a failed call, without number and path."""
+    return error.strerror or str(error)
+
+
+def _write_standard_output(data: str | bytes, *, force: bool) -> None:
+    try:
+        output = _standard(sys.stdout)
+        if isinstance(data, bytes) and output.isatty() and not force:
+            raise UsageError("refusing to write binary output to a terminal; name a file by -o, or force it by -f")
+        output.flush()
+        _write_chunks(output.buffer, data)
+        output.flush()
+    except OSError as error:
+        abandon_standard_output()
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise UsageError(f"could not write to standard output: {os_error_text(error)}") from None
+
+
+def abandon_standard_output() -> None:
+    """Let what is still in the buffers of standard output go nowhere: Python would fail to write it once more."""
+    with contextlib.suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+
+
+def _standard(stream: TextIO | None) -> TextIO:
+    """A standard stream; Python has none where the process was started with a closed one."""
+    if stream is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    return stream
+
+
+def _write_chunks(file: BinaryIO, data: str | bytes) -> None:
+    """Write without a second copy of a large text."""
+    for start in range(0, len(data), _CHUNK):
+        piece = data[start : start + _CHUNK]
+        file.write(piece.encode() if isinstance(piece, str) else piece)

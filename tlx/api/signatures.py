@@ -1,0 +1,326 @@
+"""What the functions of a module take and return, seen from numpy.
+
+A typed pointer says what it points to. An opaque one does not, so the tensors say it: a parameter that is the pointer
+of a load, a store or a pointer-form typeinfo points to as many elements as that tensor spans. Ordinary loads and stores
+of scalars and vectors count as well, masked and atomic ones among them. Where floats and integers of their size are
+accessed, there or in local memory that is copied from or to, the elements are floats: their bits are what is copied.
+
+    define void @gemm(ptr %a, ptr %b, ptr %c)             a: 8 elements of float, read
+      %x = call token @llvm.tensor.load(ptr %a, <2, 4> …)  c: 10 elements of float (rows 8 apart), written
+      call void @llvm.tensor.store(ptr %c, token %z, <0, 8> …)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tlx.diagnostics import Span
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.abi import MEMORY_ATTRIBUTES, abi_attributes, calling_convention, parse_attributes, pointee_type
+from tlx.ir.functions import Argument, Function
+from tlx.ir.instructions import Instruction
+from tlx.ir.module import Module
+from tlx.ir.parser.functions import named_types
+from tlx.ir.tensors.analysis import analyse
+from tlx.ir.tensors.dynamic import element_type
+from tlx.ir.tensors.model import FunctionTensors
+from tlx.ir.types import I1, ArrayType, FloatType, PointerType, Type, VectorType, bits_of, is_scalar_number
+from tlx.ir.values import Global, Local, Value
+
+if TYPE_CHECKING:
+    from tlx.evaluate.layout import Layout
+
+_HIDDEN: Final = frozenset({"internal", "private", "available_externally"})
+_MASKED_LOADS: Final = ("llvm.masked.load.", "llvm.masked.gather.", "llvm.masked.expandload.")
+_MASKED_STORES: Final = ("llvm.masked.store.", "llvm.masked.scatter.", "llvm.masked.compressstore.")
+_COPIES: Final = ("llvm.memcpy.", "llvm.memmove.")
+_LEAST_ALIGNED: Final = 8  # what is passed on the stack of a 64-bit machine
+_FORWARDS: Final = frozenset({"getelementptr", "bitcast", "addrspacecast"})
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a function.
+
+    Attributes:
+        name: Its name in the IR, with `%`.
+        type: Its type.
+        element: For pointers: element type of what it points to; None where the IR does not tell.
+        held: For pointers: what the memory probably holds: `element`, or the floating-point numbers whose bits are also
+            accessed as integers, or copied; None where nothing tells.
+        count: For pointers: elements that are accessed from there on, at least; None where the IR does not tell.
+        whole: For pointers: whether these are all, as far as accesses tell: none is of a size, or at an offset, that is
+            known only when the program runs.
+        written: For pointers: whether the function stores there.
+        align: For pointers: alignment in bytes that the IR promises.
+        size: For pointers: bytes that the call itself needs there, whatever the function accesses.
+        passing: The attributes that say how it is passed, as the IR spells them: `byval(<4 x float>) align 16`.
+        copied: For pointers: bytes that the call copies for the function (`byval`), padding behind them included.
+        is_result: For pointers: whether the function's result goes there (`sret`).
+    """
+
+    name: str
+    type: Type
+    element: Type | None = None
+    count: int | None = None
+    written: bool = False
+    align: int = 1
+    whole: bool = True
+    size: int = 0
+    passing: str = ""
+    copied: int = 0
+    is_result: bool = False
+    held: Type | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prototype:
+    """A function that can be called: its name, what it returns and what it takes.
+
+    Attributes:
+        convention: Its calling convention as the IR spells it; empty for C's.
+        passing: The attributes that say how its result is passed.
+        variadic: Whether it takes further arguments.
+        saves: Whether it saves the registers that callers rely on.
+        span: Where it is defined.
+    """
+
+    name: str
+    result: Type
+    parameters: tuple[Parameter, ...]
+    convention: str = ""
+    passing: str = ""
+    variadic: bool = False
+    saves: bool = True
+    span: Span | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is called as a C function of its types is, and no attribute says otherwise."""
+        return not (self.convention or self.passing or self.variadic or any(p.passing for p in self.parameters))
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """One access through a pointer that derives from a parameter or `alloca`: `count` elements where that is known."""
+
+    root: str
+    element: Type | None
+    count: int | None
+    writes: bool
+
+
+def prototypes(module: Module) -> dict[str, Prototype]:
+    """The functions that other modules can call, by name."""
+    found = [prototype_of(module, f) for f in module.functions if not _HIDDEN & set(_words(f))]
+    return {prototype.name: prototype for prototype in found}
+
+
+def symbol_name(name: str) -> str:
+    r"""A name as the object file has it: without quotes, `\5C` read as the character it stands for."""
+    if not name.startswith('"'):
+        return name
+    raw = re.sub(rb"\\([0-9a-fA-F]{2})", lambda m: bytes([int(m.group(1), 16)]), name[1:-1].encode())
+    return raw.decode(errors="surrogateescape")
+
+
+def _words(function: Function) -> list[str]:
+    return function.signature.result_attributes.split()
+
+
+def prototype_of(module: Module, function: Function) -> Prototype:
+    """What one function takes and returns."""
+    signature = function.signature
+    accesses = _Accesses(function, analyse(module, function))
+    return Prototype(
+        symbol_name(function.name),
+        signature.result,
+        tuple(_parameter(module, argument, accesses) for argument in function.arguments),
+        calling_convention(signature.result_attributes),
+        abi_attributes(signature.result_attributes),
+        signature.vararg,
+        "no_callee_saved_registers" not in module.attribute_text(signature),
+        function.span,
+    )
+
+
+def _parameter(module: Module, argument: Argument, accesses: _Accesses) -> Parameter:
+    name = f"%{argument.name}"
+    if not isinstance(argument.type, PointerType):
+        return Parameter(name, argument.type, passing=abi_attributes(argument.attributes))
+    mine = [access for access in accesses.found if access.root == argument.name]
+    pointee, pointed = _flat(argument.type.pointee)
+    accessed = {access.element for access in mine if access.element is not None}
+    held = _common(accessed, accesses.copied(argument.name))
+    element = next(iter(accessed)) if len(accessed) == 1 else None if accessed else held
+    counts = [access.count for access in mine if access.count is not None and _same_size(access.element, held)]
+    if isinstance(argument.type.pointee, (VectorType, ArrayType)):
+        counts.append(pointed)
+    element = element or (pointee if str(pointee) != "i8" else None)
+    words = {attribute.name: attribute for attribute in parse_attributes(argument.attributes)}
+    inside = pointee_type(argument.type, argument.attributes, *MEMORY_ATTRIBUTES)
+    size = words["dereferenceable"].number if "dereferenceable" in words else 0
+    align, copied = 1, 0
+    if inside is not None:
+        layout = _layout(module)
+        size, align = layout.store_size(inside), layout.align(inside)
+        copied = layout.size(inside) if "byval" in words else 0
+        align = 1 if "byref" in words else max(align, _LEAST_ALIGNED) if "byval" in words else align
+        within, fits = _flat(inside)
+        element = element or (within if within != I1 else None)
+        if within == element:
+            counts.append(fits)
+    element = element if element is not None and is_scalar_number(element) else None
+    return Parameter(
+        name,
+        argument.type,
+        element,
+        max(counts, default=None),
+        not copied and ("sret" in words or any(access.writes for access in mine)),
+        words["align"].number if "align" in words else align,
+        all(access.count is not None for access in mine),
+        size,
+        abi_attributes(argument.attributes),
+        copied,
+        "sret" in words,
+        held or element,
+    )
+
+
+def _common(elements: set[Type], copied: set[Type]) -> Type | None:
+    """What all accesses are to: one type, or a float of its size that is accessed there or in a copy."""
+    elements = elements or copied
+    if len({bits_of(element) for element in elements}) != 1:
+        return None
+    floats = {e for e in elements | copied if isinstance(e, FloatType) and all(_same_size(e, own) for own in elements)}
+    if floats:
+        return next(iter(floats)) if len(floats) == 1 else None
+    return next(iter(elements))
+
+
+def _same_size(one: Type | None, other: Type | None) -> bool:
+    return one is not None and other is not None and bits_of(one) == bits_of(other)
+
+
+def _layout(module: Module) -> Layout:
+    from tlx.evaluate.layout import Layout
+
+    return Layout(named_types(module.source))
+
+
+def _flat(type_: Type | None) -> tuple[Type | None, int]:
+    """Element type and number of elements of a vector, or of an array of arrays."""
+    count = 1
+    while isinstance(type_, (VectorType, ArrayType)):
+        count *= type_.count
+        type_ = type_.element
+    return type_, count
+
+
+class _Accesses:
+    """The accesses of a function, by the parameter or `alloca` that the pointer is derived from.
+
+    Attributes:
+        found: All of them.
+    """
+
+    def __init__(self, function: Function, tensors: FunctionTensors) -> None:
+        self.found: list[_Access] = []
+        self._roots: dict[str, tuple[str, bool]] = {a.name: (a.name, True) for a in function.arguments}
+        self._loaded: dict[str, str] = {}
+        self._copies: list[tuple[str, str]] = []
+        for instruction in function.instructions():
+            self._instruction(instruction)
+        self._tensors(tensors)
+
+    def copied(self, root: str) -> set[Type]:
+        """Elements that are accessed where something is copied to or from."""
+        near = {b if a == root else a for a, b in self._copies if root in (a, b)}
+        return {access.element for access in self.found if access.root in near and access.element is not None}
+
+    def _instruction(self, i: Instruction) -> None:
+        callee = (i.callee or "").strip('"')
+        arguments = [v for v in i.operands if not isinstance(v, Global)]
+        if i.opcode in _FORWARDS and i.result is not None and i.operands:
+            self._forward(i.result, i.operands[0], is_same=i.opcode != "getelementptr")
+        elif i.opcode == "alloca" and i.result is not None:
+            self._roots[i.result] = (i.result, True)
+        elif i.opcode == "load":
+            self._load(i, i.operands[0])
+        elif i.opcode == "store":
+            self._store(i.operands[0], i.operands[1])
+        elif i.opcode in ("atomicrmw", "cmpxchg"):
+            self._plain(i.operands[0], i.operands[1].type, writes=True, is_counted=False)
+        elif callee.startswith(_MASKED_LOADS):
+            self._load(i, arguments[0], is_counted=False)
+        elif callee.startswith(_MASKED_STORES):
+            self._store(arguments[0], arguments[1], is_counted=False)
+        elif callee.startswith(_COPIES):
+            self._copy(arguments[0], arguments[1])
+
+    def _tensors(self, tensors: FunctionTensors) -> None:
+        for tensor in tensors.tokens.values():
+            if tensor.kind != "value":
+                self._spanned(tensor.source, tensor.type, tensor.pitches, writes=False)
+        for tensor in tensors.dynamic.tokens.values():
+            if tensor.kind != "value":
+                self._unbounded(tensor.source, tensor.element, writes=False)
+        for op in tensors.dynamic.ops:
+            if op.pointer is not None:
+                self._unbounded(op.pointer, element_type(op.tensors[0]), writes=True)
+        for op in tensors.ops:
+            if op.pointer is not None:
+                self._spanned(op.pointer, op.tensors[0].type, op.pitches, writes=True)
+
+    def _root(self, pointer: Value) -> tuple[str, bool] | None:
+        """What a pointer is derived from, and whether it is that pointer itself."""
+        return self._roots.get(pointer.name) if isinstance(pointer, Local) else None
+
+    def _forward(self, result: str, base: Value, *, is_same: bool) -> None:
+        root = self._root(base)
+        if root is not None:
+            self._roots[result] = (root[0], root[1] and is_same)
+
+    def _load(self, i: Instruction, pointer: Value, *, is_counted: bool = True) -> None:
+        self._plain(pointer, i.type, writes=False, is_counted=is_counted)
+        root = self._root(pointer)
+        if root is not None and i.result is not None:
+            self._loaded[i.result] = root[0]
+
+    def _store(self, value: Value, pointer: Value, *, is_counted: bool = True) -> None:
+        self._plain(pointer, value.type, writes=True, is_counted=is_counted)
+        root = self._root(pointer)
+        if root is not None and isinstance(value, Local) and value.name in self._loaded:
+            self._copies.append((self._loaded[value.name], root[0]))
+
+    def _copy(self, target: Value, source: Value) -> None:
+        to, from_ = self._root(target), self._root(source)
+        if to is not None:
+            self.found.append(_Access(to[0], None, None, writes=True))
+        if to is not None and from_ is not None:
+            self._copies.append((from_[0], to[0]))
+
+    def _plain(self, pointer: Value, type_: Type, *, writes: bool, is_counted: bool) -> None:
+        root = self._root(pointer)
+        if root is None:
+            return
+        element, count = _flat(type_)
+        known = element is not None and is_scalar_number(element)
+        is_counted = is_counted and root[1] and known
+        self.found.append(_Access(root[0], element if known else None, count if is_counted else None, writes))
+
+    def _unbounded(self, pointer: Value, element: Type, *, writes: bool) -> None:
+        """The access of a tensor whose extents are known only when the program runs."""
+        root = self._root(pointer)
+        if root is not None:
+            self.found.append(_Access(root[0], element, None, writes))
+
+    def _spanned(self, pointer: Value, type_: TensorType, pitches: tuple[int, ...] | None, *, writes: bool) -> None:
+        root = self._root(pointer)
+        if root is None:
+            return
+        steps = zip(type_.data_shape, type_.strides(pitches), strict=True)
+        last = sum((extent - 1) * stride for extent, stride in steps)
+        self.found.append(_Access(root[0], type_.element, last + 1 if root[1] else None, writes))

@@ -1,0 +1,400 @@
+"""Translation validation: does what a stage leaves mean the same as the input, on random data?
+
+    import tlx.api.validation
+
+    for note in tlx.api.validation.validate(text, "avx512"):
+        print(note)                                   # what could not be checked, and why
+
+Each function with tensor operations, or very large vectors, is evaluated before the lowering and after each stage, and
+the memory behind its pointers is compared. How much memory that is says a first run of the input: it gets a large,
+empty region for each pointer, which takes note of what is read and written.
+
+    reach of %a      ..............[######]..........     then an array of just that size, full of random numbers
+
+Floats are small integers, so that sums do not depend on their order; where a function divides, takes roots or calls
+elementary functions, a few units in the last place of the largest number are allowed. What the input leaves undefined
+may be anything: where something differs, the input is evaluated again with other bits in place of `undef`, `poison`
+and memory that nothing has written, and what changes with them is not compared.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tlx.api.signatures import Prototype, prototype_of
+from tlx.diagnostics import EvaluationError, Note, TlxError
+from tlx.evaluate import Machine
+from tlx.evaluate.context import ThreadTeam
+from tlx.evaluate.layout import UNDEFINED
+from tlx.evaluate.memory import AddressSpace, MemoryRegion
+from tlx.intrinsics.numpy_types import Array, dtype_of
+from tlx.ir.analysis.large_vectors import exceeds_abi
+from tlx.ir.functions import Function
+from tlx.ir.module import Module
+from tlx.ir.parser.module import needs_lowering, parse
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FloatType, IntType, PointerType, Type, VectorType
+from tlx.lower.options import STAGE_NAMES, Options, PipelineStep
+from tlx.lower.pipeline import lower, raise_front_ends
+from tlx.lower.to_tiles.versions import at_level, levels
+
+if TYPE_CHECKING:
+    from tlx.target.target import Target
+
+_BEFORE: Final = 64 << 20
+_ROOM: Final = 1 << 30
+_GROWTHS: Final = 4
+_MAX_STEPS: Final = 1_000_000
+_ULPS: Final = 16
+_TEAMS: Final = (3, 1, 7)  # threads that parallel regions are evaluated with
+_EPSILON: Final[dict[Type, float]] = {HALF: 2.0**-10, BFLOAT: 2.0**-7, FLOAT: 2.0**-23, DOUBLE: 2.0**-52}
+_EXACT: Final[dict[Type, float]] = {HALF: 2.0**8, BFLOAT: 2.0**6, FLOAT: 2.0**21, DOUBLE: 2.0**50}
+_INEXACT: Final = re.compile(
+    r"\b(fdiv|fptrunc|frem|arcp|afn|reassoc|fast)\b|\.(tanh|sigmoid|sin|cos|tan|exp|exp2|exp10|log|log2|log10|sqrt|pow|powi)\b"
+)
+DEFAULT_RUNS: Final = 3
+
+
+class ValidationError(TlxError):
+    """A stage's output does something else than the input."""
+
+
+@dataclass(eq=False)
+class StageRecorder:
+    """Takes note of what each stage leaves; to be given to the pipeline as `print_after`.
+
+    Attributes:
+        then: What else is told of each step.
+        texts: What stages left.
+    """
+
+    then: Callable[[PipelineStep, Module], None] | None = None
+    texts: list[tuple[PipelineStep, str]] = field(default_factory=list[tuple[PipelineStep, str]])
+
+    def __call__(self, step: PipelineStep, module: Module) -> None:
+        """Note a step's output."""
+        if step.name in STAGE_NAMES:
+            self.texts.append((step, str(module)))
+        if self.then:
+            self.then(step, module)
+
+
+def validate(
+    source: Module | str, target: Target | str = "native", *, options: Options | None = None, runs: int = DEFAULT_RUNS
+) -> list[Note]:
+    """Lower a module and compare what it means before and after each stage.
+
+    Args:
+        source: A module (it is not changed) or LLVM assembly.
+        target: The machine to aim at.
+        options: How to lower.
+        runs: Times that each function is evaluated, each time on other data.
+
+    Returns:
+        What could not be checked, and why.
+
+    Raises:
+        CheckError: A stage's output means something else.
+        TlxError: The module is wrong or cannot be lowered.
+    """
+    text, name = (source, "<string>") if isinstance(source, str) else (str(source), source.source.name)
+    stages = StageRecorder()
+    lower(parse(text, name), target, options=replace(options or Options(), print_after=stages))
+    return compare_stages(text, name, stages, runs)
+
+
+def compare_stages(text: str, name: str, stages: StageRecorder, runs: int = DEFAULT_RUNS) -> list[Note]:
+    """Compare a text with what the stages made of it; see `validate`."""
+    module = _whole(str(raise_front_ends(parse(text, name))), name)
+    outputs = [part for step, output in stages.texts for part in _versions(step, output, name)]
+    notes: list[Note] = []
+    for function in module.functions:
+        if not needs_lowering(str(function)):
+            continue
+        try:
+            notes.extend(_compare_function(module, function, outputs, runs))
+        except _UncheckedError as reason:
+            notes.append(Note(f"@{function.name} was not checked: {reason}", function.span))
+    return notes
+
+
+def _versions(step: PipelineStep, text: str, name: str) -> Iterator[tuple[PipelineStep, Module]]:
+    """What a stage left, on each kind of machine that it has kernels for."""
+    for level in levels(text) or [0]:
+        told = replace(step, name=f"{step.name} on a machine of level {level}") if level else step
+        yield told, _whole(at_level(text, level), f"{name} after {step.name}")
+
+
+def _whole(text: str, name: str) -> Module:
+    """A module with every function parsed."""
+    return parse(text, name, wanted=lambda _text: True)
+
+
+class _UncheckedError(Exception):
+    """A function cannot be evaluated."""
+
+
+def _compare_function(
+    module: Module, function: Function, outputs: Sequence[tuple[PipelineStep, Module]], runs: int
+) -> Iterator[Note]:
+    if any(map(exceeds_abi, (function.signature.result, *function.signature.type.params))):
+        raise _UncheckedError("its large vectors go through pointers in the end; functions that call it are checked")
+    prototype = replace(prototype_of(module, function), name=function.name)
+    exact = not _INEXACT.search(str(module))
+    skipped: set[str] = set()
+    for run in range(runs):
+        sample = _sample(module, prototype, run)
+        expected = sample.evaluated(module)
+        for step, output in outputs:
+            if step.name in skipped or all(f.name != function.name for f in output.functions):
+                continue
+            try:
+                got = sample.evaluated(output, ThreadTeam(_TEAMS[run % len(_TEAMS)], backwards=run % 2 == 1))
+            except EvaluationError as error:
+                if "instructions were executed" not in error.message:
+                    raise _wrong(function, step, f"evaluating it fails: {error.message}", error) from None
+                skipped.add(step.name)
+                yield Note(f"@{function.name} was not checked after {step.name}: it takes too long", function.span)
+                continue
+            if sample.difference(expected, got, exact=exact):
+                different = sample.difference(expected, got, sample.unlike(module), exact=exact)
+                if different:
+                    raise _wrong(function, step, different)
+
+
+def _wrong(function: Function, step: PipelineStep, what: str, cause: EvaluationError | None = None) -> ValidationError:
+    message = f"after {step.name} @{function.name} does not mean what the input means: {what}; this is a bug of TLX"
+    error = ValidationError(message, function.span)
+    if cause is not None and cause.span is not None:
+        error.notes.append(Note("here", cause.span))
+    return error
+
+
+# Data --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Pointed:
+    """The memory behind a pointer.
+
+    Attributes:
+        element: Type of its elements; i8 where the IR does not tell.
+        low: Offset in bytes of the first byte that is used.
+        data: What is there before a call.
+    """
+
+    element: Type
+    low: int = 0
+    data: Array = field(default_factory=lambda: np.zeros(0, np.uint8))
+
+
+_Results = tuple[list[Array], Any]
+"""Memory behind each pointer after a call, and what the call returns."""
+
+
+@dataclass
+class _Sample:
+    """Arguments of a call: memory for pointers, numbers for the others."""
+
+    prototype: Prototype
+    pointed: dict[int, _Pointed]
+    numbers: dict[int, Any]
+
+    def evaluated(self, module: Module, team: ThreadTeam | None = None, undefined: int = UNDEFINED) -> _Results:
+        """Memory after a call, and what it returns, where undefined bytes are 255 or 0."""
+        memory = AddressSpace(undefined)
+        machine = Machine(module, max_steps=_MAX_STEPS, memory=memory, team=team)
+        arguments: list[Any] = []
+        after: list[Array] = []
+        for index, parameter in enumerate(self.prototype.parameters):
+            place = self.pointed.get(index)
+            if place is None:
+                arguments.append(self.numbers[index])
+                continue
+            copy = place.data.copy()
+            after.append(copy)
+            region = memory.add(copy.data.cast("B"), parameter.name, 64)
+            arguments.append(region.base - place.low)
+        return after, machine.call(self.prototype.name, *arguments)
+
+    def unlike(self, module: Module) -> _Results | None:
+        """The results of the input where undefined bytes are 0 in place of 255; None where that makes it fail."""
+        try:
+            return self.evaluated(module, undefined=0)
+        except EvaluationError:
+            return None
+
+    def difference(
+        self, expected: _Results, got: _Results, unlike: _Results | None = None, *, exact: bool
+    ) -> str | None:
+        """How the results of two runs differ; None if they do not.
+
+        Args:
+            expected: What the input gives.
+            got: What a stage's output gives.
+            unlike: What the input gives where undefined bytes are others: what differs there may be anything.
+            exact: Whether floating-point numbers must be the same to the last bit.
+        """
+        unlike = unlike or expected
+        both = zip(self.pointed.items(), expected[0], got[0], unlike[0], strict=True)
+        for (index, place), wanted, mine, other in both:
+            dtype = dtype_of(place.element)
+            mine, wanted = _settled(mine.view(dtype), wanted.view(dtype), other.view(dtype)), wanted.view(dtype)
+            at = _first_difference(mine, wanted, place.element, exact=exact)
+            if at is not None:
+                name = self.prototype.parameters[index].name
+                element = at + place.low // dtype.itemsize
+                values = f"is {mine[at]!s}, expected {wanted[at]!s}"
+                return f"element {element} of {name} ({place.element}) {values}"
+        return _result_difference(self.prototype.result, expected[1], got[1], unlike[1], exact=exact)
+
+
+def _result_difference(type_: Type, expected: Any, got: Any, unlike: Any, *, exact: bool) -> str | None:
+    element = type_.element if isinstance(type_, VectorType) else type_
+    if not isinstance(element, (IntType, FloatType)):
+        return None
+    mine, wanted, other = (np.atleast_1d(np.asarray(x, dtype_of(element))) for x in (got, expected, unlike))
+    at = _first_difference(_settled(mine, wanted, other), wanted, element, exact=exact)
+    return None if at is None else f"element {at} of the result is {got!s}, expected {expected!s}"
+
+
+def _settled(got: Array, expected: Array, unlike: Array) -> Array:
+    """What a stage's output gives, but as expected where the input leaves open what it is."""
+    same = np.asarray((expected == unlike) | ((expected != expected) & (unlike != unlike)))  # noqa: PLR0124 (NaN)
+    return np.where(same, got, expected)
+
+
+def _first_difference(got: Array, expected: Array, element: Type, *, exact: bool) -> int | None:
+    same = np.asarray(got == expected)
+    if isinstance(element, FloatType):
+        mine, wanted = got.astype(np.float64), expected.astype(np.float64)
+        same |= np.isnan(mine) & np.isnan(wanted)
+        largest = float(np.max(np.abs(wanted), where=np.isfinite(wanted), initial=0.0))
+        if not exact or largest > _EXACT[element]:
+            with np.errstate(all="ignore"):
+                same |= np.abs(mine - wanted) <= _ULPS * _EPSILON[element] * largest
+    wrong = np.flatnonzero(~same)
+    return int(wrong[0]) if wrong.size else None
+
+
+def _sample(module: Module, prototype: Prototype, run: int) -> _Sample:
+    """Data for a call: of any size first, then tamer.
+
+    Raises:
+        _UncheckedError: There is none that the function can be evaluated with.
+    """
+    reason: Exception | None = None
+    for tame in (False, True):
+        try:
+            return _measured(module, prototype, f"{prototype.name} {run} {tame}", tame=tame)
+        except EvaluationError as error:
+            reason = error
+    assert isinstance(reason, EvaluationError)
+    raise _UncheckedError(reason.message)
+
+
+def _measured(module: Module, prototype: Prototype, seed: str, *, tame: bool) -> _Sample:
+    """Data of the size that a call touches; it is called again where other data make it touch more."""
+    choose = random.Random(seed)
+    generator = np.random.default_rng(choose.getrandbits(32))
+    sample = _Sample(prototype, {}, {})
+    for index, parameter in enumerate(prototype.parameters):
+        if isinstance(parameter.type, PointerType):
+            sample.pointed[index] = _Pointed(parameter.held or IntType(8))
+        else:
+            sample.numbers[index] = _number(parameter.type, choose)
+    for _ in range(_GROWTHS):
+        if not _grow(module, sample, generator, tame=tame):
+            break
+    return sample
+
+
+def _number(type_: Type, choose: random.Random) -> Any:
+    if isinstance(type_, IntType):
+        return choose.randrange(2) if type_.bits == 1 else choose.randint(1, 9)
+    if isinstance(type_, FloatType):
+        return float(choose.randint(-3, 4))
+    if isinstance(type_, VectorType) and not type_.scalable and isinstance(type_.element, (IntType, FloatType)):
+        return np.array([choose.randint(0, 3) for _ in range(type_.count)], dtype_of(type_.element))
+    raise _UncheckedError(f"it has a parameter of type {type_}")
+
+
+def _grow(module: Module, sample: _Sample, generator: np.random.Generator, *, tame: bool) -> bool:
+    """Call the input with much memory behind each pointer; whether it touched more than is known."""
+    memory = _Watching()
+    machine = Machine(module, max_steps=_MAX_STEPS, memory=memory)
+    arguments: list[Any] = []
+    regions: dict[int, MemoryRegion] = {}
+    for index, parameter in enumerate(sample.prototype.parameters):
+        place = sample.pointed.get(index)
+        if place is None:
+            arguments.append(sample.numbers[index])
+            continue
+        regions[index] = memory.watched(place, parameter.name)
+        arguments.append(regions[index].base + _BEFORE)
+    machine.call(sample.prototype.name, *arguments)
+    grown = [_fit(sample.pointed[i], memory.reach(r), generator, tame=tame) for i, r in regions.items()]
+    return any(grown)
+
+
+def _fit(place: _Pointed, reach: tuple[int, int], generator: np.random.Generator, *, tame: bool) -> bool:
+    """Make the data as large as what was touched; whether it was larger than before."""
+    size = dtype_of(place.element).itemsize
+    low, high = min(reach[0], place.low), max(reach[1], place.low + place.data.nbytes)
+    low, high = low // size * size, -(-high // size) * size
+    if (low, high) == (place.low, place.low + place.data.nbytes):
+        return False
+    place.low = low
+    place.data = _random(place.element, (high - low) // size, generator, tame=tame).view(np.uint8)
+    return True
+
+
+def _random(element: Type, count: int, generator: np.random.Generator, *, tame: bool) -> Array:
+    dtype = dtype_of(element)
+    if isinstance(element, FloatType):
+        most = 1 if element in (HALF, BFLOAT) else 4
+        return generator.integers(-most, most + 1, count).astype(dtype)
+    if dtype.kind == "b":
+        return generator.integers(0, 2, count).astype(dtype)
+    if tame:
+        return generator.integers(1, 7, count).astype(dtype)
+    info = np.iinfo(dtype)
+    return generator.integers(info.min, info.max, count, dtype, endpoint=True)
+
+
+class _Watching(AddressSpace):
+    """Memory that knows which bytes of some regions were touched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._nothing: MemoryRegion = self.last
+        self._reaches: dict[int, list[int]] = {}
+
+    def watched(self, place: _Pointed, label: str) -> MemoryRegion:
+        """A large region with data at its place in it, which is counted from `_BEFORE`."""
+        room = np.zeros(_ROOM, np.uint8)
+        at = _BEFORE + place.low
+        room[at : at + place.data.nbytes] = place.data.view(np.uint8)
+        region = self.add(room.data, label, 64, owner=room)
+        self._reaches[region.base] = []
+        return region
+
+    def region(self, address: int, size: int, access: str) -> MemoryRegion:
+        """The region of an access, of which note is taken."""
+        found = super().region(address, size, access)
+        reach = self._reaches.get(found.base)
+        if reach is not None:
+            low = address - found.base
+            reach[:] = [min([low, *reach[:1]]), max([low + size, *reach[1:]])]
+            self.last = self._nothing  # accesses that find it there would not come here
+        return found
+
+    def reach(self, region: MemoryRegion) -> tuple[int, int]:
+        """First byte that was touched, and the one behind the last, counted from the pointer."""
+        low, high = self._reaches[region.base] or (_BEFORE, _BEFORE)
+        return low - _BEFORE, high - _BEFORE

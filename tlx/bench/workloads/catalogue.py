@@ -1,0 +1,45 @@
+"""All workloads, and choosing among them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator, Sequence
+
+from tlx.bench.workloads import rows
+from tlx.bench.workloads.workload import Workload
+from tlx.diagnostics import UsageError
+
+
+def all_workloads() -> Iterator[Workload]:
+    """The whole table: the workloads of each module of `rows`."""
+    for info in sorted(pkgutil.iter_modules(rows.__path__), key=lambda i: i.name):
+        module = importlib.import_module(f"{rows.__name__}.{info.name}")
+        if hasattr(module, "workloads"):
+            yield from module.workloads()
+
+
+def select_workloads(
+    names: Sequence[str], types: Sequence[str], sizes: Sequence[str], variants: Sequence[str]
+) -> list[Workload]:
+    """The workloads of these rows, types, sizes and variants; an empty list means all.
+
+    Raises:
+        UsageError: There is no such row, type or size.
+    """
+    table = list(all_workloads())
+    _check_known("row", names, (work.row for work in table))
+    table = [work for work in table if not names or work.row in names]
+    _check_known("type", types, (work.types for work in table))
+    table = [work for work in table if not types or work.types in types]
+    _check_known("size", sizes, (work.size for work in table))
+    table = [work for work in table if not sizes or work.size in sizes]
+    _check_known("variant", variants, (work.variant or "plain" for work in table))
+    return [work for work in table if not variants or (work.variant or "plain") in variants]
+
+
+def _check_known(what: str, wanted: Sequence[str], have: Iterable[str]) -> None:
+    names = list(dict.fromkeys(have))
+    for one in wanted:
+        if one not in names:
+            raise UsageError(f"unknown {what} '{one}'; known are {', '.join(names)}")

@@ -1,0 +1,119 @@
+"""The distinct convolutions of ResNet-50, and depthwise ones, on one image whose border was added before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from tlx.bench.workloads.verify import ElementwiseCheck
+from tlx.bench.workloads.workload import (
+    BF16,
+    F32,
+    S8,
+    S32,
+    Array,
+    ConvolutionProblem,
+    Element,
+    Workload,
+    WorkloadBuffer,
+    WorkloadBuilder,
+    dense_tensor_type,
+)
+
+_TYPES: Final[dict[str, tuple[Element, Element, Element]]] = {
+    "f32": (F32, F32, F32),
+    "bf16": (BF16, BF16, F32),
+    "s8": (S8, S8, S32),
+}
+
+# (channels, filters, rows and columns of the image, window, stride)
+LAYERS: Final = (
+    (3, 64, 224, 7, 2),
+    (64, 64, 56, 1, 1),
+    (64, 64, 56, 3, 1),
+    (64, 256, 56, 1, 1),
+    (256, 64, 56, 1, 1),
+    (256, 128, 56, 1, 1),
+    (128, 128, 56, 3, 2),
+    (128, 512, 28, 1, 1),
+    (256, 512, 56, 1, 2),
+    (512, 128, 28, 1, 1),
+    (128, 128, 28, 3, 1),
+    (512, 256, 28, 1, 1),
+    (256, 256, 28, 3, 2),
+    (256, 1024, 14, 1, 1),
+    (512, 1024, 28, 1, 2),
+    (1024, 256, 14, 1, 1),
+    (256, 256, 14, 3, 1),
+    (1024, 512, 14, 1, 1),
+    (512, 512, 14, 3, 2),
+    (512, 2048, 7, 1, 1),
+    (1024, 2048, 14, 1, 2),
+    (2048, 512, 7, 1, 1),
+    (512, 512, 7, 3, 1),
+)
+DEPTHWISE: Final = ((64, 112), (128, 56), (256, 28), (512, 14))
+
+
+def workloads() -> Iterator[Workload]:
+    """All convolutions of the table."""
+    for name in _TYPES:
+        for channels, filters, side, window, stride in LAYERS:
+            yield convolution(name, channels, filters, side, window, stride)
+        for channels, side in DEPTHWISE:
+            yield convolution(name, channels, channels, side, 3, 1, channels)
+
+
+def convolution(
+    name: str, channels: int, filters: int, side: int, window: int, stride: int, groups: int = 1
+) -> Workload:
+    """One convolution of an image of `side` x `side`, and a border of half a window."""
+    padded = side + 2 * (window // 2)
+    conv = ConvolutionProblem(1, channels, padded, padded, filters, window, stride, groups, *_TYPES[name])
+    each = channels // groups
+    buffers = (
+        WorkloadBuffer("y", conv.out, (1, filters, conv.out_rows, conv.out_columns), output=True),
+        WorkloadBuffer("x", conv.lhs, (1, channels, padded, padded)),
+        WorkloadBuffer("w", conv.rhs, (filters, each, window, window)),
+    )
+    return Workload(
+        row="depthwise" if groups > 1 else "convolution",
+        types=name,
+        size=f"{channels}-{filters}.{side}.{window}s{stride}",
+        buffers=buffers,
+        text=lambda: _text(conv, buffers),
+        expected=lambda arrays: _expected(conv, arrays),
+        operations=2 * filters * conv.out_rows * conv.out_columns * each * window**2,
+        traffic=sum(buffer.bytes for buffer in buffers),
+        peak=(conv.lhs, conv.rhs, conv.out),
+        problem=conv,
+    )
+
+
+def _text(conv: ConvolutionProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
+    b = WorkloadBuilder(buffers)
+    result = dense_tensor_type(conv.out, buffers[0].shape)
+    windows = ((conv.stride,) * 2, (0, 0), (0, 0))
+    value = b.convolution(b.loaded("x"), b.loaded("w"), windows, result)
+    return b.stored("y", b.typeinfo(value, result))
+
+
+def _expected(conv: ConvolutionProblem, arrays: dict[str, Array]) -> ElementwiseCheck:
+    x, w = (e.widened(arrays[n]).astype(np.float64) for e, n in ((conv.lhs, "x"), (conv.rhs, "w")))
+    values = _convolved(conv, x, w)
+    magnitude = _convolved(conv, np.abs(x), np.abs(w)) if conv.out.is_float else None
+    return ElementwiseCheck(values, magnitude, w[0].size)
+
+
+def _convolved(conv: ConvolutionProblem, x: Array, w: Array) -> Array:
+    """(1, groups, filters of a group, rows, columns), as products of the windows of each group."""
+    views = sliding_window_view(x[0], (conv.window, conv.window), (1, 2))[:, :: conv.stride, :: conv.stride]
+    groups, each = conv.groups, conv.channels // conv.groups
+    views = views.reshape(groups, each, *views.shape[1:]).transpose(0, 2, 3, 1, 4, 5)
+    columns = views.reshape(groups, conv.out_rows * conv.out_columns, -1)
+    filters = w.reshape(groups, conv.filters // groups, -1)
+    sums = filters @ columns.transpose(0, 2, 1)
+    return sums.reshape(1, conv.filters, conv.out_rows, conv.out_columns)

@@ -1,0 +1,173 @@
+"""`tlx run`: call a function of a file on arrays, in machine code or by the evaluator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import click
+
+from tlx.api.files import os_error_text
+from tlx.cli.options import input_options
+from tlx.diagnostics import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tlx.api.call import Array
+    from tlx.api.files import InputFormat
+    from tlx.ir.module import Module
+
+_BFLOAT: Final = ("bfloat16", "bfloat")
+
+
+@dataclass(frozen=True, slots=True)
+class CallArgument:
+    """An argument of the call, and where it is saved afterwards."""
+
+    value: Any
+    save: str | None = None
+
+
+@click.command(
+    "run",
+    context_settings={"help_option_names": ["-h", "--help"], "ignore_unknown_options": True},
+    epilog="Example: tlx run gemm.ll --function gemm a.npy b.npy out:64x64:float32=c.npy",
+)
+@click.argument("file")
+@click.argument("arguments", nargs=-1, metavar="ARGS...")
+@click.option("--function", "name", metavar="NAME", help="Function to call; needed where the file defines several.")
+@click.option("--target", metavar="NAME", default="native", help="Machine to aim at; it must be this one.")
+@click.option("--out", "outs", multiple=True, metavar="I=PATH", help="Save argument I (from 0) after the call.")
+@click.option("--evaluate", is_flag=True, help="Use the evaluator in place of machine code.")
+@click.option("-O", "level", type=click.IntRange(0, 3), default=2, metavar="0-3", help="Optimisation level of LLVM.")
+@click.option("--emulate-matrix", is_flag=True, help="Run AMX code without AMX.")
+@input_options
+def run(
+    file: str,
+    arguments: tuple[str, ...],
+    name: str | None,
+    target: str,
+    outs: tuple[str, ...],
+    evaluate: bool,
+    level: int,
+    emulate_matrix: bool,
+    reading: InputFormat,
+) -> None:
+    """Call a function of FILE.
+
+    ARGS are what it takes: a .npy file for a pointer or a vector; a number; out:SHAPE:TYPE for a new array of zeros,
+    such as out:4x4:float32. PATH.npy=SAVED.npy and out:SHAPE:TYPE=SAVED.npy save the array after the call. What the
+    function returns is printed.
+    """
+    from tlx.api import files
+    from tlx.ir.parser.module import parse
+
+    given = [_argument(text) for text in arguments]
+    saved = {i: a.save for i, a in enumerate(given) if a.save} | dict(_out(out, len(given)) for out in outs)
+    module = parse(files.read_ir(file, reading=reading), files.ir_name(file, reading))
+    function = _evaluated(module, name) if evaluate else _compiled(module, name, target, level, emulate=emulate_matrix)
+    returned = function(*(a.value for a in given))
+    for index, path in saved.items():
+        _save(path, given[index].value)
+    if returned is not None:
+        click.echo(str(returned))
+
+
+def _argument(text: str) -> CallArgument:
+    """An argument as it is spelled on the command line."""
+    body, _, save = text.partition("=")
+    if body.startswith("out:"):
+        return CallArgument(_zeros(body), save or None)
+    if body.endswith(".npy"):
+        return CallArgument(_load(body), save or None)
+    return CallArgument(_number(text))
+
+
+def _zeros(text: str) -> Array:
+    import numpy as np
+
+    _, shape, *rest = text.split(":")
+    try:
+        extents = [int(extent) for extent in shape.split("x")]
+        return np.zeros(extents, dtype=_dtype(rest[0] if rest else "float32"))
+    except (ValueError, TypeError, AttributeError):
+        raise UsageError(f"'{text}' names no array; write out:SHAPE:TYPE, such as out:4x4:float32") from None
+
+
+def _dtype(name: str) -> Any:
+    import numpy as np
+
+    if name not in _BFLOAT:
+        return np.dtype(name)
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise UsageError("arrays of bfloat16 need the package ml_dtypes") from None
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def _load(path: str) -> Array:
+    import numpy as np
+
+    try:
+        return np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise UsageError(f"could not open input file '{path}': {os_error_text(error)}") from None
+    except (ValueError, EOFError) as error:
+        raise UsageError(f"'{path}' is no .npy file: {error}") from None
+
+
+def _number(text: str) -> int | float:
+    for read in (lambda: int(text, 0), lambda: float(text)):
+        try:
+            return read()
+        except ValueError:
+            continue
+    raise UsageError(f"argument '{text}' is no number, no .npy file and no out:SHAPE:TYPE")
+
+
+def _out(text: str, count: int) -> tuple[int, str]:
+    index, equals, path = text.partition("=")
+    if not (equals and path and index.isdecimal()):
+        raise UsageError(f"--out={text}: write --out=I=PATH, I being the number of an argument, from 0")
+    if int(index) >= count:
+        raise UsageError(f"--out={text}: there are {count} arguments, numbered from 0")
+    return int(index), path
+
+
+def _compiled(module: Module, name: str | None, target: str, level: int, *, emulate: bool) -> Callable[..., Any]:
+    from tlx.api import compiler
+    from tlx.lower.options import Options
+
+    options = Options(emulate_matrix=emulate)
+    return compiler.compile(module, target, entry=name, opt_level=level, options=options).entry
+
+
+def _evaluated(module: Module, name: str | None) -> Callable[..., Any]:
+    from tlx.evaluate import Machine
+    from tlx.ir.parser.module import parse
+    from tlx.lower.pipeline import raise_front_ends
+
+    machine = Machine(raise_front_ends(module))
+    if name is None:
+        defined = [f.name for f in parse(str(module), wanted=lambda _text: True).functions]
+        if len(defined) != 1:
+            raise UsageError(f"name the function to call by --function, of {', '.join(defined) or 'none'}")
+        name = defined[0]
+    return partial(machine.call, name)
+
+
+def _save(path: str, value: Any) -> None:
+    import io
+
+    import numpy as np
+
+    from tlx.api import files
+
+    if not isinstance(value, np.ndarray):
+        raise UsageError(f"'{path}' cannot hold {value!r}: only arrays are saved")
+    contents = io.BytesIO()
+    np.save(contents, cast("Array", value))
+    files.write_output(path, contents.getvalue())

@@ -1,0 +1,195 @@
+"""What compiled steps know: the machine's parts, the slots of a function's values, a call's types, the thread team.
+
+A running function is a list, its frame: slot 0 holds the result, slot 1 the stack regions, then come arguments,
+results of instructions and constants. A step is a closure over slot numbers that works on a frame.
+
+A team runs one thread after the other, in an order that the machine is told. What threads do must not depend on each
+other, so any order gives the same; two that differ would tell of a race.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+from tlx.diagnostics import EvaluationError
+from tlx.evaluate.globals import SymbolTable
+from tlx.evaluate.layout import Layout
+from tlx.evaluate.memory import AddressSpace
+from tlx.evaluate.values import Codecs, RuntimeValue
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
+from tlx.ir.module import Module
+from tlx.ir.tensors.analysis import analyse
+from tlx.ir.tensors.model import FunctionTensors
+from tlx.ir.types import Type
+from tlx.ir.values import Local
+from tlx.ir.values import Value as Operand
+
+
+@dataclass(eq=False)
+class ThreadTeam:
+    """The team that runs.
+
+    Attributes:
+        most: Threads of a team that asks for no number, and what `omp_get_max_threads` gives.
+        backwards: Whether the last thread of a team is run first.
+        size: Threads of the team that runs now.
+        number: Which of them is running.
+    """
+
+    most: int = 1
+    backwards: bool = False
+    size: int = 1
+    number: int = 0
+
+    def fork(self, body: Callable[[], object], wanted: int) -> None:
+        """Run the body once for every thread; a team inside a team has one thread.
+
+        Raises:
+            EvaluationError: No such number of threads can be wanted.
+        """
+        if not 0 <= wanted < 1 << 16:
+            raise EvaluationError(f"a team of {wanted} threads is asked for")
+        outer = self.size, self.number
+        self.size = (wanted or self.most) if self.size == 1 else 1
+        numbers = range(self.size)
+        try:
+            for number in reversed(numbers) if self.backwards else numbers:
+                self.number = number
+                body()
+        finally:
+            self.size, self.number = outer
+
+
+Frame: TypeAlias = list[Any]
+Step: TypeAlias = Callable[[Frame], None]
+RESULT_SLOT: Final = 0
+STACK_SLOT: Final = 1
+
+
+@dataclass(eq=False)
+class MachineContext:
+    """The parts of a machine that steps work with.
+
+    Attributes:
+        module: The module, every function parsed.
+        defined: Names of the functions with a body.
+        call: Runs a function of the module, or a foreign one, by name.
+        foreign: Python functions that stand for functions the module only declares.
+        team: The threads that parallel regions run on.
+    """
+
+    module: Module
+    layout: Layout
+    memory: AddressSpace
+    codecs: Codecs
+    symbols: SymbolTable
+    defined: frozenset[str]
+    call: Callable[[str, list[RuntimeValue]], RuntimeValue]
+    foreign: dict[str, Callable[..., RuntimeValue]]
+    team: ThreadTeam
+
+
+class FunctionScope:
+    """Slots of a function's values."""
+
+    def __init__(self, context: MachineContext, function: Function) -> None:
+        self.context = context
+        self.function = function
+        self.template: Frame = [None, None]
+        self._slots: dict[str, int] = {}
+        self._constants: dict[Operand, int] = {}
+        self.arguments = [self._new(a.name) for a in function.arguments]
+        for instruction in function.instructions():
+            if instruction.result is not None:
+                self._new(instruction.result)
+
+    def _new(self, name: str) -> int:
+        self.template.append(None)
+        self._slots[name] = len(self.template) - 1
+        return self._slots[name]
+
+    def slot(self, operand: Operand) -> int:
+        """Slot of an operand; a constant gets one with its value in it.
+
+        Raises:
+            EvaluationError: The operand is a local that nothing defines.
+        """
+        if isinstance(operand, Local):
+            if operand.name not in self._slots:
+                raise EvaluationError(f"%{operand.name} is not defined in @{self.function.name}")
+            return self._slots[operand.name]
+        if operand not in self._constants:
+            self.template.append(self.context.symbols.constants.value(operand))
+            self._constants[operand] = len(self.template) - 1
+        return self._constants[operand]
+
+    def slots(self, instruction: Instruction) -> list[int]:
+        """Slots of all operands."""
+        return [self.slot(o) for o in instruction.operands]
+
+    def result(self, instruction: Instruction) -> int:
+        """Slot of an instruction's result; one that nothing reads if it has no result."""
+        if instruction.result is None:
+            self.template.append(None)
+            return len(self.template) - 1
+        return self._slots[instruction.result]
+
+    @cached_property
+    def tensors(self) -> FunctionTensors:
+        """The function's tensor calls, typed.
+
+        Raises:
+            VerifyError: They break a rule.
+        """
+        return analyse(self.context.module, self.function)
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A call of an intrinsic.
+
+    Attributes:
+        context: The machine's parts.
+        name: The callee, without `@`.
+        result: Type of the result.
+        arguments: Types of the arguments.
+    """
+
+    context: MachineContext
+    name: str
+    result: Type
+    arguments: tuple[Type, ...]
+
+
+Implementation: TypeAlias = Callable[..., Any]
+ImplementationFactory: TypeAlias = Callable[[CallSite], Implementation]
+FunctionTable: TypeAlias = dict[str, ImplementationFactory]
+PythonFunction: TypeAlias = (
+    Callable[[Any], Any]
+    | Callable[[Any, Any], Any]
+    | Callable[[Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any], Any]
+)
+
+
+def typed(function: PythonFunction) -> Implementation:
+    """The function itself, with a type that lambdas get their parameters' types from."""
+    return function
+
+
+def type_independent(function: Implementation) -> ImplementationFactory:
+    """An entry whose function does not depend on the call's types."""
+    return lambda _site: function
+
+
+def first_argument(value: Any, *_others: Any) -> Any:
+    """The first argument: what intrinsics give that only tell the optimiser something."""
+    return value
+
+
+def no_operation(*_args: Any) -> None:
+    """For intrinsics that do nothing here."""

@@ -1,0 +1,1 @@
+"""Steps of LLVM's instructions: arithmetic, casts, vector elements, memory, calls, tensor operations."""

@@ -1,0 +1,141 @@
+"""Library functions that code may call: the C library's heap, memory and mathematics, and OpenMP's teams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tlx.diagnostics import EvaluationError
+from tlx.evaluate.context import (
+    CallSite,
+    FunctionTable,
+    Implementation,
+    ImplementationFactory,
+    ThreadTeam,
+    type_independent,
+)
+from tlx.evaluate.intrinsics.floats import FLOAT_INTRINSICS
+from tlx.evaluate.intrinsics.memory import copy_memory, fill_memory
+from tlx.evaluate.memory import AddressSpace
+from tlx.evaluate.values import RuntimeValue
+from tlx.ir.builder.threads import GOMP_PARALLEL
+
+
+def _with_memory(function: Callable[..., Any]) -> ImplementationFactory:
+    def make(site: CallSite) -> Implementation:
+        memory = site.context.memory
+        return lambda *args: function(memory, *args)
+
+    return make
+
+
+def _allocate(memory: AddressSpace, size: int, align: int = 16) -> int:
+    return memory.allocate(size, f"heap block of {size} bytes", align).base
+
+
+def _allocate_zeros(memory: AddressSpace, count: int, size: int) -> int:
+    address = _allocate(memory, count * size)
+    fill_memory(memory, address, 0, count * size)
+    return address
+
+
+def _allocate_aligned(memory: AddressSpace, align: int, size: int) -> int:
+    if align & (align - 1) or align == 0:
+        raise EvaluationError(f"aligned_alloc with alignment {align}, which is no power of two")
+    return _allocate(memory, size, align)
+
+
+def _allocate_into(memory: AddressSpace, place: int, align: int, size: int) -> int:
+    memory.write(place, _allocate_aligned(memory, align, size).to_bytes(8, "little"), "posix_memalign")
+    return 0
+
+
+def _free(memory: AddressSpace, address: int) -> None:
+    if address == 0:
+        return
+    region = memory.nearest(address)
+    if region is None or region.base != address or not region.label.startswith("heap block"):
+        raise EvaluationError(f"free of {address:#x}, which is not the start of a heap block")
+    if region.death:
+        raise EvaluationError(f"free of {address:#x}: {region.label} {region.death} before")
+    memory.release(region, "was freed")
+
+
+def _reallocate(memory: AddressSpace, address: int, size: int) -> int:
+    new = _allocate(memory, size)
+    if address:
+        old = memory.nearest(address)
+        kept = min(size, old.size if old else 0)
+        memory.write(new, memory.read(address, kept, "realloc"), "realloc")
+        _free(memory, address)
+    return new
+
+
+def _copy(memory: AddressSpace, target: int, source: int, size: int) -> int:
+    copy_memory(memory, target, source, size, may_overlap=False)
+    return target
+
+
+def _move(memory: AddressSpace, target: int, source: int, size: int) -> int:
+    copy_memory(memory, target, source, size, may_overlap=True)
+    return target
+
+
+def _set(memory: AddressSpace, target: int, byte: int, size: int) -> int:
+    fill_memory(memory, target, byte, size)
+    return target
+
+
+def _stop(*_: RuntimeValue) -> None:
+    raise EvaluationError("the program called abort")
+
+
+_MATHEMATICS: Final = {
+    **{name: name for name in "sqrt floor ceil trunc rint nearbyint round copysign fma pow".split()},
+    **{name: name for name in "exp exp2 log log2 log10 sin cos tan sinh cosh tanh asin acos atan atan2".split()},
+    "fabs": "fabs",
+    "fmin": "minnum",
+    "fmax": "maxnum",
+}
+
+C_LIBRARY: Final[FunctionTable] = {
+    "malloc": _with_memory(_allocate),
+    "calloc": _with_memory(_allocate_zeros),
+    "realloc": _with_memory(_reallocate),
+    "aligned_alloc": _with_memory(_allocate_aligned),
+    "posix_memalign": _with_memory(_allocate_into),
+    "free": _with_memory(_free),
+    "memcpy": _with_memory(_copy),
+    "memmove": _with_memory(_move),
+    "memset": _with_memory(_set),
+    "abort": type_independent(_stop),
+    "__assert_fail": type_independent(_stop),
+    **{name: FLOAT_INTRINSICS[entry] for name, entry in _MATHEMATICS.items()},
+    **{f"{name}f": FLOAT_INTRINSICS[entry] for name, entry in _MATHEMATICS.items()},
+}
+
+
+def _fork_team(site: CallSite) -> Implementation:
+    context = site.context
+
+    def run(function: int, data: int, wanted: int, _flags: int) -> None:
+        name = context.symbols.function_at(function)
+        context.team.fork(lambda: context.call(name, [data]), wanted)
+
+    return run
+
+
+def _team_query(fact: Callable[[ThreadTeam], int]) -> ImplementationFactory:
+    def make(site: CallSite) -> Implementation:
+        return lambda: fact(site.context.team)
+
+    return make
+
+
+OPENMP_LIBRARY: Final[FunctionTable] = {
+    GOMP_PARALLEL: _fork_team,
+    "omp_get_max_threads": _team_query(lambda team: team.most),
+    "omp_get_num_threads": _team_query(lambda team: team.size),
+    "omp_get_thread_num": _team_query(lambda team: team.number),
+    "omp_in_parallel": _team_query(lambda team: int(team.size > 1)),
+}

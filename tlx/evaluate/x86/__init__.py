@@ -1,0 +1,1 @@
+"""Meaning of x86 instructions in numpy: AMX tiles, AVX dot products, conversions and permutations."""

@@ -1,0 +1,424 @@
+"""Ordinary LLVM instructions and intrinsics on flattened vectors as statements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from tlx.fuzz.generation.arrays import LARGEST_EXACT
+from tlx.fuzz.generation.dataflow import (
+    FLOATS,
+    INTEGERS,
+    DataflowWriter,
+    KnownValue,
+    Operation,
+    ValueFacts,
+    range_facts,
+    result_range,
+    unknown_facts,
+)
+from tlx.fuzz.generation.operations.tensor import ulps_of, unary_facts
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I1, I8, I16, I32, I64, FloatType, Type, mangle
+
+
+def _intrinsic(
+    flow: DataflowWriter, name: str, operands: list[KnownValue], element: Type, facts: ValueFacts, *more: str
+) -> KnownValue:
+    """A call of an `llvm.*` intrinsic, declared."""
+    type_ = operands[0].type
+    result = TensorType(element, type_.shape, type_.layout, type_.padding)
+    suffix = mangle(type_.vector)
+    callee = f"@llvm.{name}.{suffix}" if element == type_.element else f"@llvm.{name}.{mangle(result.vector)}.{suffix}"
+    types = [str(x.type.vector) for x in operands] + [text.split()[0] for text in more]
+    flow.declarations.add(f"declare {result.vector} {callee}({', '.join(types)})")
+    arguments = [*(x.vector.typed for x in operands), *more]
+    return KnownValue(flow.call(f"{result.vector} {callee}({', '.join(arguments)})", result), facts)
+
+
+def _rounding(name: str) -> Operation:
+    def operation(flow: DataflowWriter) -> KnownValue:
+        x = flow.number(FLOATS)
+        return _intrinsic(flow, name, [x], x.element, x.facts)
+
+    return operation
+
+
+def _function(name: str) -> Operation:
+    """Functions of a float such as `fabs`, `exp`, `sin`."""
+
+    def operation(flow: DataflowWriter) -> KnownValue:
+        x = flow.number(FLOATS)
+        return _intrinsic(flow, name, [x], x.element, unary_facts(name, x))
+
+    return operation
+
+
+def _power(flow: DataflowWriter) -> KnownValue | None:
+    x = flow.number((FLOAT, DOUBLE))
+    y = flow.partner(x)
+    if not (x.facts.zeros and y.facts.zeros):
+        return None
+    return _intrinsic(flow, "pow", [x, y], x.element, ValueFacts(ulps=ulps_of(x.element), zeros=False))
+
+
+def _extremum(name: str) -> Operation:
+    """`minnum` and its kin: which of two zeros comes out is determined for `minimum` and `maximum` only."""
+
+    def operation(flow: DataflowWriter) -> KnownValue:
+        x = flow.number(FLOATS)
+        y = flow.partner(x)
+        facts = x.facts.joined(y.facts)
+        return _intrinsic(
+            flow, name, [x, y], x.element, facts if name.endswith("imum") else replace(facts, zeros=False)
+        )
+
+    return operation
+
+
+def _copysign(flow: DataflowWriter) -> KnownValue | None:
+    """The sign of NaN is not determined, so that signs come from small integers."""
+    x = flow.number(FLOATS)
+    y = flow.partner(x, integral=True)
+    if not (y.facts.integral and y.facts.zeros) or y.type.is_padded:
+        return None
+    facts = replace(x.facts, low=-x.facts.bound, high=x.facts.bound)
+    return _intrinsic(flow, "copysign", [x, y], x.element, replace(facts, zeros=x.facts.zeros))
+
+
+def _fused(name: str) -> Operation:
+    """`fma` is rounded once; whether `fmuladd` is must not matter, nor may half be fused by way of float."""
+
+    def operation(flow: DataflowWriter) -> KnownValue | None:
+        narrow = name == "fmuladd" or flow.chance(0.5)
+        x = flow.number(FLOATS if narrow else (FLOAT, DOUBLE), integral=narrow)
+        y, z = flow.partner(x, integral=narrow), flow.partner(x, integral=narrow)
+        low, high = result_range("add", ValueFacts(*result_range("mul", x.facts, y.facts)), z.facts)
+        zeros = x.facts.zeros and y.facts.zeros and z.facts.zeros
+        facts = ValueFacts(zeros=zeros)
+        if x.facts.integral and y.facts.integral and z.facts.integral:
+            facts = range_facts(x.element, low, high, zeros=zeros)
+        if narrow and not facts.integral:
+            return None
+        return _intrinsic(flow, name, [x, y, z], x.element, facts)
+
+    return operation
+
+
+def _saturating_conversion(name: str) -> Operation:
+    def operation(flow: DataflowWriter) -> KnownValue:
+        x = flow.number(FLOATS)
+        element = flow.random.choice(INTEGERS)
+        return _intrinsic(flow, name, [x], element, unknown_facts(element))
+
+    return operation
+
+
+def _integer_function(name: str, operands: int, *more: str) -> Operation:
+    """Functions of integers such as `smax`, `ctpop`, `fshl`."""
+
+    def operation(flow: DataflowWriter) -> KnownValue:
+        x = flow.number((I32, I16, I64) if name == "bswap" else INTEGERS)
+        others = [flow.partner(x) for _ in range(operands - 1)]
+        facts = x.facts.joined(others[0].facts) if name in ("smax", "smin") else unknown_facts(x.element)
+        return _intrinsic(flow, name, [x, *others], x.element, facts, *more)
+
+    return operation
+
+
+INTRINSICS: Final[dict[str, Operation]] = {
+    **{f"llvm.{name}": _rounding(name) for name in "trunc rint nearbyint round roundeven floor ceil".split()},
+    **{f"llvm.{name}": _function(name) for name in "fabs sqrt exp exp2 log log2 log10 sin cos tanh".split()},
+    "llvm.pow": _power,
+    **{f"llvm.{name}": _extremum(name) for name in ("minnum", "maxnum", "minimum", "maximum")},
+    "llvm.copysign": _copysign,
+    **{f"llvm.{name}": _fused(name) for name in ("fma", "fmuladd")},
+    **{f"llvm.{name}": _saturating_conversion(name) for name in ("fptosi.sat", "fptoui.sat")},
+    **{f"llvm.{name}": _integer_function(name, 2) for name in ("smax", "smin", "umax", "umin")},
+    **{f"llvm.{name}": _integer_function(name, 2) for name in ("sadd.sat", "ssub.sat", "uadd.sat", "usub.sat")},
+    **{f"llvm.{name}": _integer_function(name, 1, "i1 false") for name in ("abs", "ctlz", "cttz")},
+    **{f"llvm.{name}": _integer_function(name, 1) for name in ("ctpop", "bswap", "bitreverse")},
+    **{f"llvm.{name}": _integer_function(name, 3) for name in ("fshl", "fshr")},
+}
+_INT_PREDICATES: Final = ("slt", "eq", "ne", "sgt", "sle", "sge", "ult", "ugt", "ule", "uge")
+_FLOAT_PREDICATES: Final = tuple("olt oeq one ogt ole oge ord uno ueq une ult ule ugt uge true false".split())
+_WIDTH: Final[dict[Type, int]] = {I1: 1, I8: 8, I16: 16, I32: 32, I64: 64, HALF: 16, BFLOAT: 16, FLOAT: 32, DOUBLE: 64}
+
+
+def width(element: Type) -> int:
+    """Bits of an element."""
+    return _WIDTH[element]
+
+
+# Integers ----------------------------------------------------------------------------------------------------------
+
+
+def _integers(flow: DataflowWriter) -> tuple[KnownValue, KnownValue]:
+    x = flow.number(INTEGERS)
+    return x, flow.partner(x)
+
+
+def _sum(name: str) -> Operation:
+    """`add sub mul`, with `nsw` and `nuw` where nothing wraps."""
+
+    def operation(flow: DataflowWriter) -> KnownValue:
+        x, y = _integers(flow)
+        low, high = result_range(name, x.facts, y.facts)
+        facts = range_facts(x.element, low, high)
+        fits = facts == ValueFacts(low, high)
+        flags = " nsw" if fits and flow.chance(0.5) else ""
+        flags += " nuw" if fits and min(low, x.facts.low, y.facts.low) >= 0 and flow.chance(0.5) else ""
+        return flow.instruction(f"{name}{flags} {{}}, {{}}", [x, y], x.element, facts)
+
+    return operation
+
+
+def _bitwise(name: str) -> Operation:
+    def operation(flow: DataflowWriter) -> KnownValue:
+        if flow.chance(0.2):
+            mask = flow.mask()
+            return flow.instruction(f"{name} {{}}, {{}}", [mask, flow.partner(mask)], I1, unknown_facts(I1))
+        x, y = _integers(flow)
+        facts = unknown_facts(x.element)
+        if name == "and" and min(x.facts.low, y.facts.low) >= 0:
+            facts = ValueFacts(0, min(x.facts.high, y.facts.high))
+        return flow.instruction(f"{name} {{}}, {{}}", [x, y], x.element, facts)
+
+    return operation
+
+
+def _guarded(flow: DataflowWriter, name: str, x: KnownValue, number: int) -> KnownValue:
+    """An instruction with a constant, splat by instructions: `and` to make shift amounts and divisors right."""
+    type_ = x.type.vector
+    start = flow.fresh("i")
+    flow.line(f"{start} = insertelement {type_} undef, {x.element} {number}, i32 0")
+    splat = flow.let(f"shufflevector {type_} {start}, {type_} undef, <{x.type.count} x i32> zeroinitializer", x.type)
+    facts = ValueFacts(0, number) if name == "and" else ValueFacts(1, max(x.facts.high, 0) | number)
+    return flow.instruction(f"{name} {{}}, {{}}", [x, KnownValue(splat, ValueFacts(number, number))], x.element, facts)
+
+
+def _shift(name: str) -> Operation:
+    def operation(flow: DataflowWriter) -> KnownValue:
+        x, y = _integers(flow)
+        amount = _guarded(flow, "and", y, width(x.element) - 1)
+        return flow.instruction(f"{name} {{}}, {{}}", [x, amount], x.element, unknown_facts(x.element))
+
+    return operation
+
+
+def _division(name: str) -> Operation:
+    """The divisor is positive: nothing is divided by zero, and no smallest number by -1."""
+
+    def operation(flow: DataflowWriter) -> KnownValue:
+        x, y = _integers(flow)
+        largest = (1 << (width(x.element) - 1)) - 1
+        divisor = _guarded(flow, "or", _guarded(flow, "and", y, largest), 1)
+        return flow.instruction(f"{name} {{}}, {{}}", [x, divisor], x.element, unknown_facts(x.element))
+
+    return operation
+
+
+# Floats ------------------------------------------------------------------------------------------------------------
+
+
+def _float_sum(name: str) -> Operation:
+    def operation(flow: DataflowWriter) -> KnownValue:
+        x = flow.number(FLOATS)
+        y = flow.partner(x)
+        low, high = result_range(name[1:], x.facts, y.facts)
+        zeros = x.facts.zeros and y.facts.zeros
+        integral = x.facts.integral and y.facts.integral
+        facts = range_facts(x.element, low, high, zeros=zeros) if integral else ValueFacts(zeros=zeros)
+        return flow.instruction(f"{name} {{}}, {{}}", [x, y], x.element, facts)
+
+    return operation
+
+
+def _float_product(name: str) -> Operation:
+    """`fmul`, `fdiv`: relative errors add up."""
+
+    def operation(flow: DataflowWriter) -> KnownValue:
+        x = flow.number(FLOATS, exact=False)
+        y = flow.partner(x, exact=x.facts.is_exact)
+        zeros = x.facts.zeros and y.facts.zeros
+        loose = not (x.facts.is_exact and y.facts.is_exact)
+        if (name == "fdiv" and not zeros) or (loose and not _is_moderate(x, y)):
+            return _negated(flow, x)
+        low, high = result_range("mul", x.facts, y.facts)
+        facts = ValueFacts(zeros=zeros)
+        if name == "fmul" and x.facts.integral and y.facts.integral:
+            facts = range_facts(x.element, low, high, zeros=zeros)
+        if loose:
+            facts = replace(facts, integral=False, ulps=x.facts.ulps + y.facts.ulps + 1)
+        return flow.instruction(f"{name} {{}}, {{}}", [x, y], x.element, facts)
+
+    return operation
+
+
+def _is_moderate(x: KnownValue, y: KnownValue) -> bool:
+    """Whether errors stay relative: no subnormal numbers come up."""
+    return x.facts.is_moderate and y.facts.is_moderate
+
+
+def _negated(flow: DataflowWriter, x: KnownValue) -> KnownValue:
+    facts = replace(x.facts, low=-x.facts.high, high=-x.facts.low)
+    return flow.instruction("fneg {}", [x], x.element, facts)
+
+
+def _fneg(flow: DataflowWriter) -> KnownValue:
+    return _negated(flow, flow.number(FLOATS, exact=False))
+
+
+def _remainder(flow: DataflowWriter) -> KnownValue:
+    x = flow.number(FLOATS)
+    return flow.instruction("frem {}, {}", [x, flow.partner(x)], x.element, ValueFacts(zeros=x.facts.zeros))
+
+
+# Comparisons and choices -------------------------------------------------------------------------------------------
+
+
+def _icmp(flow: DataflowWriter) -> KnownValue:
+    x, y = _integers(flow)
+    return flow.instruction(f"icmp {flow.random.choice(_INT_PREDICATES)} {{}}, {{}}", [x, y], I1, unknown_facts(I1))
+
+
+def _fcmp(flow: DataflowWriter) -> KnownValue:
+    x = flow.number(FLOATS)
+    predicate = flow.random.choice(_FLOAT_PREDICATES)
+    return flow.instruction(f"fcmp {predicate} {{}}, {{}}", [x, flow.partner(x)], I1, unknown_facts(I1))
+
+
+def _select(flow: DataflowWriter) -> KnownValue:
+    """By a mask, or by a scalar condition from memory."""
+    if flow.chance(0.25):
+        x = flow.number(exact=False)
+        y = flow.partner(x, exact=False)
+        return _chosen(flow, f"i1 {flow.condition()}", x, y)
+    mask = flow.mask()
+    x = flow.number_like(mask)
+    y = flow.partner(x, exact=False)
+    return _chosen(flow, mask.vector.typed, x, y)
+
+
+def _chosen(flow: DataflowWriter, condition: str, x: KnownValue, y: KnownValue) -> KnownValue:
+    vector = flow.let(f"select {condition}, {x.vector.typed}, {y.vector.typed}", x.type)
+    return KnownValue(vector, x.facts.joined(y.facts))
+
+
+# Conversions -------------------------------------------------------------------------------------------------------
+
+
+def _extension(name: str) -> Operation:
+    def operation(flow: DataflowWriter) -> KnownValue | None:
+        x = flow.mask() if flow.chance(0.25) else flow.number((I8, I16, I32))
+        wider = [e for e in INTEGERS if width(e) > width(x.element)]
+        element = flow.random.choice(wider)
+        low, high = x.facts.low, x.facts.high
+        if name == "zext" and low < 0:
+            low, high = 0, (1 << width(x.element)) - 1
+        return flow.instruction(f"{name} {{}} to {{}}", [x], element, ValueFacts(low, high))
+
+    return operation
+
+
+def _truncation(flow: DataflowWriter) -> KnownValue:
+    x = flow.number((I32, I16, I64))
+    element = flow.random.choice([e for e in (I8, I16, I32, I1) if width(e) < width(x.element)])
+    facts = range_facts(element, x.facts.low, x.facts.high) if element != I1 else unknown_facts(I1)
+    return flow.instruction("trunc {} to {}", [x], element, facts)
+
+
+def _float_extension(flow: DataflowWriter) -> KnownValue:
+    x = flow.number((FLOAT, HALF, BFLOAT))
+    element = flow.random.choice([e for e in (FLOAT, DOUBLE) if width(e) > width(x.element)])
+    return flow.instruction("fpext {} to {}", [x], element, x.facts)
+
+
+def _float_truncation(flow: DataflowWriter) -> KnownValue:
+    x = flow.number((DOUBLE, FLOAT))
+    element = flow.random.choice([e for e in (HALF, BFLOAT, FLOAT) if width(e) < width(x.element)])
+    facts = ValueFacts(zeros=x.facts.zeros)
+    if x.facts.integral:
+        facts = range_facts(element, x.facts.low, x.facts.high, zeros=x.facts.zeros)
+    return flow.instruction("fptrunc {} to {}", [x], element, facts)
+
+
+def _to_float(name: str) -> Operation:
+    """Where a number is rounded, it is rounded once: not to half or bfloat by way of float."""
+
+    def operation(flow: DataflowWriter) -> KnownValue | None:
+        x = flow.number(INTEGERS)
+        low, high = x.facts.low, x.facts.high
+        if name == "uitofp" and low < 0:
+            low, high = 0, (1 << width(x.element)) - 1
+        narrow = max(abs(low), abs(high)) < LARGEST_EXACT[FLOAT]
+        element = flow.random.choice([FLOAT, DOUBLE, HALF, BFLOAT] if narrow else [FLOAT, DOUBLE])
+        return flow.instruction(f"{name} {{}} to {{}}", [x], element, range_facts(element, low, high))
+
+    return operation
+
+
+def _to_integer(name: str) -> Operation:
+    """Numbers must fit: what is padding may be none, so that there is none."""
+
+    def operation(flow: DataflowWriter) -> KnownValue | None:
+        x = flow.number(FLOATS, integral=True)
+        if x.type.is_padded or (name == "fptoui" and x.facts.low < 0):
+            return None
+        fitting = [e for e in INTEGERS if _fits(e, x.facts, unsigned=name == "fptoui")]
+        element = flow.random.choice(fitting) if fitting else None
+        facts = element and range_facts(element, x.facts.low, x.facts.high)
+        return flow.instruction(f"{name} {{}} to {{}}", [x], element, facts) if element and facts else None
+
+    return operation
+
+
+def _fits(element: Type, facts: ValueFacts, *, unsigned: bool) -> bool:
+    bits = width(element)
+    return facts.high < (1 << bits) if unsigned else facts.bound < (1 << (bits - 1))
+
+
+def _bitcast(flow: DataflowWriter) -> KnownValue | None:
+    """Between integers and floats of the same width; no NaN goes to integers, as its bits are not determined."""
+    x = flow.number((FLOAT, I32, DOUBLE, I64, HALF, BFLOAT, I16))
+    if x.is_float and not (x.facts.integral and x.facts.zeros and not x.type.is_padded):
+        return None
+    others = [e for e in (*INTEGERS, *FLOATS) if e != x.element and width(e) == width(x.element)]
+    element = flow.random.choice([e for e in others if isinstance(e, FloatType) != x.is_float] or others)
+    return flow.instruction("bitcast {} to {}", [x], element, unknown_facts(element))
+
+
+def _freeze(flow: DataflowWriter) -> KnownValue:
+    x = flow.number(exact=False)
+    return flow.instruction("freeze {}", [x], x.element, x.facts)
+
+
+def _splat(flow: DataflowWriter) -> KnownValue:
+    """A scalar in every element, as an operand of what comes next."""
+    x = flow.leaf(flow.random.choice((*FLOATS, *INTEGERS)))
+    return flow.splat(x.type)
+
+
+VECTORS: Final[dict[str, Operation]] = {
+    **{name: _sum(name) for name in ("add", "sub", "mul")},
+    **{name: _bitwise(name) for name in ("and", "or", "xor")},
+    **{name: _shift(name) for name in ("shl", "lshr", "ashr")},
+    **{name: _division(name) for name in ("udiv", "sdiv", "urem", "srem")},
+    **{name: _float_sum(name) for name in ("fadd", "fsub")},
+    **{name: _float_product(name) for name in ("fmul", "fdiv")},
+    "fneg": _fneg,
+    "frem": _remainder,
+    "icmp": _icmp,
+    "fcmp": _fcmp,
+    "select": _select,
+    **{name: _extension(name) for name in ("zext", "sext")},
+    "trunc": _truncation,
+    "fpext": _float_extension,
+    "fptrunc": _float_truncation,
+    **{name: _to_float(name) for name in ("sitofp", "uitofp")},
+    **{name: _to_integer(name) for name in ("fptosi", "fptoui")},
+    "bitcast": _bitcast,
+    "freeze": _freeze,
+    "splat": _splat,
+    **INTRINSICS,
+}

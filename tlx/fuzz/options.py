@@ -1,0 +1,275 @@
+"""Random options of a lowering, besides its target: processor, features, widths, knobs.
+
+    --mcpu=alderlake --mattr=+avxvnniint8 --knobs=tile=4x16,kc=8,pack_b=true
+
+Knobs that do not fit a product are left out of it.
+
+Half of the programs name a processor or features, or have functions that are compiled for some; two of three ask
+something of their products.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+from tlx.diagnostics import UsageError
+from tlx.lower.knobs import NO_KNOBS, KnobOrigin, KnobQuery, Knobs, parse_knobs
+from tlx.lower.options import VECTOR_BITS, Options
+from tlx.lower.to_tiles.select.knob_constraints import needed_registers
+from tlx.target.host import has_feature
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
+
+_TYPES: Final = re.compile(r"matmul \S+ (\w+)(?: (\w+))?")
+_DEFINE: Final = re.compile(r"(?m)^(define .*?)( \{)$")
+_ORIGIN: Final = KnobOrigin("from the fuzzer", binding=False)
+
+
+@dataclass(frozen=True)
+class RandomOptions:
+    """What is asked for.
+
+    Attributes:
+        cpu: `--mcpu`.
+        attrs: `--mattr`.
+        vector_bits: `--vector-bits`, 0 for what the target says.
+        functions: Features that the program's own functions are compiled for, `+a,+b`; empty for none.
+        knobs: `--knobs`, for products on vectors.
+        matrix_knobs: Those for products that a matrix unit multiplies.
+        weight_bytes: Bytes of panels up to which a constant B is packed at compile time; None for the default.
+    """
+
+    cpu: str = ""
+    attrs: tuple[str, ...] = ()
+    vector_bits: int = 0
+    functions: str = ""
+    knobs: str = ""
+    matrix_knobs: str = ""
+    weight_bytes: int | None = None
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> RandomOptions:
+        """What `dataclasses.asdict` made of it."""
+        asked = cls(**value)
+        return replace(asked, attrs=tuple(asked.attrs))
+
+    @property
+    def has_machine(self) -> bool:
+        """Whether it tells about the machine."""
+        return bool(self.cpu or self.attrs or self.vector_bits or self.functions)
+
+    def options(self, options: Options) -> Options:
+        """Options that ask for it."""
+        weights = options.weight_bytes if self.weight_bytes is None else self.weight_bytes
+        return replace(
+            options,
+            cpu=self.cpu,
+            attrs=self.attrs,
+            vector_bits=self.vector_bits,
+            knobs=self._knobs,
+            weight_bytes=weights,
+        )
+
+    def compiled_for(self, text: str) -> str:
+        """A module with functions that are compiled for these features."""
+        return _DEFINE.sub(rf'\1 "target-features"="{self.functions}"\2', text) if self.functions else text
+
+    def simpler(self) -> Iterator[RandomOptions]:
+        """With less asked for: nothing at all first."""
+        plain = RandomOptions()
+        for names in ([f.name for f in fields(self)], *([f.name] for f in fields(self))):
+            less = replace(self, **{name: getattr(plain, name) for name in names})
+            if less != self:
+                yield less
+        yield from (replace(self, attrs=less) for less in _all_but_one(self.attrs))
+        for name in ("knobs", "matrix_knobs", "functions"):
+            yield from (
+                replace(self, **{name: ",".join(less)}) for less in _all_but_one(getattr(self, name).split(","))
+            )
+
+    def __str__(self) -> str:
+        """As a command line of `tlx-lower` has it, with the knobs of a matrix unit's products in brackets."""
+        words = {
+            "--mcpu": self.cpu,
+            "--mattr": ",".join(self.attrs),
+            "--vector-bits": str(self.vector_bits or ""),
+            "--weight-bytes": "" if self.weight_bytes is None else str(self.weight_bytes),
+            "--knobs": self.knobs + (f" (on a matrix unit: {self.matrix_knobs})" if self.matrix_knobs else ""),
+        }
+        return " ".join(f"{name}={value}" for name, value in words.items() if value)
+
+    def _knobs(self, question: KnobQuery) -> Knobs:
+        text = self.matrix_knobs if _multiplies_on_matrix_unit(question) else self.knobs
+        return parse_knobs(text, _ORIGIN) if text else NO_KNOBS
+
+
+def _all_but_one(items: Sequence[str]) -> list[tuple[str, ...]]:
+    """All but one of several items."""
+    return [(*items[:i], *items[i + 1 :]) for i in range(len(items))] if len(items) > 1 else []
+
+
+def _multiplies_on_matrix_unit(question: KnobQuery) -> bool:
+    """Whether the target's matrix unit multiplies such elements."""
+    target = find_target(question.target.partition(".")[0])  # a version is called after its target and its features
+    types = _TYPES.match(question.text)
+    if target.matrix is None or types is None:
+        return False
+    lhs, rhs = types[1], types[2] or types[1]
+    have = {feature[1:] for feature in question.features}
+    return any((dot.lhs[0], dot.rhs[0]) == (lhs, rhs) and dot.feature in have for dot in target.matrix.dots)
+
+
+_TUNING_FEATURES: Final = (
+    "prefer-256-bit",
+    "prefer-128-bit",
+    "fast-gather",
+    "fast-variable-perlane-shuffle",
+    "slow-3ops-lea",
+)
+"""Features that say how fast something is: every machine runs their code."""
+_EXTRA_FEATURES: Final = ("avx512fp16", "avx512vbmi", "avx512vbmi2", "gfni", "bmi2", "avx512bitalg")
+_GENERIC_FEATURES: Final = (
+    "avx2",
+    "fma",
+    "f16c",
+    "avx512f",
+    "avx512bw",
+    "avx512vl",
+    "avx512dq",
+    "avx",
+    "sse4.1",
+    "ssse3",
+)
+"""What a target for any backend may be given."""
+_REMOVED_FEATURES: Final = ("fma", "f16c", "avx512bw", "avx512dq", "avx512vbmi")
+_VENDOR_CPUS: Final = ("znver", "knl", "knm")
+"""Processors with instructions that others lack and that LLVM makes use of: SSE4A, PREFETCHWT1."""
+_MATRIX_TILES: Final = ("32x32", "32x32", "16x64", "64x16", "")
+"""An empty one leaves it to the model, which takes vectors for small products."""
+_LONGEST_PREFETCH_DISTANCE: Final = 16
+
+
+def random_options(name: str, seed: int) -> RandomOptions:
+    """What the program of a seed is asked for on a target.
+
+    Args:
+        name: The target's name; empty for none.
+        seed: Decides.
+    """
+    if not name:
+        return RandomOptions()
+    dice = random.Random(f"asked {name} {seed}")
+    target = find_target(name)
+    machine = _random_machine(target, dice) if dice.random() < 0.5 else RandomOptions()
+    return RandomOptions(
+        machine.cpu,
+        machine.attrs,
+        machine.vector_bits,
+        machine.functions,
+        _random_knobs(target, machine, dice) if dice.random() < 0.67 else "",
+        _random_matrix_knobs(dice) if any(version.matrix for version in target.versions or (target,)) else "",
+        dice.choice((None, None, 0)),
+    )
+
+
+def is_runnable(asked: RandomOptions, target: Target, flags: frozenset[str]) -> bool:
+    """Whether a machine with these flags, which runs the target's own code, runs what is asked for."""
+    if asked.cpu.startswith(_VENDOR_CPUS):
+        return False
+    wanted = (*asked.attrs, *asked.functions.split(","), *(f"+{f}" for f in target.cpus.get(asked.cpu, ())))
+    return all(f[1:] in _TUNING_FEATURES or has_feature(f[1:], flags) for f in wanted if f.startswith("+"))
+
+
+def _random_machine(target: Target, dice: random.Random) -> RandomOptions:
+    """A processor, features, a width: one of them, or two."""
+    if target.vectors and dice.random() < 0.3:
+        return RandomOptions(
+            vector_bits=dice.choice(VECTOR_BITS[1:]),
+            attrs=_random_features(target, dice) if dice.random() < 0.3 else (),
+        )
+    kind = dice.choice(("cpu", "attrs", "attrs", "both", "functions"))
+    cpu = dice.choice(sorted(target.cpus)) if kind in ("cpu", "both") and target.cpus else ""
+    if kind == "functions" and target.cpus:
+        return RandomOptions(functions=",".join(f"+{feature}" for feature in dice.choice(sorted(target.cpus.values()))))
+    return RandomOptions(cpu, _random_features(target, dice) if kind != "cpu" else ())
+
+
+def _random_features(target: Target, dice: random.Random) -> tuple[str, ...]:
+    """A few features that come or go, without those that the target is nothing without."""
+    known = sorted(frozenset[str]().union(*(version.optional for version in target.versions or (target,))))
+    more = [*known * 2, *(_GENERIC_FEATURES if target.vectors else _EXTRA_FEATURES), *_TUNING_FEATURES]
+    found: list[str] = []
+    for _ in range(dice.randint(1, 3)):
+        feature = f"-{dice.choice([*known, *_REMOVED_FEATURES])}" if dice.random() < 0.35 else f"+{dice.choice(more)}"
+        if feature[1:] not in [f[1:] for f in found] and _is_accepted(target, feature):
+            found.append(feature)
+    return tuple(found)
+
+
+def _is_accepted(target: Target, feature: str) -> bool:
+    """Whether a target takes a feature, and LLVM 22: it dies of AVX512-FP16 without AVX512VL, as no machine is."""
+    if feature == "+avx512fp16" and not all("+avx512vl" in v.features for v in target.versions or (target,)):
+        return False
+    try:
+        target.changed((feature,))
+    except UsageError:
+        return False
+    return True
+
+
+def _random_knobs(target: Target, machine: RandomOptions, dice: random.Random) -> str:
+    """Knobs for products on vectors that fit the target's registers, for most of their elements."""
+    asked = target.on_cpu(machine.cpu).with_features(machine.attrs)
+    asked = asked.with_vector_bits(machine.vector_bits) if machine.vector_bits else asked
+    version = dice.choice(asked.versions or (asked,))
+    if version.vectors and not machine.has_machine:
+        version = version.with_vector_bits(dice.choice(VECTOR_BITS[1:]))  # as wide as the machine at hand has them
+    lanes = version.vector_bytes // dice.choice((4, 4, 4, 8))
+    tiles = [
+        (rows, vectors)
+        for rows in range(1, version.registers)
+        for vectors in range(1, 7)
+        if needed_registers(rows, vectors) <= version.registers
+    ]
+    rows, vectors = dice.choice(tiles)
+    settings = {
+        "tile": f"{rows}x{vectors * lanes}",
+        "kc": str(4 * dice.choice((1, 2, 3, 4, 5, 8, 16, 32))),
+        "mc": str(_random_block(rows, dice)),
+        "nc": str(_random_block(vectors * lanes, dice)),
+        "pack_a": dice.choice(("true", "true", "true", "false")),
+        "pack_b": dice.choice(("true", "true", "true", "false")),
+        "ahead": str(dice.randint(0, _LONGEST_PREFETCH_DISTANCE)),
+    }
+    return _random_subset(settings, dice, (0.6, 0.4, 0.4, 0.4, 0.3, 0.3, 0.2))
+
+
+def _random_matrix_knobs(dice: random.Random) -> str:
+    """Four of five programs multiply on tiles, however small their products are."""
+    tile = dice.choice(_MATRIX_TILES)
+    if not tile:
+        return ""
+    rows, columns = map(int, tile.split("x"))
+    more = {
+        "mc": str(_random_block(rows, dice)),
+        "nc": str(_random_block(columns, dice)),
+        "pack_a": "true",
+        "pack_b": "true",
+    }
+    return ",".join(filter(None, [f"tile={tile}", _random_subset(more, dice, (0.2, 0.2, 0.15, 0.15))]))
+
+
+def _random_block(tile: int, dice: random.Random) -> int:
+    """A cache block of a few tiles, whole ones or not."""
+    return tile * dice.randint(1, 4) + (dice.randint(0, tile - 1) if dice.random() < 0.3 else 0)
+
+
+def _random_subset(settings: dict[str, str], dice: random.Random, chances: Sequence[float]) -> str:
+    """Some of several settings, each by its chance."""
+    return ",".join(
+        f"{n}={v}" for (n, v), chance in zip(settings.items(), chances, strict=True) if dice.random() < chance
+    )

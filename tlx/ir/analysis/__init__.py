@@ -1,0 +1,1 @@
+"""Analyses of plain LLVM IR: control flow, constant folding, vectors too large for the code generator."""

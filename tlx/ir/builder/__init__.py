@@ -1,0 +1,1 @@
+"""Builders of IR in llvmlite's idiom: values, instructions and loops, tensor operations, parallel regions."""

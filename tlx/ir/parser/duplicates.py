@@ -1,0 +1,393 @@
+"""Duplicate code, found in the text before it is parsed, so that it is lowered once.
+
+1. Functions that differ by their names only: one is lowered, the others are written as copies under their own names.
+
+    define void @f(ptr %x) { A }            define void @f(ptr %x) { B }
+                                     ->
+    define void @g(ptr %x) { A }            define void @g(ptr %x) { B }, never looked at
+
+A function may be a duplicate if its text mentions its name once (it does not call itself), and if no large vector
+stands in its header (such a vector is passed by pointer, which changes the calls as well). All else is compared as
+text: functions with subprograms, comdats or sections of their own are different.
+
+2. Equal regions of a function: one is outlined and lowered, the others become calls of it.
+
+    define void @f(ptr noalias %c, ptr %a, ptr %b) {      define void @f(ptr noalias %c, ptr %a, ptr %b) {
+      %t = load(%a)                                         call void @f.part(ptr %a, ptr %c)
+      store(%c, %t)                                         call void @f.part(ptr %b, ptr %c)
+      %u = load(%b)                                         ...
+      store(%c, %u)                                  ->     ret void
+      ...                                                 }
+      ret void                                            define internal void @f.part(ptr %a, ptr noalias %c) {
+    }                                                       what `%t = load(%a)  store(%c, %t)` is lowered to
+                                                          }
+
+A region is a run of lines in one block from one with a tensor operation to a `tensor.store`, such that nothing defined
+in it is used behind it. What it uses from outside are its inputs: pointers and scalars whose types stand in front of
+them. Regions are equal if their texts are but for the names of values, and if as much is known of their inputs: an
+input is `noalias` if it points into an object of its own, a `noalias` parameter or an alloca, and it is known that no
+other input of the region does. Only then does a call promise what the function knew.
+
+This is all or nothing: in a function with a tensor operation outside of regions, or a line in a region that may be more
+than arithmetic on tensors, nothing is outlined. The regions stay functions of their own, for LLVM to inline where that
+pays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from tlx.ir.functions import Argument, Function
+from tlx.ir.module import Item, attribute_groups
+
+_FUNCTION_NAME: Final = re.compile(r'@("[^"]*"|[-a-zA-Z$._0-9]+)\s*\(')
+_LARGE_VECTOR: Final = re.compile(r"<\s*\d{4,}\s+x\b")
+
+
+def split_off_name(text: str, opening: int) -> tuple[str, str] | None:
+    """The name of a function, and its text without it; None for a function that has no twins.
+
+    Args:
+        text: The function, from `define` to the closing brace.
+        opening: Where its opening brace is.
+    """
+    found = _FUNCTION_NAME.search(text, 0, opening)
+    if found is None or _LARGE_VECTOR.search(text, 0, opening) or text.count(f"@{found[1]}") > 1:
+        return None
+    return found[1], text[: found.start(1)] + text[found.end(1) :]
+
+
+MIN_REGIONS: Final = 32
+"""Parts in a function before sharing them pays: fewer are lowered in less time than starting takes."""
+MIN_REPEATS: Final = 4
+"""Parts there are at least for each one that is lowered; a function of different operations is better left whole."""
+
+_LOCAL_NAME: Final = re.compile(r"(%[-a-zA-Z$._0-9\x80-\U0010ffff]+)")
+_SCALAR: Final = r"i\d+|half|bfloat|float|double"
+_STORE: Final = re.compile(r"@llvm\.tensor\.store\b")
+_TENSOR: Final = re.compile(r"@llvm\.(?:tensor\.|vector\.totensor)")
+_OPCODES: Final = (
+    "fneg fadd fsub fmul fdiv frem add sub mul udiv sdiv urem srem shl lshr ashr and or xor icmp fcmp select "
+    "trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp bitcast getelementptr "
+    "extractelement insertelement shufflevector freeze"
+)
+_FUNCTIONS: Final = (
+    "fma fmuladd fabs sqrt floor ceil trunc rint nearbyint round roundeven copysign minnum maxnum minimum maximum "
+    "smin smax umin umax abs exp exp2 log log2 log10 sin cos tanh"
+)
+_CALLED: Final = rf"""(?:{"|".join(_FUNCTIONS.split())})\."""
+# Lines that a part may have, names taken out. No vector of pointers, struct, string, metadata, or comment.
+_ALLOWED: Final = re.compile(
+    rf"""[ \t]+ (?:
+      [ ]=[ ] (?: {"|".join(_OPCODES.split())} ) [ ]
+    | [ ]=[ ] load [ ] (?:{_SCALAR}|<\d+[ ]x[ ](?:{_SCALAR})>) ,
+    | store [ ] (?!volatile|atomic)
+    | (?: [ ]=[ ] | (?=(?:tail[ ])?call[ ]void\b) ) (?: tail [ ] )? call [ ] [^@()]*
+      @llvm\.(?: tensor\. | vector\.totensor | {_CALLED} )
+    ) (?: (?! \b(?:vscale|asm|blockaddress|inttoptr|ptrtoint|elementtype\(ptr)\b ) [^;"!{{}}\r] )*+""",
+    re.VERBOSE,
+)
+# A type and attributes, in front of a value.
+_INPUT: Final = re.compile(
+    rf"""(?<![\w.*>%@-]) ( (?:{_SCALAR})(?:[ ]addrspace\(\d+\))?\* | {_SCALAR} | ptr(?:[ ]addrspace\(\d+\))? )
+    (?:[ ](?: noundef | nonnull | noalias | nocapture | nofree | readonly | readnone | writeonly | returned | inreg
+      | signext | zeroext | align[ ]\d+ | align\(\d+\) | captures\([^()]*\)
+      | elementtype\(\w+\) | byval\(<\d+[ ]x[ ]\w+>\) | dereferenceable(?:_or_null)?\(\d+\) ))*
+    [ ]\Z""",
+    re.VERBOSE,
+)
+_LINE_BASE: Final = re.compile(
+    r"= (?:getelementptr\b[^,]*,(?: ptr(?: addrspace\(\d+\))?|[^,%@]*\*)|bitcast [^,%@]*\*)"
+    r" (%[-a-zA-Z$._0-9\x80-\U0010ffff]+|@[-a-zA-Z$._0-9]+)"
+)
+_ATTRIBUTE: Final = re.compile(
+    r'"[^"]*"(?:="[^"]*")?|[a-z_0-9]+(?:\((?:[^()"]|\([^()"]*\))*\)|=\d+)?|#\d+', re.IGNORECASE
+)
+# Attributes of functions that say how code is made: those that hold for a part of the function as well.
+_INHERITED: Final = re.compile(
+    r'".*|(?:cold|hot|minsize|optsize|noimplicitfloat|noredzone|null_pointer_is_valid|uwtable(?:\(\w+\))?'
+    r"|ssp|sspreq|sspstrong|sanitize_\w+|nosanitize_\w+|safestack|shadowcallstack|speculative_load_hardening)"
+)
+_PREVENTING_OUTLINING: Final = frozenset(
+    "section gc prefix prologue personality partition addrspace strictfp naked returns_twice presplitcoroutine".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RegionInput:
+    """What a part takes from outside.
+
+    Attributes:
+        type: As spelled in front of it.
+        name: With `%`.
+        noalias: Whether no other input points into the same object.
+    """
+
+    type: str
+    name: str
+    noalias: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedRegion:
+    """Lines of a function.
+
+    Attributes:
+        first: Number of the first line of the body that belongs to it.
+        last: Number of the last.
+        inputs: In the order in which they appear.
+        indent: What its first line begins with.
+        key: Equal for equal parts.
+    """
+
+    first: int
+    last: int
+    inputs: tuple[RegionInput, ...]
+    indent: str
+    key: tuple[object, ...]
+
+    def call(self, name: str) -> str:
+        """What stands in its place where it is a function of that name."""
+        return f"call void @{name}({', '.join(f'{given.type} {given.name}' for given in self.inputs)})"
+
+    def header(self, name: str, attributes: str) -> str:
+        """The function of that name, up to its brace."""
+        parameters = [f"{given.type}{' noalias' if given.noalias else ''} {given.name}" for given in self.inputs]
+        return f"\n\ndefine internal void @{name}({', '.join(parameters)}) {attributes} {{"
+
+
+@dataclass(eq=False)
+class OutlinedRegion:
+    """The fact that a function is a part.
+
+    Attributes:
+        more: How many others are equal to it.
+    """
+
+    more: int = 0
+
+
+def outlined_region(item: Item) -> OutlinedRegion | None:
+    """What is known of a function that is a part; None for all else."""
+    found = item.facts.get(OutlinedRegion) if isinstance(item, Function) else None
+    return found if isinstance(found, OutlinedRegion) else None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _LineShape:
+    """What lines have in common that differ by the names in them only.
+
+    Attributes:
+        tensor: It has a tensor operation.
+        store: It stores a tensor.
+        allowed: A part may have it.
+        defines: The first name is that of its result.
+        types: For each name the type in front of it, or nothing.
+    """
+
+    tensor: bool
+    store: bool
+    allowed: bool
+    defines: bool
+    types: tuple[str, ...]
+
+
+class RepeatedRegionFinder:
+    """Finds parts of the functions of a module."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[tuple[str, ...], _LineShape] = {}
+
+    @staticmethod
+    def may_pay(text: str) -> bool:
+        """Whether a function might have enough parts, at a glance at its text."""
+        return text.count("@llvm.tensor.store") >= MIN_REGIONS and '%"' not in text and "uselistorder" not in text
+
+    def find(self, lines: list[str], arguments: list[Argument]) -> list[RepeatedRegion]:
+        """The parts of a function, none if they do not have all its tensor operations, or do not pay.
+
+        Args:
+            lines: The body, from behind the opening brace on.
+            arguments: The parameters.
+        """
+        body = _FunctionLines.read(lines, arguments, self._shapes)
+        if body is None:
+            return []
+        parts: list[RepeatedRegion] = []
+        for found in body.runs():
+            part = body.part(*found) if found is not None else None
+            if part is None:
+                return []
+            parts.append(part)
+        pays = len(parts) >= MIN_REGIONS and len({part.key for part in parts}) * MIN_REPEATS <= len(parts)
+        return parts if pays else []
+
+
+def inherited_attributes(attributes: str, text: str) -> str | None:
+    """The attributes that a function's parts have as well; None for a function that has no parts.
+
+    Args:
+        attributes: What follows the function's parameters.
+        text: The module, for its attribute groups.
+    """
+    groups = attribute_groups(text) if "#" in attributes else {}
+    words = _ATTRIBUTE.findall(attributes)
+    places = [attributes, *(groups.get(word, "?") for word in words if word.startswith("#"))]
+    if any(_ATTRIBUTE.sub("", place).strip() for place in places):  # something else, such as metadata
+        return None
+    found = [word for place in places for word in _ATTRIBUTE.findall(place)]
+    if any(re.split("[(=]", word)[0] in _PREVENTING_OUTLINING or word.startswith('"tlx-stage"') for word in found):
+        return None
+    return " ".join(["nounwind", *dict.fromkeys(word for word in found if _INHERITED.fullmatch(word))])
+
+
+@dataclass(eq=False)
+class _FunctionLines:
+    """The lines of a function.
+
+    Attributes:
+        lines: Their texts.
+        shapes: What they are.
+        names: The names in each.
+        last: The last line that has a name.
+        defined: The line that defines a name.
+        arguments: The function's parameters, by name.
+        roots: What pointers point into.
+    """
+
+    lines: list[str]
+    shapes: list[_LineShape]
+    names: list[list[str]]
+    last: dict[str, int]
+    defined: dict[str, int]
+    arguments: dict[str, Argument]
+    roots: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+
+    @staticmethod
+    def read(
+        lines: list[str], arguments: list[Argument], known: dict[tuple[str, ...], _LineShape]
+    ) -> _FunctionLines | None:
+        """Look at the lines; None if a value is defined twice."""
+        body = _FunctionLines(lines, [], [], {}, {}, {f"%{argument.name}": argument for argument in arguments})
+        split = _LOCAL_NAME.split
+        for index, line in enumerate(lines):
+            pieces = split(line)
+            names = pieces[1::2]
+            spelled = tuple(pieces[::2])
+            shape = known.get(spelled)
+            if shape is None:
+                shape = known[spelled] = _line_shape(spelled)
+            if shape.defines:
+                if names[0] in body.defined or names[0] in body.arguments:
+                    return None
+                body.defined[names[0]] = index
+            for name in names:
+                body.last[name] = index
+            body.shapes.append(shape)
+            body.names.append(names)
+        return body
+
+    def runs(self) -> Iterator[tuple[int, int] | None]:
+        """The first and the last line of each part; None, and nothing more, where a part has no end."""
+        start = -1
+        needed = -1
+        for index, shape in enumerate(self.shapes):
+            if start < 0:
+                if not shape.tensor:
+                    continue
+                start = needed = index
+            if not shape.allowed or not start:
+                yield None
+                return
+            if shape.defines:
+                needed = max(needed, self.last[self.names[index][0]])
+            if shape.store and needed <= index:
+                yield start, index
+                start = -1
+        if start >= 0:
+            yield None
+
+    def part(self, first: int, last: int) -> RepeatedRegion | None:
+        """The part of those lines; None if it is unclear what an input is."""
+        numbers: dict[str, int] = {}
+        order: list[int] = []
+        types: dict[str, str] = {}
+        for index in range(first, last + 1):
+            for name, type_ in zip(self.names[index], self.shapes[index].types, strict=True):
+                order.append(numbers.setdefault(name, len(numbers)))
+                if type_ and types.setdefault(name, type_) != type_:
+                    return None
+        inputs: list[tuple[str, str]] = []
+        for name in numbers:
+            line = self.defined.get(name, -1)
+            if first <= line <= last:
+                if name[1:].isdecimal():  # LLVM would count on without it
+                    return None
+                continue
+            if not self._is_clear(name, types.get(name, "")):
+                return None
+            inputs.append((types[name], name))
+        found = self._with_facts(inputs)
+        facts = tuple(given.noalias for given in found)
+        line = self.lines[first]
+        indent = line[: len(line) - len(line.lstrip())]
+        return RepeatedRegion(first, last, found, indent, (tuple(self.shapes[first : last + 1]), tuple(order), facts))
+
+    def _is_clear(self, name: str, type_: str) -> bool:
+        """Whether a part may take a value from outside: it loses nothing that the lowering wants to know.
+
+        An integer might be computed from constants, and be a constant itself. Not every LLVM passes a bfloat.
+        """
+        if type_ == "bfloat":
+            return False
+        if not type_.startswith("i") or type_.endswith("*") or name in self.arguments:
+            return bool(type_)
+        line = self.defined.get(name)
+        return line is not None and " = load " in self.lines[line]
+
+    def _with_facts(self, inputs: list[tuple[str, str]]) -> tuple[RegionInput, ...]:
+        roots = {name: self._root(name) for type_, name in inputs if type_.startswith("ptr") or type_.endswith("*")}
+        known = None not in roots.values()
+        found = list(roots.values())
+        return tuple(
+            RegionInput(type_, name, known and self._is_object(root := roots.get(name)) and found.count(root) == 1)
+            for type_, name in inputs
+        )
+
+    def _root(self, name: str) -> str | None:
+        """The parameter, alloca or global that a pointer points into."""
+        if name not in self.roots:
+            self.roots[name] = None  # also for one that is computed from itself
+            self.roots[name] = self._found_root(name)
+        return self.roots[name]
+
+    def _found_root(self, name: str) -> str | None:
+        if name in self.arguments or name.startswith("@"):
+            return name
+        line = self.lines[self.defined[name]] if name in self.defined else ""
+        if " = alloca " in line:
+            return name
+        base = _LINE_BASE.search(line)
+        return self._root(base[1]) if base else None
+
+    def _is_object(self, root: str | None) -> bool:
+        """Whether nothing but what is computed from it points into what a root points to."""
+        if root is None or root.startswith("@"):
+            return False
+        return root not in self.arguments or "noalias" in self.arguments[root].attributes.split()
+
+
+def _line_shape(pieces: tuple[str, ...]) -> _LineShape:
+    line = "".join(pieces)
+    defines = len(pieces) > 1 and not pieces[0].strip() and pieces[1].startswith(" = ")
+    types = [found[1] if (found := _INPUT.search(piece)) else "" for piece in pieces[:-1]]
+    return _LineShape(
+        tensor=_TENSOR.search(line) is not None,
+        store=_STORE.search(line) is not None,
+        allowed=_ALLOWED.fullmatch(line) is not None,
+        defines=defines,
+        types=tuple(types),
+    )

@@ -1,0 +1,1 @@
+"""Changing IR: def-use edits, inlining, outlining of loops, module constructors."""

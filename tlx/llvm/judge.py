@@ -1,0 +1,250 @@
+"""LLVM is the judge: what it parses and verifies is IR, and nothing else is.
+
+LLVM speaks of a text it got as a string. Its messages come back with the user's file, line and column:
+
+    <string>:2:16: error: use of undefined value '%z'      ->  f.ll:2:16: error: use of undefined value '%z'
+
+The verifier names no place but prints the offending instruction; the line that says the same is looked up. In a module
+that changed since it was read (tensor calls get canonical names) the place is that of the instruction the user wrote.
+Text that lowering produced and LLVM rejects is a bug of the lowering, and the message says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tlx.diagnostics import Note, ParseError, Source, Span, TlxError, UsageError, VerifyError
+from tlx.llvm.process import LLVMCrashError, LLVMRejectedError, llvm
+
+if TYPE_CHECKING:
+    from tlx.ir.module import Item, Module
+
+_PLACE: Final = re.compile(r"<string>:(\d+):(\d+): error: (.*)")
+_BUG: Final = "; this is a bug of TLX: please report it with the input"
+_METADATA: Final = re.compile(r", ![\w.]+ !.*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """What LLVM said about a text.
+
+    Attributes:
+        parsing: LLVM could not parse it, as opposed to parsed it and found a rule broken.
+        message: LLVM's message, without places and quoted lines.
+        offsets: Places in the text; the first is the main one. Empty if LLVM names none.
+    """
+
+    parsing: bool
+    message: str
+    offsets: tuple[int, ...] = ()
+
+
+def check_text(
+    text: str, source_name: str = "<string>", user_source: Source | None = None, stage: str | None = None
+) -> None:
+    """Have LLVM parse and verify a text.
+
+    Args:
+        text: LLVM assembly.
+        source_name: What diagnostics call the text.
+        user_source: The text as the user wrote it, if `text` is a copy with the same lines and columns.
+        stage: The stage that made the text, if it is not the user's.
+
+    Raises:
+        ParseError: LLVM cannot parse the text.
+        VerifyError: It parses, and breaks a rule.
+        LLVMCrashError: LLVM crashed over it.
+    """
+    rejected = _judged(text, source_name)
+    if rejected is None:
+        return
+    source = user_source or Source(source_name, text)
+    error = _error(rejected, [source.span(offset) for offset in rejected.offsets], source_name, stage)
+    raise error if stage is not None else _cause(error, source)
+
+
+def check_module(module: Module, stage: str | None = None) -> None:
+    """Have LLVM parse and verify a module; places are those of the text it was read from.
+
+    Args:
+        module: The module, changed or not.
+        stage: The stage that changed it last, if any.
+
+    Raises:
+        ParseError: LLVM cannot parse it.
+        VerifyError: It parses, and breaks a rule.
+        LLVMCrashError: LLVM crashed over it.
+    """
+    from tlx.ir.functions import DuplicateFunction
+
+    name = module.source.name
+    if (
+        any(isinstance(item, DuplicateFunction) for item in module.items)
+        and _judged(module.without_twins(), name) is None
+    ):
+        return
+    text = str(module)
+    rejected = _judged(text, name)
+    if rejected is None:
+        return
+    users = [span for offset in rejected.offsets if (span := user_span(module, offset))]
+    if stage is None:
+        raise _cause(_error(rejected, users, name, None), module.source)
+    lowered = Source(f"{name} after {stage}", text)
+    error = _error(rejected, [lowered.span(offset) for offset in rejected.offsets], name, stage)
+    error.notes.extend(Note("lowered from here", span) for span in users)
+    raise error
+
+
+def _cause(error: TlxError, source: Source) -> TlxError:
+    from tlx.ir.parser.suggestions import root_cause
+
+    return root_cause(error, source) if isinstance(error, ParseError) else error
+
+
+def judge(text: str) -> Rejection | None:
+    """LLVM's verdict: None where it accepts the text.
+
+    What older LLVMs wrote and today's cannot read any more (`inrange` before an index, `byval` without a type) is
+    respelled in a copy, column by column where that is possible.
+
+    Raises:
+        LLVMCrashError: LLVM crashed over it.
+    """
+    from tlx.llvm.upgrade import escape_nul, upgrade_ir
+
+    text = escape_nul(text)
+    try:
+        llvm().ask("check", text)
+    except LLVMRejectedError as rejected:
+        newer = upgrade_ir(text) if rejected.kind == "parse" else text
+        return judge(newer) if newer != text else _rejection(rejected, text)
+    return None
+
+
+def _judged(text: str, name: str) -> Rejection | None:
+    try:
+        return judge(text)
+    except LLVMCrashError as crash:
+        message = "LLVM crashed while it read or verified this, which must be malformed in a way it does not expect"
+        raise LLVMCrashError(f"{message}: {crash.message}", name=name) from None
+
+
+def disassemble(bitcode: bytes, name: str) -> bytes:
+    """The text of a module in bitcode.
+
+    Raises:
+        UsageError: It is no bitcode that LLVM reads.
+    """
+    try:
+        return llvm().ask("disassemble", bitcode)
+    except LLVMRejectedError as rejected:
+        said = rejected.message.removeprefix("LLVM bitcode parsing error\n")
+        raise UsageError(f"invalid bitcode: {said}", name=name) from None
+    except LLVMCrashError as died:
+        raise UsageError(f"invalid bitcode: {died.message}", name=name) from None
+
+
+def user_span(module: Module, offset: int) -> Span | None:
+    """Where in its source stands what is at `offset` of `str(module)`; None for what lowering added."""
+    from tlx.ir.functions import DuplicateFunction, Function
+
+    for item in module.items:
+        length = len(str(item))
+        if offset < length:
+            if isinstance(item, DuplicateFunction):
+                return item.span
+            return _in_function(item, offset) if isinstance(item, Function) else _in_text(module, item, offset)
+        offset -= length
+    return None
+
+
+def _in_text(module: Module, item: Item, offset: int) -> Span | None:
+    found = module.source.text.find(str(item))
+    return module.source.span(found + offset) if found >= 0 else None
+
+
+def _in_function(function: object, offset: int) -> Span | None:
+    from tlx.ir.functions import Function
+
+    assert isinstance(function, Function)
+    offset -= len(function.header)
+    if offset < 0:
+        return function.span
+    for block in function.blocks:
+        offset -= len(block.label)
+        for instruction in block.instructions:
+            inside = offset - len(instruction.lead)
+            offset = inside - len(instruction.text)
+            if offset >= 0:
+                continue
+            span = instruction.span
+            if span is None or inside <= 0:
+                return span
+            written = span.source.text[span.start : span.end]
+            same = written.startswith(instruction.text[: inside + 1])
+            return span.source.span(span.start + inside) if same else span
+    return function.span
+
+
+def _rejection(rejected: LLVMRejectedError, text: str) -> Rejection:
+    message = rejected.message.strip()
+    found = _PLACE.match(message)
+    if rejected.kind == "parse":
+        if not found:
+            return Rejection(parsing=True, message=message)
+        from tlx.ir.parser.suggestions import with_suggestion
+
+        offset = _offset(text, int(found.group(1)), int(found.group(2)))
+        return Rejection(True, with_suggestion(found.group(3), text, offset), (offset,))
+    said = [line for line in message.splitlines() if not _quotes_ir(line)]
+    return Rejection(False, said[0] if said else message, tuple(_places(text, message)))
+
+
+def _offset(text: str, line: int, column: int) -> int:
+    """Offset of a place that LLVM gives: it counts a column's bytes."""
+    source = Source("", text)
+    before = source.line(line).encode(errors="surrogatepass")[: column - 1]
+    return source.offset(line, len(before.decode(errors="ignore")) + 1)
+
+
+def _quotes_ir(line: str) -> bool:
+    """Whether a line of a verifier's message is a piece of the module rather than a sentence."""
+    return line.startswith(" ") or bool(re.match(r"(?:\S+ )?[%@!]\S+$|ptr @", line))
+
+
+def _places(text: str, message: str) -> Iterator[int]:
+    """Offsets of the instructions and functions a verifier's message prints; the last one printed is the culprit."""
+    first, *_ = [*message.split("\n\n"), message]
+    for line in reversed(first.splitlines()[1:8]):
+        found = _place_of(text, line)
+        if found is not None:
+            yield found
+
+
+def _place_of(text: str, line: str) -> int | None:
+    if match := re.match(r"ptr (@\S+)", line):
+        pattern = rf"(?m)^[ \t]*(?:define|declare)\b[^\n]*?(?P<at>{re.escape(match.group(1))})[ \t]*\("
+    elif line.startswith("  "):
+        words = _METADATA.sub("", line).split()
+        spelled = r"[ \t]+".join(map(re.escape, words))
+        pattern = rf"(?m)^[ \t]*(?P<at>{spelled})"
+        if not re.search(pattern, text) and len(words) > 1 and words[1] == "=":
+            pattern = rf"(?m)^[ \t]*(?P<at>{re.escape(words[0])}[ \t]*=)"
+    else:
+        return None
+    found = re.search(pattern, text)
+    return found.start("at") if found else None
+
+
+def _error(rejected: Rejection, spans: list[Span], name: str, stage: str | None) -> TlxError:
+    kind = ParseError if rejected.parsing else VerifyError
+    message = rejected.message
+    if stage is not None:
+        message = f"LLVM rejects the output of {stage}: {message}{_BUG}"
+    error = kind(message, spans[0] if spans else None, name=None if spans else name)
+    error.notes.extend(Note("see also", span) for span in spans[1:])
+    return error

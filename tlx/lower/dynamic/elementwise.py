@@ -1,0 +1,352 @@
+"""Elementwise instructions and functions of tensors of run-time size: loops over vectors or static chunks.
+
+Expressions of elementwise instructions, written again for vectors of another length, or for single elements.
+
+Elementwise instructions on handles: expressions become one loop each.
+
+    %s = fmul <vscale x 1 x float> %a, splat (float 2.0)
+    %d = fadd <vscale x 1 x float> %s, %b                      only %d is used by anything but one such instruction
+    ->
+    call void @tlx.dynamic.map.d(ptr %d, ptr %a, ptr %b, i64 %count, float 2.0)
+
+    for (; i + 16 <= count; i += 16) { <16 x float> ... }  for (; i < count; i++) { float ... }
+
+Comparisons that end up in memory take a byte an element.
+
+Functions of one tensor of run-time size: static chunks of 256 elements, the rest of a row in a chunk of zeros.
+
+define internal void @tlx.dynamic.exp.r2.f32(ptr %to, ptr %from, i64 %e0, i64 %e1, i64 %t0, i64 %f0) {
+  for each row:
+    for (; j + 256 <= %e1; j += 256) store(%to + j, typeinfo(exp(load(%from + j, <256>))))
+    copy what is left to a chunk of zeros, the same there, copy it back
+}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final
+
+from tlx.intrinsics.elementwise import ELEMENTWISE
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
+from tlx.ir.tensors.handles import elementwise_name, is_handle_type
+from tlx.ir.transform.rewrite import declare_function
+from tlx.ir.types import BFLOAT, I1, I8, ArrayType, FunctionType, Type, VectorType, bits_of, bytes_of
+from tlx.ir.values import Constant, ConstFloat, ConstInt, Keyword, Local, Value
+from tlx.lower.dynamic.extents import i64
+
+_OWN_MATH: Final = frozenset("exp exp2 exp10 log log2 log10 sin cos tan tanh sinh cosh asin acos atan pow".split())
+_TRAPPING: Final = frozenset({"udiv", "sdiv", "urem", "srem"})
+
+
+@dataclass(frozen=True)
+class HandleOperand:
+    """A handle that an expression reads."""
+
+    name: str
+    type: Type
+
+    @property
+    def element(self) -> Type:
+        """Type of its elements."""
+        assert isinstance(self.type, VectorType)
+        return self.type.element
+
+
+@dataclass(frozen=True)
+class UniformOperand:
+    """A number that is the same for all elements: how the operand is spelled, and the number."""
+
+    operand: str
+    value: Value
+
+
+@dataclass
+class FusedExpression:
+    """Elementwise instructions, operands before their users; the last is the root.
+
+    Attributes:
+        nodes: The instructions.
+        leaves: The handles they read.
+        scalars: Numbers that are known only at run time.
+        constants: Constants, by how the operand is spelled.
+    """
+
+    nodes: list[Instruction]
+    leaves: list[HandleOperand]
+    scalars: list[UniformOperand]
+    constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
+
+    def add_leaf(self, leaf: HandleOperand) -> None:
+        """Note a handle, once."""
+        if leaf not in self.leaves:
+            self.leaves.append(leaf)
+
+    def add_scalar(self, scalar: UniformOperand) -> None:
+        """Note a number, once."""
+        if scalar not in self.scalars:
+            self.scalars.append(scalar)
+
+
+def elementwise_operands(instruction: Instruction) -> list[Value]:
+    """The operands of an elementwise instruction, without the callee."""
+    return instruction.args if instruction.is_call else instruction.operands
+
+
+def needs_own_math(expression: FusedExpression) -> bool:
+    """Whether an expression has what the later stages expand (and nothing that traps on odd numbers).
+
+    That is functions, and bfloat, which LLVM 14 does not convert and later ones convert by calls.
+    """
+    if any(node.opcode in _TRAPPING for node in expression.nodes):
+        return False
+    return any(elementwise_name(node) in _OWN_MATH or _has_bfloat(node) for node in expression.nodes)
+
+
+def _has_bfloat(node: Instruction) -> bool:
+    types = [node.type, *(operand.type for operand in elementwise_operands(node))]
+    return any(isinstance(t, VectorType) and t.element == BFLOAT for t in types)
+
+
+def emit_expression(
+    b: Builder, expression: FusedExpression, loaded: Sequence[Value], scalars: dict[str, Local], lanes: int | None
+) -> Value:
+    """Compute an expression.
+
+    Args:
+        b: Where.
+        expression: What.
+        loaded: The leaves as they lie in memory: i8 for i1.
+        scalars: The numbers known at run time, by `s` and their position.
+        lanes: Length of the vectors; None for single elements.
+
+    Returns:
+        The root as it lies in memory.
+    """
+    values: dict[str, Value] = {}
+    for leaf, value in zip(expression.leaves, loaded, strict=True):
+        is_bit = leaf.element == I1
+        values[leaf.name] = b.cast("trunc", value, _with_lanes(leaf.type, lanes)) if is_bit else value
+    writer = _ExpressionWriter(b, expression, values, scalars, lanes)
+    result: Value = Keyword(I8, "undef")
+    for node in expression.nodes:
+        result = values[str(node.result)] = writer.write(node)
+    root = expression.nodes[-1].type
+    is_bit = isinstance(root, VectorType) and root.element == I1
+    return b.cast("zext", result, VectorType(lanes, I8) if lanes else I8) if is_bit else result
+
+
+def _with_lanes(type_: Type, lanes: int | None) -> Type:
+    """The type that takes the place of `<vscale x 1 x T>`."""
+    if not is_handle_type(type_) or not isinstance(type_, VectorType):
+        return type_
+    return VectorType(lanes, type_.element) if lanes else type_.element
+
+
+@dataclass(eq=False)
+class _ExpressionWriter:
+    b: Builder
+    expression: FusedExpression
+    values: dict[str, Value]
+    scalars: dict[str, Local]
+    lanes: int | None
+
+    def write(self, node: Instruction) -> Value:
+        """One instruction."""
+        operands = [self._operand(o) for o in elementwise_operands(node)]
+        type_ = _with_lanes(node.type, self.lanes)
+        if node.opcode == "call":
+            return self._call(node, operands, type_)
+        return self.b.value(node.opcode, type_, operands, _instruction_text(node, operands, type_), str(node.result))
+
+    def _operand(self, operand: Value) -> Value:
+        if isinstance(operand, Local) and operand.name in self.values and is_handle_type(operand.type):
+            return self.values[operand.name]
+        spelled = str(operand.typed)
+        names = [f"s{k}" for k, scalar in enumerate(self.expression.scalars) if scalar.operand == spelled]
+        scalar: Value = self.scalars[names[0]] if names else self.expression.constants[spelled]
+        if not is_handle_type(operand.type) or self.lanes is None:
+            return scalar
+        if isinstance(scalar, Keyword):
+            return Keyword(VectorType(self.lanes, scalar.type), scalar.word)
+        return self.b.splat(scalar, self.lanes, "splat")
+
+    def _call(self, node: Instruction, operands: list[Value], type_: Type) -> Value:
+        """`llvm.fma.nxv1f32` as `llvm.fma.v16f32` or `llvm.fma.f32`."""
+        b = self.b
+        name = (node.callee or "").replace("nxv1", f"v{self.lanes}" if self.lanes else "")
+        signature = FunctionType(type_, tuple(o.type for o in operands))
+        callee = declare_function(b.module, name, signature)
+        flags = "".join(f"{f} " for f in node.flags if f not in ("tail", "notail", "musttail"))
+        body = f"call {flags}{type_} {callee}({', '.join(o.typed for o in operands)})"
+        call = b.emit("call", type_, [callee, *operands], body, str(node.result), source_type=signature)
+        call.arg_attributes = ("",) * len(operands)
+        return call.value
+
+
+def _instruction_text(node: Instruction, operands: list[Value], type_: Type) -> str:
+    """The text of an instruction behind `%name = `."""
+    head = " ".join([node.opcode, *node.flags])
+    if node.opcode in BINARY_OPCODES:
+        return f"{head} {operands[0].typed}, {operands[1]}"
+    if node.opcode in CAST_OPCODES:
+        return f"{head} {operands[0].typed} to {type_}"
+    if node.opcode in ("icmp", "fcmp"):
+        return f"{head} {node.predicate} {operands[0].typed}, {operands[1]}"
+    return f"{head} {', '.join(o.typed for o in operands)}"
+
+
+CHUNK: Final = 256
+
+
+@dataclass(eq=False)
+class ExpressionLoops:
+    """Fills the helper of an expression."""
+
+    b: TensorBuilder
+    p: dict[str, Local]
+    expression: FusedExpression
+    root: Instruction
+
+    def run(self) -> None:
+        """Write the loops."""
+        b, p = self.b, self.p
+        own_math = needs_own_math(self.expression)
+        lanes = CHUNK if own_math else self._lanes()
+        full = b.binary("and", p["count"], i64(-lanes), "full")
+        with b.loop(0, full, lanes, name="i") as loop:
+            if own_math:
+                self._chunk({name: b.gep(t, p[name], loop.index, name) for name, t in self._arrays()})
+            else:
+                self._step(loop.index, lanes)
+        if own_math:
+            self._rest(full)
+            return
+        with b.loop(full, p["count"], name="j") as loop:
+            self._step(loop.index, None)
+
+    def _arrays(self) -> list[tuple[str, Type]]:
+        """Parameters that are arrays, the result first, with their elements in memory."""
+        assert isinstance(self.root.type, VectorType)
+        types = [("to", self.root.type.element)]
+        types += [(f"leaf{k}", leaf.element) for k, leaf in enumerate(self.expression.leaves)]
+        return [(name, I8 if t == I1 else t) for name, t in types]
+
+    def _lanes(self) -> int:
+        """Elements of a vector: a register of the widest type."""
+        widest = max(bits_of(node.type.element) for node in self.expression.nodes if isinstance(node.type, VectorType))
+        widest = max([widest, *(bits_of(t) for _, t in self._arrays())])
+        return max(4, 512 // max(8, widest))
+
+    def _step(self, index: Value, lanes: int | None) -> None:
+        """Load the leaves, compute, store; vectors of `lanes` elements, or one element."""
+        b, p = self.b, self.p
+        loaded: list[Value] = []
+        for name, type_ in self._arrays()[1:]:
+            whole = VectorType(lanes, type_) if lanes else type_
+            loaded.append(b.load(whole, b.gep(type_, p[name], index, name), bytes_of(type_), "x"))
+        result = self._computed(loaded, lanes)
+        name, type_ = self._arrays()[0]
+        b.store(result, b.gep(type_, p[name], index, name), bytes_of(type_))
+
+    def _computed(self, loaded: Sequence[Value], lanes: int | None) -> Value:
+        scalars = {f"s{k}": self.p[f"s{k}"] for k in range(len(self.expression.scalars))}
+        return emit_expression(self.b, self.expression, loaded, scalars, lanes)
+
+    def _chunk(self, pointers: dict[str, Value]) -> None:
+        """The same on static tensors, for functions that the later stages expand."""
+        b = self.b
+        loaded: list[Value] = []
+        for name, type_ in self._arrays()[1:]:
+            loaded.append(b.tovector(b.tensor_load(pointers[name], TensorType.dense(type_, (CHUNK,)))))
+        result = self._computed(loaded, CHUNK)
+        assert isinstance(result.type, VectorType)
+        token = b.typeinfo(result, TensorType.dense(result.type.element, (CHUNK,)))
+        b.tensor_store(pointers["to"], token)
+
+    def _rest(self, full: Value) -> None:
+        """Fewer elements than a chunk, in chunks of the function's own that are filled up with ones."""
+        b, p = self.b, self.p
+        left = b.sub(p["count"], full, "left")
+        body, end = b.new_block("rest"), b.new_block("done", b.function.blocks[-1])
+        b.branch_if(b.icmp("sgt", left, 0, "any"), body, end)
+        b.at_end(body)
+        arrays = self._arrays()
+        from tlx.ir.types import ArrayType
+
+        chunks = {name: b.retype(b.alloca(ArrayType(CHUNK, t), f"{name}.chunk"), t) for name, t in arrays}
+        for name, type_ in arrays[1:]:
+            with b.loop(0, CHUNK, name="k") as loop:
+                one = _one(type_)
+                place = b.gep(one.type, b.retype(chunks[name], one.type), loop.index)
+                b.store(one, place, bytes_of(type_))
+            b.memcpy(chunks[name], b.gep(type_, p[name], full, name), b.mul(left, bytes_of(type_), "bytes"))
+        self._chunk(chunks)
+        type_ = arrays[0][1]
+        b.memcpy(b.gep(type_, p["to"], full, "to"), chunks["to"], b.mul(left, bytes_of(type_), "bytes"))
+        b.branch(end)
+        b.at_end(end)
+
+
+def _one(type_: Type) -> ConstInt | ConstFloat:
+    """One; of bfloat, which LLVM 14 does not store, the bits."""
+    from tlx.ir.types import BFLOAT, I16, FloatType
+    from tlx.ir.values import const_float
+
+    if type_ == BFLOAT:
+        return ConstInt(I16, 0x3F80)
+    return const_float(type_, 1.0) if isinstance(type_, FloatType) else ConstInt(type_, 1)
+
+
+UNARY_FUNCTIONS: Final = tuple(row.name for row in ELEMENTWISE)
+
+
+@dataclass(eq=False)
+class FunctionRows:
+    """Fills the helper."""
+
+    b: TensorBuilder
+    p: dict[str, Local]
+    name: str
+    element: Type
+    rank: int
+
+    def run(self) -> None:
+        """Write the loops."""
+        b, p = self.b, self.p
+        array = ArrayType(CHUNK, self.element)
+        chunk = b.retype(b.alloca(array, "chunk"), self.element)
+        result = b.retype(b.alloca(array, "chunk.result"), self.element)
+        to: Value = p["to"]
+        source: Value = p["from"]
+        with ExitStack() as stack:
+            for k in range(self.rank - 1):
+                index = stack.enter_context(b.loop(0, p[f"e{k}"], name="i")).index
+                to = b.gep(self.element, to, b.mul(index, p[f"t{k}"], "offset"), "to")
+                source = b.gep(self.element, source, b.mul(index, p[f"f{k}"], "offset"), "from")
+            count = p[f"e{self.rank - 1}"]
+            full = b.binary("and", count, i64(-CHUNK), "full")
+            with b.loop(0, full, CHUNK, name="j") as loop:
+                self._chunk(b.gep(self.element, to, loop.index, "to"), b.gep(self.element, source, loop.index, "from"))
+            size = b.mul(b.sub(count, full, "left"), bytes_of(self.element), "bytes")
+            rest = b.new_block("rest")
+            end = b.new_block("row.end", rest)
+            b.branch_if(b.icmp("sgt", size, 0, "any"), rest, end)
+            b.at_end(rest)
+            b.memset(chunk, 0, CHUNK * bytes_of(self.element))
+            b.memcpy(chunk, b.gep(self.element, source, full, "from"), size)
+            self._chunk(result, chunk)
+            b.memcpy(b.gep(self.element, to, full, "to"), result, size)
+            b.branch(end)
+            b.at_end(end)
+
+    def _chunk(self, to: Value, source: Value) -> None:
+        b = self.b
+        type_ = TensorType.dense(self.element, (CHUNK,))
+        token = b.tensor_load(source, type_)
+        b.tensor_store(to, b.typeinfo(b.unary(self.name, token, type_), type_))

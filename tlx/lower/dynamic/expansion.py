@@ -1,0 +1,467 @@
+"""Rewriting a function in one pass: what has run-time extents is taken out, and helpers are called in its place.
+
+Loop-carried tensors of run-time size: a phi of handles owns memory, and every way to it copies what comes in.
+
+loop:
+  %x = phi <vscale x 1 x float> [ %a, %entry ], [ %b, %loop ]
+->
+entry: copy %a to new memory; free what %x.slot holds; put the new memory there
+loop:
+  %x.count = phi i64 [ %a's count ], [ %b's count ]
+  %x = load ptr, ptr %x.slot, moved on to a line of the caches
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tlx.diagnostics import LoweringError
+from tlx.ir.analysis.constant_folding import ConstantFolder
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.module import Module
+from tlx.ir.tensors.handles import is_handle_type, uniform_scalar
+from tlx.ir.tensors.model import DynamicOp, DynamicTensor, FunctionTensors, Tensor
+from tlx.ir.transform.rewrite import Use, add_incoming, definitions, rename_incoming, set_operand, uses
+from tlx.ir.types import I1, I8, I64, VOID, Type, VectorType, bytes_of
+from tlx.ir.values import Constant, Keyword, Local, Value
+from tlx.lower.dynamic.decisions import ExpansionDecisions
+from tlx.lower.dynamic.elementwise import (
+    ExpressionLoops,
+    FusedExpression,
+    HandleOperand,
+    UniformOperand,
+    elementwise_operands,
+)
+from tlx.lower.dynamic.extents import RuntimeChecks, VectorEntries, i64, product
+from tlx.lower.dynamic.heap import Heap
+from tlx.lower.dynamic.helpers import HelperFunctions, NoAliasPointer, i64_parameters
+from tlx.lower.dynamic.views import DenseHandle, DynamicDim, DynamicView, copy_strided, row_major_strides
+from tlx.lower.memory.buffers import allow_heap
+
+_ZERO: Final = i64(0)
+
+
+@dataclass(eq=False)
+class Expansion:
+    """The expansion of one function.
+
+    Attributes:
+        module: The module.
+        function: The function.
+        tensors: Its tensors.
+        helpers: The module's helper functions.
+        rules: How each operation is expanded, by the intrinsic's name.
+        product_into: Expands a product that is written to where its only store puts it.
+        b: Stands behind the last instruction that is done.
+        flats: Handles that are in memory, by name.
+        last_part: Where each block ends now that loops were put into it, by its name.
+    """
+
+    module: Module
+    function: Function
+    tensors: FunctionTensors
+    helpers: HelperFunctions
+    rules: Mapping[str, Callable[[Expansion, DynamicOp], None]]
+    product_into: Callable[[Expansion, DynamicOp, DynamicOp], None]
+    flats: dict[str, DenseHandle] = field(default_factory=dict[str, DenseHandle])
+    last_part: dict[str, str] = field(default_factory=dict[str, str])
+    _views: dict[str, DynamicView] = field(default_factory=dict[str, DynamicView])
+
+    def __post_init__(self) -> None:
+        self.folder = ConstantFolder(self.function, self.module)
+        self.decisions = ExpansionDecisions(self.module, self.function, self.tensors, self.folder)
+        self.b = TensorBuilder(self.module, self.function)
+        self.heap = Heap(self.b, self.helpers)
+        self.entries = VectorEntries(self.b, self.folder, definitions(self.function))
+        self.checks = RuntimeChecks(self.b, self.helpers)
+
+    def run(self) -> None:
+        """Expand the function."""
+        self.maps = FusedLoops(self)
+        self.phis = CarriedHandles(self)
+        blocks = {block.name: block for block in self.function.blocks}
+        reachable = [blocks[name] for name in self.decisions.flow.order]
+        for block in [*reachable, *(b for n, b in blocks.items() if n not in self.decisions.flow.dominators)]:
+            self._block(block)
+        self.phis.emit_edges()
+        self.heap.finish()
+        self.maps.remove_splats()
+        allow_heap(self.module, self.function)
+
+    def _block(self, block: Block) -> None:
+        self.b.block, self.b.index = block, 0
+        for instruction in list(block.instructions):
+            assert self.b.block.instructions[self.b.index] is instruction
+            self.b.debug, self.b.span = instruction.debug_location, instruction.span
+            if instruction.opcode != "phi":
+                self.phis.emit_late()
+            self._instruction(instruction)
+        self.last_part[block.name] = self.b.block.name
+
+    def _instruction(self, instruction: Instruction) -> None:
+        dynamic = self.tensors.dynamic
+        op = dynamic.op_of(instruction)
+        token = dynamic.tokens.get(instruction.result or "")
+        if op is not None:
+            self.remove()
+            self._operation(op)
+        elif token is not None:
+            self.remove()
+            if not self.decisions.is_direct(token):
+                self._views[str(instruction.result)] = self._view_of(token)
+        elif instruction.result in dynamic.handles:
+            self.remove()
+            self.phis.head(instruction) if instruction.opcode == "phi" else self.maps.visit(instruction)
+        elif instruction.opcode == "#dbg" and any(self._is_gone(o) for o in instruction.operands):
+            self.remove()
+        else:
+            self.b.index += 1
+
+    def _is_gone(self, value: Value) -> bool:
+        return isinstance(value, Local) and value.name in self.tensors.dynamic.handles
+
+    def remove(self) -> None:
+        """Take out the next instruction."""
+        del self.b.block.instructions[self.b.index]
+
+    # Tokens ----------------------------------------------------------------------------------------------------
+
+    def view(self, tensor: Tensor | DynamicTensor) -> DynamicView:
+        """Where the tensor of an operand lies."""
+        name = str(tensor.definition.result)
+        if isinstance(tensor, DynamicTensor):
+            return self._views[name]
+        return self._static_view(tensor)
+
+    def flat(self, value: Value) -> DenseHandle:
+        """Where the elements of a handle are (nowhere, in code that never runs)."""
+        known = self.flats.get(value.name) if isinstance(value, Local) else None
+        element = getattr(value.type, "element", I8)
+        return known or DenseHandle(Keyword(self.b.pointer(element), "null"), _ZERO, element)
+
+    def _view_of(self, token: DynamicTensor) -> DynamicView:
+        if token.element == I1:
+            raise LoweringError("tensors of i1 are not lowered yet", token.definition.span)
+        shape, padding = self.entries.of(token.shape), self.entries.of(token.padding)
+        for size, pad in zip(shape, padding, strict=True):
+            self.checks.compare("sge", size, i64(1))
+            self.checks.compare("sge", pad, _ZERO)
+            if pad != _ZERO:
+                self.checks.compare("slt", pad, size)
+        data = [self.b.sub(s, p, "extent") for s, p in zip(shape, padding, strict=True)]
+        sizes = shape if token.pitches is None else self.pitched(shape, self.entries.of(token.pitches))
+        self.checks.countable(sizes)
+        pointer = token.source
+        if token.kind == "value":
+            flat = self.flat(token.source)
+            self.checks.compare("eq", product(self.b, shape), flat.count)
+            pointer = flat.pointer
+        self.checks.emit()
+        dims = tuple(DynamicDim(e, s) for e, s in zip(data, row_major_strides(self.b, sizes), strict=True))
+        is_dense = sizes == shape and data == shape
+        view = DynamicView(pointer, token.element, dims, tuple(shape), token.layout, is_dense)
+        return self._copied(view, token) if token.definition.result in self.decisions.copied else view
+
+    def pitched(self, shape: list[Value], pitches: list[Value]) -> list[Value]:
+        """Positions of each dimension in the enclosing array."""
+        return [shape[0], *(self._pitch(s, p) for s, p in zip(shape[1:], pitches[1:], strict=True))]
+
+    def _pitch(self, size: Value, pitch: Value) -> Value:
+        self.checks.compare("sge", pitch, _ZERO)
+        if not isinstance(pitch, Local):
+            return size if pitch == _ZERO else pitch
+        return self.b.select(self.b.icmp("eq", pitch, 0, "is.dense"), size, pitch, "pitch")
+
+    def _copied(self, view: DynamicView, token: DynamicTensor) -> DynamicView:
+        """A copy of what a load reads, made when it runs."""
+        b = self.b
+        extents = [dim.extent for dim in view.dims]
+        stem = f"{token.definition.result}.copy"
+        pointer = self.heap.allocate(product(b, extents), view.element, stem)
+        steps = row_major_strides(b, extents)
+        copy_strided(self.helpers, b, view.element, (pointer, steps), (view.pointer, view.dims))
+        dims = tuple(DynamicDim(e, s) for e, s in zip(extents, steps, strict=True))
+        return DynamicView(pointer, view.element, dims, view.shape, view.layout)
+
+    def _static_view(self, tensor: Tensor) -> DynamicView:
+        """A tensor of known extents: where it lies, or put into memory."""
+        type_ = tensor.type
+        name = str(tensor.definition.result)
+        pointer, pitches = tensor.source, tensor.pitches
+        if tensor.kind == "value" or name in self.decisions.copied:
+            pointer, pitches = self.heap.allocate(i64(type_.count), type_.element, name), None
+            self.b.tensor_store(pointer, tensor.definition.value, None, type_)
+        dims = tuple(DynamicDim(i64(e), i64(s)) for e, s in zip(type_.data_shape, type_.strides(pitches), strict=True))
+        return DynamicView(pointer, type_.element, dims, tuple(map(i64, type_.shape)), type_.layout)
+
+    # Operations ------------------------------------------------------------------------------------------------
+
+    def _operation(self, op: DynamicOp) -> None:
+        if op.pointer is not None:
+            sunk, mapped = self.decisions.sunk(op), self.decisions.map_at(op)
+            if sunk is not None:
+                self.product_into(self, sunk, op)
+            elif mapped is not None:
+                self._map_into(mapped, op)
+            else:
+                self._store(op)
+        elif self.decisions.sink(op) is None:
+            self.rules[op.intrinsic.name](self, op)
+
+    def _map_into(self, name: str, store: DynamicOp) -> None:
+        """An elementwise expression, written to where its only store puts it."""
+        (tensor,) = store.tensors
+        assert isinstance(tensor, DynamicTensor)
+        assert store.pointer is not None
+        if tensor.element == I1:
+            raise LoweringError("tensors of i1 are not lowered yet", tensor.definition.span)
+        shape = self.entries.of(tensor.shape)
+        for size in shape:
+            self.checks.compare("sge", size, i64(1))
+        self.checks.countable(shape)
+        self.maps.emit_at(name, store.pointer, product(self.b, shape))
+
+    def result(self, op: DynamicOp, count: Value, *, zero: bool = False) -> DenseHandle:
+        """Memory for what an operation returns."""
+        assert op.like is not None
+        return self.new_flat(op.instruction, count, op.like.element, zero=zero)
+
+    def new_flat(self, instruction: Instruction, count: Value, element: Type, *, zero: bool = False) -> DenseHandle:
+        """Memory for a handle."""
+        name = str(instruction.result)
+        stem = name if not name.isdecimal() else "tensor"
+        pointer = self.heap.allocate(count, element, stem)
+        if zero:
+            self.b.memset(pointer, 0, self.b.mul(count, bytes_of(element), "bytes"))
+        flat = DenseHandle(pointer, count, element)
+        self.flats[name] = flat
+        return flat
+
+    def target(self, op: DynamicOp, shape: list[Value], extents: list[Value]) -> list[Value]:
+        """Elements between neighbours along each memory dimension where a store writes."""
+        assert op.pitches is not None
+        pitches = self.entries.of(op.pitches)
+        sizes = self.pitched(shape, pitches)
+        for size, extent in zip(sizes[1:], extents[1:], strict=True):
+            self.checks.compare("sge", size, extent)
+        self.checks.countable(sizes)
+        self.checks.emit()
+        return row_major_strides(self.b, sizes)
+
+    def _store(self, op: DynamicOp) -> None:
+        assert op.pointer is not None
+        view = self.view(op.tensors[0])
+        steps = self.target(op, list(view.shape), [dim.extent for dim in view.dims])
+        copy_strided(self.helpers, self.b, view.element, (op.pointer, steps), (view.pointer, view.dims))
+
+
+@dataclass(eq=False)
+class _CarriedHandle:
+    """A phi of handles, and what took its place."""
+
+    phi: Instruction
+    block: Block
+    slot: Local
+    count: Instruction
+    element: Type
+
+
+@dataclass(eq=False)
+class CarriedHandles:
+    """The phis of handles of one function."""
+
+    expansion: Expansion
+    _carried: list[_CarriedHandle] = field(default_factory=list[_CarriedHandle])
+    _late: list[_CarriedHandle] = field(default_factory=list[_CarriedHandle])
+
+    def head(self, phi: Instruction) -> None:
+        """Put a phi of the count where a phi of handles was."""
+        e = self.expansion
+        assert isinstance(phi.type, VectorType)
+        element = I8 if phi.type.element == I1 else phi.type.element
+        slot = e.heap.slot(f"{phi.result}")
+        name = e.function.names.fresh(f"{phi.result}.count")
+        count = Instruction("phi", I64, [], f"%{name} = phi i64 ", result=name)
+        e.b.block.instructions.insert(e.b.index, count)
+        e.b.index += 1
+        carried = _CarriedHandle(phi, e.b.block, slot, count, element)
+        self._carried.append(carried)
+        self._late.append(carried)
+
+    def emit_late(self) -> None:
+        """Behind the phis of a block: where the memory is."""
+        for carried in self._late:
+            pointer = self.expansion.heap.memory_of(carried.slot, carried.element)
+            self.expansion.flats[str(carried.phi.result)] = DenseHandle(pointer, carried.count.value, carried.element)
+        self._late = []
+
+    def emit_edges(self) -> None:
+        """On every way to a block with phis of handles: copies of all that comes in, then these go to their slots."""
+        blocks = {id(c.block): c.block for c in self._carried}
+        for block in blocks.values():
+            carried = [c for c in self._carried if c.block is block]
+            for predecessor in dict.fromkeys(name for _, name in carried[0].phi.incoming):
+                self._emit_edge(block, predecessor, carried)
+
+    def _emit_edge(self, block: Block, predecessor: str, carried: list[_CarriedHandle]) -> None:
+        b = self.expansion.b
+        origin = b.function.block(self._renamed(block, predecessor))
+        edge = self._edge(origin, block)
+        b.block, b.index, b.debug = edge, len(edge.instructions) - 1, edge.terminator.debug_location
+        copies = [self._copied(c, next(v for v, name in c.phi.incoming if name == predecessor)) for c in carried]
+        pointer = b.pointer(I8)
+        for c, (fresh, count) in zip(carried, copies, strict=True):
+            b.call_named("free", VOID, [b.load(pointer, c.slot, 8, "old")])
+            b.store(b.load(pointer, fresh, 8, "carried"), c.slot, 8)
+            b.store(Keyword(pointer, "null"), fresh, 8)
+            add_incoming(c.count, count, edge.name)
+            c.count.spans = None
+
+    def _renamed(self, block: Block, predecessor: str) -> str:
+        """The block that a way comes from now: loops that were built may have split the one it came from."""
+        names = {b.name: b for b in self.expansion.function.blocks}
+        found = names.get(predecessor)
+        if found is not None and block.name in found.terminator.targets:
+            return predecessor
+        return self.expansion.last_part[predecessor]
+
+    def _copied(self, carried: _CarriedHandle, value: Value) -> tuple[Local, Value]:
+        """A copy of an incoming value, in a slot for the way."""
+        e = self.expansion
+        flat = e.flat(value)
+        slot = e.heap.slot(f"{carried.phi.result}.next")
+        memory = e.heap.allocate_in(slot, flat.count, carried.element)
+        e.b.memcpy(memory, flat.pointer, e.b.mul(flat.count, bytes_of(carried.element), "bytes"))
+        return slot, flat.count
+
+    def _edge(self, origin: Block, block: Block) -> Block:
+        """A block that lies on the way only."""
+        targets = origin.terminator.targets
+        if set(targets) == {block.name}:
+            return origin
+        b = self.expansion.b
+        edge = b.new_block(f"{block.name}.entry", origin)
+        rename_incoming(b.function, [block.name], origin.name, edge.name)
+        terminator = origin.terminator
+        for index, operand in enumerate(terminator.operands):
+            if operand == block.value:
+                set_operand(terminator, index, edge.value)
+        b.at_end(edge)
+        b.branch(block)
+        return edge
+
+
+@dataclass(eq=False)
+class FusedLoops:
+    """The elementwise instructions of one function."""
+
+    expansion: Expansion
+    _pending: dict[str, Instruction] = field(default_factory=dict[str, Instruction])
+    _numbers: int = 0
+
+    def __post_init__(self) -> None:
+        self._definitions = definitions(self.expansion.function)
+        self._uses = uses(self.expansion.function)
+        self._blocks = {id(i): b.name for b in self.expansion.function.blocks for i in b.instructions}
+
+    def visit(self, instruction: Instruction) -> None:
+        """Compute an instruction now, or with its only user."""
+        if self._is_fused(instruction) or instruction.result in self.expansion.decisions.maps:
+            self._pending[str(instruction.result)] = instruction
+        elif self._uses.get(str(instruction.result)):
+            self._emit(instruction)
+
+    def _is_fused(self, instruction: Instruction) -> bool:
+        """Whether the only user is an elementwise instruction in the same block."""
+        used: list[Use] = self._uses.get(str(instruction.result), [])
+        if len(used) != 1 or used[0].instruction.opcode == "phi":
+            return False
+        user = used[0].instruction
+        handles, dynamic = self.expansion.tensors.dynamic.handles, self.expansion.tensors.dynamic
+        same_block = self._blocks[id(user)] == self._blocks[id(instruction)]
+        return same_block and user.result in handles and dynamic.op_of(user) is None and self._size(instruction) < 32
+
+    def _size(self, instruction: Instruction) -> int:
+        """Instructions in an expression."""
+        parts = [self._pending.get(o.name) for o in instruction.operands if isinstance(o, Local)]
+        return 1 + sum(self._size(part) for part in parts if part is not None)
+
+    def emit_at(self, name: str, pointer: Value, count: Value) -> None:
+        """Compute an instruction that waited for its store, and write it there.
+
+        Args:
+            name: Of the instruction.
+            pointer: Where to.
+            count: How many elements the store takes.
+        """
+        self._emit(self._pending.pop(name), pointer, count)
+
+    def _emit(self, root: Instruction, target: Value | None = None, count: Value | None = None) -> None:
+        e = self.expansion
+        expression = FusedExpression([], [], [])
+        self._collect(root, expression)
+        flats = [e.flats[leaf.name] for leaf in expression.leaves]
+        for flat in flats[1:]:
+            e.checks.compare("eq", flats[0].count, flat.count)
+        if count is not None:
+            e.checks.compare("eq", flats[0].count, count)
+        e.checks.emit()
+        assert isinstance(root.type, VectorType)
+        element = I8 if root.type.element == I1 else root.type.element
+        out = (
+            e.new_flat(root, flats[0].count, element)
+            if target is None
+            else DenseHandle(target, flats[0].count, element)
+        )
+        parameters: list[tuple[str, Type]] = [("to", NoAliasPointer(out.element))]
+        parameters += [(f"leaf{k}", NoAliasPointer(flat.element)) for k, flat in enumerate(flats)]
+        parameters += [*i64_parameters("count"), *((f"s{k}", s.value.type) for k, s in enumerate(expression.scalars))]
+        args = [out.pointer, *(f.pointer for f in flats), out.count, *(s.value for s in expression.scalars)]
+
+        def build(inner: TensorBuilder, p: dict[str, Local]) -> None:
+            ExpressionLoops(inner, p, expression, root).run()
+
+        name = f"map.{e.function.name}.{root.result}".replace('"', "")
+        e.helpers.call(e.b, name, parameters, args, build)
+
+    def _collect(self, instruction: Instruction, expression: FusedExpression) -> None:
+        """Put an instruction and what is fused into it into an expression, operands first."""
+        for operand in elementwise_operands(instruction):
+            fused = self._pending.pop(operand.name, None) if isinstance(operand, Local) else None
+            if fused is not None:
+                self._collect(fused, expression)
+            elif isinstance(operand, Local) and operand.name in self.expansion.tensors.dynamic.handles:
+                self.expansion.flats.setdefault(operand.name, self.expansion.flat(operand))
+                expression.add_leaf(HandleOperand(operand.name, operand.type))
+            else:
+                self._add_scalar(operand, expression)
+        expression.nodes.append(instruction)
+
+    def _add_scalar(self, operand: Value, expression: FusedExpression) -> None:
+        scalar = uniform_scalar(operand, self._definitions) if is_handle_type(operand.type) else operand
+        assert scalar is not None, operand
+        if isinstance(scalar, Constant):
+            expression.constants[str(operand.typed)] = scalar
+        else:
+            expression.add_scalar(UniformOperand(str(operand.typed), scalar))
+
+    def remove_splats(self) -> None:
+        """Take out scalable vectors that only were splats for handles."""
+        function = self.expansion.function
+        changed = True
+        while changed:
+            used = uses(function)
+            changed = False
+            for block in function.blocks:
+                kept = [i for i in block.instructions if not _is_dead_splat(i, used)]
+                changed = changed or len(kept) != len(block.instructions)
+                block.instructions = kept
+
+
+def _is_dead_splat(instruction: Instruction, used: dict[str, list[Use]]) -> bool:
+    is_part = instruction.opcode in ("insertelement", "shufflevector") and is_handle_type(instruction.type)
+    return is_part and not used.get(str(instruction.result))

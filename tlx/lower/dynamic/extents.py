@@ -1,0 +1,151 @@
+"""Extents as i64 values: entries of shape, padding and stride vectors, their products, checks at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tlx.ir.analysis.constant_folding import ConstantFolder
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.types import I1, I64, VOID, VectorType
+from tlx.ir.values import ConstInt, Local, Value
+from tlx.lower.dynamic.helpers import HelperFunctions
+
+_MOST_ELEMENTS: Final = 1 << 48
+
+
+def i64(value: int) -> ConstInt:
+    """An i64."""
+    return ConstInt(I64, value)
+
+
+def product(b: Builder, factors: Sequence[Value]) -> Value:
+    """The product of i64 values; 1 of none."""
+    result: Value = i64(1)
+    for factor in factors:
+        result = b.mul(result, factor, "count")
+    return result
+
+
+@dataclass(eq=False)
+class RuntimeChecks:
+    """Conditions that must hold at run time; `emit` stops the program where one does not.
+
+    call void @tlx.dynamic.check(i1 %all)
+    """
+
+    b: TensorBuilder
+    helpers: HelperFunctions
+    _held: list[Value] = field(default_factory=list[Value])
+
+    def compare(self, predicate: str, a: Value, b: Value) -> None:
+        """Require a signed comparison of two i64; nothing where both are known to fulfil it."""
+        if a == b and predicate in ("eq", "sle", "sge"):
+            return
+        if isinstance(a, ConstInt) and isinstance(b, ConstInt) and _holds(predicate, a.value, b.value):
+            return
+        self._held.append(self.b.icmp(predicate, a, b, "valid"))
+
+    def require(self, condition: Value) -> None:
+        """Require an i1."""
+        self._held.append(condition)
+
+    def countable(self, sizes: Sequence[Value]) -> None:
+        """Require that the product of positive numbers is a possible number of elements."""
+        total: Value | None = None
+        for size in sizes:
+            if total is not None and not (isinstance(total, ConstInt) and isinstance(size, ConstInt)):
+                positive = self.b.binary("or", size, i64(1), "positive")  # whether it is one is checked as well
+                most = self.b.binary("udiv", i64(_MOST_ELEMENTS), positive, "most")
+                self._held.append(self.b.icmp("ule", total, most, "valid"))
+            total = size if total is None else self.b.mul(total, size, "count")
+
+    def emit(self) -> None:
+        """Stop the program unless all conditions hold."""
+        if not self._held:
+            return
+        all_: Value = self._held[0]
+        for condition in self._held[1:]:
+            all_ = self.b.binary("and", all_, condition, "valid")
+        self.helpers.call(self.b, "check", [("valid", I1)], [all_], _emit_check)
+        self._held = []
+
+
+def _holds(predicate: str, a: int, b: int) -> bool:
+    return {"eq": a == b, "sle": a <= b, "sge": a >= b, "slt": a < b, "sgt": a > b}[predicate]
+
+
+def _emit_check(b: TensorBuilder, parameters: dict[str, Local]) -> None:
+    """`if (!valid) trap();`."""
+    stop = b.new_block("stop")
+    end = b.new_block("end", stop)
+    b.branch_if(parameters["valid"], end, stop)
+    emit_trap(b, stop)
+    b.at_end(end)
+
+
+def emit_trap(b: TensorBuilder, block: Block) -> None:
+    """End a block by stopping the program."""
+    b.at_end(block)
+    b.call_named("llvm.trap", VOID, [])
+    b.emit("unreachable", VOID, [], "unreachable")
+
+
+@dataclass(eq=False)
+class VectorEntries:
+    """The entries of a function's vectors.
+
+    Attributes:
+        b: Where they are taken out.
+        folder: Knows the constant ones.
+        definitions: The function's instructions by result.
+    """
+
+    b: Builder
+    folder: ConstantFolder
+    definitions: dict[str, Instruction]
+    _origins: dict[str, str] = field(default_factory=dict[str, str])
+
+    def of(self, vector: Value) -> list[Value]:
+        """All entries, as i64; constants where they are known."""
+        assert isinstance(vector.type, VectorType)
+        known = self.folder.known(vector) or (None,) * vector.type.count
+        return [i64(k) if k is not None else self._entry(vector, i) for i, k in enumerate(known)]
+
+    def is_same(self, a: Value, b: Value) -> bool:
+        """Whether two values are surely equal."""
+        return a == b or (str(a) in self._origins and self._origins.get(str(a)) == self._origins.get(str(b)))
+
+    def _entry(self, vector: Value, index: int) -> Value:
+        found = inserted_entry(self.definitions, vector, index)
+        entry = found if found is not None else self.b.extract_element(vector, index, "entry")
+        extent = self.b.cast("sext", entry, I64, "extent")
+        self._origins[str(extent)] = str(found) if found is not None else f"{vector}[{index}]"
+        return extent
+
+
+def inserted_entry(definitions: dict[str, Instruction], vector: Value, index: int) -> Value | None:
+    """The number that was put into an entry, if the vector was put together in this function."""
+    while isinstance(vector, Local):
+        definition = definitions.get(vector.name)
+        if definition is None or definition.opcode != "insertelement":
+            return None
+        source, element, place = definition.operands
+        if not isinstance(place, ConstInt):
+            return None
+        if place.value == index:
+            return element
+        vector = source
+    return None
+
+
+def entry_symbol(definitions: dict[str, Instruction], folder: ConstantFolder, vector: Value, index: int) -> str | int:
+    """What stands for an entry: two that have the same symbol are equal."""
+    known = (folder.known(vector) or {index: None})[index]
+    if known is not None:
+        return known
+    found = inserted_entry(definitions, vector, index)
+    return f"{vector}[{index}]" if found is None else str(found)

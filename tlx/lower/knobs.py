@@ -1,0 +1,233 @@
+"""Knobs: what a user or the tuner asks of a product's kernel, in place of what the target's model would choose.
+
+    matmul 512x512x512 float        what is asked about: a `Question`
+    tile=8x48,kc=512                what is answered: `Knobs`
+
+Whoever answers is an `Answers`: a function of a question. A question has a text whose words patterns may match:
+
+    question = "matmul" extents types ["us"|"ss"|...] ["nt"|"tn"|"nv2"|...] [lda] [ldb] ["fused"] ["openmp"]
+    extents  = M "x" N "x" [TERMS "*"] K              a sum of so many products
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Protocol, cast, runtime_checkable
+
+from tlx.diagnostics import Span, UsageError
+
+WEIGHT_BYTES: Final = 8 << 20
+"""Panels of a constant B up to which they are made at compile time: a MB takes 3 MB of text and half a second."""
+_TILE: Final = re.compile(r"([1-9]\d{0,5})x([1-9]\d{0,5})")
+_SWITCHES: Final = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+_MAX_BLOCK: Final = 1 << 30
+_MAX_AHEAD: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class KnobOrigin:
+    """Where knobs come from.
+
+    Attributes:
+        text: As remarks say it: "from --tile".
+        span: The entry of a file.
+        binding: Whether it is an error if they do not fit; else they are ignored with a remark.
+    """
+
+    text: str
+    span: Span | None = None
+    binding: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What is asked for; None leaves it to the model.
+
+    Attributes:
+        tile: Rows and columns of the register tile, in elements.
+        kc, mc, nc: Cache blocks along K, M (in rows) and N (in columns).
+        pack_a, pack_b: Whether the operand is copied into panels first.
+        ahead: Steps by which B is prefetched into the first cache, 0 for none.
+        origin: Who asks, None for nobody.
+    """
+
+    tile: tuple[int, int] | None = None
+    kc: int | None = None
+    mc: int | None = None
+    nc: int | None = None
+    pack_a: bool | None = None
+    pack_b: bool | None = None
+    ahead: int | None = None
+    origin: KnobOrigin | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.tile is not None and min(self.tile) < 1:
+            raise UsageError(f"tile {self.tile[0]}x{self.tile[1]}: rows and columns are positive")
+        for name in ("kc", "mc", "nc"):
+            block = getattr(self, name)
+            if block is not None and not 1 <= block <= _MAX_BLOCK:
+                raise UsageError(f"{name}={block}: a block has 1 to {_MAX_BLOCK} rows or columns")
+        if self.ahead is not None and not 0 <= self.ahead <= _MAX_AHEAD:
+            raise UsageError(f"ahead={self.ahead}: B is prefetched 1 to {_MAX_AHEAD} steps ahead; 0 is not at all")
+
+    def __bool__(self) -> bool:
+        """Whether anything is asked for."""
+        return bool(self.settings)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What is asked for, by name."""
+        return {name: value for name in KNOB_NAMES if (value := getattr(self, name)) is not None}
+
+    def __str__(self) -> str:
+        """As `--knobs` takes them: `tile=8x48,kc=512,pack_b=false`."""
+        return ",".join(f"{name}={value_text(value)}" for name, value in self.settings.items())
+
+
+KNOB_NAMES: Final = tuple(f.name for f in fields(Knobs) if f.name != "origin")
+NO_KNOBS: Final = Knobs()
+FUSED: Final = "fused"
+OPENMP: Final = "openmp"
+
+
+@dataclass(frozen=True, slots=True)
+class KnobQuery:
+    """A product that knobs are wanted for.
+
+    Attributes:
+        text: The product in words; see the grammar above.
+        target: Name of the target.
+        features: The target's features.
+    """
+
+    text: str
+    target: str
+    features: tuple[str, ...]
+
+
+KnobSource = Callable[[KnobQuery], Knobs]
+
+
+def no_knobs(_question: KnobQuery) -> Knobs:
+    """All is left to the model."""
+    return NO_KNOBS
+
+
+@runtime_checkable
+class TrackedKnobSource(Protocol):
+    """Answers that can tell afterwards which of them nobody took."""
+
+    def __call__(self, question: KnobQuery, /) -> Knobs:
+        """The knobs of a product."""
+        ...
+
+    def unused(self) -> Iterator[tuple[str, Span | None]]:
+        """A sentence for each answer that no product took, and where it stands."""
+        ...
+
+
+@dataclass(slots=True)
+class FixedKnobs:
+    """The same knobs for every product."""
+
+    knobs: Knobs
+    taken: bool = False
+
+    def __call__(self, _question: KnobQuery, /) -> Knobs:
+        """The knobs."""
+        self.taken = True
+        return self.knobs
+
+    def unused(self) -> Iterator[tuple[str, Span | None]]:
+        """See `TrackedKnobSource`."""
+        origin = self.knobs.origin
+        if not self.taken and origin is not None:
+            yield f"there is no product to take {self.knobs} {origin.text}", origin.span
+
+
+@dataclass(frozen=True, slots=True)
+class FirstKnobSource:
+    """The answer of the first source that has one."""
+
+    sources: tuple[KnobSource, ...]
+
+    def __call__(self, question: KnobQuery, /) -> Knobs:
+        """The knobs."""
+        return next((knobs for source in self.sources if (knobs := source(question))), NO_KNOBS)
+
+    def unused(self) -> Iterator[tuple[str, Span | None]]:
+        """See `TrackedKnobSource`."""
+        for source in self.sources:
+            if isinstance(source, TrackedKnobSource):
+                yield from source.unused()
+
+
+def knobs_from(settings: dict[str, Any], origin: KnobOrigin | None = None) -> Knobs:
+    """Knobs from names and values, which may be texts.
+
+    Raises:
+        UsageError: There is no such knob, or the value is none for it.
+    """
+    return Knobs(**{name: parse_value(name, value) for name, value in settings.items()}, origin=origin)
+
+
+def parse_knobs(text: str, origin: KnobOrigin | None = None) -> Knobs:
+    """Knobs as the command line spells them: `tile=8x48,kc=512,pack_b=false`.
+
+    Raises:
+        UsageError: The text is not of that form.
+    """
+    settings: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise UsageError(f"'{part}' is no knob; write NAME=VALUE, NAME being one of {', '.join(KNOB_NAMES)}")
+        if name.strip() in settings:
+            raise UsageError(f"{name.strip()} is given twice: {settings[name.strip()]} and {value.strip()}")
+        settings[name.strip()] = value.strip()
+    return knobs_from(settings, origin)
+
+
+def parse_value(name: str, value: object) -> Any:
+    """The value of a knob.
+
+    Raises:
+        UsageError: There is no such knob, or the value is none for it.
+    """
+    if name not in KNOB_NAMES:
+        raise UsageError(f"unknown knob '{name}'; knobs are {', '.join(KNOB_NAMES)}")
+    if name == "tile":
+        return _tile(value)
+    return _switch(name, value) if name.startswith("pack_") else _number(name, value)
+
+
+def value_text(value: object) -> str:
+    """A knob's value as it is written."""
+    if isinstance(value, tuple):
+        return "x".join(map(str, cast("tuple[int, ...]", value)))
+    return str(value).lower()
+
+
+def _tile(value: object) -> tuple[int, int]:
+    found = _TILE.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise UsageError(f"tile '{value}' is not of the form ROWSxCOLUMNS, such as 8x48")
+    return int(found[1]), int(found[2])
+
+
+def _switch(name: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in _SWITCHES:
+        raise UsageError(f"{name} is true or false, not '{value}'")
+    return _SWITCHES[str(value).lower()]
+
+
+def _number(name: str, value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or not value.removeprefix("-").isdecimal() or len(value) > 10:
+        raise UsageError(f"{name} is a number, not '{value_text(value)}'")
+    return int(value)

@@ -1,0 +1,227 @@
+"""Ordinary elementwise instructions on registers, in forms that no LLVM from 14 on turns into library calls.
+
+bfloat and half are worked on as float and rounded back: for sums, products, quotients and roots that is exact, as float
+has more than twice their digits. What only moves elements, or changes their signs, works on their bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.instructions import CAST_OPCODES
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, FloatType, Type, VectorType
+from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
+from tlx.lower.legalize.elementwise.bfloat_pairs import in_float_pairs, works_on_float_pairs
+from tlx.lower.legalize.elementwise.conversions import convert_register, float_to_narrow
+from tlx.lower.legalize.elementwise.rounding import (
+    ROUNDINGS,
+    as_bits,
+    compare,
+    fma_rounded_once,
+    odd_float,
+    odd_fused,
+    rounded_to_integer,
+)
+from tlx.lower.legalize.registers import register_element
+from tlx.lower.operations import MATH_INTRINSICS, ElementwiseOp
+from tlx.target.target import Target
+
+_NARROW: Final = (BFLOAT, HALF)
+_LIBRARY: Final = frozenset(
+    f"llvm.{n}" for n in ("pow", "powi", "ldexp", "exp10", "tan", "sinh", "cosh", "asin", "acos", "atan", "atan2")
+)
+_ROUNDINGS: Final = frozenset(f"llvm.{name}" for name in ROUNDINGS)
+_EXTREMES: Final = {
+    "llvm.minnum": "olt",
+    "llvm.maxnum": "ogt",
+    "llvm.minimumnum": "olt",
+    "llvm.maximumnum": "ogt",
+    "llvm.minimum": "olt",
+    "llvm.maximum": "ogt",
+}
+
+
+def emit_elementwise(
+    b: Builder,
+    target: Target,
+    operation: ElementwiseOp,
+    element: Type,
+    sources: Sequence[Type],
+    registers: Sequence[Value],
+) -> Value:
+    """One register of the result.
+
+    Args:
+        b: Where to emit.
+        target: Tells what is an instruction.
+        operation: What to do.
+        element: Element type of the result.
+        sources: Element types of the operands.
+        registers: The operands, bfloat and half as i16; immediates are scalars.
+    """
+    opcode = operation.opcode
+    if opcode in CAST_OPCODES:
+        return convert_register(b, target, opcode, registers[0], sources[0], element)
+    if opcode in ("select", "freeze"):
+        plain = ElementwiseOp(opcode, operation.flags if element not in _NARROW else ())
+        return plain.emit(b, _register(registers, element), registers)
+    if operation.callee.removeprefix("llvm.") in MATH_INTRINSICS:
+        return emit_math(b, target, operation.callee.removeprefix("llvm."), element, registers[0])
+    if opcode == "fneg" and element in _NARROW:
+        return b.binary("xor", registers[0], _bits(registers[0], -0x8000))
+    if operation.callee in ("llvm.fabs", "llvm.copysign") and element in _NARROW:
+        return _signs(b, registers)
+    if operation.callee == "llvm.fma" and (element in _NARROW or (element == FLOAT and not target.fused)):
+        return _fma(b, target, element, registers)
+    if element in _NARROW or any(s in _NARROW for s in sources):
+        return _as_float(b, target, operation, element, sources, registers)
+    if operation.callee in _ROUNDINGS and not (target.rounds and operation.callee != "llvm.round"):
+        return rounded_to_integer(b, operation.callee.removeprefix("llvm."), registers[0])
+    if operation.callee == "llvm.canonicalize":
+        return _quieted(b, registers[0])
+    if operation.callee in _EXTREMES:
+        return _extreme(b, operation.callee, registers[0], registers[1])
+    if operation.callee == "llvm.fmuladd" and target.fused:
+        operation = ElementwiseOp("call", operation.flags, "", "llvm.fma")
+    return operation.emit(b, _register(registers, element), registers)
+
+
+def library_call(target: Target, operation: ElementwiseOp, element: Type) -> bool:
+    """Whether LLVM makes calls of the C library of an operation, one for each element."""
+    if operation.callee == "llvm.fma":
+        return element == DOUBLE and not target.fused
+    return operation.opcode == "frem" or operation.callee in _LIBRARY
+
+
+def emit_math(b: Builder, target: Target, name: str, element: Type, register: Value) -> Value:
+    """A function such as tanh of one register, as vector code."""
+    from tlx.lower.legalize.math import emit_math_function
+
+    if element == DOUBLE:
+        return emit_math_function(b, target, name, register, element)
+    if works_on_float_pairs(target, element, [element], register):
+        return in_float_pairs(
+            b, target, [register], lambda x: emit_math_function(b, target, name, x[0], FLOAT, short=True)
+        )
+    wide = convert_register(b, target, "fpext", register, element, FLOAT) if element != FLOAT else register
+    result = emit_math_function(b, target, name, wide, FLOAT, short=element == BFLOAT)
+    return result if element == FLOAT else convert_register(b, target, "fptrunc", result, FLOAT, element)
+
+
+def emit_unary(b: Builder, target: Target, name: str, element: Type, register: Value) -> Value:
+    """A unary tensor operation of one register: relu, sqrt, fabs, floor, ceil and the functions of `emit_math`."""
+    if name == "relu":
+        return _relu(b, element, register)
+    if name in MATH_INTRINSICS:
+        return emit_math(b, target, name, element, register)
+    return emit_elementwise(b, target, ElementwiseOp("call", (), "", f"llvm.{name}"), element, [element], [register])
+
+
+def _relu(b: Builder, element: Type, register: Value) -> Value:
+    """The number where it is positive or NaN, else 0.
+
+    Of 16-bit floats by their bits: numbers with a sign are 0x8000 up to that of infinity, and what is larger is NaN.
+    """
+    if not isinstance(element, FloatType):
+        return b.select(b.icmp("sgt", register, zero(register.type)), register, zero(register.type))
+    if element in _NARROW:
+        unsigned = b.binary("xor", register, _bits(register, -0x8000))
+        infinity = _bits(register, 0x7F80 if element == BFLOAT else 0x7C00)
+        return b.select(b.icmp("ugt", unsigned, infinity), register, zero(register.type))
+    return b.select(compare(b, "ugt", register, zero(register.type)), register, zero(register.type))
+
+
+def _as_float(
+    b: Builder,
+    target: Target,
+    operation: ElementwiseOp,
+    element: Type,
+    sources: Sequence[Type],
+    registers: Sequence[Value],
+) -> Value:
+    """Operands that are bfloat or half as float, and the result back."""
+    if works_on_float_pairs(target, element, sources, registers[0]):
+        types = [FLOAT] * len(registers)
+        exact = operation.callee in _ROUNDINGS or operation.callee in _EXTREMES
+        return in_float_pairs(
+            b, target, registers, lambda x: emit_elementwise(b, target, operation, FLOAT, types, x), exact=exact
+        )
+    wide = [
+        convert_register(b, target, "fpext", r, s, FLOAT) if s in _NARROW else r
+        for r, s in zip(registers, sources, strict=True)
+    ]
+    types = [FLOAT if s in _NARROW else s for s in sources]
+    if element not in _NARROW:
+        return emit_elementwise(b, target, operation, element, types, wide)
+    result = emit_elementwise(b, target, operation, FLOAT, types, wide)
+    return convert_register(b, target, "fptrunc", result, FLOAT, element)
+
+
+def _fma(b: Builder, target: Target, element: Type, registers: Sequence[Value]) -> Value:
+    if element == FLOAT:
+        return fma_rounded_once(b, *registers)
+    wide = [convert_register(b, target, "fpext", r, element, FLOAT) for r in registers]
+    return float_to_narrow(b, target, odd_float(b, odd_fused(b, *wide)), element)
+
+
+def _signs(b: Builder, registers: Sequence[Value]) -> Value:
+    """fabs, copysign: on the bits of 16-bit floats."""
+    size = b.binary("and", registers[0], _bits(registers[0], 0x7FFF))
+    if len(registers) == 1:
+        return size
+    return b.binary("or", size, b.binary("and", registers[1], _bits(registers[1], -0x8000)))
+
+
+def _quieted(b: Builder, x: Value) -> Value:
+    """canonicalize, which LLVM 14 to 19 select no code for: a signalling NaN becomes quiet."""
+    assert isinstance(x.type, VectorType)
+    element, quiet = (I64, 1 << 51) if x.type.element == DOUBLE else (I32, 1 << 22)
+    marked = b.binary("or", as_bits(b, x), const_ints(element, [quiet] * x.type.count))
+    return b.select(compare(b, "uno", x, x), b.cast("bitcast", marked, x.type), x)
+
+
+def _extreme(b: Builder, callee: str, x: Value, y: Value) -> Value:
+    """minnum, maxnum, minimumnum, maximumnum: the number where one is NaN. minimum, maximum: NaN then.
+
+    minnum and maxnum may give either of -0 and 0, for the others -0 is less.
+    """
+    predicate = _EXTREMES[callee]
+    if callee in ("llvm.minnum", "llvm.maxnum"):
+        best = b.select(compare(b, predicate, x, y), x, y)
+        return b.select(compare(b, "uno", y, y), x, best)
+    other = compare(b, predicate, y, x)
+    equal = _equal_or_nan(b, x, y, least=predicate == "olt")
+    best = b.select(compare(b, predicate, x, y), x, b.select(other, y, equal))
+    if callee in ("llvm.minimum", "llvm.maximum"):
+        return best
+    return b.select(compare(b, "uno", y, y), x, b.select(compare(b, "uno", x, x), y, best))
+
+
+def _equal_or_nan(b: Builder, x: Value, y: Value, *, least: bool) -> Value:
+    """Of two equal numbers the one with (without) a sign; NaN where one is NaN: its bits stay NaN in an or."""
+    bits, other = as_bits(b, x), as_bits(b, y)
+    both = b.binary("or", bits, other)
+    if not least:
+        signs = as_bits(b, _all(x, -0.0))
+        differ = b.binary("and", b.binary("xor", bits, other), signs)
+        both = b.binary("xor", both, differ)
+    return b.cast("bitcast", both, x.type)
+
+
+def _register(registers: Sequence[Value], element: Type) -> VectorType:
+    """The type of a result as wide as the operands."""
+    count = next(r.type.count for r in registers if isinstance(r.type, VectorType))
+    return VectorType(count, register_element(element))
+
+
+def _bits(like: Value, number: int) -> Value:
+    assert isinstance(like.type, VectorType)
+    return const_ints(I16, [number] * like.type.count)
+
+
+def _all(like: Value, number: float) -> Value:
+    assert isinstance(like.type, VectorType)
+    assert isinstance(like.type.element, FloatType)
+    return const_vector([const_float(like.type.element, number)] * like.type.count)

@@ -1,0 +1,333 @@
+"""The arithmetic that the functions are written in: operations on registers, polynomials, parts of numbers.
+
+The arithmetic that the functions are written in: ordinary instructions on one register of floats or doubles.
+
+A plain Python number stands for a register that holds it in every lane: `lanes.add(x, 1.0)` is
+
+    %t = fadd <8 x float> %x, <float 0x3FF0000000000000, ...>
+
+`multiply_add` is `llvm.fmuladd`: one rounding where the machine fuses, two where it does not. Whatever is built on it
+must hold for both, and it does: products that have to be exact are of factors with few bits, and exact either way.
+
+Polynomials with constant coefficients, lowest power first.
+
+Taking floating-point numbers apart and putting them together, without instructions that only some machines have.
+
+Work that few numbers need, done only where one of a register does.
+
+      %any = icmp ne i8 (bitcast %rare), 0
+      br i1 %any, label %rare.do, label %rare.end
+    rare.do:                                        ; all lanes, then
+      %chosen = select %rare, %slow, %fast
+      br label %rare.end
+    rare.end:
+      %r = phi [ %fast, %before ], [ %chosen, %rare.do ]
+
+The builder stands in another block afterwards. Phis that name the block it stood in follow if that block has its
+terminator already; who adds the terminator later names `b.block` as it is then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.transform.rewrite import split_block
+from tlx.ir.types import DOUBLE, FLOAT, I1, I32, I64, FloatType, IntType, Type, VectorType
+from tlx.ir.values import Value, const_float, const_ints, const_vector
+from tlx.target.hardware import FloatInstructions
+from tlx.target.target import Target
+
+Operand = Value | float
+_FRACTION: Final = {FLOAT: 23, DOUBLE: 52}
+_INTEGER: Final = {FLOAT: I32, DOUBLE: I64}
+
+
+@dataclass(frozen=True, slots=True)
+class LaneArithmetic:
+    """Arithmetic on `<count x element>`.
+
+    Attributes:
+        b: Where instructions go.
+        count: Lanes of a register.
+        element: float or double.
+        helpers: Instructions that the target has for registers of this size.
+        short: Whether results are rounded to bfloat: an error of 2^-14 is small beside that.
+    """
+
+    b: Builder
+    count: int
+    element: FloatType
+    helpers: FloatInstructions | None = None
+    short: bool = False
+
+    # The format ------------------------------------------------------------------------------------------------
+
+    @property
+    def single(self) -> bool:
+        """Whether lanes are floats, not doubles."""
+        return self.element == FLOAT
+
+    @property
+    def fraction(self) -> int:
+        """Bits of the stored fraction."""
+        return _FRACTION[self.element]
+
+    @property
+    def bias(self) -> int:
+        """The exponent field of 1.0."""
+        return 127 if self.single else 1023
+
+    @property
+    def sign_bit(self) -> int:
+        """The bit that is the sign."""
+        return 1 << (self.integer.bits - 1)
+
+    @property
+    def integer(self) -> IntType:
+        """The integer as wide as a lane."""
+        return _INTEGER[self.element]
+
+    @property
+    def floats(self) -> VectorType:
+        """The register's type."""
+        return VectorType(self.count, self.element)
+
+    @property
+    def words(self) -> VectorType:
+        """The type of the register's bits."""
+        return VectorType(self.count, self.integer)
+
+    # Constants and bits ----------------------------------------------------------------------------------------
+
+    def number(self, number: Operand) -> Value:
+        """A register with `number` in every lane."""
+        if isinstance(number, Value):
+            return number
+        return const_vector([const_float(self.element, number)] * self.count)
+
+    def word(self, number: int | Value) -> Value:
+        """A register with an integer in every lane."""
+        if isinstance(number, Value):
+            return number
+        return const_ints(self.integer, [_signed(number, self.integer.bits)] * self.count)
+
+    def bits(self, x: Value) -> Value:
+        """The lanes' bits as integers."""
+        return self.b.cast("bitcast", x, self.words)
+
+    def from_bits(self, word: Value) -> Value:
+        """Integers as the floats that they are the bits of."""
+        return self.b.cast("bitcast", word, self.floats)
+
+    def integer_op(self, opcode: str, lhs: Value, rhs: int | Value) -> Value:
+        """An integer instruction."""
+        return self.b.binary(opcode, lhs, self.word(rhs))
+
+    # Floating point --------------------------------------------------------------------------------------------
+
+    def add(self, lhs: Operand, rhs: Operand) -> Value:
+        """Sum."""
+        return self.b.binary("fadd", self.number(lhs), self.number(rhs))
+
+    def sub(self, lhs: Operand, rhs: Operand) -> Value:
+        """Difference."""
+        return self.b.binary("fsub", self.number(lhs), self.number(rhs))
+
+    def mul(self, lhs: Operand, rhs: Operand) -> Value:
+        """Product."""
+        return self.b.binary("fmul", self.number(lhs), self.number(rhs))
+
+    def div(self, lhs: Operand, rhs: Operand) -> Value:
+        """Quotient."""
+        return self.b.binary("fdiv", self.number(lhs), self.number(rhs))
+
+    def ratio(self, lhs: Operand, rhs: Value) -> Value:
+        """A quotient to about an ulp, of a denominator far from the ends of the range.
+
+        With y near 1 / d to 2^-14, q = n y is corrected by its remainder: q + (n - q d) y is off by 2^-28 of itself.
+        """
+        if self.helpers is None or not self.single:
+            return self.div(lhs, rhs)
+        inverse = self.helpers.reciprocal(self.b, rhs)
+        quotient = self.mul(lhs, inverse)
+        rest = self.multiply_add(self.negative(quotient), rhs, lhs)
+        return self.multiply_add(rest, inverse, quotient)
+
+    def negative(self, x: Value) -> Value:
+        """Minus x."""
+        return self.b.value("fneg", self.floats, [x], f"fneg {x.typed}")
+
+    def multiply_add(self, a: Operand, b: Operand, c: Operand) -> Value:
+        """The sum a b + c, rounded once or twice."""
+        operands = [self.number(a), self.number(b), self.number(c)]
+        return self.b.call_intrinsic("llvm.fmuladd", [self.floats], self.floats, operands)
+
+    def magnitude(self, x: Value) -> Value:
+        """The absolute value |x|."""
+        return self.b.call_intrinsic("llvm.fabs", [self.floats], self.floats, [x])
+
+    def negative_magnitude(self, x: Value) -> Value:
+        """The negative absolute value -|x|."""
+        return self.from_bits(self.integer_op("or", self.bits(x), self.sign_bit))
+
+    def with_sign_of(self, magnitude: Value, x: Value) -> Value:
+        """A register without signs, given those of `x`."""
+        sign = self.integer_op("and", self.bits(x), self.sign_bit)
+        return self.from_bits(self.integer_op("or", self.bits(magnitude), sign))
+
+    # Choosing --------------------------------------------------------------------------------------------------
+
+    def compare(self, predicate: str, lhs: Value, rhs: Operand) -> Value:
+        """`fcmp`: o... is false and u... is true where a lane is NaN."""
+        other = self.number(rhs)
+        body = f"fcmp {predicate} {lhs.typed}, {other}"
+        instruction = self.b.emit("fcmp", VectorType(self.count, I1), [lhs, other], body)
+        instruction.predicate = predicate
+        return instruction.value
+
+    def choose(self, condition: Value, first: Operand, second: Operand) -> Value:
+        """`select` of floats."""
+        return self.b.select(condition, self.number(first), self.number(second))
+
+    def at_most(self, x: Value, bound: float) -> Value:
+        """min(x, bound); NaN stays."""
+        return self.choose(self.compare("ogt", x, bound), bound, x)
+
+    def at_least(self, x: Value, bound: float) -> Value:
+        """max(x, bound); NaN stays."""
+        return self.choose(self.compare("olt", x, bound), bound, x)
+
+
+def lanes_of(b: Builder, target: Target, x: Value, element: Type, *, short: bool = False) -> LaneArithmetic:
+    """The arithmetic of a register of a target.
+
+    Raises:
+        TypeError: The register is no vector of floats or doubles.
+    """
+    type_ = x.type
+    if not isinstance(element, FloatType) or element not in _FRACTION or not isinstance(type_, VectorType):
+        msg = f"mathematical functions are of vectors of float or double, not {type_} of {element}"
+        raise TypeError(msg)
+    is_whole = type_.count * element.bits == target.vector_bytes * 8
+    return LaneArithmetic(b, type_.count, element, target.helpers if is_whole else None, short)
+
+
+def _signed(number: int, bits: int) -> int:
+    half = 1 << (bits - 1)
+    return (number + half) % (2 * half) - half
+
+
+def hex_floats(text: str) -> tuple[float, ...]:
+    """Numbers in C's hexadecimal spelling, which is exact."""
+    return tuple(map(float.fromhex, text.split()))
+
+
+def horner(lanes: LaneArithmetic, x: Value, coefficients: Sequence[float]) -> Value:
+    """c0 + x (c1 + x (c2 + ...)): one multiply-add a coefficient, each waiting for the last."""
+    result: Value = lanes.number(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        result = lanes.multiply_add(result, x, coefficient)
+    return result
+
+
+def even_odd(lanes: LaneArithmetic, x: Value, square: Value, coefficients: Sequence[float]) -> Value:
+    """(c0 + c2 x² + ...) + x (c1 + c3 x² + ...): two chains of half the length, for long polynomials."""
+    even = horner(lanes, square, coefficients[::2])
+    odd = horner(lanes, square, coefficients[1::2])
+    return lanes.multiply_add(odd, x, even)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundedNumber:
+    """An integer for each lane of a register.
+
+    Attributes:
+        number: The integers as floats.
+        word: The same integers as integers.
+        ending: Words whose last bits are those of the integers.
+    """
+
+    number: Value
+    word: Value
+    ending: Value
+
+
+def round_to_step(lanes: LaneArithmetic, x: Value, scale: float = 1.0, steps: int = 1) -> RoundedNumber:
+    """A multiple of 1 / steps near x * scale, which is below 2^21 (float) or 2^50 (double) such; of two, either.
+
+    x + 3/2 2^p / steps, p the bits of the fraction, is a number whose last place is one step: how many they are stands
+    in its last bits, in two's complement.
+    """
+    magic = 1.5 * 2.0**lanes.fraction / steps
+    shifted = lanes.add(x, magic) if scale == 1.0 else lanes.multiply_add(x, scale, magic)
+    field = lanes.bias + lanes.fraction - (steps.bit_length() - 1)
+    magic_bits = field << lanes.fraction | 1 << (lanes.fraction - 1)
+    ending = lanes.bits(shifted)
+    return RoundedNumber(lanes.sub(shifted, magic), lanes.integer_op("sub", ending, magic_bits), ending)
+
+
+def power_of_two(lanes: LaneArithmetic, exponent: Value) -> Value:
+    """2^exponent, within the normal numbers."""
+    return _with_field(lanes, lanes.integer_op("add", exponent, lanes.bias))
+
+
+def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumber) -> Value:
+    """Multiply x, near one, by 2^exponent: through overflow to infinity and gradual underflow to zero.
+
+    Where that is no instruction: 2^exponent itself may be no number, so it is two factors of about its square root. For
+    x near one the first product is exact, so that the result is rounded once.
+    """
+    if lanes.helpers is not None:
+        return lanes.helpers.scale(lanes.b, x, exponent.number)
+    both = lanes.integer_op("add", exponent.word, 2 * lanes.bias)
+    first = lanes.integer_op("lshr", both, 1)
+    second = lanes.integer_op("sub", both, first)
+    return lanes.mul(lanes.mul(x, _with_field(lanes, first)), _with_field(lanes, second))
+
+
+def _with_field(lanes: LaneArithmetic, field: Value) -> Value:
+    """The power of two with that exponent field."""
+    return lanes.from_bits(lanes.integer_op("shl", field, lanes.fraction))
+
+
+def fast_two_sum(lanes: LaneArithmetic, large: Operand, small: Value) -> tuple[Value, Value]:
+    """A sum and its rounding error, where the first operand is zero or no smaller than the second (Dekker)."""
+    total = lanes.add(large, small)
+    return total, lanes.add(lanes.sub(large, total), small)
+
+
+def two_sum(lanes: LaneArithmetic, first: Value, second: Operand) -> tuple[Value, Value]:
+    """A sum and its rounding error, whichever operand is larger (Knuth)."""
+    total = lanes.add(first, second)
+    part = lanes.sub(total, first)
+    return total, lanes.add(lanes.sub(first, lanes.sub(total, part)), lanes.sub(second, part))
+
+
+def where_any(
+    lanes: LaneArithmetic, rare: Value, fast: Sequence[Value], slow: Callable[[], Sequence[Value]]
+) -> list[Value]:
+    """The values of `fast`, and those of `slow` in the lanes that are rare.
+
+    Args:
+        lanes: Arithmetic on registers of as many lanes as `rare` has.
+        rare: A vector of i1.
+        fast: Registers, already computed.
+        slow: Emits the others, as many, and returns them.
+    """
+    b = lanes.b
+    mask = b.cast("bitcast", rare, IntType(lanes.count))
+    any_ = b.icmp("ne", mask, 0)
+    end = split_block(b.function, b.block, b.index, "rare.end")
+    before = b.block
+    do = b.new_block("rare.do", before)
+    b.at_end(before)
+    b.branch_if(any_, do, end)
+    b.at_end(do)
+    chosen = [b.select(rare, s, f) for s, f in zip(slow(), fast, strict=True)]
+    b.branch(end)
+    done = b.block
+    b.block, b.index = end, 0
+    return [b.phi(f.type, [(f, before), (c, done)]) for f, c in zip(fast, chosen, strict=True)]

@@ -1,0 +1,279 @@
+"""Reductions within registers: neighbours added up by dot products or multiply-adds, columns folded to one number each.
+
+Folding registers to one number each: `reduce.*` of the columns of a tile that lies column by column.
+
+R registers of L lanes, by halves that change places:
+
+    a0 a1 a2 a3      a0 a1 | b2 b3      combined:  a a | b b        and so on: one register of R numbers,
+    b0 b1 b2 b3  ->  a2 a3 | b0 b1                                  R - 1 steps of a blend, a shuffle and the operation
+
+Sums of products lane by lane: one instruction multiplies, adds up neighbours and adds to what there is.
+
+Rewrite, v neighbours along a row (v = 2 for bfloat, 4 for bytes):
+    %x = fpext R x L*v %a    %y = fpext R x L*v %b    %p = fmul %x, %y
+    %s = reduce.add(typeinfo(%p), <1, v>, <1, v>)
+    %n = fadd R x L %acc, %s
+    ->
+    %n = vdpbf16ps %acc, %a, %b
+
+With v = 1 it is a multiply-add. Pairs of bfloat are two of them where there is no dot product: of the elements with
+even numbers, and of those with odd ones. Where a target has nothing else the operations stay what they are, and
+neighbours are dealt out to v registers and added. Stage 2 writes windows of this form for the products of a matrix with
+a vector only, whose sums may have any order and need no rounding in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from tlx.diagnostics import LoweringError
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
+from tlx.ir.tensors.model import FunctionTensors, TensorOp
+from tlx.ir.transform.rewrite import Use, definitions, uses
+from tlx.ir.types import I32, FloatType, Type, VectorType, scalar_of
+from tlx.ir.values import Local, Value, const_int
+from tlx.lower.legalize.elementwise.bfloat_pairs import even_and_odd
+from tlx.lower.legalize.registers import Gather, Registers
+from tlx.lower.legalize.shuffles import as_words, with_lanes
+from tlx.lower.legalize.vnni import permuted_columns
+from tlx.lower.operations import emit_combine
+from tlx.target.hardware import Dot, Sign
+from tlx.target.target import Target
+
+REDUCE_PREFIX: Final = "reduce."
+
+
+def concatenated_rows(op: TensorOp, tiles: list[Registers]) -> Registers:
+    """`concat` of tiles as wide as each other, one below the other.
+
+    Raises:
+        LoweringError: Along another axis.
+    """
+    first = tiles[0]
+    if op.instruction.args[-1] != const_int(I32, 0) or any(
+        (t.cols, t.lanes) != (first.cols, first.lanes) for t in tiles
+    ):
+        msg = f"{op.intrinsic.full_name} of this form is no tile operation"
+        raise LoweringError(msg, op.instruction.span)
+    rows = tuple(row for tile in tiles for row in tile.regs)
+    return Registers(first.element, len(rows), first.cols, first.lanes, rows)
+
+
+def reduced_columns(b: Builder, op: TensorOp, tile: Registers) -> Registers:
+    """The row that a tile becomes, given the registers of its columns.
+
+    Raises:
+        LoweringError: Other windows than whole columns, or a column of several registers.
+    """
+    type_ = op.tensors[0].type
+    lanes = tile.cols
+    whole = type_.layout == (1, 0) and op.dims[0] == (type_.extents[0], 1) and not type_.is_padded
+    if not whole or lanes & (lanes - 1) or not tile.rows <= lanes <= tile.lanes:
+        msg = f"{op.intrinsic.full_name} of this form is no tile operation"
+        raise LoweringError(msg, op.instruction.span)
+    operation = op.intrinsic.name.removeprefix(REDUCE_PREFIX)
+    row = _horizontal_reduction(b, operation, [row[0] for row in tile.regs], lanes)
+    return Registers(tile.element, 1, tile.rows, tile.lanes, ((row,),))
+
+
+def _horizontal_reduction(b: Builder, operation: str, registers: list[Value], lanes: int) -> Value:
+    """One number of each register, in their order."""
+    wanted = len(registers)
+    count = 1 << (wanted - 1).bit_length()
+    registers = [*registers, *[registers[-1]] * (count - wanted)]
+    combine = partial(emit_combine, b, operation)
+    width = lanes
+    while len(registers) > 1:
+        width //= 2
+        half = len(registers) // 2
+        pairs = zip(registers[:half], registers[half:], strict=True)
+        registers = [combine(*_halves(b, x, y, width)) for x, y in pairs]
+    value = registers[0]
+    while width > 1:
+        width //= 2
+        value = combine(*_first_and_second_halves(b, value, width))
+    return b.shuffle(value, None, range(wanted)) if wanted < count else value
+
+
+def _halves(b: Builder, x: Value, y: Value, width: int) -> tuple[Value, Value]:
+    """Of runs of 2 `width` lanes, x's first halves and y's second ones; x's second ones and y's first ones."""
+    assert isinstance(x.type, VectorType)
+    lanes = x.type.count
+    odd = [lane // width % 2 for lane in range(lanes)]
+    kept = [lane + lanes * odd[lane] for lane in range(lanes)]
+    crossed = [(lane ^ width) + lanes * odd[lane] for lane in range(lanes)]
+    return b.shuffle(x, y, kept), b.shuffle(x, y, crossed)
+
+
+def _first_and_second_halves(b: Builder, x: Value, width: int) -> tuple[Value, Value]:
+    """The first halves of runs of 2 `width` lanes, and the second ones."""
+    assert isinstance(x.type, VectorType)
+    first = [lane for lane in range(x.type.count) if lane // width % 2 == 0]
+    return b.shuffle(x, None, first), b.shuffle(x, None, [lane + width for lane in first])
+
+
+_SIGNS: Final[dict[str, Sign]] = {"fpext": "f", "sext": "s", "zext": "u"}
+_ADDITIONS: Final = ("fadd", "add")
+
+
+_Kind = tuple[str, Sign]
+_BFLOAT: Final[_Kind] = ("bfloat", "f")
+
+
+@dataclass(frozen=True, slots=True)
+class LaneProduct:
+    """A sum that products are added to.
+
+    Attributes:
+        sum: What they are added to.
+        factors: What is multiplied, narrow where a dot product takes it so.
+        width: Neighbours that are added up.
+        dot: The instruction; None for multiply-adds.
+    """
+
+    sum: Value
+    factors: tuple[Value, Value]
+    width: int
+    dot: Dot | None
+
+
+@dataclass(frozen=True)
+class LaneProducts:
+    """A kernel's sums of products that are instructions.
+
+    Attributes:
+        found: Them, by the name of the new sum.
+        absorbed: Names of values that nothing else uses: they are not computed.
+    """
+
+    found: dict[str, LaneProduct]
+    absorbed: frozenset[str]
+
+
+def lane_products(function: Function, tensors: FunctionTensors, target: Target) -> LaneProducts:
+    """The sums of products of a kernel that are instructions of a target."""
+    found: dict[str, LaneProduct] = {}
+    absorbed: set[str] = set()
+    sums = [op for op in tensors.ops if is_group_sum(op)]
+    if sums:
+        search = _Search(target, definitions(function), uses(function))
+        for op in sums:
+            search.add(op, found, absorbed)
+    return LaneProducts(found, frozenset(absorbed))
+
+
+def is_group_sum(op: TensorOp) -> bool:
+    """Whether neighbours in rows are added up, in groups side by side."""
+    if op.intrinsic.name != "reduce.add":
+        return False
+    type_, width = op.tensors[0].type, op.dims[0][-1]
+    rows = type_.is_row_major and type_.rank == 2 and not type_.is_padded and type_.extents[-1] % width == 0
+    return rows and op.dims == ((1, width), (1, width))
+
+
+@dataclass(eq=False)
+class _Search:
+    target: Target
+    made: dict[str, Instruction]
+    used: dict[str, list[Use]]
+
+    def add(self, op: TensorOp, found: dict[str, LaneProduct], absorbed: set[str]) -> None:
+        """Note the sum that a reduction is added to, if it is one of products, and what needs not be computed."""
+        product, total = self._maker(op.tensors[0].source), self._only_user(op.instruction)
+        width = op.dims[0][1]
+        if product is None or total is None or total.opcode not in _ADDITIONS or product.opcode not in ("fmul", "mul"):
+            return
+        if self._users(product) != 1 or total.result is None:
+            return
+        other = next(o for o in total.operands if str(o) != str(op.instruction.value))
+        extensions = [self._maker(factor) for factor in product.operands]
+        kinds = [_kind(extension) for extension in extensions]
+        dot = self._dot(kinds, scalar_of(product.type), width)
+        if dot is not None or (width == len(kinds) and set(kinds) == {_BFLOAT}):
+            x, y = (e.operands[0] for e in extensions if e is not None)
+            absorbed |= {e.result or "" for e in extensions if e is not None and self._users(e) == 1}
+        elif width == 1 and isinstance(scalar_of(product.type), FloatType):
+            x, y = product.operands
+        else:
+            return
+        absorbed |= {product.result or "", op.instruction.result or ""}
+        found[total.result] = LaneProduct(other, (x, y), width, dot)
+
+    def _dot(self, kinds: Sequence[_Kind | None], accumulator: Type, width: int) -> Dot | None:
+        """The instruction for products of extended factors."""
+        wanted = (kinds[0], kinds[1], str(accumulator), width)
+        dots = (d for d in self.target.usable_dots if d.reads is None)
+        return next((d for d in dots if (d.lhs, d.rhs, d.accumulator, d.width) == wanted), None)
+
+    def _maker(self, value: Value) -> Instruction | None:
+        return self.made.get(value.name) if isinstance(value, Local) else None
+
+    def _users(self, instruction: Instruction) -> int:
+        return len(self.used.get(instruction.result or "", ()))
+
+    def _only_user(self, instruction: Instruction) -> Instruction | None:
+        users = self.used.get(instruction.result or "", [])
+        return users[0].instruction if len(users) == 1 else None
+
+
+def emit_lane_product(
+    b: Builder, target: Target, product: LaneProduct, total: Registers, factors: Sequence[Registers]
+) -> Registers:
+    """The new sum.
+
+    Args:
+        b: Where to emit.
+        target: Tells how to multiply and add.
+        product: Which.
+        total: The sum so far.
+        factors: What is multiplied, as many registers as the sum has.
+    """
+    registers = zip(total.flat(), *(tile.flat() for tile in factors), strict=True)
+    return total.replaced([_added_products(b, target, product, c, x, y) for c, x, y in registers])
+
+
+def _added_products(b: Builder, target: Target, product: LaneProduct, total: Value, x: Value, y: Value) -> Value:
+    """A register's new sums."""
+    dot, width = product.dot, product.width
+    if dot is not None:
+        return dot.emit(b, total, as_words(b, x, width), as_words(b, y, width))
+    pairs = [(x, y)] if width == 1 else zip(even_and_odd(b, x), even_and_odd(b, y), strict=True)
+    name = "llvm.fma" if target.fused else "llvm.fmuladd"
+    for one, another in pairs:
+        total = b.call_intrinsic(name, [total.type], total.type, [one, another, total], "acc")
+    return total
+
+
+def _kind(extension: Instruction | None) -> _Kind | None:
+    """What is extended, and how; None of anything else."""
+    if extension is None or extension.opcode not in _SIGNS:
+        return None
+    return str(scalar_of(extension.operands[0].type)), _SIGNS[extension.opcode]
+
+
+def group_sums(b: Builder, tile: Registers, width: int, lanes: int, gather: Gather | None = None) -> Registers:
+    """Sums of `width` neighbours each: RxC -> R x C/width."""
+    cols = tile.cols // width
+    if width == 1:
+        return tile
+    lanes = min(lanes, cols)
+    tile = with_lanes(b, tile, lanes)
+    moved = permuted_columns(b, tile, (tile.rows, cols // lanes, lanes, width, 1), gather)
+    opcode = "fadd" if isinstance(tile.element, FloatType) else "add"
+    rows: list[tuple[Value, ...]] = []
+    for row in moved.regs:
+        groups = [row[i : i + width] for i in range(0, len(row), width)]
+        rows.append(tuple(_added(b, opcode, group) for group in groups))
+    return Registers(tile.element, tile.rows, cols, lanes, tuple(rows))
+
+
+def _added(b: Builder, opcode: str, registers: Sequence[Value]) -> Value:
+    first, *others = registers
+    for other in others:
+        first = b.binary(opcode, first, other, "acc")
+    return first

@@ -1,0 +1,278 @@
+"""The flattened vectors of a kernel as registers: their rows and columns, and the elements that a register holds.
+
+What flattened vectors are: the rows and columns of each, carried from where they are said to where they are not.
+
+How many elements a register holds: the same number in everything that is computed together.
+
+    %x = i8 tile     %w = sext %x to i32    %y = fptrunc %z to bfloat        16 lanes all of them with 512 bits
+
+What is as wide as the widest needs no cutting and joining in between: 16 bytes are loaded and extended at once.
+Sums of products keep whole registers.
+
+The flattened vectors of a kernel as registers: how many elements one has, and how a vector or a tile is read.
+
+Rewrite, 2x32 accumulator with 16 lanes:
+
+    %acc = phi <64 x float> [ zeroinitializer, %e ], [ %n, %l ]    ->    four phis of <16 x float>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from tlx.diagnostics import LoweringError
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
+from tlx.ir.module import Module
+from tlx.ir.tensors.analysis import analyse
+from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
+from tlx.ir.transform.rewrite import add_incoming
+from tlx.ir.types import Type, VectorType, bits_of, scalar_of
+from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value
+from tlx.lower.context import LoweringContext
+from tlx.lower.legalize.memory import load_tile, load_transposed, transposed_lanes
+from tlx.lower.legalize.permute import gatherer
+from tlx.lower.legalize.registers import Registers, constant_registers
+from tlx.lower.legalize.shuffles import reshaped, transposed, with_lanes
+from tlx.lower.legalize.vnni import permuted_columns
+from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, ElementwiseOp, unary_bits, working_bits
+from tlx.target.target import Target
+
+TileShapes = dict[str, tuple[Type, int, int]]
+
+
+def tile_shapes(function: Function, tensors: FunctionTensors) -> TileShapes:
+    """Element type, rows and columns of every flattened tile value, by name.
+
+    A vector has the shape that the operation that made it, or the typeinfo that reads it, says.
+    """
+    shapes: TileShapes = {}
+    for name, type_ in tensors.result_types().items():
+        shapes[name] = type_.element, type_.shape[0], type_.count // type_.shape[0]
+    for tensor in tensors.tokens.values():
+        if tensor.kind == "value" and isinstance(tensor.source, Local):
+            type_ = tensor.type
+            shapes.setdefault(tensor.source.name, (type_.element, type_.shape[0], type_.count // type_.shape[0]))
+    for instruction in function.instructions():
+        if instruction.opcode == "shufflevector" and isinstance(instruction.type, VectorType):
+            shapes[instruction.result or ""] = instruction.type.element, 1, instruction.type.count
+    return _propagate_shapes(function, shapes)
+
+
+def _propagate_shapes(function: Function, shapes: TileShapes) -> TileShapes:
+    """Carry shapes through phis, casts and arithmetic, both ways."""
+    changed = True
+    while changed:
+        changed = False
+        for instruction in function.instructions():
+            if instruction.opcode != "phi" and ElementwiseOp.of(instruction) is None:
+                continue
+            names = [o.name for o in instruction.operands if isinstance(o, Local) and _is_vector(o.type)]
+            group = [*names, *([instruction.result] if instruction.result and _is_vector(instruction.type) else [])]
+            known = next((shapes[n] for n in group if n in shapes), None)
+            for value in [*instruction.operands, *([instruction.value] if instruction.result else [])]:
+                if known and isinstance(value, Local) and _is_vector(value.type) and value.name not in shapes:
+                    shapes[value.name] = scalar_of(value.type), known[1], known[2]
+                    changed = True
+    return shapes
+
+
+def _is_vector(type_: Type) -> bool:
+    return isinstance(type_, VectorType)
+
+
+_LOADS: Final = frozenset({"tovector", "broadcast", "transpose"})
+
+
+def lane_counts(
+    function: Function, tensors: FunctionTensors, tiles: set[str], lanes_of_bits: Callable[[int], int]
+) -> dict[str, int]:
+    """Lanes of the registers of flattened vectors, by name, where users and makers decide.
+
+    Args:
+        function: The kernel.
+        tensors: Its tensors.
+        tiles: Names of its flattened vectors.
+        lanes_of_bits: Elements of so many bits that a register has.
+    """
+    groups = _WidthGroups()
+    sums = _sums(tensors)
+    for instruction in function.instructions():
+        if instruction.result in tiles and instruction.result not in sums:
+            groups.add(instruction, tensors.op_of(instruction), sums)
+    return {name: lanes_of_bits(max(8, groups.bits[groups.root(name)])) for name in groups.parents}
+
+
+def _sums(tensors: FunctionTensors) -> set[str]:
+    """Names of the sums of products."""
+    names: set[str] = set()
+    for op in tensors.ops:
+        if op.intrinsic.name in MMA_SIGNS:
+            names.add(op.instruction.result or "")
+            source = op.tensors[0].source
+            names |= {source.name} if isinstance(source, Local) else set()
+    return names
+
+
+@dataclass(eq=False)
+class _WidthGroups:
+    """Sets of values that are computed together, and the width of the widest element in each."""
+
+    parents: dict[str, str] = field(default_factory=dict[str, str])
+    bits: dict[str, int] = field(default_factory=dict[str, int])
+
+    def root(self, name: str) -> str:
+        while self.parents[name] != name:
+            self.parents[name] = self.parents[self.parents[name]]
+            name = self.parents[name]
+        return name
+
+    def add(self, instruction: Instruction, op: TensorOp | None, sums: set[str]) -> None:
+        """An instruction joins the groups of its operands."""
+        if op is not None:
+            bits = self._bits_of_op(op)
+            names = [t.source.name for t in op.tensors if t.kind == "value" and isinstance(t.source, Local)]
+            names = [] if op.intrinsic.name == "broadcast" else names
+        else:
+            bits = self._bits_of_instruction(instruction)
+            names = [o.name for o in instruction.operands if isinstance(o, Local) and isinstance(o.type, VectorType)]
+        if bits is not None and instruction.result is not None:
+            for name in [instruction.result, *names]:
+                if name not in sums:
+                    self._join(instruction.result, name, bits)
+
+    def _bits_of_op(self, op: TensorOp) -> int | None:
+        name = op.intrinsic.name
+        if name not in UNARY_INTRINSICS | _LOADS:
+            return None
+        return working_bits(op.instruction.type, moved=True) if name in _LOADS else unary_bits(op.instruction.type)
+
+    def _bits_of_instruction(self, instruction: Instruction) -> int | None:
+        operation = ElementwiseOp.of(instruction)
+        vectors = [v.type for v in [*instruction.operands, instruction.value] if isinstance(v.type, VectorType)]
+        if operation is not None:
+            return operation.bits([scalar_of(v) for v in vectors])
+        return working_bits(instruction.type, moved=True) if instruction.opcode == "phi" else None
+
+    def _join(self, first: str, second: str, bits: int) -> None:
+        for name in (first, second):
+            self.parents.setdefault(name, name)
+            self.bits.setdefault(name, 8)
+        one, other = self.root(first), self.root(second)
+        self.parents[other] = one
+        self.bits[one] = max(self.bits[one], self.bits[other], bits)
+
+
+class TileValues:
+    """The registers of a kernel's flattened vectors.
+
+    Attributes:
+        b: Builder at the place of the instruction at hand.
+        tensors: The kernel's tensor operations.
+        tiles: Registers of every flattened vector so far, by name.
+        permuted: What was permuted to make a vector whose columns are dealt out, by its name.
+        phis: Phis of vectors, each with those of its registers.
+        ends: The last part of each block that was cut, by its name.
+        shapes: What each flattened vector is; see `tile_shapes`.
+        lane_counts: Elements that a register of a vector has, where users and makers decide.
+        gather: Gathers elements of registers, where an instruction does.
+    """
+
+    def __init__(self, module: Module, function: Function, context: LoweringContext) -> None:
+        self.module = module
+        self.function = function
+        self.context = context
+        self.target: Target = context.target
+        self.tensors: FunctionTensors = analyse(module, function)
+        self.b = Builder(module, function)
+        self.tiles: dict[str, Registers] = {}
+        self.permuted: dict[str, Tensor] = {}
+        self.phis: list[tuple[Instruction, list[Instruction]]] = []
+        self.ends: dict[str, str] = {}
+        self.shapes = tile_shapes(function, self.tensors)
+        self.lane_counts: dict[str, int] = {}
+        self.gather = gatherer(self.b, self.target)
+
+    def _keep(self, instruction: Instruction) -> None:
+        self.b.block.instructions.append(instruction)
+        self.b.index = len(self.b.block.instructions)
+
+    def lanes(self, element: Type) -> int:
+        """Elements per register."""
+        return self.lanes_of_bits(max(8, bits_of(element)))
+
+    def lanes_of_bits(self, bits: int) -> int:
+        """Elements of so many bits per register."""
+        return max(1, self.target.vector_bytes * 8 // bits)
+
+    def lanes_for(self, value: Value, element: Type) -> int:
+        """Elements per register that a flattened vector has, or that its users want."""
+        known = self.lane_counts.get(value.name) if isinstance(value, Local) else None
+        return known or self.lanes(element)
+
+    def set(self, instruction: Instruction, tile: Registers) -> None:
+        """Note the registers of a result."""
+        if instruction.result is not None:
+            self.tiles[instruction.result] = tile
+
+    def flat(self, value: Value, element: Type, rows: int, cols: int, lanes: int | None = None) -> Registers:
+        """Registers of a flattened vector, seen as rows x cols; constants come in registers of `lanes`."""
+        if isinstance(value, Keyword | Splat | Aggregate):
+            return constant_registers(value, element, rows, cols, lanes or self.lanes(element))
+        if isinstance(value, Local) and (source := self.permuted.get(str(value))) is not None:
+            self.tiles[value.name] = permuted_columns(self.b, self.registers(source), source.type.shape, self.gather)
+        tile = self.tiles.get(value.name) if isinstance(value, Local) else None
+        if tile is None:
+            raise LoweringError(f"{value} is no result of a tile operation", self.function.span)
+        if (tile.rows, tile.cols) == (rows, cols):
+            return tile
+        if (found := reshaped(self.b, tile, rows, cols)) is None:
+            msg = f"a {tile.rows}x{tile.cols} tile is read as {rows}x{cols}"
+            raise LoweringError(msg, self.function.span)
+        return found
+
+    def registers(self, tensor: Tensor, result: Value | None = None) -> Registers:
+        """Registers of a token, rows and columns in memory order, as wide as those of `result` where it is loaded."""
+        type_ = tensor.type
+        lanes = self.lanes_for(result or tensor.source, type_.element)
+        if tensor.kind == "value":
+            return self.flat(tensor.source, type_.element, type_.shape[0], type_.count // type_.shape[0], lanes)
+        return load_tile(self.b, self.target, tensor.source, type_, tensor.pitches, lanes)
+
+    def transposed(self, tensor: Tensor) -> Registers:
+        """A tile in the other order."""
+        lanes = self.lanes_for(tensor.source, tensor.type.element)
+        place = tensor.source, tensor.type, tensor.pitches
+        if tensor.kind != "value":
+            made = load_transposed(self.b, self.target, *place, lanes)
+            return made or transposed(self.b, self.registers(tensor))
+        tile = self.registers(tensor)
+        return transposed_lanes(self.b, tile) or transposed(self.b, tile)
+
+    def phi(self, instruction: Instruction, element: Type, rows: int, cols: int) -> None:
+        """One phi a register; their operands are filled in at the end."""
+        lanes = self.lanes_for(instruction.value, element)
+        sample = constant_registers(_zero_of(instruction.type), element, rows, cols, lanes)
+        name = instruction.result or ""
+        made = [self.b.emit("phi", r.type, [], f"phi {r.type} ", name) for r in sample.flat()]
+        self.phis.append((instruction, made))
+        self.set(instruction, sample.replaced([m.value for m in made]))
+
+    def _finish_phis(self) -> None:
+        for phi, made in self.phis:
+            element, rows, cols = self.shapes[phi.result or ""]
+            for value, block in phi.incoming:
+                block = self.ends.get(block, block)
+                lanes = self.lanes_for(phi.value, element)
+                place = self.function.block(block)
+                self.b.block, self.b.index = place, len(place.instructions) - 1
+                tile = with_lanes(self.b, self.flat(value, element, rows, cols, lanes), lanes)
+                for instruction, register in zip(made, tile.flat(), strict=True):
+                    add_incoming(instruction, register, block)
+
+
+def _zero_of(type_: Type) -> Constant:
+    return Keyword(type_, "zeroinitializer")

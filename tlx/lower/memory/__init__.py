@@ -1,0 +1,1 @@
+"""Memory as every stage sees it: strided views, alias analysis, private buffers."""

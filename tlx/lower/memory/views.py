@@ -1,0 +1,247 @@
+"""Views: a tensor as strides over memory, and the matrices that loops over its outer dimensions visit.
+
+shape <2, 3, 4>, layout <1, 0, 2>, pitches <0, 0, 8>      dims (extent, stride) in logical order
+
+    memory dimension   0   1   2                              logical 0: (3, 8)
+    positions          2   3   4                              logical 1: (2, 24)
+    stride            24   8   1                              logical 2: (4, 1)
+
+A view seen with other dimensions: the same positions in the same order, without moving anything.
+
+6 x 4, dense: strides (4, 1)      as 2 x 3 x 4: (12, 4, 1)       as 3 x 8: (8, 1)
+6 x 4 with pitch 8: (8, 1)        as 2 x 3 x 4: (24, 8, 1)       as 3 x 8: impossible
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.instructions import Instruction
+from tlx.ir.types import I1, I8, Type, bytes_of
+from tlx.ir.values import Value
+from tlx.lower.memory.buffers import PrivateBuffer
+
+_MAX_DEINTERLEAVED: Final = 15
+"""Columns, all of whose registers are held while they are merged."""
+
+
+def is_deinterleaved(pitch: int, columns: int) -> bool:
+    """Whether some columns, elements of each `pitch` apart, are merged in registers, and not transposed."""
+    return pitch % 2 == 1 and 1 < columns <= pitch <= _MAX_DEINTERLEAVED
+
+
+def reshaped_strides(sizes: Sequence[int], steps: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
+    """Strides of the dimensions `wanted`, the outermost first; None if they cut or join what lies apart.
+
+    Args:
+        sizes: Extents of the view's dimensions, the outermost first.
+        steps: Elements between neighbours along each of them.
+        wanted: Extents of the dimensions to see instead; their product is that of `sizes`.
+    """
+    pending = _equally_spaced(sizes, steps)
+    strides: list[int] = []
+    for extent in reversed(wanted):
+        if extent == 1:
+            strides.append(0)
+            continue
+        if not pending or pending[-1][0] % extent:
+            return None
+        size, step = pending.pop()
+        strides.append(step)
+        if size > extent:
+            pending.append((size // extent, extent * step))
+    return None if pending else tuple(reversed(strides))
+
+
+def _equally_spaced(sizes: Sequence[int], steps: Sequence[int]) -> list[tuple[int, int]]:
+    """Extent and step of the longest runs of equally spaced positions, the outermost first."""
+    runs: list[tuple[int, int]] = []
+    for size, step in zip(sizes, steps, strict=True):
+        if size == 1:
+            continue
+        if runs and runs[-1][1] == size * step:
+            size *= runs.pop()[0]
+        runs.append((size, step))
+    return runs
+
+
+_PITCH_LIMIT: Final = 1 << 31
+
+
+class StridedDim(NamedTuple):
+    """One logical dimension of a view: how many elements hold data, and how far apart neighbours are."""
+
+    extent: int
+    stride: int
+
+
+@dataclass(eq=False)
+class Storage:
+    """Memory that holds a flattened vector or a tensor.
+
+    Attributes:
+        pointer: The user's pointer, or a buffer's once the place is in one.
+        reading: What reads the user's memory; the place means the content then. None for buffers and destinations.
+        buffer: The private buffer it lives in, if it does.
+    """
+
+    pointer: Value
+    reading: Instruction | None = None
+    buffer: PrivateBuffer | None = None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether no pointer of the user's can write here: a buffer, or a constant."""
+        return self.buffer is not None or self.reading is None
+
+    def move(self, buffer: PrivateBuffer) -> None:
+        """From now on the content lies, dense, in a buffer."""
+        self.pointer, self.buffer = buffer.pointer, buffer
+
+
+@dataclass(frozen=True)
+class TensorView:
+    """A tensor in a place.
+
+    Attributes:
+        place: Where it lies; its first element is the place's first.
+        element: Type of the elements in memory: truth values are bytes, 0 or 1.
+        sizes: Positions of each memory dimension, padding included.
+        data: Positions of each memory dimension that hold data.
+        steps: Elements between neighbours along each memory dimension.
+        layout: Logical dimension at each memory position.
+        group: Rows of a matrix that lie interleaved (VNNI): element (k, n) of a dense K x N is at
+            `(k // group * N + n) * group + k % group`. Only the right operand of a product may have more than 1.
+    """
+
+    place: Storage
+    element: Type
+    sizes: tuple[int, ...]
+    data: tuple[int, ...]
+    steps: tuple[int, ...]
+    layout: tuple[int, ...]
+    group: int = 1
+
+    @classmethod
+    def of(cls, place: Storage, type_: TensorType, pitches: Sequence[int] | None = None) -> TensorView:
+        """A tensor of a type, dense or with the pitches of a load or store."""
+        return cls(
+            place, storage_type(type_.element), type_.shape, type_.data_shape, type_.strides(pitches), type_.layout
+        )
+
+    @property
+    def dims(self) -> list[StridedDim]:
+        """Extent and stride of each logical dimension."""
+        return list(_dims(self.data, self.steps, self.layout))
+
+    @property
+    def reach(self) -> int:
+        """Bytes from the first element to behind the last one that holds data."""
+        return spanned_elements(_dims(self.data, self.steps, self.layout)) * bytes_of(self.element)
+
+    def is_pointwise(self, other: TensorView) -> bool:
+        """Whether every position in memory order surely has the same address, and as many bytes, in both."""
+        if self.place.pointer != other.place.pointer or bytes_of(self.element) != bytes_of(other.element):
+            return False
+        mine = reshaped_strides(self.sizes, self.steps, other.sizes)
+        return mine is not None and all(
+            extent == 1 or a == b for extent, a, b in zip(other.sizes, mine, other.steps, strict=True)
+        )
+
+    def reordered(self, order: Sequence[int], type_: TensorType) -> TensorView:
+        """The same memory, its memory dimensions taken in another order, as a tensor of `type_`."""
+        steps = tuple(self.steps[k] for k in order)
+        return TensorView(self.place, storage_type(type_.element), type_.shape, type_.data_shape, steps, type_.layout)
+
+    def broadcast(self, type_: TensorType, places: Sequence[int]) -> TensorView:
+        """The same memory as a row-major tensor of `type_`: dimension `i` becomes `places[i]`, others are repeated."""
+        steps = [0] * type_.rank
+        for place, dim in zip(places, self.dims, strict=True):
+            steps[place] = dim.stride if dim.extent > 1 else 0
+        return TensorView(
+            self.place, storage_type(type_.element), type_.shape, type_.data_shape, tuple(steps), type_.layout
+        )
+
+    def is_same(self, other: TensorView) -> bool:
+        """Whether every element surely has the same address, and as many bytes, in both."""
+        if self.place.pointer != other.place.pointer or bytes_of(self.element) != bytes_of(other.element):
+            return False
+        return without_unit_dims(self.dims) == without_unit_dims(other.dims)
+
+    @property
+    def row_major(self) -> TensorView:
+        """The same data without padding, its dimensions in logical order."""
+        extents, steps = zip(*self.dims, strict=True)
+        return TensorView(self.place, self.element, extents, extents, steps, tuple(range(len(extents))))
+
+
+@dataclass(frozen=True)
+class BatchedMatrix:
+    """The last two dimensions of a view as a 2-D load or store can say them.
+
+    Attributes:
+        type: Its type: row-major, or column-major with layout <1, 0>.
+        pitch: Elements between neighbours along its outer memory dimension.
+        batch: Strides of the outer dimensions.
+    """
+
+    type: TensorType
+    pitch: int
+    batch: tuple[int, ...]
+
+
+@lru_cache(maxsize=4096)
+def _dims(data: tuple[int, ...], steps: tuple[int, ...], layout: tuple[int, ...]) -> tuple[StridedDim, ...]:
+    by_memory = dict(zip(layout, zip(data, steps, strict=True), strict=True))
+    return tuple(StridedDim(*by_memory[d]) for d in range(len(layout)))
+
+
+def storage_type(element: Type) -> Type:
+    """How an element lies in memory: truth values take a byte each."""
+    return I8 if element == I1 else element
+
+
+def spanned_elements(dims: Iterable[StridedDim]) -> int:
+    """Elements from the first to behind the last."""
+    return 1 + sum((extent - 1) * stride for extent, stride in dims)
+
+
+def without_unit_dims(dims: Iterable[StridedDim]) -> list[StridedDim]:
+    """Dimensions with more than one element; the strides of the others mean nothing."""
+    return [dim for dim in dims if dim.extent > 1]
+
+
+def as_matrices(view: TensorView) -> BatchedMatrix | None:
+    """The matrices of a view; None if no 2-D load can say them.
+
+    That is where neither of the last two dimensions has neighbours next to each other, or a pitch exceeds 32 bits.
+    """
+    *outer, rows, columns = view.dims
+    found = load_layout(rows, columns)
+    if found is None:
+        return None
+    is_row_major, pitch = found
+    if is_row_major:
+        type_ = TensorType.dense(view.element, (rows.extent, columns.extent))
+    else:
+        type_ = TensorType(view.element, (columns.extent, rows.extent), (1, 0), (0, 0))
+    return BatchedMatrix(type_, pitch, tuple(dim.stride for dim in outer))
+
+
+def load_layout(rows: StridedDim, columns: StridedDim) -> tuple[bool, int] | None:
+    """Whether the 2-D load of a matrix is row-major (else column-major), and its pitch; None if there is none."""
+    if columns.stride == 1 or columns.extent == 1:
+        pitch = rows.stride if rows.extent > 1 else columns.extent
+        return (True, pitch) if pitch < _PITCH_LIMIT else None
+    if rows.stride == 1 or rows.extent == 1:
+        return (False, columns.stride) if columns.stride < _PITCH_LIMIT else None
+    return None
+
+
+def tensor_bytes(type_: TensorType) -> int:
+    """Bytes of a flattened tensor, padding included."""
+    return type_.count * bytes_of(type_.element)

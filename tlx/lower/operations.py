@@ -1,0 +1,187 @@
+"""Operations that all stages speak of: elementwise ones, how reductions combine, signs of products.
+
+The same elementwise operation is applied to tiles by stage 2 and to registers by stage 3. Tile code knows the mma
+family only, no `matmul`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.intrinsics.elementwise import ELEMENTWISE
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
+from tlx.ir.types import BFLOAT, HALF, I1, FloatType, IntType, Type, VectorType, bits_of, scalar_of
+from tlx.ir.values import Value
+from tlx.target.hardware import Sign
+
+UNARY_INTRINSICS: Final = frozenset(row.name for row in ELEMENTWISE)
+"""The tensor operations that compute each element from the same element of one operand."""
+MATH_INTRINSICS: Final = UNARY_INTRINSICS - {"relu", "sqrt", "fabs", "floor", "ceil"}
+"""Those of them that are elementary functions: code of our own in the end."""
+DIVISIONS: Final = frozenset({"sdiv", "udiv", "srem", "urem"})
+_UNARY: Final = frozenset({"fneg", "freeze"})
+_COMPARES: Final = frozenset({"icmp", "fcmp"})
+_FAST: Final = frozenset({"fast", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"})
+_SUFFIX: Final = re.compile(r"(?:\.(?:v\d+)?(?:i|f|bf)\d+)+$")
+_OVERLOADED_BY_RESULT_AND_FIRST: Final = frozenset(
+    f"llvm.{n}" for n in ("fptosi.sat", "fptoui.sat", "lrint", "llrint", "lround", "llround", "scmp", "ucmp")
+)
+_OVERLOADED_BY_RESULT_AND_SECOND: Final = frozenset({"llvm.powi", "llvm.ldexp"})
+_MOVES: Final = frozenset({"select", "freeze", "bitcast"})
+
+
+@dataclass(frozen=True, slots=True)
+class ElementwiseOp:
+    """An elementwise instruction without operands and type.
+
+    Attributes:
+        opcode: LLVM's opcode.
+        flags: `nsw`, `fast`, ... as written.
+        predicate: Of comparisons.
+        callee: Of calls: the intrinsic's name without the suffix of its types.
+    """
+
+    opcode: str
+    flags: tuple[str, ...] = ()
+    predicate: str = ""
+    callee: str = ""
+
+    @classmethod
+    def of(cls, instruction: Instruction) -> ElementwiseOp | None:
+        """The operation of an instruction, None where it does not work element by element."""
+        opcode = instruction.opcode
+        if opcode == "call":
+            name = (instruction.callee or "").strip('"')
+            if not name.startswith("llvm.") or not isinstance(instruction.type, VectorType):
+                return None
+            return cls(opcode, tuple(f for f in instruction.flags if f in _FAST), "", _SUFFIX.sub("", name))
+        if opcode in BINARY_OPCODES | CAST_OPCODES | _UNARY | _COMPARES or opcode == "select":
+            return cls(opcode, instruction.flags, instruction.predicate)
+        return None
+
+    @property
+    def title(self) -> str:
+        """How remarks call it: `fadd`, `llvm.fma`."""
+        return self.callee or self.opcode
+
+    def emit(self, b: Builder, type_: Type, operands: Sequence[Value], name: str = "") -> Value:
+        """The instruction on operands of any width."""
+        words = " ".join(self.flags)
+        if self.opcode == "call":
+            return self._call(b, type_, operands, words, name)
+        head = " ".join(x for x in (self.opcode, words, self.predicate) if x)
+        if self.opcode == "select":
+            spelled = ", ".join(o.typed for o in operands)
+        else:
+            spelled = ", ".join([operands[0].typed, *map(str, operands[1:])])
+        tail = f" to {type_}" if self.opcode in CAST_OPCODES else ""
+        made = b.emit(self.opcode, type_, operands, f"{head} {spelled}{tail}", name)
+        made.flags, made.predicate = self.flags, self.predicate
+        return made.value
+
+    def _call(self, b: Builder, type_: Type, operands: Sequence[Value], words: str, name: str) -> Value:
+        result = b.call_intrinsic(self.callee, self._overloads(type_, operands), type_, operands, name)
+        if words:
+            made = b.block.instructions[b.index - 1]
+            made.text = made.text.replace("= call ", f"= call {words} ", 1)
+            made.flags = self.flags
+        return result
+
+    def _overloads(self, type_: Type, operands: Sequence[Value]) -> list[Type]:
+        if self.callee in _OVERLOADED_BY_RESULT_AND_FIRST:
+            return [type_, operands[0].type]
+        if self.callee in _OVERLOADED_BY_RESULT_AND_SECOND:
+            return [type_, operands[1].type]
+        if self.callee == "llvm.is.fpclass":
+            return [operands[0].type]
+        return [type_]
+
+    def bits(self, types: Sequence[Type]) -> int:
+        """Width that its elements, of these types, are worked on in: bfloat and half as float, i1 as nothing.
+
+        What has only bfloat operands and results works on registers of them, as two of float each.
+        """
+        if self.callee != "llvm.fma" and all(scalar_of(t) == BFLOAT for t in types):
+            return unary_bits(BFLOAT)
+        return max((working_bits(t, moved=self.opcode in _MOVES) for t in types), default=1)
+
+
+def working_bits(type_: Type, *, moved: bool = False) -> int:
+    """Width that elements of a type (or vector) are worked on in, or only `moved` about in."""
+    element = scalar_of(type_)
+    if element in (BFLOAT, HALF):
+        return 16 if moved else 32
+    return bits_of(element)
+
+
+def unary_bits(type_: Type) -> int:
+    """Width that elements are worked on in by what makes one of another of the same type."""
+    return working_bits(type_, moved=scalar_of(type_) == BFLOAT)
+
+
+def is_mask(type_: Type) -> bool:
+    """Whether elements are i1."""
+    return scalar_of(type_) == IntType(1)
+
+
+MIN_MAX: Final = frozenset({"max", "min"})
+
+
+def emit_combine(b: Builder, operation: str, x: Value, y: Value) -> Value:
+    """Both combined by add, mul, max, min, and, or or xor. NaN wins in max and min."""
+    best = emit_combine_ordered(b, operation, x, y)
+    if operation not in MIN_MAX or not _are_floats(x):
+        return best
+    return b.select(emit_fcmp(b, "uno", x, x), x, best, "acc")
+
+
+def emit_combine_ordered(b: Builder, operation: str, x: Value, y: Value, *, signed: bool = True) -> Value:
+    """Both combined, where none of them is NaN; of integers the signed or unsigned extremes."""
+    if operation not in MIN_MAX:
+        return b.binary(f"f{operation}" if _are_floats(x) and operation in ("add", "mul") else operation, x, y, "acc")
+    sense = "gt" if operation == "max" else "lt"
+    if _are_floats(x):
+        return b.select(emit_fcmp(b, f"o{sense}", x, y), x, y, "acc")
+    return b.select(b.icmp(f"{'s' if signed else 'u'}{sense}", x, y), x, y, "acc")
+
+
+def emit_fcmp(b: Builder, predicate: str, x: Value, y: Value) -> Value:
+    """`fcmp`."""
+    assert isinstance(x.type, VectorType)
+    return ElementwiseOp("fcmp", (), predicate).emit(b, VectorType(x.type.count, I1), [x, y], "is")
+
+
+def _are_floats(x: Value) -> bool:
+    return isinstance(x.type, VectorType) and isinstance(x.type.element, FloatType)
+
+
+MMA_SIGNS: Final[dict[str, tuple[Sign, Sign]]] = {
+    "umma": ("u", "u"),
+    "smma": ("s", "s"),
+    "mma": ("s", "s"),
+    "usmma": ("u", "s"),
+    "summa": ("s", "u"),
+}
+PRODUCT_SIGNS: Final[dict[str, tuple[Sign, Sign]]] = {**MMA_SIGNS, "matmul": ("s", "s")}
+MMA_NAMES: Final[dict[tuple[Sign, Sign], str]] = {
+    **{MMA_SIGNS[name]: name for name in ("umma", "smma", "usmma", "summa")},
+    ("f", "f"): "smma",
+}
+
+
+ELEMENTWISE_INTRINSICS: Final = frozenset(
+    "llvm." + name
+    for name in (
+        "fma fmuladd fabs sqrt floor ceil trunc rint nearbyint round roundeven copysign minnum maxnum minimum maximum "
+        "minimumnum maximumnum canonicalize "
+        "exp exp2 exp10 log log2 log10 sin cos tan tanh sinh cosh asin acos atan atan2 pow powi ldexp "
+        "smax smin umax umin abs ctpop ctlz cttz bswap bitreverse fshl fshr scmp ucmp "
+        "sadd.sat ssub.sat uadd.sat usub.sat sshl.sat ushl.sat fptosi.sat fptoui.sat lrint llrint lround llround "
+        "is.fpclass"
+    ).split()
+)
+"""LLVM's intrinsics that act element by element."""

@@ -1,0 +1,367 @@
+"""The lowering as a flat list of named steps.
+
+    raise         calls of a front end's placeholder functions become tensor intrinsics
+    verify        the rules of the tensor intrinsics hold
+    canonicalise  every tensor call has its canonical name and a declaration
+    to-2d  to-tiles  legalize
+                  the three stages (`tlx.lower.stages`)
+
+After canonicalise and after each stage, LLVM judges the module; a step that leaves something LLVM rejects is at fault.
+
+Which features a kernel uses: those of the target; the optional ones (dot products) as `Options.cpu` (`--mcpu`) has
+them, or else as the function around has them where it is compiled for such a machine; changed by `Options.attrs`
+(`--mattr`).
+Kernels carry their features as function attributes of their own, so that they work inside any program. Functions
+without tensor operations keep the attributes they have.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, cast
+
+from tlx.diagnostics import LoweringError, Source, TlxError
+from tlx.ir.analysis.large_vectors import has_large_vectors
+from tlx.ir.garbage_collection import without_collection
+from tlx.llvm.triples import triple_of
+from tlx.lower.context import FEATURES_ATTRIBUTE
+from tlx.lower.knobs import TrackedKnobSource
+from tlx.lower.options import STAGE_NAMES, Options, PipelineStep
+from tlx.lower.remarks import Remarks
+from tlx.target.lookup import added_features
+
+if TYPE_CHECKING:
+    from tlx.ir.module import Module
+    from tlx.lower.context import LoweringContext
+    from tlx.target.target import Target
+
+FRONT_ENDS: Final = "tlx.frontends"
+UNJUDGED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory, and several times as long as we do
+_DEFAULT: Final = Options()
+
+
+def lower(module: Module, target: Target | str = "native", *, options: Options = _DEFAULT) -> Module:
+    """Lower a module in place.
+
+    Args:
+        module: The module; it is changed.
+        target: The machine to aim at, or its name.
+        options: How to lower.
+
+    Returns:
+        The lowered module (another one where a front end made it anew).
+
+    Raises:
+        ParseError, VerifyError: The input is no valid IR, or breaks a rule of the tensor intrinsics.
+        LoweringError: A function cannot be lowered.
+        UsageError: There is no such target.
+    """
+    from tlx.ir.parser.duplicates import outlined_region
+    from tlx.ir.parser.module import parse
+
+    context = _context(target, options, options.triple or triple_of(module.source.text))
+    source = module.source
+    has_parts = any(outlined_region(function) for function in module.functions)
+    try:
+        with without_collection():
+            lowered = _run_steps(module, context, options)
+    except Exception as error:
+        if has_parts or (options.verify_each is False and _blames_tlx(error)):
+            verify(raise_front_ends(parse(source.text, source.name)))
+        if options.start_after is not None and _blames_tlx(error):
+            message = f"this is not what {options.start_after} leaves, behind which the lowering was to start"
+            raise LoweringError(f"{message}; without --start-after all stages run", name=source.name) from error
+        raise
+    if options.stop_after != "to-2d":
+        _remark_unused(options)
+    return lowered
+
+
+def _run_steps(module: Module, context: LoweringContext, options: Options) -> Module:
+    if options.verify_each is not False:
+        _verify_for_front_ends(module)
+    for step in steps():
+        if step.name in STAGE_NAMES and step.name not in options.stages:
+            continue
+        module = step.run(module, context)
+        if options.verify_each is not False and step.name not in ("raise", "verify"):
+            _verify_step(module, step, options)
+        if options.print_after:
+            options.print_after(step, module)
+    if options.stop_after in (None, STAGE_NAMES[-1]):
+        _refuse_leftovers(module)
+    return module
+
+
+def _blames_tlx(error: Exception) -> bool:
+    """Whether an error is TLX's own: unless LLVM, which was not asked before, rejects the input, which explains it."""
+    return not isinstance(error, TlxError) or "bug of TLX" in error.message
+
+
+def lower_text(
+    text: str, filename: str = "<string>", target: Target | str = "native", *, options: Options = _DEFAULT
+) -> str:
+    """Lower LLVM assembly; what there is nothing to do for (`has_work`) comes back as it is, judged where it is small.
+
+    Raises:
+        TlxError: See `lower`.
+    """
+    if options.print_after is None and not has_work(text):
+        if target != "native":
+            named = options.attrs or options.cpu or added_features(target)  # else it may be of any architecture
+            resolve_target(target, options, (options.triple or triple_of(text)) if named else "")
+        _judge_untouched(text, filename, options)
+        return text
+    from tlx.ir.parser.module import needs_lowering, parse
+
+    def wanted(function: str) -> bool:
+        """Of what a stage left, what calls kernels as well."""
+        return needs_lowering(function) or (options.start_after is not None and "tlx." in function)
+
+    shares = not any(
+        _mentions(raiser, text) for raiser in raising_front_ends()
+    )  # a front end wants to see all that there is
+    module = parse(text, filename, wanted, twins=shares, parts=shares and options.start_after is None)
+    _remark_equals(module, options.remarks)
+    return str(lower(module, target, options=options))
+
+
+def has_work(text: str) -> bool:
+    """Whether a text has tensor operations, or what front ends turn into them, large vectors, or asks for features."""
+    if any(word in text for word in ("llvm.tensor.", "llvm.vector.totensor", FEATURES_ATTRIBUTE)):
+        return True
+    if any(_mentions(raiser, text) for raiser in raising_front_ends()):
+        return True
+    return has_large_vectors(text)
+
+
+def steps() -> list[PipelineStep]:
+    """The steps, in order."""
+    from tlx.lower.stages import STAGES
+
+    return [
+        PipelineStep("raise", "RaiseFrontEnds", _raise),
+        PipelineStep("verify", "VerifyTensors", _verify_tensors),
+        PipelineStep("canonicalise", "CanonicaliseTensors", _canonicalise),
+        *(PipelineStep(stage.name, stage.title, _in_place_step(stage.run)) for stage in STAGES),
+    ]
+
+
+def raise_front_ends(module: Module) -> Module:
+    """The module with the calls of front ends' placeholder functions turned into tensor operations.
+
+    Raises:
+        ParseError, VerifyError: The module is not valid, or uses a front end's functions in a way without meaning.
+    """
+    _verify_for_front_ends(module)
+    return _apply_raisers(module)
+
+
+def _verify_for_front_ends(module: Module) -> None:
+    """Check what front ends are going to change: they rely on rules of LLVM, such as one definition of a name."""
+    if any(_mentions(raiser, module.source.text) for raiser in raising_front_ends()):
+        from tlx.ir.parser.module import parse
+
+        verify(parse(str(module), module.source.name))
+
+
+def _apply_raisers(module: Module) -> Module:
+    for raiser in raising_front_ends():
+        if _mentions(raiser, module.source.text):
+            module = cast("Module | None", raiser.RAISE(module)) or module
+    return module
+
+
+def verify(module: Module) -> None:
+    """Check a module as the lowering checks its input: the rules of the tensor intrinsics, then LLVM's.
+
+    Tensor calls are made canonical in place on the way, since LLVM knows no overloads of one name.
+
+    Raises:
+        ParseError, VerifyError: The module is not valid.
+    """
+    from tlx.ir.tensors.analysis import verify_tensors
+    from tlx.ir.tensors.canonical import canonicalise
+    from tlx.llvm.judge import check_module
+
+    verify_tensors(module)
+    canonicalise(module)
+    check_module(module)
+
+
+@cache
+def raising_front_ends() -> tuple[ModuleType, ...]:
+    """The front ends that raise: modules of `tlx.frontends` with a function `RAISE`.
+
+    `RAISE` takes a module and returns the raised one, or None where it has nothing to do. `MARKERS` names the
+    substrings that a text holds if it concerns the front end; without it, every text does.
+    """
+    return tuple(module for module in front_ends() if hasattr(module, "RAISE"))
+
+
+@cache
+def front_ends() -> tuple[ModuleType, ...]:
+    """All front ends: the modules of `tlx.frontends`.
+
+    One that reads a language of its own has `TRANSLATE`, which takes a text, its name, what runs threads, and a version
+    of the language, and returns LLVM assembly, or a module whose `str` is that; `LANGUAGE` and `TITLE`, what options
+    and messages call the language; `STANDARDS`, its versions, the default last; `SUFFIXES`, how names of files end;
+    and `OPENINGS`, words that a text begins with.
+    """
+    package = importlib.import_module(FRONT_ENDS)
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+    return tuple(importlib.import_module(f"{FRONT_ENDS}.{name}") for name in names)
+
+
+def _mentions(raiser: ModuleType, text: str) -> bool:
+    markers = cast("Iterable[str] | None", getattr(raiser, "MARKERS", None))
+    return markers is None or any(marker in text for marker in markers)
+
+
+def _context(target: Target | str, options: Options, triple: str = "") -> LoweringContext:
+    from tlx.lower.context import LoweringContext
+
+    follow = not options.cpu and not options.attrs
+    found = resolve_target(target, options, triple)
+    return LoweringContext(
+        found,
+        options.remarks,
+        follow,
+        options.amx_permission,
+        options.emulate_matrix,
+        options.knobs,
+        options.threads,
+        options.thread_cycles,
+        options.weight_bytes,
+    )
+
+
+def _judge_untouched(text: str, filename: str, options: Options) -> None:
+    """Have LLVM judge text that comes back as it is, except where only its size would cost something."""
+    if options.verify_each or (options.verify_each is None and len(text) <= UNJUDGED_SIZE):
+        from tlx.llvm.judge import check_text
+
+        check_text(text, filename)
+    elif options.verify_each is None:
+        size = f"{len(text) / 1e6:.1f} MB"
+        message = f"{size} without tensor operations passed on unjudged; --verify-each has LLVM judge it"
+        first_line = Source(filename, text[: text.find("\n") + 1] or text)
+        options.remarks.add("analysis", "verify", message, first_line.span(0))
+
+
+def _remark_equals(module: Module, remarks: Remarks) -> None:
+    from tlx.ir.functions import DuplicateFunction, Function
+    from tlx.ir.parser.duplicates import outlined_region
+
+    for item in module.items:
+        if isinstance(item, DuplicateFunction):
+            message = f"@{item.name} is @{item.of.name} under another name: what is said of that one holds for both"
+            remarks.add("analysis", "read", message, item.span)
+        known = outlined_region(item)
+        if isinstance(item, Function) and known is not None and known.more:
+            message = f"{known.more} more parts equal to this one are lowered as it is, as calls of @{item.name}"
+            remarks.add("analysis", "read", message, item.span)
+
+
+def _remark_unused(options: Options) -> None:
+    """Say which knobs no product took."""
+    if isinstance(options.knobs, TrackedKnobSource):
+        for message, span in options.knobs.unused():
+            options.remarks.add("analysis", "to-tiles", message, span)
+
+
+def _raise(module: Module, _context: LoweringContext) -> Module:
+    return _apply_raisers(module)
+
+
+def _verify_tensors(module: Module, _context: LoweringContext) -> Module:
+    from tlx.ir.tensors.analysis import verify_tensors
+
+    verify_tensors(module)
+    return module
+
+
+def _canonicalise(module: Module, _context: LoweringContext) -> Module:
+    from tlx.ir.tensors.canonical import canonicalise
+
+    canonicalise(module)
+    return module
+
+
+def _in_place_step(run: Callable[[Module, LoweringContext], None]) -> Callable[[Module, LoweringContext], Module]:
+    def step(module: Module, context: LoweringContext) -> Module:
+        run(module, context)
+        return module
+
+    return step
+
+
+def _verify_step(module: Module, step: PipelineStep, options: Options) -> None:
+    """Have LLVM judge what a step left; the rules of tensors are checked by the next stage, if there is one."""
+    from tlx.ir.tensors.analysis import verify_tensors
+    from tlx.llvm.judge import check_module
+
+    if step.name == "canonicalise":
+        check_module(module)
+        return
+    if options.verify_each or step.name == options.stop_after:
+        verify_tensors(module)
+    check_module(module, step.name)
+
+
+def _refuse_leftovers(module: Module) -> None:
+    """No tensor operation may reach LLVM's code generator: it would crash."""
+    for function in module.functions:
+        for instruction in function.instructions():
+            callee = instruction.callee or ""
+            if callee.strip('"').startswith(("llvm.tensor.", "llvm.vector.totensor")):
+                message = f"@{callee} is left after lowering; this is a bug of TLX: please report it with the input"
+                raise LoweringError(message, instruction.span or function.span, name=module.source.name)
+
+
+def resolve_target(target: Target | str, options: Options, triple: str = "") -> Target:
+    """The target that options ask for.
+
+    Args:
+        target: The machine to aim at, or its name.
+        options: Their processor, features and widths of vectors.
+        triple: Triple of the machine; empty for that of this one.
+
+    Raises:
+        UsageError: There is no such target, processor or feature.
+    """
+    from tlx.target.lookup import find_target
+
+    found = find_target(target) if isinstance(target, str) else target
+    found = found.for_triple(triple)
+    if options.cpu:
+        found = found.on_cpu(options.cpu)
+    if options.attrs:
+        found = found.changed(options.attrs)
+        found = found if options.cpu else found.with_features(_baseline_features(triple, options.attrs))
+    _check_feature_names(found, [*options.attrs, *(f"+{name}" for name in added_features(target))], options.cpu, triple)
+    return found.with_vector_bits(options.vector_bits) if options.vector_bits else found
+
+
+def _baseline_features(triple: str, attrs: Sequence[str]) -> tuple[str, ...]:
+    """What functions that name features must name besides, unless somebody takes it away."""
+    from tlx.llvm.triples import baseline, native_triple
+
+    off = {feature[1:] for feature in attrs if feature[0] == "-"}
+    off |= {"d"} if "f" in off else set()  # registers for doubles are registers for floats
+    return tuple(f for f in baseline(triple or native_triple()) if f[1:] not in off)
+
+
+def _check_feature_names(found: Target, asked: Sequence[str], cpu: str, triple: str) -> None:
+    """Have LLVM look at names that the user gave, and at a triple that may not be of the target's architecture."""
+    if not asked and not cpu and triple.partition("-")[0] in ("", platform.machine()):
+        return
+    from tlx.llvm.subtarget import check_subtarget
+
+    features = dict.fromkeys(f for version in found.versions or (found,) for f in version.features)
+    check_subtarget(triple, found.name, tuple(features), cpu, asked)

@@ -1,0 +1,1 @@
+"""Facts about a function before anything is changed: values, operations, liveness, reads."""

@@ -1,0 +1,260 @@
+"""The operations of a function: `llvm.tensor.*`, and ordinary LLVM instructions on flattened vectors.
+
+`fadd <E x T>`, comparisons, casts, `select`, `llvm.fma` and the like act element by element. Where their vectors are
+results of tensor operations, or too large for registers, they are planned, fused and written like tensor operations:
+
+    %s = fadd <4096 x float> %m, %b        TensorOp(elementwise, tensors (%m, %b), result <4096 x float>)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from tlx.intrinsics import Intrinsic
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.analysis.large_vectors import max_ssa_elements
+from tlx.ir.functions import Function
+from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
+from tlx.ir.tensors.calls import ELEMENT_TYPES
+from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
+from tlx.ir.transform.rewrite import Use, definitions, uses
+from tlx.ir.types import Type, VectorType
+from tlx.ir.values import Aggregate, Constant, Keyword, Local, Splat, Value, zero
+from tlx.lower.operations import ELEMENTWISE_INTRINSICS, UNARY_INTRINSICS, ElementwiseOp
+from tlx.lower.to_2d.analysis.shuffles import VectorShuffle, is_shuffle, vector_width
+
+if TYPE_CHECKING:
+    from typing import Any
+
+ORDINARY: Final = "elementwise"
+INSERT: Final = "insertelement"
+SHUFFLE: Final = "shufflevector"
+_RENAMES: Final = frozenset({"freeze", "bitcast", "phi"})
+_VALUE_CASTS: Final = CAST_OPCODES - {"bitcast", "ptrtoint", "ptrtoaddr", "inttoptr", "addrspacecast"}
+
+
+def _never(*_arguments: Any) -> NoReturn:
+    msg = "elementwise instructions are no row of the table"
+    raise AssertionError(msg)
+
+
+_ORDINARY_ROW: Final = Intrinsic(ORDINARY, (), "vector", "An ordinary instruction.", _never, _never, "", prefix="")
+_INSERT_ROW: Final = Intrinsic(
+    INSERT, (), "vector", "A vector with one element replaced.", _never, _never, "", prefix=""
+)
+_SHUFFLE_ROW: Final = Intrinsic(SHUFFLE, (), "vector", "Elements of vectors.", _never, _never, "", prefix="")
+
+
+def with_elementwise(function: Function, tensors: FunctionTensors) -> FunctionTensors:
+    """The tensors of a function, the ordinary instructions on them among the operations."""
+    found = _ElementwiseSearch(function, tensors).run()
+    if not found:
+        return tensors
+    known = {id(op.instruction): op for op in tensors.ops}
+    ops = [known.get(id(i)) or found.get(id(i)) for i in function.instructions()]
+    return FunctionTensors(function, tensors.tokens, [op for op in ops if op is not None])
+
+
+def intrinsic_of(instruction: Instruction) -> str | None:
+    """`llvm.fma` of a call of `llvm.fma.v4f32`; None if it calls anything else."""
+    operation = ElementwiseOp.of(instruction) if instruction.opcode == "call" else None
+    return operation.callee if operation is not None and operation.callee in ELEMENTWISE_INTRINSICS else None
+
+
+def is_elementwise(instruction: Instruction) -> bool:
+    """Whether an instruction computes each element of a vector from the same element of its operands."""
+    type_ = instruction.type
+    if instruction.result is None or not isinstance(type_, VectorType) or type_.scalable:
+        return False
+    if not is_element_type(type_.element):
+        return False
+    if not all(_fits(operand.type, type_.count) for operand in call_operands(instruction)):
+        return False
+    return instruction.opcode in BINARY_OPCODES | _VALUE_CASTS | {"fneg", "icmp", "fcmp", "select"} or bool(
+        intrinsic_of(instruction)
+    )
+
+
+def call_operands(instruction: Instruction) -> list[Value]:
+    """The operands of an instruction, the arguments of a call."""
+    return instruction.args if instruction.is_call else instruction.operands
+
+
+def _fits(type_: Type, count: int) -> bool:
+    """A scalar, or a vector of as many numbers."""
+    if not isinstance(type_, VectorType):
+        return True
+    return type_.count == count and not type_.scalable and is_element_type(type_.element)
+
+
+def is_element_type(type_: Type) -> bool:
+    """Whether elements of a type can be a tensor's."""
+    return type_ in ELEMENT_TYPES
+
+
+class _ElementwiseSearch:
+    """Finds the instructions that work on tensors: forward from tensor operations, and all large ones."""
+
+    def __init__(self, function: Function, tensors: FunctionTensors) -> None:
+        self.function = function
+        self.tensors = tensors
+        self.uses = uses(function)
+        self.names = {op.instruction.result for op in tensors.ops if op.instruction.result is not None}
+        self.definitions = definitions(function)
+
+    def run(self) -> dict[int, TensorOp]:
+        found: dict[int, TensorOp] = {}
+        changed = True
+        while changed:
+            changed = False
+            for instruction in self.function.instructions():
+                if id(instruction) in found or instruction.result in self.names:
+                    continue
+                if self._carries(instruction):
+                    self.names.add(str(instruction.result))
+                elif self._is_found(instruction):
+                    found[id(instruction)] = self._op(instruction)
+                    self.names.add(str(instruction.result))
+                else:
+                    continue
+                changed = True
+        return found
+
+    def _carries(self, instruction: Instruction) -> bool:
+        """Whether an instruction gives a tensor's vector another name."""
+        if instruction.opcode not in _RENAMES or not isinstance(instruction.type, VectorType):
+            return False
+        if instruction.opcode == "phi" and not exceeds_register_elements(instruction.type):
+            return False
+        return any(isinstance(v, Local) and v.name in self.names for v in instruction.operands)
+
+    def _is_found(self, instruction: Instruction) -> bool:
+        if instruction.opcode == INSERT:
+            return exceeds_register_elements(instruction.type)
+        if is_large_shuffle(instruction):
+            return True
+        if not is_elementwise(instruction):
+            return False
+        vectors = [v for v in call_operands(instruction) if isinstance(v.type, VectorType)]
+        if any(exceeds_register_elements(v.type) for v in (*vectors, instruction.value)):
+            return True
+        return any(isinstance(v, Local) and v.name in self.names for v in vectors)
+
+    def _op(self, instruction: Instruction) -> TensorOp:
+        vector = instruction.type
+        assert isinstance(vector, VectorType)
+        if is_shuffle(instruction):
+            taken = [(v, VectorType(vector_width(v), vector.element)) for v in VectorShuffle.of(instruction).operands]
+            tensors = [Tensor(_flat(type_), instruction, "value", v) for v, type_ in taken]
+            return TensorOp(instruction, _SHUFFLE_ROW, tuple(tensors), (), (), _flat(vector))
+        tensors = [
+            Tensor(_flat(v.type), instruction, "value", v)
+            for v in call_operands(instruction)
+            if isinstance(v.type, VectorType)
+        ]
+        if instruction.opcode == INSERT:
+            return TensorOp(
+                instruction, _INSERT_ROW, tuple(tensors), (), tuple(instruction.operands[1:]), _flat(vector)
+            )
+        return TensorOp(instruction, _ORDINARY_ROW, tuple(tensors), (), (), self._type(instruction))
+
+    def _type(self, instruction: Instruction) -> TensorType:
+        """The type that all users of the result see, if it is one, else the flattened vector."""
+        vector = instruction.type
+        assert isinstance(vector, VectorType)
+        tokens = [self._token(use) for use in self.uses.get(str(instruction.result), [])]
+        types = [None if token is None else token.type for token in tokens]
+        first = types[0] if types else None
+        if first is not None and all(type_ == first for type_ in types):
+            return first
+        return _flat(vector)
+
+    def _token(self, use: Use) -> Tensor | None:
+        return self.tensors.tokens.get(use.instruction.result or "")
+
+
+def _flat(vector: VectorType) -> TensorType:
+    return TensorType.dense(vector.element, (vector.count,))
+
+
+def exceeds_register_elements(type_: Type) -> bool:
+    """Whether a vector is too large for ordinary instructions to compute with it as an SSA value."""
+    if not isinstance(type_, VectorType) or type_.scalable or not is_element_type(type_.element):
+        return False
+    return type_.count > max_ssa_elements(type_.element)
+
+
+def is_large_shuffle(instruction: Instruction) -> bool:
+    """Whether an instruction takes elements of vectors too large to be SSA values, or makes one."""
+    taken = instruction.args if instruction.is_call else instruction.operands[:2]
+    return is_shuffle(instruction) and any(
+        exceeds_register_elements(value.type) for value in (instruction.value, *taken)
+    )
+
+
+def splat_value(value: Value, known: dict[str, Instruction]) -> Value | None:
+    """The scalar that every element of a vector is; None if they may differ. Undefined elements may be zeros.
+
+    Args:
+        value: The vector.
+        known: The instruction behind each name.
+    """
+    type_ = value.type
+    assert isinstance(type_, VectorType)
+    if isinstance(value, Keyword):
+        return zero(type_.element)
+    if isinstance(value, Splat):
+        return value.element
+    if isinstance(value, Aggregate):
+        return value.elements[0] if _all_equal(value.elements) else None
+    definition = known.get(value.name) if isinstance(value, Local) else None
+    return None if definition is None else _splat_scalar(definition, known)
+
+
+def only_element(value: Value, known: dict[str, Instruction]) -> Value | None:
+    """The scalar that a vector of one element holds, where it is at hand."""
+    definition = known.get(value.name) if isinstance(value, Local) else None
+    if definition is not None and definition.opcode == "insertelement":
+        return definition.operands[1]
+    return splat_value(value, known)
+
+
+def _all_equal(elements: Sequence[Value]) -> bool:
+    return all(element == elements[0] for element in elements) and isinstance(elements[0], Constant)
+
+
+def _splat_scalar(instruction: Instruction, known: dict[str, Instruction]) -> Value | None:
+    """The scalar of `shufflevector (insertelement undef, s, 0), undef, zeroinitializer`."""
+    if instruction.opcode != "shufflevector" or not _is_zero_mask(instruction.operands[2]):
+        return None
+    source = instruction.operands[0]
+    if not isinstance(source, Local):
+        return splat_value(source, known)
+    inserted = known.get(source.name)
+    if inserted is None or inserted.opcode != "insertelement" or str(inserted.operands[2]) != "0":
+        return None
+    return inserted.operands[1]
+
+
+def _is_zero_mask(mask: Value) -> bool:
+    """Whether a shuffle takes lane 0 only."""
+    if isinstance(mask, Keyword):
+        return True
+    if isinstance(mask, Splat):
+        return str(mask.element) == "0"
+    return isinstance(mask, Aggregate) and all(str(e) in ("0", "undef", "poison") for e in mask.elements)
+
+
+MMA: Final = frozenset({"umma", "smma", "usmma", "summa"})
+POINTWISE: Final = UNARY_INTRINSICS | {ORDINARY}
+PRODUCTS: Final = MMA | {"matmul", "contract", "convolution"}
+STAGE: Final = "to-2d"
+
+
+def operation_title(op: TensorOp) -> str:
+    """What remarks call an operation: its intrinsic, or an ordinary instruction's opcode or `llvm.*` function."""
+    if op.intrinsic.name != ORDINARY:
+        return op.intrinsic.name
+    operation = ElementwiseOp.of(op.instruction)
+    return operation.title if operation is not None else op.instruction.opcode

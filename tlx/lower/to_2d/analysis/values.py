@@ -1,0 +1,272 @@
+"""Flattened vectors: which of them live in memory, which stay SSA values, and what is not lowered yet.
+
+op         result of a tensor operation, or of an ordinary instruction that is planned as one (`tensor_operations`): in
+           memory; loaded where other instructions use it
+load       `load <E x T>`: means the memory it reads, in place where that is safe
+phi        large loop-carried tensors: a buffer, written on every incoming edge
+register   everything else, small: an SSA value, stored to a buffer where a token needs it
+constant   a buffer of zeros, or a constant global
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal
+
+from tlx.diagnostics import LoweringError, Source, Span
+from tlx.ir.analysis.large_vectors import ABI_ELEMENTS, MAX_SSA_BYTES, exceeds_register, size_in_bytes
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
+from tlx.ir.parser.functions import named_types
+from tlx.ir.tensors.calls import is_tensor_call
+from tlx.ir.tensors.model import FunctionTensors
+from tlx.ir.transform.rewrite import Use, definitions, uses
+from tlx.ir.types import I1, VOID, ArrayType, NamedType, StructType, Type, VectorType
+from tlx.ir.values import Local, Value
+from tlx.lower.to_2d.analysis.tensor_operations import exceeds_register_elements
+
+SMALL_PHI: Final = 64
+"""Loop-carried vectors of up to this many elements stay phis."""
+
+Kind = Literal["op", "load", "phi", "register", "constant"]
+
+
+@dataclass(eq=False)
+class FlatVectors:
+    """The flattened vectors of a function.
+
+    Attributes:
+        function: The function.
+        tensors: Its tokens and operations.
+        source: The module's text, which says what named types are.
+    """
+
+    function: Function
+    tensors: FunctionTensors
+    source: Source
+    _roots: dict[str, Value] = field(default_factory=dict[str, Value])
+    _kinds: dict[str, Kind] = field(default_factory=dict[str, Kind])
+
+    @cached_property
+    def definitions(self) -> dict[str, Instruction]:
+        """The instruction behind each name."""
+        return definitions(self.function)
+
+    @cached_property
+    def uses(self) -> dict[str, list[Use]]:
+        """Uses of each name."""
+        return uses(self.function)
+
+    @cached_property
+    def _named(self) -> dict[str, Type]:
+        return named_types(self.source)
+
+    @cached_property
+    def _results(self) -> set[str]:
+        return set(self.tensors.result_types())
+
+    # Kinds -----------------------------------------------------------------------------------------------------
+
+    def kind(self, value: Value) -> Kind:
+        """What a root is."""
+        if not isinstance(value, Local):
+            return "constant"
+        if value.name not in self._kinds:
+            self._kinds[value.name] = self._kind(value.name)
+        return self._kinds[value.name]
+
+    def _kind(self, name: str) -> Kind:
+        definition = self.definitions.get(name)
+        if definition is None:
+            return "register"
+        if name in self._results:
+            return "op"
+        unusual = {"volatile", "atomic"} & set(definition.flags) or is_i1_vector(definition.type)
+        if definition.opcode == "load" and not unusual:
+            return "load"
+        if definition.opcode == "phi" and self._is_memory_phi(definition):
+            return "phi"
+        return "register"
+
+    def _is_memory_phi(self, phi: Instruction) -> bool:
+        if exceeds_register(phi.type) or exceeds_register_elements(phi.type):
+            return True
+        several = isinstance(phi.type, VectorType) and phi.type.count > SMALL_PHI
+        return several and any(self._makes_token(use) for use in self.uses.get(str(phi.result), []))
+
+    def _makes_token(self, use: Use) -> bool:
+        instruction = use.instruction
+        return instruction.result in self.tensors.tokens and is_tensor_call(instruction) and use.index == 1
+
+    def root(self, value: Value) -> Value:
+        """The vector that a value is another name of: through freeze, bitcast and phis of one value."""
+        if not isinstance(value, Local):
+            return value
+        if value.name not in self._roots:
+            self._roots[value.name] = value
+            self._roots[value.name] = self._root(value)
+        return self._roots[value.name]
+
+    def _root(self, value: Local) -> Value:
+        definition = self.definitions.get(value.name)
+        source = self._renamed(definition) if definition is not None else None
+        if source is None:
+            return value
+        root = self.root(source)
+        return value if self.kind(root) == "register" else root
+
+    def _renamed(self, instruction: Instruction) -> Value | None:
+        """The operand that an instruction only gives another name."""
+        if not is_numeric_vector(instruction.type):
+            return None
+        if instruction.opcode == "freeze":
+            return instruction.operands[0]
+        if instruction.opcode == "bitcast" and _has_same_bytes(instruction.operands[0].type, instruction.type):
+            return instruction.operands[0]
+        if instruction.opcode == "phi":
+            different = {str(v): v for v, _ in instruction.incoming if str(v) != f"%{instruction.result}"}
+            return next(iter(different.values())) if len(different) == 1 else None
+        return None
+
+    def is_renaming(self, instruction: Instruction) -> bool:
+        """Whether an instruction only gives another name to a vector that lives in memory."""
+        return instruction.result is not None and self.root(instruction.value) != instruction.value
+
+    # Uses ------------------------------------------------------------------------------------------------------
+
+    def is_memory_store(self, instruction: Instruction) -> bool:
+        """Whether an ordinary store is of a vector that lives in memory, so that it becomes a copy."""
+        if instruction.opcode != "store" or {"volatile", "atomic"} & set(instruction.flags):
+            return False
+        value = instruction.operands[0]
+        if not is_numeric_vector(value.type) or is_i1_vector(value.type):
+            return False
+        kind = self.kind(self.root(value))
+        return kind in ("op", "phi") or (
+            kind in ("load", "constant") and (exceeds_register(value.type) or exceeds_register_elements(value.type))
+        )
+
+    def is_memory_extract(self, instruction: Instruction) -> bool:
+        """Whether an `extractelement` is of a vector that lives in memory and may be large."""
+        if instruction.opcode != "extractelement":
+            return False
+        value = instruction.operands[0]
+        return self.kind(self.root(value)) != "register" and (
+            exceeds_register(value.type) or exceeds_register_elements(value.type)
+        )
+
+    def needs_ssa(self, name: str) -> bool:
+        """Whether ordinary instructions use a vector under this name as an SSA value."""
+        return next(self.ssa_uses(name), None) is not None
+
+    def ssa_uses(self, name: str) -> Iterator[Use]:
+        """The uses of a vector, also under its other names, that need an SSA value."""
+        names = [name]
+        seen = {name}
+        for current in names:
+            for use in self.uses.get(current, []):
+                if self.is_renaming(use.instruction):
+                    names.extend({str(use.instruction.result)} - seen)
+                    seen.add(str(use.instruction.result))
+                elif self._is_ssa_use(use):
+                    yield use
+
+    def _is_ssa_use(self, use: Use) -> bool:
+        instruction = use.instruction
+        if self._makes_token(use) or is_debug_use(instruction) or self.tensors.op_of(instruction) is not None:
+            return False
+        if instruction.opcode == "phi":
+            return self.kind(instruction.value) != "phi"
+        if instruction.opcode == "store" and use.index == 0:
+            return not self.is_memory_store(instruction)
+        return not self.is_memory_extract(instruction)
+
+    # What is not lowered ---------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Refuse large vectors outside of tensor operations.
+
+        Raises:
+            LoweringError: An instruction or a parameter has one; it is pointed at.
+        """
+        for argument in self.function.arguments:
+            if (exceeds_register(argument.type) and not _fits_signature(argument.type)) or self._holds_large(
+                argument.type
+            ):
+                message = f"parameter %{argument.name} of @{self.function.name} is a {argument.type} by value"
+                raise _not_lowered(message, "pass a pointer to it, such as ptr byval", self.function.span)
+        for instruction in self.function.instructions():
+            if is_debug_use(instruction):
+                continue
+            types = (instruction.type, *(operand.type for operand in instruction.operands))
+            large = next((type_ for type_ in types if self._holds_large(type_)), None)
+            if large is not None:
+                raise _not_lowered(f"{instruction.opcode} of {large} is not lowered", _ADVICE, instruction.span)
+            if instruction.result is not None and exceeds_register(instruction.type):
+                self._check_result(instruction)
+
+    def _holds_large(self, type_: Type) -> bool:
+        """Whether a structure or an array has a vector that LLVM's code generator cannot have as a value."""
+        while isinstance(type_, NamedType):
+            type_ = self._named.get(type_.name, VOID)
+        if not isinstance(type_, StructType | ArrayType):
+            return False
+        parts = type_.elements if isinstance(type_, StructType) else [type_.element]
+        return any(
+            self._holds_large(part) or (isinstance(part, VectorType) and not _fits_signature(part)) for part in parts
+        )
+
+    def _check_result(self, instruction: Instruction) -> None:
+        value = instruction.value
+        root = self.root(value)
+        if self.kind(root) == "register":
+            if instruction.is_call and _fits_signature(instruction.type):
+                return
+            message = f"{instruction.opcode} of {instruction.type} is not lowered yet"
+            raise _not_lowered(message, _ADVICE, instruction.span)
+        for use in self.ssa_uses(value.name):
+            user = use.instruction
+            if user.opcode == "phi":
+                continue
+            if (user.opcode == "ret" or user.is_call) and _fits_signature(instruction.type):
+                continue
+            message = f"{user.opcode} of {instruction.type} is not lowered yet"
+            raise _not_lowered(message, _ADVICE, user.span)
+
+
+_ADVICE: Final = (
+    f"vectors of more than {MAX_SSA_BYTES} bytes are loaded, stored, computed with element by element, passed between "
+    "functions of this module, and used by llvm.tensor.*"
+)
+
+
+def _not_lowered(message: str, advice: str, span: Span | None) -> LoweringError:
+    return LoweringError(f"{message}: {advice}", span)
+
+
+def _fits_signature(type_: Type) -> bool:
+    return isinstance(type_, VectorType) and type_.count <= ABI_ELEMENTS
+
+
+def is_debug_use(instruction: Instruction) -> bool:
+    """A debug record, or a call of a debug intrinsic."""
+    return instruction.opcode == "#dbg" or (instruction.callee or "").startswith("llvm.dbg.")
+
+
+def is_i1_vector(type_: Type) -> bool:
+    """Whether a type is a vector of truth values, which ordinary loads and stores pack into bits."""
+    return isinstance(type_, VectorType) and type_.element == I1
+
+
+def _has_same_bytes(source: Type, to: Type) -> bool:
+    """Whether a bitcast of vectors leaves their memory as it is; vectors of i1 are kept a byte an element."""
+    if not isinstance(source, VectorType) or not isinstance(to, VectorType) or not is_numeric_vector(source):
+        return False
+    return source == to or I1 not in (source.element, to.element)
+
+
+def is_numeric_vector(type_: Type) -> bool:
+    """Whether a type is a vector of numbers of a known size."""
+    return size_in_bytes(type_) is not None

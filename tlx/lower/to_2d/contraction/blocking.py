@@ -1,0 +1,110 @@
+"""A blocking: which dimensions of a contraction become the matrices of 2-D products, and which become loops."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.types import bytes_of
+from tlx.lower.memory.views import StridedDim, load_layout
+from tlx.lower.to_2d.contraction.problem import LHS, OUT, RHS, Contraction
+from tlx.lower.to_2d.contraction.vnni_packing import VnniRows
+from tlx.lower.to_2d.loops import CollapsedDims
+from tlx.lower.to_2d.memory.copies import NEAR_BYTES
+
+MOST_CHAINED: Final = 64
+"""Products of a sum up to which they are one tree."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocking:
+    """A choice.
+
+    Attributes:
+        contraction: The contraction or its transpose.
+        packed: Which operands are copied: LHS, RHS.
+        batch, outer_m, outer_n: Loops around the blocks of the result.
+        outer_k: Loops around the products that make one block.
+        m, n, k: The dimensions of the products.
+        uneven: One more loop around the products of a block, where the contraction has such a dimension.
+        groups: How rows of a copied right operand are interleaved for a matrix unit, if they are.
+        room: Columns of a row of that copy: whole tiles.
+        strip: Columns of a tile, if that copy is made tile by tile.
+        in_turns: Whether the copied right operand has K's dimensions in the order that they have in memory.
+    """
+
+    contraction: Contraction
+    packed: frozenset[int]
+    batch: tuple[CollapsedDims, ...]
+    outer_m: tuple[CollapsedDims, ...]
+    outer_n: tuple[CollapsedDims, ...]
+    outer_k: tuple[CollapsedDims, ...]
+    m: CollapsedDims
+    n: CollapsedDims
+    k: CollapsedDims
+    uneven: tuple[CollapsedDims, ...] = ()
+    groups: VnniRows | None = None
+    room: int = 0
+    strip: int = 0
+    in_turns: bool = False
+
+    def order(self, column: int) -> list[CollapsedDims]:
+        """An operand's dimensions in the order in which they are read, and copied."""
+        if column == LHS:
+            runs = [*self.batch, *self.outer_m, *self.uneven, *self.outer_k, self.m, self.k]
+        else:
+            depth = [*self.uneven, *self.outer_k, self.k]
+            if self.in_turns:
+                depth.sort(key=lambda run: run.strides[column], reverse=True)
+            runs = [*self.batch, *self.outer_n, *depth, self.n]
+        return [run for run in runs if run.strides[column] and run.extent > 1]
+
+    @property
+    def loops(self) -> list[CollapsedDims]:
+        """The loops around blocks: those that move on in the larger operand are outside."""
+        larger = max((LHS, RHS), key=self.block_bytes)
+        inner = [run for run in (*self.outer_m, *self.outer_n) if not run.strides[larger]]
+        outer = [run for run in (*self.outer_m, *self.outer_n) if run.strides[larger]]
+        return [*self.batch, *outer, *inner]
+
+    @property
+    def by_parts(self) -> int | None:
+        """The operand that is copied part by part, where the loops come to it, if one is: its copy stays near."""
+        larger = max((LHS, RHS), key=self.block_bytes)
+        moving = [run for run in (*self.batch, *self.outer_m, *self.outer_n) if run.strides[larger]]
+        if larger not in self.packed or self.groups is not None or any(len(run.parts) > 1 for run in moving):
+            return None
+        size = self.block_bytes(larger)
+        return larger if size <= NEAR_BYTES < size * math.prod(run.extent for run in moving) else None
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether the result of a product is stored column by column."""
+        return self.n.extent > 1 and self.n.strides[OUT] > 1
+
+    @property
+    def sums(self) -> int:
+        """Products that are added up in each block."""
+        return math.prod(run.extent for run in (*self.outer_k, *self.uneven))
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the result."""
+        return math.prod(run.extent for run in (*self.batch, *self.outer_m, *self.outer_n))
+
+    def meets_others(self, column: int) -> bool:
+        """Whether a block of an operand is used for several blocks of the result."""
+        loops = (*self.batch, *self.outer_m, *self.outer_n)
+        return any(run.extent > 1 and not run.strides[column] for run in loops)
+
+    def block_bytes(self, column: int) -> int:
+        """Bytes of an operand that a block of the result needs."""
+        memory = (self.contraction.lhs, self.contraction.rhs)[column]
+        side = (self.m, self.n)[column]
+        return self.sums * self.k.extent * side.extent * bytes_of(memory.element)
+
+
+def block_loaded_as(column: int, rows: CollapsedDims, cols: CollapsedDims) -> tuple[bool, int] | None:
+    """How an operand's block is loaded; None if no 2-D load can say it."""
+    return load_layout(StridedDim(rows.extent, rows.strides[column]), StridedDim(cols.extent, cols.strides[column]))

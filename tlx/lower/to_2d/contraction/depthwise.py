@@ -1,0 +1,209 @@
+"""Depthwise contractions: few products a sum, computed element by element, as in a depthwise convolution.
+
+Rewrite of a 3 x 3 kernel over 64 channels, a channel's result 54 x 54::
+
+    for c                                     blocks of two dimensions of the result
+      y[c] = w[c, 0, 0] * x[c, 0:54, 0:54] + w[c, 0, 1] * x[c, 0:54, 1:55] + ... + w[c, 2, 2] * x[c, 2:56, 2:56]
+
+The line in the loop is one 2-D tree: a broadcast element and a strided block for each product. There are no matrices in
+such a contraction: one filter sees one channel, so that a matrix product would have one row, or sums of one product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.types import FLOAT, FloatType, Type, VectorType
+from tlx.ir.values import Value
+from tlx.lower.to_2d.contraction.cost import CALL_CYCLES
+from tlx.lower.to_2d.contraction.problem import (
+    LEAVES,
+    LHS,
+    OUT,
+    RHS,
+    Contraction,
+    ContractionEpilogue,
+    EpilogueOperand,
+    ModularStride,
+    rounds_sums,
+)
+from tlx.lower.to_2d.loops import INDEX_LIMIT, CollapsedDims, LoopDim, collapse_for_operands, loop_nest
+from tlx.lower.to_2d.memory.block_access import load_block, store_block
+
+_MOST: Final = 27
+"""Products of a sum up to which they are written out."""
+_PRODUCT: Final = 2.5
+"""Cycles for a product of registers, its loads included; more where rows are columns in memory."""
+_TRANSPOSED: Final = 8
+_LOAD: Final = 1.2
+"""Of these, those of the load, which crosses a cache line."""
+_FACTOR: Final = 0.5
+"""Cycles to load a row's own factor."""
+
+
+@dataclass(frozen=True, eq=False)
+class DepthwiseBlocking:
+    """A choice.
+
+    Attributes:
+        contraction: What to compute.
+        rows, cols: The dimensions of the blocks.
+        outer: Loops around the blocks.
+        places: For each product where it finds its factors: elements from the first one's in lhs and rhs.
+    """
+
+    contraction: Contraction
+    rows: CollapsedDims
+    cols: CollapsedDims
+    outer: tuple[CollapsedDims, ...]
+    places: tuple[tuple[int, int], ...]
+
+
+def choose_depthwise(c: Contraction, lanes: int) -> tuple[DepthwiseBlocking, float] | None:
+    """The best choice, and an estimate of the cycles it takes; None where there are matrices, or sums are long."""
+    count = math.prod(extent for extent, *_ in c.k) * (1 if c.uneven is None else c.uneven.extent)
+    if count > _MOST or c.acc is not None or c.kind != "matmul" or _has_matrices(c):
+        return None
+    walks = sorted((w for w in (*c.batch, *c.m, *c.n) if w[0] > 1), key=lambda w: w[1][OUT], reverse=True)
+    runs = collapse_for_operands(walks, frozenset())
+    unit = CollapsedDims(((1, (0,) * c.width),))
+    places, reduces = tuple(_places(c)), c.reduces
+    best: tuple[DepthwiseBlocking, float] | None = None
+    for rows, cols in product([*runs, unit], repeat=2):
+        if (rows is cols and rows is not unit) or not _fits(rows, cols, reduces=reduces):
+            continue
+        outer = tuple(run for run in runs if run is not rows and run is not cols)
+        if reduces and not all(run.strides[OUT] for run in outer):
+            continue
+        choice = DepthwiseBlocking(c, rows, cols, outer, places)
+        cycles = depthwise_cycles(choice, lanes)
+        if best is None or (cycles, rows.strides[RHS]) < (best[1], best[0].rows.strides[RHS]):
+            best = choice, cycles
+    return best
+
+
+def _has_matrices(c: Contraction) -> bool:
+    """Whether both operands have a dimension of the result to themselves."""
+    return all(any(extent > 1 for extent, _ in walks) for walks in (c.m, c.n))
+
+
+def _fits(rows: CollapsedDims, cols: CollapsedDims, *, reduces: bool) -> bool:
+    """Whether 2-D loads and stores can say a block of every operand; what is reduced, if anything, are columns."""
+    if reduces and (cols.extent == 1 or (rows.extent > 1 and rows.strides[OUT] == 0)):
+        return False
+    if max((*rows.strides, *cols.strides)) >= INDEX_LIMIT:
+        return False
+    if cols.extent == 1:
+        return True
+    readable = all(right <= 1 or down == 1 for down, right in _strides(rows, cols, (LHS, RHS)))
+    return (
+        readable and cols.strides[OUT] == (0 if reduces else 1) and all(stride <= 1 for stride in cols.strides[LEAVES:])
+    )
+
+
+def _strides(rows: CollapsedDims, cols: CollapsedDims, columns: tuple[int, ...]) -> list[tuple[int, int]]:
+    """From row to row, and from column to column; a single row is any number of rows next to each other."""
+    return [(rows.strides[c] if rows.extent > 1 else 1, cols.strides[c]) for c in columns]
+
+
+def _places(c: Contraction) -> Iterator[tuple[int, int]]:
+    """Where each product finds its factors."""
+    dims = [(extent, ModularStride.by(strides[LHS]), ModularStride.by(strides[RHS])) for extent, strides in c.k]
+    if c.uneven is not None:
+        dims.append(c.uneven)
+    for index in product(*(range(extent) for extent, _, _ in dims)):
+        pairs = list(zip(index, dims, strict=True))
+        yield sum(lhs.offset(i) for i, (_, lhs, _) in pairs), sum(rhs.offset(i) for i, (_, _, rhs) in pairs)
+
+
+def depthwise_cycles(choice: DepthwiseBlocking, lanes: int) -> float:
+    """About how many cycles a choice takes."""
+    vectors = choice.rows.extent * -(-choice.cols.extent // lanes)
+    turned = any(right > 1 for _, right in _strides(choice.rows, choice.cols, (LHS, RHS)))
+    each = _PRODUCT + (_TRANSPOSED if turned else 0) - _LOAD * _shared(choice)
+    factors = choice.rows.extent * _FACTOR if choice.rows.strides[LHS] else 0
+    blocks = math.prod(run.extent for run in choice.outer)
+    return blocks * (CALL_CYCLES + (vectors * each + factors) * len(choice.places))
+
+
+def _shared(choice: DepthwiseBlocking) -> float:
+    """The share of a row's registers of the input that the row before it needs, too: tiles of rows load them once."""
+    places = {rhs for _, rhs in choice.places}
+    step = choice.rows.strides[RHS] if choice.rows.extent > 1 else 0
+    return sum(place + step in places for place in places) / len(places) if step else 0.0
+
+
+def emit_depthwise(
+    b: TensorBuilder, choice: DepthwiseBlocking, element: Type, epilogue: ContractionEpilogue | None
+) -> None:
+    """Write the loops and the tree.
+
+    Args:
+        b: Where.
+        choice: What to write.
+        element: Type of the products' sum.
+        epilogue: What happens to it before it is stored.
+    """
+    c, width = choice.contraction, choice.contraction.width
+    columns = [LHS, RHS, OUT, *range(LEAVES, width)]
+    loops: list[LoopDim] = [(run.extent, tuple(run.strides[column] for column in columns)) for run in choice.outer]
+    with loop_nest(b, loops, len(columns), "block") as offsets:
+        bases = dict(zip(columns, offsets, strict=True))
+        rows, cols = choice.rows.extent, choice.cols.extent
+        out = b.gep(c.out.element, c.out.pointer, bases[OUT], "out.ptr")
+        vector = _Sum(b, choice, element, bases).value()
+        if epilogue is not None:
+            leaves = [EpilogueOperand(bases[x], choice.rows.strides[x], choice.cols.strides[x]) for x in columns[3:]]
+            vector = epilogue.emit(b, vector, rows, cols, leaves)
+        written = 1 if c.reduces else cols
+        store_block(b, vector, out, c.out.element, rows, written, choice.rows.strides[OUT])
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """The tree of one block."""
+
+    b: TensorBuilder
+    choice: DepthwiseBlocking
+    element: Type
+    bases: dict[int, Value]
+
+    @property
+    def type(self) -> VectorType:
+        """What is added up; sums of half and bfloat are rounded once."""
+        count = self.choice.rows.extent * self.choice.cols.extent
+        return VectorType(count, FLOAT if rounds_sums(self.element) else self.element)
+
+    def value(self) -> Value:
+        """The sum as a row-major vector."""
+        total: Value | None = None
+        memories = self.choice.contraction.lhs, self.choice.contraction.rhs
+        bases = [
+            self.b.gep(memory.element, memory.pointer, self.bases[column], f"{name}.ptr")
+            for column, name, memory in zip((LHS, RHS), ("lhs", "rhs"), memories, strict=True)
+        ]
+        for places in self.choice.places:
+            pointers = [self.b.gep(m.element, base, at) for m, base, at in zip(memories, bases, places, strict=True)]
+            total = self._added(total, *(self._factor(column, pointers[column]) for column in (LHS, RHS)))
+        assert total is not None
+        return self.b.cast("fptrunc", total, VectorType(self.type.count, self.element))
+
+    def _factor(self, column: int, pointer: Value) -> Value:
+        """One factor of each element of the block, extended."""
+        b, rows, cols = self.b, self.choice.rows, self.choice.cols
+        element = (self.choice.contraction.lhs, self.choice.contraction.rhs)[column].element
+        strides = rows.strides[column], cols.strides[column]
+        vector = load_block(b, pointer, element, rows.extent, cols.extent, *strides)
+        return b.cast("fpext" if isinstance(element, FloatType) else "sext", vector, self.type)
+
+    def _added(self, total: Value | None, lhs: Value, rhs: Value) -> Value:
+        b, is_float = self.b, isinstance(self.element, FloatType)
+        if total is not None and is_float:
+            return b.call_intrinsic("llvm.fmuladd", [self.type], self.type, [lhs, rhs, total], "sum")
+        multiplied = b.binary("fmul" if is_float else "mul", lhs, rhs, "product")
+        return multiplied if total is None else b.add(total, multiplied, "sum")

@@ -1,0 +1,389 @@
+"""Emission of a blocked contraction: loops, sums of 2-D products, the epilogue.
+
+Writing a contraction: loops around the blocks of the result, sums of 2-D products within, an epilogue behind.
+
+    for y                                        blocks of the result
+      out[:, y, :] = w[0, 0] @ input[:, y, :]    the first product of a block, or the only one
+      for i, j other than 0, 0                   sums go on in memory, which stays in the caches
+        out[:, y, :] += w[i, j] @ input[:, y + i, j:]
+      out[:, y, :] = relu(out[:, y, :])          the epilogue; a part of the product where that is the only one
+
+Each line is one 2-D tree. Where the products of a block are few, all of them, each added to those before, and the
+epilogue are one tree: the second stage keeps its sums in registers. Otherwise sums that the result's type would round
+(half, bfloat), or that the epilogue forbids to keep in the result, are kept in a buffer of one block.
+
+One product of a contraction's blocks: 2-D loads of its operands, and the operation on them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.model import TensorOp
+from tlx.ir.types import FLOAT, I64, Type, VectorType
+from tlx.ir.values import ConstInt, Local, Value, zero
+from tlx.lower.memory.views import Storage, StridedDim, TensorView, as_matrices
+from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking
+from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, emit_depthwise
+from tlx.lower.to_2d.contraction.operand_copies import ContractionLoops, OperandCopies, SlicedOperand
+from tlx.lower.to_2d.contraction.problem import (
+    ACC,
+    LEAVES,
+    LHS,
+    OUT,
+    RHS,
+    Contraction,
+    ContractionEpilogue,
+    EpilogueOperand,
+    EpilogueReduction,
+    ModularStride,
+    OperandMemory,
+    rounds_sums,
+)
+from tlx.lower.to_2d.contraction.strategy import best_blocking, best_strategy
+from tlx.lower.to_2d.contraction.vnni_operands import VNNI, VNNI_STRIPS
+from tlx.lower.to_2d.loops import LoopDim, loop_nest
+from tlx.lower.to_2d.memory.block_access import load_block, store_block
+from tlx.lower.to_2d.reduction import TypedPointer, reduce_axes
+
+if TYPE_CHECKING:
+    from tlx.lower.to_2d.plan import Plan
+
+
+def emit_contraction(
+    plan: Plan,
+    b: TensorBuilder,
+    op: TensorOp,
+    contraction: Contraction,
+    epilogue: ContractionEpilogue | None = None,
+    parts: SlicedOperand | None = None,
+) -> None:
+    """Write a contraction.
+
+    Args:
+        plan: The plan of the function; it gives memory for copies of operands and for sums, and notes remarks.
+        b: Where.
+        op: The operation it is.
+        contraction: What to compute.
+        epilogue: What happens to the result before it is stored.
+        parts: What makes an operand part by part, where it is; no choice copies it then, or the other one by parts.
+    """
+    if epilogue is not None and epilogue.reduced is not None:
+        _emit_reduced(plan, b, op, contraction, epilogue, epilogue.reduced)
+        return
+    element = contraction.out.element if epilogue is None else epilogue.element
+    choice, _ = best_blocking(plan, contraction, element)
+    if isinstance(choice, DepthwiseBlocking):
+        emit_depthwise(b, choice, element, epilogue)
+    else:
+        swapped = parts is not None and choice.contraction.lhs == contraction.rhs
+        _emit_blocks(plan, b, op, choice, epilogue, element, parts.swapped() if parts and swapped else parts)
+
+
+def _emit_reduced(
+    plan: Plan,
+    b: TensorBuilder,
+    op: TensorOp,
+    contraction: Contraction,
+    epilogue: ContractionEpilogue,
+    reduced: EpilogueReduction,
+) -> None:
+    """A contraction whose result is reduced: in the epilogue, behind it from a temporary, or in part each."""
+    way = best_strategy(plan, contraction, epilogue.element)
+    inside = replace(epilogue, emit=reduced.emit if way.contraction.reduces else epilogue.emit, reduced=None)
+    if way.is_whole:
+        emit_contraction(plan, b, op, contraction, inside)
+        return
+    out = contraction.out
+    way.remark(plan, reduced.op, out.element)
+    partial = OperandMemory(plan.new_place(out.element, way.count, "partial").pointer, out.element)
+    emit_contraction(plan, b, op, replace(way.contraction, out=partial), replace(inside, may_use_target=True))
+    reduce_axes(
+        plan,
+        b,
+        reduced.op,
+        way.axes,
+        TypedPointer(partial.pointer, partial.element),
+        TypedPointer(out.pointer, out.element),
+    )
+
+
+def _emit_blocks(
+    plan: Plan,
+    b: TensorBuilder,
+    op: TensorOp,
+    blocking: Blocking,
+    epilogue: ContractionEpilogue | None,
+    element: Type,
+    parts: SlicedOperand | None,
+) -> None:
+    """A contraction as 2-D products."""
+    packing = OperandCopies(plan, b, op, blocking)
+    lhs, rhs = (packing.operand(column) for column in (LHS, RHS))
+    packed = replace(blocking.contraction, lhs=lhs, rhs=rhs)
+    _BlockEmitter(plan, b, packed, packing.parts or parts, packing.nest(), element, epilogue).emit()
+
+
+# Blocks --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Where a block's sums are kept: in the result, or in a buffer of one block."""
+
+    pointer: Value
+    type: TensorType
+    pitch: int
+    is_result: bool
+
+
+@dataclass(frozen=True)
+class _BlockEmitter:
+    """Writes the loops of one contraction, whose operands are ready."""
+
+    plan: Plan
+    b: TensorBuilder
+    c: Contraction
+    parts: SlicedOperand | None
+    nest: ContractionLoops
+    element: Type
+    epilogue: ContractionEpilogue | None
+
+    @property
+    def _blocks(self) -> BlockProduct:
+        return BlockProduct(self.b, self.c, self.nest)
+
+    @property
+    def rows(self) -> int:
+        return self.nest.m[0]
+
+    @property
+    def cols(self) -> int:
+        return self.nest.n[0]
+
+    @property
+    def count(self) -> int:
+        """Products of a block."""
+        return math.prod(extent for extent, _, _ in self.nest.sums)
+
+    def emit(self) -> None:
+        """The loops, and the trees in them."""
+        columns = [LHS, RHS, OUT, *([] if self.c.acc is None else [ACC])]
+        columns += range(LEAVES, len(self.nest.m[1]))
+        around, loops = (
+            [(extent, tuple(strides[c] for c in columns)) for extent, strides in walks]
+            for walks in ([] if self.parts is None else self.parts.walks, self.nest.loops)
+        )
+        buffer = self._buffer() if self.count > MOST_CHAINED and not self._keeps_result() else None
+        with loop_nest(self.b, around, len(columns), "part", independent=False) as starts:
+            starts = self._with_part(columns, starts)
+            with loop_nest(self.b, loops, len(columns), "batch") as steps:
+                offsets = [self.b.add(start, step) for start, step in zip(starts, steps, strict=True)]
+                self._block(dict(zip(columns, offsets, strict=True)), buffer)
+
+    def _with_part(self, columns: list[int], starts: list[Value]) -> list[Value]:
+        """Make the part of an operand that is made by parts; the offsets from there on."""
+        parts = self.parts
+        if parts is None:
+            return starts
+        parts.write(starts[parts.column])
+        return [zero(I64) if column == parts.column else start for column, start in zip(columns, starts, strict=True)]
+
+    def _keeps_result(self) -> bool:
+        """Whether sums may be kept where the result goes."""
+        free = self.epilogue is None or self.epilogue.may_use_target
+        return free and not self.c.reduces and self.c.out.element == self.element and not rounds_sums(self.element)
+
+    def _buffer(self) -> Value:
+        element = FLOAT if rounds_sums(self.element) else self.element
+        return self.plan.new_place(element, self.rows * self.cols, "sums").pointer
+
+    def _block(self, offsets: dict[int, Value], buffer: Value | None) -> None:
+        """One block of the result: its products and its epilogue."""
+        lhs, rhs, out = (
+            self.b.gep(memory.element, memory.pointer, offsets[column], f"{name}.ptr")
+            for column, name, memory in zip(
+                (LHS, RHS, OUT), ("lhs", "rhs", "out"), (self.c.lhs, self.c.rhs, self.c.out), strict=True
+            )
+        )
+        acc = None if self.c.acc is None else self._blocks.accumulator(self.c.acc, offsets, out)
+        if self.count == 1:
+            type_ = TensorType.dense(self.element, (self.rows, self.cols))
+            vector = self._blocks.product(self.c.kind, acc, lhs, rhs, type_)
+            self._store(vector, offsets, out, "product" if acc is None else "sum")
+            return
+        if self.count <= MOST_CHAINED:
+            self._store(self._rounded(self._chain(acc, lhs, rhs)), offsets, out, "product")
+            return
+        sums = self._sums(out, buffer)
+        self._add_up(acc, lhs, rhs, sums)
+        if not sums.is_result or self.epilogue is not None:
+            vector = load_block(self.b, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch, 1)
+            self._store(self._rounded(vector), offsets, out, "product")
+
+    def _rounded(self, vector: Value) -> Value:
+        return self.b.cast("fptrunc", vector, VectorType(self.rows * self.cols, self.element))
+
+    def _chain(self, acc: Local | None, lhs: Value, rhs: Value) -> Value:
+        """The products of a block, each added to those before, in one tree."""
+        b = self.b
+        type_ = TensorType.dense(FLOAT if rounds_sums(self.element) else self.element, (self.rows, self.cols))
+        vector = self._blocks.product(self.c.kind, acc, lhs, rhs, type_)
+        kind = "smma" if self.c.kind == "matmul" else self.c.kind
+        for index in range(1, self.count):
+            places = self._places(index)
+            there = b.gep(self.c.lhs.element, lhs, places[LHS], "lhs.ptr")
+            other = b.gep(self.c.rhs.element, rhs, places[RHS], "rhs.ptr")
+            vector = self._blocks.product(kind, b.typeinfo(vector, type_, "sum"), there, other, type_)
+        return vector
+
+    def _places(self, index: int) -> tuple[int, int]:
+        """How far lhs and rhs of a product are from those of a block's first one."""
+        totals = [0, 0]
+        for extent, *steps in reversed(self.nest.sums):
+            index, here = divmod(index, extent)
+            totals = [total + s.offset(here) for total, s in zip(totals, steps, strict=True)]
+        return totals[LHS], totals[RHS]
+
+    def _sums(self, out: Value, buffer: Value | None) -> _Sums:
+        if buffer is None:
+            pitch = _pitch(self.nest.m, self.nest.n)
+            return _Sums(out, TensorType.dense(self.element, (self.rows, self.cols)), pitch, True)
+        element = FLOAT if rounds_sums(self.element) else self.element
+        return _Sums(buffer, TensorType.dense(element, (self.rows, self.cols)), self.cols, False)
+
+    def _add_up(self, acc: Local | None, lhs: Value, rhs: Value, sums: _Sums) -> None:
+        """The products of a block, each added to those before."""
+        b = self.b
+        first = self._blocks.product(self.c.kind, acc, lhs, rhs, sums.type)
+        store_block(b, first, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch)
+        kind = "smma" if self.c.kind == "matmul" else self.c.kind
+        with b.loop(1, self.count, name="k") as loop:
+            offsets = self._offsets(loop.index)
+            lhs = b.gep(self.c.lhs.element, lhs, offsets[LHS], "lhs.ptr")
+            rhs = b.gep(self.c.rhs.element, rhs, offsets[RHS], "rhs.ptr")
+            acc = b.tensor_load(sums.pointer, sums.type, (0, sums.pitch), "acc")
+            vector = self._blocks.product(kind, acc, lhs, rhs, sums.type)
+            store_block(b, vector, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch)
+
+    def _offsets(self, index: Value) -> tuple[Value, Value]:
+        """How far lhs and rhs of a product are from those of a block's first one."""
+        b = self.b
+        totals: list[Value] = [ConstInt(index.type, 0), ConstInt(index.type, 0)]
+        for number, (extent, *steps) in reversed(list(enumerate(self.nest.sums))):
+            here = index
+            if number > 0:
+                here = b.binary("urem", index, ConstInt(index.type, extent))
+                index = b.binary("udiv", index, ConstInt(index.type, extent))
+            totals = [b.add(total, _offset(b, here, s)) for total, s in zip(totals, steps, strict=True)]
+        return totals[LHS], totals[RHS]
+
+    # Trees -----------------------------------------------------------------------------------------------------
+
+    def _store(self, vector: Value, offsets: dict[int, Value], out: Value, name: str) -> None:
+        """The block of the result, after the epilogue."""
+        if self.epilogue is not None:
+            vector = self.epilogue.emit(self.b, vector, self.rows, self.cols, self._leaves(offsets))
+        if self.nest.n[1][OUT] > 1 and self.cols > 1:
+            self._store_turned(vector, out, name)
+            return
+        cols = 1 if self.c.reduces else self.cols
+        token = self.b.typeinfo(vector, TensorType.dense(self.c.out.element, (self.rows, cols)), name)
+        self.b.tensor_store(out, token, (0, _pitch(self.nest.m, (cols, self.nest.n[1]))))
+
+    def _store_turned(self, vector: Value, out: Value, name: str) -> None:
+        """The block of the result, column by column."""
+        type_ = TensorType.dense(self.c.out.element, (self.rows, self.cols))
+        turned = type_.transposed((1, 0))
+        columns = self.b.transpose(self.b.typeinfo(vector, type_, name), (1, 0), turned)
+        self.b.tensor_store(out, self.b.typeinfo(columns, turned, name), (0, self.nest.n[1][OUT]))
+
+    def _leaves(self, offsets: dict[int, Value]) -> list[EpilogueOperand]:
+        m, n = self.nest.m[1], self.nest.n[1]
+        return [EpilogueOperand(offsets[column], m[column], n[column]) for column in range(LEAVES, len(m))]
+
+
+def _pitch(m: LoopDim, n: LoopDim) -> int:
+    """Elements between rows of a block of the result."""
+    return m[1][OUT] if m[0] > 1 else n[0]
+
+
+def _offset(b: TensorBuilder, index: Value, steps: ModularStride) -> Value:
+    """`ModularStride.offset`, of an index that is known at run time."""
+    if steps.period == 1:
+        return b.mul(index, steps.step * steps.stride)
+    period = ConstInt(index.type, steps.period)
+    position = b.mul(index, steps.step)
+    region = b.mul(b.binary("urem", position, period), steps.region)
+    return b.add(region, b.mul(b.binary("udiv", position, period), steps.stride))
+
+
+@dataclass(frozen=True)
+class BlockProduct:
+    """Emits products of blocks.
+
+    Attributes:
+        b: Where.
+        c: The contraction, whose operands are ready.
+        nest: Its dimensions: those of a block, and those that are loops.
+    """
+
+    b: TensorBuilder
+    c: Contraction
+    nest: ContractionLoops
+
+    def accumulator(self, memory: OperandMemory, offsets: dict[int, Value], out: Value) -> Local:
+        """The sums that a block's products are added to; the result's, from `out` on, where that is where they are."""
+        same = memory.pointer == self.c.out.pointer
+        pointer = out if same else self.b.gep(memory.element, memory.pointer, offsets[ACC], "acc.ptr")
+        return self._load(OperandMemory(pointer, memory.element), ACC, self.nest.m, self.nest.n, "acc")
+
+    def product(self, kind: str, acc: Local | None, lhs: Value, rhs: Value, type_: TensorType) -> Local:
+        """The product of the blocks of lhs and rhs from two addresses on, added to `acc`."""
+        m, k = self.nest.m, self.nest.k
+        first = self._load(OperandMemory(lhs, self.c.lhs.element), LHS, m, k, "lhs")
+        second = self._rhs(self.c.rhs._replace(pointer=rhs))
+        if acc is None and kind == "matmul":
+            return self.b.matmul(first, second, type_)
+        acc = acc or self.b.typeinfo(zero(type_.vector), type_, "zeros")
+        return self.b.mma(kind, acc, first, second, type_)
+
+    def _rhs(self, memory: OperandMemory) -> Local:
+        """The right operand; interleaved rows are permuted back by what reads them."""
+        (depth, steps), (cols, _) = self.nest.k, self.nest.n
+        if memory.group == 1:
+            return self._load(memory, RHS, self.nest.k, self.nest.n, "rhs")
+        room = max(cols, memory.room)
+        if memory.strip:
+            return self._strips(memory, depth, cols)
+        shape = (depth // memory.group, room, memory.group)
+        there = TensorType(memory.element, shape, (0, 1, 2), (0, room - cols, 0))
+        pitches = None if steps[RHS] == room else (0, steps[RHS], memory.group)
+        packed = self.b.tensor_load(memory.pointer, there, pitches, "rhs.vnni")
+        type_ = TensorType.dense(memory.element, (depth, cols))
+        return self.b.typeinfo(self.b.reshape_permute(packed, VNNI, (depth, cols), type_), type_, "rhs")
+
+    def _strips(self, memory: OperandMemory, depth: int, cols: int) -> Local:
+        """The right operand in strips of interleaved rows; columns behind the last one are padding."""
+        room, element = memory.room, memory.element
+        shape = (room // memory.strip, depth // memory.group, memory.strip, memory.group)
+        packed = self.b.tensor_load(memory.pointer, TensorType.dense(element, shape), None, "rhs.strips")
+        flat = VectorType(depth * room, element)
+        whole = self.b.reshape_permute(packed, VNNI_STRIPS, (depth, room), flat)
+        return self.b.typeinfo(whole, TensorType(element, (depth, room), (0, 1), (0, room - cols)), "rhs")
+
+    def _load(self, memory: OperandMemory, column: int, rows: LoopDim, cols: LoopDim, name: str) -> Local:
+        dims = [StridedDim(extent, strides[column]) for extent, strides in (rows, cols)]
+        found = as_matrices(block_view(memory, *dims))
+        assert found is not None
+        return self.b.tensor_load(memory.pointer, found.type, (0, found.pitch), name)
+
+
+def block_view(memory: OperandMemory, rows: StridedDim, cols: StridedDim) -> TensorView:
+    """A 2-D view of memory."""
+    extents, steps = (rows.extent, cols.extent), (rows.stride, cols.stride)
+    return TensorView(Storage(memory.pointer), memory.element, extents, extents, steps, (0, 1))

@@ -1,0 +1,189 @@
+"""Copies of a contraction's operands in the order in which blocks read them, whole or slice by slice.
+
+Copies of a contraction's operands, in the order in which blocks read them, and the loops that walk through these.
+
+x of 2 x 3 windows in 5 rows, copied          loops     step in the input     step in the copy
+                                              i         5                     3 * 12
+    i, j   y, x                               j         1                     12
+    0, 0   12 elements next to each other     y, x      5, 1                  1
+    0, 1   12 elements
+
+An operand of a contraction that is made part by part, over the one before, so that a part stays in the caches.
+
+for part                           4 times
+  buffer = part of the operand     copied, or brought to another order
+  for y                            the blocks of the result that read it
+    out[:, part, y, :] = w @ buffer[y, :]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.model import TensorOp
+from tlx.ir.values import Value
+from tlx.lower.memory.views import Storage, StridedDim, TensorView
+from tlx.lower.to_2d.contraction.blocking import Blocking
+from tlx.lower.to_2d.contraction.problem import LHS, RHS, ModularStride, OperandMemory, UnevenDim
+from tlx.lower.to_2d.contraction.vnni_packing import VnniCopy, VnniRows
+from tlx.lower.to_2d.loops import CollapsedDims, LoopDim
+from tlx.lower.to_2d.memory.copies import copy
+
+if TYPE_CHECKING:
+    from tlx.lower.to_2d.plan import Plan
+
+_OPERANDS: Final = ("lhs", "rhs")
+
+
+@dataclass(frozen=True)
+class ContractionLoops:
+    """The loops of a contraction, with the strides that its operands have in the end.
+
+    Attributes:
+        loops: Around the blocks of the result.
+        sums: Around the products of a block.
+        m, n, k: The dimensions of a product.
+    """
+
+    loops: list[LoopDim]
+    sums: list[UnevenDim]
+    m: LoopDim
+    n: LoopDim
+    k: LoopDim
+
+
+class OperandCopies:
+    """Copies operands, dense in the order in which they are read."""
+
+    def __init__(self, plan: Plan, b: TensorBuilder, op: TensorOp, blocking: Blocking) -> None:
+        self.plan, self.op = plan, op
+        self.b = b
+        self.blocking = blocking
+        self.strides: dict[tuple[int, CollapsedDims], int] = {}
+        alone = plan.context.threads == "none"  # threads that work on different parts have no copy in common
+        self._column = blocking.by_parts if alone else None
+        self._runs = [] if self._column is None else [run for run in blocking.loops if run.strides[self._column]]
+        self._write: Callable[[Value], None] | None = None
+
+    @property
+    def parts(self) -> SlicedOperand | None:
+        """What makes a copy part by part, if one is made so, once both operands are copied: the other may move, too."""
+        if self._column is None or self._write is None:
+            return None
+        return SlicedOperand(self._column, [self._walk(run) for run in self._runs], self._write)
+
+    def operand(self, column: int) -> OperandMemory:
+        """Where an operand is read: in a copy, if that was chosen, which may be made by `parts`."""
+        memory = (self.blocking.contraction.lhs, self.blocking.contraction.rhs)[column]
+        if column not in self.blocking.packed:
+            return memory
+        runs = self.blocking.order(column)
+        if column == RHS and self.blocking.groups is not None:
+            return self._grouped(memory, runs, self.blocking.groups)
+        if column == self._column:
+            runs = [run for run in runs if run not in self._runs]
+        dims = [StridedDim(extent, strides[column]) for run in runs for extent, strides in run.parts]
+        dense = TensorType.dense(memory.element, [dim.extent for dim in dims] or [1])
+        place = self.plan.dense_operand(self.op)(memory.element, dense.count, _OPERANDS[column])
+        self._note(column, runs)
+        source, target = strided_view(memory, dims), TensorView.of(place, dense)
+        if column == self._column:
+            self._write = partial(self._copy_part, source, target)
+        else:
+            copy(self.b, source, target)
+        return OperandMemory(place.pointer, memory.element)
+
+    def _copy_part(self, source: TensorView, target: TensorView, offset: Value) -> None:
+        start = OperandMemory(self.b.gep(source.element, source.place.pointer, offset), source.element)
+        copy(self.b, strided_view(start, source.dims), target)
+
+    def _grouped(self, memory: OperandMemory, runs: Sequence[CollapsedDims], groups: VnniRows) -> OperandMemory:
+        """The right operand with its rows interleaved; steps along rows and columns are in groups."""
+        *outer, rows, columns = runs
+        room = self.blocking.room
+        self.strides[RHS, columns], self.strides[RHS, rows] = 1, room
+        self._note(RHS, outer, rows.extent * room)
+        size = math.prod(run.extent for run in outer) * rows.extent * room
+        reason = f"the matrix unit reads its rows in groups of {groups.width}"
+        place = self.plan.copied_operand(self.op, memory.element, size, _OPERANDS[RHS], reason)
+        loops = [walk for run in outer for walk in _apart(run, self.strides[RHS, run])]
+        dims = tuple(StridedDim(extent, strides[RHS]) for extent, strides in columns.parts)
+        strip = self.blocking.strip
+        copied = VnniCopy(self.b, memory, groups, tuple(loops), dims, strip or room, strip * rows.extent)
+        copied.write(place.pointer)
+        return OperandMemory(place.pointer, memory.element, groups.width, room, strip)
+
+    def _note(self, column: int, runs: Sequence[CollapsedDims], stride: int = 1) -> None:
+        for run in reversed(runs):
+            self.strides[column, run] = stride
+            stride *= run.extent
+
+    def nest(self) -> ContractionLoops:
+        """The loops, once the operands are copied."""
+        blocking = self.blocking
+        loops = [self._walk(run) for run in blocking.loops if run not in self._runs]
+        sums = [*self._uneven(), *map(self._sum, blocking.outer_k)]
+        return ContractionLoops(loops, sums, *map(self._walk, (blocking.m, blocking.n, blocking.k)))
+
+    def _walk(self, run: CollapsedDims) -> LoopDim:
+        strides = (self.strides.get((column, run), stride) for column, stride in enumerate(run.strides))
+        return run.extent, tuple(strides)
+
+    def _sum(self, run: CollapsedDims) -> UnevenDim:
+        extent, strides = self._walk(run)
+        return UnevenDim(extent, *(ModularStride.by(strides[column]) for column in (LHS, RHS)))
+
+    def _uneven(self) -> list[UnevenDim]:
+        """The uneven dimension; it has plain strides in a copy."""
+        uneven = self.blocking.contraction.uneven
+        if uneven is None:
+            return []
+        (run,) = self.blocking.uneven
+        copies = [self.strides.get((column, run)) for column in (LHS, RHS)]
+        old = uneven.lhs, uneven.rhs
+        return [
+            UnevenDim(
+                uneven.extent, *(s if c is None else ModularStride.by(c) for s, c in zip(old, copies, strict=True))
+            )
+        ]
+
+
+def _apart(run: CollapsedDims, stride: int) -> list[LoopDim]:
+    """The dimensions of a run: extent, stride in the right operand, and in a copy."""
+    walks = list[LoopDim]()
+    for extent, strides in reversed(run.parts):
+        walks.insert(0, (extent, (strides[RHS], stride)))
+        stride *= extent
+    return walks
+
+
+def strided_view(memory: OperandMemory, dims: Sequence[StridedDim]) -> TensorView:
+    """A view of any dimensions, those of overlapping windows among them."""
+    extents, steps = tuple(dim.extent for dim in dims) or (1,), tuple(dim.stride for dim in dims) or (1,)
+    return TensorView(Storage(memory.pointer), memory.element, extents, extents, steps, tuple(range(len(extents))))
+
+
+@dataclass(frozen=True)
+class SlicedOperand:
+    """The loops around what is done with a part, and what makes it.
+
+    Attributes:
+        column: The operand: LHS, RHS.
+        walks: From part to part: how many, and elements in the result and the operands (of this one: in its source).
+        write: Makes the part that begins so many elements behind the first one.
+    """
+
+    column: int
+    walks: Sequence[LoopDim]
+    write: Callable[[Value], None]
+
+    def swapped(self) -> SlicedOperand:
+        """Those of the transpose."""
+        walks = [(extent, (rhs, lhs, *others)) for extent, (lhs, rhs, *others) in self.walks]
+        return SlicedOperand(RHS if self.column == LHS else LHS, walks, self.write)

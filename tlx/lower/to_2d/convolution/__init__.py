@@ -1,0 +1,1 @@
+"""Convolutions as contractions on overlapping views, with the copies of the input and the phases they need."""

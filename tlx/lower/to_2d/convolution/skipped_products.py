@@ -1,0 +1,139 @@
+"""What the products of weights by holes add to the sums of a phase: 0, or NaN where a weight is infinite or NaN.
+
+Phases leave these products out. Per filter, 4 taps, of which phase 0 takes 0 and 2, phase 1 takes 1 and 3::
+
+    found[o, j]  = -1 where the sum over c of 0 * w[o, c, j] is NaN, else 0          w[0, 3, 1] is infinite: 0 -1 0 0
+    count[p, o]  = skipped[p, j] * found[o, j], summed over j                        skipped: 0 1 0 1 / 1 0 1 0
+    holes[p, o]  = the square root of count[p, o]: 0, or NaN where it is negative    filter 0: NaN in phase 0, 0 in 1
+
+Both sums are products of matrices; what is made of each is the epilogue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.model import TensorOp
+from tlx.ir.types import DOUBLE, FLOAT, I1, Type, VectorType
+from tlx.ir.values import Aggregate, Value, const_float
+from tlx.lower.memory.views import TensorView
+from tlx.lower.operations import ElementwiseOp
+from tlx.lower.to_2d.contraction.emit import emit_contraction
+from tlx.lower.to_2d.contraction.problem import Contraction, ContractionEpilogue, EpilogueOperand, OperandMemory
+from tlx.lower.to_2d.memory.block_access import constant_array, load_block
+from tlx.lower.to_2d.memory.copies import fill_zero
+
+if TYPE_CHECKING:
+    from tlx.lower.to_2d.plan import Plan
+
+_IS_NAN = ElementwiseOp("fcmp", predicate="uno")
+_ROOT = ElementwiseOp("call", callee="llvm.sqrt")
+
+
+@dataclass(frozen=True)
+class SkippedProducts:
+    """What holes add to the sums: phases x filters, in memory.
+
+    Attributes:
+        memory: Where.
+        filters: The last dimension.
+    """
+
+    memory: OperandMemory
+    filters: int
+
+    @classmethod
+    def emit(
+        cls, plan: Plan, b: TensorBuilder, op: TensorOp, w: TensorView, element: Type, skipped: Sequence[Sequence[bool]]
+    ) -> SkippedProducts:
+        """Compute it.
+
+        Args:
+            plan: The plan of the function; it gives memory.
+            b: Where.
+            op: The convolution.
+            w: The kernel: filters x channels x taps, of one filter and channel where it is a matrix.
+            element: Type of the sums.
+            skipped: For each phase and each tap, row-major, whether the phase leaves it out.
+        """
+        filters, channels, *taps = w.dims
+        count = math.prod(tap.extent for tap in taps)
+        found = OperandMemory(plan.new_place(FLOAT, filters.extent * count, "found").pointer, FLOAT)
+        zeros = TensorView.of(
+            plan.new_place(w.element, channels.extent, "zeros"), TensorType.dense(w.element, (channels.extent,))
+        )
+        fill_zero(b, zeros)
+        steps = TensorType.dense(FLOAT, [tap.extent for tap in taps]).strides()
+        sums = Contraction(
+            "matmul",
+            OperandMemory.of(zeros),
+            OperandMemory.of(w),
+            found,
+            ((filters.extent, (0, filters.stride, count, count)),),
+            (),
+            tuple((tap.extent, (0, tap.stride, step, step)) for tap, step in zip(taps, steps, strict=True)),
+            ((channels.extent, (1, channels.stride, 0, 0)),),
+        )
+        emit_contraction(plan, b, op, sums, ContractionEpilogue((), DOUBLE if element == DOUBLE else FLOAT, _nan_mask))
+        phases = len(skipped)
+        flags = [const_float(FLOAT, float(flag)) for row in skipped for flag in row]
+        chosen = constant_array(plan.module, Aggregate(VectorType(len(flags), FLOAT), tuple(flags), "<"))
+        memory = OperandMemory(plan.new_place(element, phases * filters.extent, "holes").pointer, element)
+        counts = Contraction(
+            "matmul",
+            OperandMemory(b.retype(chosen, FLOAT), FLOAT),
+            found,
+            memory,
+            (),
+            ((phases, (count, 0, filters.extent, filters.extent)),),
+            ((filters.extent, (0, count, 1, 1)),),
+            ((count, (1, 1, 0, 0)),),
+        )
+        emit_contraction(plan, b, op, counts, ContractionEpilogue((), FLOAT, _SquareRoot(element).emit))
+        return cls(memory, filters.extent)
+
+    def added(self, phase: int, epilogue: ContractionEpilogue | None, rank: int) -> ContractionEpilogue:
+        """An epilogue that adds what holes add to a phase's sums before another one.
+
+        Args:
+            phase: The phase.
+            epilogue: What follows.
+            rank: Dimensions of the result: (N, O, spatial...), or two of one filter.
+        """
+        strides = tuple(int(d == 1 and self.filters > 1) for d in range(rank))
+        start = phase * self.filters
+
+        def emit(b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
+            *others, leaf = leaves
+            element = self.memory.element
+            pointer = b.gep(element, b.gep(element, self.memory.pointer, start), leaf.offset, "holes")
+            holes = load_block(b, pointer, element, rows, cols, leaf.row_stride, leaf.col_stride)
+            total = b.binary("fadd", vector, holes, "sum")
+            return total if epilogue is None else epilogue.emit(b, total, rows, cols, others)
+
+        if epilogue is None:
+            return ContractionEpilogue((strides,), self.memory.element, emit, may_use_target=True)
+        return ContractionEpilogue((*epilogue.strides, strides), epilogue.element, emit, epilogue.may_use_target)
+
+
+def _nan_mask(b: TensorBuilder, vector: Value, rows: int, cols: int, _leaves: Sequence[EpilogueOperand]) -> Value:
+    """-1 for each NaN, else 0."""
+    is_nan = _IS_NAN.emit(b, VectorType(rows * cols, I1), [vector, vector], "is.nan")
+    return b.cast("sitofp", is_nan, VectorType(rows * cols, FLOAT))
+
+
+@dataclass(frozen=True)
+class _SquareRoot:
+    """The square root as another type."""
+
+    element: Type
+
+    def emit(self, b: TensorBuilder, vector: Value, rows: int, cols: int, _leaves: Sequence[EpilogueOperand]) -> Value:
+        """The roots of a block."""
+        root = _ROOT.emit(b, vector.type, [vector], "root")
+        return b.cast("fpext" if self.element == DOUBLE else "fptrunc", root, VectorType(rows * cols, self.element))

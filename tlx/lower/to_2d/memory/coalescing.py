@@ -1,0 +1,172 @@
+"""Buffer coalescing: values that are never needed at the same time share a buffer, so that nothing is copied.
+
+Rewrite of an element that is replaced in every round of a loop::
+
+    loop:
+      %v = phi <8192 x float> [ %first, %entry ], [ %w, %loop ]
+      %w = insertelement <8192 x float> %v, float %x, i64 %i
+    ->
+    loop:                                             ; %first, %v and %w share a buffer
+      store float %x, ptr (%v.buf + %i)
+
+Candidates are a phi and what it takes, and an `insertelement` and its vector. They are coalesced, innermost loops
+first, unless their live ranges overlap, or an operation would read what it writes by other means than element by
+element. As in the coalescing of registers before their allocation, values that share a buffer are one class from then
+on: its live range is the union of theirs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tlx.ir.analysis.control_flow import natural_loops
+from tlx.ir.instructions import Instruction
+from tlx.ir.values import Local, Value
+from tlx.lower.memory.views import Storage, TensorView
+from tlx.lower.to_2d.analysis.liveness import LiveInterval, add_interval, intervals_overlap, live_range
+from tlx.lower.to_2d.analysis.reads import operand_reads
+from tlx.lower.to_2d.analysis.tensor_operations import INSERT
+from tlx.lower.to_2d.memory.phi_elimination import live_phis
+
+if TYPE_CHECKING:
+    from tlx.lower.to_2d.plan import Plan
+
+_PHI: Final = -1
+
+
+def coalesce(plan: Plan) -> None:
+    """Give phis, what they take, and vectors with one element replaced one buffer, where that is safe."""
+    pairs = _candidate_pairs(plan)
+    if not pairs:
+        return
+    classes = _classes(plan, {value.name: value for pair in pairs for value in pair})
+    of = {name: class_ for class_ in classes for name in class_.members}
+    for one, other in pairs:
+        first, second = of[one.name], of[other.name]
+        if first is second or not first.fits(second):
+            continue
+        if len(first.members) < len(second.members):
+            first, second = second, first
+        first.absorb(second)
+        of.update(dict.fromkeys(second.members, first))
+    _share_buffers(plan, {id(class_): class_ for class_ in of.values()}.values())
+
+
+# Candidates ----------------------------------------------------------------------------------------------------------
+
+
+def _candidate_pairs(plan: Plan) -> list[tuple[Local, Local]]:
+    """Values that would otherwise be copied one into the other, those that are copied most often first."""
+    found: list[tuple[str, Local, Local]] = []
+    for block in plan.function.blocks:
+        for phi in live_phis(plan, block):
+            found += [
+                (name, phi.value, root) for value, name in phi.incoming if (root := _candidate_of(plan, value, phi))
+            ]
+    for op in plan.tensors.ops:
+        instruction = op.instruction
+        if op.intrinsic.name == INSERT and _candidate_of(plan, instruction.value, instruction):
+            root = _candidate_of(plan, instruction.operands[0], instruction)
+            found += [(plan.position_of(op)[0], instruction.value, root)] if root else []
+    if not found:
+        return []
+    depths = Counter(name for loop in natural_loops(plan.flow) for name in loop.blocks)
+    return [(one, other) for _, one, other in sorted(found, key=lambda pair: -depths[pair[0]])]
+
+
+def _candidate_of(plan: Plan, value: Value, user: Instruction) -> Local | None:
+    """The vector behind a value if it has a buffer that others may share."""
+    root = plan.flats.root(value)
+    if not isinstance(root, Local) or root.name not in plan.live or root.type != user.type:
+        return None
+    if plan.flats.kind(root) == "phi":
+        return root
+    op = plan.op_of(root)
+    is_apart = op.result is None or op.result.is_padded or root.name in plan.lazy or plan.is_sunk(op)
+    return None if is_apart else root
+
+
+# Classes -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Class:
+    """Values that share a buffer.
+
+    Attributes:
+        members: Their names.
+        ranges: Points of each block at which the buffer holds one of them, in order.
+        reads: Pairs of operations in the class and values that these may not overwrite while they read them.
+        readers: Pairs of values in the class and operations that may not overwrite them.
+    """
+
+    members: list[str]
+    ranges: dict[str, list[LiveInterval]]
+    reads: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    readers: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    def fits(self, other: _Class) -> bool:
+        """Whether one buffer does for both."""
+        small, large = sorted((self, other), key=lambda class_: len(class_.ranges))
+        if any(intervals_overlap(large.ranges.get(name, ()), ranges) for name, ranges in small.ranges.items()):
+            return False
+        return self.reads.isdisjoint(other.readers) and other.reads.isdisjoint(self.readers)
+
+    def absorb(self, other: _Class) -> None:
+        """Add the values of another class."""
+        self.members += other.members
+        self.reads |= other.reads
+        self.readers |= other.readers
+        for name, ranges in other.ranges.items():
+            for interval in ranges:
+                add_interval(self.ranges.setdefault(name, []), interval)
+
+
+def _classes(plan: Plan, values: dict[str, Local]) -> list[_Class]:
+    """A class for each value."""
+    owners = {plan.place_of(value): name for name, value in values.items()}
+    found = {
+        name: _Class([name], live_range(plan.flow, *_definition(plan, value), plan.reads.get(plan.place_of(value), [])))
+        for name, value in values.items()
+    }
+    for name, value in values.items():
+        for owner in _not_overwritten(plan, value, owners):
+            found[name].reads.add((name, owner))
+            found[owner].readers.add((name, owner))
+    return list(found.values())
+
+
+def _definition(plan: Plan, value: Local) -> tuple[str, int]:
+    """The block in which a value is written, and the point; a phi is at the end of every predecessor."""
+    if plan.flats.kind(value) == "phi":
+        return plan.positions[id(plan.flats.definitions[value.name])][0], _PHI
+    name, index = plan.position_of(plan.op_of(value))
+    return name, 2 * index + 1
+
+
+def _not_overwritten(plan: Plan, value: Local, owners: dict[Storage, str]) -> Iterator[str]:
+    """What an operation reads and may not write over: all that it does not read element by element."""
+    if plan.flats.kind(value) == "phi":
+        return
+    op = plan.op_of(value)
+    assert op.result is not None
+    for reading in operand_reads(plan, op):
+        owner = owners.get(reading.view.place)
+        if owner is not None and not reading.allows(TensorView.of(reading.view.place, op.result)):
+            yield owner
+
+
+def _share_buffers(plan: Plan, classes: Iterable[_Class]) -> None:
+    """Let the members of each class live in the buffer of the first phi among them, or of what is written first."""
+    order = {name: index for index, name in enumerate(plan.flats.definitions)}
+    unused: set[str] = set()
+    for class_ in classes:
+        values = [plan.flats.definitions[name].value for name in class_.members]
+        first = min(values, key=lambda value: (plan.flats.kind(value) != "phi", order[value.name]))
+        for value in values:
+            if value != first:
+                unused.add(plan.share(value, plan.place_of(first)))
+    plan.buffers.discard(unused)

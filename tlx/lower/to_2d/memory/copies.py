@@ -1,0 +1,320 @@
+"""Copies between strided places, fills, and what a copy costs in cycles.
+
+Copies between strided places, and fills: memcpy where both are dense, else loops around 2-D copies.
+
+Rewrite of a 3-D copy whose rows lie 8 elements apart in the source and 4 in the destination::
+
+    %t = call token @llvm.tensor.load(ptr elementtype(float) %p, <2, 3, 4>, <0, 1, 2>, <0, 0, 0>, <0, 5, 8>)
+    call void @llvm.tensor.store(ptr %q, token %t, <0, 0, 0>)
+    ->
+    i.loop:                                                          ; 2 planes
+      %s = getelementptr inbounds float, ptr %p, i64 (%i * 40)
+      %d = getelementptr inbounds float, ptr %q, i64 (%i * 12)
+      %x = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %s, <3, 4>, <0, 1>, <0, 0>, <0, 8>)
+      call void @llvm.tensor.store.p0.v2i32(ptr %d, token %x, <0, 4>)
+
+Where source and destination are dense along different dimensions the 2-D copy transposes::
+
+    %x = call token @llvm.tensor.load(ptr %s, <R, C>, <0, 1>, ..., <0, p>)
+    %v = call <R*C x float> @llvm.tensor.transpose(token %x, <2 x i32> <i32 1, i32 0>)
+    %t = call token @llvm.tensor.typeinfo(<R*C x float> %v, <C, R>, <1, 0>, ...)
+    call void @llvm.tensor.store(ptr %d, token %t, <0, q>)
+
+Where the source repeats, because its stride is 0 along some dimensions, rows, columns or elements are broadcast::
+
+    %x = call token @llvm.tensor.load(ptr %s, <1, C>, <0, 1>, ..., <0, C>)
+    %v = call <R*C x float> @llvm.tensor.broadcast(token %x, <2 x i32> <i32 R, i32 C>, <2 x i32> <i32 0, i32 1>)
+    %t = call token @llvm.tensor.typeinfo(<R*C x float> %v, <R, C>, <0, 1>, ...)
+    call void @llvm.tensor.store(ptr %d, token %t, <0, q>)
+
+About how many cycles a copy takes, by what `copy` makes of it.
+
+next to each other in source and copy       are copied as        cycles
+neighbours along the same dimension         rows                 6 a row, 2.5 for each register of it
+along one dimension, and along another      transposed tiles     128 for each tile, however much of it is filled; 200
+                                                                 of elements of less than 32 bits
+ the same, an odd number up to 15 apart     merged registers     8 for each register, where one instruction permutes it
+in the copy alone, every second one         lines, shuffled      3 a row, 4 for each register of it, 0.15 for each
+                                                                 byte that is read, once where windows overlap, and
+                                                                 0.05 for each that is written outside the caches;
+                                                                 where one instruction permutes a register of words
+in the copy alone                           single elements      1.5 for each
+
+Measured on a Xeon with AMX: float, in the caches. What does not stay there takes longer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.types import I1, I8, I64, VOID, Type, VectorType, bytes_of
+from tlx.ir.values import ConstFloat, ConstInt, Value, zero
+from tlx.lower.memory.views import Storage, StridedDim, TensorView, is_deinterleaved
+from tlx.lower.to_2d.loops import (
+    INDEX_LIMIT,
+    LoopDim,
+    choose_plane,
+    longest_dim,
+    loop_nest,
+    ordered_by_stride,
+    without_dims,
+)
+from tlx.lower.to_2d.memory.block_access import load_block, splat_block, store_block
+
+_Places = tuple[Value, Value]
+
+_SECOND: Final = 2
+_LEAST_STRIDE2: Final = 4
+"""Elements of a row that are picked from lines at least."""
+
+
+def copy(b: TensorBuilder, source: TensorView, target: TensorView) -> None:
+    """Copy the data of `source` to the same logical positions of `target`; the two do not overlap.
+
+    The source's stride may be 0 along some dimensions: it repeats.
+    """
+    pairs = zip(source.dims, target.dims, strict=True)
+    walks = ordered_by_stride([(s.extent, (s.stride, t.stride)) for s, t in pairs])
+    element = source.element
+    places = source.place.pointer, target.place.pointer
+    if any(w[1][0] == 0 for w in walks):
+        _copy_blocks(b, places, (element, element), walks)
+        return
+    rows = next((w for w in walks if w[1] == (1, 1)), None)
+    if rows is not None:
+        _copy_rows(b, places, element, rows, without_dims(walks, rows))
+        return
+    second = next(filter(is_stride2_copy, walks), None)
+    if second is not None:
+        _copy_columns(b, places, element, second, without_dims(walks, second))
+        return
+    inner = next((w for w in walks if w[1][0] == 1 and w[1][1] < INDEX_LIMIT), None)
+    outer = next((w for w in walks if w[1][1] == 1 and w[1][0] < INDEX_LIMIT), None)
+    if inner and outer:
+        copy_transposed(b, places, element, (outer, inner), without_dims(walks, outer, inner))
+        return
+    column = longest_dim(walks)
+    _copy_columns(b, places, element, column, without_dims(walks, column))
+
+
+def convert(b: TensorBuilder, source: TensorView, target: TensorView) -> None:
+    """Copy the numbers of `source` to the same logical positions of `target`, whose elements are wider floats."""
+    pairs = zip(source.dims, target.dims, strict=True)
+    walks = ordered_by_stride([(s.extent, (s.stride, t.stride)) for s, t in pairs])
+    _copy_blocks(b, (source.place.pointer, target.place.pointer), (source.element, target.element), walks)
+
+
+def is_stride2_copy(walk: LoopDim) -> bool:
+    """Whether a dimension of a copy is every second element of its source: the second stage picks them by registers."""
+    extent, (source, target) = walk
+    return target == 1 and source == _SECOND and extent >= _LEAST_STRIDE2
+
+
+def restrided_view(b: TensorBuilder, view: TensorView, dims: Sequence[tuple[int, int]], offset: int = 0) -> TensorView:
+    """Other dimensions (extent, stride) over the memory of a view, from an element on."""
+    extents, steps = tuple(d[0] for d in dims), tuple(d[1] for d in dims)
+    place = Storage(b.gep(view.element, view.place.pointer, offset, "part")) if offset else view.place
+    return TensorView(place, view.element, extents, extents, steps, tuple(range(len(dims))))
+
+
+def slice_view(b: TensorBuilder, view: TensorView, ranges: Sequence[tuple[int, int]]) -> TensorView:
+    """A part of a view: the first index and the extent along each logical dimension."""
+    offset = sum(first * dim.stride for (first, _), dim in zip(ranges, view.dims, strict=True))
+    return restrided_view(
+        b, view, [StridedDim(r[1], dim.stride) for r, dim in zip(ranges, view.dims, strict=True)], offset
+    )
+
+
+def copy_bytes(b: TensorBuilder, source: Value, target: Value, size: int, *, overlap: bool = False) -> None:
+    """`llvm.memcpy`, or `llvm.memmove` where the two may overlap."""
+    if not overlap:
+        b.memcpy(target, source, size)
+        return
+    i8p = b.pointer(I8)
+    args = [b.retype(target, I8), b.retype(source, I8), ConstInt(I64, size), ConstInt(I1, 0)]
+    b.call_intrinsic("llvm.memmove", [i8p, i8p, I64], VOID, args)
+
+
+def fill_zero(b: TensorBuilder, target: TensorView) -> None:
+    """Set the data of a view to zero."""
+    element, pointer = target.element, target.place.pointer
+    walks = ordered_by_stride([(d.extent, (d.stride,)) for d in target.dims])
+    inner = next((w for w in walks if w[1] == (1,)), None)
+    with loop_nest(b, without_dims(walks, inner), 1) as offsets:
+        address = b.gep(element, pointer, offsets[0])
+        if inner is None:
+            b.store(zero(element), address, bytes_of(element))
+        else:
+            b.memset(address, 0, inner[0] * bytes_of(element))
+
+
+def fill(b: TensorBuilder, scalar: Value, target: TensorView) -> None:
+    """Set the data of a view to a number."""
+    element, pointer = target.element, target.place.pointer
+    scalar = to_storage_type(b, scalar)
+    if _is_zero(scalar):
+        fill_zero(b, target)
+        return
+    rows, cols, rest = choose_plane(ordered_by_stride([(d.extent, (d.stride,)) for d in target.dims]))
+    with loop_nest(b, rest, 1) as offsets:
+        address = b.gep(element, pointer, offsets[0], "to")
+        if rows[0] == cols[0] == 1:
+            b.store(scalar, address, bytes_of(element))
+        else:
+            vector = splat_block(b, scalar, rows[0], cols[0])
+            store_block(b, vector, address, element, rows[0], cols[0], _stride(rows, 0))
+
+
+def to_storage_type(b: TensorBuilder, value: Value) -> Value:
+    """A number, or a vector, as it lies in memory: truth values are bytes."""
+    if isinstance(value.type, VectorType):
+        return b.cast("zext", value, VectorType(value.type.count, I8)) if value.type.element == I1 else value
+    if value.type != I1:
+        return value
+    return ConstInt(I8, value.unsigned) if isinstance(value, ConstInt) else b.cast("zext", value, I8)
+
+
+def _is_zero(scalar: Value) -> bool:
+    """Whether all bits of a number are zero; those of -0.0 are not."""
+    if isinstance(scalar, ConstFloat):
+        return scalar.value == 0 and math.copysign(1, scalar.value) > 0
+    return isinstance(scalar, ConstInt) and scalar.value == 0
+
+
+def _stride(walk: LoopDim, operand: int) -> int:
+    return walk[1][operand] if walk[0] > 1 else 0
+
+
+def _copy_blocks(b: TensorBuilder, places: _Places, elements: tuple[Type, Type], walks: list[LoopDim]) -> None:
+    """Blocks of rows and columns; the source may repeat along some dimensions, and have narrower floats."""
+    rows, cols, rest = choose_plane(walks)
+    with loop_nest(b, rest, 2) as offsets:
+        source, target = (
+            b.gep(element, place, offset, name)
+            for element, place, offset, name in zip(elements, places, offsets, ("from", "to"), strict=True)
+        )
+        strides = _stride(rows, 0), _stride(cols, 0)
+        vector: Value = load_block(b, source, elements[0], rows[0], cols[0], *strides)
+        vector = b.cast("fpext", vector, VectorType(rows[0] * cols[0], elements[1]))
+        store_block(b, vector, target, elements[1], rows[0], cols[0], _stride(rows, 1))
+
+
+def _copy_rows(b: TensorBuilder, places: _Places, element: Type, rows: LoopDim, rest: list[LoopDim]) -> None:
+    """Both are dense along one dimension: 2-D copies of it and its neighbour, memcpy if there is none."""
+    second = next((w for w in reversed(rest) if max(w[1]) < INDEX_LIMIT), None)
+    with loop_nest(b, without_dims(rest, second), 2) as offsets:
+        source, target = _addresses(b, places, element, offsets)
+        if second is None:
+            copy_bytes(b, source, target, rows[0] * bytes_of(element))
+            return
+        type_ = TensorType.dense(element, (second[0], rows[0]))
+        token = b.tensor_load(source, type_, (0, second[1][0]), "rows")
+        b.tensor_store(target, token, (0, second[1][1]))
+
+
+def _copy_columns(
+    b: TensorBuilder, places: _Places, element: Type, column: LoopDim | None, rest: Sequence[LoopDim]
+) -> None:
+    """No dimension is dense in both: columns of one dimension, or single elements."""
+    with loop_nest(b, rest, 2) as offsets:
+        source, target = _addresses(b, places, element, offsets)
+        if column is None:
+            size = bytes_of(element)
+            b.store(b.load(element, source, size), target, size)
+            return
+        type_ = TensorType.dense(element, (column[0], 1))
+        token = b.tensor_load(source, type_, (0, column[1][0]), "column")
+        b.tensor_store(target, token, (0, column[1][1]))
+
+
+def copy_transposed(
+    b: TensorBuilder, places: _Places, element: Type, dims: tuple[LoopDim, LoopDim], rest: Sequence[LoopDim]
+) -> None:
+    """Copy between two places, within loops over `rest`.
+
+    The source is dense along the second of `dims`, the destination along the first.
+    """
+    (outer, (pitch, _)), (inner, (_, target_pitch)) = dims
+    with loop_nest(b, rest, 2) as offsets:
+        source, target = _addresses(b, places, element, offsets)
+        type_ = TensorType.dense(element, (outer, inner))
+        flipped = type_.transposed((1, 0))
+        vector = b.transpose(b.tensor_load(source, type_, (0, pitch), "rows"), (1, 0), flipped)
+        b.tensor_store(target, b.typeinfo(vector, flipped, "columns"), (0, target_pitch))
+
+
+def _addresses(b: TensorBuilder, places: _Places, element: Type, offsets: Sequence[Value]) -> _Places:
+    return b.gep(element, places[0], offsets[0], "from"), b.gep(element, places[1], offsets[1], "to")
+
+
+NEAR_BYTES: Final = 1 << 20
+"""What stays in the caches."""
+FAR_BYTE_CYCLES: Final = 0.25
+"""Cycles to read a byte from outside of the near caches."""
+LINE_BYTES: Final = 64
+_REGISTER: Final = 64
+_SIDE: Final = 16
+_START: Final = 6
+_ROW: Final = 2.5
+_TILE: Final = 128
+TRANSPOSED_CYCLES: Final = _TILE / _SIDE**2
+"""Cycles to turn an element of whole tiles."""
+_NARROW_TILE: Final = 200
+_ELEMENT: Final = 1.5
+_DEINTERLEAVED: Final = 8
+_STRIDE2_START: Final = 3
+_STRIDE2_REGISTER: Final = 4
+_STRIDE2_BYTE: Final = 0.15
+_WRITTEN_BYTE: Final = 0.05
+_WIDE: Final = 4
+
+
+def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, *, permutes: bool = False) -> float:
+    """Cycles of a copy.
+
+    Args:
+        dims: Extent of each dimension, and elements from a position to the next in the source; the copy is dense, the
+            last one innermost.
+        element: Type of the elements.
+        permutes: Whether one instruction permutes them in a register.
+    """
+    walks: list[LoopDim] = []
+    count = 1
+    for extent, stride in reversed(dims):
+        walks.append((extent, (stride, count)))
+        count *= extent
+    size = count * bytes_of(element)
+    far = 0 if size <= NEAR_BYTES else size * FAR_BYTE_CYCLES
+    found = ordered_by_stride(walks)
+    second = next((walk[0] for walk in found if is_stride2_copy(walk)), None)
+    if permutes and second is not None and bytes_of(element) >= _WIDE:
+        lines = math.ceil(second * bytes_of(element) / _REGISTER)
+        read = min(2 * count, 1 + sum((extent - 1) * stride for extent, stride in dims)) * bytes_of(element)
+        moved = read * _STRIDE2_BYTE + (size * _WRITTEN_BYTE if size > NEAR_BYTES else 0)
+        return moved + count / second * (_STRIDE2_START + lines * _STRIDE2_REGISTER)
+    if permutes and any(_is_deinterleaved(walk, found) for walk in found):
+        return far + size / _REGISTER * _DEINTERLEAVED
+    return far + _near_cycles(found, count, bytes_of(element))
+
+
+def _is_deinterleaved(walk: LoopDim, walks: Sequence[LoopDim]) -> bool:
+    """Whether a dimension, dense in the copy, is that of the columns of a comb in the source."""
+    _, (apart, here) = walk
+    return here == 1 and any(is_deinterleaved(apart, extent) for extent, (there, pitch) in walks if there == 1 < pitch)
+
+
+def _near_cycles(walks: Sequence[LoopDim], count: int, size: int) -> float:
+    """Cycles of a copy of `count` elements of so many bytes in the caches."""
+    row = next((extent for extent, strides in walks if strides in {(0, 1), (1, 1)}), None)
+    if row is not None:
+        return count / row * (_START + math.ceil(row * size / _REGISTER) * _ROW)
+    source = next((extent for extent, strides in walks if strides[0] == 1), None)
+    target = next((extent for extent, strides in walks if strides[1] == 1), None)
+    if source is None or target is None:
+        return count * _ELEMENT
+    tiles = math.ceil(source / _SIDE) * math.ceil(target / _SIDE)
+    return count / (source * target) * tiles * (_TILE if size >= _WIDE else _NARROW_TILE)

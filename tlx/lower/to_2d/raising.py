@@ -1,0 +1,427 @@
+"""Raising: instructions on large flattened vectors that move or reduce elements become tensor operations.
+
+A splat, and likewise a shuffle that repeats all of a vector, or its rows or elements::
+
+    %i = insertelement <E x float> undef, float %s, i32 0          %i = insertelement <1 x float> undef, float %s, i32 0
+    %v = shufflevector <E x float> %i, undef, zeroinitializer  ->  %t = typeinfo(<1 x float> %i, <1>, ...)
+                                                                   %v = broadcast(%t, <E>, <0>)
+
+A shuffle that takes all elements of a vector in another order of dimensions, and one that leaves each element of two
+vectors where it is (all others: `rules.elements`)::
+
+    %v = shufflevector <6 x float> %x, poison, <0, 3, 1, 4, 2, 5>  ->  %t = typeinfo(<6 x float> %x, <2, 3>, ...)
+                                                                       %v = transpose(%t, <1, 0>)
+    %v = shufflevector <4 x float> %x, %y, <0, 5, 6, 3>            ->  %v = select <1, 0, 0, 1>, %x, %y
+
+A reduction, and one whose order the program fixes::
+
+    %r = call i32 @llvm.vector.reduce.add(<E x i32> %v)        ->  %w = llvm.tensor.reduce.add(typeinfo(%v), <E>, <1>)
+                                                                   %r = extractelement <1 x i32> %w, i32 0
+
+    %r = call float @llvm.vector.reduce.fadd(float %s, %v)     ->  a loop of extractelement and fadd
+
+Of numbers only (`nnan`), `fmax` is the largest, as `fmaximum` is. LLVM's optimiser has its own way to say whether any
+truth value is true, whether all are, and how many are; it is undone::
+
+    %b = bitcast <N x i1> %k to iN                     ->  %r = call i1 @llvm.vector.reduce.or(<N x i1> %k)
+    %c = icmp ne iN %b, 0                                  -1: reduce.and; llvm.ctpop: reduce.add of integers
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction
+from tlx.ir.module import Module
+from tlx.ir.transform.rewrite import Use, definitions, set_operand, split_block, uses
+from tlx.ir.types import I1, I32, I64, FloatType, IntType, VectorType, scalar_of
+from tlx.ir.values import ConstInt, Keyword, Local, Value, const_int, const_vector
+from tlx.lower.to_2d.analysis.shuffles import (
+    LaneTable,
+    StridedLanes,
+    VectorShuffle,
+    deinterleave_factor,
+    strided_blocks_of,
+    vector_width,
+)
+from tlx.lower.to_2d.analysis.tensor_operations import INSERT, exceeds_register_elements, is_large_shuffle, splat_value
+
+_REDUCE: Final = "llvm.vector.reduce."
+_ORDERED: Final = {"fadd": "add", "fmul": "mul"}
+_OTHER_KINDS: Final = {"umax": "llvm.umax", "umin": "llvm.umin", "fmax": "llvm.maxnum", "fmin": "llvm.minnum"}
+_OF_NUMBERS: Final = {"fmax": "max", "fmin": "min"}
+_KINDS: Final = {
+    "add": "add",
+    "mul": "mul",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "smax": "max",
+    "smin": "min",
+    "fmaximum": "max",
+    "fminimum": "min",
+}
+
+
+def raise_vectors(module: Module, function: Function) -> None:
+    """Rewrite what a function does to large vectors by other means than arithmetic, loads and stores."""
+    replaced = _Replaced(function, definitions(function))
+    function.facts[_Replaced] = replaced
+    for instruction in list(function.instructions()):
+        replaced.update(instruction)
+        if is_large_shuffle(instruction):
+            _shuffle(module, function, instruction)
+        elif deinterleave_factor(instruction) and exceeds_register_elements(instruction.args[0].type):
+            _deinterleave(module, function, instruction)
+        elif (instruction.callee or "").startswith(_REDUCE) and exceeds_register_elements(instruction.args[-1].type):
+            _reduction(module, function, instruction)
+        elif _is_of_bits(instruction):
+            _reduce_bits(module, function, instruction)
+    if replaced.values:
+        for instruction in function.instructions():
+            replaced.update(instruction)
+    del function.facts[_Replaced]
+    insert_selected_elements(module, function)
+    _remove_dead(function)
+
+
+def _builder_at(module: Module, function: Function, instruction: Instruction) -> TensorBuilder:
+    block = next(block for block in function.blocks if instruction in block.instructions)
+    b = TensorBuilder(module, function, block, block.instructions.index(instruction))
+    b.debug, b.span = instruction.debug_location, instruction.span
+    return b
+
+
+def _replace(b: TensorBuilder, instruction: Instruction, value: Value) -> None:
+    _record_replacement(b.function, instruction, value)
+    b.block.instructions.remove(instruction)
+
+
+def _record_replacement(function: Function, instruction: Instruction, value: Value) -> None:
+    """Note that a value is used in place of an instruction's result."""
+    _replaced(function).values[str(instruction.result)] = value
+
+
+def _replaced(function: Function) -> _Replaced:
+    found = function.facts[_Replaced]
+    assert isinstance(found, _Replaced)
+    return found
+
+
+@dataclass
+class _Replaced:
+    """What is used in place of results that are gone, by their names; uses are changed all at once in the end.
+
+    Attributes:
+        function: The function.
+        definitions: The instruction behind each name at the beginning.
+        values: What is used in place of results.
+    """
+
+    function: Function
+    definitions: dict[str, Instruction]
+    values: dict[str, Value] = field(default_factory=dict[str, Value])
+
+    @cached_property
+    def uses(self) -> dict[str, list[Use]]:
+        """The uses of each result when they are first asked for; later ones are of results that are large vectors."""
+        return uses(self.function)
+
+    def update(self, instruction: Instruction) -> None:
+        """Bring the operands of an instruction up to date."""
+        for index, operand in enumerate(instruction.operands):
+            value = operand
+            while isinstance(value, Local) and value.name in self.values:
+                value = self.values[value.name]
+            if value is not operand:
+                set_operand(instruction, index, value)
+
+
+# Shuffles ------------------------------------------------------------------------------------------------------------
+
+
+def _shuffle(module: Module, function: Function, instruction: Instruction) -> None:
+    """What is the same elsewhere as a broadcast, a transpose or a choice; all other shuffles stay as they are."""
+    shuffle = VectorShuffle.of(instruction)
+    lanes, result = shuffle.lanes[shuffle.known], instruction.value
+    if not len(lanes):
+        _replace(_builder_at(module, function, instruction), instruction, Keyword(result.type, "undef"))
+    elif (lanes == lanes[0]).all():
+        b = _builder_at(module, function, instruction)
+        scalar = splat_value(result, _replaced(function).definitions) or _first(b, shuffle)
+        one = b.insert_element(Keyword(VectorType(1, scalar.type), "undef"), scalar, 0, "scalar")
+        _repeat(b, instruction, one, (vector_width(result),), (0,))
+    elif len(shuffle.operands) == 1 and shuffle.operands[0].type == result.type and _is_identity(shuffle):
+        _replace(_builder_at(module, function, instruction), instruction, shuffle.operands[0])
+    elif isinstance(blocks := strided_blocks_of(shuffle), LaneTable):
+        if _is_choice(shuffle):
+            _select_elements(_builder_at(module, function, instruction), instruction, shuffle)
+    elif len(blocks) == 1 and blocks[0].start == 0:
+        _as_transpose(
+            _builder_at(module, function, instruction), instruction, shuffle.operands[blocks[0].operand], blocks[0]
+        )
+
+
+def _first(b: TensorBuilder, shuffle: VectorShuffle) -> Value:
+    """The element that is taken all over."""
+    (operand,) = shuffle.operands
+    return _element(b, operand, const_int(I64, int(shuffle.lanes[shuffle.known][0])))
+
+
+def _is_identity(shuffle: VectorShuffle) -> bool:
+    return bool(((shuffle.lanes == np.arange(len(shuffle.lanes))) | ~shuffle.known).all())
+
+
+def _is_choice(shuffle: VectorShuffle) -> bool:
+    """Whether each element is the one at the same place of one of two vectors."""
+    count = len(shuffle.lanes)
+    stays = bool((shuffle.lanes % count == np.arange(count))[shuffle.known].all())
+    return stays and [vector_width(operand) for operand in shuffle.operands] == [count, count]
+
+
+def _select_elements(b: TensorBuilder, instruction: Instruction, shuffle: VectorShuffle) -> None:
+    """`select` by a constant."""
+    count = len(shuffle.lanes)
+    condition = const_vector([ConstInt(I1, int(lane < count)) for lane in shuffle.lanes.tolist()])
+    one, other = shuffle.operands
+    _replace(b, instruction, b.select(condition, one, other))
+
+
+def _as_transpose(b: TensorBuilder, instruction: Instruction, source: Value, block: StridedLanes) -> None:
+    """All elements of a vector in another order of dimensions, or repeated."""
+    extents = [extent for extent, _ in block.dims]
+    strides = [stride for _, (stride, _) in block.dims]
+    taken = sorted((k for k, stride in enumerate(strides) if stride), key=lambda k: strides[k], reverse=True)
+    shape = [extents[k] for k in taken]
+    if math.prod(shape) != vector_width(source) or math.prod(extents) != vector_width(instruction.value):
+        return
+    assert isinstance(source.type, VectorType)
+    dense = TensorType.dense(source.type.element, shape)
+    if dense.strides() != tuple(strides[k] for k in taken):
+        return
+    if len(taken) == len(extents):
+        token = b.typeinfo(source, dense, "whole")
+        _replace(b, instruction, b.transpose(token, [taken.index(k) for k in range(len(taken))]))
+    elif taken == sorted(taken):
+        _repeat(b, instruction, source, extents, taken, shape)
+
+
+def _repeat(
+    b: TensorBuilder,
+    shuffle: Instruction,
+    source: Value,
+    extents: Sequence[int],
+    dims: Sequence[int],
+    shape: Sequence[int] = (1,),
+) -> None:
+    """Broadcast a vector of a shape, whose dimensions become `dims` of the shuffle's result."""
+    assert isinstance(source.type, VectorType)
+    token = b.typeinfo(source, TensorType.dense(source.type.element, shape), "repeated")
+    _replace(b, shuffle, b.broadcast(token, extents, dims))
+
+
+def _deinterleave(module: Module, function: Function, call: Instruction) -> None:
+    """Every second element from the first and from the second one on, where they are taken out of the structure."""
+    several = deinterleave_factor(call)
+    is_used = False
+    for use in _replaced(function).uses.get(str(call.result), []):
+        taken = use.instruction
+        if taken.opcode != "extractvalue":
+            is_used = True
+            continue
+        b = _builder_at(module, function, taken)
+        lanes = range(taken.indices[0], vector_width(call.args[0]), several)
+        part = b.shuffle(call.args[0], None, lanes, "deinterleaved")
+        shuffle = b.block.instructions[b.index - 1]
+        _replace(b, taken, part)
+        _shuffle(module, function, shuffle)
+    if not is_used:
+        block = next(block for block in function.blocks if call in block.instructions)
+        block.instructions.remove(call)
+
+
+# Reductions ----------------------------------------------------------------------------------------------------------
+
+
+def _reduction(module: Module, function: Function, call: Instruction) -> None:
+    kind = str(call.callee).removeprefix(_REDUCE).split(".")[0]
+    b = _builder_at(module, function, call)
+    if kind in _KINDS:
+        _replace(b, call, _reduce(b, _KINDS[kind], call.args[-1]))
+    elif kind in _OF_NUMBERS and {"nnan", "fast"} & set(call.flags):
+        _replace(b, call, _reduce(b, _OF_NUMBERS[kind], call.args[-1]))
+    elif kind in _ORDERED and {"reassoc", "fast"} & set(call.flags):
+        start, vector = call.args
+        _replace(b, call, b.binary(kind, start, _reduce(b, _ORDERED[kind], vector), "reduced"))
+    elif kind in _ORDERED:
+        _in_order(b, call, call.args[0], lambda sum_, x: b.binary(kind, sum_, x, "reduced"))
+    elif kind in _OTHER_KINDS:
+        start = _element(b, call.args[0], const_int(I64, 0))
+        _in_order(
+            b, call, start, lambda x, y: b.call_intrinsic(_OTHER_KINDS[kind], [x.type], x.type, [x, y], "reduced")
+        )
+
+
+def _reduce(b: TensorBuilder, kind: str, vector: Value) -> Value:
+    type_ = vector.type
+    assert isinstance(type_, VectorType)
+    assert isinstance(type_.element, (IntType, FloatType))
+    token = b.typeinfo(vector, TensorType.dense(type_.element, (type_.count,)), "reduced")
+    return b.extract_element(b.reduce(kind, token, (type_.count,), (1,)), 0, "reduced")
+
+
+def _is_of_bits(instruction: Instruction) -> bool:
+    """Whether a large vector of truth values becomes an integer."""
+    type_ = instruction.type
+    return (
+        instruction.opcode == "bitcast"
+        and isinstance(type_, IntType)
+        and exceeds_register_elements(instruction.operands[0].type)
+    )
+
+
+def _reduce_bits(module: Module, function: Function, bitcast: Instruction) -> None:
+    """Reductions of truth values in place of what is asked of the integer of their bits."""
+    (truth,) = bitcast.operands
+    if scalar_of(truth.type) != I1:
+        return
+    is_used = False
+    for use in _replaced(function).uses.get(str(bitcast.result), []):
+        user = use.instruction
+        other = user.operands[1] if user.opcode == "icmp" and user.predicate in ("eq", "ne") else None
+        if isinstance(other, ConstInt) and other.value in (0, -1):
+            b = _builder_at(module, function, user)
+            found = _reduce(b, "or" if other.value == 0 else "and", truth)
+            is_same = (user.predicate == "ne") == (other.value == 0)
+            _replace(b, user, found if is_same else b.binary("xor", found, ConstInt(I1, 1), "not"))
+        elif (user.callee or "").startswith("llvm.ctpop."):
+            _count_bits(_builder_at(module, function, user), user, truth)
+        else:
+            is_used = True
+    if not is_used:
+        block = next(block for block in function.blocks if bitcast in block.instructions)
+        block.instructions.remove(bitcast)
+
+
+def _count_bits(b: TensorBuilder, ctpop: Instruction, truth: Value) -> None:
+    """How many truth values are true; there are less than 2^24, as integers have no more bits."""
+    numbers = b.cast("zext", truth, VectorType(vector_width(truth), I32))
+    count = _reduce(b, "add", numbers)
+    is_used = False
+    for use in _replaced(b.function).uses.get(str(ctpop.result), []):
+        taken = use.instruction
+        if taken.opcode == "trunc" and isinstance(taken.type, IntType):
+            at = _builder_at(b.module, b.function, taken)
+            _replace(at, taken, at.cast("trunc" if taken.type.bits < I32.bits else "zext", count, taken.type))
+        else:
+            is_used = True
+    if is_used:
+        _replace(b, ctpop, b.cast("zext", count, ctpop.type))
+    else:
+        b.block.instructions.remove(ctpop)
+
+
+def _in_order(b: TensorBuilder, call: Instruction, start: Value, combine: Callable[[Value, Value], Value]) -> None:
+    """One element after the other."""
+    vector = call.args[-1]
+    assert isinstance(vector.type, VectorType)
+    tail = split_block(b.function, b.block, b.index, "reduced")
+    with b.loop(0, vector.type.count, carry=[start], name="element") as loop:
+        loop.next(combine(loop.carried[0], _element(b, vector, loop.index)))
+    b.branch(tail)
+    _record_replacement(b.function, call, loop.results[0])
+    tail.instructions.remove(call)
+
+
+def _element(b: TensorBuilder, vector: Value, index: Value) -> Value:
+    assert isinstance(vector.type, VectorType)
+    body = f"extractelement {vector.typed}, {index.typed}"
+    return b.value("extractelement", vector.type.element, [vector, index], body, "element")
+
+
+# What is left over ---------------------------------------------------------------------------------------------------
+
+
+def _remove_dead(function: Function) -> None:
+    """Take away large inserts that only fed a splat."""
+    known = definitions(function)
+    counts = Counter({name: len(found) for name, found in uses(function).items()})
+    pending = [i for i in known.values() if not counts[str(i.result)]]
+    dead: set[int] = set()
+    for instruction in pending:
+        if instruction.opcode not in ("insertelement", "shufflevector") or not exceeds_register_elements(
+            instruction.type
+        ):
+            continue
+        dead.add(id(instruction))
+        for operand in instruction.operands:
+            if isinstance(operand, Local):
+                counts[operand.name] -= 1
+                pending += [known[operand.name]] if not counts[operand.name] and operand.name in known else []
+    if dead:
+        for block in function.blocks:
+            block.instructions = [i for i in block.instructions if id(i) not in dead]
+
+
+def insert_selected_elements(module: Module, function: Function) -> None:
+    """Turn choices between a large vector with elements inserted, and the vector itself, into insertions."""
+    selects = [
+        (block, i)
+        for block in function.blocks
+        for i in block.instructions
+        if i.opcode == "select" and exceeds_register_elements(i.type) and i.operands[0].type == I1
+    ]
+    known, used = (definitions(function), uses(function)) if selects else ({}, {})
+    for block, select in selects:
+        for inserted, vector in (select.operands[1:], select.operands[:0:-1]):
+            chain = _insert_chain(inserted, vector, known, used)
+            if chain:
+                b = TensorBuilder(module, function, block, block.instructions.index(select))
+                b.debug, b.span = select.debug_location, select.span
+                _insert_selected(b, select, chain, inserted_first=inserted == select.operands[1])
+                break
+
+
+def _insert_chain(
+    inserted: Value, vector: Value, known: Mapping[str, Instruction], used: Mapping[str, Sequence[Use]]
+) -> list[Instruction]:
+    """The insertions between a vector and another one that only one instruction uses; none if there are others."""
+    found: list[Instruction] = []
+    while isinstance(inserted, Local) and inserted != vector:
+        insert = known.get(inserted.name)
+        if insert is None or insert.opcode != INSERT or len(used[inserted.name]) != 1:
+            return []
+        found.insert(0, insert)
+        inserted = insert.operands[0]
+    return found if inserted == vector else []
+
+
+def _insert_selected(
+    b: TensorBuilder, select: Instruction, inserts: Sequence[Instruction], *, inserted_first: bool
+) -> None:
+    """Write the insertions where the choice was, which gives the last one its name."""
+    condition, vector = select.operands[0], inserts[0].operands[0]
+    for insert in inserts:
+        _, element, index = insert.operands
+        if not isinstance(index, ConstInt):  # it may be poison where the vector without the element is chosen
+            index = b.value("freeze", index.type, [index], f"freeze {index.typed}", "at")
+        old = b.value(
+            "extractelement", element.type, [vector, index], f"extractelement {vector.typed}, {index.typed}", "old"
+        )
+        chosen = b.select(condition, *((element, old) if inserted_first else (old, element)), "chosen")
+        body = f"insertelement {vector.typed}, {chosen.typed}, {index.typed}"
+        vector = b.value(INSERT, vector.type, [vector, chosen, index], body, "inserted")
+    last = b.block.instructions[b.index - 1]
+    last.text = last.text.replace(f"%{last.result} =", f"%{select.result} =", 1)
+    last.result = select.result
+    del b.block.instructions[b.index]

@@ -1,0 +1,1 @@
+"""Rules: how the result of each tensor operation is written, one file for each family; `table` lists them."""

@@ -1,0 +1,222 @@
+"""Products: `llvm.tensor.matmul`, `umma smma usmma summa`, `contract`.
+
+`llvm.tensor.matmul`: loops over the batch around a 2-D product.
+
+Rewrite of a batched product, 10 x (M x K) times 10 x (K x N)::
+
+    %c = call <10*M*N x float> @llvm.tensor.matmul(token %a, token %b)
+    ->
+    i.loop:                                                                   ; i from 0 to 10
+      %pa = getelementptr inbounds float, ptr %a.ptr, i64 (%i * M*K)
+      %pb = getelementptr inbounds float, ptr %b.ptr, i64 (%i * K*N)
+      %pc = getelementptr inbounds float, ptr %c.buf, i64 (%i * M*N)
+      %lhs = call token @llvm.tensor.load(ptr elementtype(float) %pa, <M, K>, <0, 1>, <0, 0>, <0, K>)
+      %rhs = call token @llvm.tensor.load(ptr elementtype(float) %pb, <K, N>, <0, 1>, <0, 0>, <0, N>)
+      %matmul = call <M*N x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+      %product = call token @llvm.tensor.typeinfo(<M*N x float> %matmul, <M, N>, <0, 1>, <0, 0>)
+      call void @llvm.tensor.store(ptr %pc, token %product, <0, N>)
+
+A column-major operand is loaded with layout <1, 0>; padding is left out of the loads' shapes. An operand neither of
+whose last two dimensions is dense in memory (batch innermost) is copied first.
+
+`llvm.tensor.umma smma usmma summa`: a 2-D product added to an accumulator in memory.
+
+Rewrite where the result is stored over its accumulator::
+
+    %c = call token @llvm.tensor.load(ptr elementtype(i32) %p, <M, N>, <0, 1>, <0, 0>, <0, ldc>)
+    %s = call <M*N x i32> @llvm.tensor.smma(token %c, token %a, token %b)
+    %t = call token @llvm.tensor.typeinfo(<M*N x i32> %s, <M, N>, <0, 1>, <0, 0>)
+    call void @llvm.tensor.store(ptr %p, token %t, <0, ldc>)
+    ->
+    %acc = call token @llvm.tensor.load(ptr elementtype(i32) %p, <M, N>, <0, 1>, <0, 0>, <0, ldc>)
+    %lhs = call token @llvm.tensor.load(...)
+    %rhs = call token @llvm.tensor.load(...)
+    %smma = call <M*N x i32> @llvm.tensor.smma(token %acc, token %lhs, token %rhs)
+    %sum = call token @llvm.tensor.typeinfo(<M*N x i32> %smma, <M, N>, <0, 1>, <0, 0>)
+    call void @llvm.tensor.store(ptr %p, token %sum, <0, ldc>)
+
+An accumulator that is not row-major is first copied to where the result goes. One of zeros needs no memory where
+`matmul` computes the same.
+
+`llvm.tensor.contract`: products summed over pairs of dimensions.
+
+Rewrite of a 64 x 5 x 64 tensor, whose rows lie 80 apart, times a 5 x 64 x 64 one, over the dimensions of 5 and of 64::
+
+    %c = call <4096 x half> @llvm.tensor.contract(token %a, token %b, <i32 1, i32 2>, <i32 0, i32 1>)
+    ->
+    sums = product of 64 x 64 matrices of %a, rows 400 apart, and %b           as float
+    k.loop:                                                                    ; 4 more of them
+      sums += product of such matrices, those of %a 80 further each time, those of %b 4096
+    %c.buf = sums                                                              rounded to half
+
+Which dimensions are multiplied as matrices and which become loops is decided by `contraction.choose_blocking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tlx.intrinsics.contraction import axes_of, free_axes
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.tensors.model import TensorOp
+from tlx.ir.types import FloatType
+from tlx.lower.memory.views import TensorView, as_matrices
+from tlx.lower.to_2d.analysis.tensor_operations import MMA
+from tlx.lower.to_2d.contraction.emit import emit_contraction
+from tlx.lower.to_2d.contraction.problem import Contraction, ContractionEpilogue, ContractionResult, OperandMemory
+from tlx.lower.to_2d.memory.copies import copy
+from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.rules.convolution import lower_convolution
+
+__all__ = ["MMA", "BatchedProduct", "emit_product"]
+
+
+@dataclass(frozen=True)
+class BatchedProduct:
+    """A product to emit.
+
+    Attributes:
+        kind: `matmul`, or umma, smma, usmma, summa.
+        lhs: `B... x M x K`.
+        rhs: `B... x K x N`.
+        target: `B... x M x N`, apart from the operands.
+        acc: `B... x M x N`: None for matmul, and for an accumulator of zeros. It is the target itself or apart from it.
+    """
+
+    kind: str
+    lhs: TensorView
+    rhs: TensorView
+    target: TensorView
+    acc: TensorView | None = None
+
+
+def emit_product(
+    plan: Plan, b: TensorBuilder, op: TensorOp, product: BatchedProduct, epilogue: ContractionEpilogue | None = None
+) -> None:
+    """Write a product as loops over its batch around a 2-D tree.
+
+    Args:
+        plan: The plan of the function; it gives memory for operands that have to be copied first.
+        b: Where.
+        op: The operation it is.
+        product: The operands and the result.
+        epilogue: What happens to the product before it is stored.
+    """
+    product = _with_accumulator(plan, b, product, epilogue)
+    emit_contraction(plan, b, op, _product_contraction(product, epilogue), epilogue)
+
+
+def _product_contraction(product: BatchedProduct, epilogue: ContractionEpilogue | None) -> Contraction:
+    result = ContractionResult(product.target, product.acc, epilogue)
+    lhs, rhs = product.lhs.dims, product.rhs.dims
+    last = len(lhs) - 1
+    batch = tuple(result.free(d, lhs[d].extent, lhs=lhs[d].stride, rhs=rhs[d].stride) for d in range(last - 1))
+    return Contraction(
+        product.kind,
+        OperandMemory.of(product.lhs),
+        OperandMemory.of(product.rhs),
+        OperandMemory.of(product.target),
+        batch,
+        (result.free(last - 1, lhs[-2].extent, lhs=lhs[-2].stride),),
+        (result.free(last, rhs[-1].extent, rhs=rhs[-1].stride),),
+        (result.summed(lhs[-1].extent, lhs[-1].stride, rhs[-2].stride),),
+        None if product.acc is None else OperandMemory.of(product.acc),
+    )
+
+
+# Accumulators --------------------------------------------------------------------------------------------------------
+
+
+def _with_accumulator(
+    plan: Plan, b: TensorBuilder, product: BatchedProduct, epilogue: ContractionEpilogue | None
+) -> BatchedProduct:
+    """The product with an accumulator that 2-D loads can read as rows: a copy of it where it is not; None is zeros."""
+    if product.kind not in MMA or (product.acc is not None and _is_usable(product, product.acc)):
+        return product
+    if product.acc is None:
+        return replace(product, kind="matmul") if _is_matmul(product) else product
+    acc = _new_accumulator(plan, product, epilogue)
+    copy(b, product.acc, acc)
+    return replace(product, acc=acc)
+
+
+def _is_usable(product: BatchedProduct, acc: TensorView) -> bool:
+    found = as_matrices(acc)
+    return acc.is_same(product.target) or (found is not None and found.type.is_row_major)
+
+
+def _is_matmul(product: BatchedProduct) -> bool:
+    """Whether a product added to zeros is what `matmul` computes: signs do not matter where nothing is extended."""
+    elements = {view.element for view in (product.lhs, product.rhs, product.target)}
+    return product.kind == "smma" or len(elements) == 1 or isinstance(product.target.element, FloatType)
+
+
+def _new_accumulator(plan: Plan, product: BatchedProduct, epilogue: ContractionEpilogue | None) -> TensorView:
+    """Memory for the accumulator: the target, unless the epilogue makes something else of it."""
+    target = product.target
+    if epilogue is None or (epilogue.may_use_target and epilogue.element == target.element):
+        return target
+    type_ = TensorType.dense(epilogue.element, [dim.extent for dim in target.dims])
+    return TensorView.of(plan.new_place(type_.element, type_.count, "acc"), type_)
+
+
+def lower_matmul(
+    plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView, epilogue: ContractionEpilogue | None = None
+) -> None:
+    """Write `target = L(lhs) @ L(rhs)`."""
+    lhs, rhs = (plan.view(tensor) for tensor in op.tensors)
+    emit_product(plan, b, op, BatchedProduct("matmul", lhs, rhs, target), epilogue)
+
+
+def lower_mma(
+    plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView, epilogue: ContractionEpilogue | None = None
+) -> None:
+    """Write `target = L(acc) + L(lhs) @ L(rhs)`."""
+    acc, lhs, rhs = plan.operands(op)
+    assert lhs is not None
+    assert rhs is not None
+    emit_product(plan, b, op, BatchedProduct(op.intrinsic.name, lhs, rhs, target, acc), epilogue)
+
+
+def lower_contract(
+    plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView, epilogue: ContractionEpilogue | None = None
+) -> None:
+    """Write the contraction of two tensors to `target`."""
+    lhs, rhs = (plan.view(tensor) for tensor in op.tensors)
+    emit_contraction(plan, b, op, _contraction(lhs, rhs, op.dims, ContractionResult(target, None, epilogue)), epilogue)
+
+
+def _contraction(
+    lhs: TensorView, rhs: TensorView, dims: tuple[tuple[int, ...], ...], result: ContractionResult
+) -> Contraction:
+    """Dimensions by role; those of the result are batch, free ones of lhs, free ones of rhs."""
+    axes_a, axes_b, batch_a, batch_b = axes_of(dims)
+    a, b = lhs.dims, rhs.dims
+    free_a, free_b = free_axes(len(a), axes_a, batch_a), free_axes(len(b), axes_b, batch_b)
+    first_m = len(batch_a)
+    first_n = first_m + len(free_a)
+    pairs = enumerate(zip(batch_a, batch_b, strict=True))
+    return Contraction(
+        "matmul",
+        OperandMemory.of(lhs),
+        OperandMemory.of(rhs),
+        OperandMemory.of(result.target),
+        tuple(result.free(d, a[i].extent, lhs=a[i].stride, rhs=b[j].stride) for d, (i, j) in pairs),
+        tuple(result.free(first_m + d, a[i].extent, lhs=a[i].stride) for d, i in enumerate(free_a)),
+        tuple(result.free(first_n + d, b[j].extent, rhs=b[j].stride) for d, j in enumerate(free_b)),
+        tuple(result.summed(a[i].extent, a[i].stride, b[j].stride) for i, j in zip(axes_a, axes_b, strict=True)),
+    )
+
+
+ProductRule = Callable[["Plan", TensorBuilder, TensorOp, TensorView, ContractionEpilogue | None], None]
+
+PRODUCT_RULES: Final[dict[str, ProductRule]] = {
+    "matmul": lower_matmul,
+    **dict.fromkeys(MMA, lower_mma),
+    "contract": lower_contract,
+    "convolution": lower_convolution,
+}
+"""Those that take what is done to the product before it is stored."""

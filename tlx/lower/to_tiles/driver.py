@@ -1,0 +1,252 @@
+"""Finds the 2-D trees of a function, and replaces each by a call of its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.module import Module
+from tlx.ir.tensors.analysis import analyse
+from tlx.ir.tensors.model import TensorOp
+from tlx.ir.transform.rewrite import uses
+from tlx.ir.types import VOID, FunctionType, Type
+from tlx.ir.values import Global, Local, Value
+from tlx.lower.context import LoweringContext, is_kernel
+from tlx.lower.nests import outline_nests
+from tlx.lower.to_tiles.emit.kernel import kernel_scalar
+from tlx.lower.to_tiles.kernels import KernelCache, PackingKernel
+from tlx.lower.to_tiles.match.stores import Match, match_store
+from tlx.lower.to_tiles.match.trees import FunctionSnapshot
+from tlx.lower.to_tiles.pack.hoist import HoistPoints, find_shared_copies
+from tlx.lower.to_tiles.pack.weights import prepacked_recipes
+from tlx.lower.to_tiles.parallel.nests import parallel_blocks, parallelise_nests
+from tlx.lower.to_tiles.prefetch.emitters import insert_fences
+from tlx.lower.to_tiles.problem.problems import Elementwise, Gemm, Reduction
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.rewrite.fp16_split import split_fp16
+from tlx.lower.to_tiles.rewrite.products import transposed_product
+from tlx.lower.to_tiles.rewrite.row_fusion import FusionCandidate, find_row_fusions
+from tlx.lower.to_tiles.scratch import merge_buffers
+from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.lower.to_tiles.versions import multiversion_nests
+from tlx.target.target import Target
+
+
+def to_tiles(module: Module, context: LoweringContext) -> None:
+    """Replace every 2-D tree by a call of a kernel made of tile operations.
+
+    Raises:
+        LoweringError: A tensor operation is left that is no tree of stage 1's output.
+    """
+    kernels = KernelCache(module, context)
+    for function in module.functions:
+        if not is_kernel(module, function):
+            _lower_function(module, function, kernels)
+    nests = outline_nests(module, kernels.dispatch.made)
+    merge_buffers(module)
+    insert_fences(module, nests, kernels.past_caches)
+    nests = multiversion_nests(module, nests, kernels.dispatch, context.target.versions)
+    if kernels.inner is not kernels:
+        parallelise_nests(module, nests, kernels.cycles | kernels.inner.cycles, context.thread_cycles)
+
+
+def _lower_function(module: Module, function: Function, kernels: KernelCache) -> None:
+    tensors = analyse(module, function)
+    listing, places = FunctionSnapshot(tensors), HoistPoints(module, function)
+    target = kernels.context.target_of(module, function)
+    done: list[Instruction] = []
+    calls: dict[int, list[Instruction]] = {}
+    trees = {id(op.instruction): (op, match_store(listing, op)) for op in tensors.ops if op.intrinsic.name == "store"}
+    ahead = _split_fp16_products(kernels, target, places, listing, trees)
+    _transpose_products(kernels, target, places, listing, trees)
+    ahead |= _copy_shared_a(kernels, target, places, listing, trees)
+    groups = find_row_fusions(module, tensors, [_candidate(op, found) for op, found in trees.values()], target)
+    several = {listing.block_of[id(member.store)].name for group in groups for member in group.members}
+    shared = parallel_blocks(function, several) if kernels.inner is not kernels else set[str]()
+    inner = {id(i) for block in function.blocks if block.name in shared for i in block.instructions}
+    for group in groups:
+        *others, last = (member.store for member in group.members)
+        calls |= {id(store): [] for store in others}
+        found = Match(group.problem, group.pointers, group.scalars, [])
+        own = kernels.inner if id(last) in inner else kernels
+        calls[id(last)] = _kernel_call(own, target, listing, places, last, found)
+    for op, found in trees.values():
+        done += found.instructions
+        if id(op.instruction) not in calls:
+            own = kernels.inner if id(op.instruction) in inner else kernels
+            call = _kernel_call(own, target, listing, places, op.instruction, found)
+            calls[id(op.instruction)] = [*ahead.get(id(op.instruction), ()), *call]
+    for block in function.blocks:
+        block.instructions = [new for old in block.instructions for new in calls.get(id(old), (old,))]
+    done += [op.instruction for op in tensors.ops] + [t.definition for t in tensors.tokens.values()]
+    _remove_dead(function, done)
+    places.finish()
+
+
+def _transpose_products(
+    kernels: KernelCache,
+    target: Target,
+    places: HoistPoints,
+    listing: FunctionSnapshot,
+    trees: dict[int, tuple[TensorOp, Match]],
+) -> None:
+    """Have transposes of products computed where that pays, and nobody asks for something.
+
+    Not in a loop, whose rounds may share a packed operand.
+    """
+    looped = {block for loop in places.loops for block in loop.blocks}
+    for store, (op, found) in trees.items():
+        other = (
+            transposed_product(found, target.versions or (target,))
+            if listing.block_of[store].name not in looped
+            else None
+        )
+        both = [gemm for gemm in (found.problem, other) if isinstance(gemm, Gemm)]
+        if other is not None and not any(kernels.is_asked_for(gemm, target, op.instruction) for gemm in both):
+            found.problem = other
+            found.pointers[1], found.pointers[2] = found.pointers[2], found.pointers[1]
+
+
+def _copy_shared_a(
+    kernels: KernelCache,
+    target: Target,
+    places: HoistPoints,
+    listing: FunctionSnapshot,
+    trees: dict[int, tuple[TensorOp, Match]],
+) -> dict[int, list[Instruction]]:
+    """Have A copied where several products read it; gives what runs in front of stores, by their ids."""
+
+    def recipes(gemm: Gemm, at: Instruction) -> list[tuple[Recipe, Target]]:
+        return [] if kernels.is_asked_for(gemm, target, at) else kernels.recipes(gemm, target, at)
+
+    products = {store: (listing.block_of[store], found) for store, (_, found) in trees.items()}
+    ahead: dict[int, list[Instruction]] = {}
+    for copy in find_shared_copies(places, listing.tensors, products, recipes):
+        b = Builder(kernels.module, places.function, Block("copy"))
+        _call(b, kernels.of(copy.problem, target, copy.first), copy.serve(places, b))
+        if copy.block is None:
+            ahead[id(copy.first)] = b.block.instructions
+        else:
+            places.put(copy.block, b.block)
+        kernels.context.remarks.add("applied", "to-tiles", copy.remark, copy.first.span)
+    return ahead
+
+
+def _split_fp16_products(
+    kernels: KernelCache,
+    target: Target,
+    places: HoistPoints,
+    listing: FunctionSnapshot,
+    trees: dict[int, tuple[TensorOp, Match]],
+) -> dict[int, list[Instruction]]:
+    """Have products of halves computed by parts where that pays, and nobody asks for something.
+
+    Gives what runs in front of stores, by their ids.
+    """
+    ahead: dict[int, list[Instruction]] = {}
+    looped = {block for loop in places.loops for block in loop.blocks}
+    for store, (op, found) in trees.items():
+        gemm = found.problem
+        if target.versions or not isinstance(gemm, Gemm) or listing.block_of[store].name in looped:
+            continue
+        parts = split_fp16(found, target)
+        if parts is None or kernels.is_asked_for(gemm, target, op.instruction):
+            continue
+        b = Builder(kernels.module, places.function, Block("split"))
+        for problem, operands in parts.serve(places, b):
+            _call(b, kernels.of(problem, target, op.instruction), operands)
+        ahead[store] = b.block.instructions
+    return ahead
+
+
+def _call(b: Builder, kernel: Function, operands: Sequence[tuple[Value, MatrixView]]) -> None:
+    """Call a kernel of pointers only."""
+    args = [b.retype(pointer, view.element) for pointer, view in operands]
+    type_ = FunctionType(VOID, tuple(a.type for a in args))
+    b.call(Global(b.module.pointer_to(type_), kernel.name), type_, args)
+
+
+def _candidate(op: TensorOp, found: Match) -> FusionCandidate:
+    problem = found.problem if isinstance(found.problem, (Elementwise, Reduction)) else None
+    return FusionCandidate(op.instruction, problem, found.pointers, found.scalars)
+
+
+def _kernel_call(
+    kernels: KernelCache,
+    target: Target,
+    listing: FunctionSnapshot,
+    places: HoistPoints,
+    store: Instruction,
+    found: Match,
+) -> list[Instruction]:
+    """The call of a kernel that takes the place of a store."""
+    b = Builder(kernels.module, places.function, Block("call"))
+    b.debug = store.debug_location
+    args = [b.retype(p, v.element) for p, v in found.pointers]
+    found.problem = places.rounds.known(found.problem, listing.block_of[id(store)], found.pointers)
+    given, panels = _panels(kernels, target, places, listing.block_of[id(store)], store, found)
+    kernel = kernels.of(found.problem, target, store, given)
+    if panels is not None:
+        args[2] = b.retype(*panels)
+    args += [kernel_scalar(b, scalar) for scalar in found.scalars]
+    type_ = FunctionType(VOID, tuple(a.type for a in args))
+    b.call(Global(b.module.pointer_to(type_), kernel.name), type_, args)
+    return b.block.instructions
+
+
+def _panels(
+    kernels: KernelCache, target: Target, places: HoistPoints, block: Block, store: Instruction, found: Match
+) -> tuple[Sequence[Recipe], tuple[Value, Type] | None]:
+    """B in panels that the compiler has packed, or code in front of a loop: recipes, pointer, and type of elements."""
+    problem = found.problem
+    if not isinstance(problem, Gemm):
+        return (), None
+    source = found.pointers[2][0]
+    if kernels.weights.are_at(places.function, source):
+        known = replace(problem, packings=0.0)
+        recipes = kernels.recipes(known, target, store)
+        panels = kernels.weights.panels(places.function, source, known, recipes, store.span)
+        if panels is not None:
+            found.problem, given = known, prepacked_recipes(known, recipes)
+            return given, (panels, problem.b.element if len(recipes) > 1 else given[0].operand_b)
+    place = None if target.versions else places.before(block, source)
+    if place is None:
+        return (), None
+    shared = replace(problem, packings=1 / place.rounds)
+    recipes = kernels.recipes(shared, target, store)
+    if not any(recipe.pack_b for recipe, _ in recipes):
+        return (), None
+    found.problem, recipe = shared, replace(recipes[0][0], shared_b=True)
+    packer = kernels.packer(shared, recipe, target)
+    return (recipe,), (_pack_before(places, place.block, packer, found.pointers[2]), recipe.operand_b)
+
+
+def _pack_before(places: HoistPoints, place: Block, packing: PackingKernel, operand: tuple[Value, MatrixView]) -> Value:
+    """Have B packed at the end of a block; gives the panels."""
+    b = Builder(places.module, places.function, Block("pack"))
+    panels = b.retype(places.memory(b, packing.size), packing.element)
+    args = [panels, b.retype(operand[0], operand[1].element)]
+    type_ = FunctionType(VOID, tuple(a.type for a in args))
+    b.call(Global(b.module.pointer_to(type_), packing.kernel.name), type_, args)
+    places.put(place, b.block)
+    return panels
+
+
+def _remove_dead(function: Function, candidates: list[Instruction]) -> None:
+    """Take out instructions of trees whose results nobody uses any more."""
+    counts = {name: len(found) for name, found in uses(function).items()}
+    made = {i.result: i for i in candidates if i.result is not None}
+    dead = {name for name in made if not counts.get(name)}
+    pending = list(dead)
+    while pending:
+        for operand in made[pending.pop()].operands:
+            if isinstance(operand, Local) and operand.name in made:
+                counts[operand.name] -= 1
+                if not counts[operand.name] and operand.name not in dead:
+                    dead.add(operand.name)
+                    pending.append(operand.name)
+    for block in function.blocks:
+        block.instructions = [i for i in block.instructions if i.result not in dead]

@@ -1,0 +1,1 @@
+"""Emission: the loops and tile operations of each kind of kernel."""

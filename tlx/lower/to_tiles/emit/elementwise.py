@@ -1,0 +1,206 @@
+"""The kernel of an elementwise expression on 2-D views, in tiles of a few registers.
+
+for rows, for columns        tiles of one row x 4 registers; several rows where a row is short
+  x = load ...               leaves; what does not depend on the column is computed outside of the inner loop
+  y = ordinary instructions, unary operations
+  store y
+
+Where every leaf is dense, the matrix is one long row. A column-major leaf makes tiles square, to be transposed, and a
+few of them below each other are computed one after the other (`nontemporal.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Final
+
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.functions import Function
+from tlx.ir.metadata import nontemporal_metadata
+from tlx.ir.module import Module
+from tlx.ir.types import I64, bytes_of
+from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.emit.expression import ExpressionEmitter, ResultTile, store_tile_vector, tile_address
+from tlx.lower.to_tiles.emit.kernel import (
+    elements_to_boundary,
+    expression_parameters,
+    in_place_leaves,
+    may_alias_leaf,
+    new_kernel,
+)
+from tlx.lower.to_tiles.prefetch.emitters import RowPrefetch, prefetch_rows
+from tlx.lower.to_tiles.problem.canonical import as_long_row
+from tlx.lower.to_tiles.problem.problems import Elementwise
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.elementwise import (
+    COSTLY,
+    ColumnSpan,
+    TileShape,
+    aligned_spans,
+    elementwise_store_alignment,
+    elementwise_tile,
+    needs_transpose,
+    plain_spans,
+    tile_runs,
+)
+from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
+from tlx.target.target import Target
+
+_DISTANCE: Final = 4096
+"""Bytes that are prefetched ahead of what is read."""
+
+
+def elementwise_kernel(module: Module, problem: Elementwise, target: Target) -> Function:
+    """Add the kernel for an expression to the module: a function of the destination, leaves and scalars."""
+    parameters, scalars = expression_parameters(problem.value)
+    to = ("to", problem.destination.element, "" if may_alias_leaf(problem.value, problem.destination) else "noalias")
+    function = new_kernel(module, target, problem.kernel_name, [to, *parameters], scalars)
+    b = TensorBuilder(module, function)
+    arguments = [argument.value for argument in function.arguments]
+    pointers = arguments[1 : 1 + len(parameters)]
+    problem = as_long_row(problem)
+    evaluator = ExpressionEmitter(b, problem.value, pointers, arguments[1 + len(parameters) :])
+    shape, boundary = elementwise_tile(problem, target), elementwise_store_alignment(problem, target)
+    if boundary:
+        _leave_if_in_place(b, evaluator, problem, arguments[0], shape)
+    emit_elementwise_loops(
+        b, evaluator, problem.destination, arguments[0], shape, boundary, _prefetched(problem, pointers, target)
+    )
+    if boundary:
+        b.fence()
+    b.ret()
+    return function
+
+
+def _prefetched(problem: Elementwise, pointers: Sequence[Value], target: Target) -> list[RowPrefetch]:
+    """What is prefetched: leaves on one long row that come from beyond the second cache, where much is computed."""
+    value = problem.value
+    if value.cost < COSTLY or value.rows > 1 or (problem.whole or problem.moves) <= target.caches.l2:
+        return []
+    leaves = {leaf.pointer: leaf.view for leaf in value.leaves() if leaf.view.cols == value.cols}
+    numbers = sorted({leaf.pointer for leaf in value.leaves()})
+    return [RowPrefetch(pointers[numbers.index(n)], view, _DISTANCE) for n, view in leaves.items()]
+
+
+def _leave_if_in_place(
+    b: TensorBuilder, evaluator: ExpressionEmitter, problem: Elementwise, base: Value, shape: TileShape
+) -> None:
+    """Compute in place, and return, where a leaf is the destination: its memory is in the caches then."""
+    numbers = dict.fromkeys(leaf.pointer for leaf in in_place_leaves(problem.value, problem.destination))
+    if not numbers:
+        return
+    leaves = [b.retype(evaluator.pointers[number], problem.destination.element) for number in numbers]
+    same = reduce(lambda x, y: b.binary("or", x, y), [b.icmp("eq", base, leaf) for leaf in leaves])
+    within = b.new_block("in.place", b.block)
+    apart = b.new_block("apart", within)
+    b.branch_if(same, within, apart)
+    b.at_end(within)
+    emit_elementwise_loops(b, evaluator, problem.destination, base, shape)
+    b.ret()
+    b.at_end(apart)
+
+
+def emit_elementwise_loops(
+    b: TensorBuilder,
+    evaluator: ExpressionEmitter,
+    to: MatrixView,
+    base: Value,
+    shape: TileShape,
+    boundary: int = 0,
+    prefetches: Sequence[RowPrefetch] = (),
+) -> None:
+    """Emit the loops over all tiles of the destination.
+
+    Args:
+        b: Where to emit.
+        evaluator: What to compute.
+        to: Where the result goes.
+        base: Its first element.
+        shape: The tile.
+        boundary: Elements that stores past the caches are aligned to; 0 where there are to be none. A fence has to
+            come behind them.
+        prefetches: What is read soon, of as many rows and columns.
+    """
+    value = evaluator.expression
+    if shape.rows > 1 and boundary and to.row_stride % boundary:
+        boundary = 0  # only a tile's first row would be aligned
+    if boundary:
+        spans = aligned_spans(value.cols, shape.cols, shape.lanes, boundary)
+    else:
+        spans = plain_spans(value.cols, shape.cols, shape.lanes)
+    for rows in padded_tiles(value.rows, shape.rows, 1):
+        tiles = _RowTiles(b, evaluator, to, base, rows, boundary, prefetches)
+        if needs_transpose(value):
+            tiles.emit_columns(spans)
+        else:
+            tiles.emit(spans)
+
+
+@dataclass(eq=False)
+class _RowTiles:
+    """Emits tiles of as many rows."""
+
+    b: TensorBuilder
+    evaluator: ExpressionEmitter
+    to: MatrixView
+    base: Value
+    rows: EqualTiles
+    boundary: int
+    prefetches: Sequence[RowPrefetch]
+
+    def emit(self, spans: Sequence[ColumnSpan]) -> None:
+        """Emit the loop over the rows, and those over spans of columns in it."""
+        b = self.b
+        places = [ResultTile(self.rows.size, span.columns.size, span.columns.padding) for span in spans]
+        shared = [self.evaluator.compute(place, 0) for place in places]
+        with b.loop(0, self.rows.count, name="i") as i:
+            row = self.rows.begin(b, i.index)
+            for span, place, known in zip(spans, places, shared, strict=True):
+                self._span(span, replace(place, row=row), known)
+
+    def emit_columns(self, spans: Sequence[ColumnSpan]) -> None:
+        """Emit the loops over runs of rows, over columns of these, and over the rows of a run."""
+        b = self.b
+        places = [ResultTile(self.rows.size, span.columns.size, span.columns.padding) for span in spans]
+        shared = [self.evaluator.compute(place, 0) for place in places]
+        for run in tile_runs(self.rows, past_caches=self.boundary > 0 and self._all_transposed):
+            with b.loop(0, run.count, name="r") as r:
+                first = run.begin(b, r.index)
+                for span, place, known in zip(spans, places, shared, strict=True):
+                    start = self._start(span, replace(place, row=const_int(I64, self.rows.start)))
+                    with b.loop(0, span.columns.count, name="j") as j:
+                        at = replace(place, column=b.add(b.mul(j.index, span.columns.size), start))
+                        with b.loop(0, run.size, name="i") as i:
+                            row = b.add(b.mul(b.add(first, i.index), self.rows.size), self.rows.start)
+                            self._tile(span, replace(at, row=row), known)
+
+    @property
+    def _all_transposed(self) -> bool:
+        """Whether no matrix is read in the order of the result."""
+        value = self.evaluator.expression
+        return not any(value.is_full(leaf.view) and leaf.view.col_stride == 1 for leaf in value.leaves())
+
+    def _start(self, span: ColumnSpan, place: ResultTile) -> Value:
+        """The first column of a span's tiles, in a row."""
+        if not span.past_caches:
+            return const_int(I64, span.columns.start)
+        address = tile_address(self.b, self.to, self.base, place)
+        return elements_to_boundary(self.b, address, bytes_of(self.to.element), self.boundary)
+
+    def _tile(self, span: ColumnSpan, at: ResultTile, known: dict[int, Value]) -> None:
+        b = self.b
+        mark = nontemporal_metadata(b.module) if span.past_caches else ""
+        store_tile_vector(
+            b, self.to, tile_address(b, self.to, self.base, at), at, self.evaluator.result(at, known), mark
+        )
+
+    def _span(self, span: ColumnSpan, place: ResultTile, shared: dict[int, Value]) -> None:
+        b, columns = self.b, span.columns
+        known = self.evaluator.compute(place, 1, shared)
+        start = self._start(span, place)
+        with b.loop(0, columns.count, name="j") as j:
+            at = replace(place, column=b.add(b.mul(j.index, columns.size), start))
+            self._tile(span, at, known)
+            prefetch_rows(b, self.prefetches, at)

@@ -1,0 +1,267 @@
+"""The epilogue of a product: the rest of the tree on complete sums, stored, or reduced along rows or columns.
+
+What a product's kernel does with a register tile once its sums are complete: compute the rest of the tree, store.
+
+A short expression is computed row by row on the sums as they are in registers. A long one, and what a matrix unit
+leaves, goes through a small tile in memory, so that its code is there once and leaves the registers to it:
+
+    %row = shufflevector %sums, <r*cols ... >           store %sums, %tile
+    %y = ... %row, load x[r] ...                  or    for r, for c: %y = ... load %tile[r][c], load x[r][c] ...
+    store %y, c[r]                                                    store %y, c[r][c]
+
+Reducing what a product's kernel computes, tile by tile, without the product ever lying in memory.
+
+rows to a column: a register's worth of partial results for each row, folded at the end
+columns to a row: one partial result for each column
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.metadata import NO_SUBNORMALS
+from tlx.ir.types import FloatType, Type, VectorType, bits_of
+from tlx.ir.values import Value
+from tlx.lower.to_tiles.emit.expression import (
+    ExpressionEmitter,
+    ResultTile,
+    load_tile_vector,
+    store_tile_vector,
+    tile_address,
+)
+from tlx.lower.to_tiles.emit.kernel import convert_tile
+from tlx.lower.to_tiles.emit.kernel import tile as tile_type
+from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, split_vector
+from tlx.lower.to_tiles.problem.expression import Expression
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.scratch import Scratch
+from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, padded_tiles
+from tlx.target.hardware import Sign
+from tlx.target.target import Target
+
+_MOST_IN_REGISTERS: Final = 8
+
+
+@dataclass(eq=False)
+class TileEpilogue:
+    """Finishes register tiles of one kernel.
+
+    Attributes:
+        b: Where to emit.
+        expression: What to compute of the product.
+        pointers, scalars: Its leaves and scalars.
+        recipe, target: How the product is computed.
+        element: Element type of the product.
+        sign: How its integers are widened to that.
+        consume: Called with each place and its result: stores it, or adds it to a reduction.
+        tile: A tile in memory, where `epilogue_needs_scratch`.
+    """
+
+    b: TensorBuilder
+    expression: Expression
+    pointers: Sequence[Value]
+    scalars: Sequence[Value]
+    recipe: Recipe
+    target: Target
+    element: Type
+    sign: Sign
+    consume: Callable[[ResultTile, Value], None]
+    tile: Value | None = None
+
+    def finish(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> None:
+        """Emit the rest for the register tile of `sums` at a row and a column."""
+        if self.tile is None:
+            self._in_registers(sums, rows, columns, place)
+        else:
+            self._through_scratch(sums, rows, columns, place, lambda at, _here, value: self.consume(at, value))
+
+    def whole(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> Value:
+        """The results of a register tile, row by row, for who stores them otherwise."""
+        if self.tile is None:
+            return self._result(ResultTile(rows.size, columns.size, columns.padding, *place), sums)
+        b, element = self.b, self.expression.element
+        pitch = columns.size * bits_of(self.recipe.accumulator) // bits_of(element)
+        tile = b.retype(self.tile, element)
+
+        def keep(at: ResultTile, here: tuple[Value, Value], value: Value) -> None:
+            """Write results, which are no wider, where their sums were."""
+            address = b.gep(element, tile, b.add(b.mul(here[0], pitch), here[1]))
+            store_tile_vector(b, MatrixView(element, 1, at.cols - at.padding, 0, 1), address, at, value)
+
+        self._through_scratch(sums, rows, columns, place, keep)
+        there = tile_type(element, rows.size, columns.size)
+        return b.tovector(b.tensor_load(tile, there, (0, pitch), "results"), there, "results")
+
+    def _in_registers(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> None:
+        b = self.b
+        lanes = min(self.recipe.lanes, columns.size)
+        registers = columns.size // lanes
+        live = (rows.size + self.expression.live - 1) * registers
+        width = columns.size if live <= self.target.registers else lanes
+        for row in range(rows.data):
+            for piece in padded_tiles(columns.data, width, lanes):
+                for start in range(piece.start, piece.start + piece.count * piece.size, piece.size):
+                    first = row * columns.size + start
+                    part = b.shuffle(sums, None, range(first, first + piece.size), "sums")
+                    at = ResultTile(1, piece.size, piece.padding, b.add(place[0], row), b.add(place[1], start))
+                    self._consume(at, part)
+
+    def keep(self, sums: Value, rows: EqualTiles, columns: EqualTiles) -> None:
+        """Store sums to the tile in memory."""
+        assert self.tile is not None
+        type_ = tile_type(self.recipe.accumulator, rows.size, columns.size)
+        self.b.tensor_store(self.tile, self.b.typeinfo(sums, type_, "sums"))
+
+    def row(self, row: Value, columns: EqualTiles, place: tuple[Value, Value]) -> None:
+        """Emit the rest for one row, without padding, of the tile in memory, without a loop."""
+        b, held = self.b, self.recipe.accumulator
+        assert self.tile is not None
+        width = self._width(columns)
+        for start in range(0, columns.size, width):
+            size = min(width, columns.size - start)
+            at = ResultTile(1, size, 0, b.add(place[0], row), b.add(place[1], start))
+            address = b.gep(held, self.tile, b.add(b.mul(row, columns.size), start))
+            self._consume(at, load_tile_vector(b, MatrixView(held, 1, size, 0, 1), address, at, self._kind_of_sums))
+
+    def _through_scratch(
+        self,
+        sums: Value,
+        rows: EqualTiles,
+        columns: EqualTiles,
+        place: tuple[Value, Value],
+        consume: Callable[[ResultTile, tuple[Value, Value], Value], None],
+    ) -> None:
+        """Keep sums in memory, and compute some columns of a row at a time; `consume` gets their place in the tile."""
+        b = self.b
+        self.keep(sums, rows, columns)
+        assert self.tile is not None
+        held = self.recipe.accumulator
+        with b.loop(0, rows.data, name="er") as row:
+            for piece in padded_tiles(columns.data, self._width(columns), min(self._lanes, columns.size)):
+                with b.loop(0, piece.count, name="ec") as loop:
+                    start = piece.begin(b, loop.index)
+                    at = ResultTile(1, piece.size, piece.padding, b.add(place[0], row.index), b.add(place[1], start))
+                    address = b.gep(held, self.tile, b.add(b.mul(row.index, columns.size), start))
+                    view = MatrixView(held, 1, piece.size - piece.padding, 0, 1)
+                    part = load_tile_vector(b, view, address, at, self._kind_of_sums)
+                    consume(at, (row.index, start), self._result(at, part))
+
+    @property
+    def _lanes(self) -> int:
+        """Columns of a register."""
+        return max(1, self.target.vector_bytes * 8 // self.expression.bits)
+
+    def _width(self, columns: EqualTiles) -> int:
+        """Columns that are computed together: two registers, which narrower results may share, where there is room."""
+        registers = 2 if 2 * self.expression.live <= self.target.registers else 1
+        return min(columns.size, registers * self._lanes)
+
+    @property
+    def _kind_of_sums(self) -> str:
+        """What marks loads of sums: a matrix unit's are not subnormal."""
+        return NO_SUBNORMALS if self.recipe.unit == "matrix" and isinstance(self.recipe.accumulator, FloatType) else ""
+
+    def _consume(self, place: ResultTile, sums: Value) -> None:
+        self.consume(place, self._result(place, sums))
+
+    def _result(self, place: ResultTile, sums: Value) -> Value:
+        product = convert_tile(self.b, sums, self.element, self.sign)
+        return ExpressionEmitter(self.b, self.expression, self.pointers, self.scalars, lambda _place: product).result(
+            place
+        )
+
+
+def epilogue_needs_scratch(expression: Expression, recipe: Recipe) -> bool:
+    """Whether tiles go through memory."""
+    return recipe.unit == "matrix" or expression.cost > _MOST_IN_REGISTERS
+
+
+_LONGEST_PIECE = 64
+
+
+@dataclass(eq=False)
+class PartialReduction:
+    """The partial results of one kernel.
+
+    Attributes:
+        b: Where to emit.
+        combine: The reduction's operation.
+        axis: 0: columns are reduced to a row; 1: rows to a column.
+        extents: Rows and columns of what is reduced.
+        lanes: Elements that are worked on at a time; tiles are multiples of it.
+        to, base: Where the result goes.
+        memory: Where the partial results are.
+    """
+
+    b: TensorBuilder
+    combine: ReductionOperation
+    axis: int
+    extents: tuple[int, int]
+    lanes: int
+    to: MatrixView
+    base: Value
+    memory: Value | None = None
+
+    @property
+    def count(self) -> int:
+        """Partial results: a multiple of `lanes`; tiles may reach beyond the last column."""
+        if self.axis == 1:
+            return self.extents[0] * self.lanes
+        return -(-(self.extents[1] + _LONGEST_PIECE) // self.lanes) * self.lanes
+
+    def reserve(self, scratch: Scratch) -> None:
+        """Ask for the memory."""
+        scratch.reserve(self.combine.held, self.count)
+
+    def start(self) -> None:
+        """Nothing is combined yet."""
+        b = self.b
+        with b.loop(0, self.count // self.lanes, name="p") as loop:
+            place = ResultTile(1, self.lanes, 0, None, b.mul(loop.index, self.lanes))
+            self._write(place, self.combine.identity(self.lanes))
+
+    def add(self, place: ResultTile, value: Value) -> None:
+        """Combine a tile of one row with what is there."""
+        b = self.b
+        value = self.combine.widened(b, value)
+        if self.axis == 1:
+            assert place.row is not None
+            value = self.combine.all_of(b, split_vector(b, self.combine.masked(b, value, place), self.lanes))
+            place = ResultTile(1, self.lanes, 0, None, b.mul(place.row, self.lanes))
+        else:
+            place = ResultTile(1, place.cols, 0, None, place.column)
+        self._write(place, self.combine.apply(b, self._read(place), value))
+
+    def finish(self) -> None:
+        """Write the result."""
+        b = self.b
+        if self.axis == 1:
+            with b.loop(0, self.extents[0], name="r") as loop:
+                row = self._read(ResultTile(1, self.lanes, 0, None, b.mul(loop.index, self.lanes)))
+                self._store(ResultTile(1, 1, 0, loop.index), self.combine.folded(b, row, self.lanes))
+            return
+        for columns in padded_tiles(self.extents[1], self.lanes, self.lanes):
+            with b.loop(0, columns.count, name="c") as loop:
+                column = columns.begin(b, loop.index)
+                place = ResultTile(1, columns.size, columns.padding, None, column)
+                self._store(place, self._read(place))
+
+    @property
+    def _view(self) -> MatrixView:
+        return MatrixView(self.combine.held, 1, self.count, 0, 1)
+
+    def _read(self, place: ResultTile) -> Value:
+        assert self.memory is not None
+        return load_tile_vector(self.b, self._view, tile_address(self.b, self._view, self.memory, place), place)
+
+    def _write(self, place: ResultTile, value: Value) -> None:
+        assert self.memory is not None
+        assert isinstance(value.type, VectorType)
+        store_tile_vector(self.b, self._view, tile_address(self.b, self._view, self.memory, place), place, value)
+
+    def _store(self, place: ResultTile, value: Value) -> None:
+        address = tile_address(self.b, self.to, self.base, place)
+        store_tile_vector(self.b, self.to, address, place, self.combine.narrowed(self.b, value))

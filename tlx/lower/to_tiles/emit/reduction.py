@@ -1,0 +1,462 @@
+"""The kernels of reductions: rows to a column, columns to a row.
+
+The kernel of a reduction of an expression: its rows to a column, or its columns to a row.
+
+rows to a column                                        columns to a row
+  for rows                                                for columns, a few registers at a time
+    acc = identity                                          acc = identity
+    for columns: acc = acc op tile                          for rows: acc = acc op tile
+    store acc folded to one number                          store acc
+
+A tile is a few registers: of one row where it is long, of several rows where it is short or all share another row (a
+matrix times a vector), so that there are several sums at a time. Elements of an edge that hold no data become the
+identity.
+
+Rows reduced to a column, a few at a time.
+
+The code for a short row is no loop. Then some rows are worked on at a time, and what is left of them, a register each,
+is folded together (`legalize/folds.py`): each step folds two of them, and all are stored at once.
+
+Columns reduced to a row.
+
+A matrix that the caches hold: down a few registers of columns at a time. Of a larger one, a strip of columns at a time,
+over blocks of whole rows:
+
+    for strips of columns whose sums fill half of the L1 cache
+      sums = rows 0 to 3 of the strip, added
+      for blocks of 4 rows
+        for tiles of the strip: sums = sums op tile         4 streams, each as long as the strip
+      store sums
+
+Memory is read in the order in which it lies, where walking down a few columns would touch another page for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.functions import Function
+from tlx.ir.module import Module
+from tlx.ir.types import BFLOAT, FLOAT, I64, bits_of, bytes_of
+from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.emit.expression import (
+    ExpressionEmitter,
+    ResultTile,
+    load_tile_vector,
+    store_tile_vector,
+    tile_address,
+)
+from tlx.lower.to_tiles.emit.kernel import column_tile, expression_parameters, may_alias_leaf, new_kernel, tile
+from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, RunningReduction
+from tlx.lower.to_tiles.prefetch.emitters import RowPrefetch, prefetch_rows
+from tlx.lower.to_tiles.problem.canonical import as_row_view, canonical_reduction
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, ProductLeaf
+from tlx.lower.to_tiles.problem.problems import Reduction
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.scratch import Scratch
+from tlx.lower.to_tiles.select.elementwise import COSTLY, TileShape, needs_transpose, square_tile
+from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
+from tlx.target.target import Target
+
+_MOST_REGISTERS: Final = 8
+_MOST_MASKED: Final = 4
+"""Where each register needs a mask: a few more than these are all that AVX-512 has."""
+
+
+def reduce_kernel(module: Module, problem: Reduction, target: Target) -> Function:
+    """Add the kernel for a reduction to the module: a function of the destination, leaves and scalars."""
+    parameters, scalars = expression_parameters(problem.value)
+    to = ("to", problem.destination.element, "noalias")
+    if problem.finish is not None:
+        others, scalars = expression_parameters(problem.finish)
+        parameters += others
+        to = (*to[:2], "" if may_alias_leaf(problem.finish, as_row_view(problem.destination)) else "noalias")
+    function = new_kernel(module, target, problem.kernel_name, [to, *parameters], scalars)
+    b = TensorBuilder(module, function)
+    arguments = [argument.value for argument in function.arguments]
+    count = 1 + len(parameters)
+    emit_reduction(b, problem, arguments[0], arguments[1:count], arguments[count:], target)
+    b.ret()
+    return function
+
+
+def emit_reduction(
+    b: TensorBuilder,
+    problem: Reduction,
+    base: Value,
+    pointers: Sequence[Value],
+    scalars: Sequence[Value],
+    target: Target,
+) -> None:
+    """Emit the loops of a reduction to `base`."""
+    problem = canonical_reduction(problem)
+    evaluator = ExpressionEmitter(b, problem.value, pointers, scalars)
+    combine = ReductionOperation(problem.operation, problem.value.element)
+    shape = _reduction_tile(problem, combine, target)
+    to = problem.destination
+    if problem.axis == 0 and exceeds_l2(evaluator, target) and not needs_transpose(problem.value):
+        StripedColumnReduction(b, evaluator, combine, to, base, shape.lanes, target).emit()
+        return
+    if problem.axis == 0:
+        ColumnReduction(b, evaluator, combine, to, base, shape).emit()
+        return
+    kernel = RowReduction(b, evaluator, combine, to, base, shape, target, problem.products)
+    if problem.products:
+        kernel.prefetches = _next_rows(problem, shape, pointers, target)
+    if problem.finish is not None:
+        kernel.finish = ExpressionEmitter(b, problem.finish, pointers, scalars)
+    if problem.excess is not None:
+        excess = ExpressionEmitter(b, problem.excess, pointers, scalars)
+        kernel.excess = replace(kernel, evaluator=excess, prefetches=()).first_line()
+    kernel.emit()
+
+
+def _next_rows(
+    problem: Reduction, shape: TileShape, pointers: Sequence[Value], target: Target
+) -> tuple[RowPrefetch, ...]:
+    """The rows of the matrix behind a tile's, where they do not lie in the second cache, and the first holds both.
+
+    The hardware follows rows within a page and starts anew with each tile: 1024x1024 bfloat, at the edge of the second
+    cache, are read 1.25 times as fast (Emerald Rapids, one core; 1.4 on a Xeon with AMX-FP16), 16 MB 1.08.
+    """
+    leaf = next(leaf for leaf in problem.value.leaves() if leaf.view.rows == problem.value.rows)
+    distance = shape.rows * leaf.view.row_stride * bytes_of(leaf.element)
+    is_far = leaf.view.moves > target.caches.l2 * 3 // 4
+    if not is_far or 2 * distance > target.caches.l1 or problem.value.rows == 1:
+        return ()
+    return (RowPrefetch(pointers[leaf.pointer], leaf.view, distance),)
+
+
+def _shares_a_row(value: Expression) -> bool:
+    """Whether a row is read again for each of the others: a tile of many rows reads it, and converts it, once."""
+    rows = (node for number in value.steady if isinstance(node := value.nodes[number], MatrixLeaf))
+    return any(leaf.view.cols > 1 for leaf in rows)
+
+
+def _reduction_tile(problem: Reduction, combine: ReductionOperation, target: Target) -> TileShape:
+    """A tile of as many registers as may be added to at a time."""
+    value = problem.value
+    lanes = max(1, target.vector_bytes * 8 // max(value.bits, bits_of(combine.held)))
+    if needs_transpose(value):
+        return square_tile(value, lanes, target)
+    wide = lanes * max(1, problem.products)
+    most = _MOST_MASKED if combine.are_ordered else _MOST_REGISTERS
+    registers = max(1, min(most, target.registers // (2 * value.live + 2)))
+    if value.cost >= COSTLY:
+        registers = 1
+    elif problem.axis == 1 and value.rows > 1 and _shares_a_row(value):
+        upright = min(_MOST_REGISTERS, max(1, (target.registers - value.live) // 2))
+        return TileShape(min(value.rows, 1 << (upright.bit_length() - 1)), wide, lanes)
+    across = min(registers, -(-value.cols // wide))
+    across = 1 << (across.bit_length() - 1)
+    return TileShape(min(value.rows, max(1, registers // across)), across * wide, lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """Tiles of one height: their rows, their columns, and what all of a width share."""
+
+    rows: EqualTiles
+    columns: list[EqualTiles]
+    parts: list[ResultTile]
+    known: list[dict[int, Value]]
+
+
+@dataclass(eq=False)
+class RowReduction:
+    """Emits the reduction.
+
+    Attributes:
+        b: Where.
+        evaluator: What is reduced.
+        combine: How.
+        to, base: Where the results go.
+        shape: The tile.
+        target: The machine.
+        products: Neighbours that an instruction adds up to an element of a tile; 0 where tiles are added as they are.
+        excess: A register of what each row adds up to beside its result.
+        prefetches: What is read soon.
+        finish: What is made of some neighbouring results before they are stored.
+    """
+
+    b: TensorBuilder
+    evaluator: ExpressionEmitter
+    combine: ReductionOperation
+    to: MatrixView
+    base: Value
+    shape: TileShape
+    target: Target
+    products: int
+    excess: Value | None = None
+    prefetches: Sequence[RowPrefetch] = ()
+    finish: ExpressionEmitter | None = None
+
+    def emit(self) -> None:
+        """All rows, a few at a time, folded together where their results are neighbours."""
+        value, shape = self.evaluator.expression, self.shape
+        together = _most_lines(shape.lanes, self.target) if self._are_neighbours() and value.rows > 1 else 1
+        height, size = shape.rows, shape.rows
+        if together > 1 and self._is_short():
+            height, size = min(height, together), max(height, together)
+        for group in padded_tiles(value.rows, size, 1):
+            tiles = [self._tiles(rows) for rows in padded_tiles(group.size, height, 1)]
+            with self.b.loop(0, group.count, name="i") as i:
+                row = group.begin(self.b, i.index)
+                lines = [line for tile in tiles for line in self._lines(tile, row)]
+                if together == 1 or len(lines) == 1:
+                    self._store_folded(lines, row)
+                    continue
+                for start in range(0, len(lines), together):
+                    self._store_together(lines[start : start + together], self.b.add(row, start))
+
+    def _are_neighbours(self) -> bool:
+        """Whether results lie side by side, and what they are finished with."""
+        others = self.finish.expression.leaves() if self.finish is not None else ()
+        return self.to.row_stride == 1 and all(leaf.view.col_stride == 1 for leaf in others)
+
+    def _is_short(self) -> bool:
+        """Whether a row's code is no loop."""
+        columns = padded_tiles(self.evaluator.expression.cols, self.shape.cols, self.shape.cols)
+        return all(c.count == 1 for c in columns)
+
+    def first_line(self) -> Value:
+        """A register that adds up to what the first row does."""
+        return self._lines_of_tile(self._tiles(EqualTiles(0, 1, 1)), None)[0]
+
+    def _tiles(self, rows: EqualTiles) -> _Tiles:
+        cols = self.shape.cols
+        columns = padded_tiles(self.evaluator.expression.cols, cols, cols)
+        parts = [ResultTile(rows.size, c.size, c.padding) for c in columns]
+        return _Tiles(rows, columns, parts, [self.evaluator.compute(part, 0) for part in parts])
+
+    def _lines(self, tiles: _Tiles, first: Value) -> list[Value]:
+        """The rows' lines."""
+        return [
+            line
+            for i in range(tiles.rows.count)
+            for line in self._lines_of_tile(tiles, self.b.add(first, tiles.rows.start + i * tiles.rows.size))
+        ]
+
+    def _lines_of_tile(self, tiles: _Tiles, row: Value | None) -> list[Value]:
+        whole = tiles.parts[0]
+        if self.products:
+            whole = replace(whole, cols=whole.cols // self.products)
+        running = RunningReduction.along_columns(self.combine, whole, self.shape.lanes)
+        state: list[Value] = []
+        for columns, part, shared in zip(tiles.columns, tiles.parts, tiles.known, strict=True):
+            place = replace(part, row=row)
+            known = self.evaluator.compute(place, 1, shared)
+            if columns.count == len(tiles.parts) == 1 and not self.products:
+                return running.only(self.b, self._tile(replace(place, column=const_int(I64, columns.start)), known))
+            state = self._along_columns(running, columns, place, known, state)
+        lines = running.lines(self.b, state)
+        return lines if self.excess is None else [self.b.binary("sub", line, self.excess) for line in lines]
+
+    def _along_columns(
+        self,
+        running: RunningReduction,
+        columns: EqualTiles,
+        place: ResultTile,
+        known: dict[int, Value],
+        state: list[Value],
+    ) -> list[Value]:
+        b = self.b
+        if columns.count == 1:
+            tile = self._tile(replace(place, column=const_int(I64, columns.start)), known)
+            state = state or (running.start() if self.products else [])
+            return running.add(b, state, tile) if state else running.first(b, tile)
+        with b.loop(0, columns.count, carry=state or running.start(), name="j") as j:
+            at = replace(place, column=columns.begin(self.b, j.index))
+            prefetch_rows(b, self.prefetches, at)
+            j.next(*running.add(b, j.carried, self._tile(at, known)))
+        return j.results
+
+    def _tile(self, place: ResultTile, known: dict[int, Value]) -> Value:
+        value = self.evaluator.result(place, known)
+        if self.products:
+            return self._neighbours(value, place)
+        if self._are_pairs(place):
+            return self.combine.widened_pairs(self.b, value, place.rows, self.shape.lanes)
+        return self.combine.masked(self.b, self.combine.widened(self.b, value), place)
+
+    def _neighbours(self, value: Value, place: ResultTile) -> Value:
+        """Sums of neighbours, where an instruction has them; what holds no data has been multiplied as zero."""
+        token = self.b.typeinfo(value, tile(self.combine.held, place.rows, place.cols), "products")
+        return self.b.reduce("add", token, (1, self.products), (1, self.products))
+
+    def _are_pairs(self, place: ResultTile) -> bool:
+        """Whether a row's elements, in whole registers of bfloat, may be added in any order."""
+        if (
+            self.combine.element != BFLOAT
+            or self.combine.held != FLOAT
+            or self.evaluator.expression.bits > bits_of(BFLOAT)
+        ):
+            return False
+        return not place.padding and place.cols % (2 * self.shape.lanes) == 0
+
+    def _store_folded(self, lines: list[Value], row: Value) -> None:
+        b = self.b
+        for number, line in enumerate(lines):
+            at = ResultTile(1, 1, 0, b.add(row, number))
+            one = self._finished(self.combine.folded(b, line, self.shape.lanes), 1, b.add(row, number))
+            store_tile_vector(b, self.to, tile_address(b, self.to, self.base, at), at, one)
+
+    def _store_together(self, lines: list[Value], row: Value) -> None:
+        b, held, lanes = self.b, self.combine.held, self.shape.lanes
+        lines = [self.combine.in_signed_order(b, line) for line in lines]
+        tokens = [b.typeinfo(line, tile(held, 1, lanes), "line") for line in lines]
+        joined = b.concat(tokens, 0, tile(held, len(lines), lanes), "lines") if len(lines) > 1 else lines[0]
+        token = b.typeinfo(joined, column_tile(held, lanes, len(lines)), "columns")
+        folded = b.reduce(self.combine.in_order, token, (lanes, 1), None, tile(held, 1, len(lines)))
+        results = self._finished(self.combine.in_signed_order(b, folded), len(lines), row)
+        start = tile_address(b, self.to, self.base, ResultTile(1, 1, 0, row))
+        store_tile_vector(b, self.to.as_row(), start, ResultTile(1, len(lines), 0), results)
+
+    def _finished(self, results: Value, count: int, first: Value) -> Value:
+        """What is stored of some neighbouring results."""
+        results = self.combine.narrowed(self.b, results)
+        if self.finish is None:
+            return results
+        known = {n: results for n, node in enumerate(self.finish.expression.nodes) if isinstance(node, ProductLeaf)}
+        return self.finish.result(ResultTile(1, count, 0, None, first), known)
+
+
+def _most_lines(lanes: int, target: Target) -> int:
+    """Lines of so many lanes that are folded together: they are in a quarter of the registers, and become one."""
+    return max(1, min(lanes, target.registers // 4))
+
+
+_ROWS: Final = 4
+_ACROSS: Final = 2  # registers
+
+
+def exceeds_l2(evaluator: ExpressionEmitter, target: Target) -> bool:
+    """Whether what is reduced is larger than the L2 cache, in enough rows to make blocks of."""
+    value = evaluator.expression
+    size = sum(leaf.view.rows * leaf.view.cols * bytes_of(leaf.element) for leaf in value.leaves())
+    return size > target.caches.l2 and value.rows >= 2 * _ROWS
+
+
+@dataclass(eq=False)
+class StripedColumnReduction:
+    """Emits the reduction.
+
+    Attributes:
+        b: Where.
+        evaluator: What is reduced.
+        combine: How.
+        to, base: Where the result goes.
+        lanes: Elements of a register.
+        target: The machine.
+    """
+
+    b: TensorBuilder
+    evaluator: ExpressionEmitter
+    combine: ReductionOperation
+    to: MatrixView
+    base: Value
+    lanes: int
+    target: Target
+
+    def emit(self) -> None:
+        """Emit the loops over all strips."""
+        b, width = self.b, self.lanes * _ACROSS
+        cols = self.evaluator.expression.cols
+        most = max(width, self.target.caches.l1 // 2 // bytes_of(self.combine.held) // width * width)
+        scratch = Scratch()
+        scratch.reserve(self.combine.held, min(most, -(-cols // width) * width))
+        (sums,) = scratch.allocate(b)
+        for strip in padded_tiles(cols, most, 1):
+            with b.loop(0, strip.count, name="strip") as loop:
+                self._strip(strip.size, strip.begin(b, loop.index), sums)
+        scratch.release(b)
+
+    def _strip(self, size: int, first: Value, sums: Value) -> None:
+        rows = self.evaluator.expression.rows
+        (head, *rest) = padded_tiles(rows, _ROWS, 1)
+        self._block(size, first, sums, const_int(I64, 0), _ROWS, is_first=True)
+        blocks = [EqualTiles(_ROWS, head.count - 1, _ROWS), *rest]
+        for block in blocks:
+            with self.b.loop(0, block.count, name="i") as i:
+                row = block.begin(self.b, i.index)
+                self._block(size, first, sums, row, block.size, is_first=False)
+        view = self._sums(size)
+        for columns in padded_tiles(size, self.lanes * _ACROSS, self.lanes):
+            with self.b.loop(0, columns.count, name="c") as c:
+                at = columns.begin(self.b, c.index)
+                place = ResultTile(1, columns.size, columns.padding, None, at)
+                value = load_tile_vector(self.b, view, tile_address(self.b, view, sums, place), place)
+                self._store(replace(place, column=self.b.add(first, at)), value)
+
+    def _block(self, size: int, first: Value, sums: Value, row: Value, rows: int, *, is_first: bool) -> None:
+        """Add some rows of a strip to its sums."""
+        b, view = self.b, self._sums(size)
+        for columns in padded_tiles(size, self.lanes * _ACROSS, self.lanes):
+            with b.loop(0, columns.count, name="j") as j:
+                at = columns.begin(b, j.index)
+                place = ResultTile(rows, columns.size, columns.padding, row, b.add(first, at))
+                running = RunningReduction.along_rows(self.combine, place)
+                tile = self.combine.widened(b, self.evaluator.result(place))
+                (total,) = running.lines(b, running.first(b, tile))
+                kept = ResultTile(1, columns.size, columns.padding, None, at)
+                address = tile_address(b, view, sums, kept)
+                if not is_first:
+                    total = self.combine.apply(b, load_tile_vector(b, view, address, kept), total)
+                store_tile_vector(b, view, address, kept, total)
+
+    def _sums(self, size: int) -> MatrixView:
+        return MatrixView(self.combine.held, 1, size, 0, 1)
+
+    def _store(self, place: ResultTile, value: Value) -> None:
+        address = tile_address(self.b, self.to, self.base, place)
+        store_tile_vector(self.b, self.to, address, place, self.combine.narrowed(self.b, value))
+
+
+@dataclass(eq=False)
+class ColumnReduction:
+    """Emits the reduction of a matrix that the caches hold: a few registers of columns at a time, down all rows.
+
+    Attributes:
+        b: Where.
+        evaluator: What is reduced.
+        combine: How.
+        to, base: Where the result goes.
+        shape: The tile.
+    """
+
+    b: TensorBuilder
+    evaluator: ExpressionEmitter
+    combine: ReductionOperation
+    to: MatrixView
+    base: Value
+    shape: TileShape
+
+    def emit(self) -> None:
+        """Emit the loops over columns, and over rows in them."""
+        value, shape = self.evaluator.expression, self.shape
+        for columns in padded_tiles(value.cols, shape.cols, shape.lanes):
+            with self.b.loop(0, columns.count, name="j") as j:
+                column = columns.begin(self.b, j.index)
+                place = ResultTile(1, columns.size, columns.padding, None, column)
+                parts = padded_tiles(value.rows, shape.rows, 1)
+                lines = [self._along_rows(rows, replace(place, rows=rows.size)) for rows in parts]
+                result = self.combine.narrowed(self.b, self.combine.all_of(self.b, lines))
+                store_tile_vector(self.b, self.to, tile_address(self.b, self.to, self.base, place), place, result)
+
+    def _along_rows(self, rows: EqualTiles, place: ResultTile) -> Value:
+        """The row that rows of one tile height become."""
+        b = self.b
+        known = self.evaluator.compute(place, 0)
+        running = RunningReduction.along_rows(self.combine, place)
+        if rows.count == 1:
+            place = replace(place, row=const_int(I64, rows.start))
+            tile = self.combine.widened(b, self.evaluator.result(place, known))
+            return running.lines(b, running.first(b, tile))[0]
+        with b.loop(0, rows.count, carry=running.start(), name="i") as i:
+            at = replace(place, row=rows.begin(self.b, i.index))
+            value = self.combine.widened(b, self.evaluator.result(at, known))
+            i.next(*running.add(b, i.carried, value))
+        return running.lines(b, i.results)[0]

@@ -1,0 +1,126 @@
+"""The kernel of fused rows: softmax, and what else goes over its rows more than once.
+
+for blocks of rows that fit in half of the L1 cache, or one row
+      max = reduce.max of the block's rows
+      e = exp(x - max)                           e is one block, used again for the next one
+      sum = reduce.add of e
+      y = e / sum
+
+Each line is what the kernel of the problem alone would do, for as many rows as the block has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.functions import Function
+from tlx.ir.module import Module
+from tlx.ir.types import bytes_of
+from tlx.ir.values import Value
+from tlx.lower.to_tiles.emit.elementwise import emit_elementwise_loops
+from tlx.lower.to_tiles.emit.expression import ExpressionEmitter
+from tlx.lower.to_tiles.emit.kernel import new_kernel
+from tlx.lower.to_tiles.emit.reduction import emit_reduction
+from tlx.lower.to_tiles.prefetch.emitters import RowPrefetch
+from tlx.lower.to_tiles.problem.canonical import as_long_row, pointer_views, take_rows
+from tlx.lower.to_tiles.problem.problems import Elementwise, Reduction, RowFusion, RowFusionPart
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.elementwise import elementwise_store_alignment, fused_block_rows, tile_shape
+from tlx.lower.to_tiles.select.recipe import padded_tiles
+from tlx.target.target import Target
+
+
+def row_fusion_kernel(module: Module, problem: RowFusion, target: Target) -> Function:
+    """Add the kernel to the module: a function of all pointers, then all scalars."""
+    pointers = [(f"x{number}", element, "") for number, element in enumerate(problem.pointers)]
+    scalars = [(f"s{number}", type_) for number, type_ in enumerate(problem.scalars)]
+    function = new_kernel(module, target, problem.kernel_name, pointers, scalars)
+    b = TensorBuilder(module, function)
+    arguments = [argument.value for argument in function.arguments]
+    given, numbers = arguments[: len(pointers)], arguments[len(pointers) :]
+    prefetching = _prefetching(problem, target)
+    boundaries = [_boundary(part, target) for part in problem.parts]
+    for block in padded_tiles(problem.rows, fused_block_rows(problem, target), 1):
+        with b.loop(0, block.count, name="r") as loop:
+            row = block.begin(b, loop.index)
+            for part, boundary in zip(problem.parts, boundaries, strict=True):
+                kept = [given[number] for number in part.pointers]
+                moved = [
+                    base if number in problem.private else _at_row(b, base, view, row, problem.rows)
+                    for base, number, view in zip(kept, part.pointers, pointer_views(part.problem), strict=True)
+                ]
+                prefetches = _read_next(b, problem, given, row, block.size) if part is prefetching else []
+                scalars = [numbers[n] for n in part.scalars]
+                _emit(b, take_rows(part.problem, block.size), moved, scalars, boundary, prefetches, target)
+    if any(boundaries):
+        b.fence()
+    b.ret()
+    return function
+
+
+def _prefetching(problem: RowFusion, target: Target) -> RowFusionPart | None:
+    """The part that prefetches the next block's rows, the one that computes longest; none where L1 has all of them."""
+    maps = [part for part in problem.parts if isinstance(part.problem, Elementwise)]
+    read = sum(view.rows * view.cols * bytes_of(view.element) for view in _inputs(problem).values())
+    if not maps or read <= target.caches.l1:
+        return None
+    return max(maps, key=lambda part: part.problem.value.cost)
+
+
+def _inputs(problem: RowFusion) -> dict[int, MatrixView]:
+    """What is read of memory that nothing here writes, by the numbers of the pointers."""
+    written = {part.pointers[0] for part in problem.parts}
+    return {
+        number: view
+        for part in problem.parts
+        for number, view in zip(part.pointers, pointer_views(part.problem), strict=True)
+        if number not in written and view.rows == problem.rows and view.col_stride == 1 < view.cols
+    }
+
+
+def _read_next(
+    b: TensorBuilder, problem: RowFusion, given: Sequence[Value], row: Value, rows: int
+) -> list[RowPrefetch]:
+    """What the next block of so many rows reads."""
+    return [
+        RowPrefetch(
+            _at_row(b, given[number], view, row, problem.rows),
+            replace(view, rows=rows),
+            rows * view.row_stride * bytes_of(view.element),
+        )
+        for number, view in _inputs(problem).items()
+    ]
+
+
+def _boundary(part: RowFusionPart, target: Target) -> int:
+    """Elements that stores past the caches are aligned to, as of the problem with all its rows; or 0."""
+    return (
+        elementwise_store_alignment(part.problem, target)
+        if part.is_apart and isinstance(part.problem, Elementwise)
+        else 0
+    )
+
+
+def _at_row(b: TensorBuilder, base: Value, view: MatrixView, row: Value, rows: int) -> Value:
+    return b.gep(view.element, base, b.mul(row, view.row_stride)) if view.rows == rows else base
+
+
+def _emit(
+    b: TensorBuilder,
+    problem: Elementwise | Reduction,
+    pointers: Sequence[Value],
+    scalars: Sequence[Value],
+    boundary: int,
+    prefetches: Sequence[RowPrefetch],
+    target: Target,
+) -> None:
+    if isinstance(problem, Reduction):
+        emit_reduction(b, problem, pointers[0], pointers[1:], scalars, target)
+        return
+    one_row = as_long_row(problem)
+    evaluator = ExpressionEmitter(b, one_row.value, pointers[1:], scalars)
+    shape = tile_shape(one_row.value, target)
+    prefetches = prefetches if one_row.value.rows == problem.value.rows else []
+    emit_elementwise_loops(b, evaluator, one_row.destination, pointers[0], shape, boundary, prefetches)

@@ -1,0 +1,122 @@
+"""Loops around kernels: trip counts, and batch strides, by which a round moves the pointers of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import TypeVar
+
+from tlx.ir.analysis.control_flow import ControlFlow, NaturalLoop
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Block, Instruction
+from tlx.ir.module import Module
+from tlx.ir.transform.rewrite import definitions
+from tlx.ir.types import bytes_of
+from tlx.ir.values import ConstInt, Local, Value
+from tlx.lower.context import CALL_COUNTER_ATTRIBUTE
+from tlx.lower.to_tiles.problem.problems import BatchStrides, Elementwise, Gemm
+from tlx.lower.to_tiles.problem.view import MatrixView
+
+P = TypeVar("P")
+
+
+@dataclass(eq=False)
+class BatchLoops:
+    """The loops of a function whose rounds are independent, or the one that it is called in (`tlx-rounds`).
+
+    Attributes:
+        module, function: The function.
+        flow: Its control flow.
+        loops: The loops, outer ones first.
+    """
+
+    module: Module
+    function: Function
+    flow: ControlFlow
+    loops: Sequence[NaturalLoop]
+    made: Mapping[str, Instruction] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.counter = self.module.function_attributes(self.function.signature).get(CALL_COUNTER_ATTRIBUTE)
+        self.made = definitions(self.function) if self.loops or self.counter else {}
+
+    def known(self, problem: P, block: Block, pointers: Sequence[tuple[Value, MatrixView]]) -> P:
+        """A product or map that knows how it goes on in the other rounds of the loop it is in; others as they are."""
+        if isinstance(problem, Elementwise):
+            return replace(problem, passed=self._passed(block, [pointer for pointer, _ in pointers]))
+        return replace(problem, batch=self.batch(block, pointers)) if isinstance(problem, Gemm) else problem
+
+    def _passed(self, block: Block, pointers: Sequence[Value]) -> int:
+        """Bytes that pointers go over in all rounds of the loops around a block; those that go together count once."""
+        around = [loop for loop in self.loops if block.name in loop.blocks]
+        if not around:
+            return 0
+        index = str(self.flow.blocks[around[-1].header].phis[0].result)
+        steps = {abs(self._step(pointer, index) or 0) for pointer in pointers}
+        return sum(steps) * prod(trip_count(self.flow, loop) for loop in around)
+
+    def batch(self, block: Block, pointers: Sequence[tuple[Value, MatrixView]]) -> BatchStrides | None:
+        """What the pointers of a kernel called in a block point to round by round; None outside of loops."""
+        around = [loop for loop in self.loops if block.name in loop.blocks]
+        sizes = tuple(_contiguous_bytes(view) for _, view in pointers)
+        if not around:
+            steps = tuple(self._step(pointer, self.counter) or 0 for pointer, _ in pointers) if self.counter else ()
+            return BatchStrides((0, *steps[1:]), sizes, None) if any(steps[1:]) else None
+        index = str(self.flow.blocks[around[-1].header].phis[0].result)
+        steps = tuple(self._step(pointer, index) or 0 for pointer, _ in pointers)
+        total = sum(view.moves for (_, view), step in zip(pointers, steps, strict=True) if step)
+        for loop in around:
+            total *= trip_count(self.flow, loop)
+        return BatchStrides(steps, sizes, total)
+
+    def _step(self, value: Value, index: str) -> int | None:
+        """By how much a value grows from round to round, pointers in bytes; None where that is not known."""
+        if isinstance(value, Local) and value.name == index:
+            return 1
+        made = self.made.get(value.name) if isinstance(value, Local) else None
+        if made is None:
+            return 0
+        if made.opcode == "bitcast":
+            return self._step(made.operands[0], index)
+        if made.opcode not in ("add", "sub", "mul", "getelementptr") or len(made.operands) != 2:
+            return None if self._depends(made, index) else 0
+        first, second = (self._step(operand, index) for operand in made.operands)
+        if first is None or second is None:
+            return None
+        if made.opcode == "getelementptr":
+            return first + second * bytes_of(made.source_type) if made.source_type is not None else None
+        if made.opcode != "mul":
+            return first - second if made.opcode == "sub" else first + second
+        by = made.operands[1]
+        return first * by.value if isinstance(by, ConstInt) else None if first or second else 0
+
+    def _depends(self, made: Instruction, index: str) -> bool:
+        """Whether something that is computed otherwise depends on the index; what memory or phis give may."""
+        if made.opcode in ("phi", "load", "call"):
+            return True
+        return any(self._step(operand, index) != 0 for operand in made.operands)
+
+
+def _contiguous_bytes(view: MatrixView) -> int:
+    """Bytes of a matrix without gaps; 0 of one with gaps."""
+    return view.moves if not view.has_gaps else 0
+
+
+def loop_latch(flow: ControlFlow, loop: NaturalLoop) -> Block | None:
+    """The one block that goes back to the header."""
+    back = [name for name in flow.predecessors[loop.header] if name in loop.blocks]
+    return flow.blocks[back[0]] if len(back) == 1 else None
+
+
+def loop_test(latch: Block) -> Instruction | None:
+    """The comparison of the next index with the bound."""
+    return next((i for i in reversed(latch.instructions) if i.opcode == "icmp"), None)
+
+
+def trip_count(flow: ControlFlow, loop: NaturalLoop) -> int:
+    """Iterations of a loop from 0, step 1, to a constant; 1 of any other."""
+    latch = loop_latch(flow, loop)
+    test = loop_test(latch) if latch else None
+    bound = test.operands[1] if test else None
+    return bound.value if isinstance(bound, ConstInt) else 1

@@ -1,0 +1,90 @@
+"""The panel cache: panels of B that a thread keeps from one job to the next.
+
+Jobs of neighbouring rows are multiplied by the same panels. A thread packs them for the first of these jobs, to memory
+of its own that it takes once:
+
+    memory = malloc, held = none
+    for each job, for each block of panels that it reads:
+      call @K.part(args, rows, panels, memory, held == first panel)        packs unless the panels are there
+      held = first panel
+    free(memory)
+
+A thread that helps those which read the same panels finds them packed, too; see `stealing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.functions import Function
+from tlx.ir.types import I8, I64
+from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.parallel.partition import ParallelCost
+from tlx.lower.to_tiles.parallel.tile_range import BOUND_PARAMETERS, PANEL_CACHE_PARAMETERS
+from tlx.lower.to_tiles.scratch import Scratch
+
+
+@dataclass(frozen=True)
+class PartialKernel:
+    """A kernel that works on a part of its tiles.
+
+    Attributes:
+        kernel: Its last parameters are the bounds, and what `share` tells behind them where it keeps panels.
+        work: What is cut.
+        kept: Bytes that it packs into, where it keeps panels.
+    """
+
+    kernel: Function
+    work: ParallelCost
+    kept: int = 0
+
+    @property
+    def parameters(self) -> int:
+        """How many of the kernel's parameters are the whole product's."""
+        return (
+            len(self.kernel.arguments) - len(BOUND_PARAMETERS) - (len(PANEL_CACHE_PARAMETERS) if self.work.keeps else 0)
+        )
+
+
+@dataclass(frozen=True)
+class PanelCache:
+    """The panels that a thread has packed.
+
+    Attributes:
+        memory: Where they are.
+        held: Address of the number of the first one.
+    """
+
+    memory: Value
+    held: Value
+
+    def arguments(self, b: Builder, first: Value) -> list[Value]:
+        """What a kernel is told behind its bounds, for a block that begins with panel number `first`."""
+        packed = b.cast("zext", b.icmp("eq", b.load(I64, self.held, 8), first), I64, "packed")
+        b.store(first, self.held, 8)
+        return [self.memory, packed]
+
+
+@contextmanager
+def panel_cache(b: Builder, cut: PartialKernel) -> Generator[PanelCache | None]:
+    """Code that has memory for a kernel's panels; None where it keeps none."""
+    if not cut.work.keeps:
+        yield None
+        return
+    scratch = Scratch(joins=False)
+    scratch.reserve(I8, cut.kept)
+    (memory,) = scratch.allocate(b)
+    held = b.alloca(I64, "held")
+    b.store(const_int(I64, -1), held, 8)
+    yield PanelCache(memory, held)
+    scratch.release(b)
+
+
+def whole_product_arguments(cut: PartialKernel, kept: PanelCache | None) -> Sequence[Value]:
+    """The arguments behind a product's own with which a kernel computes all of it."""
+    work = cut.work
+    bounds = [const_int(I64, n) for n in (0, work.rows, 0, work.columns)]
+    return [*bounds, *([kept.memory, const_int(I64, 0)] if kept else ())]

@@ -1,0 +1,1 @@
+"""Work split among threads: parallel cost, partition, teams, work stealing, shared loops."""

@@ -1,0 +1,402 @@
+"""Parallel cost of kernels, and their partition: the grid of a product, the slabs of other problems.
+
+How much work a kernel is, in cycles: whether threads pay, and how to cut it for them.
+
+Multiplying and packing take what `cost` predicts of a recipe. Each row of tiles reads A once, and each panel B, from
+beyond a core's second cache. Where one thread computes the left part of C's rows and another one the right part, the
+machine, which reads ahead along rows, has each core fetch lines that the other one writes.
+
+The grid that a team cuts a product by, and the jobs of each thread's rectangle of it.
+
+    thread 1, columns 3 to 6 in two cache blocks          a job: some of the units, which are counted like this
+
+         3   4 | 5                                            0   3
+       +-------+---+                                          1   4
+    0  |       |   |                                          2   5
+    1  |       |   |
+    2  |       |   |
+       +-------+---+
+
+A unit is a row tile by a cache block of columns, whose panels of B stay near from one job to the next, packed where
+the kernel keeps them; or some panels by all rows, where each call of the kernel packs the panels that it reads, and
+reads A anew. Threads are counted down the grid's columns: neighbours read the same panels.
+
+Cutting maps, copies and reductions into slabs that threads work on, each a smaller problem of its own kind.
+
+    100,000 x 64, by rows             slab: 1,568 x 64, 63 times, pointers 1,568 rows further each time
+                                      rest: 1,216 x 64
+
+A matrix that is dense is cut as one long row. A reduction is cut along the axis that stays, so a sum is one thread's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder.threads import partition
+from tlx.ir.types import I64, Type, bytes_of
+from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.emit.kernel import if_block
+from tlx.lower.to_tiles.parallel.stealing import ThreadShare
+from tlx.lower.to_tiles.problem.canonical import as_long_row, pointer_views, take_rows
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf
+from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Gemm, Reduction, RowFusion
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.cost import packs_by_steps, recipe_cycles
+from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, k_passes, row_ranges
+from tlx.target.target import Target
+
+_GEMM_BYTES_PER_CYCLE: Final = 8  # a cycle
+_SPLIT_ROW_CYCLES: Final = 128
+"""Cycles that each thread loses at a row of C that others have parts of: some lines go back and forth between cores.
+
+Two threads, interleaved B, 512 cubed (Xeon 6/207/2): 70 of bytes, 140 to 180 of bfloat, half of it where only one of
+them works.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelCost:
+    """What a kernel does.
+
+    Attributes:
+        rows, columns: How many tiles there are, down and across.
+        tile: Cycles of a tile.
+        row, column: Cycles that a row of tiles, or a panel, costs once.
+        cut: Cycles that a row of tiles costs each thread where several have parts of it.
+        panels: Panels of a cache block.
+        packs: Whether each call of the kernel packs the panels that it reads.
+        keeps: Whether a call finds the panels that the one before it has packed.
+    """
+
+    rows: int
+    columns: int
+    tile: float
+    row: float = 0.0
+    column: float = 0.0
+    cut: float = 0.0
+    panels: int = 1
+    packs: bool = False
+    keeps: bool = False
+
+    @property
+    def cycles(self) -> float:
+        """All of it."""
+        return self.rows * self.columns * self.tile + self.rows * self.row + self.columns * self.column
+
+    def team(self, least: int) -> int:
+        """How many threads are worth having, where each should work for `least` cycles."""
+        return min(self.rows * self.columns, int(self.cycles / max(least, 1)))
+
+
+def gemm_parallel_cost(gemm: Gemm, recipe: Recipe, target: Target) -> ParallelCost | None:
+    """The work of a product's kernel; None for one that cannot be cut."""
+    if gemm.reduction is not None:
+        return None
+    rows, columns = (sum(r.count for r in ranges) for ranges in (row_ranges(gemm, recipe), column_ranges(gemm, recipe)))
+
+    def cycles(*, a: bool, b: bool) -> float:
+        return recipe_cycles(gemm, replace(recipe, pack_a=a, pack_b=b), target)
+
+    multiplying = cycles(a=False, b=False)
+    packing_a = cycles(a=recipe.pack_a, b=False) - multiplying
+    packing_b = cycles(a=False, b=recipe.pack_b and not recipe.shared_b) - multiplying
+    row = recipe.mr * gemm.depth * bytes_of(gemm.a.element) / _GEMM_BYTES_PER_CYCLE + packing_a / rows
+    column = recipe.nr * gemm.depth * bytes_of(gemm.b.element) / _GEMM_BYTES_PER_CYCLE + packing_b / columns
+    tile, panels = multiplying / (rows * columns), max(1, recipe.nc // recipe.nr)
+    packs = recipe.pack_b and not recipe.shared_b
+    keeps = packs and sum(part.count for part in k_passes(gemm, recipe)) == 1 and not packs_by_steps(gemm, recipe)
+    cut = recipe.mr * _SPLIT_ROW_CYCLES if _stays(gemm, target) else 0.0
+    return ParallelCost(rows, columns, tile, row, column, cut, panels, packs, keeps)
+
+
+def _stays(gemm: Gemm, target: Target) -> bool:
+    """Whether what two threads have to do stays in their second caches: else lines are on their way in any case."""
+    return sum(view.moves for view in (gemm.a, gemm.b, gemm.c)) <= 2 * target.caches.l2
+
+
+_FEWEST: Final = 16
+"""Units that a rectangle is cut into at least, where there are as many."""
+_FEWEST_PACKED: Final = 4
+"""The same where panels are packed: those that are packed one after the other have A read again for each."""
+
+KernelCall = Callable[[Builder, list[Value]], None]
+"""Emits a kernel's call: for row tiles from a first one to in front of a last one, and panels."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridPartition:
+    """The grid of a team.
+
+    Attributes:
+        work: What is cut.
+        down, across: How many threads there are in a column and in a row of the grid.
+    """
+
+    work: ParallelCost
+    down: Value
+    across: Value
+
+    @classmethod
+    def of(cls, b: Builder, work: ParallelCost, team: Value) -> GridPartition:
+        """The grid for a team."""
+        down = _rows_of_grid(b, work, team)
+        return cls(work, down, b.binary("udiv", team, down) if work.columns > 1 else const_int(I64, 1))
+
+    def portion(self, b: Builder, kernel: KernelCall, owner: Value) -> ThreadShare:
+        """A thread's rectangle; nothing of threads that the grid leaves over."""
+        work, none = self.work, const_int(I64, 0)
+        row = b.binary("urem", owner, self.down)
+        column = b.umin(b.binary("udiv", owner, self.down), b.sub(self.across, 1))
+        rows = partition(b, const_int(I64, work.rows), row, self.down)
+        columns = partition(b, const_int(I64, work.columns), column, self.across)
+        height, width = b.sub(rows[1], rows[0]), b.sub(columns[1], columns[0])
+        inside = b.icmp("ult", owner, b.mul(self.down, self.across))
+        if work.packs and not work.keeps:
+            step = self._step(b, width)
+            units, rectangle = b.divided_up(width, step), _Rectangle(kernel, rows[0], columns[0], height, width, step)
+            return ThreadShare(b.select(inside, units, none), rectangle.run_anew)
+        blocks = self._blocks(b, height, width)
+        rectangle = _Rectangle(kernel, rows[0], columns[0], height, width, blocks)
+        run = rectangle.run_blocks if work.keeps else rectangle.run_whole
+        return ThreadShare(b.select(inside, b.mul(blocks, height), none), run)
+
+    def _step(self, b: Builder, width: Value) -> Value:
+        """Panels that a call packs and multiplies all rows by: half a cache block, or a quarter of the columns."""
+        quarter = b.add(b.binary("lshr", width, const_int(I64, 2)), 1)
+        return b.umin(quarter, max(1, self.work.panels // 2))
+
+    def _blocks(self, b: Builder, height: Value, width: Value) -> Value:
+        """Blocks of columns: those that the cache holds, or more where there are few rows.
+
+        They are the same in all rectangles of a column of the grid, where threads keep their panels.
+        """
+        cached = b.divided_up(width, self.work.panels)
+        height = b.divided_up(const_int(I64, self.work.rows), self.down) if self.work.keeps else height
+        fewest = _FEWEST_PACKED if self.work.keeps else _FEWEST
+        enough = b.umin(width, b.divided_up(const_int(I64, fewest), height))
+        return b.select(b.icmp("ult", cached, enough), enough, cached)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rectangle:
+    """A thread's rectangle of tiles, and what does jobs of it.
+
+    Attributes:
+        kernel: Emits calls.
+        row, column: Its first row tile, and panel.
+        height, width: Row tiles, and panels.
+        blocks: Cache blocks of columns; where each call packs, panels that it does.
+    """
+
+    kernel: KernelCall
+    row: Value
+    column: Value
+    height: Value
+    width: Value
+    blocks: Value
+
+    def run_anew(self, b: Builder, first: Value, last: Value) -> None:
+        """All rows by some panels, which the call packs."""
+        behind = b.add(self.column, self.width)
+        rows = self.row, b.add(self.row, self.height)
+        self.kernel(b, [*rows, *(b.umin(b.add(self.column, b.mul(n, self.blocks)), behind) for n in (first, last))])
+
+    def run_whole(self, b: Builder, first: Value, last: Value) -> None:
+        """Some units by three calls: the end of a block, whole ones, the beginning of one."""
+        height, nothing = self.height, const_int(I64, 0)
+        whole, behind = b.divided_up(first, height), b.binary("udiv", last, height)
+        start, end = b.mul(whole, height), b.mul(behind, height)
+        before = b.sub(whole, 1)
+        with if_block(b, b.icmp("ult", first, start), "head"):
+            above = b.mul(before, height)
+            self._call(b, (b.sub(first, above), b.sub(b.umin(start, last), above)), before, whole)
+        with if_block(b, b.icmp("ult", whole, behind), "middle"):
+            self._call(b, (nothing, height), whole, behind)
+        below = b.select(b.icmp("ule", whole, behind), b.sub(last, end), nothing)
+        with if_block(b, b.icmp("ne", below, 0), "tail"):
+            self._call(b, (nothing, below), behind, b.add(behind, 1))
+
+    def run_blocks(self, b: Builder, first: Value, last: Value) -> None:
+        """Some units, block by block."""
+        height = self.height
+        with b.loop(b.binary("udiv", first, height), b.divided_up(last, height), name="block", runs=True) as loop:
+            before = b.mul(loop.index, height)
+            top = b.select(b.icmp("ult", before, first), b.sub(first, before), const_int(I64, 0))
+            rows = top, b.sub(b.umin(last, b.add(before, height)), before)
+            self._call(b, rows, loop.index, b.add(loop.index, 1))
+
+    def _call(self, b: Builder, rows: tuple[Value, Value], block: Value, behind: Value) -> None:
+        """Some of the row tiles by all panels from a block to in front of another."""
+        panels = (partition(b, self.width, number, self.blocks)[0] for number in (block, behind))
+        self.kernel(b, [*(b.add(self.row, row) for row in rows), *(b.add(self.column, panel) for panel in panels)])
+
+
+def _rows_of_grid(b: Builder, work: ParallelCost, team: Value) -> Value:
+    """Rows of the grid of threads: those for which the busiest thread has the least to do.
+
+    for down = 1 .. team:  across = team / down
+        cycles = ceil(rows / down) * ceil(columns / across) * tile
+               + ceil(rows / down) * (row, and cut if across > 1) + ceil(columns / across) * column
+    """
+    if work.columns == 1:
+        return b.umin(team, work.rows)
+    if work.rows == 1:
+        return const_int(I64, 1)
+    unit = max(work.cycles / (1 << 40), 1.0)
+    costs = work.tile, work.row, work.row + work.cut, work.column
+    tile, row, cut_row, column = (const_int(I64, round(cost / unit)) for cost in costs)
+    start: list[Value] = [const_int(I64, 1), const_int(I64, (1 << 63) - 1)]
+    last = b.add(b.umin(team, work.rows), 1)
+    with b.loop(1, last, carry=start, name="down", runs=True) as loop:
+        height = b.divided_up(const_int(I64, work.rows), loop.index)
+        across = b.binary("udiv", team, loop.index)
+        width = b.divided_up(const_int(I64, work.columns), across)
+        reading = b.mul(height, b.select(b.icmp("ugt", across, 1), cut_row, row)) if work.cut else b.mul(height, row)
+        cycles = b.add(b.mul(b.mul(height, width), tile), b.add(reading, b.mul(width, column)))
+        better = b.icmp("ult", cycles, loop.carried[1])
+        loop.next(b.select(better, loop.index, loop.carried[0]), b.select(better, cycles, loop.carried[1]))
+    return loop.results[0]
+
+
+Divisible = Copy | Elementwise | Reduction | RowFusion
+_MOST: Final = 128
+_PER_THREAD: Final = 4  # slabs that the least work of a thread is cut into
+_GRANULE: Final = 16  # rows or columns
+_LONG_GRANULE: Final = 1024  # elements of one long row
+_BYTES_PER_CYCLE: Final = 8  # a cycle, from beyond a core's own caches
+
+
+@dataclass(frozen=True, slots=True)
+class SlabPointer:
+    """A pointer of a kernel: its elements, and how many it moves on from slab to slab."""
+
+    element: Type
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slabs:
+    """A problem in pieces.
+
+    Attributes:
+        slab: The problem of a slab.
+        count: How many slabs there are.
+        rest: What is left behind them.
+        pointers: The kernel's pointers.
+        cycles: Work of the whole problem.
+    """
+
+    slab: Divisible
+    count: int
+    rest: Divisible | None
+    pointers: tuple[SlabPointer, ...]
+    cycles: float
+
+    @property
+    def total(self) -> int:
+        """Slabs, the rest counted as one."""
+        return self.count + (self.rest is not None)
+
+
+def cut_into_slabs(problem: Divisible, target: Target, least: int) -> Slabs | None:
+    """A problem cut into slabs for threads that work for `least` cycles or more; None if that gives less than two."""
+    if isinstance(problem, Elementwise):
+        problem = as_long_row(problem)
+    rows, cols = _extents(problem)
+    by_rows = problem.axis == 1 if isinstance(problem, Reduction) else rows > 1
+    extent = rows if by_rows else cols
+    cycles = problem_cycles(problem, target)
+    count = min(_MOST, int(cycles * _PER_THREAD / max(least, 1)), extent)
+    pointers = _pointers(problem, by_rows=by_rows)
+    if count < 2 or pointers is None:
+        return None
+    granule = _LONG_GRANULE if rows == 1 else _GRANULE
+    size = -(-extent // count)
+    if size > granule:
+        size = -(-size // granule) * granule
+    count, rest = divmod(extent, size)
+    if count + (rest > 0) < 2:
+        return None
+    moving = tuple(SlabPointer(p.element, p.step * size) for p in pointers)
+    remainder = _piece(problem, rest, by_rows=by_rows) if rest else None
+    return Slabs(_piece(problem, size, by_rows=by_rows), count, remainder, moving, cycles)
+
+
+def _extents(problem: Divisible) -> tuple[int, int]:
+    if isinstance(problem, Copy):
+        return problem.source.rows, problem.source.cols
+    if isinstance(problem, RowFusion):
+        return problem.rows, problem.parts[-1].problem.value.cols
+    return problem.value.rows, problem.value.cols
+
+
+def problem_cycles(problem: Divisible, target: Target) -> float:
+    """The work of a problem, roughly: what it moves, or what it computes."""
+    if isinstance(problem, Copy):
+        return problem.moves / _BYTES_PER_CYCLE
+    if isinstance(problem, RowFusion):
+        return sum(problem_cycles(part.problem, target) for part in problem.parts)
+    value = problem.value
+    lanes = max(1, target.vector_bytes * 8 // value.bits)
+    cost = problem.cost if isinstance(problem, Reduction) else value.cost
+    return max(problem.moves / _BYTES_PER_CYCLE, cost * value.rows * value.cols / lanes)
+
+
+def _pointers(problem: Divisible, *, by_rows: bool) -> tuple[SlabPointer, ...] | None:
+    """The kernel's pointers, with their steps from a row or column to the next; None if one has two."""
+    if isinstance(problem, Copy):
+        return tuple(_pointer(view, by_rows=by_rows) for view in (problem.destination, problem.source))
+    if isinstance(problem, RowFusion):
+        found: dict[int, SlabPointer] = {}
+        for part in problem.parts:
+            for number, view in zip(part.pointers, pointer_views(part.problem), strict=True):
+                found.setdefault(number, _pointer(view, by_rows=True))
+        return tuple(found[number] for number in sorted(found))
+    leaves: dict[int, SlabPointer] = {}
+    moved = [(leaf, _pointer(leaf.view, by_rows=by_rows)) for leaf in problem.value.leaves()]
+    if isinstance(problem, Reduction) and problem.finish is not None:
+        moved += [(leaf, _pointer(leaf.view, by_rows=False)) for leaf in problem.finish.leaves()]
+    for leaf, pointer in moved:
+        if leaves.setdefault(leaf.pointer, pointer) != pointer:
+            return None
+    return (_pointer(problem.destination, by_rows=by_rows), *(leaves[number] for number in sorted(leaves)))
+
+
+def _pointer(view: MatrixView, *, by_rows: bool) -> SlabPointer:
+    extent, stride = (view.rows, view.row_stride) if by_rows else (view.cols, view.col_stride)
+    return SlabPointer(view.element, stride if extent > 1 else 0)
+
+
+def _piece(problem: Divisible, size: int, *, by_rows: bool) -> Divisible:
+    """The problem on `size` rows or columns; what it stores past the caches stays what the whole one would."""
+    if isinstance(problem, Copy):
+        source, to = (_shorter(view, size, by_rows=by_rows) for view in (problem.source, problem.destination))
+        return Copy(source, to, problem.moves)
+    if isinstance(problem, RowFusion):
+        parts = tuple(replace(part, problem=take_rows(part.problem, size)) for part in problem.parts)
+        return replace(problem, rows=size, parts=parts)
+    value = _shorter_value(problem.value, size, by_rows=by_rows)
+    to = _shorter(problem.destination, size, by_rows=by_rows)
+    if isinstance(problem, Elementwise):
+        return Elementwise(to, value, problem.moves)
+    finish = _shorter_value(problem.finish, size, by_rows=False) if problem.finish is not None else None
+    return replace(problem, value=value, destination=to, finish=finish)
+
+
+def _shorter_value(value: Expression, size: int, *, by_rows: bool) -> Expression:
+    nodes = tuple(
+        replace(node, view=_shorter(node.view, size, by_rows=by_rows)) if isinstance(node, MatrixLeaf) else node
+        for node in value.nodes
+    )
+    return Expression(size if by_rows else value.rows, value.cols if by_rows else size, nodes)
+
+
+def _shorter(view: MatrixView, size: int, *, by_rows: bool) -> MatrixView:
+    """A view of that many rows or columns; one that is repeated stays."""
+    if by_rows:
+        return replace(view, rows=size) if view.rows > 1 else view
+    return replace(view, cols=size) if view.cols > 1 else view

@@ -1,0 +1,145 @@
+"""Work stealing: a thread that is done takes parts of what is left of the shares of others.
+
+A share is cut into up to ten jobs, large ones first: two of a quarter, two of an eighth, ... A thread takes those of
+its own share one by one, and then what is left of the share of each thread behind it. Who takes which is told by a
+counter for each share:
+
+    for turn = 0 .. team:                           its own share first, then those of its group
+      owner = (thread + turn) mod team
+      while (job = taken[owner]++) is one:          atomically
+        run the job
+
+So a processor that is slower than the others, because something else runs on it or beside it, does less, and no thread
+waits for it longer than for a small job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.builder.threads import Thread
+from tlx.ir.instructions import Block
+from tlx.ir.types import I64, ArrayType, bytes_of
+from tlx.ir.values import Value, const_int
+from tlx.lower.to_tiles.select.caches import LINE
+
+MAX_THREADS: Final = 512
+"""Threads of a team: each has a counter on the stack."""
+_APART: Final = LINE // bytes_of(I64)
+"""Numbers from one counter to the next."""
+_JOBS: Final = 10
+"""Jobs of a share at most: the last one is a thirtieth of it."""
+_A_WORTH: Final = 2
+"""Jobs that together are work enough for a thread."""
+
+RunUnits = Callable[[Builder, Value, Value], None]
+"""Emits a job: some units of a share, from a first one to in front of a last one."""
+
+
+def share_counters(b: Builder, team: Value) -> Value:
+    """Counters for a team of so many threads (i32), all zero, each in a cache line of its own.
+
+    Threads count in their own share most of the time: in a line with others', each step would wait for the line to come
+    from another core.
+    """
+    memory = b.retype(b.alloca(ArrayType(MAX_THREADS * _APART, I64), "taken"), I64)
+    with b.loop(0, b.cast("zext", team, I64), name="counter") as loop:
+        b.store(const_int(I64, 0), _counter(b, memory, loop.index), 8)
+    return memory
+
+
+def _counter(b: Builder, taken: Value, owner: Value) -> Value:
+    """Address of the counter of a thread's share."""
+    return b.gep(I64, taken, b.mul(owner, _APART))
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadShare:
+    """The share of one thread: how many units there are in it, and what does some of them."""
+
+    units: Value
+    run: RunUnits
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadShares:
+    """The shares of threads.
+
+    Attributes:
+        of: Emits what is known of the share of a thread of that number, before anything of it is done.
+        group: How many neighbouring threads read the same, and help each other first; None where none do.
+    """
+
+    of: Callable[[Builder, Value], ThreadShare]
+    group: Value | None = None
+
+    def owner(self, b: Builder, thread: Thread, turn: Value) -> Value:
+        """Whose share a thread works on in a turn: each one's in one of as many turns as there are threads."""
+        place = b.add(thread.number, turn)
+        if self.group is not None:
+            first = b.sub(thread.number, b.binary("urem", thread.number, self.group))
+            ahead = b.sub(place, first)
+            within = b.add(first, b.select(b.icmp("ult", ahead, self.group), ahead, b.sub(ahead, self.group)))
+            place = b.select(b.icmp("ult", turn, self.group), within, b.add(first, turn))
+        return b.select(b.icmp("ult", place, thread.team), place, b.sub(place, thread.team), "owner")
+
+
+def emit_stealing(b: Builder, taken: Value, thread: Thread, most: int, work: ThreadShares) -> None:
+    """Emit what a thread does: its share, and parts of the others'.
+
+    Args:
+        b: Where.
+        taken: The counters.
+        thread: The thread.
+        most: How many threads there is work for.
+        work: The shares.
+    """
+    worth = b.binary("udiv", const_int(I64, _A_WORTH * most), thread.team)
+    jobs = b.umin(b.select(b.icmp("eq", worth, 0), const_int(I64, 1), worth), _JOBS, "jobs")
+    with b.loop(0, thread.team, name="turn", runs=True) as turn:
+        owner = work.owner(b, thread, turn.index)
+        portion = work.of(b, owner)
+        total = portion.units
+        counter = _counter(b, taken, owner)
+        take, some, any_, done = _blocks(b, ("take", "some", "job", "done"))
+        b.branch(take)
+        b.at_end(take)
+        number = _increment(b, counter)
+        before, behind = (_left(b, total, job, jobs) for job in (number, b.add(number, 1)))
+        b.branch_if(b.icmp("eq", before, 0), done, some)
+        b.at_end(some)
+        b.branch_if(b.icmp("eq", before, behind), take, any_)
+        b.at_end(any_)
+        portion.run(b, b.sub(total, before), b.sub(total, behind))
+        b.branch(take)
+        b.at_end(done)
+
+
+def _left(b: Builder, total: Value, job: Value, jobs: Value) -> Value:
+    """What is left of a share in front of a job: all, 3/4, 1/2, 3/8, 1/4, ...; nothing behind the last one."""
+    one = const_int(I64, 1)
+    halved = b.umin(b.binary("lshr", job, one), _JOBS)
+    whole = b.binary("lshr", total, halved)
+    half = b.binary("lshr", whole, one)
+    quarter = b.binary("lshr", b.add(b.sub(whole, half), 1), one)
+    left = b.sub(whole, b.mul(b.binary("and", job, one), quarter))
+    return b.select(b.icmp("ult", job, jobs), left, const_int(I64, 0))
+
+
+def _increment(b: Builder, counter: Value) -> Value:
+    """What a counter was, which is one more then."""
+    one = const_int(I64, 1)
+    made = b.emit("atomicrmw", I64, [counter, one], f"atomicrmw add {counter.typed}, {one.typed} monotonic", "number")
+    made.predicate = "add"
+    return made.value
+
+
+def _blocks(b: Builder, names: tuple[str, ...]) -> list[Block]:
+    """New blocks, one behind the other."""
+    made: list[Block] = []
+    for name in names:
+        made.append(b.new_block(name, made[-1] if made else b.block))
+    return made

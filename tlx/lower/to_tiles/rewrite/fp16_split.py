@@ -1,0 +1,233 @@
+"""fp16 products as sums of bf16 products, on a matrix unit that multiplies bf16 but not fp16.
+
+a = a1 + a2     a1 = the upper 16 bits of float(a) * 127/128     a2 = a - a1, or an infinite `a`
+    A @ B = A1 @ B1 + A1 @ B2 + A2 @ B1 + A2 @ B2
+
+A half has 11 bits of precision: 127/128 of it is less by 8 to 16 units of the last of them, and what is cut off then is
+less than 8. So a2 is exact, is not zero unless `a` is, and has the sign of `a`: each product is exact in float, an
+infinity is the sum of two, which give with the parts of what they are multiplied by what it gives with the whole, and
+zero is the sum of two zeros. No part is subnormal as a bfloat number: the least is 2^-31.
+
+Blocks of both operands are split in front of their product, into bfloat matrices one behind the other. A step of K
+multiplies both tiles of A by both of B. Measured in one process, as multiples of the speed of products by multiply-adds
+of floats (one core of a newer Xeon, AMX-FP16 not used; medians): 160x160x160 1.5, 256 cubed 1.65, 512 cubed 1.9 to 2.7,
+1024 1.9 to 2.8, 2048 2.8, 4096 2.6. Lines 1 KB apart, without what keeps them from the same sets, take 1.07 (512 cubed)
+to 1.2 times as long (1024), and all of K at once 1.4 times (2048). Beside a thread that multiplies tiles on the same
+core, 256 and 512 cubed gain a tenth or nothing (Xeon 6/207/2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tlx.ir.builder.instructions import Builder
+from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I16, I32, Type, bytes_of
+from tlx.ir.values import Value, const_float, const_int
+from tlx.lower.operations import ElementwiseOp
+from tlx.lower.to_tiles.match.stores import Match
+from tlx.lower.to_tiles.pack.hoist import HoistPoints
+from tlx.lower.to_tiles.problem.expression import Expression, InstructionNode, MatrixLeaf, Node, SplatLeaf
+from tlx.lower.to_tiles.problem.problems import Elementwise, Gemm
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.caches import LINE
+from tlx.lower.to_tiles.select.cost import matrix_cycles, recipe_cycles, transfer_cycles, with_memory_stalls
+from tlx.lower.to_tiles.select.recipe import round_up
+from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.target.target import Target
+
+_SHORTENED: Final = 127 / 128
+_UPPER: Final = 1 << 16
+_CYCLES: Final = 8
+"""Cycles in which a register of 16 halves is split into both parts, apart from waiting for memory."""
+_REGISTER: Final = 16
+_LEAD: Final = 0.6
+"""How much of the vectors' cycles a split product may take, of what is estimated."""
+_DEPTH: Final = 1024
+"""Positions of K that are split at a time: row tiles of more leave the first cache too far behind."""
+_BYTES: Final = (16 << 20, 8 << 20)
+"""Bytes of the parts of A and of B at a time: memory of 32 MB or more comes as new pages in each call."""
+_GRANULE: Final = 32
+_SAME_SETS: Final = 1024
+"""Bytes: 16 rows so far apart share four sets of the first cache."""
+
+SplitStep = tuple[Elementwise | Gemm, list[tuple[Value, MatrixView]]]
+"""A kernel's problem, and what it is given."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Some rows, columns or positions of K."""
+
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Fp16Split:
+    """A product of halves that is to be computed by parts.
+
+    Attributes:
+        found: The product.
+        gemm: The same.
+        rows, columns, depths: How M, N and K are cut.
+    """
+
+    found: Match
+    gemm: Gemm
+    rows: tuple[Interval, ...]
+    columns: tuple[Interval, ...]
+    depths: tuple[Interval, ...]
+
+    @classmethod
+    def of(cls, found: Match, gemm: Gemm) -> Fp16Split:
+        """Blocks whose parts need little memory, where C is the product as it is and can be added to."""
+        whole = tuple((Interval(0, extent),) for extent in (gemm.m, gemm.n, gemm.k))
+        if gemm.epilogue is not None or gemm.reduction is not None or gemm.c.element != FLOAT:
+            return cls(found, gemm, *whole)
+        depths = _cut(gemm.k, _DEPTH)
+        rows, columns = (most // (2 * bytes_of(BFLOAT) * depths[0].size) for most in _BYTES)
+        return cls(found, gemm, _cut(gemm.m, rows), _cut(gemm.n, columns), depths)
+
+    @property
+    def first(self) -> Gemm:
+        """The product of the parts of the first block, than which none is larger."""
+        gemm, rows, columns, depth = self.gemm, self.rows[0], self.columns[0], self.depths[0]
+        a, b = _of_size(gemm.a, rows, depth), _of_size(gemm.b, depth, columns)
+        return _of_parts(replace(gemm, c=_of_size(gemm.c, rows, columns)), _lines(a), _lines(b))
+
+    @property
+    def bytes(self) -> int:
+        """Of memory."""
+        return 2 * bytes_of(BFLOAT) * (_room(self.first.a) + _room(self.first.b))
+
+    def cycles(self, target: Target) -> float:
+        """About how many it takes: B is split for each block of rows."""
+        gemm, first = self.gemm, self.first
+        blocks = gemm.m * gemm.n * gemm.k / (first.m * first.n * first.k)
+        halves = gemm.m * gemm.k + gemm.k * gemm.n * len(self.rows)
+        splitting = halves / _REGISTER * _CYCLES + transfer_cycles(4 * halves * bytes_of(HALF), target)
+        return splitting + blocks * matrix_cycles(first, select_recipe(first, target), target)
+
+    def serve(self, places: HoistPoints, b: Builder) -> list[SplitStep]:
+        """Make the memory, and have the found product be the last block; gives the kernels that run before it."""
+        memory = [_memory(places, b, view) for view in (self.first.a, self.first.b)]
+        c, a, rhs, *acc = self.found.pointers[: 3 + (self.gemm.acc is not None)]
+        calls: list[SplitStep] = []
+        for depth in self.depths:
+            for rows in self.rows:
+                parts_a = _split(b, memory[0], _piece(b, a, rows, depth), calls)
+                for columns in self.columns:
+                    if len(self.columns) > 1 or rows is self.rows[0]:
+                        _split(b, memory[1], _piece(b, rhs, depth, columns), calls)
+                    result = _piece(b, c, rows, columns)
+                    added = [_piece(b, x, rows, columns) for x in acc] if depth is self.depths[0] else [result]
+                    parts_b = memory[1], _lines(_of_size(self.gemm.b, depth, columns))
+                    accumulator = added[0][1] if added else None
+                    product = replace(self.gemm, c=result[1], acc=accumulator)
+                    problem = _of_parts(product, parts_a[1], parts_b[1])
+                    calls.append((problem, [result, parts_a, parts_b, *added]))
+        self.found.problem, operands = calls.pop()
+        self.found.pointers[: 3 + len(acc)] = operands
+        return calls
+
+
+def split_fp16(found: Match, target: Target) -> Fp16Split | None:
+    """The product of halves on the target's matrix unit, where that pays; else None."""
+    gemm = found.problem
+    if not isinstance(gemm, Gemm) or len(gemm.sums) > 1 or {gemm.a.element, gemm.b.element} != {HALF}:
+        return None
+    if not _multiplies_bfloat(target) or max(gemm.a.group, gemm.b.group) > 1:
+        return None
+    vectors, parts = select_recipe(gemm, target), Fp16Split.of(found, gemm)
+    if vectors.unit == "matrix" or select_recipe(parts.first, target).unit != "matrix" or parts.bytes > 2 * sum(_BYTES):
+        return None
+    by_vectors = with_memory_stalls(recipe_cycles(gemm, vectors, target), gemm, vectors, target)
+    return parts if parts.cycles(target) < _LEAD * by_vectors else None
+
+
+def _cut(extent: int, most: int) -> tuple[Interval, ...]:
+    """Equal blocks of at most so many positions, but the last."""
+    size = round_up(-(-extent // -(-extent // max(most, _GRANULE))), _GRANULE)
+    return tuple(Interval(start, min(size, extent - start)) for start in range(0, extent, size))
+
+
+def _multiplies_bfloat(target: Target) -> bool:
+    return any(dot.lhs[0] == dot.rhs[0] == "bfloat" for dot in target.usable_matrix_dots)
+
+
+def _of_parts(gemm: Gemm, a: MatrixView, b: MatrixView) -> Gemm:
+    """The sum of all products of parts."""
+    return replace(gemm, a=a, b=b, sums=((0, 0), (_room(a), _room(b))), crossed=True)
+
+
+def _of_size(view: MatrixView, rows: Interval, columns: Interval) -> MatrixView:
+    return replace(view, rows=rows.size, cols=columns.size)
+
+
+def _piece(
+    b: Builder, operand: tuple[Value, MatrixView], rows: Interval, columns: Interval
+) -> tuple[Value, MatrixView]:
+    """Some rows and columns of a matrix."""
+    pointer, view = operand
+    start = rows.start * view.row_stride + columns.start * view.col_stride
+    if start:
+        pointer = b.gep(view.element, b.retype(pointer, view.element), start)
+    return pointer, _of_size(view, rows, columns)
+
+
+def _memory(places: HoistPoints, b: Builder, view: MatrixView) -> Value:
+    """Memory for both parts."""
+    return b.retype(places.memory(b, 2 * _room(view) * bytes_of(BFLOAT)), BFLOAT)
+
+
+def _split(
+    b: Builder, memory: Value, source: tuple[Value, MatrixView], calls: list[SplitStep]
+) -> tuple[Value, MatrixView]:
+    """Have a matrix split; gives its parts."""
+    view = _lines(source[1])
+    for part in range(2):
+        problem = _part_of(source[1], part)
+        calls.append((problem, [(b.gep(BFLOAT, memory, part * _room(view)), problem.destination), source]))
+    return memory, view
+
+
+def _lines(view: MatrixView, element: Type = BFLOAT) -> MatrixView:
+    """Where a part lies: line by line, each of whole lines of the caches, not 16 of them in few sets."""
+    size = round_up((view.cols if view.is_row_major else view.rows) * bytes_of(element), LINE)
+    pitch = (size + (LINE if size % _SAME_SETS == 0 else 0)) // bytes_of(element)
+    return MatrixView(element, view.rows, view.cols, *((pitch, 1) if view.is_row_major else (1, pitch)))
+
+
+def _room(view: MatrixView) -> int:
+    """Elements of a part, whole lines."""
+    return view.pitch * (view.rows if view.is_row_major else view.cols)
+
+
+def _part_of(view: MatrixView, part: int) -> Elementwise:
+    """What makes the first or the second part, line by line, as the upper halves of floats."""
+    lines = view if view.is_row_major else MatrixView(view.element, view.cols, view.rows, view.col_stride, 1)
+    first: list[Node] = [
+        MatrixLeaf(HALF, lines.repeated(), 0),
+        InstructionNode(FLOAT, ElementwiseOp("fpext"), (0,)),
+        SplatLeaf(FLOAT, const_float(FLOAT, _SHORTENED)),
+        InstructionNode(FLOAT, ElementwiseOp("fmul"), (1, 2)),
+        InstructionNode(I32, ElementwiseOp("bitcast"), (3,)),
+    ]
+    second: list[Node] = [
+        SplatLeaf(I32, const_int(I32, -_UPPER)),
+        InstructionNode(I32, ElementwiseOp("and"), (4, 5)),
+        InstructionNode(FLOAT, ElementwiseOp("bitcast"), (6,)),
+        InstructionNode(FLOAT, ElementwiseOp("fsub"), (1, 7)),
+        InstructionNode(I1, ElementwiseOp("fcmp", predicate="oeq"), (1, 7)),
+        InstructionNode(FLOAT, ElementwiseOp("select"), (9, 1, 8)),
+        InstructionNode(I32, ElementwiseOp("bitcast"), (10,)),
+    ]
+    nodes = [*first, *(second if part else ())]
+    bits = len(nodes) - 1
+    nodes += [
+        SplatLeaf(I32, const_int(I32, 16)),
+        InstructionNode(I32, ElementwiseOp("lshr"), (bits, bits + 1)),
+        InstructionNode(I16, ElementwiseOp("trunc"), (bits + 2,)),
+    ]
+    return Elementwise(_lines(lines, I16), Expression(lines.rows, lines.cols, tuple(nodes)))

@@ -1,0 +1,281 @@
+"""Row fusion: which of the trees of a block are computed together, row by row.
+
+Trees one after the other, each a map of R rows or a reduction of each of R rows, at least one of the latter:
+
+    store(%max, reduce.max(%x))        R x C -> R x 1
+    store(%e, exp(%x - %max))          R x C
+    store(%sum, reduce.add(%e))        R x C -> R x 1
+    store(%y, %e / %sum)               R x C
+
+Row i of all of them may be computed before row i + 1 of any where what one writes and another reads or writes is the
+same row of the same matrix, or surely other memory. They are where together they are larger than the L1 cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tlx.ir.analysis.control_flow import ControlFlow
+from tlx.ir.functions import Function
+from tlx.ir.instructions import Instruction, may_read, may_write
+from tlx.ir.module import Module
+from tlx.ir.tensors.model import FunctionTensors
+from tlx.ir.transform.rewrite import Use, uses
+from tlx.ir.types import Type, bytes_of
+from tlx.ir.values import Local, Value
+from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation
+from tlx.lower.to_tiles.problem.canonical import pointer_views
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, scalar_parameter_type
+from tlx.lower.to_tiles.problem.problems import Elementwise, Reduction, RowFusion, RowFusionPart
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.elementwise import needs_transpose
+from tlx.target.target import Target
+
+
+@dataclass(frozen=True, eq=False)
+class FusionCandidate:
+    """A tree.
+
+    Attributes:
+        store: Its store.
+        problem: What it computes; None for what is computed alone.
+        pointers: The memory of its result and of its leaves.
+        scalars: Its numbers.
+    """
+
+    store: Instruction
+    problem: Elementwise | Reduction | None
+    pointers: Sequence[tuple[Value, MatrixView]]
+    scalars: Sequence[Value]
+
+
+@dataclass(frozen=True, eq=False)
+class FusionGroup:
+    """Trees that are computed together, in place of the last one's store.
+
+    Attributes:
+        problem: What they compute.
+        members: The trees.
+        pointers, scalars: What the kernel is given.
+    """
+
+    problem: RowFusion
+    members: list[FusionCandidate]
+    pointers: list[tuple[Value, MatrixView]]
+    scalars: list[Value]
+
+
+def find_row_fusions(
+    module: Module, tensors: FunctionTensors, candidates: Sequence[FusionCandidate], target: Target
+) -> list[FusionGroup]:
+    """The groups of a function's trees, which are given in the order of the text."""
+    if not any(_is_row_reduction(c.problem) for c in candidates):
+        return []
+    search = _Search(module, tensors, candidates, target)
+    return [group for run in search.runs() for group in search.groups(run)]
+
+
+def _is_row_reduction(problem: Elementwise | Reduction | None) -> bool:
+    return isinstance(problem, Reduction) and problem.axis == 1
+
+
+@dataclass(eq=False)
+class _Search:
+    module: Module
+    tensors: FunctionTensors
+    candidates: Sequence[FusionCandidate]
+    target: Target
+
+    @property
+    def function(self) -> Function:
+        return self.tensors.function
+
+    @cached_property
+    def aliases(self) -> AliasAnalysis:
+        return AliasAnalysis(self.module, self.function, ControlFlow(self.function))
+
+    def runs(self) -> list[list[FusionCandidate]]:
+        """Trees with nothing between that may read or write memory."""
+        by_store = {id(c.store): c for c in self.candidates}
+        found: list[list[FusionCandidate]] = []
+        for block in self.function.blocks:
+            run: list[FusionCandidate] = []
+            for instruction in block.instructions:
+                candidate = by_store.get(id(instruction))
+                if candidate is not None and candidate.problem is not None:
+                    run.append(candidate)
+                elif candidate is not None or self._touches_memory(instruction):
+                    found.append(run)
+                    run = []
+            found.append(run)
+        return [run for run in found if len(run) > 1]
+
+    def _touches_memory(self, instruction: Instruction) -> bool:
+        if self.tensors.op_of(instruction) is not None or instruction.result in self.tensors.tokens:
+            return False
+        return may_write(instruction) or may_read(instruction)
+
+    def groups(self, run: list[FusionCandidate]) -> list[FusionGroup]:
+        """The groups of a run, each as long as it can be."""
+        found: list[FusionGroup] = []
+        start = 0
+        while start < len(run):
+            rows = next((c.problem.value.rows for c in run[start:] if c.problem and _is_row_reduction(c.problem)), 0)
+            members = self._longest(run[start:], rows) if rows > 1 else []
+            if self._pays(members):
+                found.append(self._group(members, rows))
+                start += len(members)
+            else:
+                start += 1
+        return found
+
+    def _longest(self, run: list[FusionCandidate], rows: int) -> list[FusionCandidate]:
+        members: list[FusionCandidate] = []
+        for candidate in run:
+            assert candidate.problem is not None
+            problem = with_rows(candidate.problem, rows)
+            if problem is None:
+                break
+            pointers = [(p, v) for (p, _), v in zip(candidate.pointers, pointer_views(problem), strict=True)]
+            member = replace(candidate, problem=problem, pointers=pointers)
+            if not all(self._may_interleave(before, member, rows) for before in [*members, member]):
+                break
+            members.append(member)
+        return members
+
+    def _may_interleave(self, before: FusionCandidate, member: FusionCandidate, rows: int) -> bool:
+        """Whether rows of one tree may be computed between those of another one, or its own."""
+        (_, first), (_, second) = before.pointers[0], member.pointers[0]
+        if min(first.rows, second.rows) < rows:
+            return False
+        written, read = _accesses(before), _accesses(member)
+        if not all(_moves_alike(x, y) for x in written for y in read):
+            return False
+        return all(self._apart(written[0], other, rows) for other in read) and all(
+            self._apart(read[0], other, rows) for other in written
+        )
+
+    def _apart(self, one: tuple[Value, MatrixView], other: tuple[Value, MatrixView], rows: int) -> bool:
+        (pointer, view), (other_pointer, other_view) = one, other
+        if pointer == other_pointer:
+            return other_view.rows == rows and _row(view) == _row(other_view)
+        return self.aliases.disjoint(_range(*one), _range(*other))
+
+    def _pays(self, members: list[FusionCandidate]) -> bool:
+        if len(members) < 2 or not any(_is_row_reduction(m.problem) for m in members):
+            return False
+        sizes = {str(p): v.rows * v.cols * bytes_of(v.element) for m in members for p, v in m.pointers}
+        return sum(sizes.values()) > self.target.caches.l1
+
+    # The group -------------------------------------------------------------------------------------------------
+
+    def _group(self, members: list[FusionCandidate], rows: int) -> FusionGroup:
+        pointers: dict[tuple[Value, Type], tuple[int, MatrixView]] = {}
+        scalars: dict[Value, int] = {}
+        parts: list[RowFusionPart] = []
+        for index, member in enumerate(members):
+            for pointer, view in member.pointers:
+                pointers.setdefault((pointer, view.element), (len(pointers), view))
+            for scalar in member.scalars:
+                scalars.setdefault(scalar, len(scalars))
+            numbers = tuple(pointers[p, v.element][0] for p, v in member.pointers)
+            to = member.pointers[0][0]
+            later = [p for m in members[index + 1 :] for p, _ in m.pointers]
+            is_apart = to not in [p for p, _ in member.pointers[1:]] and to not in later
+            assert member.problem is not None
+            parts.append(RowFusionPart(member.problem, numbers, tuple(scalars[s] for s in member.scalars), is_apart))
+        kept = [(pointer, view) for (pointer, _), (_, view) in pointers.items()]
+        private = frozenset(n for n, (pointer, _) in enumerate(kept) if self._is_private(pointer, members, kept))
+        types = tuple(scalar_parameter_type(s.type) for s in scalars)
+        problem = RowFusion(rows, tuple(parts), tuple(v.element for _, v in kept), types, private)
+        return FusionGroup(problem, members, kept, list(scalars))
+
+    def _is_private(self, pointer: Value, members: list[FusionCandidate], kept: list[tuple[Value, MatrixView]]) -> bool:
+        """Whether nothing but these trees uses some memory, and it is written before it is read."""
+        if not isinstance(pointer, Local) or sum(pointer == p for p, _ in kept) != 1:
+            return False
+        (base,) = bases if len(bases := self.aliases.bases(pointer)) == 1 else [None]
+        if base is None or base.kind not in ("alloca", "fresh"):
+            return False
+        if base.name != str(pointer) and not self._is_aligned_start(pointer, base.name):
+            return False
+        inside = {id(m.store) for m in members}
+        outside = [c for c in self.candidates if id(c.store) not in inside]
+        if any(pointer == p for c in outside for p, _ in c.pointers):
+            return False
+        first = next(m for m in members if any(pointer == p for p, _ in m.pointers))
+        is_written = first.pointers[0][0] == pointer and all(pointer != p for p, _ in first.pointers[1:])
+        return is_written and all(self._is_harmless(i) for i in self._users(pointer.name))
+
+    def _is_aligned_start(self, pointer: Local, memory: str) -> bool:
+        """Whether a pointer is the one that is made of some memory's: `memory + (-memory & 63)`."""
+
+        def leads_there(instruction: Instruction) -> bool:
+            if instruction.opcode in ("ptrtoint", "sub", "and"):
+                return all(leads_there(user) for user in self._users(str(instruction.result)))
+            return instruction.opcode == "getelementptr" and instruction.result == pointer.name
+
+        return all(self._is_harmless(i) or leads_there(i) for i in self._users(memory.removeprefix("%")))
+
+    def _users(self, name: str) -> list[Instruction]:
+        return [use.instruction for use in self._uses.get(name, [])]
+
+    @cached_property
+    def _uses(self) -> Mapping[str, Sequence[Use]]:
+        return uses(self.function)
+
+    def _is_harmless(self, instruction: Instruction) -> bool:
+        is_tensor = self.tensors.op_of(instruction) is not None or instruction.result in self.tensors.tokens
+        return is_tensor or instruction.opcode == "icmp" or (instruction.is_call and instruction.callee == "free")
+
+
+def _accesses(candidate: FusionCandidate) -> list[tuple[Value, MatrixView]]:
+    """What a tree writes, then what it reads: each leaf."""
+    assert candidate.problem is not None
+    places = [pointer for pointer, _ in candidate.pointers[1:]]
+    leaves = [(places[leaf.pointer], leaf.view) for leaf in candidate.problem.value.leaves()]
+    return [candidate.pointers[0], *leaves]
+
+
+def _moves_alike(one: tuple[Value, MatrixView], other: tuple[Value, MatrixView]) -> bool:
+    """Whether two accesses by the same pointer go from row to row by the same steps: it is moved for both."""
+    (pointer, view), (other_pointer, other_view) = one, other
+    return pointer != other_pointer or (view.rows, view.row_stride) == (other_view.rows, other_view.row_stride)
+
+
+def _row(view: MatrixView) -> tuple[Type, int, int]:
+    """What makes rows of two views the same memory; the narrower is part of the wider."""
+    return view.element, view.row_stride, view.cols
+
+
+def _range(pointer: Value, view: MatrixView) -> MemoryLocation:
+    last = (view.rows - 1) * view.row_stride + (view.cols - 1) * view.col_stride
+    return MemoryLocation(pointer, (last + 1) * bytes_of(view.element))
+
+
+# Rows ---------------------------------------------------------------------------------------------------------------
+
+
+def with_rows(problem: Elementwise | Reduction, rows: int) -> Elementwise | Reduction | None:
+    """The problem as one of so many rows, each of which only needs its own; None where it is not."""
+    if isinstance(problem, Reduction):
+        fits = problem.axis == 1 and problem.value.rows == rows
+        return problem if fits and not needs_transpose(problem.value) else None
+    value, to = problem.value, problem.destination
+    if needs_transpose(value):
+        return None
+    if value.rows == rows:
+        return problem
+    if value.rows > 1 or value.cols % rows or not to.is_dense:
+        return None
+    cols = value.cols // rows
+    if not all(leaf.view.cols in (1, value.cols) for leaf in value.leaves()):
+        return None
+
+    def split(view: MatrixView) -> MatrixView:
+        return MatrixView(view.element, rows, cols, cols, 1).repeated() if view.cols > 1 else view
+
+    nodes = tuple(replace(n, view=split(n.view)) if isinstance(n, MatrixLeaf) else n for n in value.nodes)
+    return Elementwise(MatrixView(to.element, rows, cols, cols, 1), Expression(rows, cols, nodes))

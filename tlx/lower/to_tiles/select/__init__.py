@@ -1,0 +1,1 @@
+"""Selection: the recipe of a product on a target, by its knobs or by the cost model."""

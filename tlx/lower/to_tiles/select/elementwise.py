@@ -1,0 +1,297 @@
+"""Kernels without products: their tiles, their non-temporal stores, and their roofline.
+
+Results larger than the caches, written past them, so that they are not read before they are written.
+
+Such stores have to be aligned, and results need not be. What is computed twice is the same both times, where the result
+is no operand:
+
+    | first register |                                        as usual
+        | tile, aligned | tile | tile | ... |                 past the caches
+                                    | rest of the row |       as usual
+
+Measured on one Sapphire Rapids core, 2026-11-22: a copy moves 19 instead of 15 GB/s from 64 MB on, a sum of two arrays
+20 instead of 15; at 32 MB, which are in the last-level cache, 20 instead of 26.
+
+What bounds a kernel without a product: the instructions of its elements, or the cache or memory that holds its data.
+
+    moves     bytes of each matrix once; what only lies between problems on the same rows stays in L1
+    where     the first cache that holds all of it: L1, L2, L3 (no more than streams count on), else memory
+    moving    L1: loads and one store a cycle, of whole registers; L2: half a line a cycle; beyond: 8 bytes a cycle
+    work      instructions of the elements, over the ports
+
+The longer of the two bounds the kernel. The model knows no loop overhead, and nothing of what else uses the memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tlx.ir.types import bits_of, bytes_of
+from tlx.lower.to_tiles.problem.canonical import as_long_row, pointer_views, take_rows
+from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf
+from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Reduction, RowFusion
+from tlx.lower.to_tiles.select.caches import (
+    L2_BYTES_PER_CYCLE,
+    MEMORY_BYTES_PER_CYCLE,
+    retained_last_level_bytes,
+    usable_last_level_bytes,
+)
+from tlx.lower.to_tiles.select.recipe import EqualTiles, padded_tiles
+from tlx.target.target import Target
+
+_MOST_REGISTERS: Final = 4
+_SQUARE: Final = 16
+_STEADY: Final = 4
+"""Leaves that are the same in all rows from which on tiles are upright: each is loaded for all rows of a tile."""
+_CHAINS: Final = 8
+_CROWDED: Final = 2048
+"""Bytes of which the distance of rows is a multiple where they share few sets of the first cache."""
+COSTLY: Final = 20
+_CONSTANTS: Final = 16
+"""Registers that a mathematical function's constants fill."""
+_CHAIN: Final = 4
+"""Registers that one of it needs besides."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileShape:
+    """Rows and columns of a tile; edges along columns are padded to a multiple of `lanes`."""
+
+    rows: int
+    cols: int
+    lanes: int
+
+
+def elementwise_tile(problem: Elementwise, target: Target) -> TileShape:
+    """The tile of a map: upright ones read rows once, but beyond the second cache memory in its order may be faster.
+
+    Measured, depthwise 3x3 windows, float. Numbers that are the same in all columns stay in registers: 128 images of
+    56x56 (3.3 MB) 60 GFLOP/s by tiles of six rows, 67 by single ones; of 256 images of 28x28 (1.7 MB) 98 and 63 (Xeon
+    with AMX). Steady rows, such as those of filters where channels lie next to each other, are loaded for each tile: 32
+    channels of 112x112 (3.3 MB) 107 by tiles of eight rows, 84 by single ones, but 512 of 56x56, whose rows share sets
+    of the first cache, 62 and 80 (Zen 5).
+    """
+    value = problem.value
+    shape = tile_shape(value, target)
+    if shape.cols != shape.lanes or len(_steady(value)) < _STEADY or problem.passed <= target.caches.l2:
+        return shape
+    in_order = all(leaf.view.cols == 1 for leaf in _steady(value)) or _is_crowded(value)
+    return replace(shape, rows=1) if in_order else shape
+
+
+def _is_crowded(value: Expression) -> bool:
+    """Whether rows lie so that they share few sets of the first cache."""
+    views = [(leaf.view, bytes_of(leaf.element)) for leaf in value.leaves()]
+    return any(view.rows > 1 and view.row_stride * size % _CROWDED == 0 for view, size in views)
+
+
+def tile_shape(value: Expression, target: Target) -> TileShape:
+    """The tile that keeps a few registers of each live value at once."""
+    lanes = max(1, target.vector_bytes * 8 // value.bits)
+    if needs_transpose(value):
+        return square_tile(value, lanes, target)
+    if len(_steady(value)) >= _STEADY and value.rows > 1:
+        tiles = -(-value.rows // max(1, min(_CHAINS, target.registers // (value.live + 1))))
+        return TileShape(-(-value.rows // tiles), lanes, lanes)
+    registers = max(1, min(_MOST_REGISTERS, target.registers // (2 * value.live + 1)))
+    if value.cost >= COSTLY:
+        registers = min(registers, _costly_registers(value, target))
+    across = min(registers, -(-value.cols // lanes))
+    return TileShape(min(value.rows, max(1, registers // across)), across * lanes, lanes)
+
+
+def _steady(value: Expression) -> list[MatrixLeaf]:
+    """Leaves that are the same in all rows."""
+    return [node for node in map(value.nodes.__getitem__, value.steady) if isinstance(node, MatrixLeaf)]
+
+
+def _costly_registers(value: Expression, target: Target) -> int:
+    """Registers of long chains of instructions that are computed at a time; one of bfloat is two of float."""
+    if value.branches:
+        return 1
+    return max(1, (target.registers - _CONSTANTS) // _CHAIN * min(32, value.bits) // 32)
+
+
+def needs_transpose(value: Expression) -> bool:
+    """Whether tiles of a leaf have to be transposed."""
+    return any(leaf.view.col_stride != 1 and leaf.view.cols > 1 for leaf in value.leaves())
+
+
+def square_tile(value: Expression, lanes: int, target: Target) -> TileShape:
+    """The tile to transpose; it has fewer rows where that is needed to keep all live values in registers."""
+    side = min(lanes, _SQUARE)
+    rows = side
+    while rows > 4 and rows * (value.live + 1) > target.registers:
+        rows //= 2
+    return TileShape(min(rows, value.rows), side, side)
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """What a kernel does, and what it is bound by.
+
+    Attributes:
+        moves: Bytes that are read and written.
+        place: What holds them: `L1`, `L2`, `L3` or `memory`.
+        moving: Cycles to move them.
+        work: Cycles of the instructions on them.
+        past: Whether results are written past the caches.
+    """
+
+    moves: int
+    place: str
+    moving: float
+    work: float
+    past: bool
+
+    @property
+    def share(self) -> float:
+        """The part of the bandwidth that the kernel should reach."""
+        return self.moving / max(self.moving, self.work)
+
+
+def roofline(problem: Elementwise | Reduction | RowFusion, target: Target) -> Roofline:
+    """What bounds a problem's kernel on one thread."""
+    read, written = _traffic(problem)
+    moves = read + written
+    place = _holding_cache(moves, target)
+    work = _instructions(problem, target) / target.core.products
+    return Roofline(moves, place, _transfer_cycles(read, written, place, target), work, _is_past(problem, target))
+
+
+def _traffic(problem: Elementwise | Reduction | RowFusion) -> tuple[int, int]:
+    """Bytes read and bytes written."""
+    if not isinstance(problem, RowFusion):
+        return problem.value.moves, problem.destination.moves
+    sizes: dict[int, int] = {}
+    results: set[int] = set()
+    for part in problem.parts:
+        results.add(part.pointers[0])
+        for number, view in zip(part.pointers, pointer_views(part.problem), strict=True):
+            sizes[number] = max(sizes.get(number, 0), view.moves)
+    kept = {number: size for number, size in sizes.items() if number not in problem.private}
+    return (
+        sum(size for number, size in kept.items() if number not in results),
+        sum(size for number, size in kept.items() if number in results),
+    )
+
+
+def _holding_cache(moves: int, target: Target) -> str:
+    sizes = {"L1": target.caches.l1, "L2": target.caches.l2, "L3": usable_last_level_bytes(target)}
+    return next((name for name, size in sizes.items() if moves <= size), "memory")
+
+
+def _transfer_cycles(read: int, written: int, place: str, target: Target) -> float:
+    if place == "L1":
+        width = max(target.vector_bytes, 1)
+        return max(read / (target.core.loads * width), written / width)
+    return (read + written) / (L2_BYTES_PER_CYCLE if place == "L2" else MEMORY_BYTES_PER_CYCLE)
+
+
+def _instructions(problem: Elementwise | Reduction | RowFusion, target: Target) -> float:
+    """Instructions on registers, beyond loads and stores."""
+    if isinstance(problem, RowFusion):
+        return sum(_instructions(part.problem, target) for part in problem.parts)
+    value = problem.value
+    lanes = max(1, target.vector_bytes * 8 // value.bits)
+    cost = problem.cost if isinstance(problem, Reduction) else value.cost
+    return cost * value.rows * value.cols / lanes
+
+
+def _is_past(problem: Elementwise | Reduction | RowFusion, target: Target) -> bool:
+    if isinstance(problem, Elementwise):
+        return has_nontemporal_stores(problem, target)
+    if isinstance(problem, Reduction):
+        return False
+    rows = fused_block_rows(problem, target)
+    pieces = (take_rows(part.problem, rows) for part in problem.parts if part.is_apart)
+    return any(has_nontemporal_stores(piece, target) for piece in pieces if isinstance(piece, Elementwise))
+
+
+_LEAST_TILES: Final = 8
+"""Of a row: the first register and the rest, which are computed twice, are to count little."""
+
+_TILES_A_RUN: Final = 8
+"""Tiles of 64 bytes that are read beside each other (`copy.py` has measurements)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSpan:
+    """Tiles of a row; those past the caches start at the row's first aligned element, not at its first."""
+
+    columns: EqualTiles
+    past_caches: bool = False
+
+
+def exceeds_caches(problem: Copy | Elementwise, target: Target) -> bool:
+    """Whether a result and what it is made of are larger than the caches: of a piece, those of the whole problem."""
+    return (problem.whole or problem.moves) > retained_last_level_bytes(target)
+
+
+def store_alignment(problem: Copy | Elementwise, target: Target) -> int:
+    """Elements that stores past the caches are aligned to: those of a register; 0 where there are to be none."""
+    element = problem.destination.element
+    return target.vector_bytes // bytes_of(element) if bits_of(element) > 1 and exceeds_caches(problem, target) else 0
+
+
+def plain_spans(cols: int, width: int, lanes: int) -> list[ColumnSpan]:
+    """The tiles of a row: full ones of `width` elements, and one of whole registers, padded."""
+    return [ColumnSpan(columns) for columns in padded_tiles(cols, width, lanes)]
+
+
+def aligned_spans(cols: int, width: int, lanes: int, boundary: int) -> list[ColumnSpan]:
+    """The tiles of a row of which most are aligned to `boundary` elements; no row of fewer than a few tiles is cut.
+
+    The tiles are at least as wide as asked for: whole multiples of the boundary, so that all are aligned as the first.
+    """
+    width = -(-width // boundary) * boundary
+    if cols < _LEAST_TILES * width:
+        return plain_spans(cols, width, lanes)
+    count = (cols - boundary + 1) // width
+    done = count * width
+    rest = [EqualTiles(done + r.start, r.count, r.size, r.padding) for r in padded_tiles(cols - done, width, lanes)]
+    head = padded_tiles(boundary, width, lanes)
+    return [*map(ColumnSpan, head), ColumnSpan(EqualTiles(0, count, width), True), *map(ColumnSpan, rest)]
+
+
+def tile_runs(rows: EqualTiles, *, past_caches: bool) -> list[EqualTiles]:
+    """Tiles below each other of a result whose source lies in the other order, that are written one after the other.
+
+    They read lines beside each other of the source's rows, which is how memory is fetched; past the caches all tiles
+    do, as what is written need not stay there until its neighbours come.
+    """
+    return padded_tiles(rows.count, rows.count if past_caches else _TILES_A_RUN, 1)
+
+
+def elementwise_store_alignment(problem: Elementwise, target: Target) -> int:
+    """Elements that stores past the caches are aligned to: those of a register; 0 where there are to be none."""
+    boundary = store_alignment(problem, target)
+    if not needs_transpose(problem.value):
+        return boundary
+    are_lines = boundary == tile_shape(problem.value, target).cols and problem.destination.row_stride % boundary == 0
+    return boundary if are_lines else 0
+
+
+def has_nontemporal_stores(problem: Elementwise, target: Target) -> bool:
+    """Whether its kernel, unless it works in place, writes past the caches: its rows are long enough for that."""
+    problem = as_long_row(problem)
+    shape, boundary = elementwise_tile(problem, target), elementwise_store_alignment(problem, target)
+    if not boundary:
+        return False
+    return any(span.past_caches for span in aligned_spans(problem.value.cols, shape.cols, shape.lanes, boundary))
+
+
+_BLOCK_GRANULE = 8
+"""Rows that the tiles of short rows have at most."""
+
+
+def fused_block_rows(problem: RowFusion, target: Target) -> int:
+    """Rows of a block: what is read and written of them fills half of the L1 cache."""
+    widths: dict[int, int] = {}
+    for part in problem.parts:
+        for number, view in zip(part.pointers, pointer_views(part.problem), strict=True):
+            if view.rows == problem.rows:
+                widths[number] = max(widths.get(number, 0), view.cols * bytes_of(view.element))
+    rows = max(1, target.caches.l1 // 2 // sum(widths.values()))
+    return min(problem.rows, rows - rows % _BLOCK_GRANULE if rows > _BLOCK_GRANULE else rows)

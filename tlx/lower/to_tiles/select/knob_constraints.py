@@ -1,0 +1,136 @@
+"""Knobs as constraints on a recipe: taken if they fit, else an error says what would.
+
+A register tile of MxN elements takes `rows * vectors + min(rows, vectors) + 1` registers: the accumulators, the operand
+that is held, and the one that streams by.
+"""
+
+from __future__ import annotations
+
+from tlx.diagnostics import UsageError
+from tlx.lower.knobs import Knobs, value_text
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.target.hardware import MatrixUnit
+from tlx.target.target import Target
+
+
+def needed_registers(mr: int, nv: int, *, spare: int = 0) -> int:
+    """Registers of a tile of `mr` rows of `nv` vectors; `spare`: so many hold something else."""
+    return mr * nv + min(mr, nv) + 1 + spare
+
+
+def vector_tile(knobs: Knobs, target: Target, lanes: int, *, spare: int = 0) -> tuple[int, int] | None:
+    """The tile that is asked for as rows and vectors; None if none is.
+
+    Raises:
+        UsageError: It does not fit the registers.
+    """
+    if knobs.tile is None:
+        return None
+    mr, nr = knobs.tile
+    if nr % lanes:
+        raise UsageError(
+            f"tile {mr}x{nr}: columns are whole registers of {lanes} elements; {_listed(_near(mr, nr, lanes))} are"
+        )
+    needed = needed_registers(mr, nr // lanes, spare=spare)
+    if needed > target.registers:
+        fit = _fitting(mr, nr // lanes, lanes, target.registers, spare=spare)
+        raise UsageError(
+            f"tile {mr}x{nr} needs {needed} registers, {target.name} has {target.registers}; {_listed(fit)} fit"
+        )
+    return mr, nr // lanes
+
+
+def matrix_grid(knobs: Knobs, matrix: MatrixUnit, lanes: int) -> tuple[int, int] | None:
+    """The tile that is asked for as a matrix unit's accumulators along M and N; None if none is.
+
+    Raises:
+        UsageError: It is not made of whole accumulators, or of too many; or prefetches are asked for.
+    """
+    if knobs.ahead:
+        raise UsageError(f"ahead={knobs.ahead}: a matrix unit's kernel does not prefetch")
+    if knobs.tile is None:
+        return None
+    most = matrix.grid[0] * matrix.grid[1]
+    fit = [(p, q) for p in range(1, most + 1) for q in range(1, most + 1) if p * q <= most]
+    grid = knobs.tile[0] // matrix.rows, knobs.tile[1] // lanes
+    if (grid[0] * matrix.rows, grid[1] * lanes) != knobs.tile or grid not in fit:
+        largest = sorted((p * matrix.rows, q * lanes) for p, q in fit if p * q == most)
+        raise UsageError(
+            f"tile {value_text(knobs.tile)}: the matrix unit adds up to {most} tiles of {matrix.rows}x{lanes} side by "
+            f"side; {_listed(largest)} fit"
+        )
+    return grid
+
+
+def packing(name: str, given: bool | None, needed: str, model: bool) -> bool:
+    """Whether an operand is packed.
+
+    Args:
+        name: The operand.
+        given: What is asked for, None for nothing.
+        needed: Why it has to be packed; empty where it need not.
+        model: What is done where nothing is asked for.
+
+    Raises:
+        UsageError: It has to be packed and must not.
+    """
+    if given is False and needed:
+        raise UsageError(f"pack_{name.lower()}=false: {name} has to be packed, as {needed}")
+    return bool(needed) or (model if given is None else given)
+
+
+def k_block(gemm: Gemm, knobs: Knobs, step: int, *, exact: bool, model: int) -> int:
+    """The part of K in one pass.
+
+    Args:
+        gemm: The product.
+        knobs: What is asked for.
+        step: Positions of the inner loop's step.
+        exact: Whether C can hold the sums between passes.
+        model: What is done where nothing is asked for.
+
+    Raises:
+        UsageError: What is asked for cannot be.
+    """
+    if knobs.kc is None or knobs.kc >= gemm.k or len(gemm.sums) > 1:
+        return model if knobs.kc is None else gemm.k
+    if not exact:
+        raise UsageError(f"kc={knobs.kc}: all {gemm.k} of K are added up in registers, as C cannot hold the sums")
+    if knobs.kc % step:
+        raise UsageError(f"kc={knobs.kc}: the inner loop goes in steps of {step}; {-(-knobs.kc // step) * step} fits")
+    return knobs.kc
+
+
+def blocks(gemm: Gemm, knobs: Knobs, recipe: Recipe) -> tuple[int, int]:
+    """Rows and columns of a cache block.
+
+    Raises:
+        UsageError: A block is smaller than a register tile.
+    """
+    mc, nc = knobs.mc or recipe.mc, knobs.nc or recipe.nc
+    for name, block, tile, extent in (("mc", mc, recipe.mr, gemm.m), ("nc", nc, recipe.nr, gemm.n)):
+        if block < min(tile, extent):
+            raise UsageError(f"{name}={block}: a block holds at least one register tile of {recipe.mr}x{recipe.nr}")
+    return min(mc, gemm.m), min(nc, gemm.n)
+
+
+def _fitting(mr: int, nv: int, lanes: int, registers: int, *, spare: int) -> list[tuple[int, int]]:
+    """The tallest tile of as many columns, and the one of one vector more or less that is as large as may be."""
+    found: list[tuple[int, int]] = []
+    for vectors in dict.fromkeys((nv, max(1, nv - 1), nv + 1, max(1, nv // 2), 2, 1)):
+        rows = next((r for r in range(registers, 0, -1) if needed_registers(r, vectors, spare=spare) <= registers), 0)
+        rows = min(rows, mr) if vectors < nv else rows
+        if rows:
+            found.append((rows, vectors * lanes))
+    best = sorted(found, key=lambda t: -t[0] * t[1])[:2]
+    return sorted(best, reverse=True)
+
+
+def _near(mr: int, nr: int, lanes: int) -> list[tuple[int, int]]:
+    below = max(lanes, nr // lanes * lanes)
+    return [(mr, columns) for columns in dict.fromkeys((below, nr // lanes * lanes + lanes))]
+
+
+def _listed(tiles: list[tuple[int, int]]) -> str:
+    return ", ".join(f"{rows}x{columns}" for rows, columns in tiles)

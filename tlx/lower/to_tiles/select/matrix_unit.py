@@ -1,0 +1,187 @@
+"""Recipes on a matrix unit: register grid, panels and cache blocks of a product.
+
+A step of K multiplies p tiles of A by q tiles of B: p + q tile loads for p * q tile products. Four accumulators hide a
+product's latency, and 2x2 of them need the fewest loads; a flat result takes 1x4 or 4x1 rather than multiply padding.
+Up to four tiles of columns take 1x4, too, where A comes from behind the second cache: each of its tiles is loaded once,
+and has four products to come in instead of two (one core, 512x49x4608 bfloat: 268 -> 232 us, bytes 126 -> 119).
+
+    M > 16 and N > 16     M <= 16           N <= 16
+    A0  C00 C01           A0  C0 C1 C2 C3   A0  C0
+    A1  C10 C11               B0 B1 B2 B3   A1  C1
+        B0  B1                              A2  C2
+                                            A3  C3  B0
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from math import gcd
+from typing import Final
+
+from tlx.ir.types import Type, bits_of
+from tlx.lower.knobs import NO_KNOBS, Knobs
+from tlx.lower.operations import MMA_NAMES
+from tlx.lower.to_tiles.prefetch.policy import (
+    a_misses_l2,
+    prefetches_c_lines,
+    prefetches_rows_of_a,
+    with_memory_traffic,
+)
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.select import knob_constraints
+from tlx.lower.to_tiles.select.caches import LINE
+from tlx.lower.to_tiles.select.cost import matrix_cycles, stays_near
+from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, round_up, row_ranges
+from tlx.target.hardware import Dot, MatrixUnit
+from tlx.target.target import Target
+
+_L1_WAY_BYTES: Final = 4096  # bytes of the first cache in which no two lines share a set
+_REUSES: Final = 4
+"""Panels that read A before copying it to aligned rows pays."""
+_EPILOGUE: Final = 1  # cycles of a row of a tile of sums that is rounded to bfloat
+_FEW_STEPS: Final = 4  # of K: too few to hide the epilogue of the last tile behind
+FAR_ROWS: Final = 2048  # bytes: a tile's 16 rows then share a few sets of a cache, and lie in many pages
+
+
+def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, knobs: Knobs = NO_KNOBS) -> Recipe:
+    """The recipe for a product whose types a tile product of the target's matrix unit knows.
+
+    Raises:
+        UsageError: The knobs do not fit.
+    """
+    matrix = target.matrix
+    assert matrix is not None
+    size = bits_of(gemm.a.element) // 8
+    lanes = matrix.row_bytes * 8 // bits_of(accumulator)
+    grid = knob_constraints.matrix_grid(knobs, matrix, lanes) or _grid(gemm, target, matrix, lanes)
+    mr, nr = matrix.rows * grid[0], lanes * grid[1]
+    deepest = matrix.row_bytes // size
+    kstep = _k_step(gemm.k, deepest, dot.width) if (gemm.m, gemm.n) == (mr, nr) else deepest
+    depth = round_up(gemm.k, kstep) * len(gemm.sums) * size
+    kc = knob_constraints.k_block(gemm, knobs, kstep, exact=False, model=gemm.k)
+    recipe = Recipe(
+        gemm.a.element, gemm.b.element, accumulator, MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign], dot.width, "matrix",
+        "none", mr, nr, kstep, lanes, False, True, kc, mr, nr, 0.0,
+    )  # fmt: skip
+    pack_a = knob_constraints.packing(
+        "A", knobs.pack_a, _needs_packed_a(gemm, recipe), _gains_by_packed_a(gemm, recipe)
+    )
+    gains_b = _gains_by_packed_b(gemm, recipe, target)
+    pack_b = knob_constraints.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), gains_b)
+    near = _b_block_bytes(gemm, recipe, target, packed=pack_b) // depth // nr * nr
+    recipe = replace(recipe, nc=max(nr, near))
+    again = recipe.nc < gemm.n  # further columns read A again
+    whole = pack_a and again and round_up(gemm.m, mr) * depth <= target.caches.l3 // 4
+    recipe = replace(recipe, pack_a=pack_a, pack_b=pack_b, mc=round_up(gemm.m, mr) if whole else mr)
+    mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
+    recipe = replace(recipe, mc=mc, nc=nc)
+    recipe = replace(recipe, passing_b=_b_goes_by(gemm, recipe, target))
+    recipe = with_memory_traffic(gemm, replace(recipe, share=_efficiency(gemm, recipe, target)), target)
+    asks = "A" if prefetches_rows_of_a(gemm, recipe, target) else ""
+    return replace(recipe, asks=asks, own_lines=prefetches_c_lines(gemm, recipe, target))
+
+
+def _k_step(k: int, most: int, width: int) -> int:
+    """Positions of K in a tile: `most`, or fewer where equal steps of whole groups of `width` need no padding.
+
+    K = 96 bytes are two steps of 48. A step of 16 rows of A takes as long with fewer positions, but operands with
+    padding are copied first. Tiles of A, B and C have shapes of their own then: with loops over several register tiles,
+    LLVM runs out of tile registers.
+    """
+    steps = -(-k // most)
+    return k // steps if k % (steps * width) == 0 and k > width else most
+
+
+def _grid(gemm: Gemm, target: Target, matrix: MatrixUnit, lanes: int) -> tuple[int, int]:
+    """Accumulators along M and N."""
+    rows, columns = matrix.grid
+    if gemm.m <= matrix.rows:
+        return 1, min(rows * columns, -(-gemm.n // lanes))
+    if gemm.n <= lanes:
+        return min(rows * columns, -(-gemm.m // matrix.rows), _tiles_apart(gemm, target, matrix)), 1
+    if columns * lanes < gemm.n <= rows * columns * lanes and a_misses_l2(gemm, target):
+        return 1, -(-gemm.n // lanes)
+    return rows, columns
+
+
+def _tiles_apart(gemm: Gemm, target: Target, matrix: MatrixUnit) -> int:
+    """Tiles of A, one below the other, whose lines and the next ones find room in the sets of the first cache.
+
+    Rows 1 KB apart share 4 of 64 sets: of 12 ways, 16 such rows take 4, 64 rows 16. At N = 1 nothing else stays.
+    """
+    pitch = gemm.a.row_stride * bits_of(gemm.a.element) // 8
+    sets = min(_L1_WAY_BYTES // gcd(pitch, _L1_WAY_BYTES), _L1_WAY_BYTES // LINE)
+    return max(1, target.caches.l1 // _L1_WAY_BYTES * sets // (2 * matrix.rows))
+
+
+def _needs_packed_a(gemm: Gemm, recipe: Recipe) -> str:
+    """Why tiles of A cannot be read where it lies; empty if they can."""
+    if not gemm.a.is_row_major:
+        return "the unit reads it by rows"
+    if gemm.k % recipe.kstep or any(r.padding for r in row_ranges(gemm, recipe)):
+        return "the unit reads whole tiles of it"
+    return ""
+
+
+def _gains_by_packed_a(gemm: Gemm, recipe: Recipe) -> bool:
+    """Whether rows that cross cache lines are read so often that copying them pays."""
+    aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % LINE == 0
+    return not aligned and gemm.n >= _REUSES * recipe.nr
+
+
+def _b_block_bytes(gemm: Gemm, recipe: Recipe, target: Target, *, packed: bool) -> int:
+    """Bytes of a block of B: half of the second cache, or a quarter where B is there twice, as it is and packed.
+
+    Half of it all the same where rows of A do not stay in the first cache, and come from behind the second one for each
+    block: fewer blocks pay.
+    """
+    return target.caches.l2 // (4 if packed and stays_near(gemm, recipe, target) else 2)
+
+
+def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
+    """Why tiles of B cannot be read where it lies; empty if they can."""
+    if gemm.b.group == 1:
+        return "the unit reads it in groups"
+    beyond = any(c.padding and c.start + c.count * c.size > gemm.b.room for c in column_ranges(gemm, recipe))
+    return "the unit reads whole tiles of it" if gemm.k % recipe.kstep or beyond else ""
+
+
+def _gains_by_packed_b(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+    """Whether a tile's rows are so far apart, and read so often, that copying them pays.
+
+    Not where a row tile of A stays in the first cache: rows far apart go through a few sets of it, panels through all.
+    """
+    size = bits_of(gemm.b.element) // 8
+    far = gemm.b.row_stride * recipe.width * size >= FAR_ROWS
+    return far and gemm.m >= _REUSES * recipe.mr and not stays_near(gemm, recipe, target)
+
+
+def _b_goes_by(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
+    """Whether tiles of B have left the first cache before the next row tile reads them.
+
+    They need not enter it, then: lines of A that they would push out stay for the next panel. Of what is little more
+    than that cache holds, some stays; of a row tile many times as large, nothing does. Measured, medians (Xeon
+    6/207/2): bfloat, 256 cubed with interleaved B 1.13 times as fast, 1024 cubed 1.20, 2048 cubed 1.03; bytes, 256
+    cubed, 72 KB, 0.93; where the products of a sum read the same lines, 64x56x18*32 bfloat 0.65 (with AMX-FP16), and
+    crossed products, each of whose tiles is read twice in a step, 1024 cubed 0.89.
+    """
+    row = gemm.depth * bits_of(gemm.a.element) // 8
+    held, stays = (
+        (recipe.mr + min(recipe.nc, round_up(gemm.n, recipe.nr))) * row,
+        recipe.mr * row <= 4 * target.caches.l1,
+    )
+    starts = sorted(start for _, start in gemm.sums)
+    apart = recipe.pack_b or all(behind - start >= gemm.b.size for start, behind in pairwise(starts))
+    return gemm.m > recipe.mr and held > 2 * target.caches.l1 and stays and apart and not gemm.crossed
+
+
+def _efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
+    """The part of the unit's peak that the kernel should reach: cycles of its products by cycles of all it does."""
+    assert target.matrix is not None
+    deepest = target.matrix.row_bytes * 8 // bits_of(gemm.a.element)
+    products = gemm.m * gemm.n * gemm.depth * gemm.uses / (recipe.lanes * deepest)
+    steps = -(-gemm.k // recipe.kstep) * len(gemm.sums)
+    alone = gemm.epilogue is not None and steps <= _FEW_STEPS
+    finishing = gemm.m * -(-gemm.n // recipe.lanes) * _EPILOGUE if alone else 0
+    return products / (matrix_cycles(gemm, recipe, target) + finishing)

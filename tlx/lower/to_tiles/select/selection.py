@@ -1,0 +1,147 @@
+"""Selects the recipe of a product: types, instruction, register tile, cache blocks.
+
+kind of product                     operands become        instruction
+matrix unit knows the types         as they are            tile product, 2x2 accumulators
+  and the product is not too small                         (`cost` tells)
+  or it is crossed, which only the
+  unit multiplies
+vector dot product knows them       as they are, VNNI      u8*s8, bf16*bf16
+s8*s8 with only u8*s8 at hand       A xor 128              (A + 128) @ B - 128 * colsum(B)
+u8*u8 with only u8*s8 at hand       B xor 128              A @ (B - 128) + 128 * rowsum(A)
+bytes with only i16*i16 at hand     i16, VNNI              pairs of i16
+anything else, and what a slow      accumulator's type     fused multiply-add
+dot product would do
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from tlx.diagnostics import Note, UsageError
+from tlx.ir.instructions import Instruction
+from tlx.ir.types import I8, I16, I32, I64, IntType, Type, bits_of
+from tlx.lower.context import LoweringContext
+from tlx.lower.knobs import NO_KNOBS, OPENMP, KnobQuery, Knobs
+from tlx.lower.to_tiles.problem.problems import Gemm, gemm_accumulator_type
+from tlx.lower.to_tiles.select.cost import matrix_cycles, vector_cycles, with_memory_stalls
+from tlx.lower.to_tiles.select.matrix_unit import matrix_unit_recipe
+from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.lower.to_tiles.select.streaming import streaming_methods, streaming_recipe
+from tlx.lower.to_tiles.select.vector import vector_recipe
+from tlx.target.hardware import Dot, Sign
+from tlx.target.target import Target
+
+_OF_ESTIMATE: Final = (0.8, 0.6)
+"""Measured cycles, of what is estimated for vectors beside a matrix unit: register tiles, streams."""
+
+
+def select_recipe(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
+    """The recipe for a product: what the knobs say, else what the target's model does.
+
+    Raises:
+        UsageError: The knobs do not fit.
+    """
+    accumulator = gemm_accumulator_type(gemm)
+    narrow = _narrow_accumulator(gemm, accumulator)
+    dots = target.usable_matrix_dots if gemm.c.is_row_major else ()
+    tile_dot = _find_dot(gemm, narrow, dots, gemm.lhs_sign, gemm.rhs_sign)
+    if tile_dot is not None and (knobs.tile is not None or gemm.b.group > 1 or gemm.crossed):
+        return matrix_unit_recipe(gemm, target, narrow, tile_dot, knobs)
+    recipe, dot = _on_vectors(gemm, target, accumulator, NO_KNOBS)
+    cycles = with_memory_stalls(vector_cycles(gemm, recipe, target, dot), gemm, recipe, target)
+    if tile_dot is not None:
+        on_tiles = matrix_unit_recipe(gemm, target, narrow, tile_dot)
+        by_tiles = matrix_cycles(gemm, on_tiles, target)
+        if by_tiles < cycles * _OF_ESTIMATE[0]:
+            recipe, cycles = on_tiles, by_tiles / _OF_ESTIMATE[1]
+    dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
+    if not knobs:
+        streamed = streaming_recipe(gemm, target, streaming_methods(gemm, dots, narrow, accumulator))
+        return streamed[0] if streamed is not None and streamed[1] < cycles else recipe
+    if recipe.unit == "matrix" and tile_dot is not None:
+        return matrix_unit_recipe(gemm, target, narrow, tile_dot, knobs)
+    return _on_vectors(gemm, target, accumulator, knobs)[0]
+
+
+def fits_matrix_unit(gemm: Gemm, target: Target) -> bool:
+    """Whether the target's matrix unit multiplies these types."""
+    narrow = _narrow_accumulator(gemm, gemm_accumulator_type(gemm))
+    return _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign) is not None
+
+
+def _on_vectors(gemm: Gemm, target: Target, accumulator: Type, knobs: Knobs) -> tuple[Recipe, Dot | None]:
+    """The recipe on vector registers, and its dot product."""
+    narrow = _narrow_accumulator(gemm, accumulator)
+    dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
+    for lhs, rhs, correction in _dot_signs(gemm):
+        dot = _find_dot(gemm, narrow, dots, lhs, rhs)
+        if dot is not None:
+            return vector_recipe(gemm, target, narrow, dot, (lhs, rhs), correction, knobs), dot
+    dot = _find_wider_dot(gemm, narrow, dots)
+    if dot is not None:
+        return vector_recipe(gemm, target, narrow, dot, ("s", "s"), "none", knobs), dot
+    signs = gemm.lhs_sign, gemm.rhs_sign
+    return vector_recipe(gemm, target, accumulator, None, signs, "none", knobs), None
+
+
+def _narrow_accumulator(gemm: Gemm, accumulator: Type) -> Type:
+    """i32 in place of i64 where 8-bit products cannot overflow it and nothing wider is added."""
+    if accumulator != I64 or gemm.acc is not None or gemm.a.element.__class__ is not IntType:
+        return accumulator
+    bytes_only = bits_of(gemm.a.element) == 8 and bits_of(gemm.b.element) == 8
+    return I32 if bytes_only and gemm.depth * 255 * 255 < 1 << 31 else accumulator
+
+
+def _dot_signs(gemm: Gemm) -> list[tuple[Sign, Sign, Literal["none", "columns", "rows"]]]:
+    """Signs a dot product may have for this product, best first, with the correction each needs."""
+    direct = (gemm.lhs_sign, gemm.rhs_sign, "none")
+    if direct[:2] == ("s", "s"):
+        return [direct, ("u", "s", "columns")]
+    if direct[:2] == ("u", "u"):
+        return [direct, ("u", "s", "rows")]
+    return [direct]
+
+
+def _find_dot(gemm: Gemm, accumulator: Type, dots: tuple[Dot, ...], lhs: Sign, rhs: Sign) -> Dot | None:
+    wanted = ((str(gemm.a.element), lhs), (str(gemm.b.element), rhs), str(accumulator))
+    return next((d for d in dots if (d.lhs, d.rhs, d.accumulator) == wanted), None)
+
+
+def _find_wider_dot(gemm: Gemm, accumulator: Type, dots: tuple[Dot, ...]) -> Dot | None:
+    """A dot product of i16, which hold bytes of any sign exactly."""
+    operands = ((gemm.a.element, gemm.lhs_sign), (gemm.b.element, gemm.rhs_sign))
+    if not all(element == I8 or (element, sign) == (I16, "s") for element, sign in operands):
+        return None
+    wanted = (("i16", "s"), ("i16", "s"), str(accumulator))
+    return next((d for d in dots if (d.lhs, d.rhs, d.accumulator) == wanted), None)
+
+
+def select_recipe_with_knobs(
+    context: LoweringContext, gemm: Gemm, target: Target, at: Instruction
+) -> tuple[Recipe, Knobs]:
+    """The recipe by the knobs that the context has for a product; knobs that do not bind and do not fit are left out.
+
+    Nobody is asked about a product of parts: of the one that they are parts of, nobody has said anything.
+
+    Raises:
+        UsageError: Knobs that bind do not fit.
+    """
+    if gemm.crossed:
+        return select_recipe(gemm, target), NO_KNOBS
+    words = gemm.words if context.threads == "none" else f"{gemm.words} {OPENMP}"
+    knobs = context.knobs(KnobQuery(words, target.name, target.features))
+    try:
+        return select_recipe(gemm, target, knobs), knobs
+    except UsageError as error:
+        if knobs.origin is None or knobs.origin.binding:
+            raise _at_knob_entry(error, gemm, knobs, at) from None
+        text = f"{gemm.title}: {knobs} {knobs.origin.text} left out: {error.message}"
+        context.remarks.add("missed", "to-tiles", text, at.span)
+        return select_recipe(gemm, target), NO_KNOBS
+
+
+def _at_knob_entry(error: UsageError, gemm: Gemm, knobs: Knobs, at: Instruction) -> UsageError:
+    """The error at the entry that asked, with the product as a second place."""
+    origin = knobs.origin
+    notes = [Note(f"for {gemm.words}", at.span)]
+    return UsageError(error.message, origin.span if origin else None, notes)

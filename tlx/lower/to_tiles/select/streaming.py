@@ -1,0 +1,171 @@
+"""Recipes of products of few rows that stream B.
+
+tiles     sums in registers, all of K; B packed where its types or layout want it     pays where B is used often
+    streams   sums in the first cache; some rows of B side by side, from end to end       pays where it is used rarely
+
+Cycles of a step, `rows` of B by `v` registers of sums a row, are those of its busiest ports:
+
+    any vector port     products, and what widens, flips and interleaves B
+    shuffles            one a cycle
+    loads, stores       B, an element or group of A a row, the sums once each
+
+A sum waits for the products before it, and once a step for its way through memory. What the cache or memory that
+holds B takes comes on top: 8x512x512 is not faster than those cycles together (bfloat, Sapphire Rapids). Where B leaves
+room in the second cache, much of it comes meanwhile, and the predicted share counts it so. The choice does not: what
+else there is is faster than estimated, too (Xeon with AMX: 4x512x512 of bfloat 184 G/s on tiles, 155 streamed; AVX2,
+6x256x256 of float: 116 by register tiles, 85 streamed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import hypot, log2
+from typing import Final, Literal
+
+from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
+from tlx.lower.operations import MMA_NAMES
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.select.cost import ideal_cycles, transfer_cycles
+from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.target.hardware import Dot, Sign
+from tlx.target.target import Target
+
+Correction = Literal["none", "columns", "rows"]
+
+_MOST_ROWS: Final = 8  # of A
+_MOST_STREAMS: Final = 16
+_MOST_PRODUCTS: Final = 128  # instructions of a step
+_OVERHEAD: Final = 1.0  # cycles of a step: its loop
+_AROUND: Final = 4.0  # cycles of a register of sums before the first step and after the last
+_LOOPS: Final = 60.0  # cycles of a call and the loops of a strip
+_PACKED: Final = 4.0  # cycles of a register of A that is packed
+_THROUGH_MEMORY: Final = 5.0  # cycles from a store of sums to the load of them
+_LANE_BITS: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class StreamingMethod:
+    """A way to multiply what is read: a dot product with these signs, or multiply-adds (no dot).
+
+    Attributes:
+        dot: The instruction.
+        signs: How it sees its operands.
+        correction: "rows" where B's bytes change their sign.
+        operand_b: Element type that B is multiplied as; multiply-adds widen it themselves.
+        accumulator: Element type of the sums.
+    """
+
+    dot: Dot | None
+    signs: tuple[Sign, Sign]
+    correction: Correction
+    operand_b: Type
+    accumulator: Type
+
+    @property
+    def width(self) -> int:
+        """Rows of B that an instruction multiplies."""
+        return self.dot.width if self.dot else 1
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """In how many registers, and in runs of how many, neighbouring columns are dealt out; see `streams`."""
+        if self.dot is not None:
+            return self.width, _LANE_BITS // (bits_of(self.operand_b) * self.width)
+        return (2, 1) if (self.operand_b, self.accumulator) == (BFLOAT, FLOAT) else (1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """`rows` of B by `vectors` registers of sums for each of `m` rows of A."""
+
+    m: int
+    rows: int
+    vectors: int
+
+    def cycles(self, kind: StreamingMethod, element: Type, target: Target) -> float:
+        """Cycles of the step."""
+        core, groups = target.core, self.rows // kind.width
+        products = groups * self.m * self.vectors * (kind.dot.cycles * core.products if kind.dot else 1)
+        shuffles, others = (count * groups * self.vectors for count in _conversions(kind, element))
+        read = self.rows * self.vectors * (target.vector_bytes * bytes_of(element) // bytes_of(kind.accumulator))
+        loads = read / target.vector_bytes + groups * self.m + self.m * self.vectors
+        ports = (products + shuffles + others) / core.products
+        return max(ports, shuffles, loads / core.loads, self.m * self.vectors) + _OVERHEAD
+
+
+def _conversions(kind: StreamingMethod, element: Type) -> tuple[float, float]:
+    """Shuffles, and other instructions, for a register of sums that a group of rows of B is added to."""
+    if kind.dot is not None:
+        return log2(kind.width) + (element != kind.operand_b), float(kind.correction == "rows")
+    if element == kind.accumulator:
+        return 0, 0
+    return (0, 1) if kind.order[0] > 1 else (1, float(element == HALF))
+
+
+def streaming_methods(gemm: Gemm, dots: Sequence[Dot], narrow: Type, accumulator: Type) -> Iterator[StreamingMethod]:
+    """The ways to multiply a product's operands, best first."""
+    a, b = gemm.a.element, gemm.b.element
+    signs = gemm.lhs_sign, gemm.rhs_sign
+    turned: tuple[Sign, Sign] = (signs[0], "u" if signs[1] == "s" else "s")
+    ways: list[tuple[Type, tuple[Sign, Sign], Correction]] = [(b, signs, "none")]
+    if a == b == I8:
+        ways.append((I8, turned, "rows"))
+        ways.append((I16, ("s", "s"), "none"))
+    for operand, seen, correction in ways:
+        lhs = operand if operand == I16 else a
+        for dot in dots:
+            types = (dot.lhs, dot.rhs, dot.accumulator)
+            if dot.reads is None and types == ((str(lhs), seen[0]), (str(operand), seen[1]), str(narrow)):
+                yield StreamingMethod(dot, seen, correction, operand, narrow)
+    yield StreamingMethod(None, signs, "none", b, accumulator)
+
+
+def streaming_recipe(gemm: Gemm, target: Target, kinds: Iterator[StreamingMethod]) -> tuple[Recipe, float] | None:
+    """The recipe of a product that streams B, and its cycles; None where it cannot be streamed."""
+    kind = next(kinds)
+    b = gemm.b
+    streamed = b.is_row_major and b.col_stride == 1 and gemm.c.is_row_major
+    if gemm.m > _MOST_ROWS or len(gemm.sums) > 1 or gemm.reduction is not None or not streamed:
+        return None
+    lanes = target.vector_bytes * 8 // bits_of(kind.accumulator)
+    whole = kind.order[0] * lanes
+    operand_a = kind.operand_b if kind.dot else kind.accumulator
+    pack_a = gemm.a.element != operand_a or gemm.a.col_stride != 1 or gemm.k % kind.width or kind.correction != "none"
+    row = -(-gemm.k * bytes_of(operand_a) // target.vector_bytes)
+    once = _LOOPS + (gemm.m * row * _PACKED if pack_a else 0)
+
+    def cycles(step: _Step) -> float:
+        across = -(-gemm.n // (step.vectors * lanes)) * step.vectors
+        steps = -(-gemm.k // step.rows)
+        ports = steps * (across // step.vectors) * step.cycles(kind, b.element, target)
+        chain = steps * (step.rows // kind.width * target.core.latency + _THROUGH_MEMORY)
+        return max(ports, chain) + _AROUND * gemm.m * across + once
+
+    steps = [s for s in _steps(gemm, kind, target) if s.vectors * lanes < gemm.n + whole]
+    if not steps:
+        return None
+    best = min(steps, key=lambda s: (cycles(s), s.rows * s.vectors))
+    nr = best.vectors * lanes
+    strip = max(nr, target.caches.l1 // 2 // (gemm.m * bytes_of(kind.accumulator)) // nr * nr)
+    moving = transfer_cycles(gemm.b.moves, target)
+    total = cycles(best) + moving
+    meanwhile = hypot(cycles(best), moving) if 2 * gemm.b.moves <= target.caches.l2 else total
+    share = min(1.0, ideal_cycles(gemm, kind.accumulator, target, kind.dot) / meanwhile)
+    recipe = Recipe(
+        operand_a, kind.operand_b, kind.accumulator, MMA_NAMES[kind.signs], kind.width,
+        "dot" if kind.dot else "fma", kind.correction, gemm.m, nr, kind.width, lanes, bool(pack_a), False,
+        gemm.k, gemm.m, min(strip, -(-gemm.n // nr) * nr), share, streams=best.rows, order=kind.order,
+    )  # fmt: skip
+    return recipe, total
+
+
+def _steps(gemm: Gemm, kind: StreamingMethod, target: Target) -> Iterator[_Step]:
+    """Steps whose sums, and what is multiplied, fit the registers."""
+    across = kind.order[0]
+    most = min(_MOST_STREAMS, max(kind.width, gemm.k // kind.width * kind.width))
+    for vectors in range(across, target.registers, across):
+        fits = gemm.m * vectors + min(gemm.m, vectors) + 1 + across <= target.registers
+        for groups in range(1, most // kind.width + 1):
+            if fits and groups * gemm.m * vectors <= _MOST_PRODUCTS:
+                yield _Step(gemm.m, groups * kind.width, vectors)

@@ -1,0 +1,351 @@
+"""Recipes on vector registers: register tile, N tail and cache blocks of a product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
+
+from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
+from tlx.lower.knobs import NO_KNOBS, Knobs
+from tlx.lower.operations import MMA_NAMES
+from tlx.lower.to_tiles.prefetch.policy import prefetched_operands, with_memory_traffic
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.select import knob_constraints
+from tlx.lower.to_tiles.select.blocking import (
+    b_misses_l2,
+    c_holds_sums,
+    cache_blocks,
+    is_packed_whole,
+    k_pass,
+    reads_b_unpacked,
+    rows_share_sets,
+)
+from tlx.lower.to_tiles.select.caches import LINE, batch_exceeds_caches
+from tlx.lower.to_tiles.select.cost import (
+    RegisterTileProblem,
+    dot_product_columns_cycles,
+    dot_product_rows,
+    paired_columns_cycles,
+    paired_step_cycles,
+    product_cycles,
+    register_tile,
+    vector_efficiency,
+)
+from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, round_up
+from tlx.target.hardware import Dot, Sign
+from tlx.target.target import Target
+
+_ELEMENTS: Final[dict[str, Type]] = {str(t): t for t in (I8, I16, HALF, BFLOAT)}
+_AHEAD: Final = 8
+_NARROWEST: Final = 128
+_HALF_LINE: Final = LINE // 2
+_MOST_WIDENED: Final = 2
+"""Times that an operand is converted, by one instruction, before packing it costs less."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A product, and what multiplies it.
+
+    Attributes:
+        gemm: The product.
+        target: The machine.
+        accumulator: Type of its sums.
+        dot: The dot product; None for multiply-adds.
+        correction: Whose sums correct the result; see `Recipe`.
+    """
+
+    gemm: Gemm
+    target: Target
+    accumulator: Type
+    dot: Dot | None
+    correction: Literal["none", "columns", "rows"]
+
+    @property
+    def full(self) -> int:
+        """Sums that a register holds."""
+        return self.target.vector_bytes * 8 // bits_of(self.accumulator)
+
+    @property
+    def width(self) -> int:
+        """Neighbours along K that an instruction multiplies at once."""
+        return self.dot.width if self.dot else 1
+
+    @property
+    def spare(self) -> int:
+        """Registers that hold neither operands nor sums."""
+        return int(self.correction == "columns") + (self.dot.temporaries if self.dot else 0)
+
+    @property
+    def operand_a(self) -> Type:
+        """What A is read as."""
+        return _ELEMENTS[self.dot.lhs[0]] if self.dot else self.accumulator
+
+    @property
+    def operand_b(self) -> Type:
+        """What B is read as, where it is packed."""
+        return _ELEMENTS[self.dot.rhs[0]] if self.dot else self.accumulator
+
+    @property
+    def b_bytes(self) -> int:
+        """Bytes of an element of B, packed."""
+        return bits_of(self.operand_b) // 8
+
+    def k_block(self, knobs: Knobs, *, pack_b: bool) -> int:
+        """Positions of K in a pass."""
+        model = k_pass(self.gemm, self.target, self.accumulator, self.width, pack_b=pack_b)
+        exact = c_holds_sums(self.gemm, self.accumulator)
+        return knob_constraints.k_block(self.gemm, knobs, self.width, exact=exact, model=model)
+
+
+class _Columns(NamedTuple):
+    """How columns of C are added up.
+
+    Attributes:
+        shape: Those of register tiles; those added up by pairs where there are no others.
+        dots: Last ones, each in registers along K.
+        pairs: Last ones, in even and odd positions of K.
+    """
+
+    shape: RegisterTileProblem
+    dots: int
+    pairs: int
+
+
+def vector_recipe(
+    gemm: Gemm,
+    target: Target,
+    accumulator: Type,
+    dot: Dot | None,
+    signs: tuple[Sign, Sign],
+    correction: Literal["none", "columns", "rows"],
+    knobs: Knobs = NO_KNOBS,
+) -> Recipe:
+    """The recipe for a product by multiply-adds, or by a dot product with these signs and that correction.
+
+    Raises:
+        UsageError: The knobs do not fit.
+    """
+    product = _Product(gemm, target, accumulator, dot, correction)
+    width, size, spare = product.width, product.b_bytes, product.spare
+    lanes = product.full if dot else _lanes(gemm.n, product.full, bits_of(accumulator))
+    tile = knob_constraints.vector_tile(knobs, target, lanes, spare=spare)
+    as_it_lies = reads_b_unpacked(gemm, target, accumulator, size)
+    pack_b = knob_constraints.packing("B", knobs.pack_b, _why_pack_b(product, lanes), not as_it_lies)
+    kc = product.k_block(knobs, pack_b=pack_b)
+    columns = _columns(product, knobs, (kc, lanes), pack_b=pack_b)
+    lanes = columns.shape.lanes
+    mr, nv = tile or register_tile(columns.shape, target.registers, target.core, spare=spare)
+    nr = nv * lanes
+    widens = dot is None and knobs.pack_b is None and _widens_as_it_reads(gemm, target, accumulator, (mr, lanes))
+    operand_b = product.operand_b
+    if columns.dots or columns.pairs or widens:
+        operand_b, pack_b = gemm.b.element, False
+    pack_a = knob_constraints.packing("A", knobs.pack_a, _why_pack_a(product), _a_lies_scattered(gemm, target, kc, nr))
+    depth = round_up(kc * len(gemm.sums), width)
+    row = depth * bits_of(product.operand_a) // 8
+    by_columns = dot is None and pack_a and not gemm.a.is_row_major
+    mc, nc = cache_blocks(gemm, target, (mr, nr), (row, depth * size), pack_a=pack_a, by_columns=by_columns)
+    useful = _prefetches_b(product, (kc, nr), pack_a=pack_a, pack_b=pack_b)
+    roomy = knob_constraints.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
+    ahead = _AHEAD * (roomy and useful) if knobs.ahead is None else knobs.ahead
+    recipe = Recipe(
+        product.operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
+        mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, ahead=ahead,
+        dots=columns.dots, pairs=columns.pairs,
+    )  # fmt: skip
+    mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
+    recipe = _completed(gemm, replace(recipe, mc=mc, nc=nc), target, row)
+    if "B" in recipe.asks and knobs.nc is None:
+        recipe = replace(recipe, nc=nr)  # tiles of both heights meet a panel before the next one does
+    return replace(recipe, share=vector_efficiency(gemm, recipe, target, dot))
+
+
+def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b: bool) -> _Columns:
+    """How columns are added up, in passes of so many positions of K and registers of so many columns."""
+    gemm, target, accumulator = product.gemm, product.target, product.accumulator
+    (kc, lanes), size = block, product.b_bytes
+    resident = target.caches.l1 // 2 // (kc * len(gemm.sums) * lanes * size)
+    shape = RegisterTileProblem(gemm.m, gemm.n, lanes, resident)
+    plain = product.dot is None and not knobs and _reads_b(gemm, target, accumulator) and kc >= gemm.k
+    packs_a = plain and gemm.a.element != accumulator
+    reads_b = plain or (product.dot is None and not pack_b and knobs.pack_a is not True)
+    dots = dot_product_columns(gemm, target, accumulator, shape, spare=product.spare, packs_a=packs_a) if reads_b else 0
+    whole = replace(shape, lanes=product.full)
+    pairs = paired_columns(gemm, target, accumulator, whole, packs_a=packs_a, dots=dots) if plain else 0
+    dots, shape = (0, whole) if pairs else (dots, shape)
+    shape = replace(shape, n=gemm.n - dots - pairs or pairs)
+    long = product.dot is None and knobs.pack_a is not False and _is_long(gemm, target, kc)
+    return _Columns(_by_columns(gemm, shape, copied=long and gemm.n > shape.lanes, size=size), dots, pairs)
+
+
+def _prefetches_b(product: _Product, panel: tuple[int, int], *, pack_a: bool, pack_b: bool) -> bool:
+    """Whether it pays to ask for B some steps ahead: not where products take turns, which read it end to end."""
+    gemm, target = product.gemm, product.target
+    in_turns = product.dot is None and gemm.takes_turns and not pack_a and not pack_b
+    return not in_turns and _panel_misses_l1(gemm, target, panel, product.b_bytes, pack_b=pack_b)
+
+
+def _panel_misses_l1(gemm: Gemm, target: Target, panel: tuple[int, int], size: int, *, pack_b: bool) -> bool:
+    """Whether a panel of B, K by columns of `size` bytes, is not in the first cache when it is read."""
+    kc, nr = panel
+    as_it_lies = not pack_b and (b_misses_l2(gemm, target) or rows_share_sets(gemm, size))
+    return as_it_lies or 2 * kc * nr * size > target.caches.l1
+
+
+def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
+    """With what follows from tiles and blocks; a row of A has so many bytes."""
+    several = recipe.correction != "rows" and (recipe.nc < gemm.n or 0 < recipe.pairs < gemm.n)
+    sooner = recipe.pairs > 0 and gemm.m <= recipe.mr  # A is read back from memory, what is made of B is in registers
+    whole = (several and is_packed_whole(gemm, target, row, recipe.nc)) or sooner
+    recipe = replace(recipe, whole_a=recipe.pack_a and whole)
+    recipe = with_memory_traffic(gemm, recipe, target)
+    return replace(recipe, asks=prefetched_operands(gemm, recipe, target))
+
+
+def _lanes(n: int, full: int, bits: int) -> int:
+    """Elements of a register: parts of one where a row fills no more, which are loaded faster than whole ones."""
+    while n <= full // 2 and full * bits > _NARROWEST:
+        full //= 2
+    return full
+
+
+def _why_pack_a(product: _Product) -> str:
+    """Why A has to be packed; empty where it need not."""
+    element = product.gemm.a.element
+    if element != product.operand_a:
+        return f"{element} becomes {product.operand_a}"
+    return "a dot product reads neighbours along K" if _dot_needs_packed_a(product) else ""
+
+
+def _why_pack_b(product: _Product, lanes: int) -> str:
+    """Why B has to be packed; empty where it need not."""
+    gemm, correction = product.gemm, product.correction
+    if product.dot is not None and gemm.b.group == product.width:
+        if correction != "none":
+            return "its columns are summed up" if correction == "columns" else "its bytes change sign"
+        return f"N {gemm.n} is filled up to a multiple of {lanes}" if gemm.n % lanes else ""
+    if product.dot is not None:
+        return "a dot product reads neighbours along K"
+    if gemm.b.element != product.operand_b:
+        return f"{gemm.b.element} becomes {product.operand_b}"
+    return "" if gemm.b.is_row_major else "it is column-major"
+
+
+def _widens_as_it_reads(gemm: Gemm, target: Target, accumulator: Type, tile: tuple[int, int]) -> bool:
+    """Whether B is read so seldom that converting it each time is less than converting, storing and reading it."""
+    rows, lanes = tile
+    converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
+    times = _MOST_WIDENED if gemm.n % lanes == 0 else 1  # a part of a register takes more than one instruction
+    fits = reads_b_unpacked(gemm, target, accumulator, bits_of(HALF) // 8)
+    return converted and fits and gemm.m <= times * rows
+
+
+def _reads_b(gemm: Gemm, target: Target, accumulator: Type) -> bool:
+    """Whether B can be read as it lies, or converted as it is read, for two row tiles at most."""
+    if not reads_b_unpacked(gemm, target, accumulator, bits_of(gemm.b.element) // 8):
+        return False
+    converted = gemm.b.element == HALF and accumulator == FLOAT and target.converts_half
+    return gemm.b.element == accumulator or (converted and gemm.m <= target.registers // 2)
+
+
+def _dot_needs_packed_a(product: _Product) -> bool:
+    """A dot product reads `width` neighbours along K at once, and nothing behind the end of a row."""
+    gemm, width = product.gemm, product.width
+    return width > 1 and (product.correction != "none" or gemm.k % width != 0 or not gemm.a.is_row_major)
+
+
+def _is_long(gemm: Gemm, target: Target, kc: int) -> bool:
+    """Whether A is column-major, and a line for each position of K is more than half of the first cache."""
+    return not gemm.a.is_row_major and kc * LINE > target.caches.l1 // 2
+
+
+def _a_lies_scattered(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
+    """A row tile of a column-major A touches a cache line for each position of K: copied once, it is read in order."""
+    return _is_long(gemm, target, kc) and gemm.n > 2 * nr
+
+
+def _by_columns(gemm: Gemm, shape: RegisterTileProblem, *, copied: bool, size: int) -> RegisterTileProblem:
+    """The shape with what it costs to store C, or to copy A, column by column."""
+    if copied:
+        shape = replace(shape, copied=max(1, _HALF_LINE // size))
+    if gemm.c.is_row_major or gemm.batch is not None or len(gemm.sums) > 1:
+        return shape
+    return replace(shape, turned=gemm.depth, column=max(1, _HALF_LINE * 8 // bits_of(gemm.c.element)))
+
+
+def dot_product_columns(
+    gemm: Gemm, target: Target, accumulator: Type, shape: RegisterTileProblem, *, spare: int, packs_a: bool = False
+) -> int:
+    """How many columns are summed along K, where that takes fewer cycles than a register for them; else none.
+
+    Args:
+        gemm: The product, of a B that is read as it lies.
+        target: The machine.
+        accumulator: Type of the sums.
+        shape: All of C.
+        spare: Registers that are needed for something else.
+        packs_a: Whether A is packed, as `accumulator`, else read as it lies.
+    """
+    count = gemm.n % shape.lanes
+    plain = gemm.is_float and gemm.is_repeatable and gemm.c.is_row_major and len(gemm.sums) == 1
+    same = gemm.c.element == accumulator and (packs_a or gemm.a.element == accumulator)
+    if not plain or not same or not gemm.a.is_row_major or not gemm.b.is_row_major or not count or gemm.n < shape.lanes:
+        return 0
+
+    def cycles(columns: int) -> float:
+        part = RegisterTileProblem(shape.m, columns, shape.lanes, shape.resident)
+        mr, nv = register_tile(part, target.registers, target.core, spare=spare)
+        return gemm.k * product_cycles(target.core, part.m, part.vectors, mr, nv, resident=part.resident)
+
+    along = cycles(gemm.n - count) + dot_product_columns_cycles(gemm, target, count, shape.lanes)
+    return count if along < cycles(gemm.n) and dot_product_rows(target, count) > 1 else 0
+
+
+def paired_columns(
+    gemm: Gemm, target: Target, accumulator: Type, shape: RegisterTileProblem, *, packs_a: bool, dots: int
+) -> int:
+    """How many columns are summed up as pairs, where that takes fewer cycles than a register for them; else none.
+
+    Args:
+        gemm: The product, whose B is read as it lies.
+        target: The machine.
+        accumulator: Type of the sums.
+        shape: All of C, in whole registers.
+        packs_a: Whether A is packed, and its rows filled up with zeros.
+        dots: Columns that are summed along K otherwise.
+    """
+    count, lanes = gemm.n % shape.lanes, shape.lanes
+    if not 0 < count <= lanes // PAIR or not _can_pair(gemm, target, accumulator, packs_a=packs_a):
+        return 0
+    if gemm.k * lanes // PAIR * bytes_of(accumulator) > target.caches.l1 // 4:
+        return 0  # pairs of B's rows would not stay near
+    if gemm.n > count and gemm.a.moves > target.caches.l2 // 2:
+        return 0  # A is read once more
+    rest = gemm.n - count
+    main = _register_tile_cycles(gemm, target, rest, lanes) if rest else 0
+    mr, _ = register_tile(
+        RegisterTileProblem(gemm.m, rest or count, lanes, shape.resident), target.registers, target.core
+    )
+    other = (
+        main + dot_product_columns_cycles(gemm, target, dots, lanes)
+        if dots
+        else _register_tile_cycles(gemm, target, gemm.n, lanes)
+    )
+    return count if main + paired_columns_cycles(gemm, target, mr) < other else 0
+
+
+def _can_pair(gemm: Gemm, target: Target, accumulator: Type, *, packs_a: bool) -> bool:
+    """Whether sums by pairs are the same product."""
+    reads = gemm.a.is_row_major and gemm.b.is_row_major and gemm.c.is_row_major and len(gemm.sums) == 1
+    known = gemm.a.element == accumulator or packs_a
+    stores = gemm.reduction is None and not batch_exceeds_caches(gemm.batch, target)
+    return gemm.is_float and target.fused and gemm.k >= PAIR and reads and known and stores
+
+
+def _register_tile_cycles(gemm: Gemm, target: Target, columns: int, lanes: int) -> float:
+    """About how many cycles register tiles of so many columns take."""
+    mr, nv = register_tile(RegisterTileProblem(gemm.m, columns, lanes), target.registers, target.core)
+    vectors = -(-columns // lanes)
+    panels = -(-vectors // nv)
+    return gemm.k * panels * paired_step_cycles(gemm, target, mr, vectors / panels)

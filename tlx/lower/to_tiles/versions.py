@@ -1,0 +1,238 @@
+"""Multiversioning: kernels, and loops around them, in a version for each target, dispatched when the program runs.
+
+Kernels in several versions, of which the program takes the best that its processor runs.
+
+Rewrite:
+    define internal void @K(args) { ... }
+    ->
+    @tlx.cpu.level = internal global i32 0            0: not known yet
+    define internal void @tlx.cpu.find() { ... }      asks the processor, by the targets' `detect`, and sets the level
+    define internal void @K.avx2(args) "tlx-target"="avx2" { ... }
+    define internal void @K.avx512(args) "tlx-target"="avx512" { ... }
+    define internal void @K(args) {
+      level = @tlx.cpu.level; if it is 0: call @tlx.cpu.find(), level = @tlx.cpu.level
+      switch level: [4, 5, 6: tail call @K.avx512(args)], else: tail call @K.avx2(args)
+    }
+
+Threads that ask at the same time find the same: the level is written whole, by a relaxed atomic store. A version that
+would be equal to that of a weaker machine is not made.
+
+Loops around kernels that come in versions: the loop itself comes in versions, and is chosen once.
+
+Rewrite:
+    define internal void @tlx.nest.f(...) {              define internal void @tlx.nest.f(...) { chooses one of these }
+      for (i)                                            define internal void @tlx.nest.f.avx2(...) {
+        call void @K(...)                           ->     for (i)
+    }                                                        call void @K.avx2(...)
+    define internal void @K(...) { chooses }             }
+                                                         define internal void @tlx.nest.f.avx512(...) { ... }
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from tlx.ir.builder.instructions import Builder, new_function
+from tlx.ir.functions import Function, NameScope
+from tlx.ir.instructions import Block
+from tlx.ir.module import Module, Raw
+from tlx.ir.transform.rewrite import set_operand
+from tlx.ir.types import I32, LABEL, VOID, FunctionType
+from tlx.ir.values import Global, Local, Value, const_int
+from tlx.lower.nests import nest_attributes
+from tlx.lower.to_tiles.problem.problems import Gemm, Reduction
+from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.target.target import Target
+
+LEVEL: Final = "tlx.cpu.level"
+FIND: Final = "tlx.cpu.find"
+_UNKNOWN: Final = re.compile(r"(?m)^(@tlx\.cpu\.level[.\d]* = internal global i32 )0")
+_SWITCH: Final = re.compile(r"(?m)^ *switch i32 %level, label %version [^\]]*\]")
+_CASE: Final = re.compile(r"i32 (\d+), label (%version[.\d]*)")
+
+
+def kernel_key(target: Target, gemm: Gemm | None, way: Recipe | Reduction | None) -> tuple[object, ...]:
+    """What a kernel is made by: two targets of one likeness have the same kernel.
+
+    Args:
+        target: The machine.
+        gemm: The product, None for other kernels.
+        way: How it is computed: by a recipe, or as sums of rows.
+    """
+    recipe = way if isinstance(way, Recipe) else None
+    matrix = target.matrix if recipe is not None and recipe.unit == "matrix" else None
+    legalize = target.legalize_kernel if matrix or target.matrix is None else None
+    dots = [d for d in target.usable_dots if recipe and d.lhs[0] == str(recipe.operand_a) and recipe.unit == "dot"]
+    if isinstance(way, Reduction):
+        dots = [d for d in target.usable_dots if d.width == way.products]
+    names = [(d.lhs, d.rhs, d.accumulator, d.feature) for d in dots]
+    unit = target.vector_bytes, target.registers, target.masked_bits, target.broadcasts
+    used = names[:1] if recipe else names
+    return (*unit, target.fused, target.converts_half, target.rounds, matrix, legalize, used, gemm, way)
+
+
+@dataclass(eq=False)
+class Dispatcher:
+    """Makes dispatchers; the level of the machine is found out by a function that they share.
+
+    Attributes:
+        module: Where.
+        asks: Whether the program may ask the system for what a version needs, rather than find out only.
+        made: The kernels of each level behind a dispatcher, by its name.
+    """
+
+    module: Module
+    asks: bool
+    made: dict[str, tuple[Function, ...]] = field(default_factory=dict[str, tuple[Function, ...]])
+    _finder: Function | None = field(default=None, init=False)
+    _level: str = field(default="", init=False)
+
+    def dispatcher(self, name: str, versions: Sequence[Target], kernels: Sequence[Function]) -> Function:
+        """A function that calls, of kernels of one signature, the one of the machine's level; levels count from 1."""
+        finder = self._found_by(versions)
+        module = self.module
+        arguments = kernels[0].arguments
+        parameters = [(a.type, a.attributes, a.name) for a in arguments]
+        function = new_function(module, name, parameters, "nounwind")
+        self.made[name] = tuple(kernels)
+        b = Builder(module, function)
+        known = load_level(b, self._level)
+        entry, find = b.block, b.new_block("find")
+        choose = b.new_block("choose", find)
+        b.branch_if(b.icmp("eq", known, 0), find, choose)
+        b.at_end(find)
+        b.call(Global(b.pointer(FunctionType(VOID, ())), finder.name), FunctionType(VOID, ()), [])
+        found = load_level(b, self._level)
+        b.branch(choose)
+        b.at_end(choose)
+        level = b.phi(I32, [(known, entry), (found, find)], "level")
+        _switch(b, level, kernels, [a.value for a in arguments])
+        return function
+
+    def _found_by(self, versions: Sequence[Target]) -> Function:
+        """The function that finds out the level."""
+        if self._finder is None:
+            module = self.module
+            self._level = module.global_names.fresh(LEVEL)
+            module.append(Raw(f"\n\n@{self._level} = internal global i32 0, align 4"))
+            function = new_function(module, module.global_names.fresh(FIND), [], "nounwind noinline cold")
+            detect = versions[-1].detect
+            assert detect is not None
+            b = Builder(module, function)
+            store_level(b, self._level, detect(b, versions, asks=self.asks))
+            b.ret()
+            self._finder = function
+        return self._finder
+
+
+def load_level(b: Builder, name: str) -> Local:
+    """A relaxed atomic load of the level."""
+    pointer = Global(b.pointer(I32), name)
+    body = f"load atomic i32, {pointer.typed} monotonic, align 4"
+    return b.emit("load", I32, [pointer], body, "known", source_type=I32).value
+
+
+def store_level(b: Builder, name: str, level: Value) -> None:
+    """A relaxed atomic store of the level."""
+    pointer = Global(b.pointer(I32), name)
+    b.emit("store", VOID, [level, pointer], f"store atomic {level.typed}, {pointer.typed} monotonic, align 4")
+
+
+def _switch(b: Builder, level: Local, kernels: Sequence[Function], arguments: Sequence[Value]) -> None:
+    """Call the kernel of each level; the weakest is for all others."""
+    choose = b.block
+    names = dict.fromkeys(kernel.name for kernel in kernels)
+    blocks = {name: b.new_block("version", b.function.blocks[-1]) for name in names}
+    weakest = blocks[kernels[0].name]
+    cases = [(const_int(I32, at), blocks[k.name]) for at, k in enumerate(kernels, 1) if blocks[k.name] is not weakest]
+    b.at_end(choose)
+    listed = " ".join(f"{number.typed}, label %{block.name}" for number, block in cases)
+    operands = [level, weakest.value, *(x for number, block in cases for x in (number, Local(LABEL, block.name)))]
+    b.emit("switch", VOID, operands, f"switch {level.typed}, label %{weakest.name} [ {listed} ]")
+    type_ = FunctionType(VOID, tuple(a.type for a in arguments))
+    for name, block in blocks.items():
+        b.at_end(block)
+        call = b.call(Global(b.pointer(type_), name), type_, arguments)
+        call.text = f"tail {call.text}"
+        b.ret()
+
+
+def levels(text: str) -> list[int]:
+    """Levels of a module's text that have different kernels, the first of each kind; none where nothing is dispatched.
+
+    The weakest is 0, which the program finds out about first.
+    """
+    switches = [dict(_CASE.findall(found)) for found in _SWITCH.findall(text)]
+    known = sorted({int(level) for cases in switches for level in cases})
+    kinds = {tuple(cases.get(str(level)) for cases in switches): level for level in reversed(known)}
+    return [0, *sorted(kinds.values())] if switches else []
+
+
+def at_level(text: str, level: int) -> str:
+    """The text of a module that takes a machine to be of a level."""
+    return _UNKNOWN.sub(rf"\g<1>{level}", text)
+
+
+_GLOBAL: Final = re.compile(r"@([-a-zA-Z$._0-9]+)")
+
+
+def multiversion_nests(
+    module: Module, nests: Sequence[Function], dispatch: Dispatcher, versions: Sequence[Target]
+) -> list[Function]:
+    """Make nests that call dispatchers dispatchers themselves, and drop those that nobody calls any more.
+
+    Returns:
+        The nests, in versions where they come in some.
+    """
+    if not dispatch.made:
+        return list(nests)
+    found: list[Function] = []
+    for nest in nests:
+        called = dict.fromkeys(c for i in nest.instructions() if (c := i.callee) in dispatch.made)
+        if called:
+            found += _dispatch(module, nest, dispatch, versions, [str(name) for name in called])
+        else:
+            found.append(nest)
+    used = {o.name for f in module.functions for i in f.instructions() for o in i.operands if isinstance(o, Global)}
+    used |= set(_GLOBAL.findall(module.raw_text()))
+    module.remove(*(f for f in module.functions if f.name in dispatch.made and f.name not in used))
+    return found
+
+
+def _dispatch(
+    module: Module, nest: Function, dispatch: Dispatcher, versions: Sequence[Target], called: Sequence[str]
+) -> list[Function]:
+    copies: dict[tuple[str, ...], Function] = {}
+    for level, version in enumerate(versions):
+        kernels = [dispatch.made[name][level] for name in called]
+        key = tuple(kernel.name for kernel in kernels)
+        if key not in copies:
+            name = module.global_names.fresh(f"{nest.name}.{version.name}")
+            copies[key] = _copy(module, nest, name, nest_attributes(module, kernels))
+            _redirect(copies[key], dict(zip(called, key, strict=True)))
+    levels = [tuple(dispatch.made[name][level].name for name in called) for level in range(len(versions))]
+    module.remove(nest)
+    dispatch.dispatcher(nest.name, versions, [copies[key] for key in levels])
+    return list(copies.values())
+
+
+def _copy(module: Module, function: Function, name: str, attributes: str) -> Function:
+    parameters = [(a.type, a.attributes, a.name) for a in function.arguments]
+    made = new_function(module, name, parameters, attributes)
+    made.names = NameScope(set(function.names.taken))
+    made.blocks = [
+        Block(block.name, block.label, [replace(i, operands=list(i.operands), spans=None) for i in block.instructions])
+        for block in function.blocks
+    ]
+    return made
+
+
+def _redirect(function: Function, names: dict[str, str]) -> None:
+    """Call functions of other names."""
+    for instruction in function.instructions():
+        if instruction.callee in names:
+            callee = instruction.operands[0]
+            set_operand(instruction, 0, Global(callee.type, names[instruction.callee]))

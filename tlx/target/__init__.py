@@ -1,0 +1,8 @@
+"""What a machine can do, as frozen data that checks itself; and which target a name or this CPU means.
+
+hardware   what a target is made of: vector registers, dot products, matrix units, caches, a core's throughput
+target     Target
+discovery  the targets of `tlx.legalize` and of other packages
+host       the CPU that this process runs on: its features, its caches, and the best target for it
+lookup     a target by name, with features (`avx2+avxvnni`) and with several versions (`avx2,avx512`)
+"""

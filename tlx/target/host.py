@@ -1,0 +1,197 @@
+"""The CPU that this process runs on: its features, its caches, and the best target for it."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Final, cast
+
+from tlx.diagnostics import UsageError
+from tlx.target.discovery import targets
+from tlx.target.hardware import Caches
+from tlx.target.target import Target, normalized_feature
+
+_CPUINFO: Final = Path("/proc/cpuinfo")
+_CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
+_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+# Where Linux's name of a feature differs from LLVM's (left) in more than punctuation. For Arm see Linux's
+# Documentation/arch/arm64/elf_hwcaps.rst.
+_LINUX_NAMES: Final = {
+    "sse3": "pni",
+    "sha": "shani",
+    "lzcnt": "abm",
+    "crc32": "sse42",
+    "64bit": "lm",
+    "neon": "asimd",
+    "fparmv8": "fp",
+    "fullfp16": "asimdhp",
+    "fp16fml": "asimdfhm",
+    "dotprod": "asimddp",
+    "rdm": "asimdrdm",
+    "complxnum": "fcma",
+    "jsconv": "jscvt",
+    "rcpc": "lrcpc",
+    "lse": "atomics",
+    "crc": "crc32",
+    "fptoint": "frint",
+    "altnzcv": "flagm2",
+    "rand": "rng",
+    "pauth": "paca",
+    "ccpp": "dcpop",
+    "ccdp": "dcpodp",
+    "sve2aes": "sveaes",
+    "sve2sha3": "svesha3",
+    "sve2sm4": "svesm4",
+    "sve2bitperm": "svebitperm",
+    "f32mm": "svef32mm",
+    "f64mm": "svef64mm",
+    "vfp2": "vfp",
+    "vfp3": "vfpv3",
+    "vfp4": "vfpv4",
+    "hwdiv": "idivt",
+    "hwdivarm": "idiva",
+}
+_ISA: Final = re.compile(r"(?m)^(?:hart )?isa\s*: rv(?:32|64|128)(\S*)$")
+_G: Final = ("i", "m", "a", "f", "d", "zicsr", "zifencei")
+
+
+@cache
+def native_target() -> Target:
+    """The best target whose code this machine runs, with exactly the features and caches that it has.
+
+    Matrix units come first, then wider vectors, then more requirements.
+
+    Raises:
+        UsageError: This machine runs none of the targets' code.
+    """
+    return best_target(targets().values(), cpu_flags(), host_caches())
+
+
+def best_target(
+    known: Iterable[Target], flags: frozenset[str], sizes: Caches, architecture: str = platform.machine()
+) -> Target:
+    """The best target for a machine with these flags and caches, of an architecture as the system calls it.
+
+    Raises:
+        UsageError: The machine runs none of the targets' code.
+    """
+    fitting = [target for target in known if not missing_features(target, flags)]
+    if not fitting:
+        raise UsageError("this machine runs the code of no target; name one by --target= ('tlx targets' lists them)")
+    best = max(fitting, key=lambda target: target.rank)
+    return with_host_dot_costs(
+        replace(best.with_features(_feature_changes(best, flags, architecture)), caches=sizes), flags
+    )
+
+
+def with_host_dot_costs(target: Target, flags: frozenset[str]) -> Target:
+    """The target with dot products as fast as on a machine with these flags."""
+    slower = {dot.slower[0] for dot in target.dots if dot.slower is not None}
+    return target.paced([feature for feature in slower if has_feature(feature, flags)])
+
+
+def missing_features(target: Target, flags: frozenset[str]) -> list[str]:
+    """What a machine with these flags lacks to run the target's code."""
+    return [flag for flag in target.requires if not has_feature(flag, flags)]
+
+
+def version_for(target: Target, flags: frozenset[str]) -> Target:
+    """Of several versions, the one that a machine with these flags runs; the target itself where it is one."""
+    able = [
+        v
+        for v in target.versions
+        if not missing_features(v, flags) and all(has_feature(f[1:], flags) for f in v.features)
+    ]
+    return able[-1] if able else target
+
+
+@cache
+def cpu_flags() -> frozenset[str]:
+    """Names of the processor's features, as Linux spells them (as LLVM does where there is no /proc/cpuinfo).
+
+    Those that Linux does not list are spelled as LLVM does.
+    """
+    with contextlib.suppress(OSError):
+        if listed := _features_in_cpuinfo(_CPUINFO.read_text(encoding="utf-8", errors="replace")):
+            finders = {target.unlisted for target in targets().values() if target.unlisted is not None}
+            return listed.union(*(find() for find in finders))
+    return _flags_by_llvm()
+
+
+def _features_in_cpuinfo(text: str) -> frozenset[str]:
+    """The features in a text of /proc/cpuinfo: those of the first processor, and on RISC-V those that all have."""
+    if found := re.search(r"(?m)^(?:flags|Features)\s*: (.*)$", text):
+        return frozenset(found[1].split())
+    cores = [frozenset(_extensions(isa)) for isa in _ISA.findall(text)]
+    return cores[0].intersection(*cores[1:]) if cores else frozenset()
+
+
+def _extensions(isa: str) -> Iterator[str]:
+    """The extensions in `imafdcv_zicsr_zba`, in LLVM's names."""
+    letters, *named = isa.lower().split("_")
+    letters, *more = re.split(r"(?=[zsx])", letters, maxsplit=1)  # Z..., S... and X... have whole words for names
+    for letter in letters:
+        yield from _G if letter == "g" else (letter,)
+    yield from (name for name in (*more, *named) if name)
+
+
+def host_caches() -> Caches:
+    """Data caches that one thread can count on; the defaults where the system does not tell."""
+    sizes = {level: size for kind, level, size in _cache_entries() if kind in ("Data", "Unified")}
+    default = Caches()
+    return Caches(sizes.get(1, default.l1), sizes.get(2, default.l2), sizes.get(3, default.l3), _sharers())
+
+
+def _flags_by_llvm() -> frozenset[str]:
+    with contextlib.suppress(ImportError, RuntimeError):
+        from llvmlite.binding import get_host_cpu_features
+
+        features = cast("dict[str, bool]", get_host_cpu_features())
+        return frozenset(name for name, present in features.items() if present)
+    return frozenset()
+
+
+def _feature_changes(target: Target, flags: frozenset[str], architecture: str) -> tuple[str, ...]:
+    """Features to add, because a dot product or LLVM wants them and the machine has them, and to take away."""
+    dots = (*target.dots, *(target.matrix.dots if target.matrix else ()))
+    wanted = dict.fromkeys([*(dot.feature for dot in dots), *target.extras.get(architecture, ())])
+    on = [f"+{feature}" for feature in wanted if has_feature(feature, flags)]
+    off = [f"-{f[1:]}" for f in target.features if f.startswith("+") and not has_feature(f[1:], flags)]
+    return (*on, *off)
+
+
+def has_feature(feature: str, flags: frozenset[str]) -> bool:
+    """Whether a feature, in LLVM's or Linux's spelling, is among the flags, in either."""
+    names = _plain_names(flags)
+    plain = normalized_feature(feature)
+    return plain in names or _LINUX_NAMES.get(plain, plain) in names
+
+
+@cache
+def _plain_names(flags: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(normalized_feature, flags))
+
+
+def _sharers() -> int:
+    """Processors that share the last cache, "0-7,16-23" being 16; 1 where the system does not tell."""
+    with contextlib.suppress(OSError, ValueError):
+        ranges = (_CACHES / "index3" / "shared_cpu_list").read_text().strip().split(",")
+        ends = [[int(end) for end in range_.split("-")] for range_ in ranges]
+        return sum(end[-1] - end[0] + 1 for end in ends)
+    return 1
+
+
+def _cache_entries() -> list[tuple[str, int, int]]:
+    """(kind, level, bytes) of each cache of the first processor."""
+    found: list[tuple[str, int, int]] = []
+    for entry in sorted(_CACHES.glob("index*")):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            kind, level, size = ((entry / name).read_text().strip() for name in ("type", "level", "size"))
+            found.append((kind, int(level), int(size[:-1]) * _UNITS[size[-1]] if size[-1] in _UNITS else int(size)))
+    return found

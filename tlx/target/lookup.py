@@ -1,0 +1,87 @@
+"""A target by name: `amx`, with features (`avx2+avxvnni`), or with several versions (`avx2,avx512,amx`).
+
+Several targets make a version of each kernel for each of them. The result is a target, the weakest of those named, that
+knows the others as its `versions`, weakest first. A target whose optional features come in `tiers` counts as several:
+AVX-512 came without VNNI, with it, and with BF16 as well.
+
+    avx2,avx512  ->  avx2   avx2.avxvnni   avx512   avx512.avx512vnni   avx512.avx512vnni.avx512bf16
+    level            1      2              3        4                   5
+
+Tiers have only features that LLVM 14 makes code for, as all of a file is compiled wherever one part of it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from tlx.diagnostics import UsageError, did_you_mean
+from tlx.target.discovery import target_modules, target_of_module, targets
+from tlx.target.target import Target
+
+
+def multiversion(targets: Sequence[Target]) -> Target:
+    """One target for the machines of all.
+
+    Raises:
+        UsageError: One is named twice, or a program cannot find out whether its machine is that.
+    """
+    ordered = sorted(targets, key=lambda target: (target.rank, len(target.features)))
+    names = ",".join(target.name for target in ordered)
+    for first, second in pairwise(ordered):
+        if first.name == second.name:
+            raise UsageError(f"target '{first.name}' is named twice")
+        if second.detect is None:
+            raise UsageError(f"target '{second.name}' stands alone: a program cannot ask whether its machine is that")
+    made = [version for target in ordered for version in _versions_by_tier(target)]
+    versions = tuple(replace(version, level=level) for level, version in enumerate(made, 1))
+    return replace(versions[0], name=names, title=f"versions for {names}", level=0, versions=versions)
+
+
+def _versions_by_tier(target: Target) -> list[Target]:
+    """The target with no optional features of its tiers, with some, with all."""
+    optional = {feature for tier in target.tiers for feature in tier}
+    base = tuple(f for f in target.features if f[1:] not in optional)
+    return [
+        replace(target, name=".".join((target.name, *tier)), features=(*base, *(f"+{feature}" for feature in tier)))
+        for tier in target.tiers
+    ] or [target]
+
+
+def added_features(target: Target | str) -> list[str]:
+    """Features that a target's name adds: `x` and `y` of `a+x,b+y`."""
+    names = target.split(",") if isinstance(target, str) else []
+    return [feature.strip() for name in names for feature in name.split("+")[1:]]
+
+
+def find_target(name: str) -> Target:
+    """The target of that name; `native` is the best one this machine runs.
+
+    `a,b` is one with versions for both, `a+x+y` is `a` with the features `x` and `y`.
+
+    Raises:
+        UsageError: There is no such target, and the message lists those that exist; or a feature has no name.
+    """
+    if "," in name:
+        return multiversion([find_target(part.strip()) for part in name.split(",")])
+    if "+" in name:
+        base, *features = name.split("+")
+        if not all(features):
+            raise UsageError(f"target '{name}': behind each '+' stands a feature, such as avx2+avxvnni")
+        found = find_target(base).with_features(tuple(f"+{feature}" for feature in features))
+        name = ".".join((found.name, *features))
+        return replace(found, name=name, requires=(*found.requires, *features), tiers=())
+    if name == "native":
+        from tlx.target.host import native_target
+
+        return native_target()
+    found = target_of_module(name) if name in target_modules() else None
+    if found is not None and found.name == name:
+        return found  # the rest need not be looked for
+    known = targets()
+    if name not in known:
+        raise UsageError(
+            f"unknown target '{name}'; known are native, {', '.join(known)}{did_you_mean(name, ['native', *known])}"
+        )
+    return known[name]

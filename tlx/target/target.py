@@ -1,0 +1,253 @@
+"""Target: what a machine can do, as frozen data that checks itself.
+
+A target is one file in `legalize/` (or in a package that announces itself under the entry point group
+`tlx.legalize`) with a module-level `TARGET`. The core finds targets by discovery and never imports one by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tlx.diagnostics import UsageError
+from tlx.target.hardware import Caches, CoreModel, Dot, FloatInstructions, MatrixUnit, VectorRegisters
+
+if TYPE_CHECKING:
+    from tlx.ir.builder.instructions import Builder
+    from tlx.ir.functions import Function
+    from tlx.ir.module import Module
+    from tlx.ir.values import Value
+
+    class Detector(Protocol):
+        """See `Target.detect`."""
+
+        def __call__(self, b: Builder, versions: Sequence[Target], *, asks: bool) -> Value:
+            """Emit it."""
+            ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A machine the lowering can aim at.
+
+    Attributes:
+        name: What `--target=` calls it.
+        title: One line for `tlx targets`.
+        features: Subtarget features of its kernels, LLVM spelling with the plus; empty for any backend.
+        vector_bytes: Bytes of a vector register.
+        registers: Vector registers.
+        dots: Dot-product instructions of the vector unit.
+        matrix: Matrix unit, if there is one.
+        caches: Cache sizes for blocking.
+        core: Ports and latency, for the choice of register tiles.
+        masked_bits: Element widths that masked loads and stores have instructions for.
+        permutes: The feature that has an instruction which permutes a register, by the width of its elements.
+        fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
+        broadcasts: Whether a multiply-add repeats an element of memory for all lanes itself: a processor needs two
+            operations for it in place of one where the address has an index.
+        converts_half: Whether half is converted by an instruction; else by integer arithmetic.
+        helpers: What helps mathematical functions, if there is any.
+        rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
+        cpus: Which features a processor has, by LLVM's name for it.
+        requires: Flags of /proc/cpuinfo a machine must have for its code to run.
+        extras: Features that LLVM makes use of and that kernels for the machine at hand get where it has them, by its
+            architecture as the system calls it.
+        unlisted: Finds features of the machine at hand, by LLVM's names, that /proc/cpuinfo does not list.
+        legalize_kernel: The target's own legalisation of a kernel, in place of the vector one.
+        finish: Called once at the end, for module-wide parts such as constructors.
+        vectors: Vector registers by feature or architecture, best first, where the target itself leaves them open.
+        tiers: Sets of optional features that came together, smallest first: the versions for it where several targets
+            are asked for.
+        detect: Emits what finds out which of some targets, counted from 1, the machine is: (builder, targets, asks) ->
+            number. It is that of the strongest; `asks`: whether the system may be asked to permit it.
+        level: As one of several, the number of its version.
+        versions: The targets in one, weakest first, of which a program takes what its machine runs; see
+            `tlx.target.lookup`.
+    """
+
+    name: str
+    title: str
+    features: tuple[str, ...] = ()
+    vector_bytes: int = 16
+    registers: int = 16
+    dots: tuple[Dot, ...] = ()
+    matrix: MatrixUnit | None = None
+    caches: Caches = field(default_factory=Caches)
+    core: CoreModel = field(default_factory=CoreModel)
+    masked_bits: tuple[int, ...] = ()
+    permutes: Mapping[int, str] = field(default_factory=dict[int, str])
+    fused: bool = False
+    broadcasts: bool = False
+    converts_half: bool = False
+    rounds: bool = False
+    helpers: FloatInstructions | None = None
+    cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    requires: tuple[str, ...] = ()
+    extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    unlisted: Callable[[], frozenset[str]] | None = None
+    legalize_kernel: Callable[[Module, Function, Any], None] | None = None
+    finish: Callable[[Module, Any], None] | None = None
+    vectors: tuple[VectorRegisters, ...] = ()
+    tiers: tuple[tuple[str, ...], ...] = ()
+    detect: Detector | None = None
+    level: int = 0
+    versions: tuple[Target, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.vector_bytes not in (16, 32, 64):
+            msg = f"target {self.name}: vector registers of {self.vector_bytes} bytes; 16, 32 and 64 are known"
+            raise ValueError(msg)
+        for feature in self.features:
+            if feature[:1] not in ("+", "-"):
+                msg = f"target {self.name}: feature '{feature}' lacks its '+' or '-'"
+                raise ValueError(msg)
+
+    def with_features(self, extra: tuple[str, ...]) -> Target:
+        """The target with more (or, by `-`, fewer) features; dot products follow the features.
+
+        Of several versions, those get more features that know them as optional, if any does.
+        """
+        if self.versions:
+            versions = tuple(v.with_features(_concerning(v, self.versions, extra)) for v in self.versions)
+            return replace(self, features=versions[0].features, versions=versions)
+        off = {f[1:] for f in extra if f.startswith("-")}
+        kept = tuple(f for f in self.features if f[1:] not in off)
+        more = replace(self, features=kept + tuple(f for f in extra if f[0] == "+" and f not in kept))
+        return _sized(more, [f[1:] for f in more.features if f[0] == "+"])
+
+    def changed(self, attrs: tuple[str, ...]) -> Target:
+        """The target with features that a user adds or takes away.
+
+        Raises:
+            UsageError: It is nothing without a feature that is taken away: others imply it, or all code uses it.
+        """
+        for version in self.versions:
+            version.changed(attrs)
+        dots = {normalized_feature(dot.feature) for dot in self._all_dots}
+        kind = {normalized_feature(feature[1:]) for feature in self.features[:1]}
+        fixed = kind | {normalized_feature(flag) for flag in self.requires} - dots - {
+            *map(normalized_feature, self.permutes.values())
+        }
+        for feature in attrs:
+            if feature[0] == "-" and normalized_feature(feature[1:]) in fixed:
+                message = f"feature '{feature}': target {self.name} is for machines with {feature[1:]}"
+                raise UsageError(f"{message}; 'tlx targets' lists others")
+        return self.with_features(attrs)
+
+    def on_cpu(self, cpu: str) -> Target:
+        """The target with the optional features that a processor has; unchanged where the processor is not known.
+
+        Versions find out about the processor themselves.
+        """
+        if self.versions:
+            return self
+        if cpu not in self.cpus:
+            return self
+        if self.vectors:
+            return self.with_features(tuple(f"+{feature}" for feature in self.cpus[cpu]))
+        return self._with_optional(self.cpus[cpu]).paced(self.cpus[cpu])
+
+    def for_triple(self, triple: str) -> Target:
+        """The target with the vector registers of a triple's architecture."""
+        return _sized(self, [], triple.partition("-")[0])
+
+    def with_vector_bits(self, bits: int) -> Target:
+        """The target with vectors of so many bits, and as many registers as machines with such vectors have.
+
+        They stay as wide whatever features a function or a kernel has.
+
+        Raises:
+            UsageError: They are not for it to choose.
+        """
+        if not self.vectors and bits != self.vector_bytes * 8:
+            raise UsageError(f"vectors of {bits} bits: target {self.name} has vectors of {self.vector_bytes * 8} bits")
+        counts = [v.registers for v in self.vectors if v.size * 8 == bits and not v.architectures] or [self.registers]
+        size, registers = bits // 8, counts[0]
+        known = tuple(replace(vectors, size=size, registers=registers) for vectors in self.vectors)
+        return replace(self, vector_bytes=size, registers=registers, vectors=known)
+
+    def for_features(self, features: str) -> Target:
+        """The target for a function with these `"target-features"`.
+
+        Where the function is compiled for the target's kind of machine (it has the target's first feature), its
+        optional features are the function's; else it says nothing about the machine, and they stay. A target that
+        leaves its vectors open has all features of a function that tells about them. Versions find out about the
+        machine themselves.
+        """
+        have = {f[1:] for f in features.split(",") if f.startswith("+")}
+        if any(known.feature in have for known in self.vectors):
+            return self.with_features(tuple(f for f in features.split(",") if f[:1] in ("+", "-")))
+        if self.versions or not self.features or self.features[0][1:] not in have:
+            return self
+        return self._with_optional(tuple(have)).paced(have)
+
+    def paced(self, have: Collection[str]) -> Target:
+        """The target with dot products as fast as on processors with these features."""
+        slow = {dot: dot.slower[1] for dot in self.dots if dot.slower is not None and dot.slower[0] in have}
+        return replace(self, dots=tuple(replace(d, cycles=slow.get(d, d.cycles)) for d in self.dots)) if slow else self
+
+    def _with_optional(self, have: tuple[str, ...]) -> Target:
+        optional = dict.fromkeys(d.feature for d in self._all_dots if d.feature in self.optional)
+        return self.with_features(tuple(f"{'+' if f in have else '-'}{f}" for f in optional))
+
+    def can_permute(self, bits: int) -> bool:
+        """Whether one instruction puts the elements of a register, of so many bits each, into any order."""
+        return f"+{self.permutes.get(bits, '')}" in self.features
+
+    @property
+    def rank(self) -> tuple[bool, int, int, int]:
+        """How much it can do, for comparison with others: matrix units come first, then vectors, then requirements."""
+        return self.matrix is not None, self.vector_bytes, len(self.requires), self.registers
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """Features that it makes use of and may lack."""
+        required = {normalized_feature(flag) for flag in self.requires}
+        return frozenset(d.feature for d in self._all_dots if normalized_feature(d.feature) not in required)
+
+    @property
+    def _all_dots(self) -> tuple[Dot, ...]:
+        return (*self.dots, *(self.matrix.dots if self.matrix else ()))
+
+    @property
+    def usable_dots(self) -> tuple[Dot, ...]:
+        """The dot products whose feature is on."""
+        return self._usable(self.dots)
+
+    @property
+    def usable_matrix_dots(self) -> tuple[Dot, ...]:
+        """The matrix unit's products whose feature is on."""
+        return self._usable(self.matrix.dots) if self.matrix is not None else ()
+
+    def _usable(self, dots: tuple[Dot, ...]) -> tuple[Dot, ...]:
+        have = {f[1:] for f in self.features}
+        return tuple(d for d in dots if d.feature in have)
+
+
+def normalized_feature(feature: str) -> str:
+    """`avx512_bf16`, `avx512bf16` and `amx-bf16` without punctuation."""
+    return re.sub(r"[-_.]", "", feature)
+
+
+def _sized(target: Target, features: Collection[str], architecture: str = "") -> Target:
+    """The target with the vectors that these features or that architecture have, if it leaves that open."""
+    for known in target.vectors:
+        if known.feature in features or architecture in known.architectures:
+            return replace(
+                target,
+                vector_bytes=known.size,
+                registers=known.registers,
+                masked_bits=known.masked_bits,
+                fused=known.fused,
+                converts_half=known.converts_half,
+                rounds=known.rounds,
+            )
+    return target
+
+
+def _concerning(version: Target, versions: Sequence[Target], extra: Sequence[str]) -> tuple[str, ...]:
+    """The features to add to and take from one of several versions."""
+    known = frozenset[str]().union(*(v.optional for v in versions))
+    return tuple(f for f in extra if f[0] == "-" or f[1:] not in known or f[1:] in version.optional)

@@ -1,0 +1,328 @@
+"""What tuning found: a JSON file in the user's cache that any number of processes may write at the same time.
+
+    {"schema": 1,
+     "entries": {"<problem> | <target> <features> | <cpu>": {
+        "problem": "matmul 64x64x64 float", "cpu": "...", "target": "avx512", "features": ["+avx512f", ...],
+        "trials": {"tile=8x48@3": {"ratios": [1.02, ...], "best_ratio": 1.03,
+                                       "rate": 98.1, "default_rate": 95.9, "error": ""}, ...},
+        "complete": true,
+        "best": {"knobs": "tile=8x48", "ratio": 1.04, "rate": 98.1, "default_rate": 94.3, "date": "2026-11-22"}}}}
+
+Every change reads the file, changes it and replaces it as a whole, under a lock on a file beside it. A file that is
+damaged, or of a later schema, is never written over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from tlx.diagnostics import Source, Span, TlxError, UsageError
+from tlx.lower.knobs import FUSED, NO_KNOBS, OPENMP, KnobOrigin, KnobQuery, Knobs, parse_knobs
+
+if TYPE_CHECKING:
+    from tlx.tuning.trial import Trial, TrialOutcome
+
+SCHEMA: Final = 1
+_NAMED: Final = 3
+_FIELDS: Final = {"problem": str, "cpu": str, "target": str, "features": list, "trials": dict, "complete": bool}
+_NUMBER: Final = (int, float)
+_BEST: Final = {"knobs": str, "ratio": _NUMBER, "rate": _NUMBER, "default_rate": _NUMBER, "date": str}
+_TRIAL: Final = {"ratios": list, "best_ratio": _NUMBER, "rate": _NUMBER, "default_rate": _NUMBER, "error": str}
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryKey:
+    """What an entry is about: a product, the target and features it is lowered for, and the processor it runs on."""
+
+    problem: str
+    target: str
+    features: tuple[str, ...]
+    cpu: str
+
+    def __str__(self) -> str:
+        """The entry's name in the file."""
+        return f"{self.problem} | {self.target} {','.join(sorted(set(self.features)))} | {self.cpu}"
+
+    @property
+    def new(self) -> Entry:
+        """An entry without trials."""
+        entry = {"problem": self.problem, "cpu": self.cpu, "target": self.target}
+        return entry | {"features": sorted(set(self.features)), "trials": {}, "complete": False, "best": None}
+
+
+def default_path() -> Path:
+    """`tlx/tuned.json` in the user's cache."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache") / "tlx" / "tuned.json"
+
+
+class Database:
+    """The file."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or default_path()
+
+    def entries(self) -> dict[str, Entry]:
+        """All entries by name; none where there is no file.
+
+        Raises:
+            UsageError: The file cannot be read, is damaged, or of a later schema.
+        """
+        from tlx.api import files
+
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise UsageError(
+                f"could not read the tuning database '{self.path}': {files.os_error_text(error)}"
+            ) from None
+        return _entries(Source(str(self.path), files.decode(data, str(self.path), hint="")))
+
+    def entry(self, key: EntryKey) -> Entry:
+        """The entry of that name, a new one where there is none."""
+        return self.entries().get(str(key)) or key.new
+
+    def record(self, key: EntryKey, trial: Trial, outcome: TrialOutcome) -> None:
+        """Add a trial's outcome to an entry.
+
+        Raises:
+            UsageError: The file cannot be read or written.
+        """
+
+        def change(entry: Entry) -> None:
+            entry["trials"][trial.key] = {
+                "ratios": [round(ratio, 4) for ratio in outcome.ratios],
+                "best_ratio": round(outcome.best_ratio, 4),
+                "rate": round(outcome.rate, 3),
+                "default_rate": round(outcome.default_rate, 3),
+                "error": outcome.error,
+            }
+
+        self._change(key, change)
+
+    def finish(self, key: EntryKey, best: BestKnobs | None, *, complete: bool) -> None:
+        """Say what was the best of an entry's trials, None for the model's choice.
+
+        Raises:
+            UsageError: The file cannot be read or written.
+        """
+        found = asdict(best) if best else None
+        self._change(key, lambda entry: entry.update(best=found, complete=complete))
+
+    def forget(self, key: EntryKey) -> None:
+        """Make an entry anew, without trials.
+
+        Raises:
+            UsageError: The file cannot be read or written.
+        """
+        self._change(key, lambda entry: entry.update(key.new))
+
+    def clear(self) -> int:
+        """Remove all entries; gives how many there were. A damaged file is kept under another name.
+
+        Raises:
+            UsageError: The file cannot be written.
+        """
+        with self._locked():
+            try:
+                count = len(self.entries())
+            except TlxError:
+                with self._naming_errors():
+                    self.path.replace(self.path.with_suffix(".damaged.json"))
+                return 0
+            with self._naming_errors():
+                self.path.unlink(missing_ok=True)
+        return count
+
+    def _change(self, key: EntryKey, change: Callable[[Entry], object]) -> None:
+        with self._locked():
+            entries = self.entries()
+            change(entries.setdefault(str(key), key.new))
+            self._write(entries)
+
+    def _write(self, entries: dict[str, Entry]) -> None:
+        from tlx.api import files
+
+        text = json.dumps({"schema": SCHEMA, "entries": entries}, indent=1)
+        with self._naming_errors(), files.atomic_file(self.path) as file:
+            file.write(text.encode())
+
+    @contextlib.contextmanager
+    def _locked(self) -> Generator[None]:
+        with self._naming_errors():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    @contextlib.contextmanager
+    def _naming_errors(self) -> Generator[None]:
+        from tlx.api import files
+
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(
+                f"could not write the tuning database '{self.path}': {files.os_error_text(error)}"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class BestKnobs:
+    """The best knobs of an entry, their speed beside the model's choice in 10^9 operations a second, and the day."""
+
+    knobs: str
+    ratio: float
+    rate: float
+    default_rate: float
+    date: str
+
+    @property
+    def text(self) -> str:
+        """As remarks say it."""
+        return f"tuned on {self.date} at {self.rate:.1f} GFLOP/s, {self.ratio:.2f} times the model's choice"
+
+
+class TunedKnobs:
+    """The database as a source of knobs, for products that run on a processor, on a number of threads if on several."""
+
+    def __init__(self, database: Database, cpu: str, threads: int = 1) -> None:
+        self._database = database
+        self._threads = threads
+        self._cpu = cpu
+        self._entries: dict[str, Entry] | None = None
+        self._asked: dict[str, bool] = {}
+
+    def __call__(self, question: KnobQuery, /) -> Knobs:
+        """The best knobs that are known; else those of the product on one thread, of the plain one, of both.
+
+        Raises:
+            UsageError: The database is damaged.
+        """
+        knobs = self._best(question)
+        self._asked[question.text] = bool(knobs)
+        return knobs
+
+    def unused(self) -> Iterator[tuple[str, Span | None]]:
+        """See `tlx.lower.knobs.TrackedKnobSource`."""
+        without = [text for text, found in self._asked.items() if not found]
+        if without:
+            few = f"{', '.join(without[:_NAMED])}{', ...' * (len(without) > _NAMED)}"
+            yield f"nothing better than the model's choice is known of {few} in {self._database.path}", None
+
+    def _best(self, question: KnobQuery) -> Knobs:
+        if self._entries is None:
+            self._entries = self._database.entries()
+        for problem in self._like(question.text):
+            knobs = self._of(question, problem)
+            if knobs and FUSED in question.text and FUSED not in problem:
+                settings = {name: value for name, value in knobs.settings.items() if name != "kc"}
+                return Knobs(**settings, origin=knobs.origin)
+            if knobs:
+                return knobs
+        return NO_KNOBS
+
+    def _like(self, text: str) -> Iterator[str]:
+        """The problems whose knobs do for a question, the best first."""
+        alone = text.removesuffix(f" {OPENMP}")
+        for one in dict.fromkeys((alone, alone.removesuffix(f" {FUSED}"))):
+            if text != alone:
+                yield f"{one} {OPENMP}={self._threads}"
+            yield one
+
+    def _of(self, question: KnobQuery, problem: str) -> Knobs:
+        assert self._entries is not None
+        target = question.target.partition(".")[0]  # without the features that a version has beside the target's
+        key = EntryKey(problem, target, question.features, self._cpu)
+        best = best_of(self._entries.get(str(key), {}))
+        return parse_knobs(best.knobs, KnobOrigin(best.text, binding=False)) if best else NO_KNOBS
+
+
+def tuned_knobs(path: str | None = None) -> TunedKnobs:
+    """What is known of this machine, from a file or the user's cache: `Options(knobs=tuned())`.
+
+    Threads are as many as OpenMP would start here: OMP_NUM_THREADS, or the processors that this process may use.
+
+    Raises:
+        UsageError: There is no such file; the user's cache may be empty.
+    """
+    from tlx.bench.machine import processor
+
+    if path and not Path(path).exists():
+        raise UsageError(f"no tuning database '{path}'; 'tlx tune --database={path}' would write it")
+    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    threads = int(wanted) if wanted.isdecimal() else len(os.sched_getaffinity(0))
+    return TunedKnobs(Database(Path(path) if path else None), processor(), threads)
+
+
+def best_of(entry: Entry) -> BestKnobs | None:
+    """The best knobs of an entry; None where the model's choice is the best, as far as is known."""
+    best = entry.get("best")
+    return BestKnobs(**best) if best else None
+
+
+def key_of(entry: Entry) -> EntryKey:
+    """What an entry is about."""
+    return EntryKey(entry["problem"], entry["target"], tuple(entry["features"]), entry["cpu"])
+
+
+def _entries(source: Source) -> dict[str, Entry]:
+    try:
+        content: Any = json.loads(source.text)
+    except json.JSONDecodeError as error:
+        raise _damaged(source, error.msg[:1].lower() + error.msg[1:], error.pos) from None
+    except RecursionError:
+        raise _damaged(source, "objects are nested too deeply") from None
+    if not isinstance(content, dict) or not isinstance(cast("Any", content).get("schema"), int):
+        raise _damaged(source, "there is no schema")
+    found = cast("dict[str, Any]", content)
+    if found["schema"] > SCHEMA:
+        message = f"the tuning database has schema {found['schema']}, this TLX knows {SCHEMA}: update TLX"
+        raise UsageError(message, source.span(0))
+    entries = found.get("entries")
+    if not isinstance(entries, dict):
+        raise _damaged(source, "there are no entries")
+    for name, entry in cast("dict[str, Any]", entries).items():
+        if not _is_entry(entry):
+            raise _damaged(source, f"the entry '{name}' is none", max(source.text.find(json.dumps(name)), 0))
+    return cast("dict[str, Entry]", entries)
+
+
+def _is_entry(entry: Any) -> bool:
+    if not _has(entry, _FIELDS) or not all(_has(trial, _TRIAL) for trial in entry["trials"].values()):
+        return False
+    best = entry.get("best")
+    if best is None:
+        return True
+    if not _has(best, _BEST) or len(best) != len(_BEST):
+        return False
+    try:
+        parse_knobs(best["knobs"])
+    except UsageError:
+        return False
+    return True
+
+
+def _has(values: Any, wanted: Mapping[str, type | tuple[type, ...]]) -> bool:
+    if not isinstance(values, dict):
+        return False
+    return all(isinstance(cast("Entry", values).get(name), type_) for name, type_ in wanted.items())
+
+
+def _damaged(source: Source, what: str, offset: int = 0) -> UsageError:
+    message = f"the tuning database is damaged: {what}; mend it, or 'tlx tune --clear' begins a new one and keeps this"
+    return UsageError(message, source.span(min(offset, max(len(source.text) - 1, 0))))

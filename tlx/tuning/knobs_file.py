@@ -1,0 +1,198 @@
+"""Knobs files: TOML or JSON, what is asked for by patterns of products.
+
+    ["matmul 1024x1024x1024 float"]            {"matmul 1024x1024x1024 float":
+    tile = "8x48"                                 {"tile": "8x48", "kc": 1024},
+    kc = 1024                                   "avx2: matmul * bfloat -> float":
+    ["avx2: matmul * bfloat -> float"]            {"tile": "3x24"}}
+    tile = "3x24"
+
+    file    = { pattern table }
+    pattern = [ target ":" ] words, in which `*` stands for anything, `?` for a character, `[a-z]` for one of these
+    table   = { knob value }
+
+The first pattern that matches a product decides. A pattern that names fewer words than the product matches, too. Words
+that no product has are mistakes; a pattern of which there is no product in a file is not, as knobs serve many files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Final, cast
+
+from tlx.diagnostics import Source, Span, UsageError
+from tlx.lower.knobs import NO_KNOBS, KnobOrigin, KnobQuery, Knobs, parse_value
+
+_NAMED: Final = 3
+_WILD: Final = re.compile(r"[*?\[]")
+_EXTENTS: Final = re.compile(r"\d+x\d+x\d+")
+_WORD: Final = re.compile(
+    r"\d+x\d+x\d+|half|bfloat|float|double|i\d+|->|[su]{2}|[nt](?:[nt]|v\d+)|ld[ab]=\d+|fused|openmp"
+)
+_TOML_PLACE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class KnobsEntry:
+    """A pattern and what is asked for the products that it matches."""
+
+    pattern: str
+    knobs: Knobs
+
+    def matches(self, question: KnobQuery) -> bool:
+        """Whether a product is meant."""
+        target, colon, words = self.pattern.partition(": ")
+        if not colon:
+            target, words = "*", self.pattern
+        if not fnmatchcase(question.target, target.replace("+", ".")):
+            return False
+        return fnmatchcase(question.text, words) or fnmatchcase(question.text, f"{words} *")
+
+
+@dataclass(frozen=True, slots=True)
+class KnobsFile:
+    """The entries of a file; it answers questions.
+
+    Attributes:
+        entries: In the order of the file.
+        asked: The questions so far, in order.
+        taken: Patterns of the entries that were answers.
+    """
+
+    entries: tuple[KnobsEntry, ...]
+    asked: dict[str, None] = field(default_factory=dict[str, None])
+    taken: set[str] = field(default_factory=set[str])
+
+    def __call__(self, question: KnobQuery, /) -> Knobs:
+        """The knobs of the first entry that matches."""
+        self.asked[question.text] = None
+        found = next((entry for entry in self.entries if entry.matches(question)), None)
+        if found is None:
+            return NO_KNOBS
+        self.taken.add(found.pattern)
+        return found.knobs
+
+    def unused(self) -> Iterator[tuple[str, Span | None]]:
+        """See `tlx.lower.knobs.TrackedKnobSource`."""
+        products = list(self.asked)
+        others = f"; there are {', '.join(products[:_NAMED])}{', ...' * (len(products) > _NAMED)}" if products else ""
+        for entry in self.entries:
+            if entry.pattern not in self.taken and entry.knobs.origin is not None:
+                yield f"no product takes the knobs of '{entry.pattern}'{others}", entry.knobs.origin.span
+
+
+def read_knobs_file(path: str) -> KnobsFile:
+    """Read a file.
+
+    Raises:
+        UsageError: It cannot be read, or is wrong; with file, line and column.
+    """
+    from tlx.api import files
+
+    return parse_knobs_file(files.decode(files.read_bytes(path), path, hint=""), path)
+
+
+def parse_knobs_file(text: str, name: str) -> KnobsFile:
+    """Entries from a text; JSON where it begins with a brace.
+
+    Raises:
+        UsageError: The text is wrong; with file, line and column.
+    """
+    source = Source(name, text)
+    table = _json(source) if text.lstrip().startswith("{") else _toml(source)
+    return KnobsFile(tuple(_entry(source, pattern, settings) for pattern, settings in table.items()))
+
+
+def _entry(source: Source, pattern: str, settings: object) -> KnobsEntry:
+    span = _place(source, pattern)
+    if not isinstance(settings, dict):
+        raise UsageError(f'\'{pattern}\' has no table of knobs, such as ["{pattern}"] with tile = "8x48" below', span)
+    _check_pattern(pattern, span)
+    known: dict[str, Any] = {}
+    for key, value in cast("dict[str, object]", settings).items():
+        try:
+            known[key] = parse_value(key, value)
+        except UsageError as error:
+            raise UsageError(error.message, _place(source, key, span.end)) from None
+    line = source.location(span.start)[0]
+    origin = KnobOrigin(f"from {source.name}, line {line}", span)
+    try:
+        return KnobsEntry(pattern, Knobs(**known, origin=origin))
+    except UsageError as error:
+        raise UsageError(error.message, span) from None
+
+
+def _check_pattern(pattern: str, span: Span) -> None:
+    """Refuse words that no product has, and targets that there are not."""
+    target, colon, text = pattern.partition(": ")
+    if colon and not _WILD.search(target):
+        _check_target(target, span)
+    first, *words = (text if colon else pattern).split() or [""]
+    if first != "matmul" and not _WILD.search(first):
+        raise UsageError("a pattern names products, such as 'matmul 64x64x64 float'", span)
+    for place, word in enumerate(words):
+        known = _EXTENTS if place == 0 and first == "matmul" else _WORD
+        if not _WILD.search(word) and not known.fullmatch(word):
+            raise UsageError(f"no product is spelled with '{word}'{_hint(word)}", span)
+
+
+def _check_target(name: str, span: Span) -> None:
+    from tlx.target.lookup import find_target
+
+    try:
+        find_target(name.partition(".")[0])
+    except UsageError as error:
+        raise UsageError(error.message, span) from None
+
+
+def _hint(word: str) -> str:
+    from tlx.tuning.product import TYPE_WORDS
+
+    if word in TYPE_WORDS:
+        return f"; write {word} as '{TYPE_WORDS[word]}'"
+    return "; it is 'matmul MxNxK TYPES ...', such as 'matmul 64x64x64 bfloat -> float'"
+
+
+def _place(source: Source, name: str, start: int = 0) -> Span:
+    """Where a key stands, as a string or a bare word; the first character where it is spelled in another way."""
+    spellings = (json.dumps(name), json.dumps(name, ensure_ascii=False), f"'{name}'")
+    for spelling in (*spellings, name):
+        pattern = rf"(?m)(?<![\w-]){re.escape(spelling)}(?=\s*[\]=:])"
+        found = re.compile(pattern).search(source.text, start)
+        if found:
+            return source.span(found.start(), found.end())
+    return source.span(start)
+
+
+def _toml(source: Source) -> dict[str, object]:
+    try:
+        return tomllib.loads(source.text)
+    except tomllib.TOMLDecodeError as error:
+        found = _TOML_PLACE.match(str(error))
+        message = found[1] if found else str(error)
+        offset = source.offset(int(found[2]), int(found[3])) if found and found[2] else len(source.text.rstrip())
+        raise UsageError(message[:1].lower() + message[1:], source.span(offset)) from None
+    except RecursionError:
+        raise UsageError("tables are nested too deeply", source.span(0)) from None
+
+
+def _json(source: Source) -> dict[str, object]:
+    def table(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        made: dict[str, object] = {}
+        for key, value in pairs:
+            if key in made:
+                first = _place(source, key)
+                raise UsageError(f"'{key}' stands here twice", _place(source, key, first.end))
+            made[key] = value
+        return made
+
+    try:
+        return json.loads(source.text, object_pairs_hook=table)
+    except json.JSONDecodeError as error:
+        raise UsageError(error.msg[:1].lower() + error.msg[1:], source.span(error.pos)) from None
+    except RecursionError:
+        raise UsageError("tables are nested too deeply", source.span(0)) from None

@@ -1,0 +1,193 @@
+"""The search for the best knobs of a product: the model's candidates, measured by successive halving.
+
+probe:   the model's choice alone, which shows whether anything can be measured
+tiles:   measure `WIDTH` candidates for a few rounds, the better half of them for twice as many, and so on: the register
+         tiles of the highest predicted share of the peak, some of them with B packed otherwise
+blocks:  the same with candidates around the best one and the model's choice, and once more if that helped: one knob
+         changed, K cut into passes, blocks of M and N halved and doubled, packing, prefetches
+final:   the best one against the model's choice, in many rounds; it is kept if it is faster beyond noise
+
+Candidates fit, and no two make the same kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from tlx.diagnostics import UsageError
+from tlx.lower.knobs import NO_KNOBS, Knobs
+from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, round_up, row_ranges
+from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.target.target import Target
+from tlx.tuning.product import ProductWorkload
+from tlx.tuning.trial import Trial, TrialOutcome
+
+WIDTH: Final = 16
+_ROUNDS: Final = 3
+_SWEEPS: Final = 2
+_MOST_ROUNDS: Final = 15
+_FINAL_ROUNDS: Final = 21
+_GAIN: Final = 1.01
+_WINS: Final = 0.75
+
+MeasureTrials = Callable[[Sequence[Trial]], Sequence[TrialOutcome | None]]
+"""Measures trials; None for those that the budget did not suffice for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes:
+        knobs: Those that are faster than the model's choice; none where it is the best.
+        outcome: The last measurement of the best candidate; None where nothing else was measured.
+        complete: Whether the budget sufficed.
+        error: Why not even the model's choice could be measured; empty where it could.
+    """
+
+    knobs: Knobs
+    outcome: TrialOutcome | None
+    complete: bool
+    error: str = ""
+
+
+class Search:
+    """A search."""
+
+    def __init__(self, product: ProductWorkload, target: Target, measure: MeasureTrials) -> None:
+        self._product = product
+        self._target = target
+        self._measure = measure
+        self._complete = True
+
+    def run(self) -> SearchResult:
+        """Measure until the best candidate is known or the budget is spent."""
+        (probe,) = self._measure([self._trial(NO_KNOBS, 1)])
+        if probe is None or probe.error:
+            return SearchResult(NO_KNOBS, None, complete=False, error=probe.error if probe else "")
+        candidates = Candidates(self._product, self._target)
+        best, ratio = self._halved(candidates.tiles(WIDTH))
+        if ratio <= 1.0:
+            best, ratio = NO_KNOBS, 1.0
+        for sweep in range(_SWEEPS):
+            if not self._complete:
+                break
+            around = [NO_KNOBS, best] if best and not sweep else [best]
+            found, better = self._halved([knobs for base in around for knobs in candidates.blocks(base)])
+            if better <= ratio:
+                break
+            best, ratio = found, better
+        if not best:
+            return SearchResult(NO_KNOBS, None, self._complete)
+        return self._final(best)
+
+    def _halved(self, candidates: Sequence[Knobs]) -> tuple[Knobs, float]:
+        """The best of some candidates and how much faster than the model's choice it is."""
+        rounds = _ROUNDS
+        alive: list[Knobs] = list(candidates)
+        best, ratio = NO_KNOBS, 1.0
+        while alive and self._complete:
+            outcomes = self._measure([self._trial(knobs, rounds) for knobs in alive])
+            self._complete = all(outcome is not None for outcome in outcomes)
+            measured = [(outcome.ratio, knobs) for outcome, knobs in zip(outcomes, alive, strict=True) if outcome]
+            measured.sort(key=lambda pair: -pair[0])
+            if measured:
+                ratio, best = measured[0]
+            if len(alive) == 1:
+                break
+            alive = [knobs for found, knobs in measured[: len(alive) // 2] if found > 0]
+            rounds = min(2 * rounds + 1, _MOST_ROUNDS)
+        return best, ratio
+
+    def _final(self, knobs: Knobs) -> SearchResult:
+        (outcome,) = self._measure([self._trial(knobs, _FINAL_ROUNDS)])
+        if outcome is None or not _is_faster(outcome):
+            return SearchResult(NO_KNOBS, outcome, self._complete and outcome is not None)
+        return SearchResult(knobs, outcome, self._complete)
+
+    def _trial(self, knobs: Knobs, rounds: int) -> Trial:
+        return Trial(self._product.words, self._target.name, self._target.features, str(knobs), rounds)
+
+
+def _is_faster(outcome: TrialOutcome) -> bool:
+    """Faster in most rounds, and by more than nothing."""
+    wins = sum(ratio > 1.0 for ratio in outcome.ratios)
+    return outcome.ratio >= _GAIN and wins >= _WINS * len(outcome.ratios)
+
+
+_WORST: Final = 0.7
+"""Share of the best tile's prediction below which a tile is not tried."""
+
+
+class Candidates:
+    """The candidates for a product on a target; none is given out twice."""
+
+    def __init__(self, product: ProductWorkload, target: Target) -> None:
+        self._product = product
+        self._gemm = product.gemm
+        self._target = target
+        self._seen: set[Any] = set()
+        self.default = select_recipe(self._gemm, target)
+        self._new(NO_KNOBS)
+
+    def tiles(self, count: int) -> list[Knobs]:
+        """The most promising register tiles; the first few of them, and the model's choice, packed otherwise, too."""
+        found = [(recipe.share, Knobs(tile)) for tile in self._tiles() if (recipe := self._new(Knobs(tile)))]
+        found.sort(key=lambda pair: -pair[0])
+        least = _WORST * max([self.default.share, *(share for share, _ in found[:1])])
+        tiles = [knobs for share, knobs in found if share >= least]
+        packed = (replace(k, pack_b=on) for k in (NO_KNOBS, *tiles[: count // 5]) for on in (True, False))
+        others = list(self._fitting(packed))
+        return [*tiles[: max(count - len(others), 0)], *others][:count]
+
+    def blocks(self, around: Knobs) -> list[Knobs]:
+        """Knobs that differ from others in one cache block, in packing or in prefetches."""
+        recipe = select_recipe(self._gemm, self._target, around)
+        k = self._gemm.k
+        wanted: list[Knobs] = []
+        if not self._product.fused:
+            cuts = {round_up(-(-k // passes), recipe.kstep) for passes in (1, 2, 3, 4, 8)}
+            wanted += [replace(around, kc=kc) for kc in sorted(cuts, reverse=True) if kc >= min(128, k)]
+        wanted += [replace(around, mc=round_up(max(1, int(recipe.mc * f)), recipe.mr)) for f in (0.25, 0.5, 2, 4)]
+        wanted += [replace(around, nc=round_up(max(1, int(recipe.nc * f)), recipe.nr)) for f in (0.25, 0.5, 2, 4)]
+        wanted += [replace(around, ahead=ahead) for ahead in (0, 4, 8, 16)]
+        wanted += [replace(around, pack_a=not recipe.pack_a), replace(around, pack_b=not recipe.pack_b)]
+        return list(self._fitting(wanted))
+
+    def _tiles(self) -> Iterator[tuple[int, int]]:
+        lanes = self.default.lanes
+        if self.default.unit == "matrix":
+            rows = self._matrix_rows
+            yield from ((p * rows, q * lanes) for p in range(1, 5) for q in range(1, 5))
+            return
+        for rows in range(1, min(self._target.registers, self._gemm.m) + 1):
+            for vectors in range(1, self._target.registers):
+                yield rows, vectors * lanes
+
+    @property
+    def _matrix_rows(self) -> int:
+        return self._target.matrix.rows if self._target.matrix else 1
+
+    def _fitting(self, wanted: Iterable[Knobs]) -> Iterator[Knobs]:
+        return (knobs for knobs in wanted if self._new(knobs) is not None)
+
+    def _new(self, knobs: Knobs) -> Recipe | None:
+        """The recipe by some knobs; None if they do not fit or the kernel was given out before."""
+        try:
+            recipe = select_recipe(self._gemm, self._target, knobs)
+        except UsageError:
+            return None
+        kernel = self._kernel(recipe)
+        if kernel in self._seen:
+            return None
+        self._seen.add(kernel)
+        return recipe
+
+    def _kernel(self, recipe: Recipe) -> Any:
+        """What the kernel depends on: tiles of one size, and how many of them are worked on at a time."""
+        rows, columns = row_ranges(self._gemm, recipe), column_ranges(self._gemm, recipe)
+        tiles = [min(r.count, max(1, recipe.mc // r.size)) for r in rows]
+        panels = [min(c.count, max(1, recipe.nc // c.size)) for c in columns]
+        return (*rows, *columns, *tiles, *panels, recipe.kc, recipe.pack_a, recipe.pack_b, recipe.ahead)

@@ -1,0 +1,144 @@
+"""A run of the tuner: a search for every product on every kind of machine, with a budget each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from tlx.bench.machine import today
+from tlx.lower.knobs import KnobQuery
+from tlx.tuning.database import BestKnobs, Database, Entry, EntryKey, best_of
+from tlx.tuning.pools import Pool
+from tlx.tuning.product import parse_product
+from tlx.tuning.search import Search, SearchResult
+from tlx.tuning.trial import Trial, TrialOutcome, target_of
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much a search may cost: trials, seconds, or as much as it takes."""
+
+    trials: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchReport:
+    """What came of a search.
+
+    Attributes:
+        key: What it was about.
+        best: The best knobs, None for the model's choice.
+        complete: Whether the budget sufficed.
+        known: Whether everything was known before.
+        error: Why the model's choice itself could not be measured; empty where it could.
+    """
+
+    key: EntryKey
+    best: BestKnobs | None
+    complete: bool
+    known: bool = False
+    error: str = ""
+
+
+@dataclass(slots=True)
+class TuningSession:
+    """A run.
+
+    Attributes:
+        database: Where outcomes go, one by one.
+        pool: Where trials run.
+        budget: Of each search.
+        again: Whether to begin anew what was tuned before.
+        step: Called for every trial that is done.
+    """
+
+    database: Database
+    pool: Pool
+    budget: Budget = field(default_factory=Budget)
+    again: bool = False
+    step: Callable[[], object] = lambda: None
+
+    def run(self, questions: Sequence[KnobQuery]) -> Iterator[SearchReport]:
+        """Search for every product on every kind of machine; reports come as searches end.
+
+        Raises:
+            UsageError: The database cannot be written, or a product is none.
+        """
+        keys = [EntryKey(q.text, q.target, q.features, kind) for kind in self.pool.kinds for q in questions]
+        with ThreadPoolExecutor(len(self.pool.kinds)) as threads:  # machines of one kind take one search at a time
+            groups = [[key for key in keys if key.cpu == kind] for kind in self.pool.kinds]
+            if len(groups) == 1:
+                yield from map(self._searched, groups[0])
+                return
+            for reports in threads.map(self._all_searched, groups):
+                yield from reports
+
+    def _all_searched(self, keys: Sequence[EntryKey]) -> list[SearchReport]:
+        return [self._searched(key) for key in keys]
+
+    def _searched(self, key: EntryKey) -> SearchReport:
+        if self.again:
+            self.database.forget(key)
+        entry = self.database.entry(key)
+        if entry["complete"]:
+            return SearchReport(key, best_of(entry), complete=True, known=True)
+        measuring = _Measuring(self, key, entry)
+        product = parse_product(key.problem)
+        finding = Search(product, target_of(key.target, key.features), measuring).run()
+        best = _best(finding)
+        if finding.error:
+            return SearchReport(key, None, complete=False, error=finding.error)
+        self.database.finish(key, best, complete=finding.complete)
+        return SearchReport(key, best, finding.complete)
+
+
+def _best(finding: SearchResult) -> BestKnobs | None:
+    outcome = finding.outcome
+    if outcome is None or not finding.knobs:
+        return None
+    rate, default = round(outcome.rate, 2), round(outcome.default_rate, 2)
+    return BestKnobs(str(finding.knobs), round(outcome.ratio, 4), rate, default, today()[:10])
+
+
+class _Measuring:
+    """Measures trials of one search: from the database what is there, the rest on machines, within the budget."""
+
+    def __init__(self, session: TuningSession, key: EntryKey, entry: Entry) -> None:
+        self._session = session
+        self._key = key
+        trials: dict[str, Entry] = entry["trials"]
+        self._known = {name: _outcome(found, key.cpu) for name, found in trials.items() if not found["error"]}
+        self._left = session.budget.trials
+        seconds = session.budget.seconds
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    def __call__(self, trials: Sequence[Trial]) -> list[TrialOutcome | None]:
+        found: dict[Trial, TrialOutcome] = {t: self._known[t.key] for t in trials if t.key in self._known}
+        for part in self._parts([t for t in trials if t not in found]):
+            for trial, outcome in self._session.pool.run(self._key.cpu, part):
+                self._session.database.record(self._key, trial, outcome)
+                found[trial] = outcome
+                self._session.step()
+        return [found.get(trial) for trial in trials]
+
+    def _parts(self, trials: list[Trial]) -> Iterator[list[Trial]]:
+        """What the budget suffices for; a little at a time where it is one of time."""
+        if self._left is not None:
+            trials = trials[: self._left]
+            self._left -= len(trials)
+        if self._end is None:
+            yield trials
+            return
+        for trial in trials:
+            if time.monotonic() >= self._end:
+                return
+            yield [trial]
+
+
+def _outcome(found: Entry, cpu: str) -> TrialOutcome:
+    return TrialOutcome(
+        tuple(found["ratios"]), found["best_ratio"], found["rate"], found["default_rate"], cpu, found["error"]
+    )

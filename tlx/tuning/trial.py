@@ -1,0 +1,141 @@
+"""One measurement: a candidate beside the model's choice, on the machine that this runs on.
+
+The result of the candidate is compared with numpy's before its time counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import median
+from typing import Any
+
+from tlx.api.compiler import compile as compile_module
+from tlx.bench.machine import processor
+from tlx.bench.native_calls import NativeCall, Repeat, call_loop
+from tlx.bench.peers.base import address_of
+from tlx.bench.timing import Contestant, interleaved, use_clock
+from tlx.bench.workloads.workload import Array, ResultCheck, Workload
+from tlx.diagnostics import TlxError, UsageError
+from tlx.lower.knobs import NO_KNOBS, FixedKnobs, KnobOrigin, parse_knobs
+from tlx.lower.options import Options
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
+from tlx.target.target import Target
+from tlx.tuning.product import parse_product
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is measured.
+
+    Attributes:
+        words: The product, and how many threads work on it.
+        target, features: The machine that code is made for.
+        knobs: The candidate, as `--knobs` takes it; empty for the model's choice.
+        rounds: Samples.
+    """
+
+    words: str
+    target: str
+    features: tuple[str, ...]
+    knobs: str
+    rounds: int
+
+    @property
+    def key(self) -> str:
+        """Its name among the trials of one product."""
+        return f"{self.knobs}@{self.rounds}"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOutcome:
+    """What came out.
+
+    Attributes:
+        ratios: Speed of the candidate divided by that of the model's choice, round by round.
+        best_ratio: The highest speed of the candidate divided by the highest of the model's choice.
+        rate, default_rate: Median speeds in 10^9 operations a second.
+        cpu: The processor.
+        error: Why there is nothing; empty where there is.
+    """
+
+    ratios: tuple[float, ...] = ()
+    best_ratio: float = 0.0
+    rate: float = 0.0
+    default_rate: float = 0.0
+    cpu: str = ""
+    error: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """How much faster the candidate surely is: by the median and by the best of the rounds; 0 if there are none.
+
+        What disturbs the machine slows single samples down. One of the model's choice shows in the median of the
+        ratios, if there are several, but not in its best; one of the candidate the other way round.
+        """
+        return min(median(self.ratios), self.best_ratio) if self.ratios else 0.0
+
+
+def target_of(name: str, features: tuple[str, ...]) -> Target:
+    """The target with exactly these features, and this machine's caches where it is this machine's own."""
+    from tlx.target.host import native_target
+
+    native = native_target()
+    return replace(native if native.name == name else find_target(name), features=features)
+
+
+def run_trial(trial: Trial) -> TrialOutcome:
+    """Measure; a mistake in the trial is an outcome, too."""
+    cpu = processor()
+    try:
+        return replace(_measured(trial), cpu=cpu)
+    except TlxError as error:
+        return TrialOutcome(cpu=cpu, error=error.message)
+    except Exception as error:  # noqa: BLE001 (one candidate's mistake must not end the search)
+        return TrialOutcome(cpu=cpu, error=f"internal error: {type(error).__name__}: {' '.join(str(error).split())}")
+
+
+def _measured(trial: Trial) -> TrialOutcome:
+    use_clock(parse_product(trial.words).threads)
+    contestants = {
+        "default": _contestant(trial.words, trial.target, trial.features, ""),
+        "candidate": _contestant(trial.words, trial.target, trial.features, trial.knobs),
+    }
+    rates = interleaved(contestants, trial.rounds).rates
+    ours, default = rates["candidate"], rates["default"]
+    ratios = tuple(a / b for a, b in zip(ours.rounds, default.rounds, strict=True))
+    return TrialOutcome(ratios, ours.best / default.best, ours.median, default.median)
+
+
+@lru_cache(maxsize=32)
+def _contestant(words: str, target_name: str, features: tuple[str, ...], knobs: str) -> Contestant:
+    """The kernel by some knobs, checked."""
+    target = target_of(target_name, features)
+    lacking = missing_features(target, cpu_flags())
+    if lacking:
+        raise UsageError(f"this machine cannot run the code of {target.name}: it lacks {', '.join(lacking)}")
+    work, arrays, expected = _problem(words)
+    asked = parse_knobs(knobs, KnobOrigin("from the tuner")) if knobs else NO_KNOBS
+    threads = parse_product(words).threads
+    options = Options(knobs=FixedKnobs(asked), verify_each=False, threads="openmp" if threads > 1 else "none")
+    compiled = compile_module(work.text(), target, entry="work", options=options)
+    pointers = tuple(("ptr", arrays[buffer.name].ctypes.data) for buffer in work.buffers)
+    repeat = call_loop([NativeCall(address_of(compiled.entry.code), pointers)], (compiled, arrays))
+    _check(work, repeat, arrays, expected)
+    return Contestant(repeat, work.operations)
+
+
+@lru_cache(maxsize=1)
+def _problem(words: str) -> tuple[Workload, dict[str, Array], ResultCheck]:
+    product = parse_product(words)
+    work = product.workload
+    arrays = work.arrays()
+    return work, arrays, product.expected(arrays)
+
+
+def _check(work: Workload, repeat: Repeat, arrays: dict[str, Array], expected: ResultCheck) -> None:
+    out: Any = arrays[work.output.name]
+    out.view("u1")[...] = 0xA5  # what is not written is wrong
+    repeat(1)
+    work.check(out, expected, "the candidate")

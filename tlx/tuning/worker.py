@@ -1,0 +1,41 @@
+"""A process that runs trials: one JSON object a line on standard input, one outcome a line on standard output.
+
+    python -m tlx.tuning.worker 3 2      stays on two processors, 3 and another one, for as many threads
+    {"words": "matmul 64x64x64 float", ...}   ->   {"ratios": [...], ...}
+
+It ends when its input ends, so that it does not outlive who started it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from typing import Any
+
+
+def main() -> None:
+    """Run trials until there are no more."""
+    from tlx.bench import machine
+    from tlx.target.host import cpu_flags
+
+    cpu, threads = map(int, sys.argv[1:])
+    machine.pin(cpu, threads)
+    machine.prepare_libraries(cpu_flags(), threads)
+    answers = os.dup(1)
+    os.dup2(2, 1)  # whatever prints something is not to be taken for an outcome
+    from tlx.tuning.trial import Trial, run_trial
+
+    for line in sys.stdin:
+        asked: dict[str, Any] = json.loads(line)
+        asked["features"] = tuple(asked["features"])
+        outcome = run_trial(Trial(**asked))
+        try:
+            os.write(answers, f"{json.dumps(asdict(outcome))}\n".encode())
+        except BrokenPipeError:  # whoever asked was interrupted
+            return
+
+
+if __name__ == "__main__":
+    main()
