@@ -1,19 +1,19 @@
 # Everything a developer runs. `make` alone lists the targets.
 #
 # PYTHON=...  the interpreter that .venv is made with (default: the first Python >= 3.11 found)
-# JOBS=...    processes that the tests may use (default: 2)
+# JOBS=...    processes that the tests may use (default: as many as there are processors)
 
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
-JOBS  ?= 2
+JOBS  ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 
 # Tests start hundreds of commands: without bytecode each one compiles all of TLX, which doubles its start.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env demo test test-amx check format coverage bench plot docs clean
+.PHONY: help env demo test test-long test-amx check format coverage bench plot docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ demo: $(STAMP) ## run the first example: lower, compile, execute, compare
 test: $(STAMP) ## run all tests: pytest, then lit
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal
 	$(BIN)/lit -j $(JOBS) $(if $(CI),-v,-sv) tests/lit
+
+test-long: $(STAMP) ## run the parts of random campaigns that `make test` leaves out
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist=worksteal -m long
 
 test-amx: $(STAMP) ## run the tests that need a CPU with AMX
 	$(BIN)/python -m pytest -q -m amx_hardware tests/semantics

@@ -18,15 +18,14 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 import tlx
-from tlx.lower.options import STAGE_NAMES, Options
+from tlx import Options, Remarks, find_target
+from tlx.lower.options import STAGE_NAMES
 from tlx.lower.pipeline import lower
-from tlx.lower.remarks import Remarks
-from tlx.target.lookup import find_target
 
 if TYPE_CHECKING:
+    from tlx import Target
     from tlx.ir.module import Module
-    from tlx.lower.options import PipelineStep
-    from tlx.target.target import Target
+    from tlx.lower.options import Step
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -67,7 +66,7 @@ class Stages:
 
     lines: list[str] = field(default_factory=list[str])
 
-    def __call__(self, step: PipelineStep, module: Module) -> None:
+    def __call__(self, step: Step, module: Module) -> None:
         """Count the instructions of the module, and those that are tensor operations."""
         if step.name not in ("canonicalise", *STAGE_NAMES):
             return

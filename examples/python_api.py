@@ -8,12 +8,9 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 import tlx
-from tlx.api.call import ArgumentError
-from tlx.diagnostics import TlxError
+from tlx import ArgumentError, Options, Remarks, TlxError
 from tlx.evaluate import Machine
-from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
-from tlx.lower.remarks import Remarks
 
 # c = x @ y, 4x2 = 4x3 3x2, bfloat in, float out.
 GEMM = """

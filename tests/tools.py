@@ -1,29 +1,59 @@
-"""Programs from outside that tests run."""
+"""What tests need of the machine: programs, libraries, instructions."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from typing import NoReturn
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
 import pytest
 
+from tlx.diagnostics import UsageError
+from tlx.llvm.openmp import openmp_library
+from tlx.target.host import cpu_flags, missing_features
+from tlx.target.lookup import find_target
+
 
 def require(tool: str) -> str:
-    """The path of a program; without it the test is skipped, or fails where `CI` is set.
+    """The path of a program; without it the test is skipped, or fails where `CI` is set."""
+    return find(tool) or missing(tool)
 
-    Args:
-        tool: Its name.
-    """
+
+def find(tool: str) -> str | None:
+    """The path of a program that a test can do without, if it is there; without it the test fails where `CI` is set."""
     path = shutil.which(tool)
-    if path is not None:
-        return path
-    return missing(tool)
+    return missing(tool) if path is None and os.environ.get("CI") else path
 
 
 def missing(tool: str) -> NoReturn:
     """Skip a test for want of something that it needs; where `CI` is set, it fails."""
-    message = f"{tool} is not installed"
+    message = f"{tool} is missing"
     if os.environ.get("CI"):
         pytest.fail(message, pytrace=False)
     pytest.skip(message)
+
+
+def require_openmp() -> None:
+    """Skip a test where no OpenMP library is installed, or fail where `CI` is set."""
+    try:
+        openmp_library()
+    except UsageError:
+        missing("an OpenMP library (libomp5 or libgomp1)")
+
+
+def quick(values: Iterable[Any], count: int = 1) -> list[Any]:
+    """Values of a parameter, of which `make test` takes the first ones and `make test-long` the others."""
+    values = list(values)
+    return [*values[:count], *(pytest.param(value, marks=pytest.mark.long) for value in values[count:])]
+
+
+def runs(target: str) -> bool:
+    """Whether this processor runs the code of a target."""
+    return not missing_features(find_target(target), cpu_flags())
+
+
+def require_processor(target: str) -> None:
+    """Skip a test on a processor that does not run the code of a target."""
+    if lacking := missing_features(find_target(target), cpu_flags()):
+        pytest.skip(f"this processor has no {', '.join(lacking)}")

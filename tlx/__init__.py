@@ -5,19 +5,50 @@ TLX reads LLVM IR that calls ``llvm.tensor.*`` intrinsics, lowers it in three st
 
 The names below are loaded when first used, so that ``import tlx`` and ``tlx-lower --help`` stay fast:
 
-* ``tlx.parse(text, filename)`` reads LLVM IR text into a module (``tlx.ir.parser.module``);
-* ``tlx.compile`` lowers, compiles and returns functions that take numpy arrays (``tlx.api.compiler``);
+* ``tlx.compile`` lowers, compiles and returns functions that take numpy arrays;
+* ``tlx.parse`` reads LLVM IR into a module, ``tlx.lower_text`` lowers a text, ``tlx.Options`` says how, ``tlx.Remarks``
+  collects what was decided, ``tlx.validate`` compares what each stage writes with the input;
+* ``tlx.targets()`` lists the targets, ``tlx.find_target`` finds one by name, ``tlx.Target`` describes one;
+* ``tlx.Machine`` evaluates a module on numpy arrays;
+* ``tlx.TlxError`` is every error that a user can cause, ``tlx.ArgumentError`` a wrong argument of a call;
 * a front end's name gives the front end: ``tlx.matrix`` is the package ``tlx.frontends.matrix``.
 
-The function that runs the stages is ``tlx.lower.pipeline.lower``: here its name would hide the package ``tlx.lower``.
+The function that lowers a module is ``tlx.lower.pipeline.lower``: here its name would hide the package ``tlx.lower``.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tlx.api.call import ArgumentError as ArgumentError
+    from tlx.api.compiler import compile as compile  # noqa: A004 (its name is part of the interface)
+    from tlx.api.validation import validate as validate
+    from tlx.diagnostics import TlxError as TlxError
+    from tlx.evaluate import Machine as Machine
+    from tlx.ir.parser.module import parse as parse
+    from tlx.lower.options import Options as Options
+    from tlx.lower.pipeline import lower_text as lower_text
+    from tlx.lower.remarks import Remarks as Remarks
+    from tlx.target.discovery import targets as targets
+    from tlx.target.lookup import find_target as find_target
+    from tlx.target.target import Target as Target
 
 __version__ = "0.1.0"
 
-_HOME = {"compile": "tlx.api.compiler", "parse": "tlx.ir.parser.module"}
+_HOME = {
+    "ArgumentError": "tlx.api.call",
+    "Machine": "tlx.evaluate",
+    "Options": "tlx.lower.options",
+    "Remarks": "tlx.lower.remarks",
+    "Target": "tlx.target.target",
+    "TlxError": "tlx.diagnostics",
+    "compile": "tlx.api.compiler",
+    "find_target": "tlx.target.lookup",
+    "lower_text": "tlx.lower.pipeline",
+    "parse": "tlx.ir.parser.module",
+    "targets": "tlx.target.discovery",
+    "validate": "tlx.api.validation",
+}
 
 
 def __getattr__(name: str) -> Any:

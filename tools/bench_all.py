@@ -23,8 +23,8 @@ import click
 
 from tlx.bench import report
 from tlx.bench.workloads import catalogue
-from tlx.bench.workloads.workload import Workload
 from tlx.diagnostics import UsageError
+from tlx.tuning.measure.workload import Workload
 
 _PIECE = 30.0  # seconds, about
 _RUNS = 40  # of a cell's work: by all peers, for checks and for samples

@@ -118,7 +118,7 @@ def lower(corpus: Path, results: Path, jobs: int) -> int:
     tasks = [(name, ways[(index + shift) % len(ways)]) for index, name in enumerate(names) for shift in (0, 4)]
     os.chdir(corpus)  # messages name files: by the same name, whatever the folder
     command = next(iter(entry_points(group="console_scripts", name="tlx-lower"))).load()
-    import_module("tlx.lower.stages")  # before the forks, which then start fast
+    import_module("tlx.lower.pipeline")  # before the forks, which then start fast
     with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
         statuses = list(pool.map(_lower_one, [(command, results, *task) for task in tasks], chunksize=8))
     print(f"{len(names)} inputs, lowered in {len(tasks)} ways: {statuses.count(0)} lowered, the others refused")

@@ -25,7 +25,7 @@ from tlx.frontends.c_header.token_flow import merge_tokens, unpack_tokens
 from tlx.ir.functions import Function
 from tlx.ir.module import Declaration, Module, Raw
 from tlx.ir.parser.module import needs_lowering, parse
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
 from tlx.ir.transform.rewrite import uses
 
 _MENTION: Final = re.compile(r'@(?:"(?:\\01)?)?(tensor_[a-zA-Z0-9_]+)')

@@ -20,8 +20,8 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Declaration, Module
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.analysis import analyse, verify_tensors
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
+from tlx.ir.tensors.inference import analyse, verify_tensors
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
 from tlx.ir.transform.rewrite import replace_uses, uses
 from tlx.ir.types import FloatType, PointerType

@@ -16,9 +16,10 @@
 There are two versions of the language, and kernels written in Python; one syntax tree stands behind all of them:
 
     version 2 -- syntax.parser -----+                       +-- emit --> TLX IR --> functions that take arrays
-    version 1 -- v1 ----------------+--> ast -- check --> --+-- calling.header --> C
+    version 1 -- v1 ----------------+--> tree - check --> --+-- calling.header --> C
     Python ----- builder -----------+                       +-- syntax.printer --> version 2
 
+    operations      THE table: each operation of the language once
     syntax          lexer, syntax tree, parser and printer of version 2
     v1              version 1: its grammar, and its conversion to version 2
     builder         kernels written in Python
@@ -30,7 +31,6 @@ There are two versions of the language, and kernels written in Python; one synta
     errors          all errors of a text in one exception; words of messages, spelling hints
     translation     text to syntax tree to TLX IR: `parse`, `check_program`, `translate`
     outputs         what `tlx translate` writes
-    rules           finds what `check`, `emit` and `v1` do with each class of instruction
     examples        programs for tests and fuzzers to start from
 """
 
@@ -54,11 +54,10 @@ if TYPE_CHECKING:
     from tlx.frontends.tensor_language.builder.kernel import text as text
     from tlx.frontends.tensor_language.calling.runtime import CompiledKernels
     from tlx.frontends.tensor_language.errors import ProgramError as ProgramError
-    from tlx.frontends.tensor_language.syntax.ast.base import Program
+    from tlx.frontends.tensor_language.syntax.nodes import Program
     from tlx.ir.module import Module
     from tlx.lower.options import Options
     from tlx.target.target import Target
-
 
 LANGUAGE: Final = "tl"  # what `-x` calls it
 TITLE: Final = "the tensor language"

@@ -21,19 +21,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.frontends.tensor_language.syntax.ast.base import Function, Instruction, Name, Region, Slice
-from tlx.frontends.tensor_language.syntax.ast.collective import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
-from tlx.frontends.tensor_language.syntax.ast.mixed import (
-    Associated,
-    AtomicStore,
-    AtomicUpdate,
-    Expand,
-    Fuse,
-    Load,
-    Store,
-    Subview,
-)
-from tlx.frontends.tensor_language.syntax.ast.spmd import CooperativeMatrixAtomicUpdate, CooperativeMatrixStore
+from tlx.frontends.tensor_language.operations.core import entry_of
+from tlx.frontends.tensor_language.operations.memory import Associated
+from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region, Slice
 from tlx.frontends.tensor_language.types import Extent, MemrefType, extent_product
 
 
@@ -121,7 +111,7 @@ def parameter_uses(function: Function) -> ParameterUses:
 def _visit(region: Region, roots: dict[str, int], found: ParameterUses) -> None:
     roots = dict(roots)  # a name may mean another thing in the next region
     for instruction in region.instructions:
-        viewed = _viewed(instruction)
+        viewed = _operand(instruction, entry_of(type(instruction)).views)
         if viewed is not None and viewed.text in roots:
             roots[instruction.result.text] = roots[viewed.text]
         target = written_operand(instruction)
@@ -133,22 +123,10 @@ def _visit(region: Region, roots: dict[str, int], found: ParameterUses) -> None:
             _visit(inner, roots, found)
 
 
-def _viewed(instruction: Instruction) -> Name | None:
-    """What a view looks at; a load from a group is one."""
-    if isinstance(instruction, (Subview, Expand, Fuse)):
-        return instruction.operand
-    return instruction.source if isinstance(instruction, Load) else None
-
-
 def written_operand(instruction: Instruction) -> Name | None:
     """The memref whose memory an instruction changes; None for instructions that change none."""
-    if isinstance(instruction, (Gemm, Gemv, Ger, Hadamard)):
-        return instruction.c
-    if isinstance(instruction, (Axpby, Cumsum, Sum)):
-        return instruction.b
-    assert not isinstance(instruction, Blas), "every such instruction has a line above"
-    if isinstance(
-        instruction, (Store, AtomicStore, AtomicUpdate, CooperativeMatrixStore, CooperativeMatrixAtomicUpdate)
-    ):
-        return instruction.target
-    return None
+    return _operand(instruction, entry_of(type(instruction)).writes)
+
+
+def _operand(instruction: Instruction, field: str | None) -> Name | None:
+    return None if field is None else getattr(instruction, field)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tlx.diagnostics import Note, Span, TlxError, nearest
-from tlx.frontends.tensor_language.syntax.ast.base import Name
+from tlx.frontends.tensor_language.syntax.nodes import Name
 
 LIMIT: Final = 50  # errors shown of one text
 _COMPARED: Final = 200  # names that an unknown one is compared with

@@ -12,7 +12,7 @@ from tlx.frontends.tensor_language.translation import Standard, check_program, e
 from tlx.llvm.openmp import Threads
 
 if TYPE_CHECKING:
-    from tlx.frontends.tensor_language.syntax.ast.base import Program
+    from tlx.frontends.tensor_language.syntax.nodes import Program
 
 Output = Literal["ll", "ast", "signature", "header", "v2"]
 

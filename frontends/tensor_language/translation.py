@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from tlx.llvm.openmp import THREADS, Threads
 
 if TYPE_CHECKING:
-    from tlx.frontends.tensor_language.syntax.ast.base import Program
+    from tlx.frontends.tensor_language.syntax.nodes import Program
     from tlx.ir.module import Module
 
 Standard = Literal["v1", "v2"]

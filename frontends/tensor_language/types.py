@@ -11,8 +11,10 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 Kind = Literal["bool", "int", "float", "complex"]
 AddressSpace = Literal["global", "local"]
@@ -213,6 +215,32 @@ class CoopMatrixType:
 
 
 Type = ScalarType | MemrefType | GroupType | CoopMatrixType
+
+
+def number_of_kind(value: Any, type_: ScalarType) -> bool | int | float | complex:
+    """A number of Python or numpy as one of Python of the type's kind; integers lie in the type's range.
+
+    Raises:
+        TypeError: It is no number of that kind; no array is, nor a truth value where a number is wanted.
+        ValueError: It is no number at all.
+        OverflowError: The type has no such integer, or there is no such float.
+    """
+    name = type(value).__name__
+    if (name in {"bool", "bool_"}) != (type_.kind == "bool") or name == "ndarray" or isinstance(value, (str, bytes)):
+        raise TypeError
+    if type_.kind == "int":
+        number = operator.index(value)
+        if number not in type_.integers:
+            raise OverflowError
+        return number
+    return _CONVERSIONS[type_.kind](value)
+
+
+_CONVERSIONS: Final[dict[str, Callable[[Any], bool | float | complex]]] = {
+    "bool": bool,
+    "float": float,
+    "complex": complex,
+}
 
 
 def default_stride(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:

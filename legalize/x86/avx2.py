@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from tlx.ir.types import FLOAT, I8, I16, I32, VectorType
 from tlx.legalize.x86.cpuid import emit_detection, unlisted_features
-from tlx.legalize.x86.features import CPU_FEATURES
+from tlx.legalize.x86.features import CPU_FEATURES, LINUX_NAMES
 from tlx.target.hardware import Caches, CoreModel, Dot, WideningLoads
 from tlx.target.target import Target
 
@@ -84,8 +84,9 @@ TARGET: Final = Target(
     caches=Caches(l1=32 << 10, l2=512 << 10, l3=8 << 20),
     core=CoreModel(latency=5),
     cpus=CPU_FEATURES,
+    linux_names=LINUX_NAMES,
     requires=("avx2", "fma", "f16c"),
     tiers=((), ("avxvnni",)),
     detect=emit_detection,
-    unlisted=unlisted_features,
+    detect_features=unlisted_features,
 )

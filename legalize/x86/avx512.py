@@ -7,13 +7,14 @@ VGETMANTPS, VPERMPS, VPERMI2PS.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, VectorType
+from tlx.ir.types import DOUBLE, FLOAT, I8, I16, I32, Type, VectorType, scalar_of
 from tlx.ir.values import const_float, const_int, const_vector
 from tlx.legalize.x86.cpuid import emit_detection, unlisted_features
-from tlx.legalize.x86.features import CPU_FEATURES
-from tlx.target.hardware import Caches, Dot, FloatInstructions
+from tlx.legalize.x86.features import CPU_FEATURES, LINUX_NAMES
+from tlx.target.hardware import Caches, Dot, FloatInstructions, PairRounding, Permutes
 from tlx.target.target import Target
 
 if TYPE_CHECKING:
@@ -39,6 +40,11 @@ _FLOATS: Final = VectorType(16, FLOAT)
 def vdpbf16ps(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
     """Pairs of bfloat; the operands are spelled as i32, which LLVM 14 wants and later ones upgrade."""
     return b.call_named("llvm.x86.avx512bf16.dpbf16ps.512", _FLOATS, [acc, lhs, rhs], "acc").value
+
+
+def vcvtne2ps2bf16(b: Builder, first: Value, second: Value) -> Value:
+    """VCVTNE2PS2BF16; LLVM 14 to 16 know the result as i16, later ones upgrade it."""
+    return b.call_named("llvm.x86.avx512bf16.cvtne2ps2bf16.512", _PAIRS, [second, first], "rounded").value
 
 
 def vpdpbusd(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
@@ -102,13 +108,38 @@ def vgetmant(b: Builder, x: Value) -> Value:
     return b.call_named(f"llvm.x86.avx512.mask.getmant.{name}.512", x.type, args, "mantissa").value
 
 
-def vperm(b: Builder, table: Sequence[float], index: Value) -> Value:
+def table_lookup(b: Builder, table: Sequence[float], index: Value) -> Value:
     """VPERMPS, VPERMI2PS: elements of a table of one or two registers of floats."""
     registers = [const_vector([const_float(FLOAT, x) for x in table[i : i + 16]]) for i in range(0, len(table), 16)]
     if len(registers) == 1:
-        return b.call_named("llvm.x86.avx512.permvar.sf.512", _FLOATS, [registers[0], index], "picked").value
-    args = [registers[0], index, registers[1]]
-    return b.call_named("llvm.x86.avx512.vpermi2var.ps.512", _FLOATS, args, "picked").value
+        return vperm(b, registers[0], index, "picked")
+    return vpermi2(b, registers[0], registers[1], index, "picked")
+
+
+_PERMUTE_SUFFIXES: Final[dict[Type, str]] = {I8: "qi", I16: "hi", FLOAT: "sf", DOUBLE: "df"}
+
+
+def vperm(b: Builder, register: Value, order: Value, name: str) -> Value:
+    """VPERMB, VPERMW, VPERMPS, VPERMPD."""
+    suffix = _PERMUTE_SUFFIXES[scalar_of(register.type)]
+    return b.call_named(f"llvm.x86.avx512.permvar.{suffix}.512", register.type, [register, order], name).value
+
+
+def vpermi2(b: Builder, first: Value, second: Value, order: Value, name: str) -> Value:
+    """VPERMI2PS, VPERMI2PD."""
+    suffix, _ = _of_register(first)
+    return b.call_named(f"llvm.x86.avx512.vpermi2var.{suffix}.512", first.type, [first, order, second], name).value
+
+
+PERMUTES: Final = Permutes(
+    64,
+    MappingProxyType({8: "avx512vbmi", 16: "avx512bw", 32: "avx512f", 64: "avx512f"}),
+    one=vperm,
+    two=vpermi2,
+    pairs=(FLOAT, DOUBLE),
+    constraint="v",
+    opaque=(8, 16),
+)
 
 
 def _of_register(x: Value) -> tuple[str, int]:
@@ -131,16 +162,18 @@ TARGET: Final = Target(
         Dot(("i16", "s"), ("i16", "s"), "i32", 2, "avx512bw", vpmaddwd, temporaries=1),
     ),
     masked_bits=(8, 16, 32, 64),
-    permutes={8: "avx512vbmi", 16: "avx512bw", 32: "avx512f", 64: "avx512f"},
+    permutes=PERMUTES,
     fused=True,
     broadcasts=True,
     converts_half=True,
     rounds=True,
-    helpers=FloatInstructions(vscalef, vrcp14, vreduce, vgetexp, vgetmant, vperm),
+    float_instructions=FloatInstructions(vscalef, vrcp14, vreduce, vgetexp, vgetmant, table_lookup),
+    bfloat_rounding=PairRounding("avx512bf16", vcvtne2ps2bf16),
     caches=Caches(l1=32 << 10, l2=1 << 20, l3=16 << 20),
     cpus=CPU_FEATURES,
+    linux_names=LINUX_NAMES,
     requires=("avx512f", "avx512bw", "avx512dq", "avx512vl"),
     tiers=((), ("avx512vnni",), ("avx512vnni", "avx512bf16")),
     detect=emit_detection,
-    unlisted=unlisted_features,
+    detect_features=unlisted_features,
 )

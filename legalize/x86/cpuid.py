@@ -1,18 +1,17 @@
-"""CPUID, asked by a program (which of several targets it can run) and by this process (what Linux does not list).
+"""CPUID: asked by a program, about which of several targets it can run, and by this process, about unlisted features.
 
-Which of several targets a processor runs: CPUID, XCR0, and Linux's permission for tiles, without any library.
+A program finds the last target that the processor runs, without any library:
 
-    leaf 0: is there a leaf 7?      leaf 1: may XCR0 be read?       otherwise it is level 1
+    leaf 0: is there a leaf 7?      leaf 1: may XCR0 be read?       otherwise it is the first target
     XCR0: which registers the system saves      leaves 7.0 and 7.1: the features
-    a level's features and registers are all there -> that level; the last such counts
+    a target's features and registers are all there -> that target; the last such counts
 
-Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID and XGETBV; Linux,
-Documentation/arch/x86/xstate.rst.
+Tiles also need Linux's permission. Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID and
+XGETBV; Linux, Documentation/arch/x86/xstate.rst.
 
-Features of the processor at hand that Linux does not list in /proc/cpuinfo, as it has no use for them itself.
-
-They need no registers but those that come with listed features (Linux, arch/x86/include/asm/cpufeatures.h: names that
-are empty). CPUID is asked by a few bytes of machine code; nothing is found out where the system forbids that.
+Linux does not list features in /proc/cpuinfo that it has no use for (arch/x86/include/asm/cpufeatures.h: names that are
+empty). They need no registers but those that come with listed features, so a few bytes of machine code that execute
+CPUID tell of them; where the system forbids that, nothing is found.
 """
 
 from __future__ import annotations
@@ -47,13 +46,13 @@ _REQUEST_PERMISSION: Final = 0x1023
 _TILE_DATA: Final = 18
 
 
-def emit_detection(b: Builder, versions: Sequence[Target], *, asks: bool) -> Value:
+def emit_detection(b: Builder, versions: Sequence[Target], *, request_permission: bool) -> Value:
     """The last of the targets, counted from 1, that the processor runs; the first is taken for granted.
 
     Args:
         b: At the end of a function's entry block.
         versions: The targets.
-        asks: Whether Linux is asked for the use of tiles, rather than whether it was given.
+        request_permission: Whether Linux is asked for the use of tiles, rather than whether it was given.
     """
     head = b.block
     enough = b.icmp("ugt", _word(b, _cpuid(b, 0, 0), 0), 6)
@@ -67,7 +66,7 @@ def emit_detection(b: Builder, versions: Sequence[Target], *, asks: bool) -> Val
     for number, target in enumerate(versions[1:], 2):
         runs = answers.has(target)
         if "+amx-tile" in target.features:
-            found = _if_permitted(b, runs, found, number, asks=asks)
+            found = _if_permitted(b, runs, found, number, request_permission=request_permission)
         else:
             found = b.select(runs, const_int(I32, number), found)
     last = b.block
@@ -126,23 +125,23 @@ def _has_all(b: Builder, word: Value, mask: int) -> Value:
     return b.icmp("eq", b.binary("and", word, number), number)
 
 
-def _if_permitted(b: Builder, runs: Value, found: Value, number: int, *, asks: bool) -> Value:
+def _if_permitted(b: Builder, runs: Value, found: Value, number: int, *, request_permission: bool) -> Value:
     """The number if the processor runs that target and Linux lets the process use tiles."""
     head = b.block
     ask = b.new_block("permission")
     rest = b.new_block("rest", ask)
     b.branch_if(runs, ask, rest)
     b.at_end(ask)
-    given = _requested(b) if asks else _was_given(b)
+    given = b.icmp("eq", request_tiles(b), 0) if request_permission else _was_given(b)
     permitted = b.select(given, const_int(I32, number), found)
     b.branch(rest)
     b.at_end(rest)
     return b.phi(I32, [(found, head), (permitted, ask)], "level")
 
 
-def _requested(b: Builder) -> Value:
-    answer = _arch_prctl(b, _REQUEST_PERMISSION, const_int(I64, _TILE_DATA))
-    return b.icmp("eq", answer, 0)
+def request_tiles(b: Builder, name: str = "answer") -> Value:
+    """Ask Linux for the use of tiles: 0, or an error."""
+    return _arch_prctl(b, _REQUEST_PERMISSION, const_int(I64, _TILE_DATA), name)
 
 
 def _was_given(b: Builder) -> Value:
@@ -154,11 +153,11 @@ def _was_given(b: Builder) -> Value:
     return b.icmp("ne", bit, 0)
 
 
-def _arch_prctl(b: Builder, code: int, argument: Value) -> Value:
+def _arch_prctl(b: Builder, code: int, argument: Value, name: str = "answer") -> Value:
     number, operation = const_int(I64, 158), const_int(I64, code)
     operands = [Text(PTR, _ARCH_PRCTL), number, operation, argument]
     body = f"call i64 {_ARCH_PRCTL}({number.typed}, {operation.typed}, {argument.typed})"
-    instruction = b.emit("call", I64, operands, body, "answer")
+    instruction = b.emit("call", I64, operands, body, name)
     instruction.arg_attributes = ("",) * 3
     return instruction.value
 
@@ -183,7 +182,6 @@ def _word(b: Builder, words: Value, index: int) -> Value:
 
 
 _UNLISTED: Final = ("amx-fp16", "avxneconvert", "avxvnniint8")
-_ANSWER_REGISTERS: Final = ("eax", "ebx", "ecx", "edx")
 _CODE: Final = bytes.fromhex(
     "53"  # push rbx
     "4989d0"  # mov r8, rdx
@@ -213,7 +211,7 @@ def unlisted_features() -> frozenset[str]:
     run = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(ctypes.addressof(code))
 
     def cpuid(leaf: int, subleaf: int) -> list[int]:
-        answer = (ctypes.c_uint32 * len(_ANSWER_REGISTERS))()
+        answer = (ctypes.c_uint32 * len(_REGISTERS))()
         run(leaf, subleaf, ctypes.addressof(answer))
         return list(answer)
 
@@ -223,4 +221,4 @@ def unlisted_features() -> frozenset[str]:
 def _has_bit(cpuid: Callable[[int, int], list[int]], bit: CpuidBit) -> bool:
     if cpuid(0, 0)[0] < bit.leaf or cpuid(bit.leaf, 0)[0] < bit.subleaf:
         return False
-    return bool(cpuid(bit.leaf, bit.subleaf)[_ANSWER_REGISTERS.index(bit.register)] >> bit.bit & 1)
+    return bool(cpuid(bit.leaf, bit.subleaf)[_REGISTERS.index(bit.register)] >> bit.bit & 1)

@@ -70,6 +70,9 @@ CPUID_BITS: Final[dict[str, CpuidBit]] = {
     "amx-fp16": CpuidBit(7, 1, "eax", 21, XCR0_TILES),
 }
 
+LINUX_NAMES: Final = {"sse3": "pni", "sha": "shani", "lzcnt": "abm", "crc32": "sse42", "64bit": "lm"}
+"""Where Linux's name of a feature differs from LLVM's in more than punctuation."""
+
 TUNING_PREFIXES: Final = (
     "allow-light-",
     "branch",

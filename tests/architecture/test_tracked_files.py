@@ -4,6 +4,7 @@ import re
 import subprocess
 
 from tests.architecture.tree import ROOT
+from tests.tools import missing, require
 
 # Written so that no pattern matches itself.
 MACHINE = re.compile(
@@ -15,7 +16,9 @@ MACHINE = re.compile(
 
 
 def tracked_files() -> list[str]:
-    command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
+    if not (ROOT / ".git").exists():
+        missing("a git checkout")
+    command = [require("git"), "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
     listing = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return [name for name in listing.split("\0") if (ROOT / name).is_file() and not (ROOT / name).is_symlink()]
 

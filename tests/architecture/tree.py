@@ -18,7 +18,11 @@ class Import:
 
     target: str
     line: int
-    at_start: bool  # executed when the importing module is: neither in a function nor under TYPE_CHECKING
+
+
+def is_below(module: str, package: str) -> bool:
+    """Whether a module is the package, or in it or in a package in it."""
+    return module == package or module.startswith(f"{package}.")
 
 
 def python_files() -> dict[Path, str]:
@@ -28,7 +32,11 @@ def python_files() -> dict[Path, str]:
 
 def imports_of(path: Path, known: set[str]) -> Iterator[Import]:
     """Every import statement of a file; ``known`` tells ``from package import module`` from an imported name."""
-    yield from _imports_in(ast.parse(path.read_text(encoding="utf-8")), known, at_start=True)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (Import(target, node.lineno) for target in _targets(node, known))
 
 
 def _files_below(folder: Path, package: str) -> Iterator[tuple[Path, str]]:
@@ -41,23 +49,7 @@ def _files_below(folder: Path, package: str) -> Iterator[tuple[Path, str]]:
             yield path, package if path.stem == "__init__" else f"{package}.{path.stem}"
 
 
-def _imports_in(node: ast.AST, known: set[str], *, at_start: bool) -> Iterator[Import]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import):
-            yield from (Import(alias.name, child.lineno, at_start) for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            yield from (Import(target, child.lineno, at_start) for target in _targets(child, known))
-        else:
-            yield from _imports_in(child, known, at_start=at_start and not _is_deferred(child))
-
-
 def _targets(statement: ast.ImportFrom, known: set[str]) -> set[str]:
     base = "." * statement.level + (statement.module or "")
     modules = {f"{base}.{alias.name}" for alias in statement.names}
     return {module if module in known else base for module in modules}
-
-
-def _is_deferred(node: ast.AST) -> bool:
-    if isinstance(node, ast.If):
-        return ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from tlx.bench import machine
 from tlx.diagnostics import TlxError
 from tlx.target.host import cpu_flags
+from tlx.tuning.measure import machine
 
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "tlx-bench"
 

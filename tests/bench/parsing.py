@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from tlx.bench import machine
 from tlx.frontends import tensor_language as tl
 from tlx.ir.garbage_collection import without_collection
+from tlx.tuning.measure import machine
 
 _BAR: Final = 2.0  # seconds for 10,000 lines
 _GROWTH: Final = 1.5  # of the time a line, from one size to the next

@@ -16,12 +16,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.bench import machine, peaks
+from tlx.bench import peaks
 from tlx.bench.measure import runnable
-from tlx.bench.timing import Contestant, Rates, interleaved
-from tlx.bench.workloads.workload import F32, Array
 from tlx.frontends import tensor_language as tl
+from tlx.intrinsics.numpy_types import Array
 from tlx.target.target import Target
+from tlx.tuning.measure import machine
+from tlx.tuning.measure.timing import Contestant, Rates, interleaved
+from tlx.tuning.measure.workload import F32
 
 GROUPS: Final = 10_000
 _HOT: Final = 8

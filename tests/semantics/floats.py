@@ -18,8 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.fuzz.generation.choices import Choices
-from tlx.fuzz.generation.model import BufferAddress
+from tlx.fuzz.generation.model import BufferAddress, Choices
 from tlx.fuzz.generation.writer import FunctionWriter
 from tlx.intrinsics.numpy_types import Array, dtype_of
 from tlx.intrinsics.tensor_type import TensorType

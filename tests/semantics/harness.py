@@ -83,7 +83,7 @@ class Report:
         """Take in a program's outcome; one that is refused fails: nothing here is beyond the lowering."""
         self.programs += 1
         self.functions += outcome.functions
-        self.tiled += outcome.tiled
+        self.tiled += outcome.tile_kernels
         if outcome.kind != "done":
             self.failures.append(f"{job} {seed}: {outcome.kind}: {outcome.message}\nprogram: {_saved(job, seed)}")
 

@@ -27,7 +27,6 @@ from tests.semantics.test_split_halves import product, with_special
 from tests.unit.test_evaluate_x86 import AMX, vnni
 from tlx.evaluate import evaluate
 from tlx.ir.parser.module import parse
-from tlx.lower.legalize.driver import feature_attributes
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.to_tiles.rewrite import fp16_split
@@ -88,7 +87,7 @@ def test_tiles_of_halves_are_those_of_the_evaluator() -> None:
         pytest.skip("this processor has no AMX-FP16")
     test_permission_is_granted()
     text, generator = AMX.replace("NAME", "tdpfp16ps"), np.random.default_rng(3)
-    compiled = tlx.compile(text.replace(") {", f") {' '.join(feature_attributes(target))} {{"), target)
+    compiled = tlx.compile(text.replace(") {", f") {' '.join(target.function_attributes)} {{"), target)
     for scale in (1.0, 1e-5, 1e-38):
         a, b = (generator.integers(0, 1 << 16, shape).astype(np.uint16).view(np.float16) for shape in _TILES)
         a[::2], b[:, 1:] = (generator.normal(0, 1e-5, shape).astype(np.float16) for shape in ((8, 32), (32, 15)))

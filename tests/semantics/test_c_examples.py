@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.tools import require
+from tests.tools import require, require_processor
 from tlx.frontends.c_header import include_dir
 from tlx.lower import pipeline
-from tlx.target.host import cpu_flags, missing_features
-from tlx.target.lookup import find_target
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples" / "c"
 PROGRAMS: Final = ("matmul", "matmul_i8", "matmul_bf16")
@@ -26,8 +23,7 @@ SIZES: Final = {
 
 def run_example(program: str, target: str, size: str, level: str, directory: Path, compiler: str = "clang-19") -> str:
     """What an example prints, compiled and lowered as its README says."""
-    if platform.machine() != "x86_64" or missing_features(find_target(target), cpu_flags()):
-        pytest.skip(f"this machine does not run code for {target}")
+    require_processor(target)
     require(compiler)
     source, assembly, lowered, binary = (
         EXAMPLES / f"{program}.c",

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.tools import require
+from tests.tools import require, require_processor
 from tlx.frontends.c_header import include_dir
 from tlx.lower import pipeline
-from tlx.target.host import cpu_flags, missing_features
-from tlx.target.lookup import find_target
 
 HERE: Final = Path(__file__).parent
 COMPILERS: Final = ("clang-14", "clang-15", "clang-16", "clang-19")
@@ -33,8 +30,7 @@ PROGRAMS: Final = (
 def test_every_clang_reads_what_it_gets_back(
     compiler: str, program: str, level: str, target: str, tmp_path: Path
 ) -> None:
-    if platform.machine() != "x86_64" or missing_features(find_target(target), cpu_flags()):
-        pytest.skip(f"this machine does not run code for {target}")
+    require_processor(target)
     require(compiler)
     assembly, lowered, binary = (tmp_path / name for name in ("program.ll", "lowered.ll", "program"))
     _run(compiler, level, "-S", "-emit-llvm", f"-I{include_dir()}", str(HERE / program), "-o", str(assembly))

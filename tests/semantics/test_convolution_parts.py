@@ -11,7 +11,7 @@ import tlx
 from tests.semantics.test_interleaved_images import Case, evaluated
 from tests.semantics.to_2d_contract import check_contract, poisoned
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
 from tlx.ir.types import Type
 from tlx.lower.context import LoweringContext
 from tlx.lower.pipeline import lower
@@ -24,8 +24,8 @@ from tlx.lower.to_2d.contraction.problem import RHS
 from tlx.lower.to_2d.convolution import dense, layouts
 from tlx.lower.to_2d.convolution.layouts import InputLayout, input_layouts
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
-from tlx.lower.to_2d.plan import Plan
 from tlx.target.lookup import find_target
+from tlx.target.target import Target
 
 F32 = ("float", "float")
 CASES = [
@@ -45,12 +45,12 @@ _NEAR = 32 << 10
 
 def in_turns(choice: Blocking) -> bool:
     """Whether the products of a sum take turns."""
-    return choice.in_turns
+    return choice.k_in_memory_order
 
 
 def in_parts(choice: Blocking) -> bool:
     """Whether filters are copied by parts."""
-    return choice.by_parts == RHS and choice.outer_n != ()
+    return choice.sliced_operand == RHS and choice.outer_n != ()
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +110,7 @@ def test_images_copied_by_parts_mean_the_same(case: Case, monkeypatch: pytest.Mo
     _, _, rows, columns = case.shapes[0]
     most = 4 * int(np.prod(case.shapes[0])) * (rows // 2 + case.strides[0]) // rows * (columns + 2) // columns
 
-    def last(_plan: Plan, problem: DenseConvolution, element: Type) -> tuple[InputLayout, float]:
+    def last(_target: Target, problem: DenseConvolution, element: Type) -> tuple[InputLayout, float]:
         return list(input_layouts(problem, ComputeUnit.of(find_target("avx512"), element, element, element)))[-1], 0.0
 
     def cycles(image: InputLayout) -> float:

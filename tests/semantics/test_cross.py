@@ -30,7 +30,7 @@ class Machine:
     triple: str
     folder: str
     qemu: str
-    attrs: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     cpu: str = ""
     level: int = 2
 
@@ -41,11 +41,11 @@ NEON = ("aarch64-linux-gnu", "qemu-aarch64 -cpu max")
 MACHINES = (
     Machine("riscv64", "riscv64-linux-gnu", *RISCV),
     Machine("riscv64 unoptimised", "riscv64-unknown-linux-gnu", *RISCV, level=0),
-    Machine("riscv64 with vectors", "riscv64-linux-gnu", *VECTORS, attrs=("+v",)),
-    Machine("riscv64 with what says nothing of floats", "riscv64-linux-gnu", *RISCV, attrs=("+zba",)),
+    Machine("riscv64 with vectors", "riscv64-linux-gnu", *VECTORS, features=("+v",)),
+    Machine("riscv64 with what says nothing of floats", "riscv64-linux-gnu", *RISCV, features=("+zba",)),
     Machine("riscv64 processor", "riscv64-linux-gnu", *RISCV, cpu="sifive-u74"),
     Machine("aarch64", "aarch64-linux-gnu", *NEON, level=0),
-    Machine("aarch64 with all", "aarch64-linux-gnu", *NEON, attrs=("+neon", "+fullfp16", "+bf16", "+i8mm", "+sve")),
+    Machine("aarch64 with all", "aarch64-linux-gnu", *NEON, features=("+neon", "+fullfp16", "+bf16", "+i8mm", "+sve")),
     Machine("armhf", "arm-linux-gnueabihf", *ARM),
     Machine("armv7", "armv7-linux-gnueabihf", *ARM),
     Machine("armv7 unoptimised", "armv7l-unknown-linux-gnueabihf", *ARM, level=0),
@@ -58,9 +58,9 @@ def test_object_file(machine: Machine, tmp_path: Path) -> None:
     root = Path("/usr") / machine.folder
     if not (root / "include" / "stdio.h").exists():
         missing(LIBRARIES[machine.folder])
-    options = Options(attrs=machine.attrs, cpu=machine.cpu, triple=machine.triple)
+    options = Options(features=machine.features, cpu=machine.cpu, triple=machine.triple)
     text = lower_text((HERE / "cross.ll").read_text(), "cross.ll", "generic", options=options)
-    image = emit_code(text, "obj", machine.level, machine.cpu, ",".join(machine.attrs), machine.triple)
+    image = emit_code(text, "obj", machine.level, machine.cpu, ",".join(machine.features), machine.triple)
     (tmp_path / "kernels.o").write_bytes(image)
     program = tmp_path / "program"
     # Contraction would round the expected sums otherwise.

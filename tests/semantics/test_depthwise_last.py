@@ -13,7 +13,7 @@ from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
 from tlx.lower.context import LoweringContext
 from tlx.lower.pipeline import lower
 from tlx.lower.to_2d import to_2d

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import ml_dtypes
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import tlx
 from tlx.api.validation import validate
 from tlx.evaluate import Machine
-from tlx.evaluate.instructions import calls
+from tlx.evaluate.target_semantics import AssemblyTable
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
 from tlx.legalize.x86.features import CPU_FEATURES, CPUID_BITS
@@ -121,7 +122,7 @@ def test_the_python_api_takes_several_targets() -> None:
     np.testing.assert_array_equal(c, expected)
 
 
-def _answers(features: Sequence[str], *, permitted: bool, saved: int = -1) -> calls.ProcessorIdentity:
+def _answers(features: Sequence[str], *, permitted: bool, saved: int = -1) -> AssemblyTable:
     """What a processor with these features answers."""
 
     def answer(instruction: str, numbers: Sequence[int]) -> Sequence[int]:
@@ -141,17 +142,16 @@ def _answers(features: Sequence[str], *, permitted: bool, saved: int = -1) -> ca
             words["eax"] = 1
         return tuple(words.values())
 
-    return answer
+    return {name: partial(answer, name) for name in ("cpuid", "xgetbv", "syscall")}
 
 
-def _level(monkeypatch: pytest.MonkeyPatch, answer: calls.ProcessorIdentity, *, asks: bool = True) -> str:
-    """The name of the version that a program takes on a machine that answers so."""
-    monkeypatch.setattr(calls, "identify_processor", answer)
-    text = str(lower(parse(_program("i8", "i32", 4, 8, 8)), _ALL, options=Options(amx_permission=asks)))
+def _level(processor: AssemblyTable, *, asks: bool = True) -> str:
+    """The name of the version that a program takes on a processor."""
+    text = str(lower(parse(_program("i8", "i32", 4, 8, 8)), _ALL, options=Options(request_permission=asks)))
     text += (
         "\ndefine i32 @level() {\n  call void @tlx.cpu.find()\n  %l = load i32, ptr @tlx.cpu.level\n  ret i32 %l\n}\n"
     )
-    level: int = Machine(parse(text)).call("level")
+    level: int = Machine(parse(text), assembly=processor).call("level")
     return find_target(_ALL).versions[level - 1].name
 
 
@@ -170,32 +170,30 @@ _BEST = {
 
 
 @pytest.mark.parametrize(("cpu", "best"), _BEST.items())
-def test_every_processor_gets_what_it_has(monkeypatch: pytest.MonkeyPatch, cpu: str, best: str) -> None:
-    assert _level(monkeypatch, _answers(CPU_FEATURES[cpu], permitted=True)) == best
+def test_every_processor_gets_what_it_has(cpu: str, best: str) -> None:
+    assert _level(_answers(CPU_FEATURES[cpu], permitted=True)) == best
 
 
-def test_tiles_are_used_if_linux_permits_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiles_are_used_if_linux_permits_it() -> None:
     answer = _answers(CPU_FEATURES["sapphirerapids"], permitted=False)
-    assert _level(monkeypatch, answer) == "avx512.avx512vnni.avx512bf16"
-    assert _level(monkeypatch, answer, asks=False) == "avx512.avx512vnni.avx512bf16"
+    assert _level(answer) == "avx512.avx512vnni.avx512bf16"
+    assert _level(answer, asks=False) == "avx512.avx512vnni.avx512bf16"
 
 
 @pytest.mark.parametrize(("saved", "best"), [(0, "generic"), (0b110, "avx2"), (0b1110_0110, "avx512")])
-def test_registers_that_the_system_does_not_save_are_not_used(
-    monkeypatch: pytest.MonkeyPatch, saved: int, best: str
-) -> None:
+def test_registers_that_the_system_does_not_save_are_not_used(saved: int, best: str) -> None:
     answer = _answers(CPU_FEATURES["sapphirerapids"], permitted=True, saved=saved)
-    assert _level(monkeypatch, answer).split(".")[0] == best
+    assert _level(answer).split(".")[0] == best
 
 
-def test_an_old_processor_is_asked_nothing_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_processor_is_asked_nothing_that_it_does_not_know() -> None:
     asked: list[str] = []
 
     def answer(instruction: str, numbers: Sequence[int]) -> Sequence[int]:
         asked.append(f"{instruction} {numbers[0]}")
         return (1, 0, 0, 0)
 
-    assert _level(monkeypatch, answer) == "generic"
+    assert _level({name: partial(answer, name) for name in ("cpuid", "xgetbv", "syscall")}) == "generic"
     assert set(asked) == {"cpuid 0", "cpuid 1"}
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import tlx
 from tests.semantics.floats import TYPES, Product, products
+from tests.tools import require_processor
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
@@ -14,7 +15,7 @@ from tlx.ir.types import BFLOAT, HALF
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.target.hardware import Caches
-from tlx.target.host import best_target, cpu_flags, missing_features
+from tlx.target.host import best_target, cpu_flags
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
 
@@ -32,9 +33,7 @@ def assert_close(case: Product, before: list[Array], got: Array) -> None:
 
 def native(name: str) -> Target:
     target = find_target(name)
-    lacking = missing_features(target, cpu_flags())
-    if lacking:
-        pytest.skip(f"this processor has no {', '.join(lacking)}")
+    require_processor(name)
     return best_target([target], cpu_flags(), Caches())
 
 

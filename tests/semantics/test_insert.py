@@ -6,8 +6,7 @@ import pytest
 
 from tests.semantics.harness import Job, check
 from tests.semantics.to_2d_cases import numbers, same
-from tlx.target.host import cpu_flags, missing_features
-from tlx.target.lookup import find_target
+from tests.tools import require_processor
 
 LOOP = """
 define void @f(ptr noalias %a, ptr noalias %c, i64 %n) {
@@ -67,6 +66,5 @@ def test_copies(first: str, body: str, result: str, copies: int) -> None:
 
 @pytest.mark.parametrize("target", ["generic", "avx512"])
 def test_random_programs(target: str) -> None:
-    if missing_features(find_target(target), cpu_flags()):
-        pytest.skip("this processor cannot run it")
+    require_processor(target)
     check(Job("elements", target, 5))

@@ -15,7 +15,7 @@ from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
 from tlx.lower.context import LoweringContext
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
@@ -133,7 +133,7 @@ def test_interleaved_images_mean_the_same(case: Case, monkeypatch: pytest.Monkey
     """Whether the copy pays is a matter of cost only: here it always does."""
 
     def cycles(_plan: object, contraction: Contraction, _element: object) -> float:
-        return 0.0 if contraction.rhs.group > 1 else 1e9
+        return 0.0 if contraction.rhs.vnni_group > 1 else 1e9
 
     monkeypatch.setattr(dense, "least_contraction_cycles", cycles)
     check(case, "groups")
@@ -146,7 +146,7 @@ def test_interleaved_windows_mean_the_same(case: Case, monkeypatch: pytest.Monke
     def estimate(choice: Blocking | DepthwiseBlocking, _unit: ComputeUnit | int) -> float:
         if isinstance(choice, DepthwiseBlocking) or choice.groups is None:
             return 1e9
-        return len(choice.packed)
+        return len(choice.copied)
 
     def no_images(_problem: object, _unit: ComputeUnit) -> Iterator[InputLayout]:
         return iter(())

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tlx.bench.workloads.workload import Array
 from tlx.evaluate import Machine
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
 from tlx.lower.knobs import NO_KNOBS, FixedKnobs, Knobs
 from tlx.lower.options import Options

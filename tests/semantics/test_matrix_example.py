@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import platform
 import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.tools import require
+from tests.tools import require, require_processor
 from tlx.lower import pipeline
-from tlx.target.host import cpu_flags, missing_features
-from tlx.target.lookup import find_target
 
 SOURCE: Final = Path(__file__).parents[2] / "examples" / "matrix" / "matrix.c"
 
@@ -20,8 +17,7 @@ SOURCE: Final = Path(__file__).parents[2] / "examples" / "matrix" / "matrix.c"
 @pytest.mark.parametrize(("level", "target"), [("-O0", "generic"), ("-O2", "avx512")])
 @pytest.mark.parametrize("compiler", ["clang-14", "clang-15", "clang-16", "clang-19"])
 def test_example(compiler: str, level: str, target: str, tmp_path: Path) -> None:
-    if platform.machine() != "x86_64" or missing_features(find_target(target), cpu_flags()):
-        pytest.skip(f"this machine does not run code for {target}")
+    require_processor(target)
     require(compiler)
     assembly, lowered, binary = (tmp_path / name for name in ("matrix.ll", "lowered.ll", "matrix"))
     front_end = ("-fenable-matrix", level, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm")

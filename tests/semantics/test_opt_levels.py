@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import tlx
+from tests.tools import require_processor
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.ir.types import BFLOAT
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.loader import LoadedObject
-from tlx.target.host import cpu_flags, has_feature, missing_features
-from tlx.target.lookup import find_target
+from tlx.target.host import cpu_flags, has_feature
 
 COUNTS = (1, 2, 3, 4, 7, 8, 12, 16, 32, 33, 64)
 AVX512 = "+avx512f,+avx512bw,+avx512vl,+avx512dq"
@@ -161,8 +161,7 @@ def test_small_vectors(machine: str, level: int) -> None:
 @pytest.mark.parametrize("name", ["generic", "avx2", "avx512", "amx"])
 def test_bfloat_of_a_program(name: str, level: int) -> None:
     """Results of the program's own functions, used by elementwise operations and in loops."""
-    if missing_features(find_target(name), cpu_flags()):
-        pytest.skip(f"this machine does not run the code of {name}")
+    require_processor(name)
     bfloat = dtype_of(BFLOAT).type
     x = np.array([-6.5, 5.25, -3, 2, 1.5, -1, 4, 3], bfloat)
     exp, whole, sums = (np.zeros(8, bfloat) for _ in range(3))

@@ -16,6 +16,7 @@ from tlx.ir.types import X86_AMX
 from tlx.llvm.codegen import emit_code
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
+from tlx.target.discovery import matrix_emulations
 
 BATCH_INNERMOST = """
 define void @NAME(ptr noalias %c, ptr noalias %a, ptr noalias %b) {
@@ -256,7 +257,8 @@ end:
 """
     lowered = str(lower(parse(text), "amx", options=Options(emulate_matrix=True)))
     assert "phi <33 x bfloat>" not in lowered
-    assert emit_code(lowered, "obj", 0, "cooperlake", emulate_matrix=True)
+    (emulation,) = matrix_emulations()
+    assert emit_code(lowered, "obj", 0, "cooperlake", llvm_options=emulation.llvm_options)
     x = np.linspace(-2, 2, 33).astype(ml_dtypes.bfloat16)
     c = np.zeros_like(x)
     tlx.compile(text, "generic")(c, x, 3)

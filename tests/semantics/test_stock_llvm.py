@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from tests.semantics.harness import EMULATED, RUN_ONLY, Job, check
-from tests.tools import require
+from tests.tools import quick, require
 from tlx.api.validation import StageRecorder, compare_stages
 from tlx.diagnostics import TlxError
 from tlx.fuzz.generation.programs import canonical
@@ -26,15 +26,24 @@ from tlx.lower.pipeline import lower, raise_front_ends
 OPT: Final = "opt-19"
 LEVELS: Final = ("-O2", "-O3")
 JOBS: Final = [
-    Job("loops", "avx2", 16, 0, optimise=OPT),
-    Job("small", "generic", 12, 1, optimise=OPT),
-    Job("large", "avx2", 3, 2, (RUN_ONLY,), OPT),
-    Job("any", "avx512", 12, 3, optimise=OPT),
-    Job("any", "generic", 12, 4, optimise=OPT),
-    Job("moves", "avx2", 6, 5, optimise=OPT),
-    Job("overlaps", "avx512", 6, 6, optimise=OPT),
-    Job("run-time", "avx2", 2, 7, optimise=OPT),
-    Job("any-tiles", "amx", 2, 8, (EMULATED,), OPT),
+    Job("loops", "avx2", 3, 0, optimise=OPT),
+    Job("small", "generic", 3, 1, optimise=OPT),
+    Job("large", "avx2", 1, 2, (RUN_ONLY,), OPT),
+    Job("any", "avx512", 3, 3, optimise=OPT),
+    Job("moves", "avx2", 2, 5, optimise=OPT),
+    Job("overlaps", "avx512", 2, 6, optimise=OPT),
+    Job("any-tiles", "amx", 1, 8, (EMULATED,), OPT),
+]
+LONG_JOBS: Final = [
+    Job("loops", "avx2", 16, 10, optimise=OPT),
+    Job("small", "generic", 12, 11, optimise=OPT),
+    Job("large", "avx2", 3, 12, (RUN_ONLY,), OPT),
+    Job("any", "avx512", 12, 13, optimise=OPT),
+    Job("any", "generic", 12, 14, optimise=OPT),
+    Job("moves", "avx2", 6, 15, optimise=OPT),
+    Job("overlaps", "avx512", 6, 16, optimise=OPT),
+    Job("run-time", "avx2", 2, 17, optimise=OPT),
+    Job("any-tiles", "amx", 2, 18, (EMULATED,), OPT),
 ]
 ROOT: Final = Path(__file__).parents[2]
 FILES: Final = sorted(
@@ -49,14 +58,20 @@ _LARGEST: Final = 5000
 """Elements of vectors of a program that is evaluated as well."""
 
 
-@pytest.mark.parametrize("job", JOBS, ids=str)
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("job", quick([*JOBS, *LONG_JOBS], len(JOBS)), ids=str)
 def test_optimised_before_lowering(job: Job) -> None:
     require(OPT)
     check(job)
 
 
 @pytest.mark.filterwarnings("ignore::tlx.diagnostics.TlxWarning")
-@pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in FILES])
+@pytest.mark.parametrize(
+    "path", quick([*FILES[::4], *(path for n, path in enumerate(FILES) if n % 4)], len(FILES[::4])), ids=_name
+)
 def test_what_is_lowered_is_lowered_once_it_is_optimised(path: Path) -> None:
     opt = require(OPT)
     for text in filter(_is_lowered, _programs(path)):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tlx
-from tests.tools import require
+from tests.tools import quick, require, require_processor
 from tlx.diagnostics import TlxError
 from tlx.fuzz.check import check_program
 from tlx.fuzz.command import check_on
@@ -20,8 +20,6 @@ from tlx.fuzz.worker import Request
 from tlx.llvm import openmp
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
-from tlx.target.host import cpu_flags, missing_features
-from tlx.target.lookup import find_target
 
 PROGRAM: Final = Path(__file__).parent / "threads.c"
 DIMS: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
@@ -70,16 +68,11 @@ def shell(*command: str) -> str:
     return done.stdout
 
 
-def skip_unless_it_runs(target: str) -> None:
-    if lacking := missing_features(find_target(target), cpu_flags()):
-        pytest.skip(f"this processor has no {', '.join(lacking)}")
-
-
 @pytest.mark.parametrize("library", ["clang-19", "gcc"])
 @pytest.mark.parametrize(("target", "pointer"), [("generic", "ptr"), ("avx2", "float*"), ("avx512", "ptr")])
 def test_c_program(target: str, pointer: str, library: str, tmp_path: Path) -> None:
     """LLVM's and GCC's OpenMP; kernels compiled by LLVM 14 where pointers are typed."""
-    skip_unless_it_runs(target)
+    require_processor(target)
     compiler = require("clang-19" if pointer == "ptr" else "clang-14")
     lowered, kernels, program = tmp_path / "lowered.ll", tmp_path / "kernels.o", tmp_path / "program"
     lowered.write_text(lower_text(module(150, 210, 170, pointer), target=target, options=THREADED))
@@ -93,7 +86,7 @@ def test_c_program(target: str, pointer: str, library: str, tmp_path: Path) -> N
 )
 def test_same_bytes_for_every_number_of_threads(target: str, shape: tuple[int, int, int]) -> None:
     """Passes over K, narrow and flat results."""
-    skip_unless_it_runs(target)
+    require_processor(target)
     m, n, k = shape
     product = tlx.compile(module(m, n, k), target, options=THREADED).product
     alone = tlx.compile(module(m, n, k), target).product
@@ -134,7 +127,7 @@ def test_library_of_the_process_is_taken() -> None:
     assert ctypes.CDLL(openmp.openmp_library())
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", quick(range(8), 2))
 @pytest.mark.parametrize("target", ["generic", "avx512"])
 def test_random_programs(target: str, seed: int) -> None:
     """Everything in threads, however small: evaluated with teams of one to seven, in both orders, and run."""

@@ -7,7 +7,7 @@ import pytest
 from tests.semantics.to_2d_cases import DENSE, DIMS, load, lower, numbers, product, same, store
 from tlx.diagnostics import LoweringError
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
 from tlx.lower.context import LoweringContext
 from tlx.lower.pipeline import lower_text
 from tlx.lower.to_2d import to_2d

@@ -11,11 +11,12 @@ import pytest
 import tlx
 from tests.semantics.contraction_programs import LARGE, SMALL, Program, contraction, convolution
 from tests.semantics.to_2d_contract import check_contract, poisoned
+from tests.tools import quick, require_processor
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
 from tlx.ir.types import BFLOAT, HALF, FloatType, Type
 from tlx.llvm.judge import check_module
 from tlx.lower.context import LoweringContext
@@ -26,7 +27,6 @@ from tlx.lower.to_2d.contraction.blocking import Blocking
 from tlx.lower.to_2d.contraction.cost import ComputeUnit
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
 from tlx.lower.to_2d.convolution import layouts
-from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
 
 Generate = Callable[..., Program]
@@ -61,7 +61,7 @@ def assert_same(program: Program, expected: Array, got: Array) -> None:
     np.testing.assert_allclose(other, one, rtol=2 * exact, atol=1e-6 * program.terms)
 
 
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", quick(range(3)))
 @pytest.mark.parametrize("generate", GENERATORS)
 def test_stage_1_means_the_same(generate: Generate, part: int) -> None:
     for seed in range(part * EACH, (part + 1) * EACH):
@@ -112,9 +112,9 @@ def test_every_choice_means_the_same(generate: Generate, part: int, monkeypatch:
     assert generate is contraction or {"last.buf", "split.buf"} <= copies
     assert any(isinstance(choice, Blocking) and choice.sums > 1 for choice in seen)
     assert any(isinstance(choice, DepthwiseBlocking) for choice in seen)
-    turned = any(isinstance(choice, Blocking) and choice.is_turned for choice in seen)
+    turned = any(isinstance(choice, Blocking) and choice.is_transposed for choice in seen)
     assert turned == (generate is not contraction and part == 1)
-    assert generate is contraction or any(isinstance(choice, Blocking) and choice.uneven for choice in seen)
+    assert generate is contraction or any(isinstance(choice, Blocking) and choice.quasi_affine for choice in seen)
 
 
 def test_one_of_two_copies_is_made_by_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,9 +147,7 @@ define void @f(ptr noalias %a, ptr noalias %b, ptr noalias %c) {{
 @pytest.mark.parametrize("target", ["generic", "avx512"])
 @pytest.mark.parametrize("generate", GENERATORS)
 def test_machine_code_computes_the_same(generate: Generate, target: str) -> None:
-    lacking = missing_features(find_target(target), cpu_flags())
-    if lacking:
-        pytest.skip(f"this processor has no {', '.join(lacking)}")
+    require_processor(target)
     for seed in range(1000, 1024):
         program = generate(seed, SMALL if seed % 2 else LARGE)
         expected = evaluated(program, parse(program.text))

@@ -17,7 +17,7 @@ from tlx.intrinsics.numpy_types import Array
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I64, FloatType, Type, VectorType
 from tlx.ir.values import Value
@@ -29,8 +29,8 @@ from tlx.lower.to_2d.contraction.blocking import Blocking
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking
 from tlx.lower.to_2d.contraction.problem import ContractionEpilogue, EpilogueOperand
 from tlx.lower.to_2d.memory.block_access import load_block
-from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.rules import table
+from tlx.lower.to_2d.rules.context import RuleContext
 from tlx.lower.to_2d.rules.convolution import lower_convolution
 from tlx.lower.to_2d.rules.products import lower_contract
 from tlx.target.lookup import find_target
@@ -50,7 +50,7 @@ class Scaled:
         self.extents: tuple[int, ...] = ()
         self.strides: tuple[int, ...] = ()
 
-    def __call__(self, plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
+    def __call__(self, context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
         self.extents = tuple(dim.extent for dim in target.dims)
         self.kept = tuple(extent if self.random.random() < 0.6 else 1 for extent in self.extents)
         strides: list[int] = []
@@ -61,7 +61,7 @@ class Scaled:
         self.strides = tuple(strides)
         element = target.element
         wide = WIDER.get(element, I64) if isinstance(element, FloatType) else I64
-        scale = plan.function.arguments[3].value
+        scale = b.function.arguments[3].value
 
         def emit(b: TensorBuilder, vector: Value, rows: int, cols: int, leaves: Sequence[EpilogueOperand]) -> Value:
             assert vector.type == VectorType(rows * cols, wide)
@@ -73,7 +73,7 @@ class Scaled:
             return b.binary("fmul" if isinstance(element, FloatType) else "mul", narrowed, factors)
 
         epilogue = ContractionEpilogue((self.strides,), wide, emit, may_use_target=self.random.random() < 0.5)
-        RULES[self.name](plan, b, op, target, epilogue)
+        RULES[self.name](context, b, op, target, epilogue)
 
 
 def lowered(program: Program) -> Module:
@@ -129,7 +129,7 @@ def test_blocks_go_through_the_epilogue(
         compare(program, scaled, arguments[2])
     assert any(isinstance(choice, Blocking) and choice.sums > 1 for choice in seen)
     assert any(isinstance(choice, DepthwiseBlocking) for choice in seen)
-    turned = any(isinstance(choice, Blocking) and choice.is_turned for choice in seen)
+    turned = any(isinstance(choice, Blocking) and choice.is_transposed for choice in seen)
     assert turned == (generate is convolution)
 
 

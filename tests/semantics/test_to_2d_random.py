@@ -7,11 +7,12 @@ import pytest
 
 from tests.semantics.to_2d_contract import check_contract, poisoned
 from tests.semantics.to_2d_programs import Program
+from tests.tools import quick
 from tlx.evaluate import Machine
 from tlx.intrinsics.numpy_types import Array
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
 from tlx.llvm.judge import check_module
 from tlx.lower.context import LoweringContext
 from tlx.lower.to_2d import to_2d
@@ -49,7 +50,7 @@ def lowered(text: str) -> Module:
 
 @pytest.mark.parametrize("typed", [False, True], ids=["opaque", "typed"])
 @pytest.mark.parametrize("control", [False, True], ids=["straight", "control"])
-@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("chunk", quick(range(4)))
 def test_same_meaning(chunk: int, control: bool, typed: bool) -> None:
     for seed in range(chunk * EACH, (chunk + 1) * EACH):
         program = Program(seed, typed=typed, control=control)

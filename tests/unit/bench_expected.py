@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tlx.bench.workloads.verify import ElementwiseCheck
-from tlx.bench.workloads.workload import Array, Workload
+from tlx.intrinsics.numpy_types import Array
+from tlx.tuning.measure.verify import ElementwiseCheck
+from tlx.tuning.measure.workload import Workload
 
 
 def nothing(*_arguments: object, **_options: object) -> None:

@@ -16,20 +16,22 @@ from unittest.mock import Mock
 import pytest
 
 from tests.unit.bench_expected import expected, nothing
-from tlx.bench import command, measure, peaks, plot, report, tables, timing
+from tlx.bench import command, measure, peaks, plot, report
 from tlx.bench.peaks import Peak, peak
 from tlx.bench.peers.base import Attempt
-from tlx.bench.timing import Contestant, Rates
 from tlx.bench.workloads import user
 from tlx.bench.workloads.rows import gemm
-from tlx.bench.workloads.verify import ElementwiseCheck
-from tlx.bench.workloads.workload import F16, F32, S8, S32, U8, Array, MemoryTraffic, Workload
 from tlx.diagnostics import UsageError
+from tlx.intrinsics.numpy_types import Array
 from tlx.lower.knobs import FixedKnobs, KnobOrigin, parse_knobs
 from tlx.lower.remarks import ArithmeticUnit
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
+from tlx.tuning.measure import timing
+from tlx.tuning.measure.timing import Contestant, Rates
+from tlx.tuning.measure.verify import ElementwiseCheck
+from tlx.tuning.measure.workload import F16, F32, S8, S32, U8, MemoryTraffic, Workload
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -181,7 +183,7 @@ def reported(*cells: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def test_tables_in_markdown() -> None:
     wrong = made(1, 1, size="100", error="wrong", rates={}, to_peers={}, best_peer=None, to_best=None)
-    text = tables.markdown_tables(reported(made(50, 60), made(98, 49, size="1024", predicted=0.93), wrong))
+    text = report.markdown_tables(reported(made(50, 60), made(98, 49, size="1024", predicted=0.93), wrong))
     assert "- machine: M\n" in text
     assert "| gemm | f32 | 3 | 1 | 70% | 1.29 | gemm f32 512 | 0.83 |" in text
     assert "| types | size | variant | peak | ours | of peak | predicted | / mkl | bar | of bar |" in text
@@ -360,7 +362,7 @@ def test_lengthy_ways_of_a_peer_are_done_once(monkeypatch: pytest.MonkeyPatch) -
     peer = Slow((1.0, 0.5, 2.0), clock)
     arrays = work.arrays()
     found = measure.correct_attempts(peer, work, arrays, expected(work, arrays), 1.0, {})
-    assert [one.once for one, _ in found] == [1.0, 0.5]
+    assert [one.seconds_estimate for one, _ in found] == [1.0, 0.5]
     assert peer.done == [1, 1, 1]
     assert timing.fastest([one for one, _ in found]) == 1
     assert peer.done == [1, 1, 1]
@@ -418,7 +420,7 @@ def test_a_prediction_for_vectors_is_scaled_to_the_peak_of_tiles(
         return Contestant(lambda _: None, 1, speeds.get(loop.instruction, 0.5))
 
     monkeypatch.setattr(peaks, "contestant", untimed)
-    monkeypatch.setattr(measure, "rate", attrgetter("once"))
+    monkeypatch.setattr(measure, "rate", attrgetter("seconds_estimate"))
     bench = measure.Bench(find_target("amx"), [], rounds=1)
     work = gemm.product("bf16", 512, 512, 512)
     loop, _ = bench._limit(work)

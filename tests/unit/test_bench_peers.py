@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.tools import require
 from tests.unit.bench_expected import expected, nothing
 from tlx.bench.peers import base, clang
 from tlx.bench.peers.base import LibraryPaths
 from tlx.bench.workloads.rows import gemm, pointwise
-from tlx.bench.workloads.workload import Workload
 from tlx.diagnostics import UsageError
+from tlx.tuning.measure.workload import Workload
 
 
 def test_peers_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,8 +26,8 @@ def test_peers_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.Monkey
         base.find_peers(["cublas"], LibraryPaths(()))
 
 
-@pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
 def test_clang_s_loops_can_be_built_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require("clang-19")
     work = gemm.product("f32", 4, 5, 6)
     reduction = pointwise.of_rows("rowsum", "bf16", 4, 5)
     assert clang.build([work, reduction, gemm.product("bf16", 4, 5, 6)], tmp_path, "x86-64") == 3
@@ -44,11 +44,11 @@ def test_clang_s_loops_can_be_built_before(tmp_path: Path, monkeypatch: pytest.M
         assert not list(peer.attempts(gemm.product("f32", 4, 5, 7), arrays))
 
 
-@pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
 @pytest.mark.parametrize("types", ["f32", "bf16"])
 @pytest.mark.parametrize("function", ["add", "muladd", "rowsum", "rowmax"])
 def test_clang_s_loops_on_elements_and_rows(function: str, types: str) -> None:
     """Of 203 elements and of 72 columns, which are no multiples of what is done at once."""
+    require("clang-19")
     rows = function.startswith("row")
     work = pointwise.of_rows(function, types, 5, 72) if rows else pointwise.pointwise(function, types, 203)
     (attempt,) = clang.load_loops(LibraryPaths(())).attempts(work, arrays := work.arrays())
@@ -56,13 +56,13 @@ def test_clang_s_loops_on_elements_and_rows(function: str, types: str) -> None:
     work.check(arrays["y"], expected(work, arrays), "clang")
 
 
-@pytest.mark.skipif(shutil.which("clang-19") is None, reason="needs clang-19")
 @pytest.mark.parametrize("work", [pointwise.pointwise("tanh", "f32", 16), pointwise.of_rows("softmax", "bf16", 2, 16)])
 def test_clang_has_no_loops_for_functions(work: Workload, tmp_path: Path) -> None:
+    require("clang-19")
     assert clang.build([work], tmp_path, "x86-64-v4") == 0
 
 
 def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TLX_PEERS", "/a:/b")
-    assert LibraryPaths.of(None).folders == (Path("/a"), Path("/b"))
-    assert LibraryPaths.of("/c").folders == (Path("/c"),)
+    assert LibraryPaths.below(None).folders == (Path("/a"), Path("/b"))
+    assert LibraryPaths.below("/c").folders == (Path("/c"),)

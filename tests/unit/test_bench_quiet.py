@@ -9,8 +9,9 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.test_bench import made, reported
-from tlx.bench import report, tables, timing
-from tlx.bench.timing import PinnedCore, quiet_rounds
+from tlx.bench import report
+from tlx.tuning.measure import timing
+from tlx.tuning.measure.timing import PinnedCore, quiet_rounds
 
 
 @pytest.fixture(autouse=True)
@@ -99,4 +100,4 @@ def test_the_quietest_report_of_a_cell_counts(tmp_path: Path) -> None:
         report.write(str(tmp_path / f"c{number}.json"), reported(core=1.04 if number else 0.9))
     whole = report.read(str(tmp_path))
     assert (whole["core"], whole["cells"][0]["rates"]["tlx"]["median"]) == (1.04, 3)  # a single low ratio is an error
-    assert "- fewer than 3 quiet rounds: 1 cells\n" in tables.markdown_tables(reported(*cells))
+    assert "- fewer than 3 quiet rounds: 1 cells\n" in report.markdown_tables(reported(*cells))

@@ -9,16 +9,17 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.tools import require_openmp
 from tlx.bench import peaks, scaling
-from tlx.bench.native_calls import NativeCall, Repeat
 from tlx.bench.peaks import Peak
 from tlx.bench.scaling import combined_gain, distinct_cores_first, gain
 from tlx.bench.workloads import catalogue
-from tlx.bench.workloads.workload import F32
 from tlx.diagnostics import UsageError
 from tlx.llvm import openmp
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
+from tlx.tuning.measure.native_calls import NativeCall, Repeat
+from tlx.tuning.measure.workload import F32
 
 
 def test_gain_counts_what_all_threads_do() -> None:
@@ -86,6 +87,8 @@ def test_one_thread_of_a_team_makes_the_calls() -> None:
 def test_controls_are_those_of_the_version_that_runs(
     monkeypatch: pytest.MonkeyPatch, flags: set[str], ours: str
 ) -> None:
+    require_openmp()
+
     def control(ceiling: Peak, target: Target, most: int) -> Repeat:
         raise UsageError(f"{target.name} {'+avx2' in ceiling.text} {most}")
 

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from tlx.api.compiler import compile as compile_module
-from tlx.bench.native_calls import NativeCall, call_loop
-from tlx.bench.peers.base import address_of
 from tlx.bench.workloads import catalogue
 from tlx.bench.workloads.rows import batch, convolution, fused, gemm, layer, pointwise
-from tlx.bench.workloads.verify import ElementwiseCheck, FreivaldsCheck
-from tlx.bench.workloads.workload import BF16, Array, Workload, WrongResultError
 from tlx.diagnostics import UsageError
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.parser.module import parse
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.remarks import Remarks
 from tlx.target.discovery import targets
 from tlx.target.host import cpu_flags, missing_features
+from tlx.tuning.measure.native_calls import NativeCall, call_loop, function_address
+from tlx.tuning.measure.verify import ElementwiseCheck, FreivaldsCheck
+from tlx.tuning.measure.workload import BF16, Workload, WrongResultError
 
 TINY = [
     *[gemm.product(name, 5, 7, 6) for name in gemm.TYPES],
@@ -59,7 +59,7 @@ def test_results_are_right(work: Workload) -> None:
         compiled = compile_module(work.text(), target, entry=work.function)
         out = arrays[work.output.name]
         out.view("u1")[...] = 0xA5
-        call_loop([NativeCall(address_of(compiled.entry.code), work.arguments(arrays))])(1)
+        call_loop([NativeCall(function_address(compiled.entry.code), work.arguments(arrays))])(1)
         work.check(out, truth, target)
 
 
@@ -115,10 +115,10 @@ def test_a_wrong_element_is_found(types: str) -> None:
     work = gemm.product(types, 5, 7, 6)
     arrays = work.arrays()
     truth = expected(work, arrays)
-    right = work.output.element.narrowed(truth.values)
+    right = work.output.element.narrow(truth.values)
     work.check(right, truth, "numpy")
     wrong = right.copy()
-    wrong[2, 3] = work.output.element.narrowed(truth.values[2:3, 3:4] * 1.1 + 1)[0, 0]
+    wrong[2, 3] = work.output.element.narrow(truth.values[2:3, 3:4] * 1.1 + 1)[0, 0]
     with pytest.raises(WrongResultError, match=r"element \(2, 3\) is .*; 1 of 35 elements are wrong"):
         work.check(wrong, truth, "numpy")
 
@@ -128,7 +128,7 @@ def test_a_wrong_element_is_found(types: str) -> None:
 def test_probes_find_a_wrong_element(types: str, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     work = gemm.product(types, 60, 40, 50, columns=columns)
     arrays = work.arrays()
-    right = work.output.element.narrowed(expected(work, arrays).values)
+    right = work.output.element.narrow(expected(work, arrays).values)
     monkeypatch.setattr(gemm, "_PROBED", 1)
     assert work.expected is not None
     truth = work.expected(arrays)
@@ -152,4 +152,4 @@ def test_nan_is_wrong() -> None:
 
 def test_bfloat_is_rounded_to_nearest_even() -> None:
     values = np.array([1.0, 1 + 2**-8, 1 + 3 * 2**-8, -2.5])
-    assert BF16.widened(BF16.narrowed(values)).tolist() == [1.0, 1.0, 1 + 2**-6, -2.5]
+    assert BF16.widen(BF16.narrow(values)).tolist() == [1.0, 1.0, 1 + 2**-6, -2.5]

@@ -58,11 +58,11 @@ def test_costly_work_takes_a_share_of_the_bandwidth() -> None:
 
 def test_what_is_between_rows_is_not_moved() -> None:
     rows, cols = 1024, 4096
-    first = RowFusionPart(relu(rows, cols), (1, 0), (), is_apart=False)
-    second = RowFusionPart(relu(rows, cols), (2, 1), (), is_apart=True)
+    first = RowFusionPart(relu(rows, cols), (1, 0), (), is_disjoint=False)
+    second = RowFusionPart(relu(rows, cols), (2, 1), (), is_disjoint=True)
     group = RowFusion(rows, (first, second), (FLOAT,) * 3, (), frozenset({1}))
     assert roofline(group, TARGET).moves == 2 * 4 * rows * cols
-    assert roofline(replace(group, private=frozenset()), TARGET).moves == 3 * 4 * rows * cols
+    assert roofline(replace(group, scratch_pointers=frozenset()), TARGET).moves == 3 * 4 * rows * cols
     assert describe_kernel(group, TARGET).endswith(
         "; moves 32 MB, beyond the caches: bound by memory; stores past the caches"
     )

@@ -10,8 +10,8 @@ from tests.tools import require
 from tests.unit.tensor_texts import DENSE, PROPOSAL, SHAPE, SQUARE, load, opaque
 from tlx.intrinsics import INTRINSICS, Intrinsic, lookup
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.analysis import analyse, collect_errors
-from tlx.ir.tensors.canonical import canonical_name, canonicalise, declare_overload
+from tlx.ir.tensors.calls import canonical_name, canonicalise, declare_overload
+from tlx.ir.tensors.inference import analyse, collect_errors
 from tlx.ir.types import FLOAT, I8, I32, PTR, TOKEN, VOID, PointerType, Type, VectorType
 from tlx.llvm import judge
 

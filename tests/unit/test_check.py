@@ -11,10 +11,9 @@ from tlx.api.validation import ValidationError, validate
 from tlx.diagnostics import Note
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.lower import stages
-from tlx.lower.context import LoweringContext
+from tlx.lower import pipeline
+from tlx.lower.context import LoweringContext, PipelineStep
 from tlx.lower.options import Options
-from tlx.lower.stages import Stage
 
 MATMUL = """\
 define void @product(ptr %a, ptr %b, ptr %c) {
@@ -56,14 +55,14 @@ def matmul(element: str) -> str:
 def after(monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[str], str]) -> None:
     """Have a stage leave something else than it should."""
 
-    def wrong(stage: Stage) -> Stage:
+    def wrong(stage: PipelineStep) -> PipelineStep:
         def run(module: Module, context: LoweringContext) -> None:
             stage.run(module, context)
             vars(module).update(vars(parse(change(str(module)))))
 
-        return Stage(stage.name, stage.title, run) if stage.name == name else stage
+        return PipelineStep(stage.name, stage.title, run) if stage.name == name else stage
 
-    monkeypatch.setattr(stages, "STAGES", tuple(wrong(stage) for stage in stages.STAGES))
+    monkeypatch.setattr(pipeline, "STAGES", tuple(wrong(stage) for stage in pipeline.STAGES))
 
 
 @pytest.mark.parametrize("element", ["float", "i8", "bfloat", "double"])

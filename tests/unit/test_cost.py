@@ -38,6 +38,6 @@ def test_widths_and_heights_are_even() -> None:
 
 
 def test_columns_that_are_stored_or_copied_are_so_many_that_they_fill_parts_of_lines() -> None:
-    for by_columns in ({"turned": 512, "column": 4}, {"copied": 8}):
+    for by_columns in ({"transposed_store": 512, "column": 4}, {"copied_a": 8}):
         assert register_tile(RegisterTileProblem(512, 512, 16, 0, **by_columns), 32, CORE)[0] % 4 == 0
-    assert register_tile(RegisterTileProblem(18, 192, 16, 0, copied=8), 32, CORE) == (9, 3)  # 8 would be 6, 6 and 6
+    assert register_tile(RegisterTileProblem(18, 192, 16, 0, copied_a=8), 32, CORE) == (9, 3)  # 8 would be 6, 6 and 6

@@ -10,7 +10,8 @@ from tlx.ir.types import DOUBLE, FLOAT, HALF, Type
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.blocking import k_unroll
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.recipe import MultiplyAdd, Packing, Prefetch
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets
 
 TARGET = targets()["avx512"]
@@ -42,7 +43,7 @@ def test_registers_to_spare_hold_more_rows_of_b(
     element: Type, size: int, tile: tuple[int, int], *, written_out: bool, positions: int
 ) -> None:
     gemm = _gemm(element, size, size, size)
-    recipe = select_recipe(gemm, TARGET)
+    recipe = select(gemm, TARGET)
     assert k_unroll(gemm, recipe, TARGET, tile, written_out=written_out) == positions
     rows, vectors = tile
     assert positions == 1 or rows * vectors + positions * (vectors + 1) + 1 <= TARGET.registers
@@ -50,16 +51,22 @@ def test_registers_to_spare_hold_more_rows_of_b(
 
 @pytest.mark.parametrize(
     ("change", "positions"),
-    [({"pack_a": True}, 2), ({"pack_b": True}, 2), ({"operand_b": HALF}, 1), ({"ahead": 8}, 1), ({"unit": "dot"}, 1)],
+    [
+        ({"packing": Packing(a=True, b=False)}, 2),
+        ({"packing": Packing(a=False, b=True)}, 2),
+        ({"mma": MultiplyAdd("fma", "mma", FLOAT, HALF, FLOAT)}, 1),
+        ({"prefetch": Prefetch(b_steps=8)}, 1),
+        ({"mma": MultiplyAdd("dot", "mma", FLOAT, FLOAT, FLOAT)}, 1),
+    ],
 )
 def test_operands_converted_as_they_are_read_and_prefetches_go_position_by_position(
     change: dict[str, object], positions: int
 ) -> None:
     gemm = _gemm(FLOAT, 32, 32, 32)
-    recipe = replace(select_recipe(gemm, TARGET), **change)  # pyright: ignore[reportArgumentType]
+    recipe = replace(select(gemm, TARGET), **change)  # pyright: ignore[reportArgumentType]
     assert k_unroll(gemm, recipe, TARGET, (11, 2), written_out=False) == positions
 
 
 def test_columns_of_a_go_position_by_position() -> None:
     gemm = replace(_gemm(FLOAT, 32, 32, 32), a=MatrixView(FLOAT, 32, 32, 1, 32))
-    assert k_unroll(gemm, select_recipe(gemm, TARGET), TARGET, (11, 2), written_out=False) == 1
+    assert k_unroll(gemm, select(gemm, TARGET), TARGET, (11, 2), written_out=False) == 1

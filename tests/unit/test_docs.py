@@ -5,7 +5,7 @@ A comment before a fenced block says what the block is:
     <!-- file NAME -->              its text is written to a file of that name
     <!-- run -->                    a console block: each `$ command` prints what stands below it
     <!-- output of COMMAND -->      it is what the command prints
-    <!-- run, needs clang-19 -->    as above, where there is such a tool or CPU feature
+    <!-- run, needs clang-19 -->    as above, where there is such a tool
 
 The blocks of a document run in order, in a folder of their own that has `examples` in it. `...` stands for anything:
 within a line for a part of it, alone for any number of lines. `python -m tests.unit.test_docs` writes what the commands
@@ -28,6 +28,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
+from tests.tools import find
 from tests.unit.test_examples import announce, python_path
 from tlx import intrinsics
 from tlx.evaluate import Machine
@@ -36,7 +37,6 @@ from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.pipeline import lower
 from tlx.lower.to_2d.rules import table
 from tlx.target.discovery import targets
-from tlx.target.host import cpu_flags
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = sorted(
@@ -68,7 +68,7 @@ class Block:
 
     @property
     def can_run(self) -> bool:
-        return all(shutil.which(need) is not None or need in cpu_flags() for need in self.needs)
+        return all(find(need) is not None for need in self.needs)
 
     def output(self, box: Path) -> str:
         """What the block would say today."""

@@ -207,7 +207,7 @@ CONVERTED = (
 )
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (3, 17), (33, 100)])
+@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (3, 17), (17, 33)])
 def test_epilogues_of_products(rows: int, cols: int) -> None:
     cases: list[Case] = []
     for operand, result in PRODUCTS[:: 2 if rows > 3 else 1]:
@@ -255,7 +255,7 @@ def test_reductions(size: tuple[int, int], element: str) -> None:
 @pytest.mark.parametrize("axis", [0, 1])
 def test_reductions_of_expressions_and_products(axis: int) -> None:
     cases: list[Case] = []
-    for (rows, cols), element in itertools.product(((3, 17), (33, 100)), ("i32", "float")):
+    for (rows, cols), element in itertools.product(((3, 17), (17, 33)), ("i32", "float")):
         kind = "f" if element == "float" else ""
         tree = Tree(rows, cols, small=True)
         value = tree.binary(f"{kind}mul", element, tree.leaf(element), tree.repeated(element, rows, 1, 2))

@@ -44,11 +44,11 @@ def _kernel(attributes: str, options: Options) -> tuple[set[str], bool]:
         ("#1", Options(), True),
         ("#0", Options(), False),
         ('"target-features"="+avx512f,+avx512vnni"', Options(), True),
-        ("#0", Options(attrs=("+avx512vnni",)), True),
-        ("", Options(attrs=("-avx512vnni",)), False),
+        ("#0", Options(features=("+avx512vnni",)), True),
+        ("", Options(features=("-avx512vnni",)), False),
         ("", Options(cpu="skylake-avx512"), False),
         ("#0", Options(cpu="cascadelake"), True),
-        ("", Options(cpu="cascadelake", attrs=("-avx512vnni",)), False),
+        ("", Options(cpu="cascadelake", features=("-avx512vnni",)), False),
         ("", Options(cpu="generic"), True),
     ],
 )
@@ -68,18 +68,18 @@ def test_kernels_for_different_machines_are_not_shared() -> None:
 @pytest.mark.parametrize(
     ("target", "options", "message"),
     [
-        ("avx512", Options(attrs=("+avx512vnin",)), "unknown feature 'avx512vnin'; did you mean 'avx512vnni'?"),
-        ("avx512", Options(attrs=("-avx512f",)), "feature '-avx512f': target avx512 is for machines with avx512f"),
-        ("amx", Options(attrs=("-amx-tile",)), "feature '-amx-tile': target amx is for machines with amx-tile"),
+        ("avx512", Options(features=("+avx512vnin",)), "unknown feature 'avx512vnin'; did you mean 'avx512vnni'?"),
+        ("avx512", Options(features=("-avx512f",)), "feature '-avx512f': target avx512 is for machines with avx512f"),
+        ("amx", Options(features=("-amx-tile",)), "feature '-amx-tile': target amx is for machines with amx-tile"),
         (
             "avx2,avx512",
-            Options(attrs=("-avx512f",)),
+            Options(features=("-avx512f",)),
             "target avx512 is for machines with avx512f; 'tlx targets' lists",
         ),
         ("avx512", Options(cpu="some-new-machine"), "unknown processor 'some-new-machine'"),
         ("avx512", Options(cpu="native"), "unknown processor 'native'; --target=native is for this machine"),
         ("avx512", Options(cpu="help"), "unknown processor 'help'"),
-        ("avx512", Options(attrs=("+help",)), "unknown feature 'help'"),
+        ("avx512", Options(features=("+help",)), "unknown feature 'help'"),
         ("avx2", Options(triple="aarch64-linux-gnu"), "target avx2 needs features that machines of triple"),
     ],
 )
@@ -92,7 +92,7 @@ def test_each_unknown_name_is_told_what_it_may_be() -> None:
     """LLVM lists the names that it knows once in the life of a process."""
     for name, known in (("avx512vnin", "avx512vnni"), ("avx512vbm", "avx512vbmi")):
         with pytest.raises(UsageError, match=f"unknown feature '{name}'; did you mean '{known}'"):
-            lower(parse(_FUNCTION.replace("ATTRIBUTES", "")), "avx512", options=Options(attrs=(f"+{name}",)))
+            lower(parse(_FUNCTION.replace("ATTRIBUTES", "")), "avx512", options=Options(features=(f"+{name}",)))
 
 
 def test_the_triple_of_a_file_is_looked_at() -> None:
@@ -104,13 +104,13 @@ def test_the_triple_of_a_file_is_looked_at() -> None:
 
 def test_names_are_those_of_the_triple_where_nothing_is_lowered() -> None:
     text = "define void @f() {\n  ret void\n}\n"
-    there = Options(triple="aarch64-linux-gnu", attrs=("+sve",), cpu="neoverse-v1")
+    there = Options(triple="aarch64-linux-gnu", features=("+sve",), cpu="neoverse-v1")
     assert lower_text(text, target="generic", options=there) == text
     arm = 'target triple = "aarch64-linux-gnu"\n' + text
-    assert lower_text(arm, target="generic", options=Options(attrs=("+sve",))) == arm
+    assert lower_text(arm, target="generic", options=Options(features=("+sve",))) == arm
     assert lower_text(arm, target="avx512") == arm
 
 
 @pytest.mark.parametrize("feature", ["-amx-bf16", "-amx-int8", "-avx512vbmi", "-avx512vnni"])
 def test_what_a_target_can_do_without_may_be_taken_away(feature: str) -> None:
-    assert f"+{feature[1:]}" not in find_target("amx").changed((feature,)).features
+    assert f"+{feature[1:]}" not in find_target("amx").with_attributes((feature,)).features

@@ -11,16 +11,15 @@ import pytest
 
 from tlx.diagnostics import UsageError
 from tlx.fuzz import command
-from tlx.fuzz.campaign import CampaignReport, CheckOutcome, Worker, file_text, request_of
+from tlx.fuzz.campaign import CampaignReport, CheckOutcome, Worker, file_text, request_of, shrink
 from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
 from tlx.fuzz.command import CampaignPlan, check_on, fuzz
 from tlx.fuzz.generation.arrays import ArrayParameter, Contents, difference
-from tlx.fuzz.generation.choices import Choices, Node
+from tlx.fuzz.generation.model import Choices, Node
 from tlx.fuzz.generation.operations.table import OPERATIONS, is_available, parse_operations
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import random_program
 from tlx.fuzz.options import RandomOptions
-from tlx.fuzz.shrink import shrink
 from tlx.fuzz.worker import Request
 from tlx.intrinsics.numpy_types import dtype_of
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I32, Type
@@ -58,7 +57,7 @@ def test_small_products_are_multiplied_on_tiles_too() -> None:
     outcome = worker.check(Request("tiles", 1, Check("amx", emulate=True, evaluate=False, variant=1, asked=asked)))
     worker.close()
     assert outcome.kind == "done"
-    assert outcome.tiled > 0
+    assert outcome.tile_kernels > 0
 
 
 # Choices

@@ -9,11 +9,10 @@ import pytest
 
 from tlx.diagnostics import UsageError
 from tlx.fuzz import check
-from tlx.fuzz.campaign import CheckOutcome, file_text, request_of
+from tlx.fuzz.campaign import CheckOutcome, file_text, request_of, shrink
 from tlx.fuzz.check import Check, check_program
 from tlx.fuzz.command import CampaignPlan, check_on, replay
 from tlx.fuzz.options import RandomOptions, is_runnable, random_options
-from tlx.fuzz.shrink import shrink
 from tlx.fuzz.worker import Request
 from tlx.ir.parser.module import parse
 from tlx.lower.knobs import NO_KNOBS, KnobQuery, parse_knobs
@@ -31,14 +30,14 @@ def test_what_is_drawn_can_be_asked_for(name: str) -> None:
     drawn = [random_options(name, seed) for seed in range(60)]
     assert drawn == [random_options(name, seed) for seed in range(60)]
     for asked in drawn:
-        target = find_target(name).on_cpu(asked.cpu).changed(asked.attrs)
+        target = find_target(name).on_cpu(asked.cpu).with_attributes(asked.features)
         assert not asked.vector_bits or target.with_vector_bits(asked.vector_bits)
         for text in filter(None, (asked.knobs, asked.matrix_knobs)):
             parse_knobs(text)
     assert 15 < sum(asked.has_machine for asked in drawn) < 45
     assert sum(bool(asked.knobs) for asked in drawn) > 20
     assert any(asked.cpu for asked in drawn)
-    assert any(asked.attrs for asked in drawn)
+    assert any(asked.features for asked in drawn)
     assert any(asked.functions for asked in drawn)
     assert any(asked.vector_bits for asked in drawn) == (name == "generic")
     assert any(asked.matrix_knobs for asked in drawn) == ("amx" in name)
@@ -50,7 +49,10 @@ def test_nothing_is_asked_for_where_nothing_is_lowered() -> None:
 
 def test_halves_are_drawn_where_there_are_short_vectors_of_them() -> None:
     """LLVM 22 dies of `llvm.minnum` of 36 halves with AVX512-FP16 and without AVX512VL."""
-    drawn = {name: {a for seed in range(400) for a in random_options(name, seed).attrs} for name in ("avx2", "avx512")}
+    drawn = {
+        name: {feature for seed in range(400) for feature in random_options(name, seed).features}
+        for name in ("avx2", "avx512")
+    }
     assert "+avx512fp16" in drawn["avx512"]
     assert "+avx512fp16" not in drawn["avx2"]
 
@@ -82,7 +84,7 @@ def test_features_of_functions_reach_their_kernels() -> None:
 
 def test_options_reach_the_lowering() -> None:
     options = ALL.options(Options(threads="openmp"))
-    assert (options.cpu, options.attrs, options.vector_bits) == ("haswell", ("+avxvnni", "-f16c"), 256)
+    assert (options.cpu, options.features, options.vector_bits) == ("haswell", ("+avxvnni", "-f16c"), 256)
     assert (options.threads, options.weight_bytes) == ("openmp", 0)
     assert RandomOptions().options(Options()).weight_bytes == Options().weight_bytes
     with pytest.raises(UsageError, match="vectors of 512 bits"):
@@ -99,7 +101,7 @@ def test_code_runs_where_all_features_are() -> None:
     assert is_runnable(RandomOptions(functions="+avx2,+fma"), avx2, flags)
     assert not is_runnable(RandomOptions("sierraforest"), avx2, flags)
     assert not is_runnable(RandomOptions("znver3"), avx2, flags)
-    assert not is_runnable(RandomOptions(attrs=("+avxvnniint8",)), avx2, flags)
+    assert not is_runnable(RandomOptions(features=("+avxvnniint8",)), avx2, flags)
     assert not is_runnable(RandomOptions(functions="+avx2,+avxneconvert"), avx2, flags)
 
 
@@ -122,13 +124,13 @@ def test_less_is_asked_for_where_a_program_fails_all_the_same() -> None:
 
     def check(request: Request) -> CheckOutcome:
         asked = request.check.asked
-        fails = "-f16c" in asked.attrs and "kc=8" in asked.knobs
+        fails = "-f16c" in asked.features and "kc=8" in asked.knobs
         return CheckOutcome(request, "mismatch" if fails else "done", "running" if fails else "")
 
     first = check(Request("any", 5, Check("avx2", asked=ALL)))
     smallest = shrink(first, check, 200)
     assert smallest.is_like(first)
-    assert smallest.request.check.asked == RandomOptions(attrs=("-f16c",), knobs="kc=8")
+    assert smallest.request.check.asked == RandomOptions(features=("-f16c",), knobs="kc=8")
 
 
 def test_file_of_a_failure_says_what_was_asked_for() -> None:

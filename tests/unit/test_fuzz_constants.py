@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tlx.fuzz.check import Check, check_program
-from tlx.fuzz.generation.choices import Choices
-from tlx.fuzz.generation.model import State
+from tlx.fuzz.generation.model import Choices, State
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import random_program
 from tlx.fuzz.generation.sources import MOST_CONSTANT_ELEMENTS, Sources

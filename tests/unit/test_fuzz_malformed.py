@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tlx.cli.group import group
 from tlx.diagnostics import VerifyError
 from tlx.fuzz.mutation import worker
 from tlx.fuzz.mutation.campaign import fuzz_malformed
@@ -22,7 +23,7 @@ _LOWER = ("lower", "--no-verify-each", "-o", "/dev/null", "--target=avx2")
 
 def test_some_damaged_inputs(tmp_path: Path) -> None:
     lines: list[str] = []
-    right = fuzz_malformed(0, 600, 1, tmp_path, None, lines.append)
+    right = fuzz_malformed("tlx.cli.group:group", 0, 600, 1, tmp_path, None, lines.append)
     assert right, "\n".join(lines)
     assert lines[0].startswith("600 damaged inputs: 0 failed")
 
@@ -44,7 +45,7 @@ def test_every_front_end_is_damaged() -> None:
 
 def test_texts_in_one_are_right() -> None:
     for seed in range(40):
-        assert run_command(combined_text(random.Random(seed)), ("verify",)) == ""
+        assert run_command(group, combined_text(random.Random(seed)), ("verify",)) == ""
 
 
 def test_damage_is_the_same_each_time_and_does_something() -> None:
@@ -59,7 +60,7 @@ def test_bitcode_that_crashes_or_confuses_llvm_is_a_clean_error() -> None:
     for seed in range(60):
         choose = random.Random(seed)
         data = mutated_bytes(choose, choose.choice(bitcodes))
-        assert failure_of(lambda data=data: run_bitcode(data, "avx2")) is None
+        assert failure_of(lambda data=data: run_bitcode(group, data, "avx2")) is None
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_a_hang_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _failure_with(monkeypatch: pytest.MonkeyPatch, lower_text: Callable[..., str], text: str) -> str | None:
     monkeypatch.setattr(pipeline, "lower_text", lower_text)
-    found = failure_of(lambda: run_command(text, _LOWER))
+    found = failure_of(lambda: run_command(group, text, _LOWER))
     return None if found is None else found[0]
 
 

@@ -14,7 +14,7 @@ from tlx.intrinsics import INTRINSICS, Intrinsic, Operand, OperandKind, RuleErro
 from tlx.intrinsics.numpy_types import Array, dtype_of, type_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.analysis import verify_tensors
+from tlx.ir.tensors.inference import verify_tensors
 from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, I8, I16, I32, I64, Type
 
 ARGUMENTS = "define void @f(<{count} x {element}> %v, ptr %p, ptr %q) {{\n{example}\n  ret void\n}}\n"

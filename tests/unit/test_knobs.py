@@ -23,7 +23,7 @@ from tlx.lower.remarks import Remarks
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.remarks import describe_product
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.lookup import find_target
 from tlx.tuning.knobs_file import parse_knobs_file
 
@@ -46,21 +46,21 @@ def _gemm(m: int, n: int, k: int, element: Type = FLOAT, result: Type = FLOAT, *
 
 
 def test_what_is_asked_for_is_taken() -> None:
-    recipe = select_recipe(_gemm(96, 96, 512), AVX512, Knobs((4, 32), 128, 8, 64, pack_a=True, pack_b=True, ahead=5))
-    assert (recipe.mr, recipe.nr, recipe.kc, recipe.mc, recipe.nc) == (4, 32, 128, 8, 64)
-    assert recipe.ahead == 5
-    assert recipe.pack_a
-    assert recipe.pack_b
+    recipe = select(_gemm(96, 96, 512), AVX512, Knobs((4, 32), 128, 8, 64, pack_a=True, pack_b=True, ahead=5))
+    assert (recipe.tile.mr, recipe.tile.nr, recipe.blocks.kc, recipe.blocks.mc, recipe.blocks.nc) == (4, 32, 128, 8, 64)
+    assert recipe.prefetch.b_steps == 5
+    assert recipe.packing.a
+    assert recipe.packing.b
 
 
 def test_nothing_asked_for_is_the_model() -> None:
     gemm = _gemm(100, 100, 100)
-    assert select_recipe(gemm, AVX512, NO_KNOBS) == select_recipe(gemm, AVX512)
+    assert select(gemm, AVX512, NO_KNOBS) == select(gemm, AVX512)
 
 
 def test_blocks_end_with_the_product() -> None:
-    recipe = select_recipe(_gemm(4, 16, 8), AVX512, Knobs((8, 48), kc=1000, mc=1000, nc=1000))
-    assert (recipe.kc, recipe.mc, recipe.nc) == (8, 4, 16)
+    recipe = select(_gemm(4, 16, 8), AVX512, Knobs((8, 48), kc=1000, mc=1000, nc=1000))
+    assert (recipe.blocks.kc, recipe.blocks.mc, recipe.blocks.nc) == (8, 4, 16)
 
 
 @pytest.mark.parametrize(
@@ -78,26 +78,26 @@ def test_blocks_end_with_the_product() -> None:
 )
 def test_what_does_not_fit_is_refused(knobs: Knobs, gemm: Gemm, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        select_recipe(gemm, AVX512, knobs)
+        select(gemm, AVX512, knobs)
     assert message in caught.value.message
 
 
 def test_a_matrix_unit_s_tile_is_made_of_its_own() -> None:
     gemm = _gemm(64, 64, 64, I8, I32)
     for tile in ((32, 32), (16, 64), (64, 16), (16, 16), (48, 16)):
-        recipe = select_recipe(gemm, find_target("amx"), Knobs(tile))
-        assert (recipe.mr, recipe.nr) == tile
+        recipe = select(gemm, find_target("amx"), Knobs(tile))
+        assert (recipe.tile.mr, recipe.tile.nr) == tile
 
 
 @pytest.mark.parametrize("tile", [(8, 32), (32, 24), (64, 32), (80, 16)])
 def test_tiles_that_a_matrix_unit_has_no_room_for(tile: tuple[int, int]) -> None:
     with pytest.raises(UsageError, match="up to 4 tiles of 16x16 side by side; 16x64, 32x32, 64x16 fit"):
-        select_recipe(_gemm(64, 64, 64, I8, I32), find_target("amx"), Knobs(tile))
+        select(_gemm(64, 64, 64, I8, I32), find_target("amx"), Knobs(tile))
 
 
 def test_a_matrix_unit_s_kernel_does_not_prefetch() -> None:
     with pytest.raises(UsageError, match="does not prefetch"):
-        select_recipe(_gemm(64, 64, 64, I8, I32), find_target("amx"), Knobs(ahead=4))
+        select(_gemm(64, 64, 64, I8, I32), find_target("amx"), Knobs(ahead=4))
 
 
 def test_knobs_are_spelled_as_they_are_read() -> None:
@@ -207,12 +207,12 @@ def test_knobs_without_a_product_are_a_remark() -> None:
 
 
 def test_words_of_a_product() -> None:
-    assert _gemm(3, 4, 5).words == "matmul 3x4x5 float"
-    assert _gemm(3, 4, 5, I8, I32, columns=True).words == "matmul 3x4x5 i8 -> i32 ss nt"
+    assert _gemm(3, 4, 5).knob_key == "matmul 3x4x5 float"
+    assert _gemm(3, 4, 5, I8, I32, columns=True).knob_key == "matmul 3x4x5 i8 -> i32 ss nt"
     wide = Gemm(
         MatrixView(FLOAT, 3, 5, 8, 1), MatrixView(FLOAT, 5, 4, 6, 1), MatrixView(FLOAT, 3, 4, 4, 1), None, "f", "f"
     )
-    assert wide.words == "matmul 3x4x5 float lda=8 ldb=6"
+    assert wide.knob_key == "matmul 3x4x5 float lda=8 ldb=6"
 
 
 def test_knobs_that_do_not_bind_are_left_out_with_a_remark() -> None:
@@ -221,7 +221,7 @@ def test_knobs_that_do_not_bind_are_left_out_with_a_remark() -> None:
     options = Options(knobs=FixedKnobs(Knobs((99, 16), origin=origin)), remarks=remarks)
     assert lower_text(PROGRAM, target="avx512", options=options) == lower_text(PROGRAM, target="avx512")
     messages = [r.message for r in remarks if r.kind == "missed"]
-    left_out = "matmul 32x32x32 float: tile=99x16 from long ago left out: "
+    left_out = "matmul 32x32x32 float: tile=99x16 from long ago ignored: "
     assert messages == [f"{left_out}tile 99x16 needs 101 registers, avx512 has 32; 30x16, 14x32 fit"]
 
 
@@ -245,7 +245,7 @@ def test_options_change_the_tile() -> None:
     ],
 )
 def test_remarks_give_reasons(gemm: Gemm, knobs: Knobs, part: str) -> None:
-    recipe = select_recipe(gemm, AVX512, knobs)
+    recipe = select(gemm, AVX512, knobs)
     text = describe_product(gemm, recipe, knobs, AVX512)
-    assert f"; about {100 * recipe.share:.0f} % of peak" in text
+    assert f"; about {100 * recipe.efficiency:.0f} % of peak" in text
     assert part in text

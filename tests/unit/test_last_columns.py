@@ -9,7 +9,7 @@ import tlx
 from tlx.ir.types import FLOAT, I32, Type
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.problem.view import MatrixView
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
@@ -32,7 +32,7 @@ define void @f(ptr noalias %c, ptr %a, ptr %b) {{
 def _dots(m: int, n: int, k: int, element: Type = FLOAT) -> int:
     a, b, c = MatrixView(element, m, k, k, 1), MatrixView(element, k, n, n, 1), MatrixView(element, m, n, n, 1)
     sign = "f" if element == FLOAT else "s"
-    return select_recipe(Gemm(a, b, c, None, sign, sign), targets()["avx512"]).dots
+    return select(Gemm(a, b, c, None, sign, sign), targets()["avx512"]).tile.dot_columns
 
 
 def test_few_columns_behind_whole_registers_are_summed_along_k() -> None:
@@ -69,12 +69,12 @@ def test_a_part_of_k_reads_nothing_of_the_next_one(target: str, m: int, n: int, 
     if lacking:
         pytest.skip(f"this processor has no {', '.join(lacking)}")
     views = MatrixView(FLOAT, m, k, k, 1), MatrixView(FLOAT, k, n, n, 1), MatrixView(FLOAT, m, n, n, 1)
-    recipe = select_recipe(Gemm(*views, None, "f", "f"), targets()[target])
-    assert recipe.dots
-    assert recipe.kc < k
-    assert recipe.kc % recipe.lanes
+    recipe = select(Gemm(*views, None, "f", "f"), targets()[target])
+    assert recipe.tile.dot_columns
+    assert recipe.blocks.kc < k
+    assert recipe.blocks.kc % recipe.tile.lanes
     a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
-    b[recipe.kc, -1] = np.inf
+    b[recipe.blocks.kc, -1] = np.inf
     c = np.full((m, n), np.nan, np.float32)
     tlx.compile(PROGRAM.format(t="float", m=m, n=n, k=k, mn=m * n), target)(c, a, b)
     with np.errstate(invalid="ignore"):  # which some of numpy's kernels signal, though no result is a NaN

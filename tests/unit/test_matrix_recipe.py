@@ -7,7 +7,7 @@ import pytest
 from tlx.ir.types import BFLOAT, FLOAT, I8, I32, Type
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.problem.view import MatrixView
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets
 
 
@@ -26,5 +26,5 @@ from tlx.target.discovery import targets
 def test_tiles_of_b_go_by_where_lines_of_a_stay_for_that(element: Type, n: int, asks: str, *, passes: bool) -> None:
     result, sign = (I32, "s") if element == I8 else (FLOAT, "f")
     a, c = MatrixView(element, n, n, n, 1), MatrixView(result, n, n, n, 1)
-    recipe = select_recipe(Gemm(a, a, c, None, sign, sign), targets()["amx"].on_cpu("sapphirerapids"))
-    assert (recipe.passing_b, recipe.asks) == (passes, asks)
+    recipe = select(Gemm(a, a, c, None, sign, sign), targets()["amx"].on_cpu("sapphirerapids"))
+    assert (recipe.prefetch.b_bypasses_l1, recipe.prefetch.operands) == (passes, asks)

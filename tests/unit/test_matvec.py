@@ -64,16 +64,16 @@ def test_other_products_stay(gemm: Gemm) -> None:
 def test_sums_are_rounded_to_the_result(element: Type, result: Type, rounding: str) -> None:
     sums = as_row_reduction(_gemm(100, 1, 300, element, result), AVX512)
     assert sums is not None
-    assert sums.finish is not None
-    assert (sums.finish.rows, sums.finish.cols, sums.finish.summary) == (1, 100, rounding)
-    assert sums.destination.element == sums.finish.element == result
+    assert sums.epilogue is not None
+    assert (sums.epilogue.rows, sums.epilogue.cols, sums.epilogue.summary) == (1, 100, rounding)
+    assert sums.destination.element == sums.epilogue.element == result
 
 
 def test_what_is_added_is_a_leaf_behind_the_operands() -> None:
     sums = as_row_reduction(_gemm(100, 1, 300, acc=True), AVX512)
     assert sums is not None
-    assert sums.finish is not None
-    assert [(leaf.pointer, leaf.view) for leaf in sums.finish.leaves()] == [(2, MatrixView(FLOAT, 1, 100, 0, 1))]
+    assert sums.epilogue is not None
+    assert [(leaf.pointer, leaf.view) for leaf in sums.epilogue.leaves()] == [(2, MatrixView(FLOAT, 1, 100, 0, 1))]
 
 
 def test_an_epilogue_computes_on_a_row_of_sums() -> None:
@@ -81,9 +81,9 @@ def test_an_epilogue_computes_on_a_row_of_sums() -> None:
     epilogue = Expression(100, 1, (bias, ProductLeaf(FLOAT), InstructionNode(FLOAT, ElementwiseOp("fadd"), (1, 0))))
     sums = as_row_reduction(replace(_gemm(100, 1, 300, acc=True), epilogue=epilogue), AVX512)
     assert sums is not None
-    assert sums.finish is not None
-    assert [(leaf.pointer, leaf.view.col_stride) for leaf in sums.finish.leaves()] == [(2, 1), (3, 7)]
-    *_, added, moved, last = sums.finish.nodes
+    assert sums.epilogue is not None
+    assert [(leaf.pointer, leaf.view.col_stride) for leaf in sums.epilogue.leaves()] == [(2, 1), (3, 7)]
+    *_, added, moved, last = sums.epilogue.nodes
     assert (added.operands, moved, last.operands) == (
         (0, 1),
         replace(bias, view=MatrixView(FLOAT, 1, 100, 0, 7), pointer=3),

@@ -51,7 +51,7 @@ def _sum(element: str, rows: int, cols: int, attribute: str = "noalias") -> str:
 @pytest.mark.parametrize("stage", ["to-tiles", "legalize"])
 @pytest.mark.parametrize("element", DTYPES)
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("offset", [0, 1, 7])
+@pytest.mark.parametrize("offset", [0, 7])
 def test_results_past_the_caches_are_whole(target: str, element: str, stage: str, offset: int) -> None:
     rows, cols = 2, 1500
     module = _lowered(_sum(element, rows, cols), _small(target), stage)
@@ -89,10 +89,9 @@ def _copy(element: str, rows: int, cols: int, pitch: int) -> str:
 
 @pytest.mark.parametrize("element", DTYPES)
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("offset", [0, 1, 7])
-@pytest.mark.parametrize(("cols", "pitch"), [(1500, 1507), (1100, 1101)])
-def test_copies_past_the_caches_are_whole(target: str, element: str, offset: int, cols: int, pitch: int) -> None:
-    rows = 3000 // cols
+@pytest.mark.parametrize("offset", [0, 7])
+def test_copies_past_the_caches_are_whole(target: str, element: str, offset: int) -> None:
+    rows, cols, pitch = 2, 1500, 1507
     module = _lowered(_copy(element, rows, cols, pitch), _small(target))
     assert "!nontemporal" in str(module)
     assert "mfence" in str(module) or "fence seq_cst" in str(module)
@@ -125,7 +124,7 @@ def _extreme(kind: str, element: str, rows: int, cols: int, axis: int) -> str:
     )
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(3, 300), (40, 5), (17, 64)])
+@pytest.mark.parametrize(("rows", "cols"), [(3, 300), (40, 5)])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("kind", ["max", "min"])
 @pytest.mark.parametrize("element", DTYPES)

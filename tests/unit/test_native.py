@@ -11,7 +11,8 @@ from tlx.ir.values import Value
 from tlx.legalize.x86.cpuid import unlisted_features
 from tlx.target import host
 from tlx.target.discovery import targets
-from tlx.target.hardware import Caches, Dot, MatrixUnit
+from tlx.target.hardware import Caches, Dot
+from tlx.target.lookup import find_target
 from tlx.target.target import Target
 
 
@@ -29,9 +30,7 @@ WIDE = Target(
     dots=(BF16,),
     requires=("avx512f",),
 )
-TILES = Target(
-    "tiles", "tiles", vector_bytes=16, matrix=MatrixUnit(16, 64, 8, (2, 2), ()), requires=("amx_tile", "avx512f")
-)
+TILES = Target("tiles", "tiles", vector_bytes=16, matrix=find_target("amx").matrix, requires=("amx_tile", "avx512f"))
 ALL = (PLAIN, WIDE, TILES)
 
 

@@ -9,7 +9,7 @@ import tlx
 from tlx.ir.types import FLOAT
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.problem.view import MatrixView
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets
 
 PROGRAM = """  ; the shape of a column-major operand is listed as it lies: columns first
@@ -29,7 +29,7 @@ define void @f(ptr noalias %c, ptr %a, ptr %b) {{
 
 def _packs_a(m: int, n: int, k: int, strides: tuple[int, int]) -> bool:
     a, b, c = MatrixView(FLOAT, m, k, *strides), MatrixView(FLOAT, k, n, n, 1), MatrixView(FLOAT, m, n, n, 1)
-    return select_recipe(Gemm(a, b, c, None, "f", "f"), targets()["avx512"]).pack_a
+    return select(Gemm(a, b, c, None, "f", "f"), targets()["avx512"]).packing.a
 
 
 def test_a_is_copied_where_its_columns_are_many_and_used_often() -> None:
@@ -45,10 +45,10 @@ def test_a_copy_of_all_of_a_leaves_b_its_half_of_the_second_cache() -> None:
     """Its tiles are halves of lines: eight floats; rows are read from the copy as from a row-major A."""
     target = targets()["avx512"]
     c, b = MatrixView(FLOAT, 1024, 1024, 1024, 1), MatrixView(FLOAT, 1024, 1024, 1024, 1)
-    copied = select_recipe(Gemm(MatrixView(FLOAT, 1024, 1024, 1, 1024), b, c, None, "f", "f"), target)
-    assert copied.whole_a
-    assert copied.mr % 8 == 0
-    assert copied.nc * 1024 * 4 > target.caches.l2 // 4
+    copied = select(Gemm(MatrixView(FLOAT, 1024, 1024, 1, 1024), b, c, None, "f", "f"), target)
+    assert copied.packing.whole_a
+    assert copied.tile.mr % 8 == 0
+    assert copied.blocks.nc * 1024 * 4 > target.caches.l2 // 4
 
 
 @pytest.mark.parametrize("target", ["generic", "avx2", "avx512"])

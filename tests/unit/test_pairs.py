@@ -11,7 +11,7 @@ from tlx.ir.types import DOUBLE, FLOAT, HALF, I32, Type
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.recipe import EqualTiles, column_ranges
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
@@ -59,7 +59,7 @@ def test_narrow_products_and_narrow_rests_are_summed_by_pairs() -> None:
     def pairs(
         m: int, n: int, k: int, *, element: Type = FLOAT, result: Type | None = None, target: str = "avx512"
     ) -> int:
-        return select_recipe(_gemm(m, n, k, element, result), targets()[target]).pairs
+        return select(_gemm(m, n, k, element, result), targets()[target]).tile.paired_columns
 
     assert pairs(64, 8, 64) == 8
     assert pairs(64, 4, 64, element=DOUBLE) == 4
@@ -78,18 +78,18 @@ def test_narrow_products_and_narrow_rests_are_summed_by_pairs() -> None:
 
 def test_columns_of_pairs_are_a_panel_of_half_a_register() -> None:
     gemm = _gemm(48, 37, 48)
-    recipe = select_recipe(gemm, targets()["avx512"])
-    assert recipe.pairs == 5
+    recipe = select(gemm, targets()["avx512"])
+    assert recipe.tile.paired_columns == 5
     assert column_ranges(gemm, recipe)[-1] == EqualTiles(32, 1, 8, 3)
     narrow = _gemm(64, 8, 64)
-    recipe = select_recipe(narrow, targets()["avx512"])
+    recipe = select(narrow, targets()["avx512"])
     assert column_ranges(narrow, recipe) == [EqualTiles(0, 1, 8)]
-    assert recipe.share > 0.5  # which half of the lanes could not reach
+    assert recipe.efficiency > 0.5  # which half of the lanes could not reach
 
 
 def test_a_small_a_is_packed_before_pairs_of_b() -> None:
     def packed_first(m: int) -> bool:
-        return select_recipe(_gemm(m, 8, 8, HALF, FLOAT), targets()["avx512"]).whole_a
+        return select(_gemm(m, 8, 8, HALF, FLOAT), targets()["avx512"]).packing.whole_a
 
     assert packed_first(8)
     assert not packed_first(64)  # row tile by row tile: each stays near

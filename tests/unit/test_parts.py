@@ -36,7 +36,7 @@ def function(*pieces: str, parameters: str = POINTERS, attributes: str = "nounwi
 
 def found(text: str) -> list[Function]:
     """The functions that parts of the functions of a text became."""
-    return [function for function in parse(text, parts=True).functions if outlined_region(function) is not None]
+    return [function for function in parse(text, outline=True).functions if outlined_region(function) is not None]
 
 
 def headers(text: str) -> list[str]:
@@ -44,12 +44,12 @@ def headers(text: str) -> list[str]:
 
 
 def counts(text: str) -> list[int]:
-    return [fact.more for item in parse(text, parts=True).items if (fact := outlined_region(item))]
+    return [fact.copies for item in parse(text, outline=True).items if (fact := outlined_region(item))]
 
 
 def test_equal_parts_become_calls_of_one_function() -> None:
     text = function(COPY, COPY.replace("%a", "%b"), COPY.replace("%c", "%x").replace("%a", "%c").replace("%x", "%a"))
-    assert str(parse("; first\n" + text + "; last\n", parts=True)) == (
+    assert str(parse("; first\n" + text + "; last\n", outline=True)) == (
         "; first\ndefine void @f(ptr %c, ptr %a, ptr %b) nounwind {\nentry:\n"
         "  call void @f.part(ptr %a, ptr %c)\n"
         "  call void @f.part(ptr %b, ptr %c)\n"
@@ -92,7 +92,7 @@ def test_lines_between_parts_stay() -> None:
         "  call void @g(ptr %p) ; a comment, @g\n\n" + COPY.replace("%a", "%p"),
         tail="declare void @g(ptr)\n",
     )
-    module = str(parse(text, parts=True))
+    module = str(parse(text, outline=True))
     assert (
         "i64 8\n  call void @f.part(ptr %p, ptr %c)\n  call void @g(ptr %p) ; a comment, @g\n\n  call void @f" in module
     )
@@ -135,7 +135,7 @@ def test_blocks_and_loops() -> None:
 )
 def test_lines_that_no_part_has(line: str) -> None:
     text = function(LOAD + line + STORE, COPY, COPY)
-    assert str(parse(text, wanted=lambda _text: False, parts=True)) == text
+    assert str(parse(text, wanted=lambda _text: False, outline=True)) == text
     finder = duplicates.RepeatedRegionFinder()
     assert not finder.find(text.split("\n")[1:], [])
 
@@ -272,7 +272,7 @@ def test_attributes_of_parts(attributes: str, expected: str | None) -> None:
 def test_names_that_are_taken() -> None:
     text = function(COPY, COPY).replace("%t0", "%entry0").replace("entry:\n", "").replace("%a", "%entry")
     text += "declare void @f.part()\n"
-    text = str(parse(text, parts=True))
+    text = str(parse(text, outline=True))
     assert "call void @f.part.1(ptr %entry, ptr %c)" in text
     assert "define internal void @f.part.1(ptr %entry, ptr %c) nounwind {\nentry.1:\n" in text
 
@@ -284,7 +284,7 @@ def test_any_name(name: str, part: str) -> None:
 
 def test_arguments_without_names_are_counted_anew() -> None:
     piece = COPY.replace("%a", "%2").replace("%c", "%0")
-    text = str(parse(function(piece, piece, parameters="ptr %0, ptr %1, ptr %2"), parts=True))
+    text = str(parse(function(piece, piece, parameters="ptr %0, ptr %1, ptr %2"), outline=True))
     assert text.count("call void @f.part(ptr %2, ptr %0)\n") == 2
     assert "define internal void @f.part(ptr %0, ptr %1) nounwind {\n" in text
     assert "(ptr elementtype(float) %0," in text
@@ -294,7 +294,7 @@ def test_arguments_without_names_are_counted_anew() -> None:
 def test_functions_share_their_parts() -> None:
     text = function(COPY, COPY) + function(COPY, COPY).replace("@f", "@g")
     assert counts(text) == [3]
-    assert "@g" in str(parse(text, parts=True))
+    assert "@g" in str(parse(text, outline=True))
     other = function(COPY, COPY) + function(COPY, COPY, attributes='"a"="b"').replace("@f", "@g")
     assert counts(other) == [1, 1]
 
@@ -328,9 +328,9 @@ def test_remarks_tell_of_the_parts() -> None:
     options = Options()
     text = function(COPY, COPY, COPY)
     lower_text(text, target="avx2", options=options)
-    said = [remark for remark in options.remarks if "more parts" in remark.message]
+    said = [remark for remark in options.remarks if "more copies" in remark.message]
     assert [remark.message for remark in said] == [
-        "2 more parts equal to this one are lowered as it is, as calls of @f.part"
+        "2 more copies of this region are calls of @f.part, which is lowered once"
     ]
     assert said[0].span is not None
     assert said[0].span.start == text.index("%t0")
@@ -341,6 +341,6 @@ def test_the_bench_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     text = different_sequence(64)
     assert counts(text) == [3] * 16
     assert not found(different_sequence(63))
-    module = parse(text, parts=True)
+    module = parse(text, outline=True)
     assert not needs_lowering(str(module.items[0]))
     assert isinstance(module, Module)

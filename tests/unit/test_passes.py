@@ -10,7 +10,7 @@ from tlx.ir.types import BFLOAT, FLOAT, Type
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.recipe import Recipe
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets
 from tlx.target.hardware import Caches
 
@@ -19,32 +19,33 @@ _TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20
 
 def _recipe(m: int, n: int, k: int, result: Type = FLOAT, gap: int = 0) -> Recipe:
     views = MatrixView(FLOAT, m, k, k, 1), MatrixView(FLOAT, k, n, n + gap, 1), MatrixView(result, m, n, n, 1)
-    return select_recipe(Gemm(*views, None, "f", "f"), _TARGET)
+    return select(Gemm(*views, None, "f", "f"), _TARGET)
 
 
 @pytest.mark.parametrize("m", [16, 64, 96])
 def test_few_rows_ask_for_the_next_pass(m: int) -> None:
     """Two parts of B fit the second cache beside C; lines of a pass are fetched into the first cache, too."""
     recipe = _recipe(m, 1024, 1024)
-    assert (recipe.pack_b, recipe.kc, recipe.fetch, bool(recipe.ahead)) == (False, 128, 2, True)
+    assert (recipe.packing.b, recipe.blocks.kc) == (False, 128)
+    assert (recipe.prefetch.locality, bool(recipe.prefetch.b_steps)) == (2, True)
 
 
 def test_many_rows_pack_b() -> None:
     """And fewer where C leaves no room for parts of B that are worth a pass."""
     for m, n in ((120, 1024), (64, 2048)):
         recipe = _recipe(m, n, 1024)
-        assert (recipe.pack_b, recipe.kc, recipe.fetch) == (True, 1024, 0)
+        assert (recipe.packing.b, recipe.blocks.kc, recipe.prefetch.locality) == (True, 1024, 0)
 
 
 @pytest.mark.parametrize(("m", "pack_b", "kc"), [(196, False, 128), (256, True, 256)])
 def test_passes_over_a_b_that_is_near_pay_for_more_rows(m: int, pack_b: bool, kc: int) -> None:
     recipe = _recipe(m, 1024, 256)
-    assert (recipe.pack_b, recipe.kc, recipe.fetch) == (pack_b, kc, 0)
+    assert (recipe.packing.b, recipe.blocks.kc, recipe.prefetch.locality) == (pack_b, kc, 0)
 
 
 def test_an_a_from_memory_meets_wider_blocks() -> None:
     """Parts of sqrt(L2 / 4 bytes) = 724 positions at most, equal ones."""
-    assert [_recipe(n, n, n).kc for n in (2048, 4096)] == [2048, 683]
+    assert [_recipe(n, n, n).blocks.kc for n in (2048, 4096)] == [2048, 683]
 
 
 @pytest.mark.parametrize(
@@ -59,24 +60,24 @@ def test_an_a_from_memory_meets_wider_blocks() -> None:
 )
 def test_passes_are_as_long_as_caches_and_pages_allow(n: int, k: int, kc: int, fetch: int) -> None:
     recipe = _recipe(16, n, k)
-    assert (recipe.pack_b, recipe.kc, recipe.fetch) == (False, kc, fetch)
+    assert (recipe.packing.b, recipe.blocks.kc, recipe.prefetch.locality) == (False, kc, fetch)
 
 
 @pytest.mark.parametrize(("m", "n", "k", "kc"), [(100, 512, 4096, 316), (128, 784, 1152, 1152)])
 def test_passes_have_to_pay_for_c(m: int, n: int, k: int, kc: int) -> None:
     recipe = _recipe(m, n, k)
-    assert (recipe.pack_b, recipe.kc) == (False, kc)
+    assert (recipe.packing.b, recipe.blocks.kc) == (False, kc)
 
 
 def test_what_lies_in_gaps_is_not_asked_for() -> None:
-    assert not _recipe(16, 1024, 1024, gap=64).fetch
+    assert not _recipe(16, 1024, 1024, gap=64).prefetch.locality
 
 
 def test_sums_that_have_to_be_complete_are_made_in_one_pass() -> None:
     recipe = _recipe(64, 1024, 1024, BFLOAT)
-    assert (recipe.pack_b, recipe.kc) == (True, 1024)
+    assert (recipe.packing.b, recipe.blocks.kc) == (True, 1024)
 
 
 def test_the_predicted_share_knows_what_is_overlapped() -> None:
-    assert 0.6 < _recipe(16, 1024, 1024).share < 0.9
-    assert _recipe(16, 1024, 1024, gap=64).share < 0.5
+    assert 0.6 < _recipe(16, 1024, 1024).efficiency < 0.9
+    assert _recipe(16, 1024, 1024, gap=64).efficiency < 0.5

@@ -25,7 +25,7 @@ WINDOWS = {
 def value(pick: RegisterGather, memory: list[int], count: int) -> list[int]:
     """What a pick stores, line by line."""
     merged: list[int] | None = None
-    for line in pick.lines:
+    for line in pick.loads:
         assert 0 < line.count <= pick.lanes
         loaded = memory[line.start : line.start + line.count] + [-1] * (pick.lanes - line.count)
         both = (merged or loaded) + loaded
@@ -53,14 +53,14 @@ def test_picks_any_places() -> None:
 
 
 def test_lines_are_few() -> None:
-    assert len(RegisterGather.of(WINDOWS["two rows of seven"], 32).lines) == 1
-    assert len(RegisterGather.of(WINDOWS["steps of two in two channels"], 32).lines) == 2
+    assert len(RegisterGather.of(WINDOWS["two rows of seven"], 32).loads) == 1
+    assert len(RegisterGather.of(WINDOWS["steps of two in two channels"], 32).loads) == 2
 
 
 def test_lines_fall_into_place() -> None:
     """Elements of two lines that have different lanes are merged without moving."""
     pick = RegisterGather.of(WINDOWS["steps of two in two channels"], 32)
-    assert pick.lines[1].mask == tuple(lane if lane % 2 == 0 else 32 + lane for lane in range(32))
+    assert pick.loads[1].mask == tuple(lane if lane % 2 == 0 else 32 + lane for lane in range(32))
     assert pick.order == tuple(range(32))
 
 

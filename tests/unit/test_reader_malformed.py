@@ -16,7 +16,7 @@ from tests.unit.ir_modules import OPAQUE, TYPED
 from tlx.diagnostics import ParseError, TlxError, VerifyError
 from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.analysis import collect_errors, verify_tensors
+from tlx.ir.tensors.inference import collect_errors, verify_tensors
 from tlx.ir.transform.rewrite import uses
 
 TENSORS = """\

@@ -14,7 +14,7 @@ from tlx.lower.to_tiles.problem.problems import BatchStrides, Gemm
 from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.cost import RegisterTileProblem, register_tile
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, column_ranges, k_passes, row_ranges
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets
 from tlx.target.hardware import CoreModel, Sign
 from tlx.target.target import Target
@@ -64,45 +64,46 @@ def _random_gemm(rng: random.Random) -> Gemm:
 
 def _covered(ranges: list[EqualTiles]) -> list[int]:
     """Every position that holds data, in order of the tiles."""
-    return [r.start + t * r.size + i for r in ranges for t in range(r.count) for i in range(r.data)]
+    return [r.start + t * r.size + i for r in ranges for t in range(r.count) for i in range(r.valid)]
 
 
 def _check(gemm: Gemm, recipe: Recipe, target: Target) -> None:
     for ranges, extent in ((row_ranges(gemm, recipe), gemm.m), (column_ranges(gemm, recipe), gemm.n)):
         covered = _covered(ranges)
-        once = recipe.unit != "matrix" or not gemm.is_repeatable
+        once = recipe.mma.unit != "matrix" or not gemm.is_repeatable
         assert (covered if once else sorted(set(covered))) == list(range(extent))
     assert _covered(k_passes(gemm, recipe)) == list(range(gemm.k))
-    assert all(r.size <= recipe.mr for r in row_ranges(gemm, recipe))
-    assert all(r.size <= recipe.nr for r in column_ranges(gemm, recipe))
-    assert recipe.kc % recipe.kstep == 0 or recipe.kc == gemm.k
-    assert recipe.nr % recipe.lanes == 0
-    assert recipe.mc >= 1
-    assert recipe.nc >= 1
-    if recipe.unit == "matrix":
+    assert all(r.size <= recipe.tile.mr for r in row_ranges(gemm, recipe))
+    assert all(r.size <= recipe.tile.nr for r in column_ranges(gemm, recipe))
+    assert recipe.blocks.kc % recipe.tile.kstep == 0 or recipe.blocks.kc == gemm.k
+    assert recipe.tile.nr % recipe.tile.lanes == 0
+    assert recipe.blocks.mc >= 1
+    assert recipe.blocks.nc >= 1
+    if recipe.mma.unit == "matrix":
         assert target.matrix is not None
-        rows, columns = recipe.mr // target.matrix.rows, recipe.nr // recipe.lanes
+        rows, columns = recipe.tile.mr // target.matrix.rows, recipe.tile.nr // recipe.tile.lanes
         assert rows * columns + min(rows, 2) + min(columns, 2) <= target.matrix.tiles
-        assert 0 < recipe.share <= 1
-        assert recipe.pack_b
+        assert 0 < recipe.efficiency <= 1
+        assert recipe.packing.b
         return
-    vectors = recipe.nr // recipe.lanes
-    assert recipe.mr * vectors + min(recipe.mr, vectors) + 1 <= target.registers
-    assert recipe.lanes * (target.vector_bytes // recipe.lanes) == target.vector_bytes
-    assert recipe.width == 1 or recipe.pack_b or recipe.streams
-    if recipe.streams:
-        assert gemm.m == recipe.mr <= 8
-        assert recipe.streams % recipe.width == 0
-        assert all(r.size % (recipe.lanes * recipe.order[0]) == 0 for r in column_ranges(gemm, recipe))
+    vectors = recipe.tile.nr // recipe.tile.lanes
+    assert recipe.tile.mr * vectors + min(recipe.tile.mr, vectors) + 1 <= target.registers
+    assert recipe.tile.lanes * (target.vector_bytes // recipe.tile.lanes) == target.vector_bytes
+    assert recipe.mma.width == 1 or recipe.packing.b or recipe.tile.streamed_rows
+    if recipe.tile.streamed_rows:
+        assert gemm.m == recipe.tile.mr <= 8
+        assert recipe.tile.streamed_rows % recipe.mma.width == 0
+        granule = recipe.tile.lanes * recipe.tile.column_permutation[0]
+        assert all(r.size % granule == 0 for r in column_ranges(gemm, recipe))
         return
-    assert recipe.pack_b or (gemm.b.is_row_major and recipe.operand_b == gemm.b.element)
-    assert recipe.pack_a or recipe.operand_a == gemm.a.element
-    if recipe.correction != "none":
-        assert recipe.mma == "usmma"
-    elif str(recipe.operand_a) == "i16" != str(gemm.a.element):
-        assert recipe.mma == "smma"  # bytes of any sign, widened
+    assert recipe.packing.b or (gemm.b.is_row_major and recipe.mma.operand_b == gemm.b.element)
+    assert recipe.packing.a or recipe.mma.operand_a == gemm.a.element
+    if recipe.mma.correction != "none":
+        assert recipe.mma.name == "usmma"
+    elif str(recipe.mma.operand_a) == "i16" != str(gemm.a.element):
+        assert recipe.mma.name == "smma"  # bytes of any sign, widened
     else:
-        assert recipe.mma == MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign]
+        assert recipe.mma.name == MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign]
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -111,7 +112,7 @@ def test_random_products_fit_and_are_covered_once(name: str, seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(40):
         gemm = _random_gemm(rng)
-        _check(gemm, select_recipe(gemm, TARGETS[name]), TARGETS[name])
+        _check(gemm, select(gemm, TARGETS[name]), TARGETS[name])
 
 
 @pytest.mark.parametrize("m", [1, 4])
@@ -121,22 +122,22 @@ def test_random_products_fit_and_are_covered_once(name: str, seed: int) -> None:
 )
 def test_few_rows_stream_b(m: int, element: Type, result: Type, order: tuple[int, int]) -> None:
     for target in (TARGETS["avx512"], TARGETS["amx"]):
-        recipe = select_recipe(_gemm(m, 1024, 2048, element, result), target)
-        assert (recipe.streams > 4, recipe.pack_b, recipe.order) == (True, False, order)
+        recipe = select(_gemm(m, 1024, 2048, element, result), target)
+        assert (recipe.tile.streamed_rows > 4, recipe.packing.b, recipe.tile.column_permutation) == (True, False, order)
 
 
 def test_a_b_that_is_packed_for_several_products_does_not_stream() -> None:
     for element, result in ((BFLOAT, FLOAT), (I8, I32)):
         gemm = _gemm(4, 512, 512, element, result)
-        assert select_recipe(gemm, TARGETS["amx"]).streams > 0
+        assert select(gemm, TARGETS["amx"]).tile.streamed_rows > 0
         for packings in (0.0, 0.01):
-            recipe = select_recipe(replace(gemm, packings=packings), TARGETS["amx"])
-            assert (recipe.pack_b, recipe.streams) == (True, 0)
+            recipe = select(replace(gemm, packs_per_product=packings), TARGETS["amx"])
+            assert (recipe.packing.b, recipe.tile.streamed_rows) == (True, 0)
 
 
 def test_many_rows_do_not_and_floats_in_the_caches_stay_in_tiles() -> None:
     for m, k in ((32, 2048), (4, 64), (2, 16)):
-        assert select_recipe(_gemm(m, 64, k), TARGETS["avx512"]).streams == 0
+        assert select(_gemm(m, 64, k), TARGETS["avx512"]).tile.streamed_rows == 0
 
 
 @pytest.mark.parametrize("registers", [8, 16, 32])
@@ -152,7 +153,7 @@ def test_register_tiles_leave_room_for_operands(registers: int, spare: bool) -> 
 
 def test_rows_are_split_evenly() -> None:
     gemm = _gemm(100, 28, 4)
-    ranges = row_ranges(gemm, select_recipe(gemm, TARGETS["avx512"]))
+    ranges = row_ranges(gemm, select(gemm, TARGETS["avx512"]))
     assert Counter({r.size: r.count for r in ranges}) == {13: 4, 12: 4}
 
 
@@ -162,14 +163,14 @@ def test_rows_are_split_evenly() -> None:
 )
 def test_passes_over_k_are_equal(k: int, passes: list[int]) -> None:
     gemm = _gemm(4, 16, k)
-    ranges = k_passes(gemm, select_recipe(gemm, TARGETS["avx512"]))
+    ranges = k_passes(gemm, select(gemm, TARGETS["avx512"]))
     assert [r.size for r in ranges for _ in range(r.count)] == passes
     assert not any(r.padding for r in ranges)
 
 
 def test_k_is_whole_where_the_result_cannot_hold_the_sums() -> None:
     gemm = _gemm(4, 16, 6000, BFLOAT, BFLOAT)
-    assert select_recipe(gemm, TARGETS["generic"]).kc == 6000
+    assert select(gemm, TARGETS["generic"]).blocks.kc == 6000
 
 
 @pytest.mark.parametrize(
@@ -195,15 +196,15 @@ def test_k_is_whole_where_the_result_cannot_hold_the_sums() -> None:
 def test_types_choose_the_unit(
     target: str, element: Type, result: Type, unit: str, operand: Type, accumulator: Type, width: int
 ) -> None:
-    recipe = select_recipe(_gemm(64, 64, 64, element, result), TARGETS[target])
-    chosen = (recipe.unit, recipe.operand_a, recipe.operand_b, recipe.accumulator, recipe.width)
+    recipe = select(_gemm(64, 64, 64, element, result), TARGETS[target])
+    chosen = (recipe.mma.unit, recipe.mma.operand_a, recipe.mma.operand_b, recipe.mma.accumulator, recipe.mma.width)
     assert chosen == (unit, operand, operand, accumulator, width)
 
 
 def test_bytes_add_up_in_32_bits_as_long_as_they_fit() -> None:
-    assert select_recipe(_gemm(8, 16, 33024, I8, I64), TARGETS["avx512"]).accumulator == I32
-    assert select_recipe(_gemm(8, 16, 33028, I8, I64), TARGETS["avx512"]).accumulator == I64
-    assert select_recipe(_gemm(8, 16, 32, I8, I64, acc=True), TARGETS["avx512"]).accumulator == I64
+    assert select(_gemm(8, 16, 33024, I8, I64), TARGETS["avx512"]).mma.accumulator == I32
+    assert select(_gemm(8, 16, 33028, I8, I64), TARGETS["avx512"]).mma.accumulator == I64
+    assert select(_gemm(8, 16, 32, I8, I64, acc=True), TARGETS["avx512"]).mma.accumulator == I64
 
 
 def test_kernel_names_tell_sizes_types_and_signs() -> None:
@@ -221,8 +222,8 @@ def test_a_view_knows_how_it_lies() -> None:
 
 @pytest.mark.parametrize(("cpu", "unit", "operand"), [("znver5", "dot", BFLOAT), ("sapphirerapids", "fma", FLOAT)])
 def test_a_slow_dot_product_gives_way_to_multiply_adds(cpu: str, unit: str, operand: Type) -> None:
-    recipe = select_recipe(_gemm(64, 64, 64, BFLOAT, FLOAT), TARGETS["avx512"].on_cpu(cpu))
-    assert (recipe.unit, recipe.operand_b) == (unit, operand)
+    recipe = select(_gemm(64, 64, 64, BFLOAT, FLOAT), TARGETS["avx512"].on_cpu(cpu))
+    assert (recipe.mma.unit, recipe.mma.operand_b) == (unit, operand)
 
 
 @pytest.mark.parametrize(("n", "lanes"), [(1, 4), (4, 4), (5, 8), (8, 8), (9, 16), (24, 16)])
@@ -231,10 +232,11 @@ def test_short_rows_take_parts_of_registers(n: int, lanes: int) -> None:
 
     Of integers: floats fill them by two positions of K.
     """
-    recipe = select_recipe(_gemm(8, n, 8, I32, I32), TARGETS["avx512"])
-    assert recipe.lanes == lanes
-    assert recipe.share <= n / 16 or n > 16
-    assert select_recipe(_gemm(8, n, 8, I64, I64), TARGETS["avx512"]).lanes == (max(2, min(8, lanes)) if n > 2 else 2)
+    recipe = select(_gemm(8, n, 8, I32, I32), TARGETS["avx512"])
+    assert recipe.tile.lanes == lanes
+    assert recipe.efficiency <= n / 16 or n > 16
+    recipe = select(_gemm(8, n, 8, I64, I64), TARGETS["avx512"])
+    assert recipe.tile.lanes == (max(2, min(8, lanes)) if n > 2 else 2)
 
 
 def test_loops_configure_a_matrix_unit_once() -> None:
@@ -243,85 +245,86 @@ def test_loops_configure_a_matrix_unit_once() -> None:
     for n, alone, in_loop in ((8, False, False), (16, False, True), (64, True, True)):
         gemm = _gemm(n, n, n, BFLOAT)
         batch = BatchStrides((4 * n * n, 2 * n * n, 2 * n * n), (4 * n * n, 2 * n * n, 2 * n * n), 8 * n * n * 100)
-        assert (select_recipe(gemm, target).unit == "matrix") is alone
-        assert (select_recipe(replace(gemm, batch=batch), target).unit == "matrix") is in_loop
+        assert (select(gemm, target).mma.unit == "matrix") is alone
+        assert (select(replace(gemm, batch=batch), target).mma.unit == "matrix") is in_loop
 
 
 @pytest.mark.parametrize("element", [FLOAT, DOUBLE])
 @pytest.mark.parametrize("extent", [512, 1000, 1024, 2048, 4096])
 def test_a_block_of_b_stays_in_half_of_the_second_cache(element: Type, extent: int) -> None:
     target = TARGETS["avx512"]
-    recipe = select_recipe(_gemm(extent, extent, extent, element, element), target)
+    recipe = select(_gemm(extent, extent, extent, element, element), target)
     size = 4 if element == FLOAT else 8
-    assert recipe.nr * recipe.kc * size <= recipe.nc * recipe.kc * size <= target.caches.l2 // 2
+    row = recipe.blocks.kc * size
+    assert recipe.tile.nr * row <= recipe.blocks.nc * row <= target.caches.l2 // 2
 
 
 def test_row_tiles_meet_all_panels_unless_a_panel_stays_in_the_first_cache() -> None:
     target = TARGETS["avx512"]
-    deep, shallow = (select_recipe(_gemm(1024, 1024, k), target) for k in (1024, 32))
-    assert deep.mc == deep.mr
-    assert shallow.mc > 8 * shallow.mr
+    deep, shallow = (select(_gemm(1024, 1024, k), target) for k in (1024, 32))
+    assert deep.blocks.mc == deep.tile.mr
+    assert shallow.blocks.mc > 8 * shallow.tile.mr
 
 
 @pytest.mark.parametrize(("n", "k", "apart"), [(512, 512, True), (512, 128, True), (512, 32, False), (32, 64, True)])
 def test_a_row_tile_is_packed_right_before_panels_that_come_from_the_second_cache(n: int, k: int, apart: bool) -> None:
     a, b, c = MatrixView(HALF, 512, k, k, 1), MatrixView(HALF, k, n, n, 1), MatrixView(FLOAT, 512, n, n, 1)
-    recipe = select_recipe(Gemm(a, b, c, None, "f", "f"), TARGETS["avx512"])
-    assert recipe.pack_a
-    assert (recipe.mc == recipe.mr) == apart
+    recipe = select(Gemm(a, b, c, None, "f", "f"), TARGETS["avx512"])
+    assert recipe.packing.a
+    assert (recipe.blocks.mc == recipe.tile.mr) == apart
 
 
 def test_all_of_a_is_packed_once_where_several_blocks_of_columns_read_it() -> None:
     target = TARGETS["avx512"]
-    wide, narrow = (select_recipe(_gemm(512, n, k, a_columns=True), target) for n, k in ((1024, 512), (192, 300)))
-    assert wide.pack_a
-    assert wide.whole_a
-    assert narrow.pack_a
-    assert not narrow.whole_a
+    wide, narrow = (select(_gemm(512, n, k, a_columns=True), target) for n, k in ((1024, 512), (192, 300)))
+    assert wide.packing.a
+    assert wide.packing.whole_a
+    assert narrow.packing.a
+    assert not narrow.packing.whole_a
 
 
 def test_all_of_an_a_that_exceeds_the_last_cache_is_packed_once_rather_than_many_times() -> None:
     small = TARGETS["avx2"]
     large = replace(small, caches=replace(small.caches, l2=1 << 20))
-    many = select_recipe(_gemm(2048, 1024, 1024, a_columns=True), small)
-    few = select_recipe(_gemm(2048, 400, 300, a_columns=True), large)
+    many = select(_gemm(2048, 1024, 1024, a_columns=True), small)
+    few = select(_gemm(2048, 400, 300, a_columns=True), large)
     assert small.caches.l3 // 4 < 2048 * 300 * 4
-    assert many.whole_a
-    assert few.pack_a
-    assert not few.whole_a
-    assert few.nc < 400
+    assert many.packing.whole_a
+    assert few.packing.a
+    assert not few.packing.whole_a
+    assert few.blocks.nc < 400
 
 
 @pytest.mark.parametrize(("m", "pack_b"), [(64, False), (128, False), (256, True)])
 def test_a_wide_b_is_packed_where_many_rows_meet_it(m: int, pack_b: bool) -> None:
-    assert select_recipe(_gemm(m, 3136, 256), TARGETS["avx512"]).pack_b == pack_b
+    assert select(_gemm(m, 3136, 256), TARGETS["avx512"]).packing.b == pack_b
 
 
 @pytest.mark.parametrize(("k", "rows"), [(1000, 64), (1024, 16), (4096, 16)])
 def test_rows_that_share_cache_sets_are_fewer_at_a_time(k: int, rows: int) -> None:
-    assert select_recipe(_gemm(1024, 1, k, I8, I32), TARGETS["amx"]).mr == rows
+    assert select(_gemm(1024, 1, k, I8, I32), TARGETS["amx"]).tile.mr == rows
 
 
 @pytest.mark.parametrize(("m", "n", "k", "low", "high"), [(16, 1024, 1024, 0.6, 0.8), (1024, 1024, 1024, 0.8, 0.93)])
 def test_the_predicted_share_counts_what_comes_from_memory(m: int, n: int, k: int, low: float, high: float) -> None:
-    assert low < select_recipe(_gemm(m, n, k), TARGETS["avx512"]).share < high
-    assert select_recipe(_gemm(128, 128, 128), TARGETS["avx512"]).share > 0.88
+    assert low < select(_gemm(m, n, k), TARGETS["avx512"]).efficiency < high
+    assert select(_gemm(128, 128, 128), TARGETS["avx512"]).efficiency > 0.88
 
 
 def test_the_predicted_share_counts_packing_and_lanes_without_data() -> None:
     """8 cubed of bytes: 4 cycles of products (8 with half of the lanes empty), 6 of packing for each of two steps."""
     target = TARGETS["avx512"]
-    floats, bytes_ = (select_recipe(_gemm(8, 8, 8, *types), target).share for types in ((FLOAT, FLOAT), (I8, I32)))
+    floats, bytes_ = (select(_gemm(8, 8, 8, *types), target).efficiency for types in ((FLOAT, FLOAT), (I8, I32)))
     assert bytes_ < 0.15
     assert floats > 0.5
-    assert select_recipe(_gemm(64, 64, 64, I8, I32), target).share > 4 * bytes_
-    assert select_recipe(_gemm(64, 9, 64), target).share < 0.7
-    assert select_recipe(_gemm(64, 16, 64), target).share > 0.7
+    assert select(_gemm(64, 64, 64, I8, I32), target).efficiency > 4 * bytes_
+    assert select(_gemm(64, 9, 64), target).efficiency < 0.7
+    assert select(_gemm(64, 16, 64), target).efficiency > 0.7
 
 
 def test_the_predicted_share_counts_what_comes_from_the_second_cache() -> None:
     """A row times 512x512 floats, 1 MB: 32768 cycles of lines, 8192 of multiply-adds."""
-    assert select_recipe(_gemm(1, 512, 512), TARGETS["amx"]).share <= 0.25
+    assert select(_gemm(1, 512, 512), TARGETS["amx"]).efficiency <= 0.25
 
 
 @pytest.mark.parametrize(
@@ -338,10 +341,8 @@ def test_interleaved_rows_are_read_as_they_lie(element: Type, sign: Sign, n: int
     width = 2 if element == BFLOAT else 4
     b = MatrixView(element, k, n, n, width, width, n)
     to = _view(FLOAT if element == BFLOAT else I32, 512, n)
-    recipe = select_recipe(
-        Gemm(_view(element, 512, k), b, to, None, sign, "f" if sign == "f" else "s"), TARGETS["avx512"]
-    )
-    assert (recipe.unit, recipe.width, recipe.pack_b) == ("dot", width, packs)
+    recipe = select(Gemm(_view(element, 512, k), b, to, None, sign, "f" if sign == "f" else "s"), TARGETS["avx512"])
+    assert (recipe.mma.unit, recipe.mma.width, recipe.packing.b) == ("dot", width, packs)
 
 
 @pytest.mark.parametrize(
@@ -352,4 +353,4 @@ def test_results_are_asked_for_where_their_stores_take_longer_than_the_products(
     n: int, k: int, result: Type, *, asks: bool
 ) -> None:
     """Not where they stay in the first cache, nor where four steps of K hide them."""
-    assert select_recipe(_gemm(n, n, k, I8, result), TARGETS["amx"]).own_lines is asks
+    assert select(_gemm(n, n, k, I8, result), TARGETS["amx"]).stores.prefetches_lines is asks

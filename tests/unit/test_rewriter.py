@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 
 import pytest
 
+from tests.tools import find
 from tests.unit.ir_modules import OPAQUE, TYPED
 from tlx.evaluate import evaluate
 from tlx.ir.instructions import may_read, may_write
@@ -27,7 +27,7 @@ from tlx.ir.types import FLOAT, I8, I32, LABEL, VOID, FunctionType, PointerType,
 from tlx.ir.values import Local, const_int
 from tlx.llvm.judge import check_text
 
-OPTS = {"opt-14": ["opt-14", "-enable-new-pm=0"], "opt-19": ["opt-19"]}
+OPTS = {"opt-14": ["-enable-new-pm=0", "-verify"], "opt-19": ["-passes=verify"]}
 
 LOOP = """\
 define i32 @f(i32 %0, i32 %1) {
@@ -63,8 +63,8 @@ def accepted(text: str, *tools: str) -> None:
     """LLVM 22 takes the text, and so do those of the tools that are installed."""
     check_text(text)
     for tool in tools:
-        if shutil.which(tool):
-            command = [*OPTS[tool], "-S", "-verify" if tool == "opt-14" else "-passes=verify", "-o", "/dev/null"]
+        if path := find(tool):
+            command = [path, *OPTS[tool], "-S", "-o", "/dev/null"]
             said = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
             assert said.returncode == 0, said.stderr
 

@@ -45,15 +45,15 @@ def parameter(body: str) -> Parameter:
 )  # fmt: skip
 def test_masked_and_atomic_accesses(body: str, element: str, written: bool) -> None:
     found = parameter(body)
-    assert (str(found.element), found.count, found.written, found.whole) == (element, None, written, False)
+    assert (str(found.element), found.count, found.written, found.is_bounded) == (element, None, written, False)
 
 
 def test_floats_are_copied_as_integers() -> None:
     """The bits come from where integers are loaded, go through local memory of floats, or are copied as bytes."""
     load = "%x = call <8 x i16> @llvm.masked.load.v8i16.p0(ptr %p, i32 2, <8 x i1> %m, <8 x i16> zeroinitializer)"
-    assert str(parameter(f"{_LOCAL}{load}\nstore <8 x i16> %x, ptr %local").held) == "bfloat"
+    assert str(parameter(f"{_LOCAL}{load}\nstore <8 x i16> %x, ptr %local").stored_type) == "bfloat"
     store = "call void @llvm.masked.store.v8i16.p0(<8 x i16> %x, ptr %p, i32 2, <8 x i1> %m)"
-    assert str(parameter(f"{_LOCAL}%x = load <8 x i16>, ptr %local\n{store}").held) == "bfloat"
+    assert str(parameter(f"{_LOCAL}%x = load <8 x i16>, ptr %local\n{store}").stored_type) == "bfloat"
     copy = "call void @llvm.memcpy.p0.p0.i64(ptr {}, ptr {}, i64 16, i1 false)"
     assert str(parameter(_LOCAL + copy.format("%local", "%p")).element) == "bfloat"
     found = parameter(_LOCAL + copy.format("%p", "%local"))
@@ -64,5 +64,5 @@ def test_what_is_accessed_in_several_ways_has_no_element() -> None:
     assert parameter("%x = load i16, ptr %p\n%y = load i32, ptr %p").element is None
     assert parameter("%x = load half, ptr %p\n%y = load bfloat, ptr %p").element is None
     mixed = parameter("%x = load float, ptr %p\n%y = load i32, ptr %p")
-    assert (mixed.element, str(mixed.held)) == (None, "float")
+    assert (mixed.element, str(mixed.stored_type)) == (None, "float")
     assert str(parameter(f"{_LOCAL}%x = load i32, ptr %p\nstore i32 %x, ptr %local").element) == "i32"

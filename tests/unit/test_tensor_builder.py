@@ -12,8 +12,8 @@ from tlx.ir.builder.instructions import new_function
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.analysis import verify_tensors
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
+from tlx.ir.tensors.inference import verify_tensors
 from tlx.ir.types import FLOAT, I8, I32, PTR, VectorType
 from tlx.ir.values import Local, const_float, const_int, const_ints
 

@@ -7,8 +7,8 @@ from tlx.diagnostics import ParseError, VerifyError
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.analysis import analyse, collect_errors, verify_tensors
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
+from tlx.ir.tensors.inference import analyse, collect_errors, verify_tensors
 from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import FLOAT, I8, I32
 from tlx.lower.pipeline import lower

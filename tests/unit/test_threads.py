@@ -30,7 +30,7 @@ from tlx.lower.to_tiles.problem.problems import Copy, Elementwise, Gemm, Reducti
 from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.cost import recipe_cycles
 from tlx.lower.to_tiles.select.elementwise import store_alignment
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.lookup import find_target
 
 DIMS: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
@@ -114,7 +114,7 @@ def test_many_threads_pack_each_panel_once(threads: int) -> None:
     assert panels == (list(range(columns)) if threads >= 4 else [])
 
 
-@pytest.mark.parametrize("team", [ThreadTeam(4), ThreadTeam(4, backwards=True), ThreadTeam(16)])
+@pytest.mark.parametrize("team", [ThreadTeam(4), ThreadTeam(4, reverse_order=True), ThreadTeam(16)])
 def test_threads_keep_the_panels_that_they_packed(team: ThreadTeam) -> None:
     """The first thread does all, those first that read the same panels, and packs each block of panels once."""
     calls = calls_of(1024, 1024, 1024, team, ("amx", "bfloat"))
@@ -129,7 +129,7 @@ def test_threads_keep_the_panels_that_they_packed(team: ThreadTeam) -> None:
     assert len({call.memory for call in calls}) == 1
     assert len(packed) == len(set(packed)) >= 2
     assert sorted(panel for columns in packed for panel in range(*columns)) == list(range(32))
-    assert len(calls) >= 6 * team.most
+    assert len(calls) >= 6 * team.max_threads
 
 
 def test_few_rows_of_tiles_have_no_threads_above_each_other() -> None:
@@ -154,11 +154,12 @@ def test_work_is_what_the_recipe_predicts(target: str, element: Type) -> None:
     """And what is read from beyond a core's caches; panels that are given need no packing."""
     a, b, c = (MatrixView(of, 512, 512, 512, 1) for of in (element, element, FLOAT))
     gemm = Gemm(a, b, c, None, "f", "f")
-    recipe = replace(select_recipe(gemm, find_target(target)), pack_b=True)
-    work, given = (gemm_parallel_cost(gemm, r, find_target(target)) for r in (recipe, replace(recipe, shared_b=True)))
+    recipe = select(gemm, find_target(target))
+    recipe = replace(recipe, packing=replace(recipe.packing, b=True))
+    work, given = (gemm_parallel_cost(gemm, r, find_target(target)) for r in (recipe, recipe.with_prepacked_b()))
     assert work is not None
     assert given is not None
-    read = sum(view.moves for view in (a, b)) / 8
+    read = sum(view.bytes_moved for view in (a, b)) / 8
     assert work.cycles == pytest.approx(recipe_cycles(gemm, recipe, find_target(target)) + read, rel=0.05)
     assert given.cycles < work.cycles
     assert given.tile == work.tile
@@ -191,7 +192,7 @@ def takings(total: int, most: int, team: ThreadTeam, group: int = 0) -> list[tup
 
         emit_stealing(b, taken, thread, most, ThreadShares(portion, const_int(I64, group) if group else None))
 
-    run_in_shares(b, "body", [b.function.arguments[0].value], share, const_int(I32, team.most))
+    run_in_shares(b, "body", [b.function.arguments[0].value], share, const_int(I32, team.max_threads))
     b.ret()
     calls: list[tuple[int, int, int]] = []
 
@@ -214,12 +215,12 @@ def test_no_more_jobs_than_are_worth_it() -> None:
     assert [last - first for _, first, last in takings(3, 100, ThreadTeam(1))] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("team", [ThreadTeam(5), ThreadTeam(5, backwards=True), ThreadTeam(2)])
+@pytest.mark.parametrize("team", [ThreadTeam(5), ThreadTeam(5, reverse_order=True), ThreadTeam(2)])
 def test_a_thread_runs_the_shares_of_others_behind_its_own(team: ThreadTeam) -> None:
     """The evaluator runs one thread after the other, so that the first one does all: its own share first."""
     calls = takings(10, 100, team)
     owners = list(dict.fromkeys(owner for owner, _, _ in calls))
-    assert owners == ([0] if team.most == 2 else [4, 0, 2] if team.backwards else [0, 2, 4])
+    assert owners == ([0] if team.max_threads == 2 else [4, 0, 2] if team.reverse_order else [0, 2, 4])
     for owner in owners:
         units = [unit for of, first, last in calls if of == owner for unit in range(first, last)]
         assert units == list(range(10))
@@ -229,7 +230,7 @@ def test_a_thread_runs_the_shares_of_others_behind_its_own(team: ThreadTeam) -> 
 @pytest.mark.parametrize("group", [1, 2, 3, 4])
 def test_a_thread_helps_its_group_first(team: int, group: int) -> None:
     """The last thread of a team runs first, and all shares: each once."""
-    owners = list(dict.fromkeys(owner for owner, _, _ in takings(10, 100, ThreadTeam(team, backwards=True), group)))
+    owners = list(dict.fromkeys(owner for owner, _, _ in takings(10, 100, ThreadTeam(team, reverse_order=True), group)))
     assert sorted(owners) == [number for number in range(team) if number % 2 == 0]
     last = team - 1
     own = [owner for owner in owners if owner // group == last // group]
@@ -293,12 +294,12 @@ def test_what_becomes_of_a_reductions_results_is_cut_with_them() -> None:
     )
     finish = Expression(1, 4096, (ProductLeaf(FLOAT), old, bias))
     to = MatrixView(FLOAT, 4096, 1, 1, 1)
-    slabs = cut(Reduction(to, value(4096, 4096, view(4096, 4096)), "add", 1, finish=finish))
+    slabs = cut(Reduction(to, value(4096, 4096, view(4096, 4096)), "add", 1, epilogue=finish))
     assert isinstance(slabs.slab, Reduction)
-    assert slabs.slab.finish is not None
+    assert slabs.slab.epilogue is not None
     rows = slabs.slab.value.rows
-    assert slabs.slab.finish.cols == rows
-    assert [leaf.view.cols for leaf in slabs.slab.finish.leaves()] == [rows, rows]
+    assert slabs.slab.epilogue.cols == rows
+    assert [leaf.view.cols for leaf in slabs.slab.epilogue.leaves()] == [rows, rows]
     assert [pointer.step for pointer in slabs.pointers] == [rows, 4096 * rows, rows, 3 * rows]
 
 
@@ -308,12 +309,12 @@ def test_a_slab_is_written_past_the_caches_where_the_whole_is(cols: int) -> None
     large, target = view(4096, cols), find_target("avx512")
     slabs = cut(Elementwise(large, value(4096, cols, large)))
     assert isinstance(slabs.slab, Elementwise)
-    assert slabs.slab.moves < 32 << 20
+    assert slabs.slab.bytes_moved < 32 << 20
     assert bool(store_alignment(slabs.slab, target)) == (cols > 64)
     copies = cut(Copy(large, large))
     assert isinstance(copies.slab, Copy)
     assert bool(store_alignment(copies.slab, target)) == (cols > 64)
-    part = RowFusionPart(Elementwise(large, value(4096, cols, large)), (0, 1), (), is_apart=True)
+    part = RowFusionPart(Elementwise(large, value(4096, cols, large)), (0, 1), (), is_disjoint=True)
     rows = cut_into_slabs(RowFusion(4096, (part,), (FLOAT, FLOAT), (), frozenset()), target, 10_000)
     assert rows is not None
     assert isinstance(rows.slab, RowFusion)
@@ -352,13 +353,13 @@ define i32 @f(ptr %data) {
 }
 """
     data = np.full(1, -1, np.int32)
-    for team, last in ((ThreadTeam(1), 0), (ThreadTeam(5), 4), (ThreadTeam(5, backwards=True), 0)):
+    for team, last in ((ThreadTeam(1), 0), (ThreadTeam(5), 4), (ThreadTeam(5, reverse_order=True), 0)):
         assert Machine(parse(text), team=team).call("f", data) == 0
         assert data[0] == last
 
 
 def test_options_name_the_known_threads() -> None:
-    with pytest.raises(TlxError, match="unknown threads 'pthreads'; known are none, openmp"):
+    with pytest.raises(TlxError, match="'threads': 'pthreads' is not one of 'none', 'openmp'"):
         Options(threads="pthreads")  # pyright: ignore[reportArgumentType]
 
 

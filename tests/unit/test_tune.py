@@ -17,7 +17,7 @@ from tlx.diagnostics import UsageError
 from tlx.lower.knobs import NO_KNOBS, KnobQuery, Knobs
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower_text
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.lookup import find_target
 from tlx.tuning.database import Database, TunedKnobs
 from tlx.tuning.pools import LocalPool
@@ -86,7 +86,7 @@ def test_a_product_is_lowered_to_what_its_words_say(words: str) -> None:
     options = Options(stop_after="to-tiles", knobs=note, threads="openmp" if product.threads > 1 else "none")
     lower_text(product.workload.text(), target="amx", options=options)
     assert asked == [words]
-    assert product.gemm.words == words.partition(" fused")[0]
+    assert product.gemm.knob_key == words.partition(" fused")[0]
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,13 @@ def test_candidates_fit_and_differ() -> None:
     tiles = candidates.tiles(12)
     found = [*tiles, *candidates.blocks(tiles[0])]
     gemm = parse_product("matmul 100x100x300 float").gemm
-    recipes = [select_recipe(gemm, AVX512, knobs) for knobs in found]
+    recipes = [select(gemm, AVX512, knobs) for knobs in found]
     assert len(tiles) == 12
     assert len(set(recipes)) == len(recipes)
     assert candidates.default not in recipes
-    shares = [recipe.share for knobs, recipe in zip(tiles, recipes, strict=False) if knobs.pack_b is None]
+    shares = [recipe.efficiency for knobs, recipe in zip(tiles, recipes, strict=False) if knobs.pack_b is None]
     assert shares == sorted(shares, reverse=True)
-    assert any(recipe.kc < 300 for recipe in recipes)
+    assert any(recipe.blocks.kc < 300 for recipe in recipes)
 
 
 def test_a_fused_product_keeps_k_whole() -> None:
@@ -172,7 +172,7 @@ def test_what_is_known_is_not_measured_again(database: Database) -> None:
     assert two.known
     assert one.best == two.best
     anew = FakePool({})
-    (three,) = TuningSession(database, anew, again=True).run([SQUARE])
+    (three,) = TuningSession(database, anew, remeasure=True).run([SQUARE])
     assert three.best is None
     assert anew.asked
 

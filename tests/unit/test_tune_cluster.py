@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from tlx.bench.machine import processor
 from tlx.diagnostics import UsageError
 from tlx.lower.knobs import KnobQuery
 from tlx.tuning import pools
 from tlx.tuning.database import Database
+from tlx.tuning.measure.machine import processor
 from tlx.tuning.pools import DaskPool
 from tlx.tuning.session import Budget, TuningSession
 from tlx.tuning.trial import Trial

@@ -15,7 +15,7 @@ from tlx.lower.pipeline import lower_text
 from tlx.lower.remarks import Remarks
 from tlx.tuning.database import BestKnobs, Database, EntryKey, TunedKnobs, default_path
 from tlx.tuning.knobs_file import parse_knobs_file
-from tlx.tuning.report import format_database, format_knobs_file
+from tlx.tuning.session import format_database, format_knobs_file
 from tlx.tuning.trial import Trial, TrialOutcome
 
 
@@ -69,7 +69,7 @@ def test_tuned_knobs_that_do_not_fit_any_more_are_left_out(database: Database) -
     remarks = Remarks()
     options = Options(knobs=TunedKnobs(database, CPU), remarks=remarks)
     assert lower_text(PLAIN, target="avx512", options=options) == lower_text(PLAIN, target="avx512")
-    assert any("tile=30x48 tuned on" in r.message and "left out: tile 30x48 needs" in r.message for r in remarks)
+    assert any("tile=30x48 tuned on" in r.message and "ignored: tile 30x48 needs" in r.message for r in remarks)
 
 
 def _write(path: Path, number: int) -> None:

@@ -10,7 +10,7 @@ from tlx.ir.types import FLOAT
 from tlx.lower.to_tiles.emit.gemm.k_loop import conflict_free_groups
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.problem.view import MatrixView
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets
 
 
@@ -18,7 +18,7 @@ def product(offsets: list[int], pitch: int = 8, rows: int = 14) -> Gemm:
     """Products of rows of 8 channels by 16 filters."""
     sums = tuple((offset, 16 * index) for index, offset in enumerate(offsets))
     a, b = MatrixView(FLOAT, rows, 8, pitch, 1), MatrixView(FLOAT, 8, 16, 16 * len(offsets), 1)
-    return Gemm(a, b, MatrixView(FLOAT, rows, 16, 16, 1), None, "f", "f", sums=sums)
+    return Gemm(a, b, MatrixView(FLOAT, rows, 16, 16, 1), None, "f", "f", term_offsets=sums)
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ def test_products_apart(rows: int, pitch: int, expected: list[list[int]]) -> Non
 def test_takes_turns(offsets: list[tuple[int, int]], pitch: int, expected: bool) -> None:
     """Where rows of B of one position of K are next to each other, in order, and not too many."""
     a, b = MatrixView(FLOAT, 14, 8, 8, 1), MatrixView(FLOAT, 8, 16, pitch, 1)
-    gemm = Gemm(a, b, MatrixView(FLOAT, 14, 16, 16, 1), None, "f", "f", sums=tuple(offsets))
-    assert gemm.takes_turns == expected
+    gemm = Gemm(a, b, MatrixView(FLOAT, 14, 16, 16, 1), None, "f", "f", term_offsets=tuple(offsets))
+    assert gemm.is_interleaved == expected
 
 
 def test_what_is_read_end_to_end_is_not_asked_for() -> None:
     """The machine follows one run of lines by itself; the rows of a panel that is part of them are asked for."""
     b, c = MatrixView(FLOAT, 128, 128, 128 * 9, 1), MatrixView(FLOAT, 28, 128, 128, 1)
     a = MatrixView(FLOAT, 28, 128, 144, 1)
-    turns = Gemm(a, b, c, None, "f", "f", sums=tuple((144 * index, 128 * index) for index in range(9)))
-    assert turns.takes_turns
-    assert select_recipe(turns, targets()["avx512"]).ahead == 0
-    apart_ = replace(turns, sums=tuple((144 * index, 128 * (8 - index)) for index in range(9)))
-    assert not apart_.takes_turns
-    assert select_recipe(apart_, targets()["avx512"]).ahead > 0
+    turns = Gemm(a, b, c, None, "f", "f", term_offsets=tuple((144 * index, 128 * index) for index in range(9)))
+    assert turns.is_interleaved
+    assert select(turns, targets()["avx512"]).prefetch.b_steps == 0
+    apart_ = replace(turns, term_offsets=tuple((144 * index, 128 * (8 - index)) for index in range(9)))
+    assert not apart_.is_interleaved
+    assert select(apart_, targets()["avx512"]).prefetch.b_steps > 0

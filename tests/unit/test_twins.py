@@ -11,22 +11,22 @@ from tlx.diagnostics import TlxError
 from tlx.ir.functions import DuplicateFunction
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
 from tlx.llvm.judge import judge
 from tlx.lower import pipeline
-from tlx.lower.options import Options, PipelineStep
+from tlx.lower.options import Options, Step
 from tlx.lower.pipeline import lower, lower_text
 
 _PROGRAM = equal_functions(3)
 
 
 def _twins(text: str) -> list[tuple[str, str]]:
-    items = parse(text, wanted=lambda _text: True, twins=True).items
-    return [(item.name, item.of.name) for item in items if isinstance(item, DuplicateFunction)]
+    items = parse(text, wanted=lambda _text: True, duplicates=True).items
+    return [(item.name, item.original.name) for item in items if isinstance(item, DuplicateFunction)]
 
 
 def test_a_module_with_twins_is_written_as_it_was_read() -> None:
-    module = parse(_PROGRAM, twins=True)
+    module = parse(_PROGRAM, duplicates=True)
     assert [function.name for function in module.functions] == ["product0"]
     assert _twins(_PROGRAM) == [("product1", "product0"), ("product2", "product0")]
     assert str(module) == _PROGRAM
@@ -38,13 +38,13 @@ def test_every_stage_leaves_what_it_leaves_of_functions_one_by_one(target: str) 
     def outputs(module: Module) -> list[str]:
         found: list[str] = []
 
-        def note(_step: PipelineStep, module: Module) -> None:
+        def note(_step: Step, module: Module) -> None:
             found.append(str(module))
 
         lower(module, target, options=replace(Options(verify_each=False), print_after=note))
         return found
 
-    assert outputs(parse(_PROGRAM, twins=True)) == outputs(parse(_PROGRAM))
+    assert outputs(parse(_PROGRAM, duplicates=True)) == outputs(parse(_PROGRAM))
 
 
 def test_a_program_of_the_c_header_is_raised_first() -> None:
@@ -76,7 +76,7 @@ def test_a_twin_has_any_name(name: str) -> None:
     text = f"define void @f(ptr %x) {{ call void @h(ptr %x) ret void }}\n; more\n  define void @{name}"
     text += "(ptr %x) { call void @h(ptr %x) ret void }\ndeclare void @h(ptr)\n"
     assert _twins(text) == [(name, "f")]
-    assert str(parse(text, wanted=lambda _text: True, twins=True)) == text
+    assert str(parse(text, wanted=lambda _text: True, duplicates=True)) == text
 
 
 def test_a_name_that_is_taken_is_told_where_it_is_taken_again() -> None:
@@ -98,14 +98,14 @@ def test_a_mistake_is_told_of_the_first() -> None:
 def test_remarks_name_the_twins() -> None:
     options = Options()
     pipeline.lower_text(_PROGRAM, target="avx2", options=options)
-    said = [remark.message for remark in options.remarks if "another name" in remark.message]
+    said = [remark.message for remark in options.remarks if "lowered once" in remark.message]
     assert [message.split()[0] for message in said] == ["@product1", "@product2"]
 
 
 def test_llvm_judges_declarations_of_twins() -> None:
-    module = parse(_PROGRAM, twins=True)
+    module = parse(_PROGRAM, duplicates=True)
     canonicalise(module)
-    text = module.without_twins()
+    text = module.without_duplicates()
     assert (text.count("define "), text.count("declare void @product")) == (1, 2)
     assert judge(text) is None
 

@@ -13,7 +13,7 @@ from tlx.ir.types import BFLOAT, FLOAT, I8, I32, FloatType, Type, bytes_of
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.cost import matrix_cycles
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.discovery import targets
 from tlx.target.target import Target
 
@@ -46,7 +46,7 @@ def _square(element: Type, n: int, group: int = 1) -> Gemm:
     sign = "f" if isinstance(element, FloatType) else "s"
     result = FLOAT if isinstance(element, FloatType) else I32
     a, c = MatrixView(element, n, n, n, 1), MatrixView(result, n, n, n, 1)
-    return Gemm(a, MatrixView(element, n, n, n, group, group=group), c, None, sign, sign)
+    return Gemm(a, MatrixView(element, n, n, n, group, interleave=group), c, None, sign, sign)
 
 
 @pytest.fixture(name="amx")
@@ -56,36 +56,37 @@ def _amx() -> Target:
 
 @pytest.mark.parametrize(("element", "n", "measured"), _SHARES)
 def test_shares_are_near_what_was_measured(amx: Target, element: Type, n: int, measured: float) -> None:
-    assert select_recipe(_square(element, n), amx).share == pytest.approx(measured, rel=0.15)
+    assert select(_square(element, n), amx).efficiency == pytest.approx(measured, rel=0.15)
 
 
 @pytest.mark.parametrize(("element", "n", "measured"), _INTERLEAVED)
 def test_shares_are_near_what_was_measured_of_interleaved_rows(
     amx: Target, element: Type, n: int, measured: float
 ) -> None:
-    assert select_recipe(_square(element, n, 4 // bytes_of(element)), amx).share == pytest.approx(measured, rel=0.15)
+    recipe = select(_square(element, n, 4 // bytes_of(element)), amx)
+    assert recipe.efficiency == pytest.approx(measured, rel=0.15)
 
 
 def test_sixteen_rows_are_packed_as_they_are_multiplied(amx: Target) -> None:
     a, b, c = MatrixView(I8, 16, 1024, 1024, 1), MatrixView(I8, 1024, 1024, 1024, 1), MatrixView(I32, 16, 1024, 1024, 1)
-    assert select_recipe(Gemm(a, b, c, None, "s", "s"), amx).share == pytest.approx(0.251, rel=0.15)
+    assert select(Gemm(a, b, c, None, "s", "s"), amx).efficiency == pytest.approx(0.251, rel=0.15)
 
 
 @pytest.mark.parametrize(("element", "n", "measured"), [(BFLOAT, 64, 0.21), (BFLOAT, 512, 0.40), (I8, 512, 0.438)])
 def test_columns_of_a_take_time(amx: Target, element: Type, n: int, measured: float) -> None:
     gemm = _square(element, n)
     by_columns = replace(gemm, a=MatrixView(element, n, n, 1, n))
-    assert select_recipe(by_columns, amx).share == pytest.approx(measured, rel=0.15)
+    assert select(by_columns, amx).efficiency == pytest.approx(measured, rel=0.15)
 
 
 def test_padding_and_far_results_take_time(amx: Target) -> None:
     gemm = _square(I8, 128)
-    recipe = select_recipe(gemm, amx)
+    recipe = select(gemm, amx)
     cycles = matrix_cycles(gemm, recipe, amx)
     far = replace(amx, caches=replace(amx.caches, l1=8 << 10, l2=16 << 10))
     assert matrix_cycles(gemm, recipe, far) > 1.4 * cycles
     deeper = replace(gemm, a=MatrixView(I8, 128, 130, 130, 1), b=MatrixView(I8, 130, 128, 128, 1))
-    assert matrix_cycles(deeper, select_recipe(deeper, amx), amx) > 1.3 * cycles
+    assert matrix_cycles(deeper, select(deeper, amx), amx) > 1.3 * cycles
 
 
 def test_sixteen_rows_by_a_far_matrix_are_for_the_matrix_unit() -> None:
@@ -95,25 +96,25 @@ def test_sixteen_rows_by_a_far_matrix_are_for_the_matrix_unit() -> None:
         MatrixView(BFLOAT, 1024, 1024, 1024, 1),
         MatrixView(FLOAT, 16, 1024, 1024, 1),
     )
-    assert select_recipe(Gemm(a, b, c, None, "f", "f"), targets()["amx"]).unit == "matrix"
+    assert select(Gemm(a, b, c, None, "f", "f"), targets()["amx"]).mma.unit == "matrix"
 
 
 @pytest.mark.parametrize(("k", "packs"), [(512, False), (1024, True)])
 def test_rows_far_apart_are_read_as_they_lie_beside_a_near_a(amx: Target, k: int, packs: bool) -> None:
     """512x512xK of bfloat, B in pairs of rows: 32 rows of A take 32 or 64 KB of the first cache's 48."""
     a, c = MatrixView(BFLOAT, 512, k, k, 1), MatrixView(FLOAT, 512, 512, 512, 1)
-    recipe = select_recipe(Gemm(a, MatrixView(BFLOAT, k, 512, 512, 2, group=2), c, None, "f", "f"), amx)
-    assert recipe.pack_b is packs
+    recipe = select(Gemm(a, MatrixView(BFLOAT, k, 512, 512, 2, interleave=2), c, None, "f", "f"), amx)
+    assert recipe.packing.b is packs
 
 
 @pytest.mark.parametrize(("n", "columns"), [(512, 512), (2048, 256)])
 def test_blocks_of_b_are_larger_where_a_is_read_from_afar(amx: Target, n: int, columns: int) -> None:
     """Packed, they take a quarter of the second cache, or half of it."""
-    assert select_recipe(_square(BFLOAT, n), amx).nc == columns
+    assert select(_square(BFLOAT, n), amx).blocks.nc == columns
 
 
 def test_a_sum_of_products_moves_its_result_once() -> None:
     """64x64x64 in 32 products of two positions: as far as C is concerned, one product. Both operands are packed."""
     a, b, c = MatrixView(BFLOAT, 64, 2, 64, 1), MatrixView(BFLOAT, 2, 64, 1, 2), MatrixView(FLOAT, 64, 64, 64, 1)
-    sums = Gemm(a, b, c, None, "f", "f", sums=tuple((2 * i, 128 * i) for i in range(32)))
-    assert select_recipe(sums, targets()["avx2"]).share == pytest.approx(0.7, abs=0.05)
+    sums = Gemm(a, b, c, None, "f", "f", term_offsets=tuple((2 * i, 128 * i) for i in range(32)))
+    assert select(sums, targets()["avx2"]).efficiency == pytest.approx(0.7, abs=0.05)

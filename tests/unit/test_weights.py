@@ -20,7 +20,6 @@ from tlx.lower.knobs import WEIGHT_BYTES, FixedKnobs, KnobQuery, Knobs
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower
 from tlx.lower.remarks import Remarks
-from tlx.lower.to_tiles.pack import weights
 from tlx.lower.to_tiles.versions import at_level, levels
 
 DIMS: Final = "<2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"
@@ -190,14 +189,17 @@ def test_large_weights_are_packed_by_the_program() -> None:
 
 @pytest.mark.parametrize("target", ["generic", "avx512", "amx"])
 @pytest.mark.parametrize("kind", ["f32", "bf16", "i8"])
-def test_this_machine_packs_what_the_evaluator_does(target: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, b, _ = operands(kind, (37, 83, 61))
-    text = constant("w", b) + product(kind, (37, 83, 61), "@w")
-    options = Options(knobs=FixedKnobs(Knobs(pack_b=True)))
-    evaluated = panels_of(text, target, options)
-    monkeypatch.setattr(weights, "EVALUATED", 0)
-    assert len(evaluated) == 1
-    assert panels_of(text, target, options) == evaluated
+def test_panels_of_more_than_256_kb_are_numpy_s_too(target: str, kind: str) -> None:
+    """The kernel that packs them is compiled, not evaluated."""
+    extents = (5, 1030 if kind == "i8" else 515, 263)
+    a, b, expected = operands(kind, extents)
+    text = constant("w", b) + product(kind, extents, "@w")
+    options = Options(knobs=FixedKnobs(Knobs(pack_b=True)), emulate_matrix=target == "amx")
+    (panels,) = panels_of(text, target, options)
+    assert len(panels) > 1 << 18
+    c = np.zeros(expected.shape, expected.dtype)
+    tlx.compile(text, target, options=options)(c, a)
+    assert np.array_equal(c, expected)
 
 
 @pytest.mark.parametrize("kind", ["f32", "bf16", "i8"])

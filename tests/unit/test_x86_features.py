@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 
 import pytest
 
+from tests.tools import require
 from tlx.legalize.x86.features import CPU_FEATURES, CPUID_BITS, XCR0_TILES, XCR0_YMM, XCR0_ZMM
 from tlx.target.lookup import find_target
 from tlx.target.target import Target, normalized_feature
 
 _X86 = [find_target(name) for name in ("avx2", "avx512", "amx")]
-_CLANG = shutil.which("clang-19") or shutil.which("clang-19", path="/usr/lib/llvm-19/bin")
 _USED = frozenset[str]().union(*CPU_FEATURES.values())
 _WITHOUT_REGISTERS = ("sse", "ssse", "popcnt", "bmi")  # and those of 128 bits, which all systems save
 
@@ -44,11 +43,9 @@ def test_no_two_features_share_a_bit() -> None:
     assert len(set(places)) == len(places)
 
 
-@pytest.mark.skipif(_CLANG is None, reason="clang-19 is missing")
 @pytest.mark.parametrize("cpu", CPU_FEATURES)
 def test_processors_have_the_features_that_clang_says(cpu: str) -> None:
-    assert _CLANG is not None
-    command = [_CLANG, "--target=x86_64-linux-gnu", f"-march={cpu}", "-dM", "-E", "-x", "c", "/dev/null"]
+    command = [require("clang-19"), "--target=x86_64-linux-gnu", f"-march={cpu}", "-dM", "-E", "-x", "c", "/dev/null"]
     macros = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     defined = {normalized_feature(name.lower()) for name in re.findall(r"__(\w+)__ 1", macros)}
     assert {feature for feature in _USED if normalized_feature(feature) in defined} == set(CPU_FEATURES[cpu])

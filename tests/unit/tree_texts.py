@@ -15,7 +15,7 @@ import tlx
 from tlx.evaluate import Machine
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
 from tlx.llvm.judge import check_module
 from tlx.lower.context import LoweringContext
 from tlx.lower.legalize import legalize
@@ -317,7 +317,8 @@ def stages(
 def _texts(text: str, target: str, remarks: Remarks | None, *, emulate: bool) -> list[str]:
     module = parse(text)
     canonicalise(module)
-    context = LoweringContext(find_target(target), remarks or Remarks(), emulate_matrix=emulate, amx_permission=False)
+    options = Options(remarks=remarks or Remarks(), emulate_matrix=emulate, request_permission=False)
+    context = LoweringContext(find_target(target), options)
     made = [str(module)]
     for stage in (to_tiles, legalize):
         stage(module, context)

@@ -13,22 +13,19 @@ from __future__ import annotations
 import ctypes
 import operator
 import sys
+import threading
 from functools import cache
 from typing import Any, Final, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlx.api.signatures import Parameter, Prototype
 from tlx.diagnostics import TlxError, UsageError
+from tlx.intrinsics.numpy_types import Array, memory_dtype
 from tlx.ir.abi import C_CALLABLE_CONVENTIONS, parse_attributes
 from tlx.ir.analysis.large_vectors import exceeds_abi
 from tlx.ir.types import BFLOAT, I1, VOID, FloatType, IntType, PointerType, Type, VectorType
 
-Array = NDArray[Any]
-
-_INTEGERS: Final = {1: np.bool_, 8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
-_FLOATS: Final = {"half": np.float16, "float": np.float32, "double": np.float64}
 _NOT_FROM_PYTHON: Final = ("inalloca", "preallocated", "swifterror")
 _SAVING_ALL: Final = ("coldcc", "preserve_allcc")
 _CALLEE_POPS: Final = ("tailcc", "swifttailcc")
@@ -75,19 +72,8 @@ def passed_by_value(type_: Type) -> bool:
 def passed_in_memory(type_: Type) -> bool:
     """Whether the type can go through memory as a numpy array."""
     if isinstance(type_, VectorType):
-        return not type_.scalable and argument_dtype(type_.element) is not None
-    return argument_dtype(type_) is not None
-
-
-def argument_dtype(type_: Type) -> np.dtype[Any] | None:
-    """The numpy type of an LLVM scalar; None where there is none."""
-    if isinstance(type_, IntType) and type_.bits in _INTEGERS:
-        return np.dtype(_INTEGERS[type_.bits])
-    if isinstance(type_, FloatType):
-        if type_.name == "bfloat":
-            return _bfloat()
-        return np.dtype(_FLOATS[type_.name]) if type_.name in _FLOATS else None
-    return None
+        return not type_.scalable and memory_dtype(type_.element) is not None
+    return memory_dtype(type_) is not None
 
 
 class CompiledFunction:
@@ -99,17 +85,23 @@ class CompiledFunction:
         prototype: What it takes and returns.
         address: Where its code is.
         through_memory: Whether the code is a wrapper that takes pointers to what ctypes cannot pass.
-        keep: Whatever must live as long as the code.
+        owner: Whatever must live as long as the code.
+        workspace: Bytes of memory that the code works in and is given, behind all other arguments.
     """
 
-    def __init__(self, prototype: Prototype, address: int, *, through_memory: bool, keep: object) -> None:
+    def __init__(
+        self, prototype: Prototype, address: int, *, through_memory: bool, owner: object, workspace: int = 0
+    ) -> None:
         self.prototype = prototype
-        self._keep = keep
+        self._keep = owner
+        self._workspace = workspace
         self._result_in_memory = through_memory and not (prototype.result == VOID or passed_by_value(prototype.result))
         self._returns_truth = prototype.result == I1
         self._count = len(prototype.parameters)
-        self._quick = [_quick(parameter) for parameter in prototype.parameters]
+        self._quick = [_fit_check(parameter) for parameter in prototype.parameters]
         types = [_ctype(p.type) for p in prototype.parameters]
+        if workspace:
+            types.append(ctypes.c_void_p)
         if self._result_in_memory:
             types.append(ctypes.c_void_p)
         restype = None if self._result_in_memory or prototype.result == VOID else _result_ctype(prototype.result)
@@ -149,7 +141,12 @@ class CompiledFunction:
             if array is not None and array is not value and parameter.is_result:
                 stood_in.append((value, array))
             passed.append(checked if array is None else array.ctypes)  # which keeps the array alive
+        memory = _taken_workspace(self._workspace) if self._workspace else None
+        if memory is not None:
+            passed.append(array_address(memory))
         returned = self._called_for_memory(passed) if self._result_in_memory else self._code(*passed)
+        if memory is not None:
+            _kept.workspace = memory
         for array, copy in stood_in:
             _bytes(array)[:] = copy[: array.nbytes]
         return bool(returned & 1) if self._returns_truth else returned
@@ -171,22 +168,31 @@ class CompiledFunction:
         return self._code
 
     def unchecked(self, *passed: Any) -> Any:
-        """Call the function with what its code takes: numbers and addresses. Nothing is checked."""
+        """Call the function with what its code takes: numbers, addresses, memory to work in. Nothing is checked."""
         return self._code(*passed)
 
 
-_Quick = tuple[frozenset[np.dtype[Any]] | None, int, int, int]
+_kept: Final = threading.local()
+
+
+def _taken_workspace(size: int) -> Array:
+    """Memory of so many bytes at least, which belongs to one call: a call within it finds no `_kept.workspace`."""
+    memory: Array | None = _kept.__dict__.pop("workspace", None)
+    return memory if memory is not None and memory.nbytes >= size else np.empty(size, np.uint8)
+
+
+_FitCheck = tuple[frozenset[np.dtype[Any]] | None, int, int, int]
 """Element types (None: any), bytes, flags and alignment of arrays that fit a parameter for sure."""
 
-_NEVER: Final[_Quick] = (None, 0, -1, 1)
+_NEVER: Final[_FitCheck] = (None, 0, -1, 1)
 
 
-def _quick(parameter: Parameter) -> _Quick:
+def _fit_check(parameter: Parameter) -> _FitCheck:
     """What an array must be to be passed without a closer look; nothing is for what is passed by value."""
     if not isinstance(parameter.type, PointerType):
         return _NEVER
     dtypes = None if parameter.element is None else _dtypes(parameter.element)
-    if parameter.copied:
+    if parameter.byval_bytes:
         return _NEVER
     flags = C_CONTIGUOUS | ALIGNED | (WRITEABLE if parameter.written else 0)
     return dtypes, _least_bytes(parameter), flags, parameter.align
@@ -194,7 +200,7 @@ def _quick(parameter: Parameter) -> _Quick:
 
 def _least_bytes(parameter: Parameter) -> int:
     """Bytes that an array must have."""
-    dtype = None if parameter.element is None else argument_dtype(parameter.element)
+    dtype = None if parameter.element is None else memory_dtype(parameter.element)
     accessed = (parameter.count or 0) * dtype.itemsize if dtype is not None else 0
     return max(accessed, parameter.size)
 
@@ -209,7 +215,7 @@ def _checked(index: int, parameter: Parameter, value: Any) -> Any:
     if isinstance(type_, IntType):
         return _integer(index, parameter, type_, value)
     number = _float(index, parameter, value)
-    return number if passed_by_value(type_) else np.array([number], dtype=argument_dtype(type_))
+    return number if passed_by_value(type_) else np.array([number], dtype=memory_dtype(type_))
 
 
 def _pointer(index: int, parameter: Parameter, value: Any) -> Array:
@@ -228,7 +234,7 @@ def _pointer(index: int, parameter: Parameter, value: Any) -> Array:
         raise _error(
             index, parameter, "an array that can be written, since the function stores to it", "a read-only one"
         )
-    if parameter.copied:
+    if parameter.byval_bytes:
         return _copy(array, parameter.size, parameter)
     if not array.flags.aligned or array_address(array) % parameter.align:
         if parameter.is_result:
@@ -243,9 +249,9 @@ def _copy(array: Array, size: int, parameter: Parameter) -> Array:
     Machine code takes such memory to be aligned, which numpy's is to 16 bytes at most. A call copies what a `byval`
     argument points to as well, but with its padding; and in preserve_nonecc LLVM makes no copy.
     """
-    room = np.zeros(max(size, parameter.copied) + parameter.align, np.uint8)
+    room = np.zeros(max(size, parameter.byval_bytes) + parameter.align, np.uint8)
     start = -array_address(room) % parameter.align
-    copy = room[start : start + max(size, parameter.copied)]
+    copy = room[start : start + max(size, parameter.byval_bytes)]
     copy[:size] = _bytes(array)[:size]
     return copy
 
@@ -256,7 +262,7 @@ def _bytes(array: Array) -> Array:
 
 
 def _vector(index: int, parameter: Parameter, type_: VectorType, value: Any) -> Array:
-    dtype = argument_dtype(type_.element)
+    dtype = memory_dtype(type_.element)
     expected = f"{type_.count} elements of {dtype}"
     array = _array(value)
     if array is None:
@@ -294,7 +300,7 @@ def _same(dtype: np.dtype[Any], element: Type) -> bool:
 @cache
 def _dtypes(element: Type) -> frozenset[np.dtype[Any]] | None:
     """The element types of arrays that serve for an LLVM scalar; None where numpy has no such type."""
-    dtype = argument_dtype(element)
+    dtype = memory_dtype(element)
     if dtype is None:
         return None
     if not isinstance(element, IntType):
@@ -305,7 +311,7 @@ def _dtypes(element: Type) -> frozenset[np.dtype[Any]] | None:
 def _expected(parameter: Parameter) -> str:
     if parameter.element is None:
         return "elements"
-    name = "bfloat16" if str(parameter.element) == "bfloat" else argument_dtype(parameter.element)
+    name = "bfloat16" if str(parameter.element) == "bfloat" else memory_dtype(parameter.element)
     if parameter.count is None:
         return f"elements of {name}"
     return f"{parameter.count} element{'s' if parameter.count != 1 else ''} of {name}"
@@ -328,7 +334,7 @@ def _error(index: int, parameter: Parameter, expected: str, got: str) -> Argumen
 
 def _empty(type_: Type) -> Array:
     element, count = (type_.element, type_.count) if isinstance(type_, VectorType) else (type_, 1)
-    return np.zeros(count, dtype=argument_dtype(element))
+    return np.zeros(count, dtype=memory_dtype(element))
 
 
 def _ctype(type_: Type) -> Any:
@@ -337,15 +343,6 @@ def _ctype(type_: Type) -> Any:
 
 def _result_ctype(type_: Type) -> Any:
     return ctypes.c_uint8 if str(type_) == "i1" else _ctype(type_)
-
-
-def _bfloat() -> np.dtype[Any]:
-    """bfloat16 of ml_dtypes; its bits as numpy's uint16 where that is not installed."""
-    try:
-        import ml_dtypes
-    except ImportError:
-        return np.dtype(np.uint16)
-    return np.dtype(ml_dtypes.bfloat16)
 
 
 def unsupported_error(prototype: Prototype) -> UsageError | None:
@@ -363,7 +360,7 @@ def _compiled_wrong(prototype: Prototype) -> str | None:
     result = prototype.result
     if prototype.convention in _SAVING_ALL and (isinstance(result, FloatType) or _is_in_registers(result)):
         return f"returns {result}"
-    aligned = [p.name for p in prototype.parameters if p.copied or _is_in_registers(p.type)]
+    aligned = [p.name for p in prototype.parameters if p.byval_bytes or _is_in_registers(p.type)]
     return f"takes {aligned[0]} by value" if prototype.convention in _CALLEE_POPS and aligned else None
 
 
@@ -378,10 +375,10 @@ def _reason(prototype: Prototype) -> str | None:
             f"has the calling convention {prototype.convention}, which Python cannot call; "
             "call it from a function without"
         )
-    if not prototype.saves:
+    if not prototype.preserves_registers:
         return "saves no registers ('no_callee_saved_registers'), where Python relies on them; take the attribute away"
     for parameter in prototype.parameters:
-        for attribute in parse_attributes(parameter.passing):
+        for attribute in parse_attributes(parameter.abi_attributes):
             if attribute.name in _NOT_FROM_PYTHON:
                 return (
                     f"takes {parameter.name} by '{attribute.name}', which Python has no counterpart of; use a pointer"
@@ -396,7 +393,7 @@ def _reason(prototype: Prototype) -> str | None:
     for type_ in (*(p.type for p in prototype.parameters), prototype.result):
         if type_ != VOID and not passed_by_value(type_) and not passed_in_memory(type_):
             return f"passes {type_} by value, which numpy has no counterpart of; use a pointer"
-    stack = sum(p.copied + p.align for p in prototype.parameters if p.copied)
+    stack = sum(p.byval_bytes + p.align for p in prototype.parameters if p.byval_bytes)
     if stack > _STACK:
         return f"takes {stack} bytes by value on the stack, where {_STACK} have room for sure; use a pointer"
     return None

@@ -1,54 +1,71 @@
-"""Compile a module and call its functions on numpy arrays.
-
-    import numpy as np, tlx
-
-    kernel = tlx.compile("gemm.ll")
-    kernel.gemm(a, b, c)
-
-The module is lowered, turned into an object file by LLVM in a process of its own, and loaded into this one; its
-constructors run. See `tlx.api.call` for what is checked at a call.
-
-ctypes calls C functions of integers, float, double and pointers. Functions with other types, with attributes that
-decide how arguments are passed, or with another calling convention are called by a wrapper that is added to the module:
-in it LLVM passes the arguments. Vectors, half and bfloat reach it through memory.
-
-    define fastcc <4 x float> @f(<4 x float> %v, ptr byval([9 x i32]) %p, i8 zeroext %n)
-    ->
-    define void @tlx.call.f(ptr %0, ptr %1, i8 %2, ptr %3) {
-      %a0 = load <4 x float>, ptr %0, align 1
-      %r = notail call fastcc <4 x float> @f(<4 x float> %a0, ptr byval([9 x i32]) %1, i8 zeroext %2)
-      store <4 x float> %r, ptr %3, align 1
-      ret void
-    }
-"""
+"""Compiled modules: `tlx.compile`, and functions by name as attributes or items."""
 
 from __future__ import annotations
 
 import os
 import string
-from collections.abc import Collection, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from tlx.api.call import CompiledFunction, passed_by_value, unsupported_error
 from tlx.api.files import FORMAT_BY_NAME, InputFormat
-from tlx.api.namespace import Namespace
-from tlx.api.signatures import Prototype, prototypes, symbol_name
+from tlx.api.signatures import Parameter, Prototype, prototypes, symbol_name
 from tlx.diagnostics import UsageError
 from tlx.ir.analysis.large_vectors import exceeds_abi
 from tlx.ir.builder.threads import GOMP_PARALLEL
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.transform.constructors import collect_constructors
-from tlx.ir.types import I1, VOID, Type, VectorType
+from tlx.ir.types import I1, PTR, VOID, Type, VectorType
 from tlx.llvm import openmp
 from tlx.llvm.codegen import emit_code
 from tlx.llvm.loader import LoadedObject, elf_symbols
+from tlx.lower.memory.workspace import workspace_size
 from tlx.lower.options import Options
 from tlx.lower.pipeline import lower, raise_front_ends
+from tlx.target.discovery import matrix_emulations
 
 if TYPE_CHECKING:
     from tlx.target.target import Target
+
+T = TypeVar("T")
+
+
+class Namespace(ABC, Generic[T]):
+    """Things by name: attributes, or items where the name is no Python name; iteration gives the names."""
+
+    def __init__(self, named: Mapping[str, T]) -> None:
+        self._named = named
+
+    @abstractmethod
+    def __getitem__(self, name: str) -> T:
+        """The thing of that name.
+
+        Raises:
+            UsageError: There is none.
+        """
+
+    def __getattr__(self, name: str) -> T:
+        """The thing of that name.
+
+        Raises:
+            AttributeError: There is none.
+        """
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except UsageError as error:
+            raise AttributeError(error.message) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._named})
+
 
 _PREFIX: Final = "tlx.call."
 _START: Final = "tlx.start"
@@ -117,10 +134,10 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     entry: str | None = None,
     opt_level: int = 2,
     options: Options | None = None,
-    threads: openmp.Threads | None = None,
     libraries: Sequence[str] = (),
     language: str = "",
     std: str = "",
+    **settings: Any,
 ) -> CompiledModule:
     """Lower and compile a module.
 
@@ -130,18 +147,18 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         entry: Name of the function that calling the result calls; needed only where there are several.
         opt_level: LLVM's optimisation level, 0 to 3.
         options: How to lower.
-        threads: What runs large kernels on several threads, in place of what `options` says.
         libraries: Shared libraries to load first, for functions that the module calls.
         language: What a text or a file is written in, as `-x` says it on command lines: `ll` or `ir` for LLVM IR, `tl`
             for the tensor language; by default LLVM IR for a text, and what its name says for a file.
         std: Version of that language; its newest by default.
+        **settings: Options by their names, in place of those of `options`: `threads="openmp"`, `cpu="skylake"`; all
+            fields of `tlx.lower.options.Options`.
 
     Raises:
-        TlxError: The module is wrong, cannot be lowered, or calls functions that do not exist.
+        TlxError: The module is wrong, cannot be lowered, or calls functions that do not exist; or there is no such
+            option, or it does not take that value.
     """
-    options = options or Options()
-    if threads is not None:
-        options = replace(options, threads=threads)
+    options = (options or Options()).updated(**settings)
     text, name = _source_text(source, options.threads, InputFormat(language, std))
     text = str(raise_front_ends(parse(text, name)))
     source_module = parse(text, name, wanted=lambda _text: True)
@@ -152,11 +169,17 @@ def compile(  # noqa: A001 (tlx.compile is the name)
     refused = {p.name: error for p in found.values() if (error := unsupported_error(p))}
     called = [p for p in found.values() if p.name not in refused]
     wrappers = _wrapper_names([p.name for p in called if _needs_wrapper(p)], found)
-    features = _features(source_module) | _features(lowered)  # the lowered module knows functions with tensors only
-    code = str(lowered) + "".join(_wrapper(found[n], symbol, features.get(n, "")) for n, symbol in wrappers.items())
+    attributes = _features(source_module) | _features(lowered)  # the lowered module knows functions with tensors only
+    memory = {name: workspace_size(lowered, found[name].name) or 0 for name in found}
+    lowered_as = {n: _with_workspace(found[n]) if memory[n] else found[n] for n in wrappers}
+    code = str(lowered) + "".join(
+        _wrapper(lowered_as[n], symbol, attributes.get(n, "")) for n, symbol in wrappers.items()
+    )
     code = collect_constructors(code, _START)
-    level = 0 if options.emulate_matrix else opt_level  # LLVM 22 asserts over some emulated tiles that it optimises
-    image = emit_code(code, "obj", level, options.cpu, ",".join(options.attrs), emulate_matrix=options.emulate_matrix)
+    emulations = matrix_emulations() if options.emulate_matrix else []
+    level = min(opt_level, *(emulation.opt_level for emulation in emulations)) if emulations else opt_level
+    emulating = [option for emulation in emulations for option in emulation.llvm_options]
+    image = emit_code(code, "obj", level, options.cpu, ",".join(options.features), llvm_options=emulating)
     exported = {name for name, defined in elf_symbols(image) if defined}
     code_of = {p.name: wrappers.get(p.name, p.name) for p in called}
     code_of = {name: symbol for name, symbol in code_of.items() if symbol in exported}
@@ -167,7 +190,13 @@ def compile(  # noqa: A001 (tlx.compile is the name)
         libraries = (*libraries, threads_by)
     library = LoadedObject(image, list(code_of.values()), libraries, start)
     functions = {
-        name: CompiledFunction(found[name], library.address(symbol), through_memory=name in wrappers, keep=library)
+        name: CompiledFunction(
+            found[name],
+            library.address(symbol),
+            through_memory=name in wrappers,
+            owner=library,
+            workspace=memory.get(name, 0),
+        )
         for name, symbol in code_of.items()
     }
     return CompiledModule(functions, refused, entry, str(lowered))
@@ -209,6 +238,11 @@ def _wrapper_names(wrapped: Sequence[str], taken: Collection[str]) -> dict[str, 
     return names
 
 
+def _with_workspace(prototype: Prototype) -> Prototype:
+    """What a lowered function takes whose caller hands over its memory."""
+    return replace(prototype, parameters=(*prototype.parameters, Parameter("%workspace", PTR)))
+
+
 def _is_plain(name: str) -> bool:
     return name.isascii() and name.isprintable()
 
@@ -236,7 +270,7 @@ def _wrapper(prototype: Prototype, symbol: str, features: str) -> str:
         if exceeds_abi(type_):  # the lowered function takes a pointer, too
             passed.append(("ptr", f"%{index}"))
             continue
-        passed.append((str(type_), f"{parameter.passing} %{'' if direct else 'a'}{index}".lstrip()))
+        passed.append((str(type_), f"{parameter.abi_attributes} %{'' if direct else 'a'}{index}".lstrip()))
         if not direct:
             body.extend(_loaded(type_, index))
     result = prototype.result
@@ -264,7 +298,7 @@ def _call(prototype: Prototype, result: Type, passed: Sequence[tuple[str, str]])
     type_ = str(result)
     if prototype.variadic:
         type_ = f"{result} ({', '.join([*(type_ for type_, _ in passed), '...'])})"
-    words = ("notail call", prototype.convention, "" if result == VOID else prototype.passing, type_)
+    words = ("notail call", prototype.convention, "" if result == VOID else prototype.abi_attributes, type_)
     return f"{' '.join(filter(None, words))} {_quoted(prototype.name)}({', '.join(map(' '.join, passed))})"
 
 

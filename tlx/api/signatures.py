@@ -22,15 +22,15 @@ from tlx.ir.abi import MEMORY_ATTRIBUTES, abi_attributes, calling_convention, pa
 from tlx.ir.functions import Argument, Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.parser.functions import named_types
-from tlx.ir.tensors.analysis import analyse
+from tlx.ir.parser.module import named_types
 from tlx.ir.tensors.dynamic import element_type
+from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import I1, ArrayType, FloatType, PointerType, Type, VectorType, bits_of, is_scalar_number
 from tlx.ir.values import Global, Local, Value
 
 if TYPE_CHECKING:
-    from tlx.evaluate.layout import Layout
+    from tlx.evaluate.memory import Layout
 
 _HIDDEN: Final = frozenset({"internal", "private", "available_externally"})
 _MASKED_LOADS: Final = ("llvm.masked.load.", "llvm.masked.gather.", "llvm.masked.expandload.")
@@ -48,16 +48,16 @@ class Parameter:
         name: Its name in the IR, with `%`.
         type: Its type.
         element: For pointers: element type of what it points to; None where the IR does not tell.
-        held: For pointers: what the memory probably holds: `element`, or the floating-point numbers whose bits are also
-            accessed as integers, or copied; None where nothing tells.
+        stored_type: For pointers: what the memory probably holds: `element`, or the floating-point type whose bits are
+            also accessed as integers, or copied; None where nothing tells.
         count: For pointers: elements that are accessed from there on, at least; None where the IR does not tell.
-        whole: For pointers: whether these are all, as far as accesses tell: none is of a size, or at an offset, that is
-            known only when the program runs.
+        is_bounded: For pointers: whether no access has a size or an offset that is known only at run time, so that
+            `count` is the most as well.
         written: For pointers: whether the function stores there.
         align: For pointers: alignment in bytes that the IR promises.
         size: For pointers: bytes that the call itself needs there, whatever the function accesses.
-        passing: The attributes that say how it is passed, as the IR spells them: `byval(<4 x float>) align 16`.
-        copied: For pointers: bytes that the call copies for the function (`byval`), padding behind them included.
+        abi_attributes: The attributes that say how it is passed, as the IR spells them: `byval(<4 x float>) align 16`.
+        byval_bytes: For pointers: bytes that the call copies for the function (`byval`), padding behind them included.
         is_result: For pointers: whether the function's result goes there (`sret`).
     """
 
@@ -67,12 +67,12 @@ class Parameter:
     count: int | None = None
     written: bool = False
     align: int = 1
-    whole: bool = True
+    is_bounded: bool = True
     size: int = 0
-    passing: str = ""
-    copied: int = 0
+    abi_attributes: str = ""
+    byval_bytes: int = 0
     is_result: bool = False
-    held: Type | None = None
+    stored_type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ class Prototype:
 
     Attributes:
         convention: Its calling convention as the IR spells it; empty for C's.
-        passing: The attributes that say how its result is passed.
+        abi_attributes: The attributes that say how its result is passed.
         variadic: Whether it takes further arguments.
-        saves: Whether it saves the registers that callers rely on.
+        preserves_registers: Whether it saves the registers that callers rely on.
         span: Where it is defined.
     """
 
@@ -91,15 +91,17 @@ class Prototype:
     result: Type
     parameters: tuple[Parameter, ...]
     convention: str = ""
-    passing: str = ""
+    abi_attributes: str = ""
     variadic: bool = False
-    saves: bool = True
+    preserves_registers: bool = True
     span: Span | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether it is called as a C function of its types is, and no attribute says otherwise."""
-        return not (self.convention or self.passing or self.variadic or any(p.passing for p in self.parameters))
+        return not (
+            self.convention or self.abi_attributes or self.variadic or any(p.abi_attributes for p in self.parameters)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def prototype_of(module: Module, function: Function) -> Prototype:
 def _parameter(module: Module, argument: Argument, accesses: _Accesses) -> Parameter:
     name = f"%{argument.name}"
     if not isinstance(argument.type, PointerType):
-        return Parameter(name, argument.type, passing=abi_attributes(argument.attributes))
+        return Parameter(name, argument.type, abi_attributes=abi_attributes(argument.attributes))
     mine = [access for access in accesses.found if access.root == argument.name]
     pointee, pointed = _flat(argument.type.pointee)
     accessed = {access.element for access in mine if access.element is not None}
@@ -205,7 +207,7 @@ def _same_size(one: Type | None, other: Type | None) -> bool:
 
 
 def _layout(module: Module) -> Layout:
-    from tlx.evaluate.layout import Layout
+    from tlx.evaluate.memory import Layout
 
     return Layout(named_types(module.source))
 

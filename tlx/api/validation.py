@@ -31,15 +31,15 @@ from tlx.api.signatures import Prototype, prototype_of
 from tlx.diagnostics import EvaluationError, Note, TlxError
 from tlx.evaluate import Machine
 from tlx.evaluate.context import ThreadTeam
-from tlx.evaluate.layout import UNDEFINED
-from tlx.evaluate.memory import AddressSpace, MemoryRegion
+from tlx.evaluate.memory import UNDEFINED, AddressSpace, MemoryRegion
 from tlx.intrinsics.numpy_types import Array, dtype_of
 from tlx.ir.analysis.large_vectors import exceeds_abi
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import needs_lowering, parse
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, FloatType, IntType, PointerType, Type, VectorType
-from tlx.lower.options import STAGE_NAMES, Options, PipelineStep
+from tlx.lower.memory.workspace import workspace_size
+from tlx.lower.options import STAGE_NAMES, Options, Step
 from tlx.lower.pipeline import lower, raise_front_ends
 from tlx.lower.to_tiles.versions import at_level, levels
 
@@ -73,10 +73,10 @@ class StageRecorder:
         texts: What stages left.
     """
 
-    then: Callable[[PipelineStep, Module], None] | None = None
-    texts: list[tuple[PipelineStep, str]] = field(default_factory=list[tuple[PipelineStep, str]])
+    then: Callable[[Step, Module], None] | None = None
+    texts: list[tuple[Step, str]] = field(default_factory=list[tuple[Step, str]])
 
-    def __call__(self, step: PipelineStep, module: Module) -> None:
+    def __call__(self, step: Step, module: Module) -> None:
         """Note a step's output."""
         if step.name in STAGE_NAMES:
             self.texts.append((step, str(module)))
@@ -123,7 +123,7 @@ def compare_stages(text: str, name: str, stages: StageRecorder, runs: int = DEFA
     return notes
 
 
-def _versions(step: PipelineStep, text: str, name: str) -> Iterator[tuple[PipelineStep, Module]]:
+def _versions(step: Step, text: str, name: str) -> Iterator[tuple[Step, Module]]:
     """What a stage left, on each kind of machine that it has kernels for."""
     for level in levels(text) or [0]:
         told = replace(step, name=f"{step.name} on a machine of level {level}") if level else step
@@ -140,7 +140,7 @@ class _UncheckedError(Exception):
 
 
 def _compare_function(
-    module: Module, function: Function, outputs: Sequence[tuple[PipelineStep, Module]], runs: int
+    module: Module, function: Function, outputs: Sequence[tuple[Step, Module]], runs: int
 ) -> Iterator[Note]:
     if any(map(exceeds_abi, (function.signature.result, *function.signature.type.params))):
         raise _UncheckedError("its large vectors go through pointers in the end; functions that call it are checked")
@@ -154,7 +154,7 @@ def _compare_function(
             if step.name in skipped or all(f.name != function.name for f in output.functions):
                 continue
             try:
-                got = sample.evaluated(output, ThreadTeam(_TEAMS[run % len(_TEAMS)], backwards=run % 2 == 1))
+                got = sample.evaluated(output, ThreadTeam(_TEAMS[run % len(_TEAMS)], reverse_order=run % 2 == 1))
             except EvaluationError as error:
                 if "instructions were executed" not in error.message:
                     raise _wrong(function, step, f"evaluating it fails: {error.message}", error) from None
@@ -167,7 +167,7 @@ def _compare_function(
                     raise _wrong(function, step, different)
 
 
-def _wrong(function: Function, step: PipelineStep, what: str, cause: EvaluationError | None = None) -> ValidationError:
+def _wrong(function: Function, step: Step, what: str, cause: EvaluationError | None = None) -> ValidationError:
     message = f"after {step.name} @{function.name} does not mean what the input means: {what}; this is a bug of TLX"
     error = ValidationError(message, function.span)
     if cause is not None and cause.span is not None:
@@ -220,6 +220,10 @@ class _Sample:
             after.append(copy)
             region = memory.add(copy.data.cast("B"), parameter.name, 64)
             arguments.append(region.base - place.low)
+        workspace = workspace_size(module, self.prototype.name)
+        if workspace:
+            given = np.full(workspace, UNDEFINED, np.uint8)
+            arguments.append(memory.add(given.data, "the workspace", 64).base)
         return after, machine.call(self.prototype.name, *arguments)
 
     def unlike(self, module: Module) -> _Results | None:
@@ -305,7 +309,7 @@ def _measured(module: Module, prototype: Prototype, seed: str, *, tame: bool) ->
     sample = _Sample(prototype, {}, {})
     for index, parameter in enumerate(prototype.parameters):
         if isinstance(parameter.type, PointerType):
-            sample.pointed[index] = _Pointed(parameter.held or IntType(8))
+            sample.pointed[index] = _Pointed(parameter.stored_type or IntType(8))
         else:
             sample.numbers[index] = _number(parameter.type, choose)
     for _ in range(_GROWTHS):

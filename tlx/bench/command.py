@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tlx.api import files
 from tlx.api.files import os_error_text
-from tlx.bench import machine
 from tlx.diagnostics import UsageError
 from tlx.lower.knobs import KnobSource, no_knobs
 from tlx.target.host import cpu_flags, version_for
+from tlx.tuning.measure import machine
 
 if TYPE_CHECKING:
-    from tlx.bench.workloads.workload import Workload
+    from tlx.tuning.measure.workload import Workload
 
 Echo = Callable[[str], object]
 _NOISY: Final = 0.15
@@ -113,7 +113,7 @@ def run(choice: WorkloadSelection, setting: Setting, echo: Echo) -> bool:
     if setting.report is not None:
         reports.write(setting.report, report)
     if setting.markdown is not None:
-        from tlx.bench.tables import markdown_tables
+        from tlx.bench.report import markdown_tables
 
         files.write_output(setting.markdown, markdown_tables(report))
     if setting.plot is not None:
@@ -154,10 +154,11 @@ def _works(choice: WorkloadSelection) -> list[Workload]:
 
 
 def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[str, Any]:
-    from tlx.bench import measure, peaks, report, tables, timing
+    from tlx.bench import measure, peaks, report
     from tlx.bench.peers import base
     from tlx.bench.peers.base import LibraryPaths
-    from tlx.bench.timing import PinnedCore
+    from tlx.tuning.measure import timing
+    from tlx.tuning.measure.timing import PinnedCore
 
     works = _works(choice)
     folder = _made(setting.folder)
@@ -165,7 +166,7 @@ def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[s
     target = measure.runnable(setting.target)
     runs = version_for(target, cpu_flags())
     cpus = _pinned(setting.cpu, setting.threads)
-    places = LibraryPaths.of(setting.peers_path)
+    places = LibraryPaths.below(setting.peers_path)
     peers, absent = base.find_peers(base.PEER_NAMES if setting.peers is None else setting.peers, places)
     facts: dict[str, Any] = {
         "machine": machine.processor(),
@@ -184,7 +185,7 @@ def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[s
     names = [peer.name for peer in peers]
     core = PinnedCore() if setting.threads == 1 else None  # threads of ours may share one
     bench = measure.Bench(target, peers, setting.rounds, setting.threads, folder, setting.knobs, core)
-    echo("\n" + tables.terminal_heading(names))
+    echo("\n" + report.terminal_heading(names))
     cells: list[dict[str, Any]] = []
     widest = 0.0
     for work in works:
@@ -192,7 +193,7 @@ def _measured(choice: WorkloadSelection, setting: Setting, echo: Echo) -> dict[s
         cells.append(report.record(cell))
         facts["core"] = core.best if core else None
         widest = max(widest, cell.rates[measure.PEAK].spread)
-        for line in tables.terminal_lines(cell, names):
+        for line in report.terminal_lines(cell, names):
             echo(line)
         if setting.report is not None:  # what is there is kept if the rest is interrupted
             report.write(setting.report, {**facts, "cells": cells})

@@ -10,17 +10,18 @@ from typing import Any, Final
 
 from tlx.api.compiler import compile as compile_module
 from tlx.bench import peaks
-from tlx.bench.native_calls import NativeCall, Repeat, call_loop
-from tlx.bench.peers.base import Peer, address_of
-from tlx.bench.timing import LENGTHY, Contestant, PinnedCore, Rates, fastest, interleaved, rate, seconds
-from tlx.bench.workloads.workload import Array, MemoryTraffic, ResultCheck, Workload, WrongResultError
+from tlx.bench.peers.base import Peer
 from tlx.diagnostics import TlxError, UsageError
+from tlx.intrinsics.numpy_types import Array
 from tlx.lower.knobs import KnobSource, no_knobs
 from tlx.lower.options import Options
 from tlx.lower.remarks import ArithmeticUnit, Prediction, Remarks
 from tlx.target.host import cpu_flags, missing_features, version_for
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
+from tlx.tuning.measure.native_calls import NativeCall, Repeat, call_loop, function_address
+from tlx.tuning.measure.timing import LENGTHY, Contestant, PinnedCore, Rates, fastest, interleaved, rate, seconds
+from tlx.tuning.measure.workload import MemoryTraffic, ResultCheck, Workload, WrongResultError
 
 PEAK: Final = "peak"
 OURS: Final = "tlx"
@@ -101,10 +102,10 @@ class Bench:
         contestants[PEAK], instruction = self._limit(work)
         error, predicted = "", None
         try:
-            contestants[OURS], predicted = self._ours(work, arrays, expected)
+            contestants[OURS], predicted = self._timed_kernel(work, arrays, expected)
         except TlxError as problem:
             error = problem.message
-        ours = contestants[OURS].once if OURS in contestants else inf
+        ours = contestants[OURS].seconds_estimate if OURS in contestants else inf
         for peer in self.peers:
             found = correct_attempts(peer, work, arrays, expected, ours, notes)
             if found:
@@ -161,7 +162,7 @@ class Bench:
             self._peaks[bound] = peaks.contestant(loop, self._machine), loop.instruction
         return self._peaks[bound]
 
-    def _ours(
+    def _timed_kernel(
         self, work: Workload, arrays: dict[str, Array], expected: ResultCheck | None
     ) -> tuple[Contestant, Prediction | None]:
         """Our code, checked, and the share of the peak that the lowering predicts."""
@@ -170,10 +171,10 @@ class Bench:
             name = work.name.replace("->", "-").replace(" ", "_")
             (self.folder / f"{name}.ll").write_text(text, encoding="utf-8")
         remarks = Remarks()
-        threads = "openmp" if self.threads > 1 else None
-        options = Options(remarks=remarks, knobs=self.knobs)
-        compiled = compile_module(text, self.target, entry=work.function, options=options, threads=threads)
-        step = NativeCall(address_of(compiled.entry.code), work.arguments(arrays))
+        threads = "openmp" if self.threads > 1 else "none"
+        options = Options(remarks=remarks, knobs=self.knobs, threads=threads)
+        compiled = compile_module(text, self.target, entry=work.function, options=options)
+        step = NativeCall(function_address(compiled.entry.code), work.arguments(arrays))
         repeat = call_loop([step], (compiled, arrays))
         _checked(work, repeat, arrays, expected, OURS)
         predicted = None if self.target.versions else _predicted(remarks)  # each version has its own

@@ -29,17 +29,16 @@ from typing import Final
 import numpy as np
 
 from tlx.api.compiler import compile as compile_module
-from tlx.bench.native_calls import LOOP_LABEL, compile_loop, counted_loop, loop_function
-from tlx.bench.timing import Contestant, fastest, rate
-from tlx.bench.workloads.workload import F32, Element, MemoryTraffic
 from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
 from tlx.ir.types import DOUBLE, FLOAT, I16, I32, I64, PTR, VOID, X86_AMX, FloatType, Type, VectorType
 from tlx.ir.values import Value, const_int, zero
-from tlx.lower.context import LoweringContext
 from tlx.target.hardware import Dot
 from tlx.target.target import Target
+from tlx.tuning.measure.native_calls import LOOP_LABEL, compile_loop, counted_loop, loop_function
+from tlx.tuning.measure.timing import Contestant, fastest, rate
+from tlx.tuning.measure.workload import F32, Element, MemoryTraffic
 
 STEPS: Final = 2000
 _ROWS: Final = 16
@@ -168,7 +167,7 @@ def _tiles(types: Types, product: str, target: Target) -> Peak:
         b.call_named("llvm.x86.tilestored64.internal", VOID, [*size, place, const_int(I64, _ROW_BYTES), total])
     b.ret()
     if target.finish is not None:
-        target.finish(module, LoweringContext(target))  # asks the kernel for tiles
+        target.finish(module, emulate_matrix=False, request_permission=True)
     operations = 4 * _ROWS * (_ROW_BYTES // 4) * _ROW_BYTES // types[0].bytes * 2
     return Peak(str(module), product, operations)
 

@@ -40,20 +40,19 @@ from itertools import islice
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlx.api.compiler import compile as compile_module
 from tlx.bench import peaks
-from tlx.bench.native_calls import NativeCall, Repeat, call_loop, loop_function
 from tlx.bench.peaks import STEPS, Peak
-from tlx.bench.peers.base import address_of
-from tlx.bench.timing import front_end_loop
-from tlx.bench.workloads.workload import F32, MemoryTraffic, Workload
 from tlx.diagnostics import TlxError
+from tlx.intrinsics.numpy_types import Array
 from tlx.llvm import openmp
 from tlx.lower.options import Options
 from tlx.target.host import cpu_flags, version_for
 from tlx.target.target import Target
+from tlx.tuning.measure.native_calls import NativeCall, Repeat, call_loop, function_address, loop_function
+from tlx.tuning.measure.timing import front_end_loop
+from tlx.tuning.measure.workload import F32, MemoryTraffic, Workload
 
 SAMPLE: Final = 0.02  # seconds
 _LONGEST_NAME: Final = 36
@@ -146,7 +145,7 @@ def _measured(work: Workload, target: Target, counts: Sequence[int], rounds: int
 
     def call(options: Options) -> tuple[NativeCall, object]:
         compiled = compile_module(work.text(), target, entry=work.function, options=options)
-        return NativeCall(address_of(compiled.entry.code), work.arguments(arrays)), (compiled, arrays)
+        return NativeCall(function_address(compiled.entry.code), work.arguments(arrays)), (compiled, arrays)
 
     (plain, kept), (shared, kept_too) = call(Options()), call(Options(threads="openmp"))
     most, runs = max(counts), version_for(target, cpu_flags())
@@ -245,7 +244,6 @@ class _PinnedLoops:
         return max(times)
 
 
-Array = NDArray[np.generic]
 _OUT: Final = 16384  # bytes of the peak loop's sums
 _COPIED: Final = 8 << 20
 _TEAM: Final = """

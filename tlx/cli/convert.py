@@ -50,7 +50,7 @@ def _with_matrices(module: Module) -> Module:
 
 
 def _with_tensors(module: Module) -> Module:
-    from tlx.ir.tensors.canonical import canonicalise
+    from tlx.ir.tensors.calls import canonicalise
 
     module = _front_end().RAISE(module) or module
     canonicalise(module)

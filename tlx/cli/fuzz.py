@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from tlx.cli.options import setting_option
 from tlx.diagnostics import UsageError, did_you_mean
-from tlx.llvm.openmp import THREADS, Threads
+
+if TYPE_CHECKING:
+    from tlx.llvm.openmp import Threads
 
 
 @click.command(
@@ -22,10 +27,8 @@ from tlx.llvm.openmp import THREADS, Threads
 @click.option("--time", "seconds", type=click.FloatRange(0), metavar="SECONDS", help="Begin no program after that.")
 @click.option("--jobs", type=click.IntRange(1), default=1, metavar="N", help="Processes; 1.")
 @click.option("--shrink", type=click.IntRange(0), default=300, metavar="N", help="Tries to simplify a failure; 300.")
-@click.option("--emulate-matrix", is_flag=True, help="Run AMX code without AMX, even where there is AMX.")
-@click.option(
-    "--threads", type=click.Choice(THREADS), default="none", help="What runs every kernel on several threads."
-)
+@setting_option("emulate_matrix", "Run matrix-unit code without the unit, even where there is one.")
+@setting_option("threads", "Library that runs every kernel on several threads.")
 @click.option("--opt", default="", metavar="PROGRAM", help="LLVM's opt, to optimise some programs first.")
 @click.option("--replay", metavar="FILE", help="Check the program of a failure's file again, and nothing else.")
 @click.option("--malformed", is_flag=True, help="Damage texts and bitcode: errors must be clean, and quick.")
@@ -64,7 +67,7 @@ def fuzz(
     elif malformed:
         from tlx.fuzz.mutation.campaign import fuzz_malformed
 
-        right = fuzz_malformed(seed, count, jobs, Path(keep), seconds, click.echo)
+        right = fuzz_malformed("tlx.cli.group:group", seed, count, jobs, Path(keep), seconds, click.echo)
     else:
         plan = command.CampaignPlan(
             seed,

@@ -23,10 +23,10 @@ _COMMANDS: Final = {
     "lower": ("lower tensor operations to plain LLVM IR or machine code", "tlx.cli.lower:lower"),
     "raise": ("turn what the C front end wrote into tensor operations", "tlx.cli.convert:raise_"),
     "run": ("call a function on numpy arrays", "tlx.cli.run:run"),
-    "targets": ("list the targets", "tlx.cli.targets:targets"),
+    "targets": ("list the targets", "tlx.cli.inspect:targets"),
     "translate": ("turn kernels in the tensor language into TLX IR", "tlx.cli.translate:translate"),
     "tune": ("find the fastest tiles, cache blocks and packing for products", "tlx.cli.tune:tune"),
-    "verify": ("check files, and say nothing where they are right", "tlx.cli.verify:verify"),
+    "verify": ("check files, and say nothing where they are right", "tlx.cli.inspect:verify"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,14 +12,13 @@ from tlx import __version__
 from tlx.cli.options import input_options, lowering_options
 from tlx.cli.spelling import STDERR
 from tlx.diagnostics import UsageError
+from tlx.llvm import OUTPUT_KINDS, OutputKind
 
 if TYPE_CHECKING:
     from tlx.api.files import InputFormat
     from tlx.lower.options import Options
     from tlx.lower.remarks import Remarks
 
-EmitKind = Literal["ll", "bc", "asm", "obj"]
-EMIT_KINDS: Final = ("ll", "bc", "asm", "obj")
 _CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random data (3), and compare."
 
 
@@ -28,7 +27,7 @@ _CHECK_HELP: Final = "Evaluate the input and every stage on N sets of random dat
 @input_options
 @click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
 @click.option("--target", metavar="NAME", default="native", help="Machine to aim at; 'tlx targets' lists them.")
-@click.option("--emit", "--filetype", "kind", type=click.Choice(EMIT_KINDS), default="ll", help="What to write.")
+@click.option("--emit", "--filetype", "kind", type=click.Choice(OUTPUT_KINDS), default="ll", help="What to write.")
 @click.option("-S", "as_text", is_flag=True, help="Write text: the same as --emit=ll.")
 @click.option("-O", "level", type=click.IntRange(0, 3), metavar="0-3", help="Have LLVM optimise the lowered module.")
 @click.option("--check", "runs", type=click.IntRange(1), metavar="[=N]", help=_CHECK_HELP)
@@ -40,7 +39,7 @@ def lower(
     file: str,
     output: str,
     target: str,
-    kind: EmitKind,
+    kind: OutputKind,
     as_text: bool,
     level: int | None,
     runs: int | None,
@@ -106,13 +105,16 @@ def _judges(file: str, verify_each: bool | None) -> bool:
     return files.file_size(file) <= UNJUDGED_SIZE if verify_each is None else verify_each
 
 
-def _emitted(text: str, kind: EmitKind, level: int | None, options: Options) -> str | bytes:
+def _emitted(text: str, kind: OutputKind, level: int | None, options: Options) -> str | bytes:
     if kind == "ll" and level is None:
         return text
     from tlx.llvm.codegen import emit_code
+    from tlx.target.discovery import matrix_emulations
 
-    features = ",".join(options.attrs)
-    return emit_code(text, kind, level, options.cpu, features, options.triple, emulate_matrix=options.emulate_matrix)
+    emulations = matrix_emulations() if options.emulate_matrix else []
+    emulating = [option for emulation in emulations for option in emulation.llvm_options]
+    features = ",".join(options.features)
+    return emit_code(text, kind, level, options.cpu, features, options.triple, llvm_options=emulating)
 
 
 def _write_remarks(place: str | None, remarks: Remarks) -> None:

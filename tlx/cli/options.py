@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,14 +12,12 @@ import click
 from tlx.api.files import InputFormat
 from tlx.cli.spelling import CACHE
 from tlx.diagnostics import UsageError, did_you_mean
-from tlx.llvm.openmp import THREAD_CYCLES, THREADS
-from tlx.lower.knobs import WEIGHT_BYTES
-from tlx.lower.options import STAGE_NAMES
+from tlx.lower.options import SETTINGS, STAGE_NAMES, Options
 
 if TYPE_CHECKING:
     from tlx.ir.module import Module
     from tlx.lower.knobs import KnobSource
-    from tlx.lower.options import Options, PipelineStep
+    from tlx.lower.options import Step
 
 _LANGUAGE_HELP: Final = (
     "What the input is written in: ll or ir for LLVM assembly or bitcode, tl for the tensor language; by default what "
@@ -77,80 +76,60 @@ def knob_source(tile: str | None, knobs: tuple[str, ...], tuned: str | None) -> 
     return FirstKnobSource(tuple(sources))
 
 
-_VERIFY_HELP: Final = "Have LLVM verify the input and every stage; by default all but large input that stays as it is."
-_START_HELP: Final = "The input is what --stop-after=STAGE left: go on behind it."
-_PRINT_HELP: Final = "Print the module after a stage, on stderr."
-_PERMISSION_HELP: Final = "Ask Linux for AMX tiles in a constructor."
-_CYCLES_HELP: Final = f"Work that is worth a thread, in cycles; {THREAD_CYCLES}."
-_WEIGHTS_HELP: Final = f"Bytes up to which a constant B is packed when lowered; {WEIGHT_BYTES}."
-_TARGET_AND_STAGES: Final = (
-    click.option("--mcpu", metavar="CPU", default="", help="Processor that machine code is scheduled for."),
-    click.option("--mattr", metavar="+A,-B", multiple=True, help="Features added to or taken from the target's."),
-    click.option("--vector-bits", type=click.Choice(["128", "256", "512"]), help="Vectors of --target=generic."),
-    click.option("--mtriple", metavar="TRIPLE", default="", help="Triple to emit for, in place of the module's."),
-    click.option("--start-after", type=click.Choice(STAGE_NAMES[:-1]), metavar="STAGE", help=_START_HELP),
-    click.option("--stop-after", type=click.Choice(STAGE_NAMES), metavar="STAGE", help="Last stage to run."),
-    click.option("--print-after", multiple=True, metavar="STAGE|all", help=_PRINT_HELP),
-    click.option("--verify-each/--no-verify-each", default=None, help=_VERIFY_HELP),
-)
-_CODE: Final = (
-    click.option("--amx-permission/--no-amx-permission", default=True, help=_PERMISSION_HELP),
-    click.option("--emulate-matrix", is_flag=True, help="Make AMX code that runs without AMX (slowly)."),
-    click.option("--threads", type=click.Choice(THREADS), default="none", help="What runs large kernels on all cores."),
-    click.option("--thread-cycles", type=click.IntRange(0), metavar="N", default=THREAD_CYCLES, help=_CYCLES_HELP),
-    click.option("--weight-bytes", type=click.IntRange(0), metavar="N", default=WEIGHT_BYTES, help=_WEIGHTS_HELP),
-)
-_SAME_NAMES: Final = (
-    "start_after",
-    "stop_after",
-    "verify_each",
-    "amx_permission",
-    "emulate_matrix",
-    "threads",
-    "thread_cycles",
-    "weight_bytes",
-)
-"""Options that are called as in `Options`."""
-
-
 def lowering_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command, whose function takes `options` (`tlx.lower.options.Options`) in their place."""
+    """Add all options of the lowering to a command, whose function takes them as `options`, an `Options`."""
 
     @wraps(function)
-    def command(**given: Any) -> Any:
-        return function(options=_options_from(given), **given)
+    def with_options(**given: Any) -> Any:
+        values = {name: given.pop(name) for name in [*SETTINGS, "print_after"]}
+        values["knobs"] = knob_source(given.pop("tile"), given.pop("knobs"), given.pop("tuned"))
+        return function(options=Options(**values), **given)
 
-    return _with_options(_TARGET_AND_STAGES, knob_options(_with_options(_CODE, command)))
-
-
-def _with_options(options: Sequence[Callable[..., Any]], function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def _options_from(given: dict[str, Any]) -> Options:
-    """What the options say; they are taken out of `given`."""
-    from tlx.lower.options import Options
-    from tlx.lower.remarks import Remarks
-
-    return Options(
-        print_after=_printer(given.pop("print_after")),
-        remarks=Remarks(),
-        cpu=given.pop("mcpu"),
-        attrs=_features(given.pop("mattr")),
-        triple=given.pop("mtriple"),
-        vector_bits=int(given.pop("vector_bits") or 0),
-        knobs=knob_source(given.pop("tile"), given.pop("knobs"), given.pop("tuned")),
-        **{name: given.pop(name) for name in _SAME_NAMES},
-    )
+    command: Callable[..., Any] = with_options
+    for name in reversed([f.name for f in fields(Options)]):
+        if name in SETTINGS:
+            command = setting_option(name)(command)
+        elif name == "knobs":
+            command = knob_options(command)
+        elif name == "print_after":
+            command = _PRINT_AFTER(command)
+    return command
 
 
-def _features(mattr: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(feature for attrs in mattr for feature in attrs.split(",") if feature)
+def setting_option(name: str, help_: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option for a field of `Options`, for a command whose function takes a value of that name.
+
+    Args:
+        name: The field.
+        help_: The line in `--help`, where the command uses the value for something else than lowering.
+    """
+    setting, default = SETTINGS[name]
+    more: dict[str, Any] = {}
+    if setting.type is bool:
+        more["is_flag"] = True
+    elif setting.type is tuple:
+        more |= {"multiple": True, "callback": _words}
+    elif setting.type is int and setting.choices:
+        more["callback"] = _number
+    if setting.choices:
+        more["type"] = click.Choice([str(choice) for choice in setting.choices])
+    elif setting.minimum is not None:
+        more["type"] = click.IntRange(setting.minimum)
+    if setting.metavar is not None:
+        more["metavar"] = setting.metavar
+    shown = None if setting.choices and default not in setting.choices else default
+    return click.option(setting.flag, name, default=shown, help=help_ or setting.help, **more)
 
 
-def _printer(names: tuple[str, ...]) -> _Printer | None:
+def _words(_ctx: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word for value in values for word in value.split(",") if word)
+
+
+def _number(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> int:
+    return int(value or 0)
+
+
+def _printer(_ctx: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> _Printer | None:
     wanted = {name for value in names for name in value.split(",")}
     if not wanted:
         return None
@@ -162,11 +141,20 @@ def _printer(names: tuple[str, ...]) -> _Printer | None:
 
 
 class _Printer:
-    """Prints the module after the stages the user asked for."""
+    """Prints the module after some stages."""
 
     def __init__(self, names: set[str]) -> None:
         self._names = names
 
-    def __call__(self, step: PipelineStep, module: Module) -> None:
+    def __call__(self, step: Step, module: Module) -> None:
         if step.name in self._names:
             click.echo(f"; *** IR Dump After {step.title} ({step.name}) ***\n{module}", err=True)
+
+
+_PRINT_AFTER: Final = click.option(
+    "--print-after",
+    multiple=True,
+    metavar="STAGE|all",
+    callback=_printer,
+    help="Print the module after a stage, on stderr.",
+)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from tlx.api.files import os_error_text
-from tlx.cli.options import input_options
+from tlx.cli.options import input_options, setting_option
 from tlx.diagnostics import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tlx.api.call import Array
     from tlx.api.files import InputFormat
+    from tlx.intrinsics.numpy_types import Array
     from tlx.ir.module import Module
 
 _BFLOAT: Final = ("bfloat16", "bfloat")
@@ -42,7 +42,7 @@ class CallArgument:
 @click.option("--out", "outs", multiple=True, metavar="I=PATH", help="Save argument I (from 0) after the call.")
 @click.option("--evaluate", is_flag=True, help="Use the evaluator in place of machine code.")
 @click.option("-O", "level", type=click.IntRange(0, 3), default=2, metavar="0-3", help="Optimisation level of LLVM.")
-@click.option("--emulate-matrix", is_flag=True, help="Run AMX code without AMX.")
+@setting_option("emulate_matrix")
 @input_options
 def run(
     file: str,

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tlx.cli.options import input_options
+from tlx.cli.options import input_options, setting_option
 from tlx.diagnostics import UsageError
-from tlx.llvm.openmp import THREADS, Threads
 
 if TYPE_CHECKING:
     from tlx.api.files import InputFormat
+    from tlx.llvm.openmp import Threads
 
 OUTPUTS: Final = ("ll", "ast", "signature", "header", "v2")
 _EMIT_HELP: Final = (
@@ -25,7 +25,7 @@ _EMIT_HELP: Final = (
 @click.option("-o", "output", metavar="FILE", default="-", help="Output file; '-' (the default) is standard output.")
 @input_options
 @click.option("--emit", "emit", type=click.Choice(OUTPUTS), default="ll", help=_EMIT_HELP)
-@click.option("--threads", type=click.Choice(THREADS), default="none", help="What runs work-groups at once.")
+@setting_option("threads", "Library that runs work-groups at the same time.")
 @click.option("--typed-pointers", is_flag=True, help="Write 'float*' in place of 'ptr', for LLVM 14.")
 def translate(
     file: str,

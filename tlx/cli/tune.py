@@ -98,13 +98,13 @@ def _manage(kept: Database, inputs: Sequence[str], *, show: bool, export: str | 
     if inputs:
         raise UsageError("--show, --export and --clear are about all that is known; they take no files or shapes")
     if show:
-        from tlx.tuning.report import format_database
+        from tlx.tuning.session import format_database
 
         click.echo(format_database(kept.entries(), kept.path), nl=False)
     if export is not None:
         from tlx.api import files
-        from tlx.bench.machine import processor
-        from tlx.tuning.report import format_knobs_file
+        from tlx.tuning.measure.machine import processor
+        from tlx.tuning.session import format_knobs_file
 
         files.write_output(export, format_knobs_file(kept.entries(), processor()))
     if clear:
@@ -166,8 +166,7 @@ def _pool(scheduler: str | None, cpu: int | None, threads: int) -> Generator[Poo
 
 
 def _search(kept: Database, pool: Pool, budget: Budget, questions: Sequence[KnobQuery], *, again: bool) -> None:
-    from tlx.tuning.report import format_report
-    from tlx.tuning.session import TuningSession
+    from tlx.tuning.session import TuningSession, format_report
 
     wanted, refused = _tunable(questions)
     for message in refused:

@@ -11,9 +11,9 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from tlx.diagnostics import EvaluationError
-from tlx.evaluate.layout import Layout
-from tlx.evaluate.memory import AddressSpace, MemoryRegion
-from tlx.evaluate.values import Array, RuntimeValue, element_dtype, signed, signed_array, width_of
+from tlx.evaluate.memory import AddressSpace, Layout, MemoryRegion
+from tlx.evaluate.values import RuntimeValue, element_dtype, signed, signed_array, width_of
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.abi import parse_attributes, pointee_type
 from tlx.ir.functions import Function
 from tlx.ir.types import ArrayType, FloatType, IntType, PointerType, StructType, Type, VectorType

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate.arguments import ByvalCopy, byval_copies
 from tlx.evaluate.context import RESULT_SLOT, Frame, FunctionScope, MachineContext, Step
-from tlx.evaluate.instructions import arithmetic, casts, elements, memory
+from tlx.evaluate.instructions import arithmetic, elements, memory
 from tlx.evaluate.instructions.calls import call
 from tlx.evaluate.instructions.tensors import elementwise_on_handles
 from tlx.ir.functions import Function
@@ -190,7 +190,7 @@ def _no_step(_scope: FunctionScope, _instruction: Instruction) -> None:
 
 _STEP_MAKERS: Final[dict[str, StepMaker]] = {
     **dict.fromkeys(BINARY_OPCODES, arithmetic.binary),
-    **dict.fromkeys(CAST_OPCODES, casts.cast),
+    **dict.fromkeys(CAST_OPCODES, arithmetic.cast),
     "fneg": arithmetic.fneg,
     "freeze": arithmetic.freeze,
     "icmp": arithmetic.compare,

@@ -9,20 +9,19 @@ other, so any order gives the same; two that differ would tell of a race.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate.globals import SymbolTable
-from tlx.evaluate.layout import Layout
-from tlx.evaluate.memory import AddressSpace
+from tlx.evaluate.memory import AddressSpace, Layout
 from tlx.evaluate.values import Codecs, RuntimeValue
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.tensors.analysis import analyse
+from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import Type
 from tlx.ir.values import Local
@@ -34,14 +33,14 @@ class ThreadTeam:
     """The team that runs.
 
     Attributes:
-        most: Threads of a team that asks for no number, and what `omp_get_max_threads` gives.
-        backwards: Whether the last thread of a team is run first.
+        max_threads: Threads of a team that asks for no number, and what `omp_get_max_threads` gives.
+        reverse_order: Whether the last thread of a team is run first.
         size: Threads of the team that runs now.
         number: Which of them is running.
     """
 
-    most: int = 1
-    backwards: bool = False
+    max_threads: int = 1
+    reverse_order: bool = False
     size: int = 1
     number: int = 0
 
@@ -54,10 +53,10 @@ class ThreadTeam:
         if not 0 <= wanted < 1 << 16:
             raise EvaluationError(f"a team of {wanted} threads is asked for")
         outer = self.size, self.number
-        self.size = (wanted or self.most) if self.size == 1 else 1
+        self.size = (wanted or self.max_threads) if self.size == 1 else 1
         numbers = range(self.size)
         try:
-            for number in reversed(numbers) if self.backwards else numbers:
+            for number in reversed(numbers) if self.reverse_order else numbers:
                 self.number = number
                 body()
         finally:
@@ -80,6 +79,8 @@ class MachineContext:
         call: Runs a function of the module, or a foreign one, by name.
         foreign: Python functions that stand for functions the module only declares.
         team: The threads that parallel regions run on.
+        assembly: Inline assembly by instruction, where it is not to mean what the target says.
+        thread_values: For each key of `pthread_key_create`, what each thread keeps under it, by the thread's number.
     """
 
     module: Module
@@ -91,6 +92,8 @@ class MachineContext:
     call: Callable[[str, list[RuntimeValue]], RuntimeValue]
     foreign: dict[str, Callable[..., RuntimeValue]]
     team: ThreadTeam
+    assembly: Mapping[str, Callable[[Sequence[int]], Sequence[int]]]
+    thread_values: dict[int, dict[int, int]] = field(default_factory=dict[int, dict[int, int]])
 
 
 class FunctionScope:

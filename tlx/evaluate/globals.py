@@ -10,13 +10,12 @@ from typing import Final
 import numpy as np
 
 from tlx.diagnostics import EvaluationError, ParseError, Source
-from tlx.evaluate.layout import Layout
-from tlx.evaluate.memory import AddressSpace
+from tlx.evaluate.memory import AddressSpace, Layout
 from tlx.evaluate.values import Codecs, RuntimeValue, element_dtype, filled, signed, splat, vector, width_of
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.lexer import tokenize
-from tlx.ir.parser.values import ValueParser
+from tlx.ir.parser.operands import ValueParser
 from tlx.ir.types import ArrayType, IntType, PointerType, StructType, Type, VectorType
 from tlx.ir.values import Aggregate, ConstExpr, ConstFloat, ConstInt, Global, Keyword, Local, Splat, Text, Value
 from tlx.ir.values import Value as Operand

@@ -17,8 +17,8 @@ from tlx.evaluate.compiler import BlockCode, FunctionCode, compile_function
 from tlx.evaluate.context import RESULT_SLOT, STACK_SLOT, CallSite, Frame, MachineContext, Step, ThreadTeam
 from tlx.evaluate.globals import SymbolTable, named_type_bodies
 from tlx.evaluate.intrinsics.table import find_implementation
-from tlx.evaluate.layout import Layout
-from tlx.evaluate.memory import AddressSpace
+from tlx.evaluate.memory import AddressSpace, Layout
+from tlx.evaluate.target_semantics import AssemblyTable, register_shapes
 from tlx.evaluate.values import Codecs, RuntimeValue
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
@@ -75,6 +75,7 @@ class Machine:
         memory: Where globals, stack and arguments lie; a new one by default. A pointer in it may be an argument. What
             nobody has written there says what `undef` and `poison` are, too.
         team: How many threads parallel regions have, and in which order they are run; one by default.
+        assembly: Inline assembly by instruction, in place of what the target says: a processor with other features.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Machine:
         foreign: Mapping[str, Callable[..., Any]] | None = None,
         memory: AddressSpace | None = None,
         team: ThreadTeam | None = None,
+        assembly: AssemblyTable | None = None,
     ) -> None:
         self.module = _fully_parsed(module)
         self.memory = memory or AddressSpace()
@@ -94,7 +96,7 @@ class Machine:
         self._codes: dict[str, FunctionCode] = {}
         self._functions = {f.name: f for f in self.module.functions}
         wide = 8 if _OLD_I128.search(self.module.source.text) else 16
-        layout = Layout(named_type_bodies(self.module.source), wide, self.memory.undefined)
+        layout = Layout(named_type_bodies(self.module.source), wide, self.memory.undefined, register_shapes)
         codecs = Codecs(layout)
         symbols = SymbolTable(self.module, layout, self.memory, codecs)
         self._context = MachineContext(
@@ -107,6 +109,7 @@ class Machine:
             self._call,
             dict(foreign or {}),
             team or ThreadTeam(),
+            dict(assembly or {}),
         )
 
     def call(self, name: str, *args: Any) -> Any:

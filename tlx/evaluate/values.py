@@ -5,7 +5,7 @@
     <n x T>                 one-dimensional numpy array: bool for i1, unsigned for other integers up to 64 bits
                             (the next numpy width), objects (Python ints) above, uint64 for pointers
     [n x T], { ... }        tuple
-    x86_amx                 array of 16 x 64 bytes
+    a machine's registers   array of bytes, whose shape the target tells
     token                   what the tensor intrinsics make of it
 
 What LLVM leaves undefined (`undef`, `poison`, memory nobody wrote) has all bits set: as a float it is NaN, which no
@@ -23,30 +23,22 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlx.diagnostics import EvaluationError
-from tlx.evaluate.layout import Layout
-from tlx.ir.types import X86_AMX, ArrayType, FloatType, IntType, PointerType, StructType, Type, VectorType, scalar_of
+from tlx.evaluate.memory import Layout
+from tlx.intrinsics.numpy_types import Array, bfloat_dtype
+from tlx.ir.types import ArrayType, FloatType, IntType, PointerType, StructType, Type, VectorType, scalar_of
 
 RuntimeValue: TypeAlias = Any
-Array: TypeAlias = NDArray[Any]
 DType: TypeAlias = np.dtype[Any]
 
 
-def _bfloat() -> DType:
-    """The dtype of ml_dtypes; without that package a type of two bytes that no arithmetic takes."""
-    try:
-        import ml_dtypes
-    except ImportError:
-        return np.dtype("V2")
-    return np.dtype(ml_dtypes.bfloat16)
-
-
-BFLOAT16: DType = _bfloat()
+BFLOAT16: DType = bfloat_dtype("V2")
+"""bfloat; without ml_dtypes a type of two bytes that no arithmetic takes."""
 _FLOAT_DTYPES: dict[str, DType] = {
     "half": np.dtype(np.float16),
     "bfloat": BFLOAT16,
@@ -157,8 +149,8 @@ def filled(type_: Type, layout: Layout, byte: int) -> RuntimeValue:
         return (filled(type_.element, layout, byte),) * type_.count
     if isinstance(type_, StructType):
         return tuple(filled(e, layout, byte) for e in type_.elements)
-    if type_ == X86_AMX:
-        return np.full((16, 64), byte, np.uint8)
+    if (shape := layout.register_shape(type_)) is not None:
+        return np.full(shape, byte, np.uint8)
     raise EvaluationError(f"the evaluator has no values of type {type_}")
 
 
@@ -255,8 +247,8 @@ class Codecs:
             return self._sequence([self[type_.element]] * type_.count, range(0, step * type_.count, step or 1), type_)
         if isinstance(type_, StructType):
             return self._sequence([self[e] for e in type_.elements], self.layout.fields(type_)[0], type_)
-        if type_ == X86_AMX:
-            return Codec(1024, _decode_tile, lambda value: value.tobytes())
+        if (shape := self.layout.register_shape(type_)) is not None:
+            return _register_codec(shape)
         raise EvaluationError(f"values of type {type_} do not lie in memory")
 
     def _sequence(self, parts: list[Codec], offsets: range | tuple[int, ...], type_: Type) -> Codec:
@@ -336,5 +328,10 @@ def _packed_codec(count: int, element: Type) -> Codec:
     return Codec(size, decode, encode)
 
 
-def _decode_tile(buffer: memoryview, at: int) -> Array:
-    return np.frombuffer(buffer, np.uint8, 1024, at).reshape(16, 64).copy()
+def _register_codec(shape: tuple[int, ...]) -> Codec:
+    size = prod(shape)
+
+    def decode(buffer: memoryview, at: int) -> Array:
+        return np.frombuffer(buffer, np.uint8, size, at).reshape(shape).copy()
+
+    return Codec(size, decode, lambda value: value.tobytes())

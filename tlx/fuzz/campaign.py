@@ -1,7 +1,4 @@
-"""Feeds programs to worker processes, notes what becomes of them (death and hanging included), and reports it.
-
-Failures are written to files that say how to run them again.
-"""
+"""A fuzzing campaign: draws programs, has them checked in worker processes, and shrinks what fails."""
 
 from __future__ import annotations
 
@@ -18,12 +15,152 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final, Literal
 
 from tlx.diagnostics import UsageError
+from tlx.fuzz.delta_debugging import drop_items
+from tlx.fuzz.generation.model import Node
+from tlx.fuzz.options import RandomOptions
 from tlx.fuzz.worker import SECONDS, Request
+
+NodePath = tuple[int, ...]
+
+
+@dataclass
+class _SmallestFailure:
+    """The smallest failure so far.
+
+    Attributes:
+        best: It, and how it failed.
+        check: Checks a program.
+        left: Programs that may still be checked.
+        seen: Texts that have been checked.
+    """
+
+    best: CheckOutcome
+    node: Node
+    check: Callable[[Request], CheckOutcome]
+    left: int
+    seen: set[str]
+
+    def accepts(self, candidate: Node) -> bool:
+        """Whether a program fails alike; then it is the best."""
+        request = replace(self.best.request, source=candidate)
+        try:
+            made = request.program()
+        except (ValueError, AssertionError, IndexError):
+            return False
+        if made.text in self.seen or self.left <= 0:
+            return False
+        self.seen.add(made.text)
+        return self._fails_alike(replace(request, source=made.node), made.node)
+
+    def accepts_asked(self, asked: RandomOptions) -> bool:
+        """Whether the program fails alike where less is asked for; then it is the best."""
+        if self.left <= 0:
+            return False
+        request = self.best.request
+        return self._fails_alike(replace(request, check=replace(request.check, asked=asked)), self.node)
+
+    def _fails_alike(self, request: Request, node: Node) -> bool:
+        self.left -= 1
+        outcome = self.check(request)
+        if not outcome.is_like(self.best):
+            return False
+        self.best, self.node = replace(outcome, request=request), node
+        return True
+
+
+def shrink(failure: CheckOutcome, check: Callable[[Request], CheckOutcome], trials: int = 300) -> CheckOutcome:
+    """A simpler program that fails alike.
+
+    Args:
+        failure: The failure.
+        check: Checks a program.
+        trials: Most programs to check.
+    """
+    made = failure.request.program()
+    search = _SmallestFailure(failure, made.node, check, trials, {made.text})
+    while any(search.accepts_asked(asked) for asked in search.best.request.check.asked.simpler()):
+        pass
+    before = -1
+    while search.left > 0 and before != search.left:
+        before = search.left
+        _drop_parts(search)
+        _zero_nodes(search)
+        _lower_numbers(search)
+    return search.best
+
+
+def _drop_parts(search: _SmallestFailure) -> None:
+    for path in list(_paths(search.node)):
+        if not _exists(search.node, path):
+            continue
+
+        def drop(start: int, end: int, path: NodePath = path) -> int | None:
+            candidate = search.node.copy()
+            del _at(candidate, path).parts[start:end]
+            is_dropped = search.accepts(candidate) and _exists(search.node, path)
+            return len(_at(search.node, path).parts) if is_dropped else None
+
+        drop_items(len(_at(search.node, path).parts), drop)
+
+
+def _zero_nodes(search: _SmallestFailure) -> None:
+    for path in list(_paths(search.node)):
+        if _exists(search.node, path) and any(_at(search.node, path).draws):
+            candidate = search.node.copy()
+            _at(candidate, path).draws = []
+            search.accepts(candidate)
+
+
+def _lower_numbers(search: _SmallestFailure) -> None:
+    for path in list(_paths(search.node)):
+        at = 0
+        while _exists(search.node, path) and at < len(_at(search.node, path).draws):
+            _lower(search, path, at)
+            at += 1
+
+
+def _lower(search: _SmallestFailure, path: NodePath, at: int) -> None:
+    """Make one number as small as it can be by zero, halving, and counting down."""
+    while _exists(search.node, path) and at < len(_at(search.node, path).draws):
+        number = _at(search.node, path).draws[at]
+        if not any(search.accepts(_with(search.node, path, at, new)) for new in _smaller(number)):
+            return
+
+
+def _smaller(number: int) -> list[int]:
+    return list(dict.fromkeys(new for new in (0, number // 2, number - 1) if 0 <= new < number))
+
+
+def _with(node: Node, path: NodePath, at: int, number: int) -> Node:
+    candidate = node.copy()
+    _at(candidate, path).draws[at] = number
+    return candidate
+
+
+def _paths(node: Node, path: NodePath = ()) -> Iterator[NodePath]:
+    yield path
+    for index, part in enumerate(node.parts):
+        yield from _paths(part, (*path, index))
+
+
+def _exists(node: Node, path: NodePath) -> bool:
+    for index in path:
+        if index >= len(node.parts):
+            return False
+        node = node.parts[index]
+    return True
+
+
+def _at(node: Node, path: NodePath) -> Node:
+    for index in path:
+        node = node.parts[index]
+    return node
+
 
 _WALL_SECONDS: Final = 5 * SECONDS
 _LAST_WORDS: Final = 2000
@@ -40,7 +177,7 @@ class CheckOutcome:
         stage: What was being done.
         message: Why it was refused or failed.
         functions: Functions that were checked.
-        tiled: Kernels that multiply tiles.
+        tile_kernels: Kernels that multiply tiles.
     """
 
     request: Request
@@ -48,7 +185,7 @@ class CheckOutcome:
     stage: str = ""
     message: str = ""
     functions: int = 0
-    tiled: int = 0
+    tile_kernels: int = 0
 
     @property
     def is_failure(self) -> bool:
@@ -142,7 +279,7 @@ def _parse_event(request: Request, event: dict[str, Any]) -> CheckOutcome:
         return CheckOutcome(request, "refused", message=event["refused"])
     if "failed" in event:
         return CheckOutcome(request, event["failed"], event["stage"], event["message"])
-    return CheckOutcome(request, "done", functions=event["functions"], tiled=event["tiled"])
+    return CheckOutcome(request, "done", functions=event["functions"], tile_kernels=event["tiled"])
 
 
 def check_all(requests: Iterable[Request], jobs: int, report: Callable[[CheckOutcome, Worker], bool]) -> None:
@@ -194,7 +331,7 @@ class CampaignReport:
         folder: Where failures are written to.
         passed: Programs that mean the same everywhere.
         functions: Functions in them.
-        tiled: Kernels in them that multiply tiles of a matrix unit.
+        tile_kernels: Kernels in them that multiply tiles of a matrix unit.
         refused: How many programs were refused, by reason.
         failed: How many failed, by what they have in common.
         files: Files of failures.
@@ -215,7 +352,7 @@ class CampaignReport:
             if outcome.kind == "done":
                 self.passed += 1
                 self.functions += outcome.functions
-                self.tiled += outcome.tiled
+                self.tiled += outcome.tile_kernels
             elif outcome.kind == "refused":
                 self.refused[_without_names(outcome.message)] += 1
             else:

@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 
 import tlx
-from tlx.api.call import CompiledFunction, argument_dtype
+from tlx.api.call import CompiledFunction
 from tlx.api.signatures import Parameter
 from tlx.diagnostics import EvaluationError, LoweringError
 from tlx.evaluate import Machine
@@ -32,7 +32,7 @@ from tlx.fuzz.generation.arrays import difference
 from tlx.fuzz.generation.model import RandomFunction
 from tlx.fuzz.generation.programs import RandomProgram, canonical
 from tlx.fuzz.options import RandomOptions
-from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.numpy_types import Array, memory_dtype
 from tlx.ir.analysis.large_vectors import mentions_slow_vectors
 from tlx.ir.module import Module
 from tlx.ir.parser.module import parse
@@ -121,7 +121,7 @@ class Check:
     @property
     def team(self) -> ThreadTeam:
         """The threads of parallel regions: one, a few, or more than there is work for; in either order."""
-        return ThreadTeam(_TEAMS[self.variant % len(_TEAMS)], backwards=self.variant % 2 == 1)
+        return ThreadTeam(_TEAMS[self.variant % len(_TEAMS)], reverse_order=self.variant % 2 == 1)
 
     @property
     def opt_level(self) -> int:
@@ -294,7 +294,7 @@ def _run(
         raise RefusedError(error.message) from None
     check_registers(made.text, compiled.lowered)
     if check.threads:
-        openmp.set_threads(check.team.most)
+        openmp.set_threads(check.team.max_threads)
     for function, (before, after) in zip(made.functions, arguments, strict=True):
         for at_end in (True, False):
             place = "in front of a guard page" if at_end else "behind a guard page"
@@ -353,7 +353,7 @@ def _call_guarded(
 
 def _retyped(array: Array, parameter: Parameter) -> Array:
     """An array as the elements that a parameter asks for."""
-    dtype = None if parameter.element is None else argument_dtype(parameter.element)
+    dtype = None if parameter.element is None else memory_dtype(parameter.element)
     return array if dtype is None or array.nbytes % dtype.itemsize else array.view(dtype)
 
 

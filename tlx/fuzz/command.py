@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from tlx.diagnostics import UsageError
-from tlx.fuzz.campaign import CampaignReport, CheckOutcome, Worker, check_all, request_of
+from tlx.fuzz.campaign import CampaignReport, CheckOutcome, Worker, check_all, request_of, shrink
 from tlx.fuzz.check import Check
 from tlx.fuzz.options import is_runnable, random_options
-from tlx.fuzz.shrink import shrink
 from tlx.fuzz.worker import Request
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target

@@ -35,7 +35,7 @@ class RandomOptions:
 
     Attributes:
         cpu: `--mcpu`.
-        attrs: `--mattr`.
+        features: `--mattr`.
         vector_bits: `--vector-bits`, 0 for what the target says.
         functions: Features that the program's own functions are compiled for, `+a,+b`; empty for none.
         knobs: `--knobs`, for products on vectors.
@@ -44,7 +44,7 @@ class RandomOptions:
     """
 
     cpu: str = ""
-    attrs: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     vector_bits: int = 0
     functions: str = ""
     knobs: str = ""
@@ -55,12 +55,12 @@ class RandomOptions:
     def of_json(cls, value: Mapping[str, Any]) -> RandomOptions:
         """What `dataclasses.asdict` made of it."""
         asked = cls(**value)
-        return replace(asked, attrs=tuple(asked.attrs))
+        return replace(asked, features=tuple(asked.features))
 
     @property
     def has_machine(self) -> bool:
         """Whether it tells about the machine."""
-        return bool(self.cpu or self.attrs or self.vector_bits or self.functions)
+        return bool(self.cpu or self.features or self.vector_bits or self.functions)
 
     def options(self, options: Options) -> Options:
         """Options that ask for it."""
@@ -68,7 +68,7 @@ class RandomOptions:
         return replace(
             options,
             cpu=self.cpu,
-            attrs=self.attrs,
+            features=self.features,
             vector_bits=self.vector_bits,
             knobs=self._knobs,
             weight_bytes=weights,
@@ -85,7 +85,7 @@ class RandomOptions:
             less = replace(self, **{name: getattr(plain, name) for name in names})
             if less != self:
                 yield less
-        yield from (replace(self, attrs=less) for less in _all_but_one(self.attrs))
+        yield from (replace(self, features=less) for less in _all_but_one(self.features))
         for name in ("knobs", "matrix_knobs", "functions"):
             yield from (
                 replace(self, **{name: ",".join(less)}) for less in _all_but_one(getattr(self, name).split(","))
@@ -95,7 +95,7 @@ class RandomOptions:
         """As a command line of `tlx-lower` has it, with the knobs of a matrix unit's products in brackets."""
         words = {
             "--mcpu": self.cpu,
-            "--mattr": ",".join(self.attrs),
+            "--mattr": ",".join(self.features),
             "--vector-bits": str(self.vector_bits or ""),
             "--weight-bytes": "" if self.weight_bytes is None else str(self.weight_bytes),
             "--knobs": self.knobs + (f" (on a matrix unit: {self.matrix_knobs})" if self.matrix_knobs else ""),
@@ -167,7 +167,7 @@ def random_options(name: str, seed: int) -> RandomOptions:
     machine = _random_machine(target, dice) if dice.random() < 0.5 else RandomOptions()
     return RandomOptions(
         machine.cpu,
-        machine.attrs,
+        machine.features,
         machine.vector_bits,
         machine.functions,
         _random_knobs(target, machine, dice) if dice.random() < 0.67 else "",
@@ -180,7 +180,7 @@ def is_runnable(asked: RandomOptions, target: Target, flags: frozenset[str]) -> 
     """Whether a machine with these flags, which runs the target's own code, runs what is asked for."""
     if asked.cpu.startswith(_VENDOR_CPUS):
         return False
-    wanted = (*asked.attrs, *asked.functions.split(","), *(f"+{f}" for f in target.cpus.get(asked.cpu, ())))
+    wanted = (*asked.features, *asked.functions.split(","), *(f"+{f}" for f in target.cpus.get(asked.cpu, ())))
     return all(f[1:] in _TUNING_FEATURES or has_feature(f[1:], flags) for f in wanted if f.startswith("+"))
 
 
@@ -188,10 +188,10 @@ def _random_machine(target: Target, dice: random.Random) -> RandomOptions:
     """A processor, features, a width: one of them, or two."""
     if target.vectors and dice.random() < 0.3:
         return RandomOptions(
-            vector_bits=dice.choice(VECTOR_BITS[1:]),
-            attrs=_random_features(target, dice) if dice.random() < 0.3 else (),
+            vector_bits=dice.choice(VECTOR_BITS),
+            features=_random_features(target, dice) if dice.random() < 0.3 else (),
         )
-    kind = dice.choice(("cpu", "attrs", "attrs", "both", "functions"))
+    kind = dice.choice(("cpu", "features", "features", "both", "functions"))
     cpu = dice.choice(sorted(target.cpus)) if kind in ("cpu", "both") and target.cpus else ""
     if kind == "functions" and target.cpus:
         return RandomOptions(functions=",".join(f"+{feature}" for feature in dice.choice(sorted(target.cpus.values()))))
@@ -215,7 +215,7 @@ def _is_accepted(target: Target, feature: str) -> bool:
     if feature == "+avx512fp16" and not all("+avx512vl" in v.features for v in target.versions or (target,)):
         return False
     try:
-        target.changed((feature,))
+        target.with_attributes((feature,))
     except UsageError:
         return False
     return True
@@ -223,11 +223,11 @@ def _is_accepted(target: Target, feature: str) -> bool:
 
 def _random_knobs(target: Target, machine: RandomOptions, dice: random.Random) -> str:
     """Knobs for products on vectors that fit the target's registers, for most of their elements."""
-    asked = target.on_cpu(machine.cpu).with_features(machine.attrs)
+    asked = target.on_cpu(machine.cpu).with_features(machine.features)
     asked = asked.with_vector_bits(machine.vector_bits) if machine.vector_bits else asked
     version = dice.choice(asked.versions or (asked,))
     if version.vectors and not machine.has_machine:
-        version = version.with_vector_bits(dice.choice(VECTOR_BITS[1:]))  # as wide as the machine at hand has them
+        version = version.with_vector_bits(dice.choice(VECTOR_BITS))  # as wide as the machine at hand has them
     lanes = version.vector_bytes // dice.choice((4, 4, 4, 8))
     tiles = [
         (rows, vectors)

@@ -26,7 +26,7 @@ import numpy as np
 
 from tlx.diagnostics import TlxError
 from tlx.fuzz.check import Check, MismatchError, RefusedError, check_program
-from tlx.fuzz.generation.choices import Node
+from tlx.fuzz.generation.model import Node
 from tlx.fuzz.generation.profiles import PROFILES
 from tlx.fuzz.generation.programs import RandomProgram, random_program
 from tlx.fuzz.options import RandomOptions

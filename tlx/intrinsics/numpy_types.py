@@ -6,6 +6,7 @@ so.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -33,11 +34,21 @@ def dtype_of(type_: Type) -> np.dtype[Any]:
         ValueError: numpy has no such type.
     """
     if type_ == BFLOAT:
-        return _bfloat()
+        return bfloat_dtype("float32")
     if type_ not in _DTYPES:
         message = f"numpy has no type for {type_}"
         raise ValueError(message)
     return _DTYPES[type_]
+
+
+def memory_dtype(type_: Type) -> np.dtype[Any] | None:
+    """The dtype of arrays that hold an LLVM scalar as it lies in memory; None where numpy has none.
+
+    Without ml_dtypes a `bfloat` is its bits, a `uint16`.
+    """
+    if type_ == BFLOAT:
+        return bfloat_dtype("uint16")
+    return _DTYPES.get(type_)
 
 
 def type_of(dtype: np.dtype[Any]) -> Type:
@@ -46,7 +57,7 @@ def type_of(dtype: np.dtype[Any]) -> Type:
     Raises:
         ValueError: No element type of tensors is stored like that.
     """
-    if dtype == _bfloat() and dtype.itemsize == 2:
+    if dtype.name == "bfloat16":
         return BFLOAT
     if dtype.kind == "u":
         dtype = np.dtype(f"i{dtype.itemsize}")
@@ -90,9 +101,11 @@ def narrow(array: Array, dtype: np.dtype[Any]) -> Array:
         return array.astype(dtype)
 
 
-def _bfloat() -> np.dtype[Any]:
+@cache
+def bfloat_dtype(substitute: str) -> np.dtype[Any]:
+    """bfloat16 of ml_dtypes, or the substitute where that package is not installed."""
     try:
         import ml_dtypes
     except ImportError:
-        return np.dtype(np.float32)
+        return np.dtype(substitute)
     return np.dtype(ml_dtypes.bfloat16)

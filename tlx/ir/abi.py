@@ -13,7 +13,7 @@ from typing import Final
 
 from tlx.diagnostics import Source
 from tlx.ir.parser.lexer import tokenize
-from tlx.ir.parser.values import ValueParser
+from tlx.ir.parser.operands import ValueParser
 from tlx.ir.types import PointerType, Type
 
 _ABI_ATTRIBUTES: Final = frozenset(

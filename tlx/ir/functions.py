@@ -254,29 +254,29 @@ class DuplicateFunction:
     """A `define` that is written as another function is, under a name of its own (`tlx.ir.parser.duplicates`).
 
     Attributes:
-        of: The other function.
+        original: The other function.
         name: Its name without `@`.
         lead: White space before it.
         span: Its header in the user's file.
     """
 
-    of: Function
+    original: Function
     name: str
     lead: str
     span: Span
 
     def __str__(self) -> str:
-        return self.written(str(self.of))
+        return self.text_from(str(self.original))
 
-    def written(self, text: str) -> str:
+    def text_from(self, text: str) -> str:
         """Its text, given that of the other function."""
-        start = len(self.of.header) - len(self.of.header.lstrip())
-        at = text.index(f"@{self.of.name}", start) + 1
-        return f"{self.lead}{text[start:at]}{self.name}{text[at + len(self.of.name) :]}"
+        start = len(self.original.header) - len(self.original.header.lstrip())
+        at = text.index(f"@{self.original.name}", start) + 1
+        return f"{self.lead}{text[start:at]}{self.name}{text[at + len(self.original.name) :]}"
 
     @property
     def declaration(self) -> str:
         """A `declare` of it: all that other functions know of it."""
-        type_ = self.of.signature.type
+        type_ = self.original.signature.type
         parameters = [*map(str, type_.params), *(["..."] if type_.vararg else [])]
         return f"\ndeclare {type_.result} @{self.name}({', '.join(parameters)})"

@@ -3,6 +3,8 @@
 Every piece keeps its own text. An instruction is the white space and comments before it (`lead`) and its own
 characters (`text`); a function is its header, its blocks and the closing brace. Writing joins the pieces, so what
 nobody changed comes out byte for byte.
+
+Metadata of loads and stores: non-temporal stores, streaming loads, loads without subnormals.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Final
 
 from tlx.diagnostics import Source, Span
 from tlx.ir.functions import DuplicateFunction, Function, NameScope, Signature, strip_module_use_lists
+from tlx.ir.instructions import Instruction
 from tlx.ir.types import VOID, PointerType, Type
 
 _ATTRIBUTE_GROUP: Final = re.compile(r"(?m)^[ \t]*attributes\s+(#\d+)\s*=\s*\{((?:[^\"}]++|\"[^\"]*\")*+)\}")
@@ -75,7 +78,7 @@ class Module:
             return strip_module_use_lists(text)
         return text
 
-    def without_twins(self) -> str:
+    def without_duplicates(self) -> str:
         """Its text with declarations in place of twins, which are as right or wrong as what they are twins of."""
         return "".join([item.declaration if isinstance(item, DuplicateFunction) else str(item) for item in self.items])
 
@@ -84,8 +87,8 @@ class Module:
         texts: list[str] = []
         of: dict[int, str] = {}
         for item in self.items:
-            known = of.get(id(item.of)) if isinstance(item, DuplicateFunction) else None
-            text = item.written(known) if isinstance(item, DuplicateFunction) and known is not None else str(item)
+            known = of.get(id(item.original)) if isinstance(item, DuplicateFunction) else None
+            text = item.text_from(known) if isinstance(item, DuplicateFunction) and known is not None else str(item)
             of[id(item)] = text
             texts.append(text)
         return texts
@@ -153,3 +156,36 @@ class Module:
         gone = set(map(id, items))
         self.items = [item for item in self.items if id(item) not in gone]
         self._declarations = None
+
+
+_NODES: Final = re.compile(r"(?m)^!(\d+) = (.*?)\s*$")
+_ONE: Final = "!{i32 1}"
+_NONTEMPORAL: Final = ", !nontemporal "
+NO_SUBNORMALS: Final = ", !tlx.flushed !{}"
+"""What marks a load of floats none of which is subnormal."""
+STREAMING: Final = ", !tlx.passing !{}"
+"""What marks a load of what has left the first cache before it is read again."""
+
+
+def nontemporal_metadata(module: Module) -> str:
+    """What marks a store past the caches: `, !nontemporal !7`. The node is added where the module has none."""
+    nodes = {text: number for number, text in reversed(_NODES.findall(module.raw_text()))}
+    if _ONE not in nodes:
+        nodes[_ONE] = str(1 + max((int(number) for number in nodes.values()), default=-1))
+        module.items.append(Raw(f"\n\n!{nodes[_ONE]} = {_ONE}\n"))
+    return f"{_NONTEMPORAL}!{nodes[_ONE]}"
+
+
+def is_nontemporal(instruction: Instruction) -> bool:
+    """Whether a store goes past the caches."""
+    return _NONTEMPORAL in instruction.text
+
+
+def is_streaming(instruction: Instruction) -> bool:
+    """Whether what is loaded need not stay in the first cache."""
+    return STREAMING in instruction.text
+
+
+def has_no_subnormals(instruction: Instruction) -> bool:
+    """Whether what is loaded is no subnormal float."""
+    return NO_SUBNORMALS in instruction.text

@@ -10,3 +10,11 @@ openmp     the OpenMP library that compiled code runs threads with
 triples    target triples
 subtarget  names of CPUs and features
 """
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+OutputKind = Literal["ll", "bc", "asm", "obj"]
+"""What code generation writes: LLVM IR, bitcode, assembly, or an object file."""
+OUTPUT_KINDS: Final[tuple[OutputKind, ...]] = ("ll", "bc", "asm", "obj")

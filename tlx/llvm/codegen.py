@@ -1,20 +1,79 @@
-"""From plain LLVM IR to optimised IR, bitcode, assembly or an object file, by LLVM in a process of its own.
-
-LLVM ends its process over IR it cannot generate code for (an intrinsic the features do not allow, a tensor operation
-that was not lowered); here that is an error with LLVM's words in it, and with a note that says what to do about it.
-"""
+"""Compiles modules to assembly, object files, bitcode or machine code, for a processor and its features."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Final, Literal
+from collections.abc import Sequence
+from typing import Final
 
-from tlx.diagnostics import Note, TlxError, UsageError
-from tlx.llvm.process import LLVMCrashError, LLVMRejectedError, llvm
+from tlx.diagnostics import Note, TlxError, UsageError, did_you_mean
+from tlx.llvm import OutputKind
+from tlx.llvm.process import LLVMCrashError, LLVMProcess, LLVMRejectedError, llvm
 from tlx.llvm.triples import normalized
 
-OutputKind = Literal["ll", "bc", "asm", "obj"]
-SCALAR_AMX: Final = "-enable-x86-scalar-amx"
+_NAME: Final = re.compile(r"(?m)^  ([^\s-]\S*) +- ")
+
+
+def check_subtarget(
+    triple: str, target: str, features: Sequence[str], cpu: str = "", asked: Sequence[str] = ()
+) -> None:
+    """See to it that machines of a triple have a processor and features of these names.
+
+    Args:
+        triple: The machine's triple; empty for that of this machine.
+        target: What messages call the target.
+        features: Features of the target, `+a` or `-b`.
+        cpu: A processor, empty for any.
+        asked: Those features that the user named.
+
+    Raises:
+        UsageError: LLVM does not know one of them there, or generates no code for the triple.
+    """
+    wanted = dict.fromkeys([*asked, *features])
+    place = normalized(triple)
+    try:
+        reply = llvm().ask("unknown", "", triple=place, features=list(wanted), cpus=[cpu] if cpu else [])
+    except LLVMRejectedError as rejected:
+        if wanted or cpu:
+            raise UsageError(f"target {target} with triple '{triple}': {rejected.message.strip()}") from None
+        return
+    except LLVMCrashError as died:
+        features = ",".join(wanted)
+        message = f"LLVM cannot make code for a machine with {features}{_on(triple)}: {died.message}"
+        raise UsageError(message, notes=codegen_notes(died.message, triple)) from None
+    unknown = json.loads(reply)
+    if not triple and any(feature not in asked for feature in unknown["features"]):
+        return  # the target is not for this machine's architecture, and none is named
+    if own := [feature for feature in unknown["features"] if feature in asked]:
+        raise UsageError(f"unknown feature '{own[0][1:]}'{_on(triple)}{_near(own[0][1:], _known(triple)[1])}")
+    if unknown["cpus"]:
+        hint = "; --target=native is for this machine" if cpu == "native" else _near(cpu, _known(triple)[0])
+        raise UsageError(f"unknown processor '{cpu}'{_on(triple)}{hint}")
+    if unknown["features"]:
+        names = ", ".join(feature[1:] for feature in unknown["features"][:3])
+        raise UsageError(f"target {target} needs features that machines of triple '{triple}' do not have: {names}")
+
+
+def _known(triple: str) -> tuple[str, str]:
+    """LLVM's lists of processors and features, from a process of its own: none writes them a second time."""
+    process = LLVMProcess()
+    try:
+        cpus, _, features = process.ask("known", "", triple=normalized(triple)).decode().partition("Available features")
+    finally:
+        process.close()
+    return cpus, features
+
+
+def _on(triple: str) -> str:
+    return f" for triple '{triple}'" if triple else ""
+
+
+def _near(name: str, known: str) -> str:
+    """A question whether another name was meant; nothing where none is alike."""
+    return did_you_mean(name, _NAME.findall(known), cutoff=0.75)
+
+
 _WORDS: Final = {"ll": "LLVM IR", "bc": "bitcode", "asm": "assembly", "obj": "an object file"}
 
 
@@ -30,7 +89,7 @@ def emit_code(
     features: str = "",
     triple: str = "",
     *,
-    emulate_matrix: bool = False,
+    llvm_options: Sequence[str] = (),
     jit: bool = False,
 ) -> bytes:
     """Optimise and emit a module.
@@ -42,18 +101,18 @@ def emit_code(
         cpu: Processor to generate code for; empty for any of its architecture.
         features: Features of all functions that do not name their own, `+a,-b`.
         triple: Target triple; empty for the module's own, or that of this machine if it has none.
-        emulate_matrix: Have LLVM make loops of AMX instructions.
+        llvm_options: Command-line options of LLVM, such as those that emulate a matrix unit.
         jit: Make code for loading into this process rather than for linking.
 
     Raises:
         CodegenError: LLVM rejects the module, the triple or the features, or crashes.
     """
+    from tlx.llvm.judge import escape_nul, upgrade_ir
     from tlx.llvm.triples import baseline, native_triple, normalized, triple_of
-    from tlx.llvm.upgrade import escape_nul, upgrade_ir
 
     if opt_level is not None and not 0 <= opt_level <= 3:
         raise UsageError(f"optimisation level {opt_level}: levels are 0 to 3")
-    process = llvm((SCALAR_AMX,) if emulate_matrix else ())
+    process = llvm(tuple(llvm_options))
     machine = triple or triple_of(text)
     own = () if cpu else baseline(machine or native_triple(), text)
     try:
@@ -98,7 +157,7 @@ _REMEDIES: Final = (
     ),
     (
         r"soft promote this operator's operand",
-        "LLVM has no vectors of 9, 17, 33, ... bfloat for AVX512-BF16: pad them, or compile without avx512bf16",
+        "LLVM has no vectors of 9, 17, 33, ... bfloat here: pad them, or compile without the feature for bfloat",
     ),
     (
         r"Cannot select: .*intrinsic|Cannot select: intrinsic",

@@ -1,13 +1,4 @@
-"""LLVM is the judge: what it parses and verifies is IR, and nothing else is.
-
-LLVM speaks of a text it got as a string. Its messages come back with the user's file, line and column:
-
-    <string>:2:16: error: use of undefined value '%z'      ->  f.ll:2:16: error: use of undefined value '%z'
-
-The verifier names no place but prints the offending instruction; the line that says the same is looked up. In a module
-that changed since it was read (tensor calls get canonical names) the place is that of the instruction the user wrote.
-Text that lowering produced and LLVM rejects is a bug of the lowering, and the message says so.
-"""
+"""LLVM's parser and verifier as the judge of what we write, and the spellings that today's LLVM no longer reads."""
 
 from __future__ import annotations
 
@@ -21,6 +12,63 @@ from tlx.llvm.process import LLVMCrashError, LLVMRejectedError, llvm
 
 if TYPE_CHECKING:
     from tlx.ir.module import Item, Module
+
+_INRANGE: Final = re.compile(r'(?P<skipped>"[^"]*"|;[^\n]*)|(?<=[\s,])inrange(?= i\d)')
+_UNTYPED: Final = re.compile(r"(?<= )(?:byval|sret|inalloca)(?=[ ,)])")
+_ATTRIBUTES: Final = re.compile(r"(?: (?:[a-z]+|align \d+|dereferenceable\(\d+\)))* $")
+_LONGEST_TYPE: Final = 4096
+_OPENING: Final = "([{<"
+_CLOSING: Final = ")]}>"
+_NUL: Final = re.compile(r'"[^"]*"|;[^\n]*|\0')
+
+
+def escape_nul(text: str) -> str:
+    """The text with characters NUL spelled otherwise: llvmlite takes the first one for the end of the text.
+
+    LLVM reads one as blank space, except in a string, where it stands for itself.
+    """
+    return _NUL.sub(_nul, text) if "\0" in text else text
+
+
+def _nul(found: re.Match[str]) -> str:
+    piece = found.group()
+    return piece.replace("\0", "\\00" if piece[0] == '"' else " ")
+
+
+def upgrade_ir(text: str) -> str:
+    """The text with what LLVM 22 cannot read respelled; the same text if nothing of that kind is in it."""
+    if "inrange " in text:
+        text = _INRANGE.sub(lambda m: m.group("skipped") or " " * len("inrange"), text)
+    return _UNTYPED.sub(_typed, text)
+
+
+def _typed(found: re.Match[str]) -> str:
+    """`byval` with the type in front of it, or as it is where no typed pointer stands there."""
+    before = found.string[max(0, found.start() - _LONGEST_TYPE) : found.start()]
+    before = _ATTRIBUTES.sub("", before)
+    if not before.endswith("*"):
+        return found.group()
+    return f"{found.group()}({_last_type(before[:-1])})"
+
+
+def _last_type(text: str) -> str:
+    """The type at the end of a text: back to the bracket, comma or space that it follows."""
+    depth = 0
+    quoted = False
+    for index in range(len(text) - 1, -1, -1):
+        character = text[index]
+        if character == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif character in _CLOSING:
+            depth += 1
+        elif depth == 0 and character in f"{_OPENING}, \n":
+            return text[index + 1 :]
+        elif character in _OPENING:
+            depth -= 1
+    return text
+
 
 _PLACE: Final = re.compile(r"<string>:(\d+):(\d+): error: (.*)")
 _BUG: Final = "; this is a bug of TLX: please report it with the input"
@@ -83,7 +131,7 @@ def check_module(module: Module, stage: str | None = None) -> None:
     name = module.source.name
     if (
         any(isinstance(item, DuplicateFunction) for item in module.items)
-        and _judged(module.without_twins(), name) is None
+        and _judged(module.without_duplicates(), name) is None
     ):
         return
     text = str(module)
@@ -100,7 +148,7 @@ def check_module(module: Module, stage: str | None = None) -> None:
 
 
 def _cause(error: TlxError, source: Source) -> TlxError:
-    from tlx.ir.parser.suggestions import root_cause
+    from tlx.ir.parser.module import root_cause
 
     return root_cause(error, source) if isinstance(error, ParseError) else error
 
@@ -114,8 +162,6 @@ def judge(text: str) -> Rejection | None:
     Raises:
         LLVMCrashError: LLVM crashed over it.
     """
-    from tlx.llvm.upgrade import escape_nul, upgrade_ir
-
     text = escape_nul(text)
     try:
         llvm().ask("check", text)
@@ -196,7 +242,7 @@ def _rejection(rejected: LLVMRejectedError, text: str) -> Rejection:
     if rejected.kind == "parse":
         if not found:
             return Rejection(parsing=True, message=message)
-        from tlx.ir.parser.suggestions import with_suggestion
+        from tlx.ir.parser.module import with_suggestion
 
         offset = _offset(text, int(found.group(1)), int(found.group(2)))
         return Rejection(True, with_suggestion(found.group(3), text, offset), (offset,))

@@ -76,7 +76,7 @@ class _Running:
         child = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, stderr=errors, pass_fds=(bulk.fileno(),))
         return cls(child, bulk, errors)
 
-    def talk(self, request: dict[str, Any]) -> bytes:
+    def exchange(self, request: dict[str, Any]) -> bytes:
         """The line that answers a request; nothing if the process has ended."""
         assert self.child.stdin is not None
         assert self.child.stdout is not None
@@ -92,7 +92,7 @@ class _Running:
                 line += piece
         return line
 
-    def last_words(self) -> str:
+    def error_output(self) -> str:
         """What it wrote to standard error."""
         self.errors.seek(0)
         lines = self.errors.read().decode(errors="replace").strip().splitlines()
@@ -103,9 +103,9 @@ class _Running:
         with contextlib.suppress(OSError):
             self.child.kill()
         self.child.wait()
-        self.forget()
+        self.detach()
 
-    def forget(self) -> None:
+    def detach(self) -> None:
         """Close this side's ends of what connects it with the process."""
         self.child.returncode = self.child.returncode or 0  # it may be another process's child: nobody waits for it
         for file in (self.child.stdin, self.child.stdout, self.bulk, self.errors):
@@ -139,7 +139,7 @@ class LLVMProcess:
         with self._lock:
             self._started()
 
-    def ask(self, do: str, data: str | bytes, **arguments: Any) -> bytes:
+    def ask(self, request: str, data: str | bytes, **arguments: Any) -> bytes:
         """Have LLVM do something with a text or bitcode.
 
         Raises:
@@ -148,7 +148,7 @@ class LLVMProcess:
         """
         self._check_owner()
         with self._lock:
-            return self._asked(do, data, arguments, again=True)
+            return self._asked(request, data, arguments, again=True)
 
     def close(self) -> None:
         """End the process."""
@@ -163,7 +163,7 @@ class LLVMProcess:
         self._lock = threading.Lock()  # another thread of the parent may hold the old one
         self._owner = os.getpid()
         if running is not None:
-            running.forget()
+            running.detach()
 
     def _check_owner(self) -> None:
         """See to it that this process has an LLVM of its own, even where a library forked without Python's help."""
@@ -185,7 +185,7 @@ class LLVMProcess:
         try:
             number = next(self._numbers)
             size = _write(running.bulk.fileno(), data)
-            line = running.talk({"do": do, "number": number, "size": size, "seconds": self.seconds, **arguments})
+            line = running.exchange({"do": do, "number": number, "size": size, "seconds": self.seconds, **arguments})
             if line:
                 return _answer(line, number, running.bulk)
             status = running.child.wait()
@@ -194,7 +194,7 @@ class LLVMProcess:
         except BaseException:
             self.close()  # interrupted: the answer to this question must not be taken for that of the next
             raise
-        said = running.last_words()
+        said = running.error_output()
         self.close()
         if again and status in _FROM_OUTSIDE:
             return self._asked(do, data, arguments, again=False)

@@ -1,49 +1,57 @@
-"""What every stage is given, and the attributes and metadata by which stages mark functions, calls and loops."""
+"""What every stage is given, and the attributes and metadata with which stages mark functions, calls and loops."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
-from tlx.llvm.openmp import THREAD_CYCLES, Threads
-from tlx.lower.knobs import WEIGHT_BYTES, KnobSource, no_knobs
+from tlx.lower.options import Options, Step
 from tlx.lower.remarks import Remarks
 from tlx.target.target import Target
+
+KernelRunner = Callable[[Module, str, bytes, int, int], bytes]
+"""Runs a kernel at compile time: (module of tile code, name of the kernel, constant, offset, size) -> result.
+
+The kernel takes a pointer to a result of `size` zero bytes, and one to `offset` bytes behind the start of the constant.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LoweringContext:
-    """The circumstances of a lowering.
+    """What every stage is given.
 
     Attributes:
-        target: The machine to aim at.
-        remarks: Where decisions are noted.
-        follow_functions: Whether optional features follow the function they are for (else: the target's).
-        amx_permission: Whether a module with AMX code asks the kernel for tile permission in a constructor.
-        emulate_matrix: Emit matrix-unit code in the form that LLVM's scalarisation can run on any machine.
-        knobs: What is asked of products, in place of what the target's model would choose.
-        threads: What runs large kernels on several threads.
-        thread_cycles: Cycles of work that are worth a thread.
-        weight_bytes: Bytes of panels up to which a constant B is packed at compile time.
+        target: The machine to lower for.
+        options: How to lower.
+        run_kernel: Runs the kernel that packs a constant B; without it, B is packed when the program runs.
     """
 
     target: Target
-    remarks: Remarks = field(default_factory=Remarks)
-    follow_functions: bool = True
-    amx_permission: bool = True
-    emulate_matrix: bool = False
-    knobs: KnobSource = no_knobs
-    threads: Threads = "none"
-    thread_cycles: int = THREAD_CYCLES
-    weight_bytes: int = WEIGHT_BYTES
+    options: Options = field(default_factory=Options)
+    run_kernel: KernelRunner | None = None
+
+    @property
+    def remarks(self) -> Remarks:
+        """Collects what the stages decide."""
+        return self.options.remarks
+
+    def with_options(self, **changes: Any) -> LoweringContext:
+        """The context with other options, by their names."""
+        return replace(self, options=self.options.updated(**changes))
 
     def target_of(self, module: Module, function: Function) -> Target:
-        """The target with the optional features that a function's `"target-features"` tell; a kernel's version."""
+        """The target of a function, with the optional features that its `"target-features"` name.
+
+        A kernel that is one version of several gets that version. Features that the options name hold for all functions
+        of the program, whatever their attributes say.
+        """
         attributes = module.function_attributes(function.signature)
         target = self._version(attributes.get(TARGET_ATTRIBUTE))
-        if self.follow_functions or is_kernel(module, function):
+        if is_kernel(module, function) or not (self.options.cpu or self.options.features):
             return target.for_features(attributes.get("target-features", ""))
         return target
 
@@ -53,16 +61,38 @@ class LoweringContext:
         return found[0] if found else self.target
 
 
+@dataclass(frozen=True, slots=True)
+class PipelineStep(Step):
+    """A step of the pipeline with the function that runs it.
+
+    Attributes:
+        run: Changes the module in place, or returns the module to continue with.
+    """
+
+    run: Callable[[Module, LoweringContext], Module | None]
+
+
 STAGE_ATTRIBUTE: Final = "tlx-stage"
 NEST_STAGE: Final = "nest"
 TARGET_ATTRIBUTE: Final = "tlx-target"  # the version of the target that a kernel is made for
-BUFFER_METADATA: Final = ", !tlx.buffer !{}"  # on a call of malloc: freed at every way out of the function
+BUFFER_METADATA: Final = re.compile(r', !tlx\.buffer !\{(?:!"([^"]*)")?\}')
+"""On a call of malloc that is freed at every way out of the function; see `buffer_metadata`."""
 INDEPENDENT_METADATA: Final = (
     ", !tlx.independent !{}"  # on a loop's branch back: no round reads what another one writes
 )
 CALL_COUNTER_ATTRIBUTE: Final = (
     "tlx-rounds"  # on a function that is called in a loop: the parameter that counts the calls
 )
+
+
+def buffer_metadata(scope: str = "") -> str:
+    """The metadata of a call of malloc that gives a buffer.
+
+    Args:
+        scope: Name of the block that makes what the buffer holds, anew whenever it runs; empty where it is not known.
+    """
+    named = f'!"{scope}"' if scope and re.fullmatch(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*", scope) else ""
+    return f", !tlx.buffer !{{{named}}}"
 
 
 def is_kernel(module: Module, function: Function) -> bool:

@@ -133,17 +133,17 @@ class FixedKnobs:
     """The same knobs for every product."""
 
     knobs: Knobs
-    taken: bool = False
+    used: bool = False
 
     def __call__(self, _question: KnobQuery, /) -> Knobs:
         """The knobs."""
-        self.taken = True
+        self.used = True
         return self.knobs
 
     def unused(self) -> Iterator[tuple[str, Span | None]]:
         """See `TrackedKnobSource`."""
         origin = self.knobs.origin
-        if not self.taken and origin is not None:
+        if not self.used and origin is not None:
             yield f"there is no product to take {self.knobs} {origin.text}", origin.span
 
 

@@ -18,16 +18,15 @@ Rewrite (`outline_nests`, at the end of stage 2; `inline_kernels`, at the end of
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.analysis.control_flow import ControlFlow, natural_loops
 from tlx.ir.functions import Function
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.transform.inline import can_inline, inline_call
-from tlx.ir.transform.outline import LoopRegion, extract_region, loop_region, remove_regions
-from tlx.ir.types import X86_AMX
+from tlx.ir.transform.functions import LoopRegion, can_inline, extract_region, inline_call, loop_region, remove_regions
 from tlx.ir.values import Global
 from tlx.lower.context import (
     CALL_COUNTER_ATTRIBUTE,
@@ -124,7 +123,20 @@ def _is_movable(instruction: Instruction, kernels: dict[str, Function]) -> bool:
     return instruction.opcode in _MOVABLE
 
 
-def inline_kernels(module: Module, legalized: dict[str, Function]) -> None:
+@dataclass(frozen=True, slots=True)
+class LegalizedKernel:
+    """A kernel made of target instructions.
+
+    Attributes:
+        function: The kernel.
+        tile_shapes: The shapes of its tiles, for which a matrix unit has to be configured.
+    """
+
+    function: Function
+    tile_shapes: frozenset[tuple[str, ...]]
+
+
+def inline_kernels(module: Module, legalized: Mapping[str, LegalizedKernel]) -> None:
     """Inline kernels into nests, and into functions that have asked for the target's features.
 
     Args:
@@ -138,7 +150,7 @@ def inline_kernels(module: Module, legalized: dict[str, Function]) -> None:
         if (nest or wants_target(module, function)) and not _has_bfloat_memory(module, function):
             _inline(function, legalized, calls, keeps_attributes=not nest)
         _forget_marks(function)
-    module.remove(*(kernel for name, kernel in legalized.items() if before[name] and not calls[name]))
+    module.remove(*(kernel.function for name, kernel in legalized.items() if before[name] and not calls[name]))
 
 
 def _forget_marks(function: Function) -> None:
@@ -155,7 +167,7 @@ def _has_bfloat_memory(module: Module, function: Function) -> bool:
     return module.typed_pointers and any(i.opcode == "alloca" and "bfloat" in i.text for i in function.instructions())
 
 
-def _count_calls(module: Module, legalized: dict[str, Function]) -> dict[str, int]:
+def _count_calls(module: Module, legalized: Iterable[str]) -> dict[str, int]:
     """How often each kernel is called; functions that were not parsed count as many times."""
     calls = dict.fromkeys(legalized, 0)
     for function in module.functions:
@@ -169,7 +181,7 @@ def _count_calls(module: Module, legalized: dict[str, Function]) -> dict[str, in
 
 
 def _inline(
-    function: Function, legalized: dict[str, Function], calls: dict[str, int], *, keeps_attributes: bool
+    function: Function, legalized: Mapping[str, LegalizedKernel], calls: dict[str, int], *, keeps_attributes: bool
 ) -> None:
     """Inline the kernels of one function; a nest gets the attributes of its kernels."""
     attributes = ""
@@ -178,14 +190,14 @@ def _inline(
     while pending:
         block = pending.pop(0)
         for call in block.instructions:
-            kernel = legalized.get(str(call.callee))
-            if kernel is None:
+            found = legalized.get(str(call.callee))
+            if found is None:
                 continue
+            kernel, own = found.function, found.tile_shapes
             if not keeps_attributes:
                 attributes = max(attributes, kernel.signature.attributes, key=len)
             if not _is_worth_inlining(kernel, calls[kernel.name], keeps_attributes=keeps_attributes):
                 continue
-            own = _tile_shapes(kernel)
             if shapes and own and own != shapes:
                 continue
             shapes = shapes or own
@@ -194,12 +206,6 @@ def _inline(
             break
     if attributes:
         function.replace_attributes(attributes)
-
-
-def _tile_shapes(kernel: Function) -> frozenset[tuple[str, ...]]:
-    """Rows and bytes of a kernel's tiles: LLVM runs out of registers where a function has tiles of many shapes."""
-    makers = [i for i in kernel.instructions() if i.is_call and i.type == X86_AMX]
-    return frozenset(tuple(str(operand) for operand in i.operands[:2]) for i in makers)
 
 
 def _is_worth_inlining(kernel: Function, calls: int, *, keeps_attributes: bool) -> bool:

@@ -15,7 +15,7 @@ from tlx.intrinsics.elementwise import ELEMENTWISE
 from tlx.ir.builder.instructions import Builder
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
 from tlx.ir.types import BFLOAT, HALF, I1, FloatType, IntType, Type, VectorType, bits_of, scalar_of
-from tlx.ir.values import Value
+from tlx.ir.values import Constant, ConstInt, Value, const_float
 from tlx.target.hardware import Sign
 
 UNARY_INTRINSICS: Final = frozenset(row.name for row in ELEMENTWISE)
@@ -147,6 +147,16 @@ def emit_combine_ordered(b: Builder, operation: str, x: Value, y: Value, *, sign
     if _are_floats(x):
         return b.select(emit_fcmp(b, f"o{sense}", x, y), x, y, "acc")
     return b.select(b.icmp(f"{'s' if signed else 'u'}{sense}", x, y), x, y, "acc")
+
+
+def combine_identity(operation: str, element: Type) -> Constant:
+    """What changes nothing when it is combined: -0 for sums of floats, as -0 + -0 is -0."""
+    if isinstance(element, FloatType):
+        return const_float(element, {"add": -0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}[operation])
+    assert isinstance(element, IntType)
+    least = -(1 << (element.bits - 1))
+    numbers = {"add": 0, "mul": 1, "max": least, "min": -least - 1, "and": -1, "or": 0, "xor": 0}
+    return ConstInt(element, numbers[operation])
 
 
 def emit_fcmp(b: Builder, predicate: str, x: Value, y: Value) -> Value:

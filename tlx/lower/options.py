@@ -1,90 +1,205 @@
-"""How to lower: the options of the pipeline, checked when they are made."""
+"""The options of the lowering, declared once: command lines, `tlx.compile` and the stages use these declarations.
+
+A field of `Options` that has a `Setting` is also an option on command lines; the setting holds its flag, its help, and
+the values that it takes. `tlx.cli.options` makes click's options of the settings.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from tlx.diagnostics import UsageError
+from tlx.diagnostics import UsageError, did_you_mean
 from tlx.llvm.openmp import THREAD_CYCLES, THREADS, Threads
 from tlx.lower.knobs import WEIGHT_BYTES, KnobSource, no_knobs
+from tlx.lower.memory.allocators import WORKSPACES, Workspace
 from tlx.lower.remarks import Remarks
 
 if TYPE_CHECKING:
     from tlx.ir.module import Module
-    from tlx.lower.context import LoweringContext
 
 STAGE_NAMES: Final = ("to-2d", "to-tiles", "legalize")
-VECTOR_BITS: Final = (0, 128, 256, 512)
+VECTOR_BITS: Final = (128, 256, 512)
 
 
 @dataclass(frozen=True, slots=True)
-class PipelineStep:
-    """One named step.
+class Step:
+    """A step of the pipeline, as `Options.print_after` is told of it.
 
     Attributes:
-        name: What `--stop-after=` and `--print-after=` call it.
-        title: What messages and the banner of `--print-after` call it.
-        run: The step; gives the module to go on with.
+        name: Its name in `--stop-after=` and `--print-after=`.
+        title: Its name in messages and in the banner of `--print-after`.
     """
 
     name: str
     title: str
-    run: Callable[[Module, LoweringContext], Module]
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """How an option is written on command lines, and which values it takes.
+
+    Attributes:
+        flag: Its spelling, such as `--threads`; `--x/--no-x` for a switch that can be turned off.
+        type: The type of its values: `str`, `int`, `bool`, or `tuple` for words between commas, in one or more options.
+        help: The line in `--help`.
+        metavar: What `--help` calls a value; by default its choices.
+        choices: The values, where there are few; the default is always one more.
+        minimum: The least value of a number.
+    """
+
+    flag: str
+    type: type
+    help: str
+    metavar: str | None = None
+    choices: tuple[Any, ...] = ()
+    minimum: int | None = None
+
+    def mistake(self, value: object) -> str | None:
+        """What is wrong with a value, in the words of click; None where nothing is."""
+        if not isinstance(value, self.type) or (self.type is int and isinstance(value, bool)):
+            return f"{value!r} is not of type {self.type.__name__}"
+        if self.choices and value not in self.choices:
+            known = ", ".join(f"'{choice}'" for choice in self.choices)
+            return f"'{value}' is not one of {known}{did_you_mean(str(value), map(str, self.choices))}"
+        if self.minimum is not None and cast("int", value) < self.minimum:
+            return f"{value} is not in the range x>={self.minimum}"
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How to lower.
 
-    Attributes:
-        start_after: Name of the stage whose output the input is; None where it has been through none.
-        stop_after: Name of the last stage to run; None for all.
-        verify_each: Have LLVM judge the input and what each step leaves; None for all but large text (`UNJUDGED_SIZE`)
-            that comes back as it is.
-        print_after: Called with each step and the module it leaves.
-        remarks: Where decisions are noted.
-        cpu: Processor whose optional features are used and that code is scheduled for, empty for any.
-        attrs: Features added to (`+avx512bf16`) or taken from (`-amx-bf16`) the target's.
-        triple: Triple of the machine, in place of the module's own; empty for that.
-        vector_bits: Bits of a vector register, where the target leaves them open; 0 for what the target says.
-        amx_permission: Whether a module with AMX code asks the kernel for tile permission in a constructor.
-        emulate_matrix: Emit matrix-unit code in the form that LLVM's scalarisation can run on any machine.
-        knobs: What is asked of products, in place of what the target's model would choose; see `tlx.lower.knobs`.
-        threads: What runs large kernels on several threads.
-        thread_cycles: Cycles of work that are worth a thread; 0 has everything on several threads, for tests.
-        weight_bytes: Bytes of panels up to which a constant B is packed at compile time.
+    Raises:
+        UsageError: A value is none that its option takes, or no stage is left to run.
     """
 
-    start_after: str | None = None
-    stop_after: str | None = None
-    verify_each: bool | None = None
-    print_after: Callable[[PipelineStep, Module], None] | None = None
-    remarks: Remarks = field(default_factory=Remarks)
-    cpu: str = ""
-    attrs: tuple[str, ...] = ()
-    triple: str = ""
-    vector_bits: int = 0
-    amx_permission: bool = True
-    emulate_matrix: bool = False
+    cpu: str = field(
+        default="",
+        metadata={"setting": Setting("--mcpu", str, "Processor to generate code for.", metavar="CPU")},
+    )
+    features: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "setting": Setting("--mattr", tuple, "Features added to or taken from the target's.", metavar="+A,-B")
+        },
+    )
+    vector_bits: int = field(
+        default=0,
+        metadata={
+            "setting": Setting(
+                "--vector-bits", int, "Bits of a vector register, for --target=generic.", choices=VECTOR_BITS
+            )
+        },
+    )
+    triple: str = field(
+        default="",
+        metadata={
+            "setting": Setting("--mtriple", str, "Triple to emit for, in place of the module's.", metavar="TRIPLE")
+        },
+    )
+    start_after: str | None = field(
+        default=None,
+        metadata={
+            "setting": Setting(
+                "--start-after",
+                str,
+                "Continue after STAGE: the input is what --stop-after=STAGE wrote.",
+                metavar="STAGE",
+                choices=STAGE_NAMES[:-1],
+            )
+        },
+    )
+    stop_after: str | None = field(
+        default=None,
+        metadata={"setting": Setting("--stop-after", str, "Last stage to run.", metavar="STAGE", choices=STAGE_NAMES)},
+    )
+    print_after: Callable[[Step, Module], None] | None = None
+    """Called with each step and the module that it leaves."""
+    verify_each: bool | None = field(
+        default=None,
+        metadata={
+            "setting": Setting(
+                "--verify-each/--no-verify-each",
+                bool,
+                "Have LLVM verify the input and every stage; by default all but large input without tensor operations.",
+            )
+        },
+    )
     knobs: KnobSource = no_knobs
-    threads: Threads = "none"
-    thread_cycles: int = THREAD_CYCLES
-    weight_bytes: int = WEIGHT_BYTES
+    """Asked about each product for the knobs to use in place of the cost model's; see `tlx.lower.knobs`."""
+    request_permission: bool = field(
+        default=True,
+        metadata={
+            "setting": Setting(
+                "--request-permission/--no-request-permission",
+                bool,
+                "Ask the system for the use of a matrix unit, in a constructor.",
+            )
+        },
+    )
+    emulate_matrix: bool = field(
+        default=False,
+        metadata={
+            "setting": Setting("--emulate-matrix", bool, "Write matrix-unit code that runs without the unit (slowly).")
+        },
+    )
+    threads: Threads = field(
+        default="none",
+        metadata={
+            "setting": Setting("--threads", str, "Library that runs large kernels on all cores.", choices=THREADS)
+        },
+    )
+    thread_cycles: int = field(
+        default=THREAD_CYCLES,
+        metadata={
+            "setting": Setting(
+                "--thread-cycles",
+                int,
+                f"Cycles of work that are worth a thread; {THREAD_CYCLES}.",
+                metavar="N",
+                minimum=0,
+            )
+        },
+    )
+    weight_bytes: int = field(
+        default=WEIGHT_BYTES,
+        metadata={
+            "setting": Setting(
+                "--weight-bytes",
+                int,
+                f"Pack a constant B at compile time up to N bytes; {WEIGHT_BYTES}.",
+                metavar="N",
+                minimum=0,
+            )
+        },
+    )
+    workspace: Workspace = field(
+        default="malloc",
+        metadata={
+            "setting": Setting(
+                "--workspace",
+                str,
+                "Who allocates temporaries: malloc in each call, an arena that threads keep, or the caller.",
+                choices=WORKSPACES,
+            )
+        },
+    )
+    remarks: Remarks = field(default_factory=Remarks)
+    """Collects what was decided, and why."""
 
     def __post_init__(self) -> None:
-        if self.threads not in THREADS:
-            raise UsageError(f"unknown threads '{self.threads}'; known are {', '.join(THREADS)}")
-        for name in (self.start_after, self.stop_after):
-            if name is not None and name not in STAGE_NAMES:
-                raise UsageError(f"unknown stage '{name}'; stages are {', '.join(STAGE_NAMES)}")
+        for name, (setting, default) in SETTINGS.items():
+            value = getattr(self, name)
+            mistake = None if value == default else setting.mistake(value)
+            if mistake is not None:
+                raise UsageError(f"invalid value for '{name}': {mistake}")
         if not self.stages:
             last = self.stop_after or STAGE_NAMES[-1]
-            raise UsageError(f"no stage is left to run: --start-after={self.start_after} is behind {last} or the same")
-        if self.vector_bits not in VECTOR_BITS:
-            raise UsageError(f"vectors of {self.vector_bits} bits; {', '.join(map(str, VECTOR_BITS[1:]))} are known")
-        for feature in self.attrs:
+            raise UsageError(f"no stage is left to run: --start-after={self.start_after} with --stop-after={last}")
+        for feature in self.features:
             if feature[:1] not in ("+", "-") or len(feature) < 2:
                 raise UsageError(f"feature '{feature}' needs a '+' to be switched on or a '-' to be switched off")
 
@@ -94,3 +209,21 @@ class Options:
         first = 0 if self.start_after is None else STAGE_NAMES.index(self.start_after) + 1
         last = len(STAGE_NAMES) if self.stop_after is None else STAGE_NAMES.index(self.stop_after) + 1
         return STAGE_NAMES[first:last]
+
+    def updated(self, **changes: Any) -> Options:
+        """The options with some of them changed, by their names.
+
+        Raises:
+            UsageError: There is no such option, or it does not take that value.
+        """
+        known = [f.name for f in fields(Options)]
+        for name in changes:
+            if name not in known:
+                raise UsageError(f"unknown option '{name}'{did_you_mean(name, known)}")
+        return replace(self, **changes)
+
+
+SETTINGS: Final[Mapping[str, tuple[Setting, Any]]] = {
+    f.name: (f.metadata["setting"], f.default) for f in fields(Options) if "setting" in f.metadata
+}
+"""Setting and default of each option that command lines have, in the order of `--help`."""

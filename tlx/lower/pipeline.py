@@ -1,26 +1,12 @@
-"""The lowering as a flat list of named steps.
-
-    raise         calls of a front end's placeholder functions become tensor intrinsics
-    verify        the rules of the tensor intrinsics hold
-    canonicalise  every tensor call has its canonical name and a declaration
-    to-2d  to-tiles  legalize
-                  the three stages (`tlx.lower.stages`)
-
-After canonicalise and after each stage, LLVM judges the module; a step that leaves something LLVM rejects is at fault.
-
-Which features a kernel uses: those of the target; the optional ones (dot products) as `Options.cpu` (`--mcpu`) has
-them, or else as the function around has them where it is compiled for such a machine; changed by `Options.attrs`
-(`--mattr`).
-Kernels carry their features as function attributes of their own, so that they work inside any program. Functions
-without tensor operations keep the attributes they have.
-"""
+"""The pipeline: a flat list of steps from TLX IR to plain LLVM IR, with LLVM as the judge of each."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import pkgutil
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, cast
@@ -29,17 +15,24 @@ from tlx.diagnostics import LoweringError, Source, TlxError
 from tlx.ir.analysis.large_vectors import has_large_vectors
 from tlx.ir.garbage_collection import without_collection
 from tlx.llvm.triples import triple_of
-from tlx.lower.context import FEATURES_ATTRIBUTE
+from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, PipelineStep
 from tlx.lower.knobs import TrackedKnobSource
-from tlx.lower.options import STAGE_NAMES, Options, PipelineStep
+from tlx.lower.legalize import legalize
+from tlx.lower.options import STAGE_NAMES, Options
 from tlx.lower.remarks import Remarks
+from tlx.lower.to_2d import to_2d
+from tlx.lower.to_tiles import to_tiles
 from tlx.target.lookup import added_features
 
 if TYPE_CHECKING:
     from tlx.ir.module import Module
-    from tlx.lower.context import LoweringContext
     from tlx.target.target import Target
 
+STAGES: Final = (
+    PipelineStep("to-2d", "LowerTensorsTo2D", to_2d),
+    PipelineStep("to-tiles", "Lower2DToTiles", to_tiles),
+    PipelineStep("legalize", "LegalizeTiles", legalize),
+)
 FRONT_ENDS: Final = "tlx.frontends"
 UNJUDGED_SIZE: Final = 4 << 20  # LLVM needs nine times a text's size in memory, and several times as long as we do
 _DEFAULT: Final = Options()
@@ -64,7 +57,8 @@ def lower(module: Module, target: Target | str = "native", *, options: Options =
     from tlx.ir.parser.duplicates import outlined_region
     from tlx.ir.parser.module import parse
 
-    context = _context(target, options, options.triple or triple_of(module.source.text))
+    triple = options.triple or triple_of(module.source.text)
+    context = LoweringContext(resolve_target(target, options, triple), options, _run_kernel)
     source = module.source
     has_parts = any(outlined_region(function) for function in module.functions)
     try:
@@ -88,7 +82,7 @@ def _run_steps(module: Module, context: LoweringContext, options: Options) -> Mo
     for step in steps():
         if step.name in STAGE_NAMES and step.name not in options.stages:
             continue
-        module = step.run(module, context)
+        module = step.run(module, context) or module
         if options.verify_each is not False and step.name not in ("raise", "verify"):
             _verify_step(module, step, options)
         if options.print_after:
@@ -113,7 +107,7 @@ def lower_text(
     """
     if options.print_after is None and not has_work(text):
         if target != "native":
-            named = options.attrs or options.cpu or added_features(target)  # else it may be of any architecture
+            named = options.features or options.cpu or added_features(target)  # else it may be of any architecture
             resolve_target(target, options, (options.triple or triple_of(text)) if named else "")
         _judge_untouched(text, filename, options)
         return text
@@ -126,7 +120,7 @@ def lower_text(
     shares = not any(
         _mentions(raiser, text) for raiser in raising_front_ends()
     )  # a front end wants to see all that there is
-    module = parse(text, filename, wanted, twins=shares, parts=shares and options.start_after is None)
+    module = parse(text, filename, wanted, duplicates=shares, outline=shares and options.start_after is None)
     _remark_equals(module, options.remarks)
     return str(lower(module, target, options=options))
 
@@ -142,13 +136,11 @@ def has_work(text: str) -> bool:
 
 def steps() -> list[PipelineStep]:
     """The steps, in order."""
-    from tlx.lower.stages import STAGES
-
     return [
         PipelineStep("raise", "RaiseFrontEnds", _raise),
         PipelineStep("verify", "VerifyTensors", _verify_tensors),
         PipelineStep("canonicalise", "CanonicaliseTensors", _canonicalise),
-        *(PipelineStep(stage.name, stage.title, _in_place_step(stage.run)) for stage in STAGES),
+        *STAGES,
     ]
 
 
@@ -185,8 +177,8 @@ def verify(module: Module) -> None:
     Raises:
         ParseError, VerifyError: The module is not valid.
     """
-    from tlx.ir.tensors.analysis import verify_tensors
-    from tlx.ir.tensors.canonical import canonicalise
+    from tlx.ir.tensors.calls import canonicalise
+    from tlx.ir.tensors.inference import verify_tensors
     from tlx.llvm.judge import check_module
 
     verify_tensors(module)
@@ -223,22 +215,35 @@ def _mentions(raiser: ModuleType, text: str) -> bool:
     return markers is None or any(marker in text for marker in markers)
 
 
-def _context(target: Target | str, options: Options, triple: str = "") -> LoweringContext:
-    from tlx.lower.context import LoweringContext
+_EVALUATED: Final = 1 << 18
+"""Bytes of a kernel's result up to which evaluating it (one second for 1 MB) is faster than compiling it."""
+_BUFFER_ALIGN: Final = 64
+_OVERREAD: Final = 4096  # bytes that a vector load which begins in a constant may reach behind it
 
-    follow = not options.cpu and not options.attrs
-    found = resolve_target(target, options, triple)
-    return LoweringContext(
-        found,
-        options.remarks,
-        follow,
-        options.amx_permission,
-        options.emulate_matrix,
-        options.knobs,
-        options.threads,
-        options.thread_cycles,
-        options.weight_bytes,
-    )
+
+def _run_kernel(module: Module, name: str, constant: bytes, offset: int, size: int) -> bytes:
+    """Run a kernel on a constant at compile time; see `tlx.lower.context.KernelRunner`."""
+    if size <= _EVALUATED:
+        from tlx.evaluate import Machine
+
+        machine = Machine(module)
+        source = machine.memory.add(memoryview(constant), "constant", _BUFFER_ALIGN, writable=False)
+        result = machine.memory.allocate(size, "result", _BUFFER_ALIGN)
+        result.data[:] = bytes(size)
+        machine.call(name, result.base, source.base + offset)
+        return bytes(result.data)
+    from tlx.ir.parser.module import parse
+    from tlx.llvm.codegen import emit_code
+    from tlx.llvm.loader import LoadedObject
+
+    text = str(lower(parse(str(module).replace("define internal void", "define void", 1)), "generic"))
+    library = LoadedObject(emit_code(text, "obj", 1, jit=True), [name])
+    source, result = bytearray(len(constant) + _BUFFER_ALIGN + _OVERREAD), bytearray(size + _BUFFER_ALIGN)
+    source[: len(constant)] = constant
+    start, to = (ctypes.addressof(ctypes.c_char.from_buffer(buffer)) for buffer in (source, result))
+    gap = -to % _BUFFER_ALIGN
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(library.address(name))(to + gap, start + offset)
+    return bytes(result[gap : gap + size])
 
 
 def _judge_untouched(text: str, filename: str, options: Options) -> None:
@@ -260,11 +265,12 @@ def _remark_equals(module: Module, remarks: Remarks) -> None:
 
     for item in module.items:
         if isinstance(item, DuplicateFunction):
-            message = f"@{item.name} is @{item.of.name} under another name: what is said of that one holds for both"
+            original = item.original.name
+            message = f"@{item.name} equals @{original}, which is lowered once: its remarks hold for both"
             remarks.add("analysis", "read", message, item.span)
         known = outlined_region(item)
-        if isinstance(item, Function) and known is not None and known.more:
-            message = f"{known.more} more parts equal to this one are lowered as it is, as calls of @{item.name}"
+        if isinstance(item, Function) and known is not None and known.copies:
+            message = f"{known.copies} more copies of this region are calls of @{item.name}, which is lowered once"
             remarks.add("analysis", "read", message, item.span)
 
 
@@ -280,30 +286,22 @@ def _raise(module: Module, _context: LoweringContext) -> Module:
 
 
 def _verify_tensors(module: Module, _context: LoweringContext) -> Module:
-    from tlx.ir.tensors.analysis import verify_tensors
+    from tlx.ir.tensors.inference import verify_tensors
 
     verify_tensors(module)
     return module
 
 
 def _canonicalise(module: Module, _context: LoweringContext) -> Module:
-    from tlx.ir.tensors.canonical import canonicalise
+    from tlx.ir.tensors.calls import canonicalise
 
     canonicalise(module)
     return module
 
 
-def _in_place_step(run: Callable[[Module, LoweringContext], None]) -> Callable[[Module, LoweringContext], Module]:
-    def step(module: Module, context: LoweringContext) -> Module:
-        run(module, context)
-        return module
-
-    return step
-
-
 def _verify_step(module: Module, step: PipelineStep, options: Options) -> None:
     """Have LLVM judge what a step left; the rules of tensors are checked by the next stage, if there is one."""
-    from tlx.ir.tensors.analysis import verify_tensors
+    from tlx.ir.tensors.inference import verify_tensors
     from tlx.llvm.judge import check_module
 
     if step.name == "canonicalise":
@@ -341,18 +339,20 @@ def resolve_target(target: Target | str, options: Options, triple: str = "") -> 
     found = found.for_triple(triple)
     if options.cpu:
         found = found.on_cpu(options.cpu)
-    if options.attrs:
-        found = found.changed(options.attrs)
-        found = found if options.cpu else found.with_features(_baseline_features(triple, options.attrs))
-    _check_feature_names(found, [*options.attrs, *(f"+{name}" for name in added_features(target))], options.cpu, triple)
+    if options.features:
+        found = found.with_attributes(options.features)
+        found = found if options.cpu else found.with_features(_baseline_features(triple, options.features))
+    _check_feature_names(
+        found, [*options.features, *(f"+{name}" for name in added_features(target))], options.cpu, triple
+    )
     return found.with_vector_bits(options.vector_bits) if options.vector_bits else found
 
 
-def _baseline_features(triple: str, attrs: Sequence[str]) -> tuple[str, ...]:
+def _baseline_features(triple: str, features: Sequence[str]) -> tuple[str, ...]:
     """What functions that name features must name besides, unless somebody takes it away."""
     from tlx.llvm.triples import baseline, native_triple
 
-    off = {feature[1:] for feature in attrs if feature[0] == "-"}
+    off = {feature[1:] for feature in features if feature[0] == "-"}
     off |= {"d"} if "f" in off else set()  # registers for doubles are registers for floats
     return tuple(f for f in baseline(triple or native_triple()) if f[1:] not in off)
 
@@ -361,7 +361,7 @@ def _check_feature_names(found: Target, asked: Sequence[str], cpu: str, triple: 
     """Have LLVM look at names that the user gave, and at a triple that may not be of the target's architecture."""
     if not asked and not cpu and triple.partition("-")[0] in ("", platform.machine()):
         return
-    from tlx.llvm.subtarget import check_subtarget
+    from tlx.llvm.codegen import check_subtarget
 
     features = dict.fromkeys(f for version in found.versions or (found,) for f in version.features)
     check_subtarget(triple, found.name, tuple(features), cpu, asked)

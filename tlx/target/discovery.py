@@ -7,9 +7,14 @@ import pkgutil
 from functools import cache
 from typing import Final
 
+from tlx.target.matrix import MatrixEmulation
 from tlx.target.target import Target
 
 ENTRY_POINT_GROUP: Final = "tlx.legalize"
+
+
+SEMANTICS_MODULE: Final = "semantics"
+"""Module of an architecture's folder that tells the evaluator what its instructions do; no target."""
 
 
 @cache
@@ -19,16 +24,28 @@ def target_modules() -> dict[str, str]:
     They lie in `tlx.legalize`, or in one of its folders, each of which is an architecture. A module whose name begins
     with an underscore is none.
     """
-    found: dict[str, str] = {}
+    found = {name.rpartition(".")[2]: name for name in _modules()}
+    return {name: found[name] for name in sorted(found) if not name.startswith("_") and name != SEMANTICS_MODULE}
+
+
+def semantics_modules() -> list[str]:
+    """The modules that tell the evaluator what the instructions of an architecture do."""
+    return [name for name in _modules() if name.endswith(f".{SEMANTICS_MODULE}")]
+
+
+@cache
+def _modules() -> tuple[str, ...]:
+    """The modules in `tlx.legalize` and in its folders."""
+    found: list[str] = []
     package = importlib.import_module(ENTRY_POINT_GROUP)
     for info in pkgutil.iter_modules(package.__path__):
+        name = f"{ENTRY_POINT_GROUP}.{info.name}"
         if info.ispkg:
-            folder = importlib.import_module(f"{ENTRY_POINT_GROUP}.{info.name}")
-            inner = [f"{info.name}.{module.name}" for module in pkgutil.iter_modules(folder.__path__)]
+            folder = importlib.import_module(name)
+            found += [f"{name}.{module.name}" for module in pkgutil.iter_modules(folder.__path__)]
         else:
-            inner = [info.name]
-        found |= {name.rpartition(".")[2]: f"{ENTRY_POINT_GROUP}.{name}" for name in inner}
-    return {name: found[name] for name in sorted(found) if not name.startswith("_")}
+            found.append(name)
+    return tuple(found)
 
 
 @cache
@@ -46,6 +63,12 @@ def targets() -> dict[str, Target]:
         if isinstance(target, Target):
             found[target.name] = target
     return found
+
+
+def matrix_emulations() -> list[MatrixEmulation]:
+    """How LLVM runs the matrix units of all targets without them."""
+    units = (target.matrix for target in targets().values() if target.matrix is not None)
+    return [unit.emulation for unit in units if unit.emulation is not None]
 
 
 def target_of_module(name: str) -> Target | None:

@@ -1,13 +1,14 @@
-"""What a target is made of: vector registers, dot products, matrix units, caches, a core's throughput."""
+"""What a target is made of: vector registers, dot products, caches, a core's throughput."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from tlx.ir.builder.instructions import Builder
+    from tlx.ir.types import Type
     from tlx.ir.values import Value
 
     DotEmitter = Callable[[Builder, Value, Value, Value], Value]
@@ -72,31 +73,6 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixUnit:
-    """A matrix unit: tiles of `rows` x `row_bytes`, multiplied by instructions (acc, a, b) -> acc.
-
-    Attributes:
-        rows: Rows of a tile.
-        row_bytes: Bytes of a row.
-        tiles: Tile registers.
-        grid: Accumulators of the inner loop, (along M, along N).
-        dots: Kinds of products the unit has; `emit` is unused, `width` is the VNNI factor.
-    """
-
-    rows: int
-    row_bytes: int
-    tiles: int
-    grid: tuple[int, int]
-    dots: tuple[Dot, ...]
-
-    def __post_init__(self) -> None:
-        needed = self.grid[0] * self.grid[1] + sum(self.grid)
-        if needed > self.tiles:
-            msg = f"a {self.grid[0]}x{self.grid[1]} grid needs {needed} tiles, the unit has {self.tiles}"
-            raise ValueError(msg)
-
-
-@dataclass(frozen=True, slots=True)
 class FloatInstructions:
     """Instructions that mathematical functions are shorter with, on whole registers of float or double.
 
@@ -115,6 +91,46 @@ class FloatInstructions:
     exponent: Callable[[Builder, Value], Value]
     mantissa: Callable[[Builder, Value], Value]
     pick: Callable[[Builder, Sequence[float], Value], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Permutes:
+    """Instructions that put the elements of a register, or of two, into any order.
+
+    Attributes:
+        register_bytes: Bytes of a register.
+        features: The feature that gives them, by the width of elements.
+        one: (builder, register, order, name) -> the register's elements in that order, integers of their width.
+        two: (builder, first, second, order, name) -> elements of both registers.
+        pairs: Element types that `two` takes.
+        constraint: Constraint of inline assembly for such a register.
+        opaque: Widths of integers whose orders are hidden from LLVM, which would not keep the one instruction.
+    """
+
+    register_bytes: int
+    features: Mapping[int, str]
+    one: Callable[[Builder, Value, Value, str], Value]
+    two: Callable[[Builder, Value, Value, Value, str], Value]
+    pairs: tuple[Type, ...]
+    constraint: str
+    opaque: tuple[int, ...] = ()
+
+    def permutes(self, bits: int, features: Collection[str]) -> bool:
+        """Whether a machine with these features, spelled with their plus, permutes elements of so many bits."""
+        return f"+{self.features.get(bits, '')}" in features
+
+
+@dataclass(frozen=True, slots=True)
+class PairRounding:
+    """An instruction that rounds two registers of floats to one of bfloats, and takes subnormal floats for zeros.
+
+    Attributes:
+        feature: Subtarget feature that gives it.
+        emit: (builder, first, second) -> the elements of both, as i16.
+    """
+
+    feature: str
+    emit: Callable[[Builder, Value, Value], Value]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,43 +20,6 @@ _CPUINFO: Final = Path("/proc/cpuinfo")
 _CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
-# Where Linux's name of a feature differs from LLVM's (left) in more than punctuation. For Arm see Linux's
-# Documentation/arch/arm64/elf_hwcaps.rst.
-_LINUX_NAMES: Final = {
-    "sse3": "pni",
-    "sha": "shani",
-    "lzcnt": "abm",
-    "crc32": "sse42",
-    "64bit": "lm",
-    "neon": "asimd",
-    "fparmv8": "fp",
-    "fullfp16": "asimdhp",
-    "fp16fml": "asimdfhm",
-    "dotprod": "asimddp",
-    "rdm": "asimdrdm",
-    "complxnum": "fcma",
-    "jsconv": "jscvt",
-    "rcpc": "lrcpc",
-    "lse": "atomics",
-    "crc": "crc32",
-    "fptoint": "frint",
-    "altnzcv": "flagm2",
-    "rand": "rng",
-    "pauth": "paca",
-    "ccpp": "dcpop",
-    "ccdp": "dcpodp",
-    "sve2aes": "sveaes",
-    "sve2sha3": "svesha3",
-    "sve2sm4": "svesm4",
-    "sve2bitperm": "svebitperm",
-    "f32mm": "svef32mm",
-    "f64mm": "svef64mm",
-    "vfp2": "vfp",
-    "vfp3": "vfpv3",
-    "vfp4": "vfpv4",
-    "hwdiv": "idivt",
-    "hwdivarm": "idiva",
-}
 _ISA: Final = re.compile(r"(?m)^(?:hart )?isa\s*: rv(?:32|64|128)(\S*)$")
 _G: Final = ("i", "m", "a", "f", "d", "zicsr", "zifencei")
 
@@ -93,7 +56,7 @@ def best_target(
 def with_host_dot_costs(target: Target, flags: frozenset[str]) -> Target:
     """The target with dot products as fast as on a machine with these flags."""
     slower = {dot.slower[0] for dot in target.dots if dot.slower is not None}
-    return target.paced([feature for feature in slower if has_feature(feature, flags)])
+    return target.with_dot_costs([feature for feature in slower if has_feature(feature, flags)])
 
 
 def missing_features(target: Target, flags: frozenset[str]) -> list[str]:
@@ -119,7 +82,7 @@ def cpu_flags() -> frozenset[str]:
     """
     with contextlib.suppress(OSError):
         if listed := _features_in_cpuinfo(_CPUINFO.read_text(encoding="utf-8", errors="replace")):
-            finders = {target.unlisted for target in targets().values() if target.unlisted is not None}
+            finders = {target.detect_features for target in targets().values() if target.detect_features is not None}
             return listed.union(*(find() for find in finders))
     return _flags_by_llvm()
 
@@ -160,7 +123,7 @@ def _flags_by_llvm() -> frozenset[str]:
 def _feature_changes(target: Target, flags: frozenset[str], architecture: str) -> tuple[str, ...]:
     """Features to add, because a dot product or LLVM wants them and the machine has them, and to take away."""
     dots = (*target.dots, *(target.matrix.dots if target.matrix else ()))
-    wanted = dict.fromkeys([*(dot.feature for dot in dots), *target.extras.get(architecture, ())])
+    wanted = dict.fromkeys([*(dot.feature for dot in dots), *target.host_features.get(architecture, ())])
     on = [f"+{feature}" for feature in wanted if has_feature(feature, flags)]
     off = [f"-{f[1:]}" for f in target.features if f.startswith("+") and not has_feature(f[1:], flags)]
     return (*on, *off)
@@ -170,7 +133,13 @@ def has_feature(feature: str, flags: frozenset[str]) -> bool:
     """Whether a feature, in LLVM's or Linux's spelling, is among the flags, in either."""
     names = _plain_names(flags)
     plain = normalized_feature(feature)
-    return plain in names or _LINUX_NAMES.get(plain, plain) in names
+    return plain in names or _linux_names().get(plain, plain) in names
+
+
+@cache
+def _linux_names() -> dict[str, str]:
+    """Linux's names of features, where they differ from LLVM's in more than punctuation."""
+    return {name: linux for target in targets().values() for name, linux in target.linux_names.items()}
 
 
 @cache

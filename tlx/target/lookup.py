@@ -68,7 +68,7 @@ def find_target(name: str) -> Target:
     if "+" in name:
         base, *features = name.split("+")
         if not all(features):
-            raise UsageError(f"target '{name}': behind each '+' stands a feature, such as avx2+avxvnni")
+            raise UsageError(f"target '{name}': each '+' must be followed by a feature: TARGET+FEATURE")
         found = find_target(base).with_features(tuple(f"+{feature}" for feature in features))
         name = ".".join((found.name, *features))
         return replace(found, name=name, requires=(*found.requires, *features), tiers=())

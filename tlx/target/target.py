@@ -9,23 +9,34 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tlx.diagnostics import UsageError
-from tlx.target.hardware import Caches, CoreModel, Dot, FloatInstructions, MatrixUnit, VectorRegisters
+from tlx.target.hardware import Caches, CoreModel, Dot, FloatInstructions, PairRounding, Permutes, VectorRegisters
+from tlx.target.matrix import MatrixUnit
 
 if TYPE_CHECKING:
     from tlx.ir.builder.instructions import Builder
-    from tlx.ir.functions import Function
     from tlx.ir.module import Module
     from tlx.ir.values import Value
 
     class Detector(Protocol):
         """See `Target.detect`."""
 
-        def __call__(self, b: Builder, versions: Sequence[Target], *, asks: bool) -> Value:
+        def __call__(self, b: Builder, versions: Sequence[Target], *, request_permission: bool) -> Value:
             """Emit it."""
             ...
+
+    class Finisher(Protocol):
+        """See `Target.finish`."""
+
+        def __call__(self, module: Module, *, emulate_matrix: bool, request_permission: bool) -> None:
+            """Change the module."""
+            ...
+
+
+_COMMON_BITS: Final = 128
+"""Width of vectors that every backend keeps whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +54,28 @@ class Target:
         caches: Cache sizes for blocking.
         core: Ports and latency, for the choice of register tiles.
         masked_bits: Element widths that masked loads and stores have instructions for.
-        permutes: The feature that has an instruction which permutes a register, by the width of its elements.
+        permutes: Instructions that permute elements of registers, if there are any.
         fused: Whether multiply-add is one instruction; else `llvm.fmuladd` leaves it to the backend.
         broadcasts: Whether a multiply-add repeats an element of memory for all lanes itself: a processor needs two
             operations for it in place of one where the address has an index.
         converts_half: Whether half is converted by an instruction; else by integer arithmetic.
-        helpers: What helps mathematical functions, if there is any.
+        float_instructions: What helps mathematical functions, if there is any.
         rounds: Whether floats are rounded to integers (floor, ceil, ...) by an instruction; else by arithmetic.
         cpus: Which features a processor has, by LLVM's name for it.
         requires: Flags of /proc/cpuinfo a machine must have for its code to run.
-        extras: Features that LLVM makes use of and that kernels for the machine at hand get where it has them, by its
-            architecture as the system calls it.
-        unlisted: Finds features of the machine at hand, by LLVM's names, that /proc/cpuinfo does not list.
-        legalize_kernel: The target's own legalisation of a kernel, in place of the vector one.
-        finish: Called once at the end, for module-wide parts such as constructors.
+        host_features: Features that LLVM uses, by architecture as the system calls it: kernels for the machine at hand
+            get those that it has.
+        linux_names: What /proc/cpuinfo calls features whose names differ from LLVM's in more than punctuation; both
+            without punctuation.
+        detect_features: Finds features of the machine at hand, by LLVM's names, that /proc/cpuinfo does not list.
+        bfloat_rounding: Rounds sums of products, which are never subnormal, to bfloat, if an instruction does.
+        finish: Called once at the end, for module-wide parts such as constructors: (module, emulate_matrix,
+            request_permission). The latter: whether the program may ask the system for the use of the machine's units.
         vectors: Vector registers by feature or architecture, best first, where the target itself leaves them open.
         tiers: Sets of optional features that came together, smallest first: the versions for it where several targets
             are asked for.
-        detect: Emits what finds out which of some targets, counted from 1, the machine is: (builder, targets, asks) ->
-            number. It is that of the strongest; `asks`: whether the system may be asked to permit it.
+        detect: Emits what finds out which of some targets, counted from 1, the machine is: (builder, targets,
+            request_permission) -> number. It is that of the strongest; `request_permission` as for `finish`.
         level: As one of several, the number of its version.
         versions: The targets in one, weakest first, of which a program takes what its machine runs; see
             `tlx.target.lookup`.
@@ -77,23 +91,28 @@ class Target:
     caches: Caches = field(default_factory=Caches)
     core: CoreModel = field(default_factory=CoreModel)
     masked_bits: tuple[int, ...] = ()
-    permutes: Mapping[int, str] = field(default_factory=dict[int, str])
+    permutes: Permutes | None = None
     fused: bool = False
     broadcasts: bool = False
     converts_half: bool = False
     rounds: bool = False
-    helpers: FloatInstructions | None = None
+    float_instructions: FloatInstructions | None = None
     cpus: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     requires: tuple[str, ...] = ()
-    extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    unlisted: Callable[[], frozenset[str]] | None = None
-    legalize_kernel: Callable[[Module, Function, Any], None] | None = None
-    finish: Callable[[Module, Any], None] | None = None
+    host_features: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    linux_names: Mapping[str, str] = field(default_factory=dict[str, str])
+    detect_features: Callable[[], frozenset[str]] | None = None
+    bfloat_rounding: PairRounding | None = None
+    finish: Finisher | None = None
     vectors: tuple[VectorRegisters, ...] = ()
     tiers: tuple[tuple[str, ...], ...] = ()
     detect: Detector | None = None
     level: int = 0
     versions: tuple[Target, ...] = ()
+
+    def __hash__(self) -> int:
+        """By what tells targets apart; its mappings cannot be hashed."""
+        return hash((self.name, self.features, self.vector_bytes, self.caches))
 
     def __post_init__(self) -> None:
         if self.vector_bytes not in (16, 32, 64):
@@ -117,18 +136,19 @@ class Target:
         more = replace(self, features=kept + tuple(f for f in extra if f[0] == "+" and f not in kept))
         return _sized(more, [f[1:] for f in more.features if f[0] == "+"])
 
-    def changed(self, attrs: tuple[str, ...]) -> Target:
+    def with_attributes(self, attrs: tuple[str, ...]) -> Target:
         """The target with features that a user adds or takes away.
 
         Raises:
             UsageError: It is nothing without a feature that is taken away: others imply it, or all code uses it.
         """
         for version in self.versions:
-            version.changed(attrs)
+            version.with_attributes(attrs)
         dots = {normalized_feature(dot.feature) for dot in self._all_dots}
         kind = {normalized_feature(feature[1:]) for feature in self.features[:1]}
+        permutes = self.permutes.features.values() if self.permutes is not None else ()
         fixed = kind | {normalized_feature(flag) for flag in self.requires} - dots - {
-            *map(normalized_feature, self.permutes.values())
+            *map(normalized_feature, permutes)
         }
         for feature in attrs:
             if feature[0] == "-" and normalized_feature(feature[1:]) in fixed:
@@ -147,7 +167,7 @@ class Target:
             return self
         if self.vectors:
             return self.with_features(tuple(f"+{feature}" for feature in self.cpus[cpu]))
-        return self._with_optional(self.cpus[cpu]).paced(self.cpus[cpu])
+        return self._with_optional(self.cpus[cpu]).with_dot_costs(self.cpus[cpu])
 
     def for_triple(self, triple: str) -> Target:
         """The target with the vector registers of a triple's architecture."""
@@ -181,9 +201,9 @@ class Target:
             return self.with_features(tuple(f for f in features.split(",") if f[:1] in ("+", "-")))
         if self.versions or not self.features or self.features[0][1:] not in have:
             return self
-        return self._with_optional(tuple(have)).paced(have)
+        return self._with_optional(tuple(have)).with_dot_costs(have)
 
-    def paced(self, have: Collection[str]) -> Target:
+    def with_dot_costs(self, have: Collection[str]) -> Target:
         """The target with dot products as fast as on processors with these features."""
         slow = {dot: dot.slower[1] for dot in self.dots if dot.slower is not None and dot.slower[0] in have}
         return replace(self, dots=tuple(replace(d, cycles=slow.get(d, d.cycles)) for d in self.dots)) if slow else self
@@ -194,7 +214,24 @@ class Target:
 
     def can_permute(self, bits: int) -> bool:
         """Whether one instruction puts the elements of a register, of so many bits each, into any order."""
-        return f"+{self.permutes.get(bits, '')}" in self.features
+        permutes = self.permutes
+        if permutes is None or permutes.register_bytes != self.vector_bytes:
+            return False
+        return permutes.permutes(bits, self.features)
+
+    @property
+    def can_round_pairs(self) -> bool:
+        """Whether `bfloat_rounding` is there and its feature is on."""
+        return self.bfloat_rounding is not None and f"+{self.bfloat_rounding.feature}" in self.features
+
+    @property
+    def function_attributes(self) -> tuple[str, ...]:
+        """Attributes of functions that only run on the target, whose vectors backends would otherwise cut in two."""
+        width = self.vector_bytes * 8
+        features = (f'"target-features"="{",".join(self.features)}"',) if self.features else ()
+        if not features and width <= _COMMON_BITS:
+            return ()
+        return (*features, f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"')
 
     @property
     def rank(self) -> tuple[bool, int, int, int]:

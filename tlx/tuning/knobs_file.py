@@ -59,29 +59,29 @@ class KnobsFile:
 
     Attributes:
         entries: In the order of the file.
-        asked: The questions so far, in order.
-        taken: Patterns of the entries that were answers.
+        queries: The questions so far, in order.
+        used: Patterns of the entries that were answers.
     """
 
     entries: tuple[KnobsEntry, ...]
-    asked: dict[str, None] = field(default_factory=dict[str, None])
-    taken: set[str] = field(default_factory=set[str])
+    queries: dict[str, None] = field(default_factory=dict[str, None])
+    used: set[str] = field(default_factory=set[str])
 
     def __call__(self, question: KnobQuery, /) -> Knobs:
         """The knobs of the first entry that matches."""
-        self.asked[question.text] = None
+        self.queries[question.text] = None
         found = next((entry for entry in self.entries if entry.matches(question)), None)
         if found is None:
             return NO_KNOBS
-        self.taken.add(found.pattern)
+        self.used.add(found.pattern)
         return found.knobs
 
     def unused(self) -> Iterator[tuple[str, Span | None]]:
         """See `tlx.lower.knobs.TrackedKnobSource`."""
-        products = list(self.asked)
+        products = list(self.queries)
         others = f"; there are {', '.join(products[:_NAMED])}{', ...' * (len(products) > _NAMED)}" if products else ""
         for entry in self.entries:
-            if entry.pattern not in self.taken and entry.knobs.origin is not None:
+            if entry.pattern not in self.used and entry.knobs.origin is not None:
                 yield f"no product takes the knobs of '{entry.pattern}'{others}", entry.knobs.origin.span
 
 

@@ -14,8 +14,8 @@ from dataclasses import asdict
 from queue import Empty, Queue
 from typing import Any, Final, Protocol
 
-from tlx.bench.machine import processor
 from tlx.diagnostics import UsageError
+from tlx.tuning.measure.machine import processor
 from tlx.tuning.trial import Trial, TrialOutcome
 
 TRIAL_SECONDS: Final = 180.0

@@ -10,23 +10,8 @@ from typing import Final
 import numpy as np
 
 from tlx.api.files import FORMAT_BY_NAME, InputFormat
-from tlx.bench.workloads.verify import ElementwiseCheck
-from tlx.bench.workloads.workload import (
-    BF16,
-    F16,
-    F32,
-    F64,
-    S8,
-    S32,
-    U8,
-    Array,
-    Element,
-    Workload,
-    WorkloadBuffer,
-    WorkloadBuilder,
-    element_type,
-)
 from tlx.diagnostics import UsageError
+from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.values import Value, zero
 from tlx.lower.knobs import NO_KNOBS, OPENMP, KnobQuery, Knobs
@@ -37,6 +22,21 @@ from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.target.hardware import Sign
 from tlx.target.target import Target
+from tlx.tuning.measure.verify import ElementwiseCheck
+from tlx.tuning.measure.workload import (
+    BF16,
+    F16,
+    F32,
+    F64,
+    S8,
+    S32,
+    U8,
+    Element,
+    Workload,
+    WorkloadBuffer,
+    WorkloadBuilder,
+    element_type,
+)
 
 _TYPE: Final = r"(?:half|bfloat|float|double|i\d+)"
 _WORDS: Final = re.compile(
@@ -125,8 +125,8 @@ class ProductOperand:
     def values(self, array: Array) -> Array:
         """The matrices that an array holds, in float64."""
         if self.group > 1:
-            return self.element.widened(array).transpose(0, 2, 1).reshape(1, *self.shape).astype(np.float64)
-        lines = self.element.widened(array)[:, : self.shape[1]].astype(np.float64)
+            return self.element.widen(array).transpose(0, 2, 1).reshape(1, *self.shape).astype(np.float64)
+        lines = self.element.widen(array)[:, : self.shape[1]].astype(np.float64)
         stacked = lines.reshape(self.terms, *self.shape)
         return stacked if self.by_rows else stacked.transpose(0, 2, 1)
 
@@ -147,7 +147,7 @@ class ProductWorkload:
         """The problem that the target's model decides on."""
         c = ProductOperand(self.result, self.a.rows, self.b.cols, True, self.b.cols)
         sums = tuple((term * self.a.size, term * self.b.size) for term in range(self.a.terms))
-        return Gemm(self.a.view, self.b.view, c.view, None, *self._signs, sums=sums)
+        return Gemm(self.a.view, self.b.view, c.view, None, *self._signs, term_offsets=sums)
 
     @property
     def _signs(self) -> tuple[Sign, Sign]:
@@ -191,10 +191,10 @@ class ProductWorkload:
         type_ = TensorType.dense(element_type(self.result), shape)
         value: Value = self._product(b, type_)
         if self.fused:
-            biases = b.broadcast(b.loaded("bias"), shape, (1,), type_)
+            biases = b.broadcast(b.load_buffer("bias"), shape, (1,), type_)
             total = b.binary("fadd" if self.result.is_float else "add", value, biases)
             value = b.unary("relu", b.typeinfo(total, type_), type_)
-        return b.stored("c", b.typeinfo(value, type_))
+        return b.store_buffer("c", b.typeinfo(value, type_))
 
     def _product(self, b: WorkloadBuilder, type_: TensorType) -> Value:
         lhs, rhs = self.a.loaded(b, "a"), self.b.loaded(b, "b")
@@ -212,9 +212,9 @@ class ProductWorkload:
         magnitude = (np.abs(lhs) @ np.abs(rhs)).sum(0) if self.result.is_float else None
         if not self.fused:
             return ElementwiseCheck(values, magnitude, self._depth)
-        bias = self.result.widened(arrays["bias"])
+        bias = self.result.widen(arrays["bias"])
         if magnitude is None:  # sums wrap around
-            return ElementwiseCheck(np.maximum(S32.narrowed(values.astype(np.int64) + bias), 0))
+            return ElementwiseCheck(np.maximum(S32.narrow(values.astype(np.int64) + bias), 0))
         roundings = self._depth + (2 << max(0, F32.precision - self.result.precision))
         return ElementwiseCheck(np.maximum(values + bias, 0), magnitude + np.abs(bias), roundings)
 
@@ -308,6 +308,6 @@ def products_of_shapes(
             raise UsageError(f"unknown types '{name}'; known are {', '.join(TYPE_WORDS)}")
         for shape in shapes:
             words = f"matmul {shape} {TYPE_WORDS[name]}{'' if layout == 'nn' else f' {layout}'}"
-            text = parse_product(words).gemm.words + " fused" * fused + f" {OPENMP}" * (threads > 1)
+            text = parse_product(words).gemm.knob_key + " fused" * fused + f" {OPENMP}" * (threads > 1)
             found.append(KnobQuery(with_threads(text, threads), target.name, target.features))
     return found

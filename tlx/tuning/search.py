@@ -19,7 +19,7 @@ from typing import Any, Final
 from tlx.diagnostics import UsageError
 from tlx.lower.knobs import NO_KNOBS, Knobs
 from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, round_up, row_ranges
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.target import Target
 from tlx.tuning.product import ProductWorkload
 from tlx.tuning.trial import Trial, TrialOutcome
@@ -129,14 +129,14 @@ class Candidates:
         self._gemm = product.gemm
         self._target = target
         self._seen: set[Any] = set()
-        self.default = select_recipe(self._gemm, target)
+        self.default = select(self._gemm, target)
         self._new(NO_KNOBS)
 
     def tiles(self, count: int) -> list[Knobs]:
         """The most promising register tiles; the first few of them, and the model's choice, packed otherwise, too."""
-        found = [(recipe.share, Knobs(tile)) for tile in self._tiles() if (recipe := self._new(Knobs(tile)))]
+        found = [(recipe.efficiency, Knobs(tile)) for tile in self._tiles() if (recipe := self._new(Knobs(tile)))]
         found.sort(key=lambda pair: -pair[0])
-        least = _WORST * max([self.default.share, *(share for share, _ in found[:1])])
+        least = _WORST * max([self.default.efficiency, *(share for share, _ in found[:1])])
         tiles = [knobs for share, knobs in found if share >= least]
         packed = (replace(k, pack_b=on) for k in (NO_KNOBS, *tiles[: count // 5]) for on in (True, False))
         others = list(self._fitting(packed))
@@ -144,21 +144,22 @@ class Candidates:
 
     def blocks(self, around: Knobs) -> list[Knobs]:
         """Knobs that differ from others in one cache block, in packing or in prefetches."""
-        recipe = select_recipe(self._gemm, self._target, around)
+        recipe = select(self._gemm, self._target, around)
         k = self._gemm.k
         wanted: list[Knobs] = []
         if not self._product.fused:
-            cuts = {round_up(-(-k // passes), recipe.kstep) for passes in (1, 2, 3, 4, 8)}
+            cuts = {round_up(-(-k // passes), recipe.tile.kstep) for passes in (1, 2, 3, 4, 8)}
             wanted += [replace(around, kc=kc) for kc in sorted(cuts, reverse=True) if kc >= min(128, k)]
-        wanted += [replace(around, mc=round_up(max(1, int(recipe.mc * f)), recipe.mr)) for f in (0.25, 0.5, 2, 4)]
-        wanted += [replace(around, nc=round_up(max(1, int(recipe.nc * f)), recipe.nr)) for f in (0.25, 0.5, 2, 4)]
+        tile, blocks = recipe.tile, recipe.blocks
+        wanted += [replace(around, mc=round_up(max(1, int(blocks.mc * f)), tile.mr)) for f in (0.25, 0.5, 2, 4)]
+        wanted += [replace(around, nc=round_up(max(1, int(blocks.nc * f)), tile.nr)) for f in (0.25, 0.5, 2, 4)]
         wanted += [replace(around, ahead=ahead) for ahead in (0, 4, 8, 16)]
-        wanted += [replace(around, pack_a=not recipe.pack_a), replace(around, pack_b=not recipe.pack_b)]
+        wanted += [replace(around, pack_a=not recipe.packing.a), replace(around, pack_b=not recipe.packing.b)]
         return list(self._fitting(wanted))
 
     def _tiles(self) -> Iterator[tuple[int, int]]:
-        lanes = self.default.lanes
-        if self.default.unit == "matrix":
+        lanes = self.default.tile.lanes
+        if self.default.mma.unit == "matrix":
             rows = self._matrix_rows
             yield from ((p * rows, q * lanes) for p in range(1, 5) for q in range(1, 5))
             return
@@ -176,7 +177,7 @@ class Candidates:
     def _new(self, knobs: Knobs) -> Recipe | None:
         """The recipe by some knobs; None if they do not fit or the kernel was given out before."""
         try:
-            recipe = select_recipe(self._gemm, self._target, knobs)
+            recipe = select(self._gemm, self._target, knobs)
         except UsageError:
             return None
         kernel = self._kernel(recipe)
@@ -188,6 +189,7 @@ class Candidates:
     def _kernel(self, recipe: Recipe) -> Any:
         """What the kernel depends on: tiles of one size, and how many of them are worked on at a time."""
         rows, columns = row_ranges(self._gemm, recipe), column_ranges(self._gemm, recipe)
-        tiles = [min(r.count, max(1, recipe.mc // r.size)) for r in rows]
-        panels = [min(c.count, max(1, recipe.nc // c.size)) for c in columns]
-        return (*rows, *columns, *tiles, *panels, recipe.kc, recipe.pack_a, recipe.pack_b, recipe.ahead)
+        tiles = [min(r.count, max(1, recipe.blocks.mc // r.size)) for r in rows]
+        panels = [min(c.count, max(1, recipe.blocks.nc // c.size)) for c in columns]
+        packing = recipe.packing
+        return (*rows, *columns, *tiles, *panels, recipe.blocks.kc, packing.a, packing.b, recipe.prefetch.b_steps)

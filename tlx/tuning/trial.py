@@ -11,17 +11,17 @@ from statistics import median
 from typing import Any
 
 from tlx.api.compiler import compile as compile_module
-from tlx.bench.machine import processor
-from tlx.bench.native_calls import NativeCall, Repeat, call_loop
-from tlx.bench.peers.base import address_of
-from tlx.bench.timing import Contestant, interleaved, use_clock
-from tlx.bench.workloads.workload import Array, ResultCheck, Workload
 from tlx.diagnostics import TlxError, UsageError
+from tlx.intrinsics.numpy_types import Array
 from tlx.lower.knobs import NO_KNOBS, FixedKnobs, KnobOrigin, parse_knobs
 from tlx.lower.options import Options
 from tlx.target.host import cpu_flags, missing_features
 from tlx.target.lookup import find_target
 from tlx.target.target import Target
+from tlx.tuning.measure.machine import processor
+from tlx.tuning.measure.native_calls import NativeCall, Repeat, call_loop, function_address
+from tlx.tuning.measure.timing import Contestant, interleaved, use_clock
+from tlx.tuning.measure.workload import ResultCheck, Workload
 from tlx.tuning.product import parse_product
 
 
@@ -121,7 +121,7 @@ def _contestant(words: str, target_name: str, features: tuple[str, ...], knobs: 
     options = Options(knobs=FixedKnobs(asked), verify_each=False, threads="openmp" if threads > 1 else "none")
     compiled = compile_module(work.text(), target, entry="work", options=options)
     pointers = tuple(("ptr", arrays[buffer.name].ctypes.data) for buffer in work.buffers)
-    repeat = call_loop([NativeCall(address_of(compiled.entry.code), pointers)], (compiled, arrays))
+    repeat = call_loop([NativeCall(function_address(compiled.entry.code), pointers)], (compiled, arrays))
     _check(work, repeat, arrays, expected)
     return Contestant(repeat, work.operations)
 

@@ -17,8 +17,8 @@ from typing import Any
 
 def main() -> None:
     """Run trials until there are no more."""
-    from tlx.bench import machine
     from tlx.target.host import cpu_flags
+    from tlx.tuning.measure import machine
 
     cpu, threads = map(int, sys.argv[1:])
     machine.pin(cpu, threads)

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, Final, overload
 
 from tlx.diagnostics import UsageError
-from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core
+from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core, document, method
 from tlx.frontends.tensor_language.builder.types import TypeLike, dictionary_of
 from tlx.frontends.tensor_language.builder.values import NoValue, Operand, Value
-from tlx.frontends.tensor_language.syntax.ast.base import Name
-from tlx.frontends.tensor_language.syntax.ast.collective import (
-    Alloca,
-    Axpby,
-    Cumsum,
-    Foreach,
-    ForeachTile,
-    Gemm,
-    Gemv,
-    Ger,
-    Hadamard,
-    LifetimeStop,
-    Parallel,
-    Sum,
-    Transpose,
-)
+from tlx.frontends.tensor_language.operations import OPERATIONS
+from tlx.frontends.tensor_language.operations.control import Foreach, ForeachTile, Parallel
+from tlx.frontends.tensor_language.operations.core import Transpose
+from tlx.frontends.tensor_language.operations.memory import Alloca, LifetimeStop
+from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import INDEX, ScalarType, Type, promote
 
 
@@ -43,6 +32,79 @@ class Tile(NoValue):
 
     offset: tuple[Value, ...]
     size: tuple[Value, ...]
+
+
+_TRANSPOSED: Final = "Whether op(A) is A ('n') or its transpose ('t')."
+_BLAS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "axpby": (
+        "B := alpha op(A) + beta B.",
+        {
+            "a": "Memref of order 0, 1 or 2.",
+            "b": "The output, a memref of the shape of op(A).",
+            "transpose": "Whether op(A) is A ('n') or its transpose ('t'); vectors stay.",
+        },
+    ),
+    "cumsum": (
+        "running sums, B[.., i, ..] := alpha (A[.., 0, ..] + ... + A[.., i, ..]) + beta B[.., i, ..].",
+        {
+            "a": "Memref of order 1 or more.",
+            "mode": "The mode along which sums run, counted from 0.",
+            "b": "The output, a memref of A's shape.",
+        },
+    ),
+    "sum": (
+        "sums of rows, b[i] := alpha sum_k op(A)[i, k] + beta b[i], or of a vector.",
+        {
+            "a": "Memref of order 2 with op(A) of shape M x K, or a vector of K entries.",
+            "b": "The output: a vector of M entries, or a memref of order 0.",
+            "transpose": _TRANSPOSED,
+        },
+    ),
+    "gemm": (
+        "the product of matrices, C := alpha op1(A) op2(B) + beta C.",
+        {
+            "a": "Memref of order 2; op1(A) is M x K.",
+            "b": "Memref of order 2; op2(B) is K x N.",
+            "c": "The output, a memref of shape M x N.",
+            "transpose_a": "Whether op1(A) is A ('n') or its transpose ('t').",
+            "transpose_b": "The same of op2(B).",
+        },
+    ),
+    "gemv": (
+        "the product of a matrix and a vector, c := alpha op(A) b + beta c.",
+        {
+            "a": "Memref of order 2; op(A) is M x K.",
+            "b": "Memref with K entries.",
+            "c": "The output, a memref with M entries.",
+            "transpose": _TRANSPOSED,
+        },
+    ),
+    "ger": (
+        "the outer product, C := alpha a b^T + beta C.",
+        {"a": "Memref with M entries.", "b": "Memref with N entries.", "c": "The output, a memref of shape M x N."},
+    ),
+    "hadamard": (
+        "the product entry by entry, C := alpha A B + beta C.",
+        {"a": "Memref of order 1 or 2.", "b": "Memref of A's shape.", "c": "The output, a memref of A's shape."},
+    ),
+}
+_FACTORS: Final = {
+    "alpha": "Factor of what is computed: a value, or a Python number.",
+    "beta": "Factor of what the output holds: a value, or a Python number. It is multiplied even where it is 0.",
+    "atomic": "Whether other work-groups may update the output at once; beta must be 0 or 1 then.",
+}
+
+
+def _blas(name: str) -> str:
+    text, memrefs = _BLAS[name]
+    meanings = {**_FACTORS, **memrefs}
+    entry = OPERATIONS[name]
+    modifiers = [m.field for m in entry.modifiers or ()]
+    refused = "An order or a shape does not fit, a type cannot be promoted, or beta does not fit atomic"
+    no_mode = ", or there is no such mode" if name == "cumsum" else ""
+    return document(
+        text, {f: meanings[f] for f in (*entry.fields, *modifiers[1:], *modifiers[:1])}, f"{refused}{no_mode}."
+    )
 
 
 class Collective(Core):
@@ -72,169 +134,50 @@ class Collective(Core):
         """
         self._write(LifetimeStop(memref=self._name(memref)))
 
-    def axpby(
-        self, alpha: Operand, a: Value, beta: Operand, b: Value, *, transpose: Transpose = "n", atomic: bool = False
-    ) -> None:
-        """`axpby`: B := alpha op(A) + beta B.
-
-        Args:
-            alpha: Factor of what is computed: a value, or a Python number.
-            a: Memref of order 0, 1 or 2.
-            beta: Factor of what the output holds: a value, or a Python number. It is multiplied even where it is 0.
-            b: The output, a memref of the shape of op(A).
-            transpose: Whether op(A) is A ('n') or its transpose ('t'); vectors stay.
-            atomic: Whether other work-groups may update the output at once; beta must be 0 or 1 then.
-
-        Raises:
-            TlxError: An order or a shape does not fit, a type cannot be promoted, or beta does not fit atomic.
-        """
-        alpha_, beta_ = self._factors(alpha, (a,), beta, b)
-        a_, b_ = self._name(a), self._name(b)
-        self._write(Axpby(alpha=alpha_, a=a_, beta=beta_, b=b_, transpose=transpose, atomic=atomic))
-
-    def cumsum(self, alpha: Operand, a: Value, mode: int, beta: Operand, b: Value, *, atomic: bool = False) -> None:
-        """`cumsum`: running sums, B[.., i, ..] := alpha (A[.., 0, ..] + ... + A[.., i, ..]) + beta B[.., i, ..].
-
-        Args:
-            alpha: Factor of what is computed: a value, or a Python number.
-            a: Memref of order 1 or more.
-            mode: The mode along which sums run, counted from 0.
-            beta: Factor of what the output holds: a value, or a Python number. It is multiplied even where it is 0.
-            b: The output, a memref of A's shape.
-            atomic: Whether other work-groups may update the output at once; beta must be 0 or 1 then.
-
-        Raises:
-            TlxError: An order or a shape does not fit, a type cannot be promoted, or beta does not fit atomic, or
-                there is no such mode.
-        """
-        alpha_, beta_ = self._factors(alpha, (a,), beta, b)
-        self._write(Cumsum(alpha=alpha_, a=self._name(a), mode=mode, beta=beta_, b=self._name(b), atomic=atomic))
-
-    def sum(
-        self, alpha: Operand, a: Value, beta: Operand, b: Value, *, transpose: Transpose = "n", atomic: bool = False
-    ) -> None:
-        """`sum`: sums of rows, b[i] := alpha sum_k op(A)[i, k] + beta b[i], or of a vector.
-
-        Args:
-            alpha: Factor of what is computed: a value, or a Python number.
-            a: Memref of order 2 with op(A) of shape M x K, or a vector of K entries.
-            beta: Factor of what the output holds: a value, or a Python number. It is multiplied even where it is 0.
-            b: The output: a vector of M entries, or a memref of order 0.
-            transpose: Whether op(A) is A ('n') or its transpose ('t').
-            atomic: Whether other work-groups may update the output at once; beta must be 0 or 1 then.
-
-        Raises:
-            TlxError: An order or a shape does not fit, a type cannot be promoted, or beta does not fit atomic.
-        """
-        alpha_, beta_ = self._factors(alpha, (a,), beta, b)
-        a_, b_ = self._name(a), self._name(b)
-        self._write(Sum(alpha=alpha_, a=a_, beta=beta_, b=b_, transpose=transpose, atomic=atomic))
-
-    def gemm(
-        self,
-        alpha: Operand,
-        a: Value,
-        b: Value,
-        beta: Operand,
-        c: Value,
-        *,
-        transpose_a: Transpose = "n",
-        transpose_b: Transpose = "n",
+    def _one_input(
+        self, name: str, alpha: Operand, a: Value, beta: Operand, b: Value, *, transpose: Transpose = "n",
         atomic: bool = False,
+    ) -> None:  # fmt: skip
+        self._write_blas(name, alpha, (a,), beta, b, transpose=transpose, atomic=atomic)
+
+    def _running(
+        self, name: str, alpha: Operand, a: Value, mode: int, beta: Operand, b: Value, *, atomic: bool = False
     ) -> None:
-        """`gemm`: the product of matrices, C := alpha op1(A) op2(B) + beta C.
+        self._write_blas(name, alpha, (a,), beta, b, mode=mode, atomic=atomic)
 
-        Args:
-            alpha: Factor of what is computed: a value, or a Python number.
-            a: Memref of order 2; op1(A) is M x K.
-            b: Memref of order 2; op2(B) is K x N.
-            beta: Factor of what the output holds: a value, or a Python number. It is multiplied even where it is 0.
-            c: The output, a memref of shape M x N.
-            transpose_a: Whether op1(A) is A ('n') or its transpose ('t').
-            transpose_b: The same of op2(B).
-            atomic: Whether other work-groups may update the output at once; beta must be 0 or 1 then.
+    def _of_matrices(
+        self, name: str, alpha: Operand, a: Value, b: Value, beta: Operand, c: Value, *, transpose_a: Transpose = "n",
+        transpose_b: Transpose = "n", atomic: bool = False,
+    ) -> None:  # fmt: skip
+        transposes = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+        self._write_blas(name, alpha, (a, b), beta, c, **transposes, atomic=atomic)
 
-        Raises:
-            TlxError: An order or a shape does not fit, a type cannot be promoted, or beta does not fit atomic.
-        """
-        alpha_, beta_ = self._factors(alpha, (a, b), beta, c)
-        self._write(
-            Gemm(
-                alpha=alpha_,
-                a=self._name(a),
-                b=self._name(b),
-                beta=beta_,
-                c=self._name(c),
-                transpose_a=transpose_a,
-                transpose_b=transpose_b,
-                atomic=atomic,
-            )
-        )
-
-    def gemv(
-        self,
-        alpha: Operand,
-        a: Value,
-        b: Value,
-        beta: Operand,
-        c: Value,
-        *,
-        transpose: Transpose = "n",
+    def _of_matrix_and_vector(
+        self, name: str, alpha: Operand, a: Value, b: Value, beta: Operand, c: Value, *, transpose: Transpose = "n",
         atomic: bool = False,
+    ) -> None:  # fmt: skip
+        self._write_blas(name, alpha, (a, b), beta, c, transpose=transpose, atomic=atomic)
+
+    def _two_inputs(
+        self, name: str, alpha: Operand, a: Value, b: Value, beta: Operand, c: Value, *, atomic: bool = False
     ) -> None:
-        """`gemv`: the product of a matrix and a vector, c := alpha op(A) b + beta c.
+        self._write_blas(name, alpha, (a, b), beta, c, atomic=atomic)
 
-        Args:
-            alpha: Factor of what is computed: a value, or a Python number.
-            a: Memref of order 2; op(A) is M x K.
-            b: Memref with K entries.
-            beta: Factor of what the output holds: a value, or a Python number. It is multiplied even where it is 0.
-            c: The output, a memref with M entries.
-            transpose: Whether op(A) is A ('n') or its transpose ('t').
-            atomic: Whether other work-groups may update the output at once; beta must be 0 or 1 then.
+    axpby = method(_one_input, "axpby", _blas)
+    cumsum = method(_running, "cumsum", _blas)
+    sum = method(_one_input, "sum", _blas)
+    gemm = method(_of_matrices, "gemm", _blas)
+    gemv = method(_of_matrix_and_vector, "gemv", _blas)
+    ger = method(_two_inputs, "ger", _blas)
+    hadamard = method(_two_inputs, "hadamard", _blas)
 
-        Raises:
-            TlxError: An order or a shape does not fit, a type cannot be promoted, or beta does not fit atomic.
-        """
-        alpha_, beta_ = self._factors(alpha, (a, b), beta, c)
-        a_, b_, c_ = self._name(a), self._name(b), self._name(c)
-        self._write(Gemv(alpha=alpha_, a=a_, b=b_, beta=beta_, c=c_, transpose=transpose, atomic=atomic))
-
-    def ger(self, alpha: Operand, a: Value, b: Value, beta: Operand, c: Value, *, atomic: bool = False) -> None:
-        """`ger`: the outer product, C := alpha a b^T + beta C.
-
-        Args:
-            alpha: Factor of what is computed: a value, or a Python number.
-            a: Memref with M entries.
-            b: Memref with N entries.
-            beta: Factor of what the output holds: a value, or a Python number. It is multiplied even where it is 0.
-            c: The output, a memref of shape M x N.
-            atomic: Whether other work-groups may update the output at once; beta must be 0 or 1 then.
-
-        Raises:
-            TlxError: An order or a shape does not fit, a type cannot be promoted, or beta does not fit atomic.
-        """
-        alpha_, beta_ = self._factors(alpha, (a, b), beta, c)
-        a_, b_, c_ = self._name(a), self._name(b), self._name(c)
-        self._write(Ger(alpha=alpha_, a=a_, b=b_, beta=beta_, c=c_, atomic=atomic))
-
-    def hadamard(self, alpha: Operand, a: Value, b: Value, beta: Operand, c: Value, *, atomic: bool = False) -> None:
-        """`hadamard`: the product entry by entry, C := alpha A B + beta C.
-
-        Args:
-            alpha: Factor of what is computed: a value, or a Python number.
-            a: Memref of order 1 or 2.
-            b: Memref of A's shape.
-            beta: Factor of what the output holds: a value, or a Python number. It is multiplied even where it is 0.
-            c: The output, a memref of A's shape.
-            atomic: Whether other work-groups may update the output at once; beta must be 0 or 1 then.
-
-        Raises:
-            TlxError: An order or a shape does not fit, a type cannot be promoted, or beta does not fit atomic.
-        """
-        alpha_, beta_ = self._factors(alpha, (a, b), beta, c)
-        a_, b_, c_ = self._name(a), self._name(b), self._name(c)
-        self._write(Hadamard(alpha=alpha_, a=a_, b=b_, beta=beta_, c=c_, atomic=atomic))
+    def _write_blas(
+        self, name: str, alpha: Operand, inputs: Sequence[Value], beta: Operand, output: Value, **fields: Any
+    ) -> None:
+        alpha_, beta_ = self._factors(alpha, inputs, beta, output)
+        memrefs = {field: self._name(value) for field, value in zip("abc", (*inputs, output), strict=False)}
+        given: dict[str, Any] = {"alpha": alpha_, "beta": beta_, **memrefs, **fields}
+        self._write(OPERATIONS[name].node(**given))
 
     @contextmanager
     def parallel(self) -> Generator[None]:

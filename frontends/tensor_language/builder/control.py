@@ -12,7 +12,7 @@ from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core
 from tlx.frontends.tensor_language.builder.types import TypeLike, dictionary_of
 from tlx.frontends.tensor_language.builder.values import NoValue, Operand, Value
 from tlx.frontends.tensor_language.errors import counted
-from tlx.frontends.tensor_language.syntax.ast.mixed import For, If, Yield
+from tlx.frontends.tensor_language.operations.control import For, If, Yield
 from tlx.frontends.tensor_language.types import INDEX, Type
 
 

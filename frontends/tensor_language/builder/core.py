@@ -9,16 +9,19 @@ import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
-from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
+from keyword import iskeyword
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from tlx.diagnostics import Source, Span, UsageError
 from tlx.frontends.tensor_language.builder.types import TypeLike, number_of, type_of
 from tlx.frontends.tensor_language.builder.values import Frame, NoValue, Operand, Value, place_of_call
 from tlx.frontends.tensor_language.check import InstructionChecker
 from tlx.frontends.tensor_language.errors import did_you_mean
+from tlx.frontends.tensor_language.operations import OPERATIONS
+from tlx.frontends.tensor_language.operations.control import Yield
+from tlx.frontends.tensor_language.operations.scalars import Constant
 from tlx.frontends.tensor_language.syntax.annotations import AnnotationMismatch, coerce, expectation
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Region, TypeRef
-from tlx.frontends.tensor_language.syntax.ast.mixed import Constant, Yield
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region, TypeRef
 from tlx.frontends.tensor_language.types import CoopMatrixType, GroupType, MemrefType, ScalarType, Type
 
 _TYPE: Final = "a type such as 'memref<f32x4x8>'"
@@ -27,6 +30,8 @@ _NAMES: Final[Mapping[Any, str]] = {
     Mapping: "a dictionary",
     **dict.fromkeys((ScalarType, MemrefType, GroupType, CoopMatrixType), _TYPE),
 }
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -82,6 +87,35 @@ def _argument(function: str, name: str, hint: Any, value: Any) -> Any:
         use = f": {value.USE}" if isinstance(value, NoValue) else ""
         names = {**_NAMES, str: _TYPE} if ScalarType in get_args(hint) else _NAMES  # strings spell types there
         raise UsageError(f"{function}: {name} {expectation(hint, names, value)}{use}", place_of_call()) from None
+
+
+def method(
+    template: Callable[Concatenate[Any, str, _Parameters], _Result], name: str, documented: Callable[[str], str]
+) -> Callable[Concatenate[Any, _Parameters], _Result]:
+    """A method that writes one operation, from a template that several operations share.
+
+    Args:
+        template: A method that takes the operation's name before its other arguments.
+        name: The operation's name; the method's is the same, with an underscore where it is a keyword of Python.
+        documented: What the docstring says behind the name of an operation.
+    """
+    signature = inspect.signature(template)
+    self, _, *parameters = signature.parameters.values()
+
+    def write(self: Any, *arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
+        return template(self, name, *arguments, **named)
+
+    write.__name__ = f"{name}_" if iskeyword(name) else name
+    write.__doc__ = f"`{name}`: {documented(name)}"
+    write.__annotations__ = get_type_hints(template)
+    vars(write)["__signature__"] = signature.replace(parameters=[self, *parameters])
+    return write
+
+
+def document(text: str, arguments: Mapping[str, str], refused: str) -> str:
+    """What a docstring says behind the name of an operation."""
+    taken = "".join(f"\n    {argument}: {meaning}" for argument, meaning in arguments.items())
+    return f"{text}\n\n{'Args:' * bool(taken)}{taken}\n\nRaises:\n    TlxError: {refused}\n"
 
 
 UNWRITTEN: Final = Region([Yield()])
@@ -155,6 +189,11 @@ class Core(Checked):
         instruction.types = tuple(TypeRef(type_, span) for type_ in types)
         values = {name.text: self._values[name.text] for name in instruction.operands()}
         self._rules.check(instruction, [(v.name, v.type, v.origin) for v in values.values()])
+
+    def _write_named(self, name: str, type_: Type, **fields: Any) -> Value:
+        """Write the operation of a name, which gives a value of a type."""
+        entry = OPERATIONS[name]
+        return self._write_one(entry.node(**entry.spellings[name], **fields), type_)
 
     def _write_one(self, instruction: Instruction, type_: Type) -> Value:
         (value,) = self._write(instruction, (type_,))

@@ -22,7 +22,7 @@ from functools import cache
 from types import TracebackType
 from typing import Any, Self
 
-from tlx.api.namespace import Namespace
+from tlx.api.compiler import Namespace
 from tlx.diagnostics import Span, UsageError
 from tlx.frontends.tensor_language.builder.arithmetic import Arithmetic
 from tlx.frontends.tensor_language.builder.collective import Collective
@@ -34,7 +34,7 @@ from tlx.frontends.tensor_language.builder.types import TypeLike, dictionary_of,
 from tlx.frontends.tensor_language.builder.values import Value, place_of_call
 from tlx.frontends.tensor_language.check import InstructionChecker, check_program
 from tlx.frontends.tensor_language.errors import did_you_mean
-from tlx.frontends.tensor_language.syntax.ast.base import Dictionary, Function, Name, Parameter, Program
+from tlx.frontends.tensor_language.syntax.nodes import Dictionary, Function, Name, Parameter, Program
 
 ParameterLike = TypeLike | tuple[TypeLike, Mapping[str, Any]]
 """A type, or a type and attributes."""

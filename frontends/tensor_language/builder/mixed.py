@@ -3,88 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.analysis import expanded_type, fused_type, sliced_type
-from tlx.frontends.tensor_language.builder.core import Core
+from tlx.frontends.tensor_language.builder.core import Core, document, method
 from tlx.frontends.tensor_language.builder.values import Operand, Value
-from tlx.frontends.tensor_language.syntax.ast.base import Name, Slice
-from tlx.frontends.tensor_language.syntax.ast.mixed import (
+from tlx.frontends.tensor_language.operations import OPERATIONS
+from tlx.frontends.tensor_language.operations.control import Barrier
+from tlx.frontends.tensor_language.operations.core import Scope, Semantics
+from tlx.frontends.tensor_language.operations.memory import (
     Associated,
     AtomicLoad,
     AtomicStore,
-    AtomicUpdate,
-    Barrier,
-    Builtin,
-    BuiltinName,
-    Component,
     Expand,
     Fuse,
     Load,
-    Scope,
-    Semantics,
     Size,
     Store,
     Subview,
-    UpdateOp,
 )
-from tlx.frontends.tensor_language.types import BOOL, I32, INDEX, Extent, GroupType, MemrefType, ScalarType, Type
+from tlx.frontends.tensor_language.operations.subgroups import Builtin, Component, type_of_builtin
+from tlx.frontends.tensor_language.syntax.nodes import Name, Slice
+from tlx.frontends.tensor_language.types import BOOL, INDEX, Extent, GroupType, MemrefType, Type
 
 Index = int | Value
 SubviewPart = Index | tuple[Index, Index] | slice
 """A mode of a subview: an index, (offset, size), or `slice(None)` for all of the mode."""
 
 
+_BUILTINS: Final = {
+    "group_id": "the number of the work-group along a dimension; of type index.",
+    "num_groups": "how many work-groups run the kernel along a dimension; of type index.",
+    "num_subgroups": "how many subgroups a work-group has along a dimension; of type i32.",
+    "subgroup_id": "the number of the subgroup in its work-group along a dimension; of type i32.",
+}
+
+
+def _dimensional(name: str) -> str:
+    is_spmd = OPERATIONS[name].region == "spmd"
+    refused = "It stands in a collective region." if is_spmd else "There is no such dimension."
+    return document(_BUILTINS[name], {"component": "The dimension."}, refused)
+
+
+_UPDATED: Final = {
+    "value": "A number of the element type, a value or a Python number.",
+    "target": "A memref.",
+    "indices": "An index each mode: values of type index, or Python integers.",
+    "scope": "Who else may see the access; all are one here, as there is one memory.",
+    "semantics": "What other accesses it orders.",
+}
+_JOINED: Final = {"atomic_add": "sum", "atomic_max": "larger", "atomic_min": "smaller"}
+
+
+def _updated(name: str) -> str:
+    text = f"an entry of a memref becomes the {_JOINED[name]} of it and the value, atomically; gives what it was."
+    order = "" if name == "atomic_add" else "; complex numbers have no order"
+    refused = f"The value is not of the element type, or there is not one index each mode{order}."
+    return document(text, _UPDATED, refused)
+
+
 class Mixed(Core):
     """Mixed instructions. Numbers given as indices become constants of type `index`."""
 
-    def group_id(self, component: Component) -> Value:
-        """`group_id`: the number of the work-group along a dimension; of type index.
+    def _of_a_dimension(self, name: str, component: Component) -> Value:
+        return self._write_builtin(name, component)
 
-        Args:
-            component: The dimension.
+    def _write_builtin(self, name: str, component: Component | None = None) -> Value:
+        builtin = Builtin(**OPERATIONS[name].spellings[name], component=component)
+        return self._write_one(builtin, type_of_builtin(builtin.name))
 
-        Raises:
-            TlxError: There is no such dimension.
-        """
-        return self._dimensional("group_id", component, INDEX)
-
-    def num_groups(self, component: Component) -> Value:
-        """`num_groups`: how many work-groups run the kernel along a dimension; of type index.
-
-        Args:
-            component: The dimension.
-
-        Raises:
-            TlxError: There is no such dimension.
-        """
-        return self._dimensional("num_groups", component, INDEX)
-
-    def num_subgroups(self, component: Component) -> Value:
-        """`num_subgroups`: how many subgroups a work-group has along a dimension; of type i32.
-
-        Args:
-            component: The dimension.
-
-        Raises:
-            TlxError: There is no such dimension.
-        """
-        return self._dimensional("num_subgroups", component, I32)
-
-    def subgroup_id(self, component: Component) -> Value:
-        """`subgroup_id`: the number of the subgroup in its work-group along a dimension; of type i32.
-
-        Args:
-            component: The dimension.
-
-        Raises:
-            TlxError: It stands in a collective region.
-        """
-        return self._dimensional("subgroup_id", component, I32)
+    group_id = method(_of_a_dimension, "group_id", _dimensional)
+    num_groups = method(_of_a_dimension, "num_groups", _dimensional)
+    num_subgroups = method(_of_a_dimension, "num_subgroups", _dimensional)
+    subgroup_id = method(_of_a_dimension, "subgroup_id", _dimensional)
 
     def subgroup_size(self) -> Value:
         """`subgroup_size`: how many work-items a subgroup has; of type i32."""
-        return self._write_one(Builtin(name="subgroup_size"), I32)
+        return self._write_builtin("subgroup_size")
 
     def subgroup_linear_id(self) -> Value:
         """`subgroup_linear_id`: the number of the subgroup in its work-group, in one dimension; of type i32.
@@ -92,7 +88,7 @@ class Mixed(Core):
         Raises:
             TlxError: It stands in a collective region.
         """
-        return self._write_one(Builtin(name="subgroup_linear_id"), I32)
+        return self._write_builtin("subgroup_linear_id")
 
     def subgroup_local_id(self) -> Value:
         """`subgroup_local_id`: the number of the work-item in its subgroup; of type i32.
@@ -100,75 +96,26 @@ class Mixed(Core):
         Raises:
             TlxError: It stands in a collective region.
         """
-        return self._write_one(Builtin(name="subgroup_local_id"), I32)
+        return self._write_builtin("subgroup_local_id")
 
-    def atomic_add(
+    def _update(
         self,
+        name: str,
         value: Operand,
         target: Value,
         *indices: Operand,
         scope: Scope = "work_group",
         semantics: Semantics = "relaxed",
     ) -> Value:
-        """`atomic_add`: an entry of a memref becomes the sum of it and the value, atomically; gives what it was.
+        element = self._memref(target, "the target").element
+        stored, places = self._operand(value, element), self._operands(indices, INDEX)
+        return self._write_named(
+            name, element, scope=scope, semantics=semantics, value=stored, target=self._name(target), indices=places
+        )
 
-        Args:
-            value: A number of the element type, a value or a Python number.
-            target: A memref.
-            indices: An index each mode: values of type index, or Python integers.
-            scope: Who else may see the access; all are one here, as there is one memory.
-            semantics: What other accesses it orders.
-
-        Raises:
-            TlxError: The value is not of the element type, or there is not one index each mode.
-        """
-        return self._update("add", value, target, indices, scope, semantics)
-
-    def atomic_max(
-        self,
-        value: Operand,
-        target: Value,
-        *indices: Operand,
-        scope: Scope = "work_group",
-        semantics: Semantics = "relaxed",
-    ) -> Value:
-        """`atomic_max`: an entry of a memref becomes the larger of it and the value, atomically; gives what it was.
-
-        Args:
-            value: A number of the element type, a value or a Python number.
-            target: A memref.
-            indices: An index each mode: values of type index, or Python integers.
-            scope: Who else may see the access; all are one here, as there is one memory.
-            semantics: What other accesses it orders.
-
-        Raises:
-            TlxError: The value is not of the element type, or there is not one index each mode; complex numbers
-                have no order.
-        """
-        return self._update("max", value, target, indices, scope, semantics)
-
-    def atomic_min(
-        self,
-        value: Operand,
-        target: Value,
-        *indices: Operand,
-        scope: Scope = "work_group",
-        semantics: Semantics = "relaxed",
-    ) -> Value:
-        """`atomic_min`: an entry of a memref becomes the smaller of it and the value, atomically; gives what it was.
-
-        Args:
-            value: A number of the element type, a value or a Python number.
-            target: A memref.
-            indices: An index each mode: values of type index, or Python integers.
-            scope: Who else may see the access; all are one here, as there is one memory.
-            semantics: What other accesses it orders.
-
-        Raises:
-            TlxError: The value is not of the element type, or there is not one index each mode; complex numbers
-                have no order.
-        """
-        return self._update("min", value, target, indices, scope, semantics)
+    atomic_add = method(_update, "atomic_add", _updated)
+    atomic_max = method(_update, "atomic_max", _updated)
+    atomic_min = method(_update, "atomic_min", _updated)
 
     def associated(self, operand: Value) -> Value:
         """`associated`: whether the address of a memref or group is not null; gives a `bool`.
@@ -330,25 +277,6 @@ class Mixed(Core):
             raise UsageError(message, self.here())
         slices = tuple(self._slice(operand, type_.shape[mode], mode, part) for mode, part in enumerate(parts))
         return self._write_one(Subview(operand=self._name(operand), slices=slices), sliced_type(type_, slices))
-
-    def _dimensional(self, name: BuiltinName, component: Component, type_: ScalarType) -> Value:
-        return self._write_one(Builtin(name=name, component=component), type_)
-
-    def _update(
-        self,
-        op: UpdateOp,
-        value: Operand,
-        target: Value,
-        indices: Sequence[Operand],
-        scope: Scope,
-        semantics: Semantics,
-    ) -> Value:
-        element = self._memref(target, "the target").element
-        name = self._operand(value, element)
-        places = self._operands(indices, INDEX)
-        target_ = self._name(target)
-        update = AtomicUpdate(op=op, scope=scope, semantics=semantics, value=name, target=target_, indices=places)
-        return self._write_one(update, element)
 
     def _loaded(self, source: Value) -> Type:
         type_ = self._checked(source).type

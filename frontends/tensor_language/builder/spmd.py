@@ -5,34 +5,30 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.builder.control import Results
-from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core
+from tlx.frontends.tensor_language.builder.core import UNWRITTEN, Core, document, method
 from tlx.frontends.tensor_language.builder.types import TypeLike
 from tlx.frontends.tensor_language.builder.values import Operand, Value
-from tlx.frontends.tensor_language.syntax.ast.base import Name
-from tlx.frontends.tensor_language.syntax.ast.collective import Transpose
-from tlx.frontends.tensor_language.syntax.ast.mixed import Scope, Semantics, UpdateOp
-from tlx.frontends.tensor_language.syntax.ast.spmd import (
+from tlx.frontends.tensor_language.operations import OPERATIONS
+from tlx.frontends.tensor_language.operations.core import Scope, Semantics, Transpose
+from tlx.frontends.tensor_language.operations.matrices import (
     Checked,
     CooperativeMatrixApply,
-    CooperativeMatrixAtomicUpdate,
     CooperativeMatrixConstruct,
     CooperativeMatrixExtract,
     CooperativeMatrixInsert,
     CooperativeMatrixLoad,
     CooperativeMatrixMulAdd,
     CooperativeMatrixPrefetch,
-    CooperativeMatrixReduce,
     CooperativeMatrixScale,
     CooperativeMatrixStore,
     ReduceMode,
-    ScanKind,
-    SubgroupBroadcast,
-    SubgroupOperation,
 )
+from tlx.frontends.tensor_language.operations.subgroups import SubgroupBroadcast
+from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import I32, INDEX, CoopMatrixType
 
 
@@ -53,150 +49,68 @@ class Entry(Results):
     value: Value
 
 
+_COLLECTIVE: Final = "or it stands in a collective region"
+_OF_ALL: Final = {"add": "sum", "max": "largest", "min": "smallest"}
+_OF_TWO: Final = {"add": "sums", "max": "larger", "min": "smaller"}
+_WORK_ITEMS: Final = {
+    "exclusive_scan": "the work-items before",
+    "inclusive_scan": "the work-items up to this one",
+    "reduce": "all work-items of the subgroup",
+}
+
+
+def _combined(name: str) -> str:
+    fixed = OPERATIONS[name].spellings[name]
+    kind, op = fixed["kind"], fixed["op"]
+    identity = "" if kind != "exclusive_scan" else "; before the first the identity"
+    text = f"the {_OF_ALL[op]} of the values of {_WORK_ITEMS[kind]}{identity}."
+    value = "A number." if op == "add" else "A number that is not complex."
+    return document(text, {"value": value}, f"The value is no such number, {_COLLECTIVE}.")
+
+
+def _reduced(name: str) -> str:
+    op = OPERATIONS[name].spellings[name]["op"]
+    matrix = "A cooperative matrix, M x N, M a multiple of the subgroup size"
+    return document(
+        f"the {_OF_ALL[op]} of each row, M x 1, or of each column, 1 x N.",
+        {"mode": "Which of them.", "matrix": f"{matrix}." if op == "add" else f"{matrix}, not complex."},
+        f"M is no such multiple, {_COLLECTIVE}.",
+    )
+
+
+_ENTRIES_UPDATED: Final = {
+    "matrix": "A cooperative matrix, M x N, with the memref's element type.",
+    "target": "A memref of order 2.",
+    "x": "The row of the memref where the part begins, of type index; the same for the whole subgroup.",
+    "y": "The column, as x.",
+    "transpose": "Whether the matrix lies as it is ('n') or transposed ('t') in the memref.",
+    "checked": "Whether rows, columns or both beyond the memref are left out; without it all must lie inside.",
+    "scope": "Who else may see the access; all are one here, as there is one memory.",
+    "semantics": "What other accesses it orders.",
+}
+
+
+def _entries_updated(name: str) -> str:
+    op = OPERATIONS[name].spellings[name]["op"]
+    return document(
+        f"entries of a memref become the {_OF_TWO[op]} of them and those of a matrix; gives the old ones.",
+        _ENTRIES_UPDATED,
+        f"Types or orders do not fit, a position differs between work-items, {_COLLECTIVE}.",
+    )
+
+
 class Spmd(Core):
     """SPMD instructions."""
 
-    def subgroup_exclusive_scan_add(self, value: Value) -> Value:
-        """`subgroup_exclusive_scan_add`: the sum of the values of the work-items before; before the first the identity.
+    def _subgroup(self, name: str, value: Value) -> Value:
+        return self._write_named(name, value.type, value=self._name(value))
 
-        Args:
-            value: A number.
+    def _reduce(self, name: str, mode: ReduceMode, matrix: Value) -> Value:
+        return self._write_named(name, self._matrix(matrix).reduced(mode), mode=mode, matrix=self._name(matrix))
 
-        Raises:
-            TlxError: The value is no such number, or it stands in a collective region.
-        """
-        return self._subgroup("exclusive_scan", "add", value)
-
-    def subgroup_exclusive_scan_max(self, value: Value) -> Value:
-        """`subgroup_exclusive_scan_max`: the largest of the values of the work-items before.
-
-        Before the first the identity.
-
-        Args:
-            value: A number that is not complex.
-
-        Raises:
-            TlxError: The value is no such number, or it stands in a collective region.
-        """
-        return self._subgroup("exclusive_scan", "max", value)
-
-    def subgroup_exclusive_scan_min(self, value: Value) -> Value:
-        """`subgroup_exclusive_scan_min`: the smallest of the values of the work-items before.
-
-        Before the first the identity.
-
-        Args:
-            value: A number that is not complex.
-
-        Raises:
-            TlxError: The value is no such number, or it stands in a collective region.
-        """
-        return self._subgroup("exclusive_scan", "min", value)
-
-    def subgroup_inclusive_scan_add(self, value: Value) -> Value:
-        """`subgroup_inclusive_scan_add`: the sum of the values of the work-items up to this one.
-
-        Args:
-            value: A number.
-
-        Raises:
-            TlxError: The value is no such number, or it stands in a collective region.
-        """
-        return self._subgroup("inclusive_scan", "add", value)
-
-    def subgroup_inclusive_scan_max(self, value: Value) -> Value:
-        """`subgroup_inclusive_scan_max`: the largest of the values of the work-items up to this one.
-
-        Args:
-            value: A number that is not complex.
-
-        Raises:
-            TlxError: The value is no such number, or it stands in a collective region.
-        """
-        return self._subgroup("inclusive_scan", "max", value)
-
-    def subgroup_inclusive_scan_min(self, value: Value) -> Value:
-        """`subgroup_inclusive_scan_min`: the smallest of the values of the work-items up to this one.
-
-        Args:
-            value: A number that is not complex.
-
-        Raises:
-            TlxError: The value is no such number, or it stands in a collective region.
-        """
-        return self._subgroup("inclusive_scan", "min", value)
-
-    def subgroup_reduce_add(self, value: Value) -> Value:
-        """`subgroup_reduce_add`: the sum of the values of all work-items of the subgroup.
-
-        Args:
-            value: A number.
-
-        Raises:
-            TlxError: The value is no such number, or it stands in a collective region.
-        """
-        return self._subgroup("reduce", "add", value)
-
-    def subgroup_reduce_max(self, value: Value) -> Value:
-        """`subgroup_reduce_max`: the largest of the values of all work-items of the subgroup.
-
-        Args:
-            value: A number that is not complex.
-
-        Raises:
-            TlxError: The value is no such number, or it stands in a collective region.
-        """
-        return self._subgroup("reduce", "max", value)
-
-    def subgroup_reduce_min(self, value: Value) -> Value:
-        """`subgroup_reduce_min`: the smallest of the values of all work-items of the subgroup.
-
-        Args:
-            value: A number that is not complex.
-
-        Raises:
-            TlxError: The value is no such number, or it stands in a collective region.
-        """
-        return self._subgroup("reduce", "min", value)
-
-    def cooperative_matrix_reduce_add(self, mode: ReduceMode, matrix: Value) -> Value:
-        """`cooperative_matrix_reduce_add`: the sum of each row, M x 1, or of each column, 1 x N.
-
-        Args:
-            mode: Which of them.
-            matrix: A cooperative matrix, M x N, M a multiple of the subgroup size.
-
-        Raises:
-            TlxError: M is no such multiple, or it stands in a collective region.
-        """
-        return self._reduced("add", mode, matrix)
-
-    def cooperative_matrix_reduce_max(self, mode: ReduceMode, matrix: Value) -> Value:
-        """`cooperative_matrix_reduce_max`: the largest of each row, M x 1, or of each column, 1 x N.
-
-        Args:
-            mode: Which of them.
-            matrix: A cooperative matrix, M x N, M a multiple of the subgroup size, not complex.
-
-        Raises:
-            TlxError: M is no such multiple, or it stands in a collective region.
-        """
-        return self._reduced("max", mode, matrix)
-
-    def cooperative_matrix_reduce_min(self, mode: ReduceMode, matrix: Value) -> Value:
-        """`cooperative_matrix_reduce_min`: the smallest of each row, M x 1, or of each column, 1 x N.
-
-        Args:
-            mode: Which of them.
-            matrix: A cooperative matrix, M x N, M a multiple of the subgroup size, not complex.
-
-        Raises:
-            TlxError: M is no such multiple, or it stands in a collective region.
-        """
-        return self._reduced("min", mode, matrix)
-
-    def cooperative_matrix_atomic_add(
+    def _update_entries(
         self,
+        name: str,
         matrix: Value,
         target: Value,
         x: Operand,
@@ -207,92 +121,27 @@ class Spmd(Core):
         scope: Scope = "work_group",
         semantics: Semantics = "relaxed",
     ) -> Value:
-        """`cooperative_matrix_atomic_add`: entries of a memref become the sums of them and those of a matrix.
+        first, second = self._place_of(x, y)
+        return self._write_named(
+            name, self._matrix(matrix), matrix=self._name(matrix), target=self._name(target), x=first, y=second,
+            transpose=transpose, checked=checked, scope=scope, semantics=semantics,
+        )  # fmt: skip
 
-        Gives the old ones.
-
-        Args:
-            matrix: A cooperative matrix, M x N, with the memref's element type.
-            target: A memref of order 2.
-            x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
-            y: The column, as x.
-            transpose: Whether the matrix lies as it is ('n') or transposed ('t') in the memref.
-            checked: Whether rows, columns or both beyond the memref are left out; without it all must lie inside.
-            scope: Who else may see the access; all are one here, as there is one memory.
-            semantics: What other accesses it orders.
-
-        Raises:
-            TlxError: Types or orders do not fit, a position differs between work-items, or it stands in a
-                collective region.
-        """
-        place = self._place_of(x, y)
-        return self._update_entries("add", matrix, target, place, transpose, checked, scope, semantics)
-
-    def cooperative_matrix_atomic_max(
-        self,
-        matrix: Value,
-        target: Value,
-        x: Operand,
-        y: Operand,
-        *,
-        transpose: Transpose = "n",
-        checked: Checked | None = None,
-        scope: Scope = "work_group",
-        semantics: Semantics = "relaxed",
-    ) -> Value:
-        """`cooperative_matrix_atomic_max`: entries of a memref become the larger of them and those of a matrix.
-
-        Gives the old ones.
-
-        Args:
-            matrix: A cooperative matrix, M x N, with the memref's element type.
-            target: A memref of order 2.
-            x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
-            y: The column, as x.
-            transpose: Whether the matrix lies as it is ('n') or transposed ('t') in the memref.
-            checked: Whether rows, columns or both beyond the memref are left out; without it all must lie inside.
-            scope: Who else may see the access; all are one here, as there is one memory.
-            semantics: What other accesses it orders.
-
-        Raises:
-            TlxError: Types or orders do not fit, a position differs between work-items, or it stands in a
-                collective region.
-        """
-        place = self._place_of(x, y)
-        return self._update_entries("max", matrix, target, place, transpose, checked, scope, semantics)
-
-    def cooperative_matrix_atomic_min(
-        self,
-        matrix: Value,
-        target: Value,
-        x: Operand,
-        y: Operand,
-        *,
-        transpose: Transpose = "n",
-        checked: Checked | None = None,
-        scope: Scope = "work_group",
-        semantics: Semantics = "relaxed",
-    ) -> Value:
-        """`cooperative_matrix_atomic_min`: entries of a memref become the smaller of them and those of a matrix.
-
-        Gives the old ones.
-
-        Args:
-            matrix: A cooperative matrix, M x N, with the memref's element type.
-            target: A memref of order 2.
-            x: The row of the memref where the part begins, of type index; the same for the whole subgroup.
-            y: The column, as x.
-            transpose: Whether the matrix lies as it is ('n') or transposed ('t') in the memref.
-            checked: Whether rows, columns or both beyond the memref are left out; without it all must lie inside.
-            scope: Who else may see the access; all are one here, as there is one memory.
-            semantics: What other accesses it orders.
-
-        Raises:
-            TlxError: Types or orders do not fit, a position differs between work-items, or it stands in a
-                collective region.
-        """
-        place = self._place_of(x, y)
-        return self._update_entries("min", matrix, target, place, transpose, checked, scope, semantics)
+    subgroup_exclusive_scan_add = method(_subgroup, "subgroup_exclusive_scan_add", _combined)
+    subgroup_exclusive_scan_max = method(_subgroup, "subgroup_exclusive_scan_max", _combined)
+    subgroup_exclusive_scan_min = method(_subgroup, "subgroup_exclusive_scan_min", _combined)
+    subgroup_inclusive_scan_add = method(_subgroup, "subgroup_inclusive_scan_add", _combined)
+    subgroup_inclusive_scan_max = method(_subgroup, "subgroup_inclusive_scan_max", _combined)
+    subgroup_inclusive_scan_min = method(_subgroup, "subgroup_inclusive_scan_min", _combined)
+    subgroup_reduce_add = method(_subgroup, "subgroup_reduce_add", _combined)
+    subgroup_reduce_max = method(_subgroup, "subgroup_reduce_max", _combined)
+    subgroup_reduce_min = method(_subgroup, "subgroup_reduce_min", _combined)
+    cooperative_matrix_reduce_add = method(_reduce, "cooperative_matrix_reduce_add", _reduced)
+    cooperative_matrix_reduce_max = method(_reduce, "cooperative_matrix_reduce_max", _reduced)
+    cooperative_matrix_reduce_min = method(_reduce, "cooperative_matrix_reduce_min", _reduced)
+    cooperative_matrix_atomic_add = method(_update_entries, "cooperative_matrix_atomic_add", _entries_updated)
+    cooperative_matrix_atomic_max = method(_update_entries, "cooperative_matrix_atomic_max", _entries_updated)
+    cooperative_matrix_atomic_min = method(_update_entries, "cooperative_matrix_atomic_min", _entries_updated)
 
     def subgroup_broadcast(self, value: Value, lane: Operand) -> Value:
         """`subgroup_broadcast`: the value of one work-item, for all of the subgroup.
@@ -519,38 +368,6 @@ class Spmd(Core):
         type_ = self._matrix(matrix)
         name = self._operand(scalar, type_.component)
         return self._write_one(CooperativeMatrixScale(scalar=name, matrix=self._name(matrix)), type_)
-
-    def _subgroup(self, kind: ScanKind, op: UpdateOp, value: Value) -> Value:
-        return self._write_one(SubgroupOperation(kind=kind, op=op, value=self._name(value)), value.type)
-
-    def _reduced(self, op: UpdateOp, mode: ReduceMode, matrix: Value) -> Value:
-        type_ = self._matrix(matrix)
-        reduce = CooperativeMatrixReduce(op=op, mode=mode, matrix=self._name(matrix))
-        return self._write_one(reduce, type_.reduced(mode))
-
-    def _update_entries(
-        self,
-        op: UpdateOp,
-        matrix: Value,
-        target: Value,
-        place: tuple[Name, Name],
-        transpose: Transpose,
-        checked: Checked | None,
-        scope: Scope,
-        semantics: Semantics,
-    ) -> Value:
-        update = CooperativeMatrixAtomicUpdate(
-            op=op,
-            matrix=self._name(matrix),
-            target=self._name(target),
-            x=place[0],
-            y=place[1],
-            transpose=transpose,
-            checked=checked,
-            scope=scope,
-            semantics=semantics,
-        )
-        return self._write_one(update, self._matrix(matrix))
 
     def _place_of(self, x: Operand, y: Operand) -> tuple[Name, Name]:
         return self._operand(x, INDEX), self._operand(y, INDEX)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tlx.diagnostics import Span, UsageError
 from tlx.frontends.tensor_language.check.types import type_problem
 from tlx.frontends.tensor_language.errors import ProgramError
 from tlx.frontends.tensor_language.syntax.annotations import AnnotationMismatch, coerce, field_problem
-from tlx.frontends.tensor_language.syntax.ast.base import (
+from tlx.frontends.tensor_language.syntax.nodes import (
     ATTRIBUTE_NAMES,
     Attribute,
     Dictionary,
@@ -20,13 +19,13 @@ from tlx.frontends.tensor_language.syntax.ast.base import (
     NamedAttribute,
     Parameter,
     TypeRef,
+    is_printable,
 )
-from tlx.frontends.tensor_language.syntax.printer import is_printable
 from tlx.frontends.tensor_language.translation import parse
-from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType, Type
+from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType, Type, number_of_kind
 
 if TYPE_CHECKING:
-    from tlx.frontends.tensor_language.syntax.ast.base import Function
+    from tlx.frontends.tensor_language.syntax.nodes import Function
 
 TypeLike = str | Type
 
@@ -104,39 +103,9 @@ def number_of(value: object, type_: Type, span: Span | None) -> bool | int | flo
     if scalar is None:
         raise UsageError(f"expected a value of type {type_}, got the number {value!r}", span)
     try:
-        return _READERS[scalar.kind](value, scalar)
+        return number_of_kind(value, scalar)
     except (TypeError, ValueError, OverflowError):
         raise UsageError(f"{value!r} is no constant of type {type_}", span) from None
-
-
-def _bool(value: Any, _type: ScalarType) -> bool:
-    if type(value).__name__ not in ("bool", "bool_"):
-        raise TypeError
-    return bool(value)
-
-
-def _int(value: Any, type_: ScalarType) -> int:
-    if isinstance(value, bool):
-        raise TypeError
-    number = operator.index(value)
-    if number not in type_.integers:
-        raise OverflowError
-    return number
-
-
-def _float(value: Any, _type: ScalarType) -> float:
-    if isinstance(value, (bool, str, bytes)):
-        raise TypeError
-    return float(value)
-
-
-def _complex(value: Any, _type: ScalarType) -> complex:
-    if isinstance(value, (bool, str, bytes)):
-        raise TypeError
-    return complex(value)
-
-
-_READERS: Final = {"bool": _bool, "int": _int, "float": _float, "complex": _complex}
 
 
 def dictionary_of(attributes: Mapping[str, Any], span: Span | None) -> Dictionary:

@@ -18,8 +18,8 @@ from types import FrameType
 from typing import Any, ClassVar, Final, NoReturn
 
 from tlx.diagnostics import Source, Span, UsageError
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Region
-from tlx.frontends.tensor_language.syntax.ast.mixed import Yield
+from tlx.frontends.tensor_language.operations.control import Yield
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
 from tlx.frontends.tensor_language.types import Type
 
 _PACKAGE: Final = "tlx.frontends.tensor_language"

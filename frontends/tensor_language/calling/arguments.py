@@ -11,7 +11,6 @@ parameter's type and attributes, and an error names both sides. Arrays are never
 from __future__ import annotations
 
 import math
-import operator
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,11 +18,12 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, Array, array_address
+from tlx.api.call import ALIGNED, WRITEABLE, ArgumentError, array_address
 from tlx.frontends.tensor_language.calling.signature import CParameter
 from tlx.frontends.tensor_language.errors import counted
-from tlx.frontends.tensor_language.syntax.ast.base import Attribute, Parameter
-from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, ScalarType
+from tlx.frontends.tensor_language.syntax.nodes import Attribute, Parameter
+from tlx.frontends.tensor_language.types import Extent, GroupType, MemrefType, ScalarType, number_of_kind
+from tlx.intrinsics.numpy_types import Array
 from tlx.intrinsics.numpy_types import dtype_of as numpy_type
 from tlx.ir.types import BFLOAT
 
@@ -347,39 +347,13 @@ def scalar_argument(type_: ScalarType, value: Any) -> Any:
         TypeError: It is no number of that kind.
         OverflowError: The type has no such value.
     """
-    return _PASSED[type_.kind](type_, value)
-
-
-def _bool(_type: ScalarType, value: Any) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError
-    return value is True or bool(cast("Any", value))
-
-
-def _int(type_: ScalarType, value: Any) -> int:
-    if isinstance(value, (bool, np.bool_, np.ndarray)):
-        raise TypeError
-    number = operator.index(value)
-    if number not in type_.integers:
-        raise OverflowError
+    number = number_of_kind(value, type_)
+    if isinstance(number, complex):
+        parts = [_rounded(type_.part, number.real), _rounded(type_.part, number.imag)]
+        return np.array(parts, _DTYPES[type_.part.name])
+    if isinstance(number, float):
+        return _bits(type_, number) if type_.is_narrow_float else _rounded(type_, number)
     return number
-
-
-def _float(type_: ScalarType, value: Any) -> float | int:
-    if isinstance(value, (bool, np.bool_, np.ndarray, str, bytes)):
-        raise TypeError
-    number = float(value)
-    if type_.is_narrow_float:
-        return _bits(type_, number)
-    return _rounded(type_, number)
-
-
-def _complex(type_: ScalarType, value: Any) -> np.ndarray[Any, Any]:
-    if isinstance(value, (bool, np.bool_, np.ndarray, str, bytes)):
-        raise TypeError
-    number = complex(value)
-    parts = [_rounded(type_.part, number.real), _rounded(type_.part, number.imag)]
-    return np.array(parts, _DTYPES[type_.part.name])
 
 
 def _rounded(type_: ScalarType, number: float) -> float:
@@ -409,6 +383,3 @@ def _bfloat16(number: float) -> int:
         away = abs(float(single)) > abs(number)
         bits = (bits - 1 if away else bits) | 1
     return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-
-
-_PASSED: Final = {"bool": _bool, "int": _int, "float": _float, "complex": _complex}

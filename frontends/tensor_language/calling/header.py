@@ -26,7 +26,7 @@ from typing import Final
 
 from tlx.frontends.tensor_language.analysis import parameter_uses
 from tlx.frontends.tensor_language.calling.signature import GROUP_SUFFIX, CParameter, c_parameters, function_names
-from tlx.frontends.tensor_language.syntax.ast.base import Function, Program
+from tlx.frontends.tensor_language.syntax.nodes import Function, Program
 from tlx.frontends.tensor_language.types import ScalarType
 
 _C_TYPES: Final = {

@@ -18,7 +18,7 @@ import numpy as np
 
 from tlx.api import compiler
 from tlx.api.call import ArgumentError, CompiledFunction, array_address
-from tlx.api.namespace import Namespace
+from tlx.api.compiler import Namespace
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language.analysis import parameter_uses
 from tlx.frontends.tensor_language.calling.arguments import (
@@ -31,7 +31,7 @@ from tlx.frontends.tensor_language.calling.arguments import (
 from tlx.frontends.tensor_language.calling.header import signatures
 from tlx.frontends.tensor_language.calling.signature import c_parameters
 from tlx.frontends.tensor_language.errors import counted
-from tlx.frontends.tensor_language.syntax.ast.base import Function, Program
+from tlx.frontends.tensor_language.syntax.nodes import Function, Program
 from tlx.frontends.tensor_language.translation import Standard, emitted, parse
 from tlx.frontends.tensor_language.types import GroupType
 from tlx.llvm.openmp import Threads

@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from tlx.frontends.tensor_language.syntax.ast.base import Function, Program
+from tlx.frontends.tensor_language.syntax.nodes import Function, Program
 from tlx.frontends.tensor_language.types import I64, Extent, GroupType, MemrefType, ScalarType, Type
 
 Role = Literal["scalar", "pointer", "pointers", "shape", "stride", "shapes", "strides", "size", "offset", "launch"]

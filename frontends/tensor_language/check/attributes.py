@@ -6,7 +6,9 @@ from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.analysis import LARGEST_SUBGROUP, LARGEST_WORK_GROUP, default_subgroup_size
 from tlx.frontends.tensor_language.calling.signature import GROUPS_WITHOUT_SIZE, groups_without_size
 from tlx.frontends.tensor_language.check.context import Context
-from tlx.frontends.tensor_language.syntax.ast.base import (
+from tlx.frontends.tensor_language.operations.control import For
+from tlx.frontends.tensor_language.operations.memory import Alloca
+from tlx.frontends.tensor_language.syntax.nodes import (
     ATTRIBUTE_NAMES,
     OF_ALLOCA,
     OF_FOR,
@@ -19,8 +21,6 @@ from tlx.frontends.tensor_language.syntax.ast.base import (
     NamedAttribute,
     Parameter,
 )
-from tlx.frontends.tensor_language.syntax.ast.collective import Alloca
-from tlx.frontends.tensor_language.syntax.ast.mixed import For
 from tlx.frontends.tensor_language.types import (
     LARGEST_LOCAL_ALIGNMENT,
     MAX_INTEGER,

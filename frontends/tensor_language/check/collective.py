@@ -26,9 +26,9 @@ from tlx.frontends.tensor_language.check.operands import (
     report_operand,
 )
 from tlx.frontends.tensor_language.errors import listed
-from tlx.frontends.tensor_language.syntax.ast.base import Name
-from tlx.frontends.tensor_language.syntax.ast.collective import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
-from tlx.frontends.tensor_language.syntax.printer import constant_text, mnemonic
+from tlx.frontends.tensor_language.operations.blas import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
+from tlx.frontends.tensor_language.operations.core import mnemonic
+from tlx.frontends.tensor_language.syntax.nodes import Name, constant_text
 from tlx.frontends.tensor_language.types import Extent, MemrefType, ScalarType, extent_text, promotable, promote
 
 _SAME: Final = "; both must be equal, or both ?"
@@ -224,11 +224,11 @@ def _shape_text(shape: tuple[Extent, ...]) -> str:
 
 
 RULES: Final[Rules] = {
-    Axpby: Rule(check_axpby, "collective", 0),
-    Cumsum: Rule(check_cumsum, "collective", 0),
-    Sum: Rule(check_sum, "collective", 0),
-    Gemm: Rule(check_gemm, "collective", 0),
-    Gemv: Rule(check_gemv, "collective", 0),
-    Ger: Rule(check_ger, "collective", 0),
-    Hadamard: Rule(check_hadamard, "collective", 0),
+    Axpby: Rule(check_axpby),
+    Cumsum: Rule(check_cumsum),
+    Sum: Rule(check_sum),
+    Gemm: Rule(check_gemm),
+    Gemv: Rule(check_gemv),
+    Ger: Rule(check_ger),
+    Hadamard: Rule(check_hadamard),
 }

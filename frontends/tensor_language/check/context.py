@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from tlx.diagnostics import Note, Span
 from tlx.frontends.tensor_language.analysis import DEFAULT_SUBGROUP_SIZE
 from tlx.frontends.tensor_language.check.types import type_problem
 from tlx.frontends.tensor_language.check.uniformity import UNIFORM, Spread
 from tlx.frontends.tensor_language.errors import Reports, counted
+from tlx.frontends.tensor_language.operations.core import RegionKind, mnemonic, operation_of
 from tlx.frontends.tensor_language.syntax.annotations import field_problem
-from tlx.frontends.tensor_language.syntax.ast.base import Function, Instruction, Name, Region, TypeRef
-from tlx.frontends.tensor_language.syntax.printer import mnemonic
+from tlx.frontends.tensor_language.syntax.cursor import Results
+from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region, TypeRef
 from tlx.frontends.tensor_language.types import ScalarType, Type
 
-RegionKind = Literal["collective", "spmd"]
+_COUNTS: Final[dict[Results, int | None]] = {"none": 0, "one": 1, "many": None}
 DEEPEST: Final = 200  # regions inside each other; a parser stops earlier, a program that builds trees may not
 
 
@@ -72,14 +73,10 @@ class Rule:
 
     Attributes:
         check: Reports what is wrong with an instruction; opens its regions.
-        region: Kind of region it may stand in.
-        results: Number of its results, None where the rule counts them.
         spread: What is known of its result in an SPMD region, asked after `check`.
     """
 
     check: Callable[[Context, Any], None]
-    region: RegionKind | None = None
-    results: int | None = 1
     spread: Callable[[Context, Any], Spread | None] | None = None
 
 
@@ -203,11 +200,12 @@ class Context:
             for name in node.results:
                 self.define(name, None, node, None)
             return
-        rule = self._rules[type(node)]
-        if rule.region is not None and rule.region != kind:
-            self.wrong_region(node, rule.region)
-        if rule.results is not None and not (rule.results == len(node.results) == len(node.types)):
-            self._wrong_results(node, rule.results)
+        rule, entry = self._rules[type(node)], operation_of(node)
+        if entry.region is not None and entry.region != kind:
+            self.wrong_region(node, entry.region)
+        wanted = _COUNTS[entry.results]
+        if wanted is not None and not (wanted == len(node.results) == len(node.types)):
+            self._wrong_results(node, wanted)
             return
         for reference in node.types:
             if type(reference.type) is not ScalarType:

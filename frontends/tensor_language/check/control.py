@@ -25,10 +25,9 @@ from tlx.frontends.tensor_language.check.uniformity import (
     without_base,
 )
 from tlx.frontends.tensor_language.errors import counted
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Region
-from tlx.frontends.tensor_language.syntax.ast.collective import Foreach, ForeachTile, Parallel
-from tlx.frontends.tensor_language.syntax.ast.mixed import Barrier, For, If, Yield
-from tlx.frontends.tensor_language.syntax.printer import mnemonic
+from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, ForeachTile, If, Parallel, Yield
+from tlx.frontends.tensor_language.operations.core import mnemonic
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
 from tlx.frontends.tensor_language.types import BOOL, CoopMatrixType, ScalarType, Type
 
 
@@ -256,11 +255,11 @@ def _list(types: tuple[Type | None, ...]) -> str:
 
 
 RULES: Final[Rules] = {
-    Barrier: Rule(check_barrier, None, 0),
-    For: Rule(check_for, None, None),
-    Foreach: Rule(check_foreach, "collective", 0),
-    ForeachTile: Rule(check_foreach_tile, "collective", 0),
-    If: Rule(check_if, None, None),
-    Parallel: Rule(check_parallel, "collective", 0),
-    Yield: Rule(check_yield, None, 0),
+    Barrier: Rule(check_barrier),
+    For: Rule(check_for),
+    Foreach: Rule(check_foreach),
+    ForeachTile: Rule(check_foreach_tile),
+    If: Rule(check_if),
+    Parallel: Rule(check_parallel),
+    Yield: Rule(check_yield),
 }

@@ -26,23 +26,22 @@ from tlx.frontends.tensor_language.check.operands import (
     result_is,
 )
 from tlx.frontends.tensor_language.errors import counted
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Slice
-from tlx.frontends.tensor_language.syntax.ast.collective import Alloca, LifetimeStop
-from tlx.frontends.tensor_language.syntax.ast.mixed import (
+from tlx.frontends.tensor_language.operations.core import Semantics, UpdateOp, mnemonic
+from tlx.frontends.tensor_language.operations.memory import (
+    Alloca,
     Associated,
     AtomicLoad,
     AtomicStore,
     AtomicUpdate,
     Expand,
     Fuse,
+    LifetimeStop,
     Load,
-    Semantics,
     Size,
     Store,
     Subview,
-    UpdateOp,
 )
-from tlx.frontends.tensor_language.syntax.printer import mnemonic
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Slice
 from tlx.frontends.tensor_language.types import (
     BOOL,
     INDEX,
@@ -150,12 +149,12 @@ def _wrong_count(
 
 
 MEMORY_RULES: Final[Rules] = {
-    Alloca: Rule(check_alloca, "collective"),
+    Alloca: Rule(check_alloca),
     Associated: Rule(check_associated),
-    LifetimeStop: Rule(check_lifetime_stop, "collective", 0),
+    LifetimeStop: Rule(check_lifetime_stop),
     Load: Rule(check_load),
     Size: Rule(check_size),
-    Store: Rule(check_store, None, 0),
+    Store: Rule(check_store),
 }
 _NOT_FOR: Final[dict[str, tuple[Semantics, ...]]] = {
     "load": ("release", "acquire_release"),
@@ -206,7 +205,7 @@ def check_update(context: Context, node: Instruction, op: UpdateOp, value: Name,
 
 ATOMIC_RULES: Final[Rules] = {
     AtomicLoad: Rule(check_atomic_load),
-    AtomicStore: Rule(check_atomic_store, None, 0),
+    AtomicStore: Rule(check_atomic_store),
     AtomicUpdate: Rule(check_atomic_update),
 }
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.check.context import Context, Value
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, TypeRef
-from tlx.frontends.tensor_language.syntax.ast.mixed import Constant
-from tlx.frontends.tensor_language.syntax.printer import mnemonic
+from tlx.frontends.tensor_language.operations.core import mnemonic
+from tlx.frontends.tensor_language.operations.scalars import Constant
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, TypeRef
 from tlx.frontends.tensor_language.types import (
     BOOL,
     INDEX,

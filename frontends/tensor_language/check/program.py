@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from tlx.diagnostics import Note
 from tlx.frontends.tensor_language.check.attributes import check_function_attributes, check_parameter_attributes
-from tlx.frontends.tensor_language.check.context import Context, Frame, RegionKind, Rules
+from tlx.frontends.tensor_language.check.context import Context, Frame, Rules
 from tlx.frontends.tensor_language.errors import Reports
-from tlx.frontends.tensor_language.rules import rules_of
-from tlx.frontends.tensor_language.syntax.ast.base import Function, Instruction, Name, Parameter, Program, Region
+from tlx.frontends.tensor_language.operations.core import RegionKind, rules_of
+from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Parameter, Program, Region
 from tlx.frontends.tensor_language.types import CoopMatrixType, MemrefType, Type
 
 _PACKAGE: Final = "tlx.frontends.tensor_language.check"

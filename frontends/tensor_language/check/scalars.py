@@ -15,46 +15,25 @@ from tlx.frontends.tensor_language.check.uniformity import (
     function_spread,
 )
 from tlx.frontends.tensor_language.errors import listed
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name
-from tlx.frontends.tensor_language.syntax.ast.mixed import ArithBinary, ArithUnary, Cast, Comparison, Constant, Math
-from tlx.frontends.tensor_language.syntax.printer import constant_text
+from tlx.frontends.tensor_language.operations.scalars import (
+    MEANINGS,
+    ArithBinary,
+    ArithUnary,
+    Cast,
+    Comparison,
+    Constant,
+    Math,
+)
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, constant_text
 from tlx.frontends.tensor_language.types import BOOL, MAX_INTEGER, CoopMatrixType, ScalarType, Type
 
-_ANY: Final = frozenset({"int", "float", "complex"})
-_REAL: Final = frozenset({"int", "float"})
-_INTEGER: Final = frozenset({"int"})
-_BITS: Final = frozenset({"bool", "int"})
-_FLOAT: Final = frozenset({"float"})
-_COMPLEX: Final = frozenset({"complex"})
 _WORDS: Final = {"bool": "bool", "int": "integer", "float": "floating", "complex": "complex"}
-
-# Kinds of the types that an operation takes.
-BINARY: Final = {
-    "add": _ANY, "sub": _ANY, "mul": _ANY, "div": _ANY,
-    "rem": _REAL, "max": _REAL, "min": _REAL,
-    "shl": _INTEGER, "shr": _INTEGER,
-    "and": _BITS, "or": _BITS, "xor": _BITS,
-    "pow": _FLOAT,
-}  # fmt: skip
-UNARY: Final = {
-    "abs": _ANY, "neg": _ANY, "not": _BITS,
-    "conj": _COMPLEX, "im": _COMPLEX, "re": _COMPLEX,
-    "sqrt": _FLOAT, "tanh": _FLOAT,
-}  # fmt: skip
-COMPARISONS: Final = {
-    "equal": _ANY, "not_equal": _ANY,
-    "greater_than": _REAL, "greater_than_equal": _REAL, "less_than": _REAL, "less_than_equal": _REAL,
-}  # fmt: skip
-MATH: Final = {
-    "cos": _FLOAT, "sin": _FLOAT, "log": _FLOAT, "log2": _FLOAT,
-    "exp": _FLOAT | _COMPLEX, "exp2": _FLOAT | _COMPLEX,
-}  # fmt: skip
 
 
 def check_binary(context: Context, node: ArithBinary) -> None:
     """Two operands and a result of one type."""
     lhs, rhs = scalar_or_matrix(context, node, node.lhs), scalar_or_matrix(context, node, node.rhs)
-    if lhs and not _takes(context, node, node.lhs, lhs, BINARY[node.op]):
+    if lhs and not _takes(context, node, node.lhs, lhs, MEANINGS[node.op].kinds):
         return
     if lhs and rhs and lhs != rhs:
         _differ(context, node, node.lhs, lhs, node.rhs, rhs)
@@ -69,7 +48,7 @@ def check_binary(context: Context, node: ArithBinary) -> None:
 def check_unary(context: Context, node: ArithUnary) -> None:
     """A result of the operand's type, or of the type of its parts."""
     type_ = scalar_or_matrix(context, node, node.operand)
-    if not type_ or not _takes(context, node, node.operand, type_, UNARY[node.op]):
+    if not type_ or not _takes(context, node, node.operand, type_, MEANINGS[node.op].kinds):
         return
     if node.op in {"abs", "im", "re"} and component(type_).kind == "complex":
         result_is(context, node, type_.part, f"the parts of {type_}")
@@ -108,7 +87,7 @@ def cast_problem(source: ScalarType | CoopMatrixType, target: ScalarType | CoopM
 def check_comparison(context: Context, node: Comparison) -> None:
     """Two numbers of one type."""
     lhs, rhs = number(context, node, node.lhs), number(context, node, node.rhs)
-    if lhs and not _takes(context, node, node.lhs, lhs, COMPARISONS[node.op]):
+    if lhs and not _takes(context, node, node.lhs, lhs, MEANINGS[node.op].kinds):
         return
     if lhs and rhs and lhs != rhs:
         _differ(context, node, node.lhs, lhs, node.rhs, rhs)
@@ -137,7 +116,7 @@ def check_constant(context: Context, node: Constant) -> None:
 def check_math(context: Context, node: Math) -> None:
     """A floating number, for exponential functions also a complex one."""
     type_ = number(context, node, node.operand)
-    if type_ and _takes(context, node, node.operand, type_, MATH[node.op.removeprefix("native_")]):
+    if type_ and _takes(context, node, node.operand, type_, MEANINGS[node.op].kinds):
         result_is(context, node, type_, "the type of the operand")
 
 

@@ -22,9 +22,9 @@ from tlx.frontends.tensor_language.check.operands import (
 )
 from tlx.frontends.tensor_language.check.scalars import cast_problem
 from tlx.frontends.tensor_language.check.uniformity import UNIFORM, Spread, constant_spread, lane_spread
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name
-from tlx.frontends.tensor_language.syntax.ast.mixed import Builtin, Yield
-from tlx.frontends.tensor_language.syntax.ast.spmd import (
+from tlx.frontends.tensor_language.operations.control import Yield
+from tlx.frontends.tensor_language.operations.core import mnemonic, operation_of
+from tlx.frontends.tensor_language.operations.matrices import (
     CooperativeMatrixApply,
     CooperativeMatrixAtomicUpdate,
     CooperativeMatrixConstruct,
@@ -36,11 +36,15 @@ from tlx.frontends.tensor_language.syntax.ast.spmd import (
     CooperativeMatrixReduce,
     CooperativeMatrixScale,
     CooperativeMatrixStore,
+)
+from tlx.frontends.tensor_language.operations.subgroups import (
+    Builtin,
     SubgroupBroadcast,
     SubgroupOperation,
+    type_of_builtin,
 )
-from tlx.frontends.tensor_language.syntax.printer import mnemonic
-from tlx.frontends.tensor_language.types import I32, INDEX, CoopMatrixType, MemrefType, ScalarType, promotable, promote
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name
+from tlx.frontends.tensor_language.types import I32, CoopMatrixType, MemrefType, ScalarType, promotable, promote
 
 
 def components(type_: CoopMatrixType, subgroup_size: int) -> int:
@@ -282,31 +286,26 @@ def check_scale(context: Context, node: CooperativeMatrixScale) -> None:
 
 
 MATRIX_RULES: Final[Rules] = {
-    CooperativeMatrixApply: Rule(check_apply, "spmd"),
-    CooperativeMatrixAtomicUpdate: Rule(check_atomic_update, "spmd"),
-    CooperativeMatrixConstruct: Rule(check_construct, "spmd"),
-    CooperativeMatrixExtract: Rule(check_extract, "spmd"),
-    CooperativeMatrixInsert: Rule(check_insert, "spmd"),
-    CooperativeMatrixLoad: Rule(check_load, "spmd"),
-    CooperativeMatrixMulAdd: Rule(check_mul_add, "spmd"),
-    CooperativeMatrixPrefetch: Rule(check_prefetch, "spmd", 0),
-    CooperativeMatrixReduce: Rule(check_reduce, "spmd"),
-    CooperativeMatrixScale: Rule(check_scale, "spmd"),
-    CooperativeMatrixStore: Rule(check_store, "spmd", 0),
+    CooperativeMatrixApply: Rule(check_apply),
+    CooperativeMatrixAtomicUpdate: Rule(check_atomic_update),
+    CooperativeMatrixConstruct: Rule(check_construct),
+    CooperativeMatrixExtract: Rule(check_extract),
+    CooperativeMatrixInsert: Rule(check_insert),
+    CooperativeMatrixLoad: Rule(check_load),
+    CooperativeMatrixMulAdd: Rule(check_mul_add),
+    CooperativeMatrixPrefetch: Rule(check_prefetch),
+    CooperativeMatrixReduce: Rule(check_reduce),
+    CooperativeMatrixScale: Rule(check_scale),
+    CooperativeMatrixStore: Rule(check_store),
 }
-_THREE_DIMENSIONAL: Final = {"group_id", "num_groups", "num_subgroups", "subgroup_id"}
-_OF_INDEX_TYPE: Final = {"group_id", "num_groups"}
-_SPMD: Final = {"subgroup_id", "subgroup_linear_id", "subgroup_local_id"}
 
 
 def check_builtin(context: Context, node: Builtin) -> None:
-    """`index` for groups, `i32` for subgroups; ids of subgroups in SPMD regions only."""
-    if node.name in _SPMD and context.frame.kind != "spmd":
-        context.wrong_region(node, "spmd")
-    if (node.component is not None) != (node.name in _THREE_DIMENSIONAL):
+    """A component where there are several; `index` for groups, `i32` for subgroups."""
+    if (node.component is not None) != bool(operation_of(node).modifiers):
         message = "needs .x, .y or .z" if node.component is None else "has no .x, .y and .z"
         context.error(f"{node.name} {message}", node.span)
-    result_is(context, node, INDEX if node.name in _OF_INDEX_TYPE else I32, "the type of this builtin")
+    result_is(context, node, type_of_builtin(node.name), "the type of this builtin")
 
 
 def check_broadcast(context: Context, node: SubgroupBroadcast) -> None:
@@ -346,6 +345,6 @@ def _uniform(_context: Context, _node: SubgroupBroadcast) -> Spread | None:
 
 SUBGROUP_RULES: Final[Rules] = {
     Builtin: Rule(check_builtin, spread=_spread_of_builtin),
-    SubgroupBroadcast: Rule(check_broadcast, "spmd", spread=_uniform),
-    SubgroupOperation: Rule(check_operation, "spmd", spread=_spread_of_operation),
+    SubgroupBroadcast: Rule(check_broadcast, spread=_uniform),
+    SubgroupOperation: Rule(check_operation, spread=_spread_of_operation),
 }

@@ -28,7 +28,7 @@ from tlx.diagnostics import Source
 from tlx.llvm.openmp import Threads
 
 if TYPE_CHECKING:
-    from tlx.frontends.tensor_language.syntax.ast.base import Program
+    from tlx.frontends.tensor_language.syntax.nodes import Program
     from tlx.ir.module import Module
 
 

@@ -39,7 +39,7 @@ from tlx.frontends.tensor_language.emit.values import (
     interval_of,
     register_type,
 )
-from tlx.frontends.tensor_language.syntax.ast.mixed import ArithBinary, ArithUnary, Cast, Comparison, Constant, Math
+from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Cast, Comparison, Constant, Math
 from tlx.frontends.tensor_language.types import BOOL, F64, ScalarType
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import DOUBLE, FLOAT, I1, I32, IntType, VectorType

@@ -38,8 +38,9 @@ from tlx.frontends.tensor_language.emit.memory import element_address
 from tlx.frontends.tensor_language.emit.numbers import from_memory, splat, to_memory, vary
 from tlx.frontends.tensor_language.emit.subgroups import reduce_subgroup, scan_subgroup
 from tlx.frontends.tensor_language.emit.values import Number, Parts, memory_type, register_type
-from tlx.frontends.tensor_language.syntax.ast.base import Name
-from tlx.frontends.tensor_language.syntax.ast.mixed import AtomicLoad, AtomicStore, AtomicUpdate, Semantics, UpdateOp
+from tlx.frontends.tensor_language.operations.core import Semantics, UpdateOp
+from tlx.frontends.tensor_language.operations.memory import AtomicLoad, AtomicStore, AtomicUpdate
+from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import MemrefType, ScalarType
 from tlx.ir.transform.rewrite import add_incoming
 from tlx.ir.types import I1, VOID, IntType, StructType, Type, VectorType

@@ -14,8 +14,8 @@ from typing import Any
 from tlx.diagnostics import LoweringError
 from tlx.frontends.tensor_language.emit.blas.first_writes import FirstWrites
 from tlx.frontends.tensor_language.emit.values import Emitted, Group, Matrix, Memref, Number
-from tlx.frontends.tensor_language.syntax.ast.base import Function, Instruction, Name, Region
-from tlx.frontends.tensor_language.syntax.ast.mixed import Yield
+from tlx.frontends.tensor_language.operations.control import Yield
+from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.values import Value
 

@@ -26,9 +26,9 @@ from tlx.frontends.tensor_language.emit.control.divergence import varying_names
 from tlx.frontends.tensor_language.emit.emitter import Emitter, Launch
 from tlx.frontends.tensor_language.emit.numbers import from_memory
 from tlx.frontends.tensor_language.emit.values import Emitted, Group, Memref, Number, memory_type, register_type
-from tlx.frontends.tensor_language.rules import rules_of
-from tlx.frontends.tensor_language.syntax.ast.base import Attribute, Function, Parameter
-from tlx.frontends.tensor_language.syntax.ast.base import Function as Kernel
+from tlx.frontends.tensor_language.operations.core import rules_of
+from tlx.frontends.tensor_language.syntax.nodes import Attribute, Function, Parameter
+from tlx.frontends.tensor_language.syntax.nodes import Function as Kernel
 from tlx.frontends.tensor_language.types import BOOL, F16, Extent, GroupType, MemrefType, ScalarType
 from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.builder.tensors import TensorBuilder

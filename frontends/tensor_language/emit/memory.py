@@ -37,9 +37,18 @@ from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import trap_if_null
 from tlx.frontends.tensor_language.emit.numbers import from_memory, index, is_int, splat, to_memory, vary
 from tlx.frontends.tensor_language.emit.values import Group, Linear, Memref, Number, memory_type
-from tlx.frontends.tensor_language.syntax.ast.base import Name
-from tlx.frontends.tensor_language.syntax.ast.collective import Alloca, LifetimeStop
-from tlx.frontends.tensor_language.syntax.ast.mixed import Associated, Expand, Fuse, Load, Size, Store, Subview
+from tlx.frontends.tensor_language.operations.memory import (
+    Alloca,
+    Associated,
+    Expand,
+    Fuse,
+    LifetimeStop,
+    Load,
+    Size,
+    Store,
+    Subview,
+)
+from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import BOOL, LOCAL_ALIGNMENT, Extent, MemrefType, ScalarType
 from tlx.ir.types import I8, I64, VOID, ArrayType, Type, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, const_ints

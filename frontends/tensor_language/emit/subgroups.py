@@ -20,8 +20,8 @@ from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import extract_lane, first_active
 from tlx.frontends.tensor_language.emit.numbers import full_like, index, lane_ids, round_to_type, vary
 from tlx.frontends.tensor_language.emit.values import Linear, Number
-from tlx.frontends.tensor_language.syntax.ast.mixed import Builtin, UpdateOp
-from tlx.frontends.tensor_language.syntax.ast.spmd import ScanKind, SubgroupBroadcast, SubgroupOperation
+from tlx.frontends.tensor_language.operations.core import UpdateOp
+from tlx.frontends.tensor_language.operations.subgroups import Builtin, ScanKind, SubgroupBroadcast, SubgroupOperation
 from tlx.frontends.tensor_language.types import F32, ScalarType
 from tlx.frontends.tensor_language.types import I32 as LANGUAGE_I32
 from tlx.ir.types import I32, VectorType

@@ -18,7 +18,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from tlx.frontends.tensor_language.errors import did_you_mean, listed
-from tlx.frontends.tensor_language.syntax.ast.base import Slice
+from tlx.frontends.tensor_language.syntax.nodes import Slice
 from tlx.frontends.tensor_language.types import MAX_INTEGER
 
 _SHOWN: Final = 60  # characters of a value in a message

@@ -12,13 +12,16 @@ from typing import Final, Literal, TypeVar
 
 from tlx.diagnostics import Note, ParseError, Source, Span, TlxError
 from tlx.frontends.tensor_language.errors import Reports, did_you_mean
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name
 from tlx.frontends.tensor_language.syntax.lexer import tokenize
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name
 from tlx.frontends.tensor_language.types import MAX_INTEGER
 
 MAX_NESTING: Final = 64  # regions, or attributes, inside each other
 _Item = TypeVar("_Item")
 _SHOWN: Final = 40  # characters of a token in a message
+
+Results = Literal["none", "one", "many"]
+"""How many values an instruction gives: `many` is as many as the types behind the arrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +30,11 @@ class Form:
 
     Attributes:
         production: Reads what stands behind its name.
-        results: How many values it gives: `many` is as many as the types behind the arrow.
+        results: How many values it gives.
     """
 
     production: Callable[[Cursor], Instruction]
-    results: Literal["none", "one", "many"]
+    results: Results
 
 
 class Cursor:
@@ -92,7 +95,8 @@ class Cursor:
 
     def span_from(self, first: int) -> Span:
         """The span from a token to the one before the next."""
-        return Span(self.source, self.starts[first], self.previous_end)
+        last = self.at - 1
+        return Span(self.source, self.starts[first], self.starts[last] + len(self.texts[last]))
 
     def shown(self, at: int | None = None) -> str:
         """A token as messages name it."""
@@ -158,7 +162,8 @@ class Cursor:
     def separated(self, production: Callable[[Cursor], _Item]) -> tuple[_Item, ...]:
         """`item *("," item)`."""
         items = [production(self)]
-        while self.accept(","):
+        while self.kinds[self.at] == ",":
+            self.at += 1
             items.append(production(self))
         return tuple(items)
 
@@ -198,9 +203,13 @@ class Cursor:
         Raises:
             ParseError: Something else stands here.
         """
-        at = self.at
-        if self.kinds[at] != kind:
+        if self.kinds[self.at] != kind:
             raise self.expected(f"{what} ({'%' if kind == 'local' else '@'}name)")
+        return self.name()
+
+    def name(self) -> Name:
+        """The name that the next token is."""
+        at = self.at
         self.at = at + 1
         start = self.starts[at]
         text = self.texts[at]
@@ -215,6 +224,9 @@ class Cursor:
         if self.kinds[self.at] != "integer":
             raise self.expected(f"{what} (an integer)")
         text = self.texts[self.at]
+        if len(text) < 19:
+            self.at += 1
+            return int(text)
         digits = text.lstrip("+-0") or "0"
         value = int(digits) if len(digits) < 20 else MAX_INTEGER + 1
         if value > MAX_INTEGER:

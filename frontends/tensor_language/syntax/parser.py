@@ -148,9 +148,9 @@ from typing import Final
 
 from tlx.diagnostics import Note, ParseError, Source, TlxError
 from tlx.frontends.tensor_language.errors import Reports, did_you_mean
-from tlx.frontends.tensor_language.syntax import parser_instructions
-from tlx.frontends.tensor_language.syntax.ast.base import Dictionary, Function, Parameter, Program
+from tlx.frontends.tensor_language.operations import OPERATIONS
 from tlx.frontends.tensor_language.syntax.cursor import Cursor, Form
+from tlx.frontends.tensor_language.syntax.nodes import Dictionary, Function, Parameter, Program
 from tlx.frontends.tensor_language.syntax.parser_operands import dictionary_attribute, optional_attributes
 from tlx.frontends.tensor_language.syntax.parser_regions import (
     begins_instruction,
@@ -162,11 +162,7 @@ from tlx.frontends.tensor_language.syntax.parser_regions import (
 )
 from tlx.frontends.tensor_language.syntax.parser_types import any_type, type_ref
 
-FORMS: Final[dict[str, Form]] = {
-    **parser_instructions.COLLECTIVE_FORMS,
-    **parser_instructions.MIXED_FORMS,
-    **parser_instructions.SPMD_FORMS,
-}
+FORMS: Final = {name: Form(entry.reader(), entry.results) for name, entry in OPERATIONS.items()}
 _OLD_ATTRIBUTES: Final = {"work_group_size": "work_group_size=[m,n]", "subgroup_size": "subgroup_size=s"}
 
 

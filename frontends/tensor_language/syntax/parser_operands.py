@@ -4,39 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isinf
-from typing import Final, TypeVar, get_args
+from typing import Final, TypeVar
 
 from tlx.diagnostics import ParseError
 from tlx.frontends.tensor_language.errors import did_you_mean
-from tlx.frontends.tensor_language.syntax.ast.base import ATTRIBUTE_NAMES, Attribute, Dictionary, Name, NamedAttribute
-from tlx.frontends.tensor_language.syntax.ast.collective import Transpose
 from tlx.frontends.tensor_language.syntax.cursor import MAX_NESTING, Cursor
+from tlx.frontends.tensor_language.syntax.nodes import ATTRIBUTE_NAMES, Attribute, Dictionary, Name, NamedAttribute
 
 _Item = TypeVar("_Item")
 
-TRANSPOSE: Final[tuple[Transpose, ...]] = get_args(Transpose)
 _CONSTANT_TYPES: Final = {"integer": "index", "float": "f32", "[": "c32"}
 
 
 def operand(c: Cursor, what: str) -> Name:
     """`local-identifier` that an instruction reads."""
-    if c.kind != "local" or (c.kinds[c.at + 1] == "=" and c.begins_assignment(c.at)):
+    kinds, at = c.kinds, c.at
+    if kinds[at] != "local" or (kinds[at + 1] == "=" and c.begins_assignment(at)):
         raise _no_operand(c, what)
-    return c.identifier("local", what)
-
-
-def operands(c: Cursor, *names: str) -> list[Name]:
-    """`local-identifier *("," local-identifier)`, as many as there are names of them."""
-    found = [operand(c, names[0])]
-    for name in names[1:]:
-        separator(c, name)
-        found.append(operand(c, name))
-    return found
+    return c.name()
 
 
 def separator(c: Cursor, following: str) -> None:
     """`","` before an operand."""
-    if c.kind != ",":
+    if c.kinds[c.at] != ",":
         raise c.expected(f"',' and {following} of '{c.keyword}'")
     c.at += 1
 
@@ -46,7 +36,7 @@ def list_of(c: Cursor, production: Callable[[Cursor], _Item], close: str) -> tup
     if c.accept(close):
         return ()
     items = c.separated(production)
-    if c.kind != close:
+    if c.kinds[c.at] != close:
         raise c.expected(f"',' or '{close}'")
     c.at += 1
     return items
@@ -65,23 +55,13 @@ def identifier_list(c: Cursor, what: str) -> tuple[Name, ...]:
 
 def index_list(c: Cursor) -> tuple[Name, ...]:
     """`"[" [local-identifier *("," local-identifier)] "]"`."""
-    _open_index(c)
+    open_index(c)
     return list_of(c, _index, "]")
-
-
-def position(c: Cursor) -> tuple[Name, Name]:
-    """`"[" local-identifier "," local-identifier "]"`."""
-    _open_index(c)
-    x = operand(c, "the row index")
-    separator(c, "the column index")
-    y = operand(c, "the column index")
-    c.expect("]", "behind the two indices")
-    return x, y
 
 
 def bracketed_integer(c: Cursor, what: str) -> int:
     """`"[" integer-constant "]"`."""
-    _open_index(c)
+    open_index(c)
     value = c.integer_constant(what)
     c.expect("]", f"behind {what}")
     return value
@@ -123,17 +103,13 @@ def modifiers(
     return found
 
 
-def transpose(modifier: str | None) -> Transpose:
-    """`transpose = ".t" / ".n"`; `.n` where there is none."""
-    return "t" if modifier == "t" else "n"
-
-
 def _index(c: Cursor) -> Name:
     return operand(c, "an index")
 
 
-def _open_index(c: Cursor) -> None:
-    if c.kind != "[":
+def open_index(c: Cursor) -> None:
+    """`"["` behind the memref or the matrix."""
+    if c.kinds[c.at] != "[":
         raise c.expected(f"'[' behind {c.shown(c.at - 1)} in '{c.keyword}'")
     c.at += 1
 

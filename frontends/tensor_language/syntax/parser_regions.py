@@ -12,8 +12,8 @@ from typing import Final
 
 from tlx.diagnostics import Note, ParseError, Span, TlxError
 from tlx.frontends.tensor_language.errors import LIMIT, did_you_mean
-from tlx.frontends.tensor_language.syntax.ast.base import ATTRIBUTE_NAMES, Instruction, Name, Region
 from tlx.frontends.tensor_language.syntax.cursor import MAX_NESTING, Cursor
+from tlx.frontends.tensor_language.syntax.nodes import ATTRIBUTE_NAMES, Instruction, Name, Region
 
 # Words that begin a line inside an instruction.
 _INNER_WORDS = frozenset({"init", "else", "attributes", "as", "true", "false"})
@@ -155,11 +155,11 @@ def is_function(c: Cursor, at: int) -> bool:
 def _results(c: Cursor) -> tuple[Name, ...]:
     if c.kinds[c.at] != "local":
         return ()
-    names = c.separated(lambda c: c.identifier("local", "a result"))
-    if c.kind != "=":
-        raise c.expected("'=' behind the name of a result")
-    c.at += 1
-    return names
+    names = [c.name()]
+    while c.accept(","):
+        names.append(c.identifier("local", "a result"))
+    c.expect("=", "behind the name of a result")
+    return tuple(names)
 
 
 def _check_results(c: Cursor, gives_value: bool, first: int, results: tuple[Name, ...]) -> None:

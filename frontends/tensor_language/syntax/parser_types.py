@@ -7,8 +7,8 @@ from typing import Final, get_args
 
 from tlx.diagnostics import ParseError
 from tlx.frontends.tensor_language.errors import did_you_mean, listed
-from tlx.frontends.tensor_language.syntax.ast.base import TypeRef
 from tlx.frontends.tensor_language.syntax.cursor import Cursor
+from tlx.frontends.tensor_language.syntax.nodes import TypeRef
 from tlx.frontends.tensor_language.types import (
     BOOL,
     INDEX,
@@ -44,7 +44,7 @@ def type_ref(c: Cursor, production: TypeProduction) -> TypeRef:
 
 def result_type(c: Cursor, production: TypeProduction) -> tuple[TypeRef]:
     """`":" type` behind an instruction that gives a value."""
-    if c.kind != ":":
+    if c.kinds[c.at] != ":":
         old = "version 2 writes the type of the result behind ':'" if c.kind == "->" else ""
         raise c.expected(f"':' and the type of the result of '{c.keyword}'", old)
     c.at += 1

@@ -3,10 +3,10 @@
 A text is read by its own grammar into the instructions of `tree`, which stand in the functions and regions of the
 common tree; `convert` then makes them instructions of the second version, one function an instruction.
 
-    parser, parser_*                the grammar
+    parser, grammar                 programs and functions; instructions and types
     tree                            what it gives, and why that is not the common tree
-    convert                         programs and functions; `instructions` has a function for each instruction
-    context                         scopes, fresh names, spellings of types; writes instructions of version 2
+    convert                         programs and functions; scopes, fresh names, and the writer of instructions
+    instructions                    a rule for each instruction
 
     version 1                                       version 2
 

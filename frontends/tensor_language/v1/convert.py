@@ -1,29 +1,269 @@
-"""From the syntax tree of the first version to that of the second, instruction by instruction.
+"""From the syntax tree of the first version to that of the second: scopes, names, and the writer of instructions.
 
-The rules stand by topic in `blas`, `control`, `scalars` and `views`.
+The first version names the types of operands, the second those of results: the types of results follow here from the
+types of what is read, which come from the values themselves, since memory of an `alloca` is local in version 2 and the
+text cannot say so. `instructions` has a rule for each class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Final
 
+from tlx.diagnostics import Note, Span
 from tlx.frontends.tensor_language.calling.signature import GROUPS_WITHOUT_SIZE
 from tlx.frontends.tensor_language.errors import Reports
-from tlx.frontends.tensor_language.rules import rules_of
-from tlx.frontends.tensor_language.syntax.ast.base import (
+from tlx.frontends.tensor_language.operations import scalars
+from tlx.frontends.tensor_language.operations.core import rules_of
+from tlx.frontends.tensor_language.syntax import nodes
+from tlx.frontends.tensor_language.syntax.nodes import (
     WIDE_FACTORS,
     Attribute,
     Dictionary,
     Function,
     Instruction,
+    Name,
     NamedAttribute,
     Program,
     TypeRef,
 )
-from tlx.frontends.tensor_language.types import GroupType
-from tlx.frontends.tensor_language.v1.context import Converter, FreshNames, Scope
+from tlx.frontends.tensor_language.types import BOOL, INDEX, GroupType, MemrefType, ScalarType, Type, extent_text
+from tlx.frontends.tensor_language.v1 import tree as v1
+
+_PLAIN: Final = re.compile(r"\d{1,12}(\.\d{1,6})?")
+
+
+def names_in(text: str) -> frozenset[str]:
+    """All local identifiers of a text, without `%`."""
+    return frozenset(re.findall(r"%(\w+)", text, re.ASCII))
+
+
+class FreshNames:
+    """Gives out names that a function does not use.
+
+    Args:
+        taken: Names that are never given out.
+    """
+
+    def __init__(self, taken: frozenset[str]) -> None:
+        self._taken = taken
+        self._given: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def fresh(self, stem: str) -> str:
+        """The stem itself, or the stem and the first number that makes it unused."""
+        name = stem
+        while name in self._taken or name in self._given:
+            self._next[stem] = self._next.get(stem, 0) + 1
+            name = f"{stem}_{self._next[stem]}"
+        self._given.add(name)
+        return name
+
+
+def constant_name(value: bool | float, type_: ScalarType) -> str:
+    """What a reader would call a constant: `c4`, `c0_5_f32`, `c_minus_1_i32`, `true`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    digits = str(abs(value)).removesuffix(".0")
+    if not _PLAIN.fullmatch(digits):
+        return f"c_{type_}"
+    sign = "_minus_" if str(value).startswith("-") else ""
+    suffix = "" if type_ == INDEX else f"_{type_}"
+    return f"c{sign}{digits.replace('.', '_')}{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What is known of a name.
+
+    Attributes:
+        type: Its type in version 2; None where an error was reported when it was bound.
+        span: Where it was bound.
+    """
+
+    type: Type | None
+    span: Span | None = None
+
+    def note(self) -> list[Note]:
+        """A note that points at it."""
+        return [] if self.span is None else [Note("declared here", self.span)]
+
+
+class Scope:
+    """Names of the open regions, innermost last.
+
+    Args:
+        reports: Where names that are not bound are reported.
+        lost: Names that are not reported: something that could not be read may bind them.
+    """
+
+    def __init__(self, reports: Reports, lost: set[str]) -> None:
+        self._reports = reports
+        self._lost = lost
+        self._open: list[dict[str, Definition]] = [{}]
+        self._closed: dict[str, Definition] = {}
+        self._unknown: set[str] = set()
+
+    @contextmanager
+    def region(self) -> Generator[None]:
+        """Names bound in the block end with it."""
+        self._open.append({})
+        yield
+        self._closed |= self._open.pop()
+
+    def bind(self, name: Name, type_: Type | None) -> None:
+        """Bind a name in the innermost region."""
+        self._open[-1][name.text] = Definition(type_, name.span)
+
+    def find(self, name: Name) -> Definition:
+        """What is known of a name; one that is not bound is reported, once."""
+        for names in reversed(self._open):
+            if name.text in names:
+                return names[name.text]
+        if name.text in self._lost:
+            return Definition(None)
+        closed = self._closed.get(name.text)
+        visible = [text for names in self._open for text in names if text not in self._unknown]
+        self._reports.undefined(name, None if closed is None else closed.span, visible)
+        self._unknown.add(name.text)
+        self._open[0][name.text] = Definition(None)
+        return Definition(None)
+
+
+def without_space(type_: Type) -> Type:
+    """The type with everything in global memory: what a text of the first version can say of it."""
+    if isinstance(type_, MemrefType):
+        return replace(type_, address_space="global")
+    return type_
+
+
+def spell(type_: Type) -> str:
+    """The spelling of a type in the first version."""
+    if type_ == BOOL:
+        return "i1"
+    if isinstance(type_, GroupType):
+        offset = "" if type_.offset == 0 else f",offset:{extent_text(type_.offset)}"
+        return f"group<{type_.memref}{offset}>"
+    return str(without_space(type_))
+
+
+class Converter:
+    """A function of version 2 in the making.
+
+    Args:
+        reports: Where errors go.
+        names: Gives out names for values that the text does not name.
+        scope: The names of the text that are bound.
+        convert: Converts one instruction; regions are converted with it.
+
+    Attributes:
+        reports: As given.
+        scope: As given.
+        has_wide_factors: Whether an instruction takes an alpha or a beta that version 2 refuses.
+    """
+
+    def __init__(
+        self, reports: Reports, names: FreshNames, scope: Scope, convert: Callable[[Converter, nodes.Instruction], None]
+    ) -> None:
+        self.reports = reports
+        self.scope = scope
+        self.has_wide_factors = False
+        self._names = names
+        self._convert = convert
+        self._written: list[nodes.Instruction] = []
+        self._constants: dict[tuple[str, ScalarType], Name] = {}
+
+    @contextmanager
+    def block(self) -> Generator[list[nodes.Instruction]]:
+        """What is written inside goes to the list."""
+        outer = self._written, self._constants
+        self._written, self._constants = [], {}
+        yield self._written
+        self._written, self._constants = outer
+
+    def region(self, region: nodes.Region, *variables: tuple[Name, Type]) -> nodes.Region:
+        """A region with its instructions converted, and names that are bound in it."""
+        with self.block() as written, self.scope.region():
+            for name, type_ in variables:
+                self.scope.bind(name, type_)
+            for instruction in region.instructions:
+                self._constants.clear()
+                self._convert(self, instruction)
+        return nodes.Region(written, region.span)
+
+    def add(self, instruction: nodes.Instruction) -> None:
+        """Write an instruction."""
+        self._written.append(instruction)
+
+    def value(self, stem: str, instruction: nodes.Instruction, type_: ScalarType) -> Name:
+        """Write an instruction that gives a value which the text does not name.
+
+        Args:
+            stem: What to name it.
+            instruction: The instruction, without results.
+            type_: The value's type.
+        """
+        name = Name(self._names.fresh(stem), instruction.span)
+        instruction.results, instruction.types = (name,), (TypeRef(type_, instruction.span),)
+        self.add(instruction)
+        return name
+
+    def known(self, name: Name) -> Name:
+        """A name of the text, reported where it is not bound."""
+        self.scope.find(name)
+        return name
+
+    def operand(self, operand: v1.Operand, reference: TypeRef) -> Name:
+        """An operand of the scalar type that the text says, a constant one as a value."""
+        if isinstance(operand, Name):
+            self.expect(operand, reference)
+            return operand
+        assert isinstance(reference.type, ScalarType), "the grammar has constants only where the type is scalar"
+        return self.constant(operand, reference.type)
+
+    def index(self, operand: v1.Operand) -> Name:
+        """An operand among indices: the text says no type there."""
+        return self.known(operand) if isinstance(operand, Name) else self.constant(operand, INDEX)
+
+    def constant(self, constant: v1.Constant, type_: ScalarType) -> Name:
+        """A constant as a value."""
+        value = self._fitting(constant, type_)
+        key = repr(value), type_
+        if key not in self._constants:
+            instruction = scalars.Constant(value=value, span=constant.span)
+            self._constants[key] = self.value(constant_name(value, type_), instruction, type_)
+        return self._constants[key]
+
+    def _fitting(self, constant: v1.Constant, type_: ScalarType) -> bool | int | float:
+        """The value as version 2 has it: `true` and `false` are of `bool` only, and nothing else is."""
+        value = constant.value
+        if type_ != BOOL:
+            return int(value) if isinstance(value, bool) else value
+        if isinstance(value, float) or value not in {0, 1}:
+            self.reports.add(f"a constant of type i1 is true, false, 0 or 1, not {value}", constant.span)
+        return bool(value)
+
+    def expect(self, name: Name, reference: TypeRef) -> Type:
+        """The type of a name, which the text must have right; where it does not, what the text says."""
+        found = self.scope.find(name)
+        if found.type is None:
+            return reference.type
+        if without_space(found.type) == without_space(reference.type):
+            return found.type
+        message = f"{name} is {spell(found.type)}, but is written as {spell(reference.type)} here"
+        self.reports.add(message, reference.span or name.span, *found.note())
+        return reference.type
+
+    def memref(self, name: Name, reference: TypeRef) -> MemrefType:
+        """`expect` where the grammar has a memref type."""
+        type_ = self.expect(name, reference)
+        assert isinstance(type_, MemrefType)
+        return type_
+
 
 Rule = Callable[[Converter, Any], Instruction | None]
 """Gives the instruction of version 2, None where an error was reported; what it needs before it is written at once."""

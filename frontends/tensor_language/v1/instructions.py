@@ -40,13 +40,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from tlx.diagnostics import Span
 from tlx.frontends.tensor_language.analysis import expanded_type, fused_type, sliced_type
 from tlx.frontends.tensor_language.errors import counted
-from tlx.frontends.tensor_language.syntax.ast import base, collective, mixed
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Region, TypeRef
+from tlx.frontends.tensor_language.operations import OPERATIONS, control, memory, scalars, subgroups
+from tlx.frontends.tensor_language.syntax import nodes
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region, TypeRef
 from tlx.frontends.tensor_language.types import (
     BOOL,
     INDEX,
@@ -58,23 +59,24 @@ from tlx.frontends.tensor_language.types import (
     promote,
 )
 from tlx.frontends.tensor_language.v1 import tree as v1
-from tlx.frontends.tensor_language.v1.context import Converter, spell
+from tlx.frontends.tensor_language.v1.convert import Converter, spell
+from tlx.frontends.tensor_language.v1.grammar import transposes_of
 
 
-def alloca(_: Converter, i: v1.Alloca) -> collective.Alloca:
+def alloca(_: Converter, i: memory.Alloca) -> memory.Alloca:
     """`alloca`, whose memory version 2 calls local."""
     (reference,) = i.types
     assert isinstance(reference.type, MemrefType)
     type_ = TypeRef(replace(reference.type, address_space="local"), reference.span)
-    return collective.Alloca(types=(type_,))
+    return memory.Alloca(types=(type_,))
 
 
-def lifetime_stop(b: Converter, i: collective.LifetimeStop) -> collective.LifetimeStop:
+def lifetime_stop(b: Converter, i: memory.LifetimeStop) -> memory.LifetimeStop:
     """`lifetime_stop`."""
-    return collective.LifetimeStop(memref=b.known(i.memref))
+    return memory.LifetimeStop(memref=b.known(i.memref))
 
 
-def blas(b: Converter, i: v1.Blas) -> collective.Blas:
+def blas_update(b: Converter, i: v1.Blas) -> Instruction:
     """`axpby`, `gemm`, `gemv`, `ger`, `hadamard` and `sum`."""
     alpha_type, *input_types, beta_type, output_type = i.types
     alpha = b.operand(i.alpha, alpha_type)
@@ -85,7 +87,11 @@ def blas(b: Converter, i: v1.Blas) -> collective.Blas:
     output = b.memref(i.output, output_type)
     atomic = i.atomic and _stays_atomic(b, i, output)
     b.has_wide_factors |= _is_wide(alpha_type, inputs)
-    return _of_version_2(i, alpha, beta, atomic=atomic)
+    entry = OPERATIONS[i.name]
+    memrefs = dict(zip("abc", (*i.inputs, i.output), strict=False))
+    transposes = {m.field: op for m, op in zip(transposes_of(entry), i.transposes, strict=True)}
+    fields: dict[str, Any] = {"alpha": alpha, "beta": beta, "atomic": atomic, **memrefs, **transposes}
+    return entry.node(**fields)
 
 
 def _stays_atomic(b: Converter, i: v1.Blas, output: MemrefType) -> bool:
@@ -104,80 +110,61 @@ def _is_wide(alpha: TypeRef, inputs: Sequence[MemrefType]) -> bool:
     return isinstance(alpha.type, ScalarType) and computed is not None and not promotable(alpha.type, computed)
 
 
-def _of_version_2(i: v1.Blas, alpha: Name, beta: Name, *, atomic: bool) -> collective.Blas:
-    match i.name, i.inputs, i.transposes:
-        case "axpby", (a,), (op,):
-            return collective.Axpby(alpha=alpha, a=a, beta=beta, b=i.output, transpose=op, atomic=atomic)
-        case "sum", (a,), (op,):
-            return collective.Sum(alpha=alpha, a=a, beta=beta, b=i.output, transpose=op, atomic=atomic)
-        case "gemv", (a, x), (op,):
-            return collective.Gemv(alpha=alpha, a=a, b=x, beta=beta, c=i.output, transpose=op, atomic=atomic)
-        case "gemm", (a, x), (op_a, op_b):
-            return collective.Gemm(
-                alpha=alpha, a=a, b=x, beta=beta, c=i.output, transpose_a=op_a, transpose_b=op_b, atomic=atomic
-            )  # fmt: skip
-        case "ger", (a, x), ():
-            return collective.Ger(alpha=alpha, a=a, b=x, beta=beta, c=i.output, atomic=atomic)
-        case _:
-            a, x = i.inputs
-            return collective.Hadamard(alpha=alpha, a=a, b=x, beta=beta, c=i.output, atomic=atomic)
-
-
 BLAS_RULES: Final = {
-    v1.Alloca: alloca,
-    v1.Blas: blas,
-    collective.LifetimeStop: lifetime_stop,
+    memory.Alloca: alloca,
+    v1.Blas: blas_update,
+    memory.LifetimeStop: lifetime_stop,
 }
 
 
-def barrier(_: Converter, _i: v1.Barrier) -> mixed.Barrier:
+def barrier(_: Converter, _i: control.Barrier) -> control.Barrier:
     """`barrier`: what was written before is seen behind it, in version 2 only where the fences are named."""
-    return mixed.Barrier(fence_global=True, fence_local=True)
+    return control.Barrier(fence_global=True, fence_local=True)
 
 
-def for_(b: Converter, i: v1.For) -> mixed.For:
+def for_(b: Converter, i: v1.For) -> control.For:
     """`for`."""
     (type_,) = i.types
     start, stop = b.operand(i.start, type_), b.operand(i.stop, type_)
     step = None if i.step is None else b.operand(i.step, type_)
     body = b.region(i.body, (i.variable, type_.type))
-    return mixed.For(variable=i.variable, start=start, stop=stop, step=step, body=body)
+    return control.For(variable=i.variable, start=start, stop=stop, step=step, body=body)
 
 
-def foreach(b: Converter, i: v1.Foreach) -> collective.Foreach:
+def foreach(b: Converter, i: v1.Foreach) -> control.Foreach:
     """`foreach`, over one dimension."""
     (type_,) = i.types
     start, stop = b.operand(i.start, type_), b.operand(i.stop, type_)
     body = b.region(i.body, (i.variable, type_.type))
-    return collective.Foreach(variables=(i.variable,), starts=(start,), stops=(stop,), body=body)
+    return control.Foreach(variables=(i.variable,), starts=(start,), stops=(stop,), body=body)
 
 
-def if_(b: Converter, i: v1.If) -> mixed.If:
+def if_(b: Converter, i: v1.If) -> control.If:
     """`if`."""
     given = i.condition
     condition = b.known(given) if isinstance(given, Name) else b.constant(given, BOOL)
     then = b.region(i.then)
     otherwise = None if i.otherwise is None else b.region(i.otherwise)
-    return mixed.If(condition=condition, then=then, otherwise=otherwise, types=i.types)
+    return control.If(condition=condition, then=then, otherwise=otherwise, types=i.types)
 
 
-def yield_(b: Converter, i: v1.Yield) -> mixed.Yield | None:
+def yield_(b: Converter, i: v1.Yield) -> control.Yield | None:
     """`yield`."""
     if len(i.values) != len(i.types):
         got = f"{counted(len(i.values), 'value')} and {counted(len(i.types), 'type')}"
         b.reports.add(f"yield takes a type for each value, got {got}", i.span)
         return None
-    return mixed.Yield(values=tuple(b.operand(v, t) for v, t in zip(i.values, i.types, strict=True)))
+    return control.Yield(values=tuple(b.operand(v, t) for v, t in zip(i.values, i.types, strict=True)))
 
 
 CONTROL_RULES: Final = {
-    v1.Barrier: barrier,
+    control.Barrier: barrier,
     v1.For: for_,
     v1.Foreach: foreach,
     v1.If: if_,
     v1.Yield: yield_,
 }
-_ON_BITS: Final[dict[v1.BinaryOp, mixed.ArithBinaryOp]] = {
+_ON_BITS: Final[dict[v1.BinaryOp, scalars.ArithBinaryOp]] = {
     "add": "xor",
     "sub": "xor",
     "mul": "and",
@@ -187,36 +174,31 @@ _ON_BITS: Final[dict[v1.BinaryOp, mixed.ArithBinaryOp]] = {
 }
 
 
-def group_id(_: Converter, _i: v1.GroupId) -> mixed.Builtin:
-    """`group_id`: groups of version 1 are numbered along one dimension."""
-    return mixed.Builtin(name="group_id", component="x", types=(TypeRef(INDEX),))
+def group_builtin(_: Converter, i: subgroups.Builtin) -> subgroups.Builtin:
+    """`group_id` and `group_size`: groups of version 1 are numbered along one dimension."""
+    return subgroups.Builtin(name=i.name, component="x", types=(TypeRef(INDEX),))
 
 
-def group_size(_: Converter, _i: v1.GroupSize) -> mixed.Builtin:
-    """`group_size`: how many groups run the kernel."""
-    return mixed.Builtin(name="num_groups", component="x", types=(TypeRef(INDEX),))
-
-
-def binary(b: Converter, i: v1.ArithBinary) -> mixed.ArithBinary | None:
+def binary(b: Converter, i: v1.ArithBinary) -> scalars.ArithBinary | None:
     """`arith.add` and the like."""
     (type_,) = i.types
     lhs, rhs = b.operand(i.lhs, type_), b.operand(i.rhs, type_)
     if type_.type != BOOL:
-        return mixed.ArithBinary(op=i.op, lhs=lhs, rhs=rhs, types=i.types)
+        return scalars.ArithBinary(op=i.op, lhs=lhs, rhs=rhs, types=i.types)
     if i.op not in _ON_BITS:
         b.reports.add(f"version 2 has no '{i.op}' of truth values; use arith.and, arith.or or arith.xor", i.span)
         return None
-    return mixed.ArithBinary(op=_ON_BITS[i.op], lhs=lhs, rhs=rhs, types=i.types)
+    return scalars.ArithBinary(op=_ON_BITS[i.op], lhs=lhs, rhs=rhs, types=i.types)
 
 
-def unary(b: Converter, i: v1.ArithUnary) -> mixed.ArithUnary | None:
+def unary(b: Converter, i: v1.ArithUnary) -> scalars.ArithUnary | None:
     """`arith.neg` and `arith.not`."""
     (type_,) = i.types
     operand = b.operand(i.operand, type_)
     if type_.type == BOOL and i.op == "neg":
         b.reports.add("version 2 has no 'neg' of truth values; use arith.not", i.span)
         return None
-    return mixed.ArithUnary(op=i.op, operand=operand, types=i.types)
+    return scalars.ArithUnary(op=i.op, operand=operand, types=i.types)
 
 
 def comparison(b: Converter, i: v1.Comparison) -> Instruction | None:
@@ -225,14 +207,14 @@ def comparison(b: Converter, i: v1.Comparison) -> Instruction | None:
     lhs, rhs = b.operand(i.lhs, type_), b.operand(i.rhs, type_)
     bool_ = (TypeRef(BOOL),)
     if type_.type != BOOL:
-        return mixed.Comparison(op=v1.RELATIONS[i.relation], lhs=lhs, rhs=rhs, types=bool_)
+        return scalars.Comparison(op=v1.RELATIONS[i.relation], lhs=lhs, rhs=rhs, types=bool_)
     if i.relation not in {"eq", "ne"}:
         b.reports.add(f"version 2 has no 'cmp.{i.relation}' of truth values; use cmp.eq or cmp.ne", i.span)
         return None
-    differ = mixed.ArithBinary(op="xor", lhs=lhs, rhs=rhs, types=bool_, span=i.span)
+    differ = scalars.ArithBinary(op="xor", lhs=lhs, rhs=rhs, types=bool_, span=i.span)
     if i.relation == "ne":
         return differ
-    return mixed.ArithUnary(op="not", operand=b.value("differ", differ, BOOL), types=bool_)
+    return scalars.ArithUnary(op="not", operand=b.value("differ", differ, BOOL), types=bool_)
 
 
 def cast(b: Converter, i: v1.Cast) -> Instruction:
@@ -241,21 +223,21 @@ def cast(b: Converter, i: v1.Cast) -> Instruction:
     assert isinstance(target.type, ScalarType)
     operand = b.operand(i.operand, source)
     if BOOL not in {source.type, target.type}:
-        return mixed.Cast(operand=operand, types=(target,))
+        return scalars.Cast(operand=operand, types=(target,))
     if source.type == target.type:
-        return mixed.ArithBinary(op="or", lhs=operand, rhs=operand, types=(target,))
+        return scalars.ArithBinary(op="or", lhs=operand, rhs=operand, types=(target,))
     if source.type == BOOL:
         then, otherwise = (_yielding(b, number, target.type, i.span) for number in (1, 0))
-        return mixed.If(condition=operand, then=then, otherwise=otherwise, types=(target,))
+        return control.If(condition=operand, then=then, otherwise=otherwise, types=(target,))
     assert isinstance(source.type, ScalarType)
     zero = b.constant(_number(0, source.type, i.span), source.type)
-    return mixed.Comparison(op="not_equal", lhs=operand, rhs=zero, types=(target,))
+    return scalars.Comparison(op="not_equal", lhs=operand, rhs=zero, types=(target,))
 
 
 def _yielding(b: Converter, number: int, type_: ScalarType, span: Span | None) -> Region:
     """A region that gives a number and nothing else."""
     with b.block() as written:
-        b.add(mixed.Yield(values=(b.constant(_number(number, type_, span), type_),), span=span))
+        b.add(control.Yield(values=(b.constant(_number(number, type_, span), type_),), span=span))
     return Region(written, span)
 
 
@@ -268,34 +250,33 @@ SCALAR_RULES: Final = {
     v1.ArithUnary: unary,
     v1.Cast: cast,
     v1.Comparison: comparison,
-    v1.GroupId: group_id,
-    v1.GroupSize: group_size,
+    subgroups.Builtin: group_builtin,
 }
 
 
-def load(b: Converter, i: v1.Load) -> mixed.Load:
+def load(b: Converter, i: v1.Load) -> memory.Load:
     """`load`: an element of a memref, or a memref of a group."""
     source = b.expect(i.source, i.types[0])
     indices = tuple(map(b.index, i.indices))
     assert isinstance(source, MemrefType | GroupType)
     type_ = source.memref if isinstance(source, GroupType) else source.element
-    return mixed.Load(source=i.source, indices=indices, types=(TypeRef(type_),))
+    return memory.Load(source=i.source, indices=indices, types=(TypeRef(type_),))
 
 
-def store(b: Converter, i: v1.Store) -> mixed.Store:
+def store(b: Converter, i: v1.Store) -> memory.Store:
     """`store`."""
     b.known(i.value)
     b.expect(i.target, i.types[0])
-    return mixed.Store(value=i.value, target=i.target, indices=tuple(map(b.index, i.indices)))
+    return memory.Store(value=i.value, target=i.target, indices=tuple(map(b.index, i.indices)))
 
 
-def size(b: Converter, i: v1.Size) -> mixed.Size:
+def size(b: Converter, i: memory.Size) -> memory.Size:
     """`size`."""
     b.expect(i.operand, i.types[0])
-    return mixed.Size(operand=i.operand, mode=i.mode, types=(TypeRef(INDEX),))
+    return memory.Size(operand=i.operand, mode=i.mode, types=(TypeRef(INDEX),))
 
 
-def fuse(b: Converter, i: v1.Fuse) -> mixed.Fuse | None:
+def fuse(b: Converter, i: memory.Fuse) -> memory.Fuse | None:
     """`fuse`."""
     source = b.memref(i.operand, i.types[0])
     if not 0 <= i.first < i.last < source.order:
@@ -305,10 +286,10 @@ def fuse(b: Converter, i: v1.Fuse) -> mixed.Fuse | None:
         )
         return None
     types = (TypeRef(fused_type(source, i.first, i.last)),)
-    return mixed.Fuse(operand=i.operand, first=i.first, last=i.last, types=types)
+    return memory.Fuse(operand=i.operand, first=i.first, last=i.last, types=types)
 
 
-def subview(b: Converter, i: v1.Subview) -> mixed.Subview | None:
+def subview(b: Converter, i: v1.Subview) -> memory.Subview | None:
     """`subview`, with the sizes of modes that it leaves out."""
     source = b.memref(i.operand, i.types[0])
     if len(i.slices) != source.order:
@@ -316,30 +297,30 @@ def subview(b: Converter, i: v1.Subview) -> mixed.Subview | None:
         b.reports.add(f"subview takes a slice for each mode, {expected}, got {len(i.slices)}", i.span)
         return None
     slices = tuple(_slice(b, i, source, mode, s) for mode, s in enumerate(i.slices))
-    return mixed.Subview(operand=i.operand, slices=slices, types=(TypeRef(sliced_type(source, slices)),))
+    return memory.Subview(operand=i.operand, slices=slices, types=(TypeRef(sliced_type(source, slices)),))
 
 
-def _slice(b: Converter, i: v1.Subview, source: MemrefType, mode: int, written: v1.Slice) -> base.Slice:
+def _slice(b: Converter, i: v1.Subview, source: MemrefType, mode: int, written: v1.Slice) -> nodes.Slice:
     offset = _entry(b, written.offset)
     if written.size is None:
-        return base.Slice(offset, None, written.span)
+        return nodes.Slice(offset, None, written.span)
     if not isinstance(written.size, v1.Rest):
         entry = _entry(b, written.size)
         size_ = _positive(b, entry, written.size.span, "the size of a slice") if isinstance(entry, int) else entry
-        return base.Slice(offset, size_, written.span)
+        return nodes.Slice(offset, size_, written.span)
     extent = source.shape[mode]
     if isinstance(offset, int) and extent is not None:
         left = _positive(b, extent - offset, written.span, f"what is left of {extent} behind {offset}")
-        return base.Slice(offset, left, written.span)
+        return nodes.Slice(offset, left, written.span)
     whole = _extent(b, i.operand, mode, extent, i.span)
     if offset == 0:
-        return base.Slice(offset, whole, written.span)
+        return nodes.Slice(offset, whole, written.span)
     first = b.index(written.offset)
-    rest = mixed.ArithBinary(op="sub", lhs=whole, rhs=first, span=written.span)
-    return base.Slice(offset, b.value("rest", rest, INDEX), written.span)
+    rest = scalars.ArithBinary(op="sub", lhs=whole, rhs=first, span=written.span)
+    return nodes.Slice(offset, b.value("rest", rest, INDEX), written.span)
 
 
-def expand(b: Converter, i: v1.Expand) -> mixed.Expand | None:
+def expand(b: Converter, i: v1.Expand) -> memory.Expand | None:
     """`expand`, with the size that it leaves out."""
     source = b.memref(i.operand, i.types[0])
     if not 0 <= i.mode < source.order:
@@ -349,7 +330,7 @@ def expand(b: Converter, i: v1.Expand) -> mixed.Expand | None:
     if entries is None:
         return None
     types = (TypeRef(expanded_type(source, i.mode, entries)),)
-    return mixed.Expand(operand=i.operand, mode=i.mode, shape=entries, types=types)
+    return memory.Expand(operand=i.operand, mode=i.mode, shape=entries, types=types)
 
 
 def _expand_shape(b: Converter, i: v1.Expand, extent: Extent) -> tuple[int | Name, ...] | None:
@@ -382,16 +363,16 @@ def _part(b: Converter, i: v1.Expand, extent: Extent, known: int, names: list[Na
         return whole
     divisor = factors[0]
     for factor in factors[1:]:
-        product = mixed.ArithBinary(op="mul", lhs=divisor, rhs=factor, span=i.span)
+        product = scalars.ArithBinary(op="mul", lhs=divisor, rhs=factor, span=i.span)
         divisor = b.value("product", product, INDEX)
-    return b.value("part", mixed.ArithBinary(op="div", lhs=whole, rhs=divisor, span=i.span), INDEX)
+    return b.value("part", scalars.ArithBinary(op="div", lhs=whole, rhs=divisor, span=i.span), INDEX)
 
 
 def _extent(b: Converter, memref: Name, mode: int, extent: Extent, span: Span | None) -> Name:
     """The size of a mode as a value."""
     if extent is not None:
         return b.constant(v1.Constant(extent, span), INDEX)
-    return b.value("extent", mixed.Size(operand=memref, mode=mode, span=span), INDEX)
+    return b.value("extent", memory.Size(operand=memref, mode=mode, span=span), INDEX)
 
 
 def _entry(b: Converter, operand: v1.Operand) -> int | Name:
@@ -407,9 +388,9 @@ def _positive(b: Converter, number: int, span: Span | None, what: str) -> int:
 
 VIEW_RULES: Final = {
     v1.Expand: expand,
-    v1.Fuse: fuse,
+    memory.Fuse: fuse,
     v1.Load: load,
-    v1.Size: size,
+    memory.Size: size,
     v1.Store: store,
     v1.Subview: subview,
 }

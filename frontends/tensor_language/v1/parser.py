@@ -78,7 +78,8 @@ from typing import Final
 
 from tlx.diagnostics import Source
 from tlx.frontends.tensor_language.errors import Reports
-from tlx.frontends.tensor_language.syntax.ast.base import (
+from tlx.frontends.tensor_language.syntax.cursor import Cursor
+from tlx.frontends.tensor_language.syntax.nodes import (
     Attribute,
     Dictionary,
     Function,
@@ -86,13 +87,10 @@ from tlx.frontends.tensor_language.syntax.ast.base import (
     Parameter,
     Program,
 )
-from tlx.frontends.tensor_language.syntax.cursor import Cursor
 from tlx.frontends.tensor_language.syntax.parser import function, program
 from tlx.frontends.tensor_language.syntax.parser_types import type_ref
-from tlx.frontends.tensor_language.v1.context import names_in
-from tlx.frontends.tensor_language.v1.convert import convert
-from tlx.frontends.tensor_language.v1.parser_instructions import FORMS
-from tlx.frontends.tensor_language.v1.parser_operands import any_type
+from tlx.frontends.tensor_language.v1.convert import convert, names_in
+from tlx.frontends.tensor_language.v1.grammar import FORMS, any_type
 
 _ATTRIBUTES: Final = {"work_group_size": 2, "subgroup_size": 1}  # and how many numbers they have
 

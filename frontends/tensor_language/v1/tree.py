@@ -8,8 +8,8 @@ Version 1 cannot be read into the tree of version 2 at once, as the two say diff
 
 What is missing follows from the types of names, of which a grammar knows nothing: `convert` makes one tree of the
 other when the text has been read. A class here has the fields that its production has, and `types` as they are
-written. Functions and regions are the nodes of the second version, with these instructions inside, and so is
-`lifetime_stop`, which has no types.
+written. Functions and regions are the nodes of the second version, with these instructions inside, and so are
+instructions whose operands are names in both versions; their types are those of version 1 until they are converted.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from tlx.diagnostics import Span
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Region
-from tlx.frontends.tensor_language.syntax.ast.collective import Transpose
-from tlx.frontends.tensor_language.syntax.ast.mixed import ComparisonOp
+from tlx.frontends.tensor_language.operations.core import Transpose
+from tlx.frontends.tensor_language.operations.scalars import ComparisonOp
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
 
 BinaryOp = Literal["add", "sub", "mul", "div", "rem", "shl", "shr", "and", "or", "xor"]
 UnaryOp = Literal["neg", "not"]
@@ -56,11 +56,6 @@ class Slice:
 
 
 @dataclass(kw_only=True, slots=True)
-class Alloca(Instruction):
-    """`%r = alloca -> memref-type`."""
-
-
-@dataclass(kw_only=True, slots=True)
 class ArithBinary(Instruction):
     """`%r = arith.add %a, 1 : type`."""
 
@@ -75,11 +70,6 @@ class ArithUnary(Instruction):
 
     op: UnaryOp
     operand: Operand
-
-
-@dataclass(kw_only=True, slots=True)
-class Barrier(Instruction):
-    """`barrier`."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -152,25 +142,6 @@ class Foreach(Instruction):
 
 
 @dataclass(kw_only=True, slots=True)
-class Fuse(Instruction):
-    """`%r = fuse %memref[first,last] : memref-type`."""
-
-    operand: Name
-    first: int
-    last: int
-
-
-@dataclass(kw_only=True, slots=True)
-class GroupId(Instruction):
-    """`%r = group_id`."""
-
-
-@dataclass(kw_only=True, slots=True)
-class GroupSize(Instruction):
-    """`%r = group_size`."""
-
-
-@dataclass(kw_only=True, slots=True)
 class If(Instruction):
     """`%r,... = if %condition -> (type,...) { ... } else { ... }`."""
 
@@ -185,14 +156,6 @@ class Load(Instruction):
 
     source: Name
     indices: tuple[Operand, ...]
-
-
-@dataclass(kw_only=True, slots=True)
-class Size(Instruction):
-    """`%r = size %memref[mode] : memref-type`."""
-
-    operand: Name
-    mode: int
 
 
 @dataclass(kw_only=True, slots=True)
@@ -228,9 +191,3 @@ RELATIONS: Final[dict[Relation, ComparisonOp]] = {
     "le": "less_than_equal",
 }
 """What version 2 calls the comparisons."""
-
-TRANSPOSES: Final[dict[BlasName, int]] = {"axpby": 1, "gemm": 2, "gemv": 1, "ger": 0, "hadamard": 0, "sum": 1}
-"""How many transpose modifiers each of them has."""
-
-INPUTS: Final[dict[BlasName, int]] = {"axpby": 1, "gemm": 2, "gemv": 2, "ger": 2, "hadamard": 2, "sum": 1}
-"""How many memrefs each of them reads besides the one it updates."""

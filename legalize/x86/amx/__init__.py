@@ -15,52 +15,35 @@ values (`x86_amx`) until a function is complete, then registers with numbers.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.module import Module
 from tlx.ir.transform.constructors import add_constructor
-from tlx.ir.types import I64, PTR
-from tlx.ir.values import Text, Value
-from tlx.legalize.x86.amx.legalizer import AmxLegalizer
+from tlx.ir.values import Value
 from tlx.legalize.x86.amx.tile_registers import number_tiles
-from tlx.legalize.x86.amx.tiles import ROW_BYTES, ROWS
+from tlx.legalize.x86.amx.tiles import ROW_BYTES, ROWS, TileEmitter, tile_shapes
 from tlx.legalize.x86.avx512 import TARGET as AVX512
-from tlx.target.hardware import Caches, Dot, MatrixUnit
-
-if TYPE_CHECKING:
-    from tlx.ir.functions import Function
-    from tlx.lower.context import LoweringContext
-
-_GRID: Final = 2
-_SYSCALL: Final = Text(
-    PTR,
-    'asm sideeffect "syscall", "={ax},{ax},{di},{si},~{rcx},~{r11},~{memory},~{dirflag},~{fpsr},~{flags}"',
-)
+from tlx.legalize.x86.cpuid import request_tiles
+from tlx.target.hardware import Caches, Dot
+from tlx.target.matrix import MatrixEmulation, MatrixUnit
 
 
 def _no_register_form(b: Builder, acc: Value, lhs: Value, rhs: Value) -> Value:
-    """Tile products have no vector form; the legaliser emits them itself."""
+    """Tile products have no vector form; `TileEmitter` emits them."""
     del b, lhs, rhs
     return acc
 
 
-def _legalize_kernel(module: Module, function: Function, context: LoweringContext) -> None:
-    AmxLegalizer(module, function, context).run()
-
-
-def _finish(module: Module, context: LoweringContext) -> None:
-    """Number tiles, and have the program ask Linux for their use before `main`.
-
-    That is `arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA)`. Emulated tiles stay values.
-    """
-    if not context.emulate_matrix:
+def _finish(module: Module, *, emulate_matrix: bool, request_permission: bool) -> None:
+    """Number tiles, and have the program ask Linux for their use before `main`. Emulated tiles stay values."""
+    if not emulate_matrix:
         number_tiles(module)
-    if not context.amx_permission or not any("tileloadd" in d for d in module.declarations):
+    if not request_permission or not any("tileloadd" in d for d in module.declarations):
         return
     function = new_function(module, module.global_names.fresh("tlx.amx.permission"), [], "nounwind")
     b = Builder(module, function)
-    b.emit("call", I64, [_SYSCALL], f"call i64 {_SYSCALL}(i64 158, i64 4131, i64 18)", "granted")
+    request_tiles(b, "granted")
     b.ret()
     add_constructor(module, function.name)
 
@@ -80,10 +63,23 @@ TARGET: Final = replace(
     name="amx",
     title="x86-64 with AMX (bfloat, int8) and AVX-512",
     features=(*AVX512.features, "+avx512vbmi", "+amx-tile", "+amx-bf16", "+amx-int8"),
-    matrix=MatrixUnit(rows=ROWS, row_bytes=ROW_BYTES, tiles=8, grid=(_GRID, _GRID), dots=_DOTS),
+    matrix=MatrixUnit(
+        rows=ROWS,
+        row_bytes=ROW_BYTES,
+        tiles=8,
+        grid=(2, 2),
+        dots=_DOTS,
+        operations=TileEmitter,
+        tile_shapes=tile_shapes,
+        emulation=MatrixEmulation(
+            llvm_options=("-enable-x86-scalar-amx",),
+            attributes=("optnone",),  # LLVM scalarises tile instructions in such functions only
+            opt_level=0,  # LLVM 22 asserts over some emulated tiles that it optimises
+        ),
+        max_uses=2,  # LLVM 14 to 22 crash at -O0 over loaded tiles with more
+    ),
     caches=Caches(l1=48 << 10, l2=2 << 20, l3=32 << 20),
     requires=(*AVX512.requires, "avx512_vbmi", "amx_tile", "amx_bf16", "amx_int8"),
     tiers=(),
-    legalize_kernel=_legalize_kernel,
     finish=_finish,
 )

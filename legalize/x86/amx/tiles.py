@@ -1,35 +1,30 @@
-"""Instructions on AMX tiles of 16 rows x 64 bytes, as values, and the forms of them that run without AMX.
-
-Tile products that LLVM's scalarisation of AMX leaves alone, as functions on tiles in memory.
-
-X86LowerAMXIntrinsics (LLVM 14 to 22) makes loops of the products of bfloat and of bytes, not of those of half:
-
-    tdpfp16ps     c[m][n] += sum over k of a[m][2k] * b[k][2n] + a[m][2k + 1] * b[k][2n + 1]
-
-Instructions on AMX tiles of 16 rows x 64 bytes, and the form of them that LLVM's scalarisation takes.
+"""Instructions on AMX tiles of 16 rows x 64 bytes, as values, and a form of them that runs without AMX.
 
 LLVM can emulate tiles (`-enable-x86-scalar-amx`) where every tile passes through `<256 x i32>`, the only form in which
-it goes from block to block.
+it goes from block to block. X86LowerAMXIntrinsics (LLVM 14 to 22) makes loops of the products of bfloat and of bytes,
+not of those of half; these are calls of a function on tiles in memory:
+
+    tdpfp16ps     c[m][n] += sum over k of a[m][2k] * b[k][2n] + a[m][2k + 1] * b[k][2n + 1]
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.types import FLOAT, HALF, I8, I16, I32, I64, VOID, X86_AMX, ArrayType, FunctionType, VectorType
 from tlx.ir.values import ConstInt, Global, Value, const_int
-from tlx.lower.legalize.driver import feature_attributes
 
 if TYPE_CHECKING:
+    from tlx.ir.functions import Function
     from tlx.ir.instructions import Instruction
     from tlx.ir.module import Module
-    from tlx.target.target import Target
+    from tlx.target.hardware import Dot
+    from tlx.target.matrix import TilePlace
 
 UNSCALARISED_PRODUCTS: Final = ("tdpfp16ps",)
-"""The products that it leaves alone."""
+"""The products that LLVM's scalarisation leaves alone."""
 _SIDE: Final = 16
 _TILE_WORDS: Final = VectorType(_SIDE * _SIDE, I32)
 _PAIRS: Final = VectorType(_SIDE, I32)
@@ -44,13 +39,13 @@ def product_scratch(b: Builder) -> list[Value]:
 
 
 def call_product_function(
-    b: Builder, target: Target, name: str, words: Sequence[Value], memory: Sequence[Value]
+    b: Builder, attributes: Sequence[str], name: str, words: Sequence[Value], memory: Sequence[Value]
 ) -> Value:
     """The words of `acc + lhs @ rhs`, of 16 rows x 64 bytes each.
 
     Args:
         b: Where to emit.
-        target: The machine, which has the product's feature.
+        attributes: Those of the function.
         name: The instruction.
         words: The words of acc, lhs and rhs.
         memory: Where they are put.
@@ -59,11 +54,11 @@ def call_product_function(
         b.store(value, place, _ALIGN)
     places = [b.retype(place, I8) for place in memory]
     type_ = FunctionType(VOID, tuple(place.type for place in places))
-    b.call(Global(b.pointer(type_), _product_function(b.module, target, name)), type_, places)
+    b.call(Global(b.pointer(type_), _product_function(b.module, attributes, name)), type_, places)
     return b.load(_TILE_WORDS, memory[0], _ALIGN, "words")
 
 
-def _product_function(module: Module, target: Target, name: str) -> str:
+def _product_function(module: Module, attributes: Sequence[str], name: str) -> str:
     """The function for a product, made when it is first wanted."""
     stem = f"tlx.{name}"
     made = next((f.name for f in module.functions if f.name.startswith(stem)), "")
@@ -71,8 +66,7 @@ def _product_function(module: Module, target: Target, name: str) -> str:
         return made
     made = module.global_names.fresh(stem)
     parameters = [(module.pointer_to(I8), "noalias", part) for part in "cab"]
-    attributes = " ".join(["nounwind", "noinline", *feature_attributes(target)])
-    function = new_function(module, made, parameters, attributes)
+    function = new_function(module, made, parameters, " ".join(["nounwind", "noinline", *attributes]))
     b = Builder(module, function)
     c, lhs, rhs = (argument.value for argument in function.arguments)
     with b.loop(0, _SIDE, name="m") as row:
@@ -100,90 +94,99 @@ def _pair_sum(b: Builder, lhs: Value, rhs: Value, total: Value) -> Value:
 ROWS: Final = 16
 ROW_BYTES: Final = 64
 _WORD_BYTES: Final = 4
-_WORDS: Final = VectorType(256, I32)
+_INSTRUCTIONS: Final = {
+    ("bfloat", "f", "f"): "tdpbf16ps",
+    ("half", "f", "f"): "tdpfp16ps",
+    ("i8", "s", "s"): "tdpbssd",
+    ("i8", "s", "u"): "tdpbsud",
+    ("i8", "u", "s"): "tdpbusd",
+    ("i8", "u", "u"): "tdpbuud",
+}
+"""Products, by element type and signs of A and B."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedTile:
-    """A tile, and where in memory it goes: `offset` bytes behind `pointer`, its rows `stride` bytes apart."""
-
-    tile: Value
-    pointer: Value
-    offset: int
-    stride: int
+def tile_shapes(function: Function) -> frozenset[tuple[str, ...]]:
+    """Rows and bytes of a function's tiles: LLVM runs out of registers where a function has tiles of many shapes."""
+    makers = [i for i in function.instructions() if i.is_call and i.type == X86_AMX]
+    return frozenset(tuple(str(operand) for operand in i.operands[:2]) for i in makers)
 
 
 class TileEmitter:
-    """Emits instructions on whole tiles.
+    """Instructions on whole tiles, as `tlx.target.matrix.TileOperations` describes them.
+
+    Emulated tiles go from block to block as their words.
 
     Attributes:
         b: Where code is emitted.
-        target: The machine.
+        attributes: Those of functions for the target.
         emulate: Whether tiles pass through words.
-        words: The words of each tile that passed through them, by the tile's name.
-        copy: 16 rows x 64 bytes for tiles that LLVM's scalarisation cannot load from where they lie.
-        products: Room for the three tiles of products that it does not know.
+        words_of_tile: The words of each tile that passed through them, by the tile's name.
+        copy_buffer: 16 rows x 64 bytes for tiles that LLVM's scalarisation cannot load from where they lie.
+        product_buffers: Room for the three tiles of products that it does not know.
     """
 
-    def __init__(self, b: Builder, target: Target, *, emulate: bool) -> None:
+    def __init__(self, b: Builder, attributes: Sequence[str], *, emulate: bool) -> None:
         self.b = b
-        self.target = target
+        self.attributes = attributes
         self.emulate = emulate
-        self.words: dict[str, Value] = {}
-        self.copy: Value | None = None
-        self.products: list[Value] = []
+        self.words_of_tile: dict[str, Value] = {}
+        self.copy_buffer: Value | None = None
+        self.product_buffers: list[Value] = []
 
     def zero(self) -> Value:
-        """A tile of zeros."""
+        """TILEZERO."""
         return self._made("tilezero", [_i16(ROWS), _i16(ROW_BYTES)])
 
-    def product(self, name: str, depth: int, acc: Value, lhs: Value, rhs: Value) -> Value:
-        """`acc + lhs @ rhs` by an instruction such as `tdpbf16ps`; `depth`: bytes of a row of `lhs`."""
+    def product(self, dot: Dot, depth: int, acc: Value, lhs: Value, rhs: Value) -> Value:
+        """TDPBF16PS, TDPFP16PS, TDPB[SU][SU]D."""
+        name = _INSTRUCTIONS[dot.lhs[0], dot.lhs[1], dot.rhs[1]]
         if self.emulate and name in UNSCALARISED_PRODUCTS:
-            self.products = self.products or product_scratch(self.b)
-            words = [self.words[str(tile)] for tile in (acc, lhs, rhs)]
-            return self._tile(call_product_function(self.b, self.target, name, words, self.products))
+            self.product_buffers = self.product_buffers or product_scratch(self.b)
+            words = [self.words_of_tile[str(tile)] for tile in (acc, lhs, rhs)]
+            return self._tile(call_product_function(self.b, self.attributes, name, words, self.product_buffers))
         return self._made(name, [_i16(ROWS), _i16(ROW_BYTES), _i16(depth), acc, lhs, rhs])
 
-    def load(
-        self,
-        pointer: Value,
-        offset: int,
-        stride: int,
-        shape: tuple[int, int] = (ROWS, ROW_BYTES),
-        *,
-        passing: bool = False,
-    ) -> Value:
-        """The tile `offset` bytes behind `pointer`, its rows `stride` bytes apart.
+    def load(self, place: TilePlace) -> Value:
+        """TILELOADD."""
+        return self._loaded(place, (ROWS, ROW_BYTES))
 
-        TILELOADDT1 leaves the first cache to others; LLVM's scalarisation does not know it.
-        """
-        b = self.b
+    def load_a(self, place: TilePlace, depth: int) -> Value:
+        """TILELOADD."""
+        return self._loaded(place, (ROWS, depth))
+
+    def load_b(self, place: TilePlace, groups: int, *, streaming: bool) -> Value:
+        """TILELOADD, or TILELOADDT1, which leaves the first cache to others; LLVM's scalarisation does not know it."""
+        name = "tileloaddt164" if streaming and not self.emulate else "tileloadd64"
+        return self._loaded(place, (groups, ROW_BYTES), name)
+
+    def store(self, tile: Value, place: TilePlace) -> None:
+        """TILESTORED."""
+        args = [_i16(ROWS), _i16(ROW_BYTES), self._address(place), const_int(I64, place.stride), tile]
+        self.b.call_named("llvm.x86.tilestored64.internal", VOID, args)
+
+    def phi(self, name: str) -> Instruction:
+        """A phi of a tile or its words."""
+        type_ = _TILE_WORDS if self.emulate else X86_AMX
+        return self.b.emit("phi", type_, [], f"phi {type_} ", name)
+
+    def from_phi(self, value: Value) -> Value:
+        """The tile of words; a tile is itself."""
+        return self._tile(value) if value.type == _TILE_WORDS else value
+
+    def to_phi(self, tile: Value) -> Value:
+        """The words of a tile that passed through them, else the tile."""
+        return self.words_of_tile.get(str(tile), tile)
+
+    def _loaded(self, place: TilePlace, shape: tuple[int, int], name: str = "tileloadd64") -> Value:
+        """A tile of so many rows, and bytes of a row."""
         rows, row_bytes = shape
-        address = b.retype(b.gep(I8, pointer, offset), I8)
-        name = "tileloaddt164" if passing and not self.emulate else "tileloadd64"
+        address, stride = self._address(place), place.stride
         if self.emulate and stride % _WORD_BYTES:
             address, stride = self._copied(address, stride, shape), ROW_BYTES
         return self._made(name, [_i16(rows), _i16(row_bytes), address, const_int(I64, stride)])
 
-    def store(self, placed: PlacedTile) -> None:
-        """Store a tile at its place."""
-        address = self.b.retype(self.b.gep(I8, placed.pointer, placed.offset), I8)
-        args = [_i16(ROWS), _i16(ROW_BYTES), address, const_int(I64, placed.stride), placed.tile]
-        self.b.call_named("llvm.x86.tilestored64.internal", VOID, args)
-
-    def phi(self, name: str) -> Instruction:
-        """A phi of a tile or its words, without incoming values."""
-        type_ = _WORDS if self.emulate else X86_AMX
-        return self.b.emit("phi", type_, [], f"phi {type_} ", name)
-
-    def of_phi(self, value: Value) -> Value:
-        """The tile that is in a phi; a tile is itself."""
-        return self._tile(value) if value.type == _WORDS else value
-
-    def across_blocks(self, tile: Value) -> Value:
-        """What a phi takes for a tile."""
-        return self.words.get(str(tile), tile)
+    def _address(self, place: TilePlace) -> Value:
+        return self.b.retype(self.b.gep(I8, place.pointer, place.offset), I8)
 
     def _made(self, name: str, args: list[Value]) -> Value:
         """Call an AMX intrinsic that returns a tile."""
@@ -191,11 +194,12 @@ class TileEmitter:
         tile = b.call_named(f"llvm.x86.{name}.internal", X86_AMX, args, "tile").value
         if not self.emulate:
             return tile
-        return self._tile(b.value("bitcast", _WORDS, [tile], f"bitcast {tile.typed} to {_WORDS}", "words"))
+        words = b.value("bitcast", _TILE_WORDS, [tile], f"bitcast {tile.typed} to {_TILE_WORDS}", "words")
+        return self._tile(words)
 
     def _tile(self, words: Value) -> Value:
         tile = self.b.value("bitcast", X86_AMX, [words], f"bitcast {words.typed} to {X86_AMX}", "tile")
-        self.words[str(tile)] = words
+        self.words_of_tile[str(tile)] = words
         return tile
 
     def _copied(self, address: Value, stride: int, shape: tuple[int, int]) -> Value:
@@ -205,13 +209,13 @@ class TileEmitter:
         same in LLVM 14, 19 and 22) loads words and takes `stride / 4`, rounded down, for the words between two rows.
         """
         b = self.b
-        if self.copy is None:
-            self.copy = b.alloca(ArrayType(ROWS * ROW_BYTES, I8), "tile.copy")
+        if self.copy_buffer is None:
+            self.copy_buffer = b.alloca(ArrayType(ROWS * ROW_BYTES, I8), "tile.copy")
         words_of_row = VectorType(shape[1] // _WORD_BYTES, I32)
         for row in range(shape[0]):
             words = b.load(words_of_row, b.gep(I8, address, row * stride), 1)
-            b.store(words, b.gep(I8, self.copy, row * ROW_BYTES), ROW_BYTES)
-        return b.retype(self.copy, I8)
+            b.store(words, b.gep(I8, self.copy_buffer, row * ROW_BYTES), ROW_BYTES)
+        return b.retype(self.copy_buffer, I8)
 
 
 def _i16(number: int) -> ConstInt:

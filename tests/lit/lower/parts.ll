@@ -4,7 +4,7 @@
 ; RUN: %python %S/Inputs/repeat.py %s > %t.ll
 ; RUN: tlx-lower %t.ll -o %t.lowered.ll --target=avx2 --remarks=%t.remarks
 ; RUN: FileCheck %s < %t.lowered.ll
-; RUN: FileCheck %s --check-prefix=REMARK --implicit-check-not="more parts" < %t.remarks
+; RUN: FileCheck %s --check-prefix=REMARK --implicit-check-not="more copies" < %t.remarks
 ; RUN: tlx-lower %t.ll -o /dev/null --target=avx2 --print-after=all 2>&1 | FileCheck %s --check-prefix=STAGES
 ; RUN: tlx-lower %t.ll -o /dev/null --target=avx2 --check=1
 
@@ -29,9 +29,9 @@
 ; CHECK: define void @few(
 ; CHECK-NOT: .part
 
-; REMARK: ll:4:3: remark: 31 more parts equal to this one are lowered as it is, as calls of @many.part [read]
-; REMARK: ll:8:3: remark: 15 more parts equal to this one are lowered as it is, as calls of @many.part.1 [read]
-; REMARK: ll:12:3: remark: 15 more parts equal to this one are lowered as it is, as calls of @many.part.2 [read]
+; REMARK: ll:4:3: remark: 31 more copies of this region are calls of @many.part, which is lowered once [read]
+; REMARK: ll:8:3: remark: 15 more copies of this region are calls of @many.part.1, which is lowered once [read]
+; REMARK: ll:12:3: remark: 15 more copies of this region are calls of @many.part.2, which is lowered once [read]
 
 ; STAGES: IR Dump After LowerTensorsTo2D (to-2d)
 ; STAGES: call void @many.part(ptr %a, ptr %c)

@@ -30,8 +30,8 @@
 ; CHECK: call void @takes_as_much(ptr %c, ptr %
 ; CHECK: call void @second(ptr %c, ptr %c)
 
-; REMARK: program.ll:13:1: remark: @second is @first under another name: what is said of that one holds for both [read]
-; REMARK: remark: @"the third" is @first under another name
+; REMARK: program.ll:13:1: remark: @second equals @first, which is lowered once: its remarks hold for both [read]
+; REMARK: remark: @"the third" equals @first
 
 ; STAGES: IR Dump After LowerTensorsTo2D (to-2d)
 ; STAGES: define linkonce_odr void @second(

@@ -15,23 +15,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx.frontends.tensor_language.syntax.ast.base import Function, Instruction, Region
-from tlx.frontends.tensor_language.syntax.ast.collective import Foreach, Parallel
-from tlx.frontends.tensor_language.syntax.ast.mixed import (
-    ArithBinary,
-    ArithUnary,
-    Barrier,
-    Builtin,
-    Cast,
-    Comparison,
-    Constant,
-    For,
-    If,
-    Load,
-    Store,
-    Yield,
-)
-from tlx.frontends.tensor_language.syntax.ast.spmd import SubgroupBroadcast, SubgroupOperation
+from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, If, Parallel, Yield
+from tlx.frontends.tensor_language.operations.memory import Load, Store
+from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Cast, Comparison, Constant
+from tlx.frontends.tensor_language.operations.subgroups import Builtin, SubgroupBroadcast, SubgroupOperation
+from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Region
 from tlx.frontends.tensor_language.types import ScalarType
 
 Number = int | np.float32

@@ -14,7 +14,21 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from tests.semantics.tensor_language.spmd_interpreter import Shape
-from tlx.frontends.tensor_language.syntax.ast.base import (
+from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, If, Parallel, Yield
+from tlx.frontends.tensor_language.operations.core import UpdateOp
+from tlx.frontends.tensor_language.operations.memory import Load, Store
+from tlx.frontends.tensor_language.operations.scalars import (
+    ArithBinary,
+    ArithBinaryOp,
+    ArithUnary,
+    ArithUnaryOp,
+    Cast,
+    Comparison,
+    ComparisonOp,
+    Constant,
+)
+from tlx.frontends.tensor_language.operations.subgroups import Builtin, ScanKind, SubgroupBroadcast, SubgroupOperation
+from tlx.frontends.tensor_language.syntax.nodes import (
     Attribute,
     Dictionary,
     Function,
@@ -26,26 +40,6 @@ from tlx.frontends.tensor_language.syntax.ast.base import (
     Region,
     TypeRef,
 )
-from tlx.frontends.tensor_language.syntax.ast.collective import Foreach, Parallel
-from tlx.frontends.tensor_language.syntax.ast.mixed import (
-    ArithBinary,
-    ArithBinaryOp,
-    ArithUnary,
-    ArithUnaryOp,
-    Barrier,
-    Builtin,
-    Cast,
-    Comparison,
-    ComparisonOp,
-    Constant,
-    For,
-    If,
-    Load,
-    Store,
-    UpdateOp,
-    Yield,
-)
-from tlx.frontends.tensor_language.syntax.ast.spmd import ScanKind, SubgroupBroadcast, SubgroupOperation
 from tlx.frontends.tensor_language.types import BOOL, F32, I32, INDEX, MemrefType, ScalarType
 
 Level = Literal["group", "subgroup", "item"]  # whose work-items run an instruction together

@@ -22,6 +22,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tlx.frontends.tensor_language as tl
+from tests.tools import quick
 
 Matrix = NDArray[np.float32]
 State = dict[str, Matrix]
@@ -32,7 +33,7 @@ TARGETS: Final = ("generic", "avx2", "native")
 _BETAS: Final = {"%zero": 0, "%zero2": 0, "%one": 1, "%b0": 0, "%b2": 2}
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", quick(range(30), 8))
 def test_random_kernels(seed: int) -> None:
     check(seed, TARGETS[seed % 3])
 

@@ -18,12 +18,14 @@ from tests.semantics.tensor_language.blas_cases import (
     packed,
     rounded,
 )
+from tests.tools import quick
 from tlx.frontends import tensor_language as tl
 from tlx.frontends.tensor_language.types import NUMBERS, promotable
 from tlx.intrinsics.numpy_types import Array
 
 _SIZES = (17, 5, 3)
 _LARGE = (33, 17, 40)  # enough for blocks
+_PARTS = 4
 _INSTRUCTIONS = ["gemm.n.t", "hadamard", "gemv", "ger", "axpby.t", "sum", "cumsum"]
 
 
@@ -60,8 +62,9 @@ def _cases(instruction: str, target: str) -> list[Case]:
 
 @pytest.mark.parametrize("instruction", _INSTRUCTIONS)
 @pytest.mark.parametrize("target", ["generic", "native"])
-def test_types(instruction: str, target: str) -> None:
-    cases = _cases(instruction, target)
+@pytest.mark.parametrize("part", quick(range(_PARTS)))
+def test_types(instruction: str, target: str, part: int) -> None:
+    cases = _cases(instruction, target)[part::_PARTS]
     kernels = tl.compile("".join(case.text for case in cases), target)
     for case in cases:
         case.check(kernels[case.name])

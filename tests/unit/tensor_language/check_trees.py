@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from tlx.frontends.tensor_language.syntax.ast.base import (
+from tlx.frontends.tensor_language.operations.blas import Axpby
+from tlx.frontends.tensor_language.operations.control import If, Parallel, Yield
+from tlx.frontends.tensor_language.operations.matrices import CooperativeMatrixConstruct, CooperativeMatrixLoad
+from tlx.frontends.tensor_language.operations.memory import Alloca, Expand
+from tlx.frontends.tensor_language.operations.scalars import Cast, Comparison, Constant
+from tlx.frontends.tensor_language.operations.subgroups import Builtin
+from tlx.frontends.tensor_language.syntax.nodes import (
     Attribute,
     Dictionary,
     Function,
@@ -16,9 +22,6 @@ from tlx.frontends.tensor_language.syntax.ast.base import (
     Region,
     TypeRef,
 )
-from tlx.frontends.tensor_language.syntax.ast.collective import Alloca, Axpby, Parallel
-from tlx.frontends.tensor_language.syntax.ast.mixed import Builtin, Cast, Comparison, Constant, Expand, If, Yield
-from tlx.frontends.tensor_language.syntax.ast.spmd import CooperativeMatrixConstruct, CooperativeMatrixLoad
 from tlx.frontends.tensor_language.types import (
     BOOL,
     F32,

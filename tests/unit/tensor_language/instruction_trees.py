@@ -4,58 +4,10 @@ from __future__ import annotations
 
 from typing import get_args
 
-from tlx.frontends.tensor_language.syntax.ast.base import (
-    Attribute,
-    Dictionary,
-    Instruction,
-    Name,
-    NamedAttribute,
-    Region,
-    Slice,
-    TypeRef,
-)
-from tlx.frontends.tensor_language.syntax.ast.collective import (
-    Alloca,
-    Axpby,
-    Cumsum,
-    Foreach,
-    ForeachTile,
-    Gemm,
-    Gemv,
-    Ger,
-    Hadamard,
-    LifetimeStop,
-    Parallel,
-    Sum,
-)
-from tlx.frontends.tensor_language.syntax.ast.mixed import (
-    ArithBinary,
-    ArithBinaryOp,
-    ArithUnary,
-    ArithUnaryOp,
-    Associated,
-    AtomicLoad,
-    AtomicStore,
-    AtomicUpdate,
-    Barrier,
-    Builtin,
-    Cast,
-    Comparison,
-    ComparisonOp,
-    Expand,
-    For,
-    Fuse,
-    If,
-    Load,
-    Math,
-    MathOp,
-    Size,
-    Store,
-    Subview,
-    UpdateOp,
-    Yield,
-)
-from tlx.frontends.tensor_language.syntax.ast.spmd import (
+from tlx.frontends.tensor_language.operations.blas import Axpby, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
+from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, ForeachTile, If, Parallel, Yield
+from tlx.frontends.tensor_language.operations.core import UpdateOp
+from tlx.frontends.tensor_language.operations.matrices import (
     CooperativeMatrixApply,
     CooperativeMatrixAtomicUpdate,
     CooperativeMatrixConstruct,
@@ -67,9 +19,42 @@ from tlx.frontends.tensor_language.syntax.ast.spmd import (
     CooperativeMatrixReduce,
     CooperativeMatrixScale,
     CooperativeMatrixStore,
-    ScanKind,
-    SubgroupBroadcast,
-    SubgroupOperation,
+)
+from tlx.frontends.tensor_language.operations.memory import (
+    Alloca,
+    Associated,
+    AtomicLoad,
+    AtomicStore,
+    AtomicUpdate,
+    Expand,
+    Fuse,
+    LifetimeStop,
+    Load,
+    Size,
+    Store,
+    Subview,
+)
+from tlx.frontends.tensor_language.operations.scalars import (
+    ArithBinary,
+    ArithBinaryOp,
+    ArithUnary,
+    ArithUnaryOp,
+    Cast,
+    Comparison,
+    ComparisonOp,
+    Math,
+    MathOp,
+)
+from tlx.frontends.tensor_language.operations.subgroups import Builtin, ScanKind, SubgroupBroadcast, SubgroupOperation
+from tlx.frontends.tensor_language.syntax.nodes import (
+    Attribute,
+    Dictionary,
+    Instruction,
+    Name,
+    NamedAttribute,
+    Region,
+    Slice,
+    TypeRef,
 )
 from tlx.frontends.tensor_language.types import (
     BOOL,

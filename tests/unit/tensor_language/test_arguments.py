@@ -15,7 +15,7 @@ from tlx.frontends import tensor_language as tl
 from tlx.frontends.tensor_language.analysis import parameter_uses
 from tlx.frontends.tensor_language.calling.arguments import ArgumentPlace, Binder, bind, common_layout, dtype_of
 from tlx.frontends.tensor_language.calling.signature import CParameter, Role
-from tlx.frontends.tensor_language.syntax.ast.base import Name, Parameter, TypeRef
+from tlx.frontends.tensor_language.syntax.nodes import Name, Parameter, TypeRef
 from tlx.frontends.tensor_language.types import NUMBERS, GroupType, MemrefType
 
 EXTENTS = st.integers(0, 4)

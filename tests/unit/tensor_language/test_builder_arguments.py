@@ -20,9 +20,9 @@ import pytest
 from tlx.diagnostics import TlxError
 from tlx.frontends import tensor_language as tl
 from tlx.frontends.tensor_language.builder.kernel import instruction_methods
+from tlx.frontends.tensor_language.operations.blas import Axpby
 from tlx.frontends.tensor_language.syntax.annotations import literal_words
-from tlx.frontends.tensor_language.syntax.ast.base import Program
-from tlx.frontends.tensor_language.syntax.ast.collective import Axpby
+from tlx.frontends.tensor_language.syntax.nodes import Program
 from tlx.frontends.tensor_language.types import F32, MemrefType, ScalarType
 
 MATRIX: Final = "coopmatrix<f32x16x16,matrix_acc>"

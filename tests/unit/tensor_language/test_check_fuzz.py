@@ -14,7 +14,7 @@ from tests.unit.tensor_language.trees import PROGRAMS
 from tlx.diagnostics import Source
 from tlx.frontends.tensor_language.check import check_program
 from tlx.frontends.tensor_language.errors import ProgramError
-from tlx.frontends.tensor_language.syntax.ast.base import Program
+from tlx.frontends.tensor_language.syntax.nodes import Program
 from tlx.frontends.tensor_language.syntax.parser import parse
 
 BODIES: Final = [body for case in read_cases() for body in (case.accepted, without_marks(case.rejected)[0])]

@@ -8,9 +8,9 @@ from tests.unit.tensor_language.check_trees import TREES, instruction_in
 from tlx.frontends.tensor_language.check import check_program
 from tlx.frontends.tensor_language.check.context import DEEPEST
 from tlx.frontends.tensor_language.errors import ProgramError
-from tlx.frontends.tensor_language.syntax.ast.base import Name, Program, Region, TypeRef
-from tlx.frontends.tensor_language.syntax.ast.collective import Parallel
-from tlx.frontends.tensor_language.syntax.ast.mixed import If, Load
+from tlx.frontends.tensor_language.operations.control import If, Parallel
+from tlx.frontends.tensor_language.operations.memory import Load
+from tlx.frontends.tensor_language.syntax.nodes import Name, Program, Region, TypeRef
 from tlx.frontends.tensor_language.types import F32
 
 

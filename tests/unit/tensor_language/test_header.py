@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -114,18 +116,27 @@ int main(void) {
 """
 
 
-def build(folder: Path, text: str, main: str, compiler: str, *flags: str) -> str:
-    """What a C program with kernels in it prints; the object file comes from `tlx-lower`."""
-    (folder / "kernels.tl").write_text(text, encoding="utf-8")
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A function that gives the folder with the object file and the header of kernels, from `tlx-lower` and `tlx`."""
+
+    @cache
+    def folder_of(text: str) -> Path:
+        folder = tmp_path_factory.mktemp("kernels")
+        (folder / "kernels.tl").write_text(text, encoding="utf-8")
+        printed([str(BIN / "tlx-lower"), "kernels.tl", "--target=generic", "--emit=obj", "-o", "kernels.o"], folder)
+        printed([str(BIN / "tlx"), "translate", "kernels.tl", "--emit=header", "-o", "kernels.h"], folder)
+        return folder
+
+    return folder_of
+
+
+def build(folder: Path, kernels: Path, main: str, compiler: str, *flags: str) -> str:
+    """What a C program prints that is linked with the kernels of another folder."""
     suffix = "cc" if "++" in compiler else "c"
     (folder / f"main.{suffix}").write_text(main, encoding="utf-8")
-    prepare = (
-        [str(BIN / "tlx-lower"), "kernels.tl", "--target=generic", "--emit=obj", "-o", "kernels.o"],
-        [str(BIN / "tlx"), "translate", "kernels.tl", "--emit=header", "-o", "kernels.h"],
-        [require(compiler), *flags, "-Wall", "-Werror", f"main.{suffix}", "kernels.o", "-lm", "-o", "main"],
-    )
-    for command in prepare:
-        printed(command, folder)
+    sources = [f"main.{suffix}", str(kernels / "kernels.o"), "-lm", "-o", "main"]
+    printed([compiler, *flags, "-Wall", "-Werror", f"-I{kernels}", *sources], folder)
     return printed(["./main"], folder)
 
 
@@ -136,13 +147,17 @@ def printed(command: list[str], folder: Path) -> str:
 
 
 @pytest.mark.parametrize("compiler", ["clang-14", "clang-19", "clang++-14", "gcc", "g++"])
-def test_scalars_arrive(compiler: str, tmp_path: Path) -> None:
-    assert build(tmp_path, SCALARS, MAIN, compiler, "-O1") == EXPECTED
+def test_scalars_arrive(compiler: str, tmp_path: Path, compiled: Callable[[str], Path]) -> None:
+    require(compiler)
+    assert build(tmp_path, compiled(SCALARS), MAIN, compiler, "-O1") == EXPECTED
 
 
 @pytest.mark.parametrize("compiler", ["clang-14", "clang-19", "g++"])
-def test_memrefs_and_groups_arrive_under_names_that_are_keywords(compiler: str, tmp_path: Path) -> None:
-    assert build(tmp_path, MEMREFS, MEMREFS_MAIN, compiler) == "3 0 0 0 0 0 0 0 2 6 "
+def test_memrefs_and_groups_arrive_under_names_that_are_keywords(
+    compiler: str, tmp_path: Path, compiled: Callable[[str], Path]
+) -> None:
+    require(compiler)
+    assert build(tmp_path, compiled(MEMREFS), MEMREFS_MAIN, compiler) == "3 0 0 0 0 0 0 0 2 6 "
 
 
 @pytest.mark.parametrize(

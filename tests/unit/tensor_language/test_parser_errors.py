@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from tests.unit.tensor_language.parser_errors import errors_of
 from tlx.frontends.tensor_language import Standard, check_program, parse
 from tlx.frontends.tensor_language.errors import ProgramError
-from tlx.frontends.tensor_language.syntax.ast.base import ATTRIBUTE_NAMES
+from tlx.frontends.tensor_language.operations.core import Scope, Semantics
+from tlx.frontends.tensor_language.operations.matrices import Checked
+from tlx.frontends.tensor_language.syntax.nodes import ATTRIBUTE_NAMES
 from tlx.frontends.tensor_language.syntax.parser import FORMS
-from tlx.frontends.tensor_language.syntax.parser_instructions import CHECKED, SCOPES, SEMANTICS
 from tlx.frontends.tensor_language.types import NUMBERS
 
-MODIFIERS = (*CHECKED, *SCOPES, *SEMANTICS)
+MODIFIERS: tuple[str, ...] = (*get_args(Checked), *get_args(Scope), *get_args(Semantics))
 
 # An instruction with a mark `«...»` around what the carets point at, and the message.
 INSTRUCTIONS = [

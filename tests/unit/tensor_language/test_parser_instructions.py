@@ -9,8 +9,9 @@ import pytest
 
 from tests.unit.tensor_language.instruction_trees import INSTRUCTIONS, entry
 from tlx.frontends.tensor_language import parse
-from tlx.frontends.tensor_language.syntax.ast.base import Attribute, Dictionary, Instruction, NamedAttribute
-from tlx.frontends.tensor_language.syntax.ast.mixed import Constant, For
+from tlx.frontends.tensor_language.operations.control import For
+from tlx.frontends.tensor_language.operations.scalars import Constant
+from tlx.frontends.tensor_language.syntax.nodes import Attribute, Dictionary, Instruction, NamedAttribute
 from tlx.frontends.tensor_language.syntax.parser import FORMS
 from tlx.frontends.tensor_language.syntax.printer import print_instruction
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.unit.tensor_language.trees import CONSTANTS, PROGRAMS, TYPES, instruction_classes, instructions_of
 from tlx.diagnostics import UsageError
 from tlx.frontends.tensor_language import parse
-from tlx.frontends.tensor_language.syntax.ast.base import (
+from tlx.frontends.tensor_language.operations.scalars import Constant
+from tlx.frontends.tensor_language.syntax.nodes import (
     Attribute,
     Dictionary,
     Function,
@@ -20,7 +21,6 @@ from tlx.frontends.tensor_language.syntax.ast.base import (
     Region,
     TypeRef,
 )
-from tlx.frontends.tensor_language.syntax.ast.mixed import Constant
 from tlx.frontends.tensor_language.syntax.printer import print_instruction, print_program
 from tlx.frontends.tensor_language.types import F64, Type
 

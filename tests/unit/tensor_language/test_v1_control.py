@@ -8,7 +8,7 @@ from tests.unit.tensor_language.v1_texts import body, converted, read, v2
 from tlx.diagnostics import Source
 from tlx.frontends.tensor_language.calling.signature import c_parameters
 from tlx.frontends.tensor_language.syntax import parser
-from tlx.frontends.tensor_language.syntax.ast.base import Attribute, NamedAttribute
+from tlx.frontends.tensor_language.syntax.nodes import Attribute, NamedAttribute
 from tlx.frontends.tensor_language.syntax.printer import print_program
 
 

@@ -6,7 +6,6 @@ that nothing here builds is an error.
 
 from __future__ import annotations
 
-import inspect
 import string
 import types
 import typing
@@ -15,8 +14,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from tlx.frontends.tensor_language.syntax.ast import base, collective, mixed, spmd
-from tlx.frontends.tensor_language.syntax.ast.base import (
+from tlx.frontends.tensor_language.operations import OPERATIONS, control, matrices, memory, scalars, subgroups
+from tlx.frontends.tensor_language.syntax.nodes import (
     ATTRIBUTE_NAMES,
     Attribute,
     Dictionary,
@@ -80,57 +79,39 @@ CONSTANTS = st.one_of(st.booleans(), INTEGERS, _FLOATS, st.builds(complex, _FLOA
 
 # What an instruction's result may be, where the grammar does not take any scalar or coopmatrix type.
 _RESULT_TYPES: dict[type[Instruction], st.SearchStrategy[Any]] = {
-    **dict.fromkeys((collective.Alloca, mixed.Expand, mixed.Fuse, mixed.Subview), _MEMREFS),
-    **dict.fromkeys((mixed.Associated, mixed.Comparison), st.just(BOOL)),
-    **dict.fromkeys((mixed.AtomicLoad, mixed.AtomicUpdate, mixed.Math), _SCALARS),
-    **dict.fromkeys((spmd.CooperativeMatrixExtract, spmd.SubgroupBroadcast, spmd.SubgroupOperation), _SCALARS),
-    mixed.Builtin: st.sampled_from([t for t in NUMBERS.values() if t.kind == "int"]),
-    mixed.Cast: _SCALARS | _COOPMATRICES,
-    mixed.Load: _SCALARS | _MEMREFS,
-    mixed.Size: st.just(INDEX),
+    **dict.fromkeys((memory.Alloca, memory.Expand, memory.Fuse, memory.Subview), _MEMREFS),
+    **dict.fromkeys((memory.Associated, scalars.Comparison), st.just(BOOL)),
+    **dict.fromkeys((memory.AtomicLoad, memory.AtomicUpdate, scalars.Math), _SCALARS),
+    **dict.fromkeys(
+        (matrices.CooperativeMatrixExtract, subgroups.SubgroupBroadcast, subgroups.SubgroupOperation), _SCALARS
+    ),
+    subgroups.Builtin: st.sampled_from([t for t in NUMBERS.values() if t.kind == "int"]),
+    scalars.Cast: _SCALARS | _COOPMATRICES,
+    memory.Load: _SCALARS | _MEMREFS,
+    memory.Size: st.just(INDEX),
     **dict.fromkeys(
         (
-            spmd.CooperativeMatrixApply,
-            spmd.CooperativeMatrixLoad,
-            spmd.CooperativeMatrixAtomicUpdate,
-            spmd.CooperativeMatrixConstruct,
-            spmd.CooperativeMatrixInsert,
-            spmd.CooperativeMatrixMulAdd,
-            spmd.CooperativeMatrixReduce,
-            spmd.CooperativeMatrixScale,
+            matrices.CooperativeMatrixApply,
+            matrices.CooperativeMatrixLoad,
+            matrices.CooperativeMatrixAtomicUpdate,
+            matrices.CooperativeMatrixConstruct,
+            matrices.CooperativeMatrixInsert,
+            matrices.CooperativeMatrixMulAdd,
+            matrices.CooperativeMatrixReduce,
+            matrices.CooperativeMatrixScale,
         ),
         _COOPMATRICES,
     ),
-    **dict.fromkeys((mixed.ArithBinary, mixed.ArithUnary, mixed.Constant), _RETURNED),
+    **dict.fromkeys((scalars.ArithBinary, scalars.ArithUnary, scalars.Constant), _RETURNED),
 }
-_WITHOUT_RESULT = {
-    collective.LifetimeStop,
-    *(c for c in collective.Blas.__subclasses__()),
-    collective.Parallel,
-    collective.Foreach,
-    collective.ForeachTile,
-    mixed.AtomicStore,
-    mixed.Barrier,
-    mixed.Store,
-    mixed.Yield,
-    spmd.CooperativeMatrixStore,
-    spmd.CooperativeMatrixPrefetch,
-}
-
+_WITHOUT_RESULT = {entry.node for entry in OPERATIONS.values() if entry.results == "none"}
 
 _SLICES = st.builds(Slice, NAMES | INTEGERS, st.none() | NAMES | INTEGERS)
 
 
 def instruction_classes() -> list[type[Instruction]]:
-    """Every class of the tree that is an instruction, and no base of others."""
-    found = [
-        value
-        for module in (base, collective, mixed, spmd)
-        for _, value in inspect.getmembers(module, inspect.isclass)
-        if issubclass(value, Instruction) and value.__module__ == module.__name__
-    ]
-    bases = {parent for value in found for parent in value.__mro__[1:]}
-    return sorted((v for v in found if v not in bases), key=lambda v: v.__name__)
+    """The classes of all operations."""
+    return sorted({entry.node for entry in OPERATIONS.values()}, key=lambda v: v.__name__)
 
 
 def _has_region(cls: type[Instruction]) -> bool:
@@ -165,27 +146,27 @@ def _field(annotation: Any, depth: int) -> st.SearchStrategy[Any]:
 
 # Fields whose values depend on other fields, or on more than their annotation.
 _SPECIAL: dict[tuple[type[Instruction], str], st.SearchStrategy[Any]] = {
-    (mixed.Constant, "value"): CONSTANTS,
+    (scalars.Constant, "value"): CONSTANTS,
     **{
         (c, "indices"): st.lists(NAMES, max_size=3).map(tuple)
-        for c in (mixed.Load, mixed.Store, mixed.AtomicLoad, mixed.AtomicStore, mixed.AtomicUpdate)
+        for c in (memory.Load, memory.Store, memory.AtomicLoad, memory.AtomicStore, memory.AtomicUpdate)
     },
-    (mixed.Yield, "values"): st.lists(NAMES, max_size=3).map(tuple),
-    (mixed.Subview, "slices"): st.lists(_SLICES, max_size=3).map(tuple),
-    (mixed.Expand, "shape"): st.lists(NAMES | INTEGERS, min_size=2, max_size=4).map(tuple),
+    (control.Yield, "values"): st.lists(NAMES, max_size=3).map(tuple),
+    (memory.Subview, "slices"): st.lists(_SLICES, max_size=3).map(tuple),
+    (memory.Expand, "shape"): st.lists(NAMES | INTEGERS, min_size=2, max_size=4).map(tuple),
 }
 
 
 def _mended(node: Instruction) -> Instruction:
     """The tree with what its fields demand of each other."""
-    if isinstance(node, mixed.Builtin):
+    if isinstance(node, subgroups.Builtin):
         with_component = node.name in ("group_id", "num_groups", "num_subgroups", "subgroup_id")
         node.component = (node.component or "y") if with_component else None
-    if isinstance(node, mixed.For):
+    if isinstance(node, control.For):
         node.carried, node.initial = node.carried[: len(node.initial)], node.initial[: len(node.carried)]
         if not node.types:
             node.carried = node.initial = ()
-    if isinstance(node, spmd.CooperativeMatrixLoad | spmd.CooperativeMatrixStore) and not node.atomic:
+    if isinstance(node, matrices.CooperativeMatrixLoad | matrices.CooperativeMatrixStore) and not node.atomic:
         node.scope, node.semantics = "work_group", "relaxed"
     return node
 
@@ -200,7 +181,7 @@ def instructions_of(cls: type[Instruction], depth: int = 1) -> st.SearchStrategy
     hints = get_type_hints(cls)
     built = {f.name: _SPECIAL.get((cls, f.name)) for f in fields(cls) if f.name not in ("results", "types", "span")}
     strategies = {name: _field(hints[name], depth) if given is None else given for name, given in built.items()}
-    if cls in (mixed.For, mixed.If):
+    if cls in (control.For, control.If):
         strategies["results"] = st.lists(NAMES, max_size=3).map(tuple)
         strategies["types"] = st.lists(_RETURNED.map(TypeRef), max_size=3).map(tuple)
     elif cls not in _WITHOUT_RESULT:

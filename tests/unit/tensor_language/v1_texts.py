@@ -10,7 +10,7 @@ import pytest
 from tlx.diagnostics import Source
 from tlx.frontends.tensor_language.errors import ProgramError
 from tlx.frontends.tensor_language.syntax import parser
-from tlx.frontends.tensor_language.syntax.ast.base import Program
+from tlx.frontends.tensor_language.syntax.nodes import Program
 from tlx.frontends.tensor_language.syntax.printer import print_program
 from tlx.frontends.tensor_language.v1.parser import parse
 

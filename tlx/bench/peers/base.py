@@ -8,11 +8,12 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from tlx.bench.native_calls import Repeat
-from tlx.bench.workloads.workload import Array, Workload
 from tlx.diagnostics import UsageError
+from tlx.intrinsics.numpy_types import Array
+from tlx.tuning.measure.native_calls import Repeat
+from tlx.tuning.measure.workload import Workload
 
 
 class MissingError(Exception):
@@ -57,7 +58,7 @@ class LibraryPaths:
     folders: tuple[Path, ...]
 
     @classmethod
-    def of(cls, given: str | None) -> LibraryPaths:
+    def below(cls, given: str | None) -> LibraryPaths:
         """From `--peers-path`, else from TLX_PEERS: folders between colons; theirs that hold libraries count, too."""
         text = given if given is not None else os.environ.get("TLX_PEERS", "")
         return cls(tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part))
@@ -80,11 +81,6 @@ class LibraryPaths:
             if path and (found := _loaded(path, mode)):
                 return found
         raise MissingError(f"no {' or '.join(patterns)}")
-
-
-def address_of(function: Any) -> int:
-    """Where a function of a library is."""
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _loaded(path: str, mode: int) -> ctypes.CDLL | None:

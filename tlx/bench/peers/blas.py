@@ -15,9 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from tlx.bench.native_calls import NativeCall, call_loop
-from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError, address_of
-from tlx.bench.workloads.workload import F32, S32, U8, Array, BatchProblem, GemmProblem, PointwiseProblem, Workload
+from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError
+from tlx.intrinsics.numpy_types import Array
+from tlx.tuning.measure.native_calls import NativeCall, call_loop, function_address
+from tlx.tuning.measure.workload import F32, S32, U8, BatchProblem, GemmProblem, PointwiseProblem, Workload
 
 _ROW_MAJOR: Final = 101
 _COLUMN_MAJOR: Final = 102
@@ -57,7 +58,7 @@ class CblasLibrary:
         if symbol is None or not hasattr(self._library, symbol):
             return
         pointers = {name: array.ctypes.data for name, array in arrays.items()}
-        address = address_of(getattr(self._library, symbol))
+        address = function_address(getattr(self._library, symbol))
         if gemm.lhs.is_float:
             yield Attempt(call_loop([NativeCall(address, _float_arguments(gemm, pointers))], (self._library, arrays)))
             return
@@ -74,7 +75,7 @@ class CblasLibrary:
         plain = list(_float_arguments(gemm, {name: array.ctypes.data for name, array in arrays.items()}))
         strides = [("i32", n) for n in (gemm.m * gemm.k, gemm.k * gemm.n, gemm.m * gemm.n)]
         given = [*plain[:9], strides[0], *plain[9:11], strides[1], *plain[11:], strides[2], ("i32", batch.count)]
-        step = NativeCall(address_of(getattr(self._library, symbol)), tuple(given))
+        step = NativeCall(function_address(getattr(self._library, symbol)), tuple(given))
         yield Attempt(call_loop([step], (self._library, arrays)))
 
     def _function(self, problem: PointwiseProblem, arrays: dict[str, Array]) -> Iterator[Attempt]:
@@ -84,7 +85,7 @@ class CblasLibrary:
             return
         pointers = [("ptr", arrays[name].ctypes.data) for name in (*sorted(set(arrays) - {"y"}), "y")]
         step = NativeCall(
-            address_of(getattr(self._library, symbol)), (("i32", problem.count), *pointers, ("i64", _LOW))
+            function_address(getattr(self._library, symbol)), (("i32", problem.count), *pointers, ("i64", _LOW))
         )
         yield Attempt(call_loop([step], (self._library, arrays)))
 

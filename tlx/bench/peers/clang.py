@@ -15,16 +15,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from tlx.bench.native_calls import NativeCall, call_loop
-from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError, address_of
-from tlx.bench.workloads.workload import (
-    Array,
-    BatchProblem,
-    ConvolutionProblem,
-    GemmProblem,
-    PointwiseProblem,
-    Workload,
-)
+from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError
+from tlx.intrinsics.numpy_types import Array
+from tlx.tuning.measure.native_calls import NativeCall, call_loop, function_address
+from tlx.tuning.measure.workload import BatchProblem, ConvolutionProblem, GemmProblem, PointwiseProblem, Workload
 
 _COMPILERS: Final = ("clang-22", "clang-21", "clang-20", "clang-19", "clang")
 _TYPES: Final = {
@@ -56,7 +50,7 @@ class Clang:
         loaded = self._loaded(work)
         if loaded is None:
             return
-        yield Attempt(call_loop([NativeCall(address_of(loaded.work), work.arguments(arrays))], (loaded, arrays)))
+        yield Attempt(call_loop([NativeCall(function_address(loaded.work), work.arguments(arrays))], (loaded, arrays)))
 
     def _loaded(self, work: Workload) -> ctypes.CDLL | None:
         """The library of a workload; None where there is none."""

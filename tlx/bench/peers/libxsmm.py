@@ -18,10 +18,19 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, Final
 
-from tlx.bench.native_calls import LOOP_LABEL, NativeCall, Repeat, call_loop, compile_loop, counted_loop, loop_function
 from tlx.bench.peers.base import Attempt, LibraryPaths
-from tlx.bench.timing import seconds
-from tlx.bench.workloads.workload import Array, BatchProblem, GemmProblem, Workload, WorkloadBuffer
+from tlx.intrinsics.numpy_types import Array
+from tlx.tuning.measure.native_calls import (
+    LOOP_LABEL,
+    NativeCall,
+    Repeat,
+    call_loop,
+    compile_loop,
+    counted_loop,
+    loop_function,
+)
+from tlx.tuning.measure.timing import seconds
+from tlx.tuning.measure.workload import BatchProblem, GemmProblem, Workload, WorkloadBuffer
 
 _DATATYPES: Final = {"f64": 0, "f32": 1, "bf16": 2, "f16": 3, "s32": 8, "s8": 12, "u8": 13}
 _TRANSPOSE_A: Final = 1
@@ -141,7 +150,7 @@ class Libxsmm:
             first, given, packed = "", pointers, None
             if narrow:  # all of b is one matrix of count * K rows
                 whole = replace(like, k=batch.count * gemm.k)
-                packed = WorkloadBuffer("b", gemm.rhs, whole.b_shape, output=True).filled(0)
+                packed = WorkloadBuffer("b", gemm.rhs, whole.b_shape, output=True).fill(0)
                 first = packing_function(whole, pointers["b"], packed.ctypes.data)
                 given = {**pointers, "b": packed.ctypes.data}
             text = batch_loop(kernel, calls, summed, sizes, given, first)
@@ -152,7 +161,7 @@ class Libxsmm:
         like = replace(gemm, vnni=True)
         if gemm.columns or gemm.n % 64 or gemm.k % 64 or gemm.m % 32:
             return
-        packed = WorkloadBuffer("b", gemm.rhs, like.b_shape, output=True).filled(0)
+        packed = WorkloadBuffer("b", gemm.rhs, like.b_shape, output=True).fill(0)
         given = {**arrays, "b": packed}
         flat = arrays["b"].ctypes.data
         yield from self._blocked(like, given, _flags(like), flat)

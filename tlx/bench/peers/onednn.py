@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from tlx.bench.native_calls import NativeCall, Repeat, call_loop
-from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError, address_of
-from tlx.bench.workloads.workload import (
+from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError
+from tlx.intrinsics.numpy_types import Array
+from tlx.tuning.measure.native_calls import NativeCall, Repeat, call_loop, function_address
+from tlx.tuning.measure.workload import (
     F32,
-    Array,
     BatchProblem,
     ConvolutionProblem,
     Element,
@@ -81,7 +81,7 @@ class Onednn:
         pd = make.optimised("matmul", a, wanted, added, c, extra)
         given = {SOURCE: make.memory(a, arrays["a"]), DESTINATION: make.memory(c, arrays["c"])}
         flat = unpack_vnni(gemm, arrays["b"])
-        given[WEIGHTS] = make.packed(pd, b, flat.copy()) if packed else make.memory(b, flat)
+        given[WEIGHTS] = make.reorder_weights(pd, b, flat.copy()) if packed else make.memory(b, flat)
         if bias is not None:
             given[_BIAS] = make.memory(added, bias)
         return self._attempt(pd, given, arrays, "weights packed before" if packed else "")
@@ -108,9 +108,9 @@ class Onednn:
                 tensors = (layout(*x), make.any(*w), None, layout(*y))
                 arguments = (_INFERENCE, _DIRECT, *tensors, steps, none, none, none, None)
                 pd = make.optimised("convolution_forward", *arguments)
-                weights = make.packed(pd, make.dense(*w), arrays["w"])
-                source = make.brought(pd, SOURCE, make.dense(*x), arrays["x"])
-                result = make.brought(pd, DESTINATION, make.dense(*y), arrays["y"])
+                weights = make.reorder_weights(pd, make.dense(*w), arrays["w"])
+                source = make.reorder_argument(pd, SOURCE, make.dense(*x), arrays["x"])
+                result = make.reorder_argument(pd, DESTINATION, make.dense(*y), arrays["y"])
                 given = {SOURCE: source.inner, WEIGHTS: weights, DESTINATION: result.inner}
                 work = [*source.entering, make.primitive(pd, given), *result.leaving]
                 yield Attempt(make.execution(work, arrays), f"weights packed before{note}")
@@ -267,13 +267,13 @@ class OnednnLibrary:
         """An array as oneDNN's memory."""
         return self.made("memory_create", description, self.engine, Handle(array.ctypes.data))
 
-    def packed(self, pd: Handle, description: Handle, array: Array) -> Memory:
+    def reorder_weights(self, pd: Handle, description: Handle, array: Array) -> Memory:
         """A copy of the weights, laid out as a primitive likes it."""
         source, target = self.memory(description, array), self._own(self._wanted(pd, WEIGHTS))
         self._execute(self._reorder(source, target))
         return target
 
-    def brought(self, pd: Handle, index: int, description: Handle, array: Array) -> ReorderedArray:
+    def reorder_argument(self, pd: Handle, index: int, description: Handle, array: Array) -> ReorderedArray:
         """An array as a primitive wants it as its source or destination."""
         outer, wanted = self.memory(description, array), self._wanted(pd, index)
         if self._library.dnnl_memory_desc_equal(description, wanted):
@@ -310,7 +310,7 @@ class OnednnLibrary:
             ("i32", len(arguments)),
             ("ptr", ctypes.addressof(arguments)),
         )
-        return NativeCall(address_of(self._library.dnnl_primitive_execute), given)
+        return NativeCall(function_address(self._library.dnnl_primitive_execute), given)
 
     def _execute(self, primitive: Primitive) -> None:
         self.execution([primitive], None)(1)

@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from tlx.bench.peers.base import Attempt, LibraryPaths, MissingError
-from tlx.bench.workloads.workload import (
-    Array,
+from tlx.intrinsics.numpy_types import Array
+from tlx.tuning.measure.workload import (
     ConvolutionProblem,
     GemmProblem,
     LayerProblem,

@@ -7,8 +7,8 @@ import pkgutil
 from collections.abc import Iterable, Iterator, Sequence
 
 from tlx.bench.workloads import rows
-from tlx.bench.workloads.workload import Workload
 from tlx.diagnostics import UsageError
+from tlx.tuning.measure.workload import Workload
 
 
 def all_workloads() -> Iterator[Workload]:

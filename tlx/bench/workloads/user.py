@@ -13,7 +13,14 @@ from typing import Final
 
 from tlx.api import files
 from tlx.api.signatures import Parameter, Prototype, prototypes
-from tlx.bench.workloads.workload import (
+from tlx.diagnostics import UsageError
+from tlx.intrinsics.contraction import axes_of
+from tlx.ir.parser.module import parse
+from tlx.ir.tensors.inference import analyse
+from tlx.ir.tensors.model import TensorOp
+from tlx.ir.types import PointerType
+from tlx.lower.pipeline import raise_front_ends
+from tlx.tuning.measure.workload import (
     BF16,
     F16,
     F32,
@@ -28,13 +35,6 @@ from tlx.bench.workloads.workload import (
     Workload,
     WorkloadBuffer,
 )
-from tlx.diagnostics import UsageError
-from tlx.intrinsics.contraction import axes_of
-from tlx.ir.parser.module import parse
-from tlx.ir.tensors.analysis import analyse
-from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import PointerType
-from tlx.lower.pipeline import raise_front_ends
 
 _ELEMENTS: Final = {element.llvm: element for element in (F64, F32, F16, BF16, U8, S8, S16, S32, S64)}
 _NAMES: Final = {element.name: element for element in (*_ELEMENTS.values(), U8)}
@@ -118,7 +118,7 @@ def _buffer(prototype: Prototype, parameter: Parameter, text: str | None) -> Wor
         _check_array(prototype, parameter, _NAMES[found[1]], prod(shape), text)
         return WorkloadBuffer(short, _NAMES[found[1]], shape, parameter.written)
     element = _ELEMENTS.get(str(parameter.element))
-    if element is None or parameter.count is None or not parameter.whole:
+    if element is None or parameter.count is None or not parameter.is_bounded:
         what = "what" if element is None else f"how many elements of {element.name}"
         raise UsageError(
             f"@{prototype.name} does not say {what} {parameter.name} points to; say it by --args={short}=f32:64x64"

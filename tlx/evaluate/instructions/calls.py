@@ -1,13 +1,12 @@
 """Steps of calls: functions of the module, intrinsics, library functions, foreign functions, inline assembly.
 
-Inline assembly is evaluated if it has no instructions (it gives what it is given), or if it asks the machine what it
-is. The evaluator's machine has no feature at all, so a program that chooses kernels by its processor takes the weakest.
+Inline assembly is evaluated if it has no instructions (its result is its operand), or one that a target explains, such
+as those that identify the processor.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from tlx.diagnostics import EvaluationError
@@ -15,6 +14,7 @@ from tlx.evaluate.arguments import byval_copies, pass_byval_copies
 from tlx.evaluate.context import STACK_SLOT, CallSite, Frame, FunctionScope, Implementation, Step
 from tlx.evaluate.instructions.tensors import tensor_step
 from tlx.evaluate.intrinsics.table import find_implementation
+from tlx.evaluate.target_semantics import target_semantics
 from tlx.intrinsics import is_tensor_name
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import VOID, StructType
@@ -123,16 +123,7 @@ def _stack(scope: FunctionScope, instruction: Instruction, name: str) -> Step:
 _EMPTY: Final = re.compile(r'asm (sideeffect )?"",')
 _TIED: Final = re.compile(r'"=\w+,0(,~\{[^"]*)?"')
 """One result, in the register of the only operand."""
-_IDENTIFYING_INSTRUCTION: Final = re.compile(r'"(cpuid|xgetbv|syscall)"')
-ProcessorIdentity = Callable[[str, Sequence[int]], Sequence[int]]
-
-
-def _no_features(_instruction: str, _numbers: Sequence[int]) -> Sequence[int]:
-    return (0, 0, 0, 0)
-
-
-identify_processor: ProcessorIdentity = _no_features
-"""Registers after an instruction, by its name and the numbers that it is given; tests speak for other machines."""
+_INSTRUCTION: Final = re.compile(r'asm (?:\w+ )*"([^"]*)"')
 
 
 def _empty_assembly(scope: FunctionScope, instruction: Instruction, callee: str) -> Step:
@@ -157,18 +148,20 @@ def inline_assembly(scope: FunctionScope, instruction: Instruction, callee: Text
     """A call of assembly.
 
     Raises:
-        EvaluationError: It has instructions that do not ask what the machine is.
+        EvaluationError: No target says what its instructions do.
     """
     if _EMPTY.search(str(callee)):
         return _empty_assembly(scope, instruction, str(callee))
-    asked = _IDENTIFYING_INSTRUCTION.search(str(callee))
-    if asked is None:
+    found = _INSTRUCTION.search(str(callee))
+    name = found[1] if found else ""
+    run = scope.context.assembly.get(name) or target_semantics().assembly.get(name)
+    if run is None:
         raise EvaluationError("the evaluator does not run inline assembly")
     out, type_ = scope.result(instruction), instruction.type
     slots = [scope.slot(a) for a in instruction.args]
 
     def step(frame: Frame) -> None:
-        registers: list[Any] = list(identify_processor(asked[1], [frame[s] for s in slots]))
+        registers: list[Any] = list(run([frame[s] for s in slots]))
         frame[out] = registers[: len(type_.elements)] if isinstance(type_, StructType) else registers[0]
 
     return step

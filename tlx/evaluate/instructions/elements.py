@@ -8,7 +8,8 @@ import numpy as np
 
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate.context import FunctionScope, Step
-from tlx.evaluate.values import Array, RuntimeValue, undefined
+from tlx.evaluate.values import RuntimeValue, undefined
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.instructions import Instruction
 from tlx.ir.types import FloatType, Type, VectorType
 from tlx.ir.values import Aggregate, ConstInt, Keyword, Splat

@@ -21,8 +21,8 @@ import numpy as np
 from tlx.diagnostics import EvaluationError
 from tlx.evaluate.context import Frame, FunctionScope, Step
 from tlx.evaluate.memory import AddressSpace, MemoryRegion
-from tlx.evaluate.values import Array, RuntimeValue, element_dtype, signed
-from tlx.intrinsics.numpy_types import dtype_of
+from tlx.evaluate.values import RuntimeValue, element_dtype, signed
+from tlx.intrinsics.numpy_types import Array, dtype_of
 from tlx.intrinsics.numpy_types import dtype_of as logical_dtype
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction

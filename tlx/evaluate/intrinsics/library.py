@@ -1,4 +1,4 @@
-"""Library functions that code may call: the C library's heap, memory and mathematics, and OpenMP's teams."""
+"""Intrinsics on memory, and functions of the C library."""
 
 from __future__ import annotations
 
@@ -12,13 +12,132 @@ from tlx.evaluate.context import (
     Implementation,
     ImplementationFactory,
     ThreadTeam,
+    first_argument,
+    no_operation,
     type_independent,
 )
-from tlx.evaluate.intrinsics.floats import FLOAT_INTRINSICS
-from tlx.evaluate.intrinsics.memory import copy_memory, fill_memory
+from tlx.evaluate.intrinsics.scalars import FLOAT_INTRINSICS
 from tlx.evaluate.memory import AddressSpace
-from tlx.evaluate.values import RuntimeValue
+from tlx.evaluate.values import RuntimeValue, signed, width_of
 from tlx.ir.builder.threads import GOMP_PARALLEL
+
+
+def copy_memory(memory: AddressSpace, target: int, source: int, size: int, *, may_overlap: bool) -> None:
+    """`memcpy` and `memmove`.
+
+    Raises:
+        EvaluationError: An access is outside memory, or the two ranges of a memcpy overlap in part.
+    """
+    if not may_overlap and target != source and abs(target - source) < size:
+        raise EvaluationError(f"memcpy of {size} bytes between overlapping ranges {target:#x} and {source:#x}")
+    memory.write(target, memory.read(source, size, "memcpy"), "memcpy")
+
+
+def fill_memory(memory: AddressSpace, target: int, byte: int, size: int) -> None:
+    """`memset`."""
+    if size:
+        region = memory.writable(target, size, f"memset of {size} bytes")
+        at = target - region.base
+        region.data[at : at + size] = bytes([byte & 255]) * size
+
+
+def _copy_memory(*, may_overlap: bool) -> ImplementationFactory:
+    def make(site: CallSite) -> Implementation:
+        memory = site.context.memory
+
+        def run(target: int, source: int, size: int, *_: RuntimeValue) -> None:
+            copy_memory(memory, target, source, size, may_overlap=may_overlap)
+
+        return run
+
+    return make
+
+
+def _fill(site: CallSite) -> Implementation:
+    memory = site.context.memory
+
+    def run(target: int, byte: int, size: int, *_: RuntimeValue) -> None:
+        fill_memory(memory, target, byte, size)
+
+    return run
+
+
+def _lifetime(change: Callable[[AddressSpace, int], None]) -> ImplementationFactory:
+    def make(site: CallSite) -> Implementation:
+        memory = site.context.memory
+        return lambda *args: change(memory, args[-1])
+
+    return make
+
+
+def _begin(memory: AddressSpace, address: int) -> None:
+    region = memory.nearest(address)
+    if region is not None and region.base == address and region.data.nbytes == region.size:
+        region.revive(memory.undefined)
+
+
+def _end(memory: AddressSpace, address: int) -> None:
+    region = memory.nearest(address)
+    if region is not None and region.base == address and not region.death:
+        region.kill("is dead after llvm.lifetime.end")
+
+
+def _assume(condition: RuntimeValue, *_: RuntimeValue) -> None:
+    if not condition:
+        raise EvaluationError("llvm.assume of what is false")
+
+
+def _trap(*_: RuntimeValue) -> None:
+    raise EvaluationError("reached llvm.trap")
+
+
+def _object_size(site: CallSite) -> Implementation:
+    unknown = (1 << width_of(site.result)) - 1
+
+    def run(_pointer: int, smallest: int, *_: RuntimeValue) -> int:
+        return 0 if smallest else unknown
+
+    return run
+
+
+def _mask_pointer(address: int, mask: int) -> int:
+    return address & mask
+
+
+def _load_relative(site: CallSite) -> Implementation:
+    """`base` plus the 32-bit distance that lies at `base + offset`: how tables of addresses are kept small."""
+    memory = site.context.memory
+
+    def run(base: int, offset: int) -> int:
+        data = memory.read(base + signed(offset, width_of(site.arguments[1])), 4, "llvm.load.relative")
+        return base + int.from_bytes(data, "little", signed=True)
+
+    return run
+
+
+MEMORY_INTRINSICS: Final[FunctionTable] = {
+    "memcpy": _copy_memory(may_overlap=False),
+    "memcpy.inline": _copy_memory(may_overlap=False),
+    "memmove": _copy_memory(may_overlap=True),
+    "memset": _fill,
+    "memset.inline": _fill,
+    "lifetime.start": _lifetime(_begin),
+    "lifetime.end": _lifetime(_end),
+    "invariant.start": type_independent(lambda *_: 0),
+    "invariant.end": type_independent(no_operation),
+    "launder.invariant.group": type_independent(first_argument),
+    "strip.invariant.group": type_independent(first_argument),
+    "ptr.annotation": type_independent(first_argument),
+    "ptrmask": type_independent(_mask_pointer),
+    "threadlocal.address": type_independent(first_argument),
+    "prefetch": type_independent(no_operation),
+    "assume": type_independent(_assume),
+    "trap": type_independent(_trap),
+    "debugtrap": type_independent(_trap),
+    "ubsantrap": type_independent(_trap),
+    "objectsize": _object_size,
+    "load.relative": _load_relative,
+}
 
 
 def _with_memory(function: Callable[..., Any]) -> ImplementationFactory:
@@ -132,9 +251,49 @@ def _team_query(fact: Callable[[ThreadTeam], int]) -> ImplementationFactory:
     return make
 
 
+def _create_key(site: CallSite) -> Implementation:
+    def create(place: int, _destructor: int) -> int:
+        key = len(site.context.thread_values)
+        site.context.thread_values[key] = {}
+        site.context.memory.write(place, key.to_bytes(4, "little"), "pthread_key_create")
+        return 0
+
+    return create
+
+
+def _get_specific(site: CallSite) -> Implementation:
+    context = site.context
+
+    def get(key: int) -> int:
+        return context.thread_values[key].get(context.team.number, 0)
+
+    return get
+
+
+def _set_specific(site: CallSite) -> Implementation:
+    context = site.context
+
+    def put(key: int, value: int) -> int:
+        context.thread_values[key][context.team.number] = value
+        return 0
+
+    return put
+
+
+def _delete_key(_key: int) -> int:
+    return 0
+
+
+POSIX_LIBRARY: Final[FunctionTable] = {
+    "pthread_key_create": _create_key,
+    "pthread_key_delete": type_independent(_delete_key),
+    "pthread_getspecific": _get_specific,
+    "pthread_setspecific": _set_specific,
+}
+
 OPENMP_LIBRARY: Final[FunctionTable] = {
     GOMP_PARALLEL: _fork_team,
-    "omp_get_max_threads": _team_query(lambda team: team.most),
+    "omp_get_max_threads": _team_query(lambda team: team.max_threads),
     "omp_get_num_threads": _team_query(lambda team: team.size),
     "omp_get_thread_num": _team_query(lambda team: team.number),
     "omp_in_parallel": _team_query(lambda team: int(team.size > 1)),

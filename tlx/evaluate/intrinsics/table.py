@@ -1,17 +1,14 @@
-"""Intrinsics and library functions by name: the tables of the files beside this one, and of the machines, searched."""
+"""Implementations by name: LLVM's own intrinsics, library functions, and what targets bring for their instructions."""
 
 from __future__ import annotations
 
 from functools import cache
 
 from tlx.evaluate.context import FunctionTable, ImplementationFactory
-from tlx.evaluate.intrinsics.floats import FLOAT_INTRINSICS
-from tlx.evaluate.intrinsics.integers import INTEGER_INTRINSICS
-from tlx.evaluate.intrinsics.library import C_LIBRARY, OPENMP_LIBRARY
-from tlx.evaluate.intrinsics.memory import MEMORY_INTRINSICS
+from tlx.evaluate.intrinsics.library import C_LIBRARY, MEMORY_INTRINSICS, OPENMP_LIBRARY, POSIX_LIBRARY
+from tlx.evaluate.intrinsics.scalars import FLOAT_INTRINSICS, INTEGER_INTRINSICS
 from tlx.evaluate.intrinsics.vectors import MATRIX_INTRINSICS, VECTOR_INTRINSICS
-from tlx.evaluate.x86.amx import AMX_INSTRUCTIONS
-from tlx.evaluate.x86.avx import AVX_INSTRUCTIONS
+from tlx.evaluate.target_semantics import target_semantics
 
 _INTRINSICS: FunctionTable = {
     **FLOAT_INTRINSICS,
@@ -19,8 +16,6 @@ _INTRINSICS: FunctionTable = {
     **VECTOR_INTRINSICS,
     **MEMORY_INTRINSICS,
     **MATRIX_INTRINSICS,
-    **AMX_INSTRUCTIONS,
-    **AVX_INSTRUCTIONS,
 }
 
 
@@ -31,11 +26,14 @@ def find_implementation(name: str) -> ImplementationFactory | None:
     `llvm.vector.reduce.fadd.v4f32` is looked up as itself, then without `.v4f32`, and so on.
     """
     if not name.startswith("llvm."):
-        return C_LIBRARY.get(name) or OPENMP_LIBRARY.get(name)
+        return C_LIBRARY.get(name) or OPENMP_LIBRARY.get(name) or POSIX_LIBRARY.get(name)
     base = name.removeprefix("llvm.").replace("experimental.vector.reduce.v2.", "vector.reduce.")
     base = base.replace("experimental.vector.reduce.", "vector.reduce.")
-    while base:
-        if base in _INTRINSICS:
-            return _INTRINSICS[base]
-        base = base.rpartition(".")[0]
-    return None
+    return _without_suffixes(base, _INTRINSICS) or _without_suffixes(base, target_semantics().intrinsics)
+
+
+def _without_suffixes(name: str, table: FunctionTable) -> ImplementationFactory | None:
+    """The entry of the longest prefix of a dotted name."""
+    while name and name not in table:
+        name = name.rpartition(".")[0]
+    return table.get(name)

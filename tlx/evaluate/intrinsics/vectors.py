@@ -12,18 +12,9 @@ from tlx.diagnostics import EvaluationError
 from tlx.evaluate.context import CallSite, FunctionTable, Implementation, ImplementationFactory, type_independent, typed
 from tlx.evaluate.instructions.arithmetic import binary_function
 from tlx.evaluate.instructions.elements import vector_type
-from tlx.evaluate.intrinsics.floats import maximum, maximum_number, minimum, minimum_number
-from tlx.evaluate.values import (
-    Array,
-    RuntimeValue,
-    element_dtype,
-    is_native,
-    scalar,
-    signed,
-    to_float,
-    vector,
-    width_of,
-)
+from tlx.evaluate.intrinsics.scalars import maximum, maximum_number, minimum, minimum_number
+from tlx.evaluate.values import RuntimeValue, element_dtype, is_native, scalar, signed, to_float, vector, width_of
+from tlx.intrinsics.numpy_types import Array
 from tlx.ir.types import FloatType, IntType, Type
 
 # Reductions ----------------------------------------------------------------------------------------------------------

@@ -22,9 +22,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from tlx.fuzz.generation.arrays import LARGEST_EXACT, ArrayParameter, Contents
-from tlx.fuzz.generation.choices import Choices
 from tlx.fuzz.generation.forms import RunTimeForms
-from tlx.fuzz.generation.model import BufferAddress
+from tlx.fuzz.generation.model import BufferAddress, Choices
 from tlx.fuzz.generation.profiles import Profile
 from tlx.fuzz.generation.writer import TokenValue, Vector, dims_operand
 from tlx.intrinsics.tensor_type import TensorType

@@ -32,8 +32,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tlx.fuzz.generation.arrays import ArrayParameter, Contents
-from tlx.fuzz.generation.choices import Choices
-from tlx.fuzz.generation.model import BufferAddress, extent_in_memory
+from tlx.fuzz.generation.model import BufferAddress, Choices, extent_in_memory
 from tlx.fuzz.generation.profiles import Profile
 from tlx.fuzz.generation.sources import Sources
 from tlx.fuzz.generation.writer import TokenValue, Vector

@@ -1,32 +1,118 @@
-"""A function of a random program: how it is called, and what it means in numpy.
-
-    define fastcc void @f0(ptr byval([64 x float]) align 4 %b0, ptr nest %b1)
-
-Calling conventions and attributes of parameters:
-
-They are drawn once a function is written, and mean the same to its callers in the program, to the evaluator and to
-Python, which runs it.
-
-Steps know nothing of TLX's own evaluator: they read and write plain numpy arrays by the rules of shape, layout,
-padding and pitch, and compute by the meaning that the table of intrinsics gives.
-"""
+"""What is drawn for a program, as a tree of numbers that can be cut down, and the model of what it draws."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, MutableSequence, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlx.fuzz.generation.arrays import CONTENT_LEVELS, LARGEST_EXACT, ArrayParameter
-from tlx.fuzz.generation.choices import Choices
 from tlx.intrinsics import Intrinsic
 from tlx.intrinsics.numpy_types import Array, dtype_of
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import FloatType, Type
+
+Item = TypeVar("Item")
+_PARTS: Final = 1000
+
+
+@dataclass
+class Node:
+    """Numbers that were drawn for a part, and its parts."""
+
+    draws: list[int] = field(default_factory=list[int])
+    parts: list[Node] = field(default_factory=list["Node"])
+
+    def copy(self) -> Node:
+        """A deep copy."""
+        return Node(list(self.draws), [part.copy() for part in self.parts])
+
+    @property
+    def size(self) -> int:
+        """How many numbers and parts there are."""
+        return len(self.draws) + sum(1 + part.size for part in self.parts)
+
+    def as_json(self) -> list[Any]:
+        """The tree as lists."""
+        return [self.draws, [part.as_json() for part in self.parts]]
+
+    @classmethod
+    def of_json(cls, value: Sequence[Any]) -> Node:
+        """The tree of `as_json`."""
+        return cls([int(draw) for draw in value[0]], [cls.of_json(part) for part in value[1]])
+
+
+class Choices:
+    """Draws the numbers of one node.
+
+    Args:
+        source: A seed, or a tree to follow.
+
+    Attributes:
+        node: What was drawn.
+    """
+
+    def __init__(self, source: str | Node) -> None:
+        self.node = Node()
+        self._source = source
+        self._random = random.Random(source) if isinstance(source, str) else None
+
+    def below(self, bound: int) -> int:
+        """A number from 0 to `bound - 1`."""
+        number = self._next(bound)
+        self.node.draws.append(number)
+        return number
+
+    def _next(self, bound: int) -> int:
+        if self._random is not None:
+            return self._random.randrange(bound)
+        assert isinstance(self._source, Node)
+        at = len(self.node.draws)
+        return min(self._source.draws[at], bound - 1) if at < len(self._source.draws) else 0
+
+    def parts(self, least: int, most: int) -> list[Choices]:
+        """The choices of this node's parts; to be called once. A tree that was cut down has fewer than `least`."""
+        if isinstance(self._source, str):
+            assert self._random is not None
+            made = [Choices(f"{self._source}.{n}") for n in range(self._random.randint(least, most))]
+        else:
+            made = [Choices(part) for part in self._source.parts]
+        self.node.parts = [part.node for part in made]
+        return made
+
+    def chance(self, probability: float) -> bool:
+        """True with this probability; False is the simple case."""
+        return self.below(_PARTS) >= _PARTS - round(probability * _PARTS)
+
+    def choice(self, items: Sequence[Item]) -> Item:
+        """One of some items; the first is the simplest."""
+        return items[self.below(len(items))]
+
+    def randint(self, low: int, high: int) -> int:
+        """A number from `low`, the simplest, to `high`."""
+        return low + self.below(high - low + 1)
+
+    def randrange(self, bound: int) -> int:
+        """A number from 0 to `bound - 1`."""
+        return self.below(bound)
+
+    def shuffle(self, items: MutableSequence[Any]) -> None:
+        """Put items into another order; zeros leave them as they are."""
+        for at in range(len(items) - 1):
+            other = at + self.below(len(items) - at)
+            items[at], items[other] = items[other], items[at]
+
+    def sample(self, items: Sequence[Item], count: int) -> list[Item]:
+        """Some items in any order."""
+        shuffled = list(items)
+        self.shuffle(shuffled)
+        return shuffled[:count]
+
 
 VECTOR_CONVENTIONS: Final = (
     "",

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tlx.fuzz.generation.choices import Choices, Node
 from tlx.fuzz.generation.dataflow import DataflowWriter
-from tlx.fuzz.generation.model import RandomFunction
+from tlx.fuzz.generation.model import Choices, Node, RandomFunction
 from tlx.fuzz.generation.operations.table import weighted_operations
 from tlx.fuzz.generation.profiles import PROFILES, Profile
 from tlx.ir.parser.module import parse
-from tlx.ir.tensors.canonical import canonicalise
+from tlx.ir.tensors.calls import canonicalise
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from tlx.fuzz.generation.choices import Choices
-from tlx.fuzz.generation.model import BufferAddress, State, extent_in_memory, tensor_view
+from tlx.fuzz.generation.model import BufferAddress, Choices, State, extent_in_memory, tensor_view
 from tlx.fuzz.generation.profiles import FAMILIES, Family, Profile
 from tlx.fuzz.generation.writer import FunctionWriter, TokenValue, Vector
 from tlx.intrinsics import lookup

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tlx.fuzz.generation.arrays import ArrayParameter, Contents
-from tlx.fuzz.generation.choices import Choices
 from tlx.fuzz.generation.model import (
     BufferAddress,
     Calling,
+    Choices,
     ModelStep,
     State,
     compute_operation,

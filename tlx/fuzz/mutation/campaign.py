@@ -47,11 +47,12 @@ class _Findings:
 
 
 def fuzz_malformed(
-    seed: int, count: int, jobs: int, folder: Path, seconds: float | None, say: Callable[[str], None]
+    program: str, seed: int, count: int, jobs: int, folder: Path, seconds: float | None, say: Callable[[str], None]
 ) -> bool:
     """Try damaged inputs; whether all end well or with a clean error.
 
     Args:
+        program: The command `tlx` as `MODULE:COMMAND`.
         seed: The first input's; the others follow.
         count: How many inputs.
         jobs: Processes.
@@ -69,7 +70,7 @@ def fuzz_malformed(
                 first = next(batches, None)
             if first is None:
                 return
-            _batch(first, min(first + _BATCH, seed + count), findings)
+            _batch(program, first, min(first + _BATCH, seed + count), findings)
 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(work, range(jobs)))
@@ -79,17 +80,17 @@ def fuzz_malformed(
     return not findings.counts
 
 
-def _batch(first: int, last: int, findings: _Findings) -> None:
+def _batch(program: str, first: int, last: int, findings: _Findings) -> None:
     """Try inputs in a process; one that ends it is followed by another process for the rest."""
     while first < last:
-        first = _run(first, last, findings)
+        first = _run(program, first, last, findings)
 
 
-def _run(first: int, last: int, findings: _Findings) -> int:
+def _run(program: str, first: int, last: int, findings: _Findings) -> int:
     """The seed to go on with."""
     path = os.pathsep.join(filter(None, sys.path))
     with subprocess.Popen(
-        [sys.executable, "-m", "tlx.fuzz.mutation.worker"],
+        [sys.executable, "-m", "tlx.fuzz.mutation.worker", program],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,9 +1,10 @@
-"""Feeds damaged texts and bitcode to the commands of `tlx`, in a process of its own.
+"""Run the commands of `tlx` on damaged texts and bitcode, in a process of its own.
 
-    python -m tlx.fuzz.mutation.worker
+    python -m tlx.fuzz.mutation.worker MODULE:COMMAND
 
-Standard input has a line `FIRST LAST` for each batch of seeds. Standard output says the seed of each input before it is
-tried, and what is wrong with those that end neither well nor with a clean error:
+MODULE:COMMAND is the `tlx` command, in click's terms; `tlx fuzz` says where it is, since nothing imports commands.
+Standard input has a line `FIRST LAST` for each batch of seeds. Standard output has the seed of each input before the
+input is tried, and what is wrong where a command neither succeeds nor ends with a clean error:
 
     {"at": 17}
     {"key": "KeyError reader.py:210 in _phi", "message": "Traceback ...", "input": "...", "seed": 17}
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import importlib
 import io
 import json
 import random
@@ -30,8 +32,10 @@ from functools import cache
 from types import FrameType
 from typing import Any, Final
 
-from tlx.cli.group import group
+import click
+
 from tlx.diagnostics import TlxError, UsageError
+from tlx.fuzz.delta_debugging import drop_items
 from tlx.fuzz.mutation.mutate import combined_text, front_end_examples, mutated_bytes, mutated_text, seed_texts
 from tlx.ir.parser.module import parse
 from tlx.llvm.codegen import emit_code
@@ -92,30 +96,37 @@ class UncleanError(Exception):
 
 def main() -> None:
     """Try inputs until there are no more."""
+    program = load_program(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGVTALRM, _raise_hang)
     for target in _TARGETS:
-        run_command(seed_texts()[0], (*_QUICK, f"--target={target}"))  # what is imported now does not count
+        run_command(program, seed_texts()[0], (*_QUICK, f"--target={target}"))  # what is imported now does not count
     for line in sys.stdin:
         first, last = map(int, line.split())
         for seed in range(first, last):
             _say(at=seed)
-            _try(seed)
+            _try(program, seed)
         _say(done=last - first)
 
 
-def _try(seed: int) -> None:
+def load_program(name: str) -> click.Command:
+    """The command that `MODULE:COMMAND` names."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _try(program: click.Command, seed: int) -> None:
     choose = random.Random(f"damage {seed}")
     if choose.random() < _BITCODE:
         data = mutated_bytes(choose, choose.choice(_bitcodes()))
-        found = failure_of(lambda: run_bitcode(data, choose.choice(_TARGETS)))
+        found = failure_of(lambda: run_bitcode(program, data, choose.choice(_TARGETS)))
         if found:
             _say(seed=seed, key=found[0], message=found[1], bitcode=base64.b64encode(data).decode())
         return
     trial = _Trial.draw(choose)
-    found = failure_of(trial.run)
+    found = failure_of(lambda: trial.run(program))
     if found:
-        small = shrink_text(trial.text, found[0], lambda text: replace(trial, text=text).run())
+        small = shrink_text(trial.text, found[0], lambda text: replace(trial, text=text).run(program))
         how = " ".join(trial.command)
         _say(seed=seed, key=found[0], message=found[1], input=small, how=how, suffix=trial.suffix)
 
@@ -153,18 +164,18 @@ class _Trial:
             command = (*command, f"--target={choose.choice(_TARGETS)}")
         return cls(text, ".ll", command, whole)
 
-    def run(self) -> None:
+    def run(self, program: click.Command) -> None:
         """Run the command.
 
         Raises:
             UncleanError: It says something that no input deserves.
         """
-        said = run_command(self.text, self.command, self.suffix)
+        said = run_command(program, self.text, self.command, self.suffix)
         if self.is_valid and "error: " in said:
             raise UncleanError(said)
 
 
-def run_command(text: str, command: Sequence[str], suffix: str = ".ll") -> str:
+def run_command(program: click.Command, text: str, command: Sequence[str], suffix: str = ".ll") -> str:
     """What a command of `tlx` says about a file with a text.
 
     Raises:
@@ -176,7 +187,7 @@ def run_command(text: str, command: Sequence[str], suffix: str = ".ll") -> str:
         file.flush()
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
             try:
-                group.main([*command, file.name], prog_name="tlx", standalone_mode=False)
+                program.main([*command, file.name], prog_name="tlx", standalone_mode=False)
             except TlxError as error:
                 if error.span is None and error.name is None and not _is_about_arguments(error, command):
                     raise UncleanError(f"no place: {error.render()}") from None
@@ -209,15 +220,15 @@ def _nesting_depth(text: str) -> int:
     return deepest
 
 
-def run_bitcode(data: bytes, target: str) -> None:
-    """What the tools do with a file of bitcode."""
+def run_bitcode(program: click.Command, data: bytes, target: str) -> None:
+    """Disassemble a file of bitcode, and verify and lower it."""
     try:
         text = disassemble(data, "damaged.bc").decode(errors="replace")
     except TlxError as error:
         error.render()
         return
-    run_command(text, ("verify",))
-    run_command(text, ("lower", *_DISCARD, f"--target={target}"))
+    run_command(program, text, ("verify",))
+    run_command(program, text, ("lower", *_DISCARD, f"--target={target}"))
 
 
 @cache
@@ -251,23 +262,21 @@ def failure_of(use: Callable[[], object]) -> tuple[str, str] | None:
 
 
 def shrink_text(text: str, key: str, use: Callable[[str], object]) -> str:
-    """A shorter text that fails alike: lines are left out, many at once first."""
+    """The text without the lines that the failure does not need."""
     if key.startswith("HangError"):
         return text
     lines = text.split("\n")
-    chunk, tries = len(lines) // 2, _SHRINK_TRIES
-    while chunk and tries > 0:
-        at = 0
-        while at < len(lines) and tries > 0:
-            candidate = lines[:at] + lines[at + chunk :]
-            tries -= 1
-            shorter = "\n".join(candidate)
-            found = failure_of(lambda shorter=shorter: use(shorter))
-            if found and found[0] == key:
-                lines = candidate
-            else:
-                at += chunk
-        chunk //= 2
+    tries = iter(range(_SHRINK_TRIES))
+
+    def drop(start: int, end: int) -> int | None:
+        candidate = "\n".join(lines[:start] + lines[end:])
+        found = failure_of(lambda: use(candidate)) if next(tries, None) is not None else None
+        if found is None or found[0] != key:
+            return None
+        del lines[start:end]
+        return len(lines)
+
+    drop_items(len(lines), drop)
     return "\n".join(lines)
 
 

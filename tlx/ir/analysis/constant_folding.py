@@ -16,7 +16,7 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.parser.lexer import tokenize
-from tlx.ir.parser.values import ValueParser
+from tlx.ir.parser.operands import ValueParser
 from tlx.ir.types import ArrayType, IntType, Type, VectorType
 from tlx.ir.values import Aggregate, ConstExpr, ConstInt, Global, Keyword, Local, Splat, Value, int_elements
 

@@ -1,17 +1,4 @@
-"""Building IR, in llvmlite's idiom: `b.add(x, y)`, `b.load(FLOAT, p)`, `with b.loop(0, n) as i:`.
-
-The builder writes pointers as the module does: where the file has typed pointers, `load`, `store` and `gep` insert
-the bitcast they need, so that the code that builds never asks.
-
-Loops are counted and tested at their end:
-
-    before:     br label %i.loop                (guarded: br i1 %runs, label %i.loop, label %i.end)
-    i.loop:     %i = phi i64 [ first, %before ], [ %i.next, %latch ]
-                ... body ...
-    latch:      %i.next = add i64 %i, step
-                %again = icmp slt i64 %i.next, last
-                br i1 %again, label %i.loop, label %i.end
-"""
+"""The builder: a method for each instruction, and arithmetic on values that folds what is constant."""
 
 from __future__ import annotations
 
@@ -20,20 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.ir.builder.values import IntOrValue, ValueBuilder, as_value
+from tlx.diagnostics import Span
 from tlx.ir.functions import Argument, Function, NameScope, Signature
-from tlx.ir.instructions import Block
+from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.transform.rewrite import add_incoming, split_block
-from tlx.ir.types import I1, I8, I32, I64, LABEL, PTR, VOID, PointerType, Type, VectorType
-from tlx.ir.values import ConstInt, Keyword, Local, Text, Value, const_int
+from tlx.ir.transform.rewrite import add_incoming, declare_function, declare_intrinsic, split_block
+from tlx.ir.types import I1, I8, I32, I64, LABEL, PTR, VOID, FunctionType, IntType, PointerType, Type, VectorType
+from tlx.ir.values import ConstInt, Global, Keyword, Local, Text, Value, const_int, const_ints, const_vector
 
 ASM_MEMORY_BARRIER: Final = 'asm sideeffect "", "r,~{memory}"'
 """No instruction, of which a compiler believes that it reads and writes memory."""
-ASM_OPAQUE_VECTOR: Final = 'asm "", "=v,0"'
-"""No instruction, of which a compiler believes that it makes one vector of another (x86-64)."""
 ASM_OPAQUE_SCALAR: Final = 'asm "", "=r,0"'
-"""The same for pointers and integers."""
+"""No instruction, of which a compiler believes that it makes one pointer or integer of another."""
 
 
 def new_function(
@@ -57,6 +42,180 @@ def new_function(
     module.global_names.taken.add(name)
     module.append(function)
     return function
+
+
+class ValueBuilder:
+    """Inserts instructions that compute values at a point of a function.
+
+    Attributes:
+        module: The module of the function.
+        function: The function.
+        block: The block of the insertion point.
+        index: Position in the block's instructions where the next one goes.
+        debug: Metadata attachment put on every call, such as `, !dbg !7`.
+        span: What the user wrote that the instructions to come stem from.
+        hint: What results that are given no name are called.
+    """
+
+    def __init__(
+        self, module: Module, function: Function, block: Block | None = None, index: int | None = None
+    ) -> None:
+        self.module = module
+        self.function = function
+        self.block: Block = block or function.blocks[-1]
+        self.index: int = len(self.block.instructions) if index is None else index
+        self.debug = ""
+        self.span: Span | None = None
+        self.hint = "t"
+
+    # Emitting --------------------------------------------------------------------------------------------------
+
+    def emit(
+        self,
+        opcode: str,
+        type_: Type,
+        operands: Sequence[Value],
+        body: str,
+        name: str = "",
+        source_type: Type | None = None,
+    ) -> Instruction:
+        """Insert an instruction whose text (behind `%name = `) is `body`."""
+        result = self.function.names.fresh(name or self.hint) if type_ != VOID else None
+        text = f"%{result} = {body}" if result is not None else body
+        instruction = Instruction(opcode, type_, list(operands), text, result, source_type=source_type, span=self.span)
+        self.block.instructions.insert(self.index, instruction)
+        self.index += 1
+        return instruction
+
+    def value(self, opcode: str, type_: Type, operands: Sequence[Value], body: str, name: str = "") -> Local:
+        """Insert an instruction with a result."""
+        return self.emit(opcode, type_, operands, body, name).value
+
+    # Calls ---------------------------------------------------------------------------------------------------
+
+    def call(
+        self, callee: Global, type_: FunctionType, args: Sequence[Value], name: str = "", suffix: str = ""
+    ) -> Instruction:
+        """A call."""
+        spelled = ", ".join(a.typed for a in args)
+        written = type_ if type_.vararg else type_.result
+        body = f"call {written} {callee}({spelled}){suffix}{self.debug}"
+        instruction = self.emit("call", type_.result, [callee, *args], body, name, source_type=type_)
+        instruction.arg_attributes = ("",) * len(args)
+        return instruction
+
+    def call_intrinsic(
+        self, name: str, overloads: list[Type], result: Type, args: Sequence[Value], result_name: str = ""
+    ) -> Local:
+        """A call of an LLVM intrinsic, declared under its mangled name; void calls return a placeholder."""
+        type_ = FunctionType(result, tuple(a.type for a in args))
+        instruction = self.call(declare_intrinsic(self.module, name, overloads, type_), type_, args, result_name)
+        return instruction.value if result != VOID else Local(VOID, "")
+
+    def call_named(
+        self, name: str, result: Type, args: Sequence[Value], result_name: str = "", attributes: str = ""
+    ) -> Instruction:
+        """A call of a function by its full name, declared if it is not."""
+        type_ = FunctionType(result, tuple(a.type for a in args))
+        return self.call(declare_function(self.module, name, type_, attributes), type_, args, result_name)
+
+    # Arithmetic ------------------------------------------------------------------------------------------------
+
+    def binary(self, opcode: str, lhs: Value, rhs: Value, name: str = "", flags: str = "") -> Value:
+        """`opcode lhs, rhs`; folds trivial integer constants."""
+        folded = fold_binary(opcode, lhs, rhs)
+        if folded is not None:
+            return folded
+        words = f"{opcode} {flags}" if flags else opcode
+        instruction = self.emit(opcode, lhs.type, [lhs, rhs], f"{words} {lhs.typed}, {rhs}", name)
+        instruction.flags = tuple(flags.split())
+        return instruction.value
+
+    def add(self, lhs: Value, rhs: IntOrValue, name: str = "") -> Value:
+        """Integer sum; a plain int takes the type of `lhs`."""
+        return self.binary("add", lhs, as_value(rhs, lhs.type), name)
+
+    def sub(self, lhs: Value, rhs: IntOrValue, name: str = "") -> Value:
+        """Integer difference."""
+        return self.binary("sub", lhs, as_value(rhs, lhs.type), name)
+
+    def mul(self, lhs: Value, rhs: IntOrValue, name: str = "") -> Value:
+        """Integer product."""
+        return self.binary("mul", lhs, as_value(rhs, lhs.type), name)
+
+    def icmp(self, predicate: str, lhs: Value, rhs: IntOrValue, name: str = "") -> Local:
+        """Integer or pointer comparison."""
+        other = as_value(rhs, lhs.type)
+        type_ = VectorType(lhs.type.count, I1) if isinstance(lhs.type, VectorType) else I1
+        instruction = self.emit("icmp", type_, [lhs, other], f"icmp {predicate} {lhs.typed}, {other}", name)
+        instruction.predicate = predicate
+        return instruction.value
+
+    def select(self, condition: Value, first: Value, second: Value, name: str = "") -> Local:
+        """`select condition, first, second`."""
+        operands = [condition, first, second]
+        return self.value("select", first.type, operands, f"select {', '.join(o.typed for o in operands)}", name)
+
+    def divided_up(self, lhs: Value, rhs: IntOrValue, name: str = "") -> Value:
+        """`ceil(lhs / rhs)` of two unsigned numbers."""
+        divisor = as_value(rhs, lhs.type)
+        return self.binary("udiv", self.add(lhs, self.sub(divisor, 1)), divisor, name)
+
+    def umin(self, lhs: Value, rhs: IntOrValue, name: str = "") -> Value:
+        """The smaller of two unsigned numbers, by compare and select."""
+        other = as_value(rhs, lhs.type)
+        if isinstance(lhs, ConstInt) and isinstance(other, ConstInt):
+            return lhs if lhs.unsigned <= other.unsigned else other
+        return self.select(self.icmp("ult", lhs, other), lhs, other, name)
+
+    def cast(self, opcode: str, value: Value, type_: Type, name: str = "") -> Value:
+        """A conversion; none where the types are equal."""
+        if value.type == type_:
+            return value
+        return self.value(opcode, type_, [value], f"{opcode} {value.typed} to {type_}", name)
+
+    def fma(self, a: Value, b: Value, c: Value, name: str = "") -> Local:
+        """`a * b + c`, rounded once."""
+        return self.call_intrinsic("llvm.fma", [a.type], a.type, [a, b, c], name)
+
+    # Vectors ---------------------------------------------------------------------------------------------------
+
+    def insert_element(self, vector: Value, element: Value, index: int, name: str = "") -> Local:
+        """`insertelement`."""
+        position = const_int(I32, index)
+        body = f"insertelement {vector.typed}, {element.typed}, {position.typed}"
+        return self.value("insertelement", vector.type, [vector, element, position], body, name)
+
+    def extract_element(self, vector: Value, index: int, name: str = "") -> Local:
+        """`extractelement`."""
+        type_ = vector.type
+        if not isinstance(type_, VectorType):
+            msg = f"extractelement of {type_}"
+            raise TypeError(msg)
+        position = const_int(I32, index)
+        body = f"extractelement {vector.typed}, {position.typed}"
+        return self.value("extractelement", type_.element, [vector, position], body, name)
+
+    def shuffle(self, first: Value, second: Value | None, mask: Sequence[int], name: str = "") -> Value:
+        """`shufflevector`; negative mask entries are undefined lanes; an identity mask is no instruction."""
+        type_ = first.type
+        if not isinstance(type_, VectorType):
+            msg = f"shufflevector of {type_}"
+            raise TypeError(msg)
+        if tuple(mask) == tuple(range(type_.count)):
+            return first
+        other = second if second is not None else Keyword(type_, "undef")
+        lanes = const_vector([const_int(I32, m) if m >= 0 else Keyword(I32, "undef") for m in mask])
+        body = f"shufflevector {first.typed}, {other.typed}, {lanes.typed}"
+        return self.value("shufflevector", VectorType(len(mask), type_.element), [first, other, lanes], body, name)
+
+    def splat(self, scalar: Value, count: int, name: str = "") -> Value:
+        """A vector with every lane `scalar`."""
+        type_ = VectorType(count, scalar.type)
+        if isinstance(scalar, ConstInt):
+            return const_vector([scalar] * count)
+        first = self.insert_element(Keyword(type_, "undef"), scalar, 0)
+        return self.shuffle(first, None, [0] * count, name)
 
 
 class Builder(ValueBuilder):
@@ -111,9 +270,9 @@ class Builder(ValueBuilder):
         body = f"call void {ASM_MEMORY_BARRIER}({operand.typed})"
         self.emit("call", VOID, [Text(PTR, ASM_MEMORY_BARRIER), operand], body).arg_attributes = ("",)
 
-    def opaque(self, vector: Value, name: str = "") -> Local:
-        """The same vector, of which LLVM knows nothing; one that fills a register of x86-64."""
-        return self._unchanged(ASM_OPAQUE_VECTOR, vector, name)
+    def opaque(self, vector: Value, constraint: str, name: str = "") -> Local:
+        """The same vector, of which LLVM knows nothing; `constraint`: that of the target's vector registers."""
+        return self._unchanged(f'asm "", "={constraint},0"', vector, name)
 
     def plain(self, pointer: Value, name: str = "") -> Local:
         """The same pointer in a register of its own: no sum that LLVM makes a base and an index of."""
@@ -308,3 +467,38 @@ def counted_loop(
     state.results = list(nexts)
     if guarded:
         state.results = [b.phi(v.type, [(c, before), (v, latch)]) for c, v in zip(carry, nexts, strict=True)]
+
+
+def fold_binary(opcode: str, lhs: Value, rhs: Value) -> Value | None:
+    """What `opcode lhs, rhs` is without an instruction: of integer constants, or with a neutral element; or None."""
+    if not isinstance(rhs, ConstInt):
+        return fold_binary(opcode, rhs, lhs) if opcode in ("add", "mul") and isinstance(lhs, ConstInt) else None
+    if isinstance(lhs, ConstInt) and opcode in ("add", "sub", "mul"):
+        number = {"add": lhs.value + rhs.value, "sub": lhs.value - rhs.value, "mul": lhs.value * rhs.value}[opcode]
+        return ConstInt(lhs.type, _wrapped(lhs.type, number))
+    if (opcode in ("add", "sub") and rhs.value == 0) or (opcode in ("mul", "udiv") and rhs.value == 1):
+        return lhs
+    if opcode == "mul" and rhs.value == 0:
+        return rhs
+    if opcode == "udiv" and isinstance(lhs, ConstInt) and rhs.value > 0 <= lhs.value:
+        return ConstInt(lhs.type, lhs.value // rhs.value)
+    return None
+
+
+def _wrapped(type_: Type, number: int) -> int:
+    """The signed number that is left of a result in the type's bits."""
+    assert isinstance(type_, IntType)
+    half = 1 << (type_.bits - 1)
+    return (number + half) % (2 * half) - half
+
+
+IntOrValue = int | Value
+
+
+def as_value(number: IntOrValue, type_: Type) -> Value:
+    """A number as a constant of a type, in every lane of a vector."""
+    if isinstance(number, int):
+        if isinstance(type_, VectorType) and isinstance(type_.element, IntType):
+            return const_ints(type_.element, [number] * type_.count)
+        return ConstInt(type_, number)
+    return number

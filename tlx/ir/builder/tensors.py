@@ -17,7 +17,7 @@ from tlx.ir.builder.instructions import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.tensors.canonical import canonical_name
+from tlx.ir.tensors.calls import canonical_name
 from tlx.ir.transform.rewrite import declare_function
 from tlx.ir.types import I8, I32, TOKEN, VOID, FloatType, FunctionType, IntType, PointerType, Type, VectorType
 from tlx.ir.values import Aggregate, ConstInt, Keyword, Local, Value, const_ints, const_vector

@@ -81,13 +81,13 @@ _FUNCTIONS: Final = (
 _CALLED: Final = rf"""(?:{"|".join(_FUNCTIONS.split())})\."""
 # Lines that a part may have, names taken out. No vector of pointers, struct, string, metadata, or comment.
 _ALLOWED: Final = re.compile(
-    rf"""[ \t]+ (?:
+    rf"""(?! .* \b(?:vscale|asm|blockaddress|inttoptr|ptrtoint|elementtype\(ptr)\b ) [ \t]+ (?:
       [ ]=[ ] (?: {"|".join(_OPCODES.split())} ) [ ]
     | [ ]=[ ] load [ ] (?:{_SCALAR}|<\d+[ ]x[ ](?:{_SCALAR})>) ,
     | store [ ] (?!volatile|atomic)
     | (?: [ ]=[ ] | (?=(?:tail[ ])?call[ ]void\b) ) (?: tail [ ] )? call [ ] [^@()]*
       @llvm\.(?: tensor\. | vector\.totensor | {_CALLED} )
-    ) (?: (?! \b(?:vscale|asm|blockaddress|inttoptr|ptrtoint|elementtype\(ptr)\b ) [^;"!{{}}\r] )*+""",
+    ) [^;"!{{}}\r]*+""",
     re.VERBOSE,
 )
 # A type and attributes, in front of a value.
@@ -164,10 +164,10 @@ class OutlinedRegion:
     """The fact that a function is a part.
 
     Attributes:
-        more: How many others are equal to it.
+        copies: How many others are equal to it.
     """
 
-    more: int = 0
+    copies: int = 0
 
 
 def outlined_region(item: Item) -> OutlinedRegion | None:

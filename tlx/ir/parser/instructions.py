@@ -20,8 +20,7 @@ from tlx.ir.instructions import (
     Instruction,
 )
 from tlx.ir.parser.lexer import tokenize
-from tlx.ir.parser.types import TypeParser
-from tlx.ir.parser.values import ValueParser
+from tlx.ir.parser.operands import TypeParser, ValueParser
 from tlx.ir.types import (
     I1,
     LABEL,

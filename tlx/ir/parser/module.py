@@ -1,8 +1,4 @@
-"""Parser of modules: LLVM assembly text to the lossless model.
-
-Top level first: a scan for `define` and `declare` that knows strings, comments and braces. A body is parsed to
-instructions only where the caller wants it (`wanted`); all else stays text.
-"""
+"""Parses modules: their items in file order, and the bodies of functions that concern us."""
 
 from __future__ import annotations
 
@@ -11,11 +7,12 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Final
 
-from tlx.diagnostics import ParseError, Source, Span
+from tlx.diagnostics import Note, ParseError, Source, Span, did_you_mean
+from tlx.intrinsics import INTRINSICS
 from tlx.ir.analysis.large_vectors import has_large_vectors
-from tlx.ir.functions import DuplicateFunction, Function, NameScope
+from tlx.ir.functions import Argument, DuplicateFunction, Function, NameScope, Signature
 from tlx.ir.garbage_collection import without_collection
-from tlx.ir.instructions import Block, Instruction
+from tlx.ir.instructions import OPCODES, TAIL_MARKERS, Block, Instruction
 from tlx.ir.module import Declaration, Module, Raw
 from tlx.ir.parser.duplicates import (
     OutlinedRegion,
@@ -24,26 +21,16 @@ from tlx.ir.parser.duplicates import (
     inherited_attributes,
     split_off_name,
 )
-from tlx.ir.parser.functions import (
-    check_labels,
-    find_body,
-    name_values,
-    named_types,
-    read_body,
-    read_instruction,
-    read_signature,
-    skip_word,
-    starts_item,
-)
+from tlx.ir.parser.instructions import parse_instruction
 from tlx.ir.parser.lexer import LazyTokens, tokenize
-from tlx.ir.parser.values import ValueParser
-from tlx.ir.types import VOID, Type
+from tlx.ir.parser.operands import TYPE_WORDS, ValueParser
+from tlx.ir.types import LABEL, VOID, Type
+from tlx.ir.values import Local
 
 _TENSOR: Final = re.compile(r"@\"?llvm\.(?:tensor\.|vector\.totensor)")
-# Everything up to a `define` or `declare` that is a word of its own, outside strings and comments.
-_TO_ITEM: Final = re.compile(
-    r"""(?: [^\w";.$@%!-]++ | "[^"]*" | ;[^\n]*+ | (?!(?:define|declare)(?![\w.$-])) [\w.$@%!-]++ )*+""", re.VERBOSE
-)
+# A string, a comment, a quote without an end, or a `define` or `declare` that is a word of its own. The search is quick
+# since each begins with a character. `(?: (?!define) ... )*+` would not do: Python before 3.11.5 matches it wrongly.
+_ITEM: Final = re.compile(r""""[^"]*"|;[^\n]*|"|d(?<![\w.$@%!-]d)(?:efine|eclare)(?![\w.$-])""")
 _TO_BRACE: Final = re.compile(r"""(?:[^"{};]++|"[^"]*"|;[^\n]*+)*+""")
 _POINTER: Final = re.compile(r'"[^"]*"|;[^\n]*|(?<![%@\w.$!-])(ptr)(?![\w.$-])|[\w\])}>"]\s?(\*)')
 
@@ -53,8 +40,8 @@ def parse(
     filename: str = "<string>",
     wanted: Callable[[str], bool] | None = None,
     *,
-    twins: bool = False,
-    parts: bool = False,
+    duplicates: bool = False,
+    outline: bool = False,
 ) -> Module:
     """Read a module.
 
@@ -63,20 +50,18 @@ def parse(
         filename: What diagnostics call the text.
         wanted: Tells from the text of a function whether its body is parsed to instructions; by default those
             that `needs_lowering` names. The text of the others is kept.
-        twins: Whether the body of a function is left out that differs from another one by its name only.
-        parts: Whether equal parts of a function become calls of one function (`tlx.ir.parser.duplicates`).
+        duplicates: Whether the body of a function is left out that differs from another one by its name only.
+        outline: Whether equal parts of a function become calls of one function (`tlx.ir.parser.duplicates`).
 
     Raises:
         ParseError: The text is not LLVM assembly; only what is parsed is looked at closely.
     """
     source = Source(filename, text)
-    reader = _ModuleParser(source, wanted or needs_lowering, twins=twins, parts=parts)
+    reader = _ModuleParser(source, wanted or needs_lowering, twins=duplicates, parts=outline)
     try:
         with without_collection():
             return reader.module()
     except ParseError as error:
-        from tlx.ir.parser.suggestions import root_cause
-
         raise root_cause(error, source) from None
 
 
@@ -131,10 +116,12 @@ class _ModuleParser:
 
     def _next(self, position: int) -> int:
         """Where the next `define` or `declare` begins, or the end of the text."""
-        position = _end_of_match(_TO_ITEM, self._text, position)
-        if self._text.startswith('"', position):
-            raise ParseError("unfinished string in LLVM assembly", self._source.span(position))
-        return position
+        for found in _ITEM.finditer(self._text, position):
+            if found[0] == '"':
+                raise ParseError("unfinished string in LLVM assembly", self._source.span(found.start()))
+            if found[0].startswith("d"):
+                return found.start()
+        return len(self._text)
 
     def _keep(self, end: int) -> None:
         """What is in no item up to `end` stays text."""
@@ -215,7 +202,7 @@ class _ModuleParser:
                 self._parts[attributes, part.key] = found
                 added.append(found[0])
             else:
-                found[1].more += 1
+                found[1].copies += 1
             pieces += [f"{line}\n" for line in lines[copied : part.first]]
             pieces.append(f"{part.indent}{part.call(found[0].name)}\n")
             copied = part.last + 1
@@ -308,3 +295,331 @@ def _lead_start(text: str, floor: int, start: int) -> int:
             break
         line = previous
     return line
+
+
+_TO_FIRST_BRACE: Final = re.compile(r'[^"{};]*+\{')
+_NAMED_TYPE: Final = re.compile(r"(?m)^[ \t]*(%(?:[-a-zA-Z$._0-9]+|\"[^\"]*\"))\s*=\s*type\b")
+_ITEM_WORDS: Final = frozenset(
+    "define declare attributes module source_filename target uselistorder uselistorder_bb".split()
+)
+_CONSTANT_KEYWORDS: Final = ("prefix", "prologue", "personality")
+_MOST_DIGITS: Final = 10
+
+
+def find_body(source: Source, start: int) -> int:
+    """Offset of a function's opening brace.
+
+    Result type, parameters, prefix data and metadata may hold braces as well.
+    """
+    found = _TO_FIRST_BRACE.match(source.text, start)
+    header = found.group() if found else ""
+    closed = "@" in header and "\n" not in header and header.count("(") == header.count(")") > 0
+    if closed and "prefix" not in header and "prologue" not in header:
+        return start + len(header) - 1
+    cursor = ValueParser(source, LazyTokens(source, start))
+    while (kind := cursor.token.kind) != "global":
+        if kind == "end":
+            raise cursor.error("expected a function's name")
+        skip_word(cursor)
+    cursor.next()
+    if not cursor.at("("):
+        raise cursor.error("expected '('")
+    cursor.skip_parens()
+    while not cursor.at("{"):
+        if starts_item(cursor):
+            raise ParseError("function has no body: a '{' is missing", source.span(start, start + len("define")))
+        if cursor.accept(*_CONSTANT_KEYWORDS):
+            cursor.typed_value()
+        else:
+            skip_word(cursor)
+    return cursor.token.start
+
+
+def skip_word(cursor: ValueParser) -> None:
+    """Skip a token, or a bracket with all that is in it, or `!{...}`."""
+    if cursor.token.text in ("(", "[", "{", "<"):
+        cursor.skip_parens()
+        return
+    token = cursor.next()
+    if token.kind == "meta" and (cursor.at("(") or (token.text == "!" and cursor.at("{"))):
+        cursor.skip_parens()
+
+
+def starts_item(cursor: ValueParser) -> bool:
+    """Whether the token at the cursor begins a top-level item, and cannot belong to the declaration before it."""
+    token = cursor.token
+    if token.kind in ("local", "global", "comdat", "meta"):
+        return cursor.at("=", 1)
+    return token.kind in ("end", "label") or token.text == "^" or token.text in _ITEM_WORDS
+
+
+def named_types(source: Source) -> dict[str, Type]:
+    """The types of `%name = type ...`, by name with `%`."""
+    types: dict[str, Type] = {}
+    for found in _NAMED_TYPE.finditer(source.text):
+        types[found.group(1)] = ValueParser(source, LazyTokens(source, found.end())).type()
+    return types
+
+
+def read_signature(cursor: ValueParser) -> Signature:
+    """Parse `define ... @name(params)` or `declare ...`; what follows is the caller's."""
+    cursor.next()
+    prefix_start = cursor.token.start
+    while not cursor.starts_type():
+        if cursor.token.kind in ("meta", "number"):  # `!dbg !3`, `cc 10`
+            skip_word(cursor)
+        elif not cursor.attribute():
+            raise cursor.error("expected a function's result type")
+    prefix = cursor.source.text[prefix_start : cursor.previous_end] if cursor.token.start > prefix_start else ""
+    result = cursor.type()
+    name = cursor.next()
+    if name.kind != "global":
+        raise cursor.error("expected a function's name", name)
+    arguments, vararg = _parameters(cursor)
+    return Signature(name.text[1:], result, arguments, vararg, prefix, "")
+
+
+def _parameters(cursor: ValueParser) -> tuple[list[Argument], bool]:
+    cursor.expect("(")
+    arguments: list[Argument] = []
+    number = 0
+    while not cursor.accept(")"):
+        if cursor.accept("..."):
+            cursor.expect(")")
+            return arguments, True
+        type_ = cursor.type()
+        attributes = cursor.param_attributes()
+        name = cursor.next().text[1:] if cursor.token.kind == "local" else str(number)
+        number = next_number(name, number)
+        arguments.append(Argument(type_, attributes, name))
+        if not cursor.at(")"):
+            cursor.expect(",")
+    return arguments, False
+
+
+def next_number(name: str, number: int) -> int:
+    """The number that LLVM gives next, after a value of that name."""
+    return int(name) + 1 if name.isdecimal() and len(name) <= _MOST_DIGITS else number
+
+
+def read_body(
+    cursor: ValueParser, function: Function, position: int, types: dict[str, Type], *, typed_pointers: bool
+) -> None:
+    """Read blocks and instructions; the cursor is left behind the last one.
+
+    Args:
+        cursor: On the first token of the body.
+        function: What gets the blocks.
+        position: Where the body begins.
+        types: The module's named types.
+        typed_pointers: Whether the module spells pointers as `T*`.
+    """
+    text = cursor.source.text
+    block: Block | None = None
+    while cursor.token.kind != "end" and not cursor.token.text.startswith("uselistorder"):
+        token = cursor.token
+        if token.kind == "label":
+            _check_terminated(cursor, block)
+            block = Block(token.text[:-1], text[position : token.end])
+            function.blocks.append(block)
+            position = cursor.next().end
+            continue
+        if block is None:  # LLVM numbers it
+            block = Block("")
+            function.blocks.append(block)
+        position = read_instruction(cursor, block, position, types, typed_pointers=typed_pointers)
+        if block.terminator.is_terminator:
+            block = None
+    _check_terminated(cursor, block)
+    if not function.blocks:
+        raise ParseError("function body has no instructions", cursor.source.span(position - 1))
+
+
+def read_instruction(
+    cursor: ValueParser, block: Block, position: int, types: dict[str, Type], *, typed_pointers: bool
+) -> int:
+    """Read one instruction to the end of a block; gives where it ends.
+
+    Args:
+        cursor: On its first token.
+        block: What gets it.
+        position: Where the white space and comments in front of it begin.
+        types: The module's named types.
+        typed_pointers: Whether the module spells pointers as `T*`.
+    """
+    start = cursor.token.start
+    instruction = parse_instruction(cursor, types, typed_pointers=typed_pointers)
+    instruction.lead = cursor.source.text[position:start]
+    block.instructions.append(instruction)
+    return cursor.previous_end
+
+
+def _check_terminated(cursor: ValueParser, block: Block | None) -> None:
+    if block is not None:
+        raise cursor.error("expected an instruction: the block before has no terminator")
+
+
+def name_values(function: Function) -> None:
+    """Give blocks and results without a name the number LLVM gives them, and collect all names."""
+    number = 0
+    taken = function.names.taken
+    for argument in function.arguments:
+        number = next_number(argument.name, number)
+        taken.add(argument.name)
+    for block in function.blocks:
+        if not block.name:
+            block.name = str(number)
+        number = next_number(block.name, number)
+        taken.add(block.name)
+        for instruction in block.instructions:
+            if instruction.result is None and instruction.type != VOID and instruction.opcode != "#dbg":
+                _give_number(instruction, number)
+            if instruction.result is not None:
+                number = next_number(instruction.result, number)
+                taken.add(instruction.result)
+
+
+def _give_number(instruction: Instruction, number: int) -> None:
+    """Write the number of an unnamed result in front of the instruction."""
+    instruction.result = str(number)
+    instruction.text = f"%{number} = {instruction.text}"
+    shift = len(str(number)) + 4
+    if instruction.spans is not None:
+        instruction.spans = [(a + shift, b + shift) for a, b in instruction.spans]
+
+
+def check_labels(function: Function) -> None:
+    """Every block that a terminator or phi names exists."""
+    names = {block.name for block in function.blocks}
+    for block in function.blocks:
+        for instruction in block.instructions:
+            if instruction.is_terminator or instruction.opcode == "phi":
+                _check_labels_of(instruction, names)
+
+
+def _check_labels_of(instruction: Instruction, names: set[str]) -> None:
+    for index, operand in enumerate(instruction.operands):
+        if operand.type == LABEL and not (isinstance(operand, Local) and operand.name in names):
+            near = did_you_mean(str(operand), [f"%{name}" for name in names])
+            raise ParseError(f"use of undefined block '{operand}'{near}", _operand_span(instruction, index))
+
+
+def _operand_span(instruction: Instruction, index: int) -> Span | None:
+    span = instruction.span
+    if span is None or instruction.spans is None:
+        return span
+    shift = span.end - len(instruction.text)
+    start, end = instruction.spans[index]
+    return Span(span.source, start + shift, end + shift)
+
+
+_UNDEFINED: Final = re.compile(r"use of undefined value '(?P<sigil>[%@])(?P<name>[^']*[^'\d][^']*)'")
+_INTRINSIC: Final = re.compile(r"unknown intrinsic '(?P<name>[^']+)'")
+_WORD: Final = re.compile(r"[-\w.$]+")
+_RESULT: Final = re.compile(r"%([-\w.$]+)[ \t]*=|^[ \t]*([-\w.$]+):", re.MULTILINE)
+_GLOBAL: Final = re.compile(r'^(?:@([-\w.$]+)[ \t]*=|(?:define|declare)\b[^\n@]*@("[^"\n]*"|[-\w.$]+))', re.MULTILINE)
+_PIECE: Final = re.compile(r'"[^"]*"|;[^\n]*|[{}]|^[ \t]*define\b', re.MULTILINE)
+_SPACE: Final = re.compile(r"(?:\s|;[^\n]*)*")
+_IN_FUNCTION: Final = re.compile(
+    rf'(?:%[-\w.$"]+\s*=(?!\s*type\b)|(?:{"|".join(sorted(OPCODES | TAIL_MARKERS))})\b|[-\w.$]+:)'
+)
+_TOP_LEVEL: Final = "declare define source_filename target module attributes uselistorder uselistorder_bb".split()
+_LLVM: Final = (
+    "abs bitreverse bswap ceil copysign cos ctlz ctpop cttz exp exp2 exp10 fabs floor fma fmuladd fptosi.sat "
+    "fptoui.sat fshl fshr log log10 log2 maximum maxnum memcpy memmove memset minimum minnum nearbyint pow powi rint "
+    "round roundeven sadd.sat sin smax smin sqrt ssub.sat tanh trunc uadd.sat umax umin usub.sat vector.reduce.add "
+    "vector.reduce.and vector.reduce.fadd vector.reduce.fmax vector.reduce.fmin vector.reduce.fmul vector.reduce.mul "
+    "vector.reduce.or vector.reduce.smax vector.reduce.smin vector.reduce.umax vector.reduce.umin vector.reduce.xor "
+    "matrix.multiply matrix.transpose matrix.column.major.load matrix.column.major.store"
+).split()
+"""Functions of LLVM that tensor programs call."""
+
+
+def with_suggestion(message: str, text: str, offset: int) -> str:
+    """A message of LLVM's parser, and what was probably meant.
+
+    Args:
+        message: The message.
+        text: What was parsed.
+        offset: Where it is wrong.
+    """
+    if found := _UNDEFINED.fullmatch(message):
+        names = _locals_at(text, offset) if found["sigil"] == "%" else _names(_GLOBAL, text)
+        return message + did_you_mean(found["sigil"] + found["name"], [found["sigil"] + name for name in names])
+    if found := _INTRINSIC.fullmatch(message):
+        return message + suggest_intrinsic(found["name"])
+    word = _WORD.match(text, offset)
+    if message == "expected instruction opcode":
+        if text.startswith("}", offset):
+            return "expected instruction opcode: the block before this '}' has no terminator"
+        return message + (did_you_mean(word.group(), OPCODES) if word else "")
+    if message == "expected type":
+        return message + (did_you_mean(word.group(), TYPE_WORDS) if word else "")
+    if message == "expected top-level entity":
+        if text.startswith("}", offset):
+            return "stray '}': no function is open here"
+        return message + (did_you_mean(word.group(), _TOP_LEVEL) if word else "")
+    return message
+
+
+def suggest_intrinsic(name: str) -> str:
+    """`; did you mean '...'?` for the name of an intrinsic, mangled or not; empty where none is near."""
+    stems = [row.prefix + known for row in INTRINSICS for known in (row.name, *row.aliases)]
+    stems += [f"llvm.{known}" for known in _LLVM]
+    words = name.strip('"').split(".")
+    for count in range(len(words), 1, -1):  # what is left out may be a suffix
+        near = did_you_mean(".".join(words[:count]), stems, cutoff=0.85)
+        if near:
+            return near
+    return ""
+
+
+def root_cause(error: ParseError, source: Source) -> ParseError:
+    """The error that an error of a source follows from: braces that are wrong before it; itself where none are."""
+    braces = _brace_error(source)
+    if braces is None or braces.span is None:
+        return error
+    is_first = error.span is None or braces.span.start <= error.span.start or "undefined" in error.message
+    return braces if is_first else error
+
+
+def _brace_error(source: Source) -> ParseError | None:
+    """What is wrong with the braces of functions, None where they are right.
+
+    A '}' too many ends a function early or stands between functions; one is missing where a function begins in another.
+    """
+    depth, name, text = 0, "", source.text
+    for piece in _PIECE.finditer(text):
+        token = piece.group().strip()
+        if token == "define":
+            if depth and name:
+                message = f"function {name} has no end: a '}}' is missing before this"
+                return ParseError(message, source.span(piece.end() - len(token)))
+            found = _GLOBAL.match(text, piece.end() - len(token))
+            name = f"@{found[2]}" if found else "@?"
+        elif token == "{":
+            depth += 1
+        elif token == "}":
+            depth -= 1
+            if depth < 0:
+                return ParseError("stray '}': no function is open here", source.span(piece.start()))
+            following = _SPACE.match(text, piece.end())
+            behind = following.end() if following else piece.end()
+            if depth == 0 and name and _IN_FUNCTION.match(text, behind):
+                note = Note("this is in no function", source.span(behind))
+                message = f"stray '}}': it ends {name}, and instructions follow"
+                return ParseError(message, source.span(piece.start()), [note])
+    return None
+
+
+def _locals_at(text: str, offset: int) -> list[str]:
+    """Names of the values and blocks of the function around a place."""
+    start = max(text.rfind("\ndefine", 0, offset), 0)
+    end = text.find("\n}", offset)
+    body = text[start : end if end >= 0 else len(text)]
+    header = body[: body.find("\n", 1)]
+    return [*_names(_RESULT, body), *re.findall(r"%([-\w.$]+)", header)]
+
+
+def _names(pattern: re.Pattern[str], text: str) -> list[str]:
+    return [one or other for one, other in pattern.findall(text)]

@@ -15,9 +15,9 @@ from __future__ import annotations
 from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.module import Module, Raw
-from tlx.ir.tensors.analysis import analyse
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.dynamic import is_dynamic_vector
+from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.types import I32, VectorType
 from tlx.ir.values import Local

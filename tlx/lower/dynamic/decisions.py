@@ -20,8 +20,10 @@ from tlx.ir.transform.rewrite import definitions, uses
 from tlx.ir.values import Local
 from tlx.lower.dynamic.extents import entry_symbol
 from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation, Position
+from tlx.lower.operations import MMA_SIGNS
 
-MMA_INTRINSICS: Final = ("umma", "smma", "usmma", "summa")
+MMA_INTRINSICS: Final = MMA_SIGNS.keys() - {"mma"}
+"""Products of run-time sizes that add to an accumulator."""
 
 
 @dataclass(eq=False)
@@ -104,7 +106,7 @@ class ExpansionDecisions:
         memory = MemoryLocation(tensor.source, None)
         if writer is not None and self._aliases.writes(writer, memory):
             return True
-        return self._aliases.clobbered(memory, self.positions[id(tensor.definition)], end) is not None
+        return self._aliases.clobbering_instruction(memory, self.positions[id(tensor.definition)], end) is not None
 
     # Aliases ---------------------------------------------------------------------------------------------------
 

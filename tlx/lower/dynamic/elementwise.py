@@ -29,12 +29,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
-from tlx.intrinsics.elementwise import ELEMENTWISE
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.instructions import Builder
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.instructions import BINARY_OPCODES, CAST_OPCODES, Instruction
-from tlx.ir.tensors.handles import elementwise_name, is_handle_type
+from tlx.ir.tensors.model import elementwise_name, is_handle_type
 from tlx.ir.transform.rewrite import declare_function
 from tlx.ir.types import BFLOAT, I1, I8, ArrayType, FunctionType, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import Constant, ConstFloat, ConstInt, Keyword, Local, Value
@@ -301,9 +300,6 @@ def _one(type_: Type) -> ConstInt | ConstFloat:
     if type_ == BFLOAT:
         return ConstInt(I16, 0x3F80)
     return const_float(type_, 1.0) if isinstance(type_, FloatType) else ConstInt(type_, 1)
-
-
-UNARY_FUNCTIONS: Final = tuple(row.name for row in ELEMENTWISE)
 
 
 @dataclass(eq=False)

@@ -23,8 +23,7 @@ from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.tensors.handles import is_handle_type, uniform_scalar
-from tlx.ir.tensors.model import DynamicOp, DynamicTensor, FunctionTensors, Tensor
+from tlx.ir.tensors.model import DynamicOp, DynamicTensor, FunctionTensors, Tensor, is_handle_type, uniform_scalar
 from tlx.ir.transform.rewrite import Use, add_incoming, definitions, rename_incoming, set_operand, uses
 from tlx.ir.types import I1, I8, I64, VOID, Type, VectorType, bytes_of
 from tlx.ir.values import Constant, Keyword, Local, Value
@@ -154,7 +153,7 @@ class Expansion:
                 self.checks.compare("slt", pad, size)
         data = [self.b.sub(s, p, "extent") for s, p in zip(shape, padding, strict=True)]
         sizes = shape if token.pitches is None else self.pitched(shape, self.entries.of(token.pitches))
-        self.checks.countable(sizes)
+        self.checks.require_countable(sizes)
         pointer = token.source
         if token.kind == "value":
             flat = self.flat(token.source)
@@ -222,7 +221,7 @@ class Expansion:
         shape = self.entries.of(tensor.shape)
         for size in shape:
             self.checks.compare("sge", size, i64(1))
-        self.checks.countable(shape)
+        self.checks.require_countable(shape)
         self.maps.emit_at(name, store.pointer, product(self.b, shape))
 
     def result(self, op: DynamicOp, count: Value, *, zero: bool = False) -> DenseHandle:
@@ -248,7 +247,7 @@ class Expansion:
         sizes = self.pitched(shape, pitches)
         for size, extent in zip(sizes[1:], extents[1:], strict=True):
             self.checks.compare("sge", size, extent)
-        self.checks.countable(sizes)
+        self.checks.require_countable(sizes)
         self.checks.emit()
         return row_major_strides(self.b, sizes)
 

@@ -39,7 +39,7 @@ class RuntimeChecks:
 
     b: TensorBuilder
     helpers: HelperFunctions
-    _held: list[Value] = field(default_factory=list[Value])
+    _conditions: list[Value] = field(default_factory=list[Value])
 
     def compare(self, predicate: str, a: Value, b: Value) -> None:
         """Require a signed comparison of two i64; nothing where both are known to fulfil it."""
@@ -47,31 +47,31 @@ class RuntimeChecks:
             return
         if isinstance(a, ConstInt) and isinstance(b, ConstInt) and _holds(predicate, a.value, b.value):
             return
-        self._held.append(self.b.icmp(predicate, a, b, "valid"))
+        self._conditions.append(self.b.icmp(predicate, a, b, "valid"))
 
     def require(self, condition: Value) -> None:
         """Require an i1."""
-        self._held.append(condition)
+        self._conditions.append(condition)
 
-    def countable(self, sizes: Sequence[Value]) -> None:
+    def require_countable(self, sizes: Sequence[Value]) -> None:
         """Require that the product of positive numbers is a possible number of elements."""
         total: Value | None = None
         for size in sizes:
             if total is not None and not (isinstance(total, ConstInt) and isinstance(size, ConstInt)):
                 positive = self.b.binary("or", size, i64(1), "positive")  # whether it is one is checked as well
                 most = self.b.binary("udiv", i64(_MOST_ELEMENTS), positive, "most")
-                self._held.append(self.b.icmp("ule", total, most, "valid"))
+                self._conditions.append(self.b.icmp("ule", total, most, "valid"))
             total = size if total is None else self.b.mul(total, size, "count")
 
     def emit(self) -> None:
         """Stop the program unless all conditions hold."""
-        if not self._held:
+        if not self._conditions:
             return
-        all_: Value = self._held[0]
-        for condition in self._held[1:]:
+        all_: Value = self._conditions[0]
+        for condition in self._conditions[1:]:
             all_ = self.b.binary("and", all_, condition, "valid")
         self.helpers.call(self.b, "check", [("valid", I1)], [all_], _emit_check)
-        self._held = []
+        self._conditions = []
 
 
 def _holds(predicate: str, a: int, b: int) -> bool:

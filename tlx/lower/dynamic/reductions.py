@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.types import FLOAT, FloatType, IntType, Type, VectorType, bits_of, bytes_of, is_float
-from tlx.ir.values import ConstFloat, ConstInt, Local, Value, const_float
+from tlx.ir.types import FLOAT, FloatType, Type, VectorType, bits_of, bytes_of, is_float
+from tlx.ir.values import Local, Value
 from tlx.lower.dynamic.extents import i64
+from tlx.lower.operations import combine_identity
 
-_KINDS: Final = ("add", "mul", "max", "min", "and", "or", "xor")
-REDUCTIONS: Final = tuple(f"reduce.{kind}" for kind in _KINDS)
 _VECTOR_BITS: Final = 512
 
 
@@ -138,13 +137,4 @@ class WindowLoops:
         return self.b.binary(f"f{kind}" if floats else kind, a, b, "joined")
 
     def _neutral(self, lanes: int) -> Value:
-        return self.b.splat(_neutral(self.kind, self._working), lanes, "none")
-
-
-def _neutral(kind: str, type_: Type) -> ConstInt | ConstFloat:
-    """What changes nothing when it is joined."""
-    if isinstance(type_, FloatType):
-        return const_float(type_, {"add": -0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}[kind])
-    assert isinstance(type_, IntType)
-    high = (1 << (type_.bits - 1)) - 1
-    return ConstInt(type_, {"mul": 1, "and": -1, "max": -high - 1, "min": high}.get(kind, 0))
+        return self.b.splat(combine_identity(self.kind, self._working), lanes, "none")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tlx.intrinsics.contraction import axes_of
+from tlx.intrinsics.reductions import REDUCTIONS
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.tensors.model import DynamicOp
 from tlx.ir.types import Type, bytes_of, mangle
@@ -19,6 +20,7 @@ from tlx.lower.dynamic.helpers import NoAliasPointer, i64_parameters
 from tlx.lower.dynamic.products import DynamicMatrix, emit_matrix_product
 from tlx.lower.dynamic.reductions import WindowLoops
 from tlx.lower.dynamic.views import DenseHandle, DynamicDim, DynamicView, copy_strided, element_count, row_major_strides
+from tlx.lower.operations import UNARY_INTRINSICS
 
 if TYPE_CHECKING:
     from tlx.lower.dynamic.expansion import Expansion
@@ -130,7 +132,7 @@ def _emit_batch(
     acc: DynamicView | None = None,
 ) -> None:
     """Products of the last two dimensions for each index of the others."""
-    e.checks.countable(extents)
+    e.checks.require_countable(extents)
     e.checks.emit()
     flat = e.result(op, product(e.b, extents))
     steps = row_major_strides(e.b, extents)
@@ -192,7 +194,7 @@ def _as_matrices(e: Expansion, op: DynamicOp, view: DynamicView, groups: tuple[l
         return _row_major(view, chosen)
     order = [dims[d] for group in groups for d in group]
     extents = [dim.extent for dim in order]
-    e.checks.countable(extents)
+    e.checks.require_countable(extents)
     e.checks.emit()
     stem = f"{op.instruction.result}.operand"
     pointer = e.heap.allocate(product(e.b, extents), view.element, stem)
@@ -236,7 +238,7 @@ def _lower_broadcast(e: Expansion, op: DynamicOp) -> None:
         steps[place] = _broadcast_step(e, dim, extents[place])
     for extent in extents:
         e.checks.compare("sge", extent, i64(1))
-    e.checks.countable(extents)
+    e.checks.require_countable(extents)
     e.checks.emit()
     flat = e.result(op, product(e.b, extents))
     source = [DynamicDim(extent, step) for extent, step in zip(extents, steps, strict=True)]
@@ -275,7 +277,7 @@ def _lower_permute(e: Expansion, op: DynamicOp) -> None:
     for extent in new:
         e.checks.compare("sge", extent, i64(1))
     count = product(e.b, extents)
-    e.checks.countable(new)
+    e.checks.require_countable(new)
     e.checks.compare("eq", product(e.b, new), count)
     e.checks.emit()
     flat = e.result(op, count)
@@ -293,7 +295,7 @@ def _lower_concat(e: Expansion, op: DynamicOp) -> None:
                 extents[d] = e.b.add(extents[d], extent, "extent")
             else:
                 _check_equal(e, extents[d], extent)
-    e.checks.countable(extents)
+    e.checks.require_countable(extents)
     e.checks.emit()
     flat = e.result(op, product(e.b, extents))
     steps = row_major_strides(e.b, extents)
@@ -304,22 +306,15 @@ def _lower_concat(e: Expansion, op: DynamicOp) -> None:
         start = e.b.add(start, view.extents[axis], "extent")
 
 
-def _rules() -> dict[str, Rule]:
-    from tlx.lower.dynamic.elementwise import UNARY_FUNCTIONS
-    from tlx.lower.dynamic.reductions import REDUCTIONS
-
-    return {
-        "matmul": _lower_product,
-        **dict.fromkeys(MMA_INTRINSICS, _lower_product),
-        "contract": _lower_contract,
-        "transpose": _lower_reorder,
-        "tovector": _lower_reorder,
-        "broadcast": _lower_broadcast,
-        "reshape.permute": _lower_permute,
-        "concat": _lower_concat,
-        **dict.fromkeys(UNARY_FUNCTIONS, lower_function),
-        **dict.fromkeys(REDUCTIONS, lower_reduction),
-    }
-
-
-RULES: Final = _rules()
+RULES: Final[dict[str, Rule]] = {
+    "matmul": _lower_product,
+    **dict.fromkeys(MMA_INTRINSICS, _lower_product),
+    "contract": _lower_contract,
+    "transpose": _lower_reorder,
+    "tovector": _lower_reorder,
+    "broadcast": _lower_broadcast,
+    "reshape.permute": _lower_permute,
+    "concat": _lower_concat,
+    **dict.fromkeys(UNARY_INTRINSICS, lower_function),
+    **dict.fromkeys((row.name for row in REDUCTIONS), lower_reduction),
+}

@@ -20,27 +20,22 @@ from tlx.ir.functions import Function
 from tlx.ir.instructions import Block
 from tlx.ir.module import Module, Raw
 from tlx.ir.parser.module import has_tensors
-from tlx.ir.types import X86_AMX
 from tlx.lower.context import FEATURES_ATTRIBUTE, LoweringContext, is_kernel
-from tlx.lower.legalize.vector import legalize_vector
-from tlx.lower.nests import inline_kernels
+from tlx.lower.legalize.matrix import MatrixLegalizer
+from tlx.lower.legalize.vector import VectorLegalizer
+from tlx.lower.nests import LegalizedKernel, inline_kernels
 from tlx.target.target import Target
 
-_COMMON_BITS: Final = 128
 _ASKING: Final = re.compile(rf"(?m)^(?:attributes|define)\b.*{re.escape(FEATURES_ATTRIBUTE)}.*$")
 
 
 def legalize(module: Module, context: LoweringContext) -> None:
     """Legalise every kernel, give it its features, inline kernels into nests, drop the tensor declarations."""
-    kernels: dict[str, Function] = {}
+    kernels: dict[str, LegalizedKernel] = {}
     for function in module.functions:
         if is_kernel(module, function):
             own = replace(context, target=context.target_of(module, function))
-            step = own.target.legalize_kernel or legalize_vector
-            step(module, function, own)
-            scalarised = context.emulate_matrix and _has_tiles(function)
-            function.replace_attributes(kernel_attributes(own, scalarised=scalarised))
-            kernels[function.name] = function
+            kernels[function.name] = LegalizedKernel(function, _legalize_kernel(module, function, own))
     inline_kernels(module, kernels)
     mark_tail_calls(module, kernels)
     module.remove(*(item for item in module.declarations.values() if has_tensors(item.text)))
@@ -48,34 +43,29 @@ def legalize(module: Module, context: LoweringContext) -> None:
     _finish(module, context)
 
 
+def _legalize_kernel(module: Module, function: Function, context: LoweringContext) -> frozenset[tuple[str, ...]]:
+    """Legalise a kernel, give it its attributes, and return the shapes of its tiles.
+
+    `"no-builtins"` keeps packing loops from becoming calls of memcpy, `"min-legal-vector-width"` keeps wide registers
+    whole on machines that prefer narrower ones.
+    """
+    target, unit = context.target, context.target.matrix
+    (MatrixLegalizer(module, function, context, unit) if unit else VectorLegalizer(module, function, context)).run()
+    shapes = unit.tile_shapes(function) if unit else frozenset[tuple[str, ...]]()
+    emulation = unit.emulation if unit and shapes and context.options.emulate_matrix else None
+    more = emulation.attributes if emulation else ()
+    words = ["nounwind", *more, "noinline", '"no-builtins"', *target.function_attributes]
+    function.replace_attributes(" ".join(words))
+    return shapes
+
+
 def _finish(module: Module, context: LoweringContext) -> None:
     """The target's own end; versions ask for permissions themselves, when the first kernel runs."""
     target = context.target
     for version in target.versions or (target,):
         if version.finish is not None:
-            asks = context.amx_permission and not target.versions
-            version.finish(module, replace(context, target=version, amx_permission=asks))
-
-
-def kernel_attributes(context: LoweringContext, *, scalarised: bool = False) -> str:
-    """Attributes of a kernel: its features, and what keeps LLVM from spoiling it.
-
-    `"no-builtins"` keeps packing loops from becoming calls of memcpy, `"min-legal-vector-width"` keeps 512-bit
-    registers whole on machines that prefer 256. LLVM scalarises tile instructions in `optnone` functions only.
-    """
-    words = ["nounwind", "noinline", '"no-builtins"']
-    if scalarised:
-        words.insert(1, "optnone")
-    return " ".join([*words, *feature_attributes(context.target)])
-
-
-def feature_attributes(target: Target) -> list[str]:
-    """Function attributes for code that only runs on the target, and for vectors that backends would cut in two."""
-    width = target.vector_bytes * 8
-    features = [f'"target-features"="{",".join(target.features)}"'] if target.features else []
-    if not features and width <= _COMMON_BITS:
-        return []
-    return [*features, f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"']
+            asks = context.options.request_permission and not target.versions
+            version.finish(module, emulate_matrix=context.options.emulate_matrix, request_permission=asks)
 
 
 def _add_target_features(module: Module, target: Target) -> None:
@@ -86,17 +76,12 @@ def _add_target_features(module: Module, target: Target) -> None:
         ->
         attributes #0 = { nounwind "target-features"="+avx2,..." "min-legal-vector-width"="256" ... }
     """
-    features = " ".join(feature_attributes(target)) or '"tlx-lowered"'  # an attribute group must hold something
+    features = " ".join(target.function_attributes) or '"tlx-lowered"'  # an attribute group must hold something
     for item in module.items:
         if isinstance(item, Raw):
             item.text = _ASKING.sub(lambda line: line.group().replace(FEATURES_ATTRIBUTE, features), item.text)
         elif isinstance(item, Function) and FEATURES_ATTRIBUTE in item.signature.attributes:
             item.replace_attributes(item.signature.attributes.replace(FEATURES_ATTRIBUTE, features))
-
-
-def _has_tiles(function: Function) -> bool:
-    """Whether a legalised kernel uses tile registers."""
-    return any(instruction.type == X86_AMX for instruction in function.instructions())
 
 
 _ON_STACK: Final = frozenset({"byval", "inalloca", "preallocated"})

@@ -25,7 +25,7 @@ from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.instructions import Builder
-from tlx.ir.metadata import nontemporal_metadata
+from tlx.ir.module import nontemporal_metadata
 from tlx.ir.types import I1, I8, Type, VectorType, bits_of, bytes_of
 from tlx.ir.values import ConstInt, Value, const_vector, zero
 from tlx.lower.legalize.registers import Registers, register_element, register_widths
@@ -152,6 +152,7 @@ _BYTE: Final = 8
 _USED: Final = 2
 """One of so many registers is filled before the first ones are transposed."""
 _HALF: Final = 2
+_WORD_BITS: Final = 32
 """Lanes of 32 bytes; of more, LLVM would join halves by a shuffle."""
 
 
@@ -234,8 +235,8 @@ def _joined(b: Builder, target: Target, lanes: Sequence[Value]) -> Value:
     width = each * len(lanes)
     register = resized(b, lanes[0], width)
     for number, lane in enumerate(lanes[1:], 1):
-        if number >= _HALF and "+avx512f" in target.features:
-            register = b.opaque(register)
+        if number >= _HALF and target.permutes is not None and target.can_permute(_WORD_BITS):
+            register = b.opaque(register, target.permutes.constraint)  # else LLVM makes permutations of inserts
         there = range(number * each, number * each + each)
         order = [width + i - there.start if i in there else i for i in range(width)]
         register = b.shuffle(register, resized(b, lane, width), order)

@@ -118,5 +118,5 @@ def _as_stored(value: Value, kept: Type) -> Value:
 Permute = Callable[[Value, Sequence[int]], Value]
 """A register and the old places of its elements, in their new order, to the register permuted."""
 
-Gather = Callable[[Sequence[Value], Sequence[int]], Value]
-"""One or two registers and places in both, one behind the other, to a register of the elements there."""
+Gather = Callable[[Sequence[Value], Sequence[int]], Value | None]
+"""Registers and places in them, one behind the other, to the elements there; None where no instruction does that."""

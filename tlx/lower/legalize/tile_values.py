@@ -27,7 +27,7 @@ from tlx.ir.builder.instructions import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
-from tlx.ir.tensors.analysis import analyse
+from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
 from tlx.ir.transform.rewrite import add_incoming
 from tlx.ir.types import Type, VectorType, bits_of, scalar_of

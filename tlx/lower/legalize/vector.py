@@ -17,8 +17,7 @@ from functools import partial
 from tlx.diagnostics import LoweringError
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
-from tlx.ir.metadata import is_nontemporal
-from tlx.ir.module import Module
+from tlx.ir.module import Module, is_nontemporal
 from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.transform.rewrite import rename_incoming
 from tlx.ir.types import Type, VectorType, scalar_of
@@ -56,7 +55,7 @@ from tlx.lower.operations import MMA_SIGNS, UNARY_INTRINSICS, ElementwiseOp
 
 
 class VectorLegalizer(TileValues):
-    """Legalises one kernel. A target with a matrix unit overrides what it does better.
+    """Legalises one kernel to vector registers; `MatrixLegalizer` overrides what a matrix unit does better.
 
     Attributes:
         short: Vectors of i32 whose elements were 16 bits or less; see `short_products`.
@@ -299,11 +298,6 @@ class VectorLegalizer(TileValues):
         if made is None:
             raise LoweringError("shufflevector of this form is no tile operation", instruction.span)
         return made
-
-
-def legalize_vector(module: Module, function: Function, context: LoweringContext) -> None:
-    """Legalise one kernel for a target's vector unit."""
-    VectorLegalizer(module, function, context).run()
 
 
 def _is_vector(type_: Type) -> bool:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 from tlx.ir.builder.instructions import Builder
 from tlx.ir.types import BFLOAT, FLOAT, I32, Type, VectorType, bits_of
 from tlx.ir.values import Aggregate, Keyword, Value, const_ints
-from tlx.lower.legalize.permute import gathers, permuter
+from tlx.lower.legalize.permute import permuter
 from tlx.lower.legalize.registers import Gather, Registers
 from tlx.lower.legalize.shuffles import as_words, block_rows, interleaved_rows, resized, with_lanes
 
@@ -127,7 +127,6 @@ def _lanes_in_order(b: Builder, mixed: list[Value], lanes: int, size: int) -> li
 
 
 COLUMN_PERMUTATION: Final = (0, 1, 3, 2, 4)
-_GATHER_SOURCES: Final = 2  # registers that elements are gathered from
 
 
 @dataclass(eq=False, slots=True)
@@ -215,8 +214,10 @@ def permuted_columns(b: Builder, tile: Registers, shape: tuple[int, ...], gather
 def _gathered(b: Builder, row: tuple[Value, ...], lanes: int, columns: list[int], gather: Gather | None) -> Value:
     """One register of the columns of a row, which lie in some of its registers."""
     used = sorted({column // lanes for column in columns})
-    if gather is not None and len(used) <= _GATHER_SOURCES and len(columns) == lanes and gathers(row[0]):
-        return gather([row[n] for n in used], [used.index(c // lanes) * lanes + c % lanes for c in columns])
+    if gather is not None and len(columns) == lanes:
+        places = [used.index(c // lanes) * lanes + c % lanes for c in columns]
+        if (gathered := gather([row[n] for n in used], places)) is not None:
+            return gathered
     found = b.shuffle(row[used[0]], None, [c % lanes if c // lanes == used[0] else -1 for c in columns])
     for number in used[1:]:
         mask = [len(columns) + c % lanes if c // lanes == number else i for i, c in enumerate(columns)]

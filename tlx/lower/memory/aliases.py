@@ -54,7 +54,7 @@ class MemoryLocation:
     @classmethod
     def of(cls, view: TensorView) -> MemoryLocation:
         """The bytes between the first and the last element of a view."""
-        return cls(view.place.pointer, view.reach)
+        return cls(view.storage.pointer, view.reach)
 
 
 _Group = tuple[frozenset[UnderlyingObject], bool]
@@ -250,7 +250,7 @@ class AliasAnalysis:
 
     # Writes ----------------------------------------------------------------------------------------------------
 
-    def clobbered(self, range_: MemoryLocation, start: Position, end: Position) -> Instruction | None:
+    def clobbering_instruction(self, range_: MemoryLocation, start: Position, end: Position) -> Instruction | None:
         """An instruction that may run between two positions and change a range; None if there is none."""
         bases = frozenset(self.bases(range_.pointer))
         suspected = {group for group in self._groups if self._may_touch(group, bases)}

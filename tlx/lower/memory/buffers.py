@@ -23,7 +23,7 @@ from tlx.ir.module import Module, Raw
 from tlx.ir.transform.rewrite import split_block
 from tlx.ir.types import I8, I64, VOID, ArrayType, FunctionType, Type, bytes_of
 from tlx.ir.values import ConstInt, Keyword, Local, Value
-from tlx.lower.context import BUFFER_METADATA
+from tlx.lower.context import buffer_metadata
 
 STACK_BYTES: Final = 16 << 10
 _STACK_TOTAL: Final = 256 << 10
@@ -59,11 +59,22 @@ class PrivateBuffer:
 
 @dataclass
 class PrivateBuffers:
-    """The buffers of one function; `emit` writes what makes and frees them."""
+    """The buffers of one function; `emit` writes what makes and frees them.
+
+    Attributes:
+        module: The module.
+        function: The function.
+        made: The buffers.
+        block: Name of the block for whose code buffers are reserved; empty where that is not known.
+        scopes: For the name of a buffer, that of a block which, whenever it runs, begins by making what the buffer
+            holds anew: it does not outlive a round of a loop around the block. Empty where that is not known.
+    """
 
     module: Module
     function: Function
     made: list[PrivateBuffer] = field(default_factory=list[PrivateBuffer])
+    block: str = ""
+    scopes: dict[str, str] = field(default_factory=dict[str, str])
     _on_stack: int = 0
 
     def new(self, element: Type, count: int, stem: str, span: Span | None = None) -> PrivateBuffer:
@@ -88,6 +99,7 @@ class PrivateBuffers:
         name = self.function.names.fresh(f"{stem}.buf")
         buffer = PrivateBuffer(Local(self.module.pointer_to(pointee), name), element, count, on_heap)
         self.made.append(buffer)
+        self.scopes[name] = self.block
         return buffer
 
     def discard(self, names: Container[str]) -> None:
@@ -140,7 +152,7 @@ class PrivateBuffers:
             for memory in blocks:
                 at_exit.call_named("free", VOID, [memory])
         for buffer, memory in zip(heap, blocks, strict=True):
-            _declare_malloc(builder, buffer, memory)
+            _declare_malloc(builder, buffer, memory, buffer_metadata(self.scopes[buffer.pointer.name]))
         missing: Value | None = None
         for memory in blocks:
             null = builder.icmp("eq", memory, Keyword(memory.type, "null"))
@@ -158,14 +170,14 @@ def _insert_definition(builder: TensorBuilder, buffer: PrivateBuffer, body: str)
     builder.index += 1
 
 
-def _declare_malloc(builder: TensorBuilder, buffer: PrivateBuffer, memory: Local) -> None:
+def _declare_malloc(builder: TensorBuilder, buffer: PrivateBuffer, memory: Local, metadata: str) -> None:
     """`%x.heap = call noalias ptr @malloc(i64 size)`, and `%x.buf`, the first line of the cache in it."""
     size = ConstInt(I64, buffer.bytes + STACK_ALIGN)
     call = builder.call_named("malloc", memory.type, [size], "malloc")
     builder.function.names.taken.discard(str(call.result))
     call.result = memory.name
-    call.text = f"%{memory.name} = call noalias {memory.type} @malloc({size.typed}){BUFFER_METADATA}"
-    call.trailer, call.spans = BUFFER_METADATA, None
+    call.text = f"%{memory.name} = call noalias {memory.type} @malloc({size.typed}){metadata}"
+    call.trailer, call.spans = metadata, None
     found = builder.at_boundary(memory, STACK_ALIGN, "line")
     start = builder.block.instructions[builder.index - 1]
     builder.function.names.taken.discard(str(start.result))

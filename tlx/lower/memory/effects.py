@@ -85,7 +85,7 @@ class CalleeSignatures:
             return declared.signature
         for item in self.module.items:
             if isinstance(item, Function | DuplicateFunction) and item.name == name:
-                return item.of.signature if isinstance(item, DuplicateFunction) else item.signature
+                return item.original.signature if isinstance(item, DuplicateFunction) else item.signature
         return self._unparsed(name)
 
     def _unparsed(self, name: str) -> Signature | None:

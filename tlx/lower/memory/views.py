@@ -34,38 +34,37 @@ def is_deinterleaved(pitch: int, columns: int) -> bool:
     return pitch % 2 == 1 and 1 < columns <= pitch <= _MAX_DEINTERLEAVED
 
 
-def reshaped_strides(sizes: Sequence[int], steps: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
-    """Strides of the dimensions `wanted`, the outermost first; None if they cut or join what lies apart.
+def reshaped_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
+    """Strides of the dimensions `wanted`, the outermost first; None if no strides reach the same positions.
 
     Args:
-        sizes: Extents of the view's dimensions, the outermost first.
-        steps: Elements between neighbours along each of them.
-        wanted: Extents of the dimensions to see instead; their product is that of `sizes`.
+        shape: Extents of the view's dimensions, the outermost first.
+        strides: Elements between neighbours along each of them.
+        wanted: Extents of the dimensions to see instead; their product is that of `shape`.
     """
-    pending = _equally_spaced(sizes, steps)
-    strides: list[int] = []
+    pending = _equally_spaced(shape, strides)
+    found: list[int] = []
     for extent in reversed(wanted):
         if extent == 1:
-            strides.append(0)
+            found.append(0)
             continue
         if not pending or pending[-1][0] % extent:
             return None
         size, step = pending.pop()
-        strides.append(step)
+        found.append(step)
         if size > extent:
             pending.append((size // extent, extent * step))
-    return None if pending else tuple(reversed(strides))
+    return None if pending else tuple(reversed(found))
 
 
-def _equally_spaced(sizes: Sequence[int], steps: Sequence[int]) -> list[tuple[int, int]]:
-    """Extent and step of the longest runs of equally spaced positions, the outermost first."""
+def _equally_spaced(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
+    """Extent and stride of the longest runs of equally spaced positions, the outermost first."""
     runs: list[tuple[int, int]] = []
-    for size, step in zip(sizes, steps, strict=True):
-        if size == 1:
+    for extent, stride in zip(shape, strides, strict=True):
+        if extent == 1:
             continue
-        if runs and runs[-1][1] == size * step:
-            size *= runs.pop()[0]
-        runs.append((size, step))
+        outer = runs.pop()[0] if runs and runs[-1][1] == extent * stride else 1
+        runs.append((outer * extent, stride))
     return runs
 
 
@@ -84,47 +83,43 @@ class Storage:
     """Memory that holds a flattened vector or a tensor.
 
     Attributes:
-        pointer: The user's pointer, or a buffer's once the place is in one.
-        reading: What reads the user's memory; the place means the content then. None for buffers and destinations.
-        buffer: The private buffer it lives in, if it does.
+        pointer: Its address; until buffers are allocated, the vector that needs a buffer stands for the address.
+        load: The load that reads user memory: the storage holds what it reads. None for buffers and destinations.
+        buffer: The private buffer, if it is one.
     """
 
     pointer: Value
-    reading: Instruction | None = None
+    load: Instruction | None = None
     buffer: PrivateBuffer | None = None
 
     @property
     def is_private(self) -> bool:
-        """Whether no pointer of the user's can write here: a buffer, or a constant."""
-        return self.buffer is not None or self.reading is None
-
-    def move(self, buffer: PrivateBuffer) -> None:
-        """From now on the content lies, dense, in a buffer."""
-        self.pointer, self.buffer = buffer.pointer, buffer
+        """Whether no user pointer can write here: it is a buffer or a constant."""
+        return self.buffer is not None or self.load is None
 
 
 @dataclass(frozen=True)
 class TensorView:
-    """A tensor in a place.
+    """A tensor in memory.
 
     Attributes:
-        place: Where it lies; its first element is the place's first.
+        storage: The memory, from its first element on.
         element: Type of the elements in memory: truth values are bytes, 0 or 1.
-        sizes: Positions of each memory dimension, padding included.
-        data: Positions of each memory dimension that hold data.
-        steps: Elements between neighbours along each memory dimension.
+        shape: Positions of each memory dimension, padding included.
+        data_shape: Positions of each memory dimension that hold data.
+        strides: Elements between neighbours along each memory dimension.
         layout: Logical dimension at each memory position.
-        group: Rows of a matrix that lie interleaved (VNNI): element (k, n) of a dense K x N is at
-            `(k // group * N + n) * group + k % group`. Only the right operand of a product may have more than 1.
+        vnni_group: Rows of a matrix that are interleaved (VNNI): with g of them, element (k, n) of a dense K x N is at
+            `(k // g * N + n) * g + k % g`. Only the right operand of a product may have more than 1.
     """
 
-    place: Storage
+    storage: Storage
     element: Type
-    sizes: tuple[int, ...]
-    data: tuple[int, ...]
-    steps: tuple[int, ...]
+    shape: tuple[int, ...]
+    data_shape: tuple[int, ...]
+    strides: tuple[int, ...]
     layout: tuple[int, ...]
-    group: int = 1
+    vnni_group: int = 1
 
     @classmethod
     def of(cls, place: Storage, type_: TensorType, pitches: Sequence[int] | None = None) -> TensorView:
@@ -133,29 +128,35 @@ class TensorView:
             place, storage_type(type_.element), type_.shape, type_.data_shape, type_.strides(pitches), type_.layout
         )
 
+    @classmethod
+    def strided(cls, storage: Storage, element: Type, dims: Sequence[StridedDim]) -> TensorView:
+        """A view of dimensions without padding, the outermost first."""
+        extents, strides = tuple(dim.extent for dim in dims), tuple(dim.stride for dim in dims)
+        return cls(storage, element, extents, extents, strides, tuple(range(len(dims))))
+
     @property
     def dims(self) -> list[StridedDim]:
         """Extent and stride of each logical dimension."""
-        return list(_dims(self.data, self.steps, self.layout))
+        return list(_dims(self.data_shape, self.strides, self.layout))
 
     @property
     def reach(self) -> int:
         """Bytes from the first element to behind the last one that holds data."""
-        return spanned_elements(_dims(self.data, self.steps, self.layout)) * bytes_of(self.element)
+        return spanned_elements(_dims(self.data_shape, self.strides, self.layout)) * bytes_of(self.element)
 
     def is_pointwise(self, other: TensorView) -> bool:
         """Whether every position in memory order surely has the same address, and as many bytes, in both."""
-        if self.place.pointer != other.place.pointer or bytes_of(self.element) != bytes_of(other.element):
+        if self.storage.pointer != other.storage.pointer or bytes_of(self.element) != bytes_of(other.element):
             return False
-        mine = reshaped_strides(self.sizes, self.steps, other.sizes)
+        mine = reshaped_strides(self.shape, self.strides, other.shape)
         return mine is not None and all(
-            extent == 1 or a == b for extent, a, b in zip(other.sizes, mine, other.steps, strict=True)
+            extent == 1 or a == b for extent, a, b in zip(other.shape, mine, other.strides, strict=True)
         )
 
     def reordered(self, order: Sequence[int], type_: TensorType) -> TensorView:
         """The same memory, its memory dimensions taken in another order, as a tensor of `type_`."""
-        steps = tuple(self.steps[k] for k in order)
-        return TensorView(self.place, storage_type(type_.element), type_.shape, type_.data_shape, steps, type_.layout)
+        steps = tuple(self.strides[k] for k in order)
+        return TensorView(self.storage, storage_type(type_.element), type_.shape, type_.data_shape, steps, type_.layout)
 
     def broadcast(self, type_: TensorType, places: Sequence[int]) -> TensorView:
         """The same memory as a row-major tensor of `type_`: dimension `i` becomes `places[i]`, others are repeated."""
@@ -163,20 +164,19 @@ class TensorView:
         for place, dim in zip(places, self.dims, strict=True):
             steps[place] = dim.stride if dim.extent > 1 else 0
         return TensorView(
-            self.place, storage_type(type_.element), type_.shape, type_.data_shape, tuple(steps), type_.layout
+            self.storage, storage_type(type_.element), type_.shape, type_.data_shape, tuple(steps), type_.layout
         )
 
-    def is_same(self, other: TensorView) -> bool:
+    def aliases_exactly(self, other: TensorView) -> bool:
         """Whether every element surely has the same address, and as many bytes, in both."""
-        if self.place.pointer != other.place.pointer or bytes_of(self.element) != bytes_of(other.element):
+        if self.storage.pointer != other.storage.pointer or bytes_of(self.element) != bytes_of(other.element):
             return False
         return without_unit_dims(self.dims) == without_unit_dims(other.dims)
 
     @property
     def row_major(self) -> TensorView:
         """The same data without padding, its dimensions in logical order."""
-        extents, steps = zip(*self.dims, strict=True)
-        return TensorView(self.place, self.element, extents, extents, steps, tuple(range(len(extents))))
+        return TensorView.strided(self.storage, self.element, self.dims)
 
 
 @dataclass(frozen=True)

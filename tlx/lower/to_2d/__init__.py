@@ -13,23 +13,24 @@ added to the one before, which differ in where their matrices lie; or ordinary i
 such vectors. Loops in which no round reads what another one writes say so by `!tlx.independent`.
 
 Memory is the user's own where that is provably the same (`tlx.lower.memory.aliases`), else a private buffer
-(`tlx.lower.memory.buffers`). A function is first planned (`plan`, `analysis`, `fusion`), then rewritten (`rewrite`) by
-one rule for each operation (`rules`). Functions with the attribute `"tlx-stage"="tiles"` are past this stage and are
+(`tlx.lower.memory.buffers`). Each function passes through four steps: `facts` are read only, `decisions` are made from
+them, `placement` gives every vector its memory, and `rewrite` emits the result by one rule for each operation
+(`rules`). Functions with the attribute `"tlx-stage"="tiles"` are past this stage and are
 left alone.
 """
 
 from __future__ import annotations
 
-from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
 from tlx.ir.module import Module
 from tlx.lower.context import LoweringContext, is_kernel
 from tlx.lower.dynamic import expand_dynamic
+from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.calling_convention import pass_by_pointer
 from tlx.lower.to_2d.decisions import decide
-from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.memory.placement import Placement
 from tlx.lower.to_2d.raising import raise_vectors
-from tlx.lower.to_2d.rewrite import Rewriter
+from tlx.lower.to_2d.rewrite import rewrite
 
 
 def to_2d(module: Module, context: LoweringContext) -> None:
@@ -44,11 +45,11 @@ def to_2d(module: Module, context: LoweringContext) -> None:
     functions = [function for function in module.functions if _is_input(module, function)]
     for function in functions:
         raise_vectors(module, function)
-    plans = [Plan(module, context, function) for function in functions]
-    for plan in plans:
-        decide(plan)
-    for plan in plans:
-        Rewriter(plan, TensorBuilder(module, plan.function)).run()
+    facts = [Facts(module, function, context.target_of(module, function)) for function in functions]
+    decisions = [decide(known, context.remarks) for known in facts]
+    placements = [Placement.of(known, decided) for known, decided in zip(facts, decisions, strict=True)]
+    for placement in placements:
+        rewrite(placement, context.options.threads, context.remarks)
 
 
 def _is_input(module: Module, function: Function) -> bool:

@@ -1,20 +1,14 @@
 """Loop nests over strided dimensions: which are collapsed, which become loops, which a 2-D tree takes.
 
-Loops over outer dimensions, with the offset of each operand.
+    extents 2, 3, strides (12, 4), (0, 5)      loops i < 2, j < 3; element offsets 12*i + 4*j and 5*j
 
-    extents 2, 3, strides (12, 4), (0, 5)      offsets of two operands: 12*i + 4*j and 5*j
-
-Neighbouring dimensions that every operand walks through as if they were one become one loop.
-
-Neighbouring dimensions that are walked through as one.
-
-Which two dimensions of a tensor a 2-D tree takes at once, and which become loops around it.
+Neighbouring dimensions that are equally spaced in every operand become one. A tree takes two dimensions at once:
 
 extents and strides (source, destination)      plane
 
     2   (1000, 1000)                           loop
-    3   (1, 40)                                rows: the source has neighbours here
-    40  (8, 1)                                 columns: the destination has neighbours here
+    3   (1, 40)                                rows: neighbours in the source
+    40  (8, 1)                                 columns: neighbours in the destination
 """
 
 from __future__ import annotations
@@ -30,34 +24,75 @@ from tlx.ir.builder.instructions import Builder
 from tlx.ir.types import I64
 from tlx.ir.values import ConstInt, Value
 from tlx.lower.context import INDEPENDENT_METADATA
-
-LoopDim = tuple[int, tuple[int, ...]]
-"""One dimension: its extent, and its stride in each operand."""
+from tlx.lower.memory.views import StridedDim
 
 INDEX_LIMIT: Final = 1 << 31
+"""Extents and pitches of 2-D tensors are below."""
 
 
-def collapse_dims(walks: Sequence[LoopDim]) -> list[LoopDim]:
+class LoopDim(NamedTuple):
+    """One dimension of a loop nest.
+
+    Attributes:
+        extent: Number of positions.
+        strides: Elements between neighbours, in each operand.
+    """
+
+    extent: int
+    strides: tuple[int, ...]
+
+    def of(self, operand: int) -> StridedDim:
+        """The dimension in one operand."""
+        return StridedDim(self.extent, self.strides[operand])
+
+
+@dataclass(frozen=True, eq=False)
+class CollapsedDims:
+    """Neighbouring dimensions that are traversed as one; the last of them is the innermost."""
+
+    dims: tuple[LoopDim, ...]
+
+    @cached_property
+    def extent(self) -> int:
+        """Number of positions."""
+        return math.prod(dim.extent for dim in self.dims)
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Strides in the operands that are not copied."""
+        return self.dims[-1].strides
+
+
+def collapse_dims(dims: Sequence[LoopDim]) -> list[LoopDim]:
     """The dimensions, outermost first, without those of extent 1 and with neighbours merged where possible."""
-    result: list[LoopDim] = []
-    for extent, strides in walks:
-        if extent == 1:
-            continue
-        if result and _continues(result[-1], extent, strides):
-            result[-1] = (result[-1][0] * extent, strides)
+    runs = collapse_for_operands([dim for dim in dims if dim.extent > 1], frozenset())
+    return [LoopDim(run.extent, run.strides) for run in runs]
+
+
+def collapse_for_operands(dims: Sequence[LoopDim], copied: frozenset[int]) -> list[CollapsedDims]:
+    """The dimensions, neighbours merged where they are equally spaced in every operand.
+
+    Operands that are copied get the order that is needed; there, both have to be in the operand or neither.
+    """
+    runs: list[CollapsedDims] = []
+    for dim in dims:
+        if runs and _continues(runs[-1], dim, copied):
+            runs[-1] = CollapsedDims((*runs[-1].dims, dim))
         else:
-            result.append((extent, strides))
-    return result
+            runs.append(CollapsedDims((dim,)))
+    return runs
 
 
-def _continues(outer: LoopDim, extent: int, strides: tuple[int, ...]) -> bool:
-    pairs = zip(outer[1], strides, strict=True)
-    return outer[0] * extent < INDEX_LIMIT and all(far == near * extent for far, near in pairs)
+def _continues(run: CollapsedDims, dim: LoopDim, copied: frozenset[int]) -> bool:
+    return run.extent * dim.extent < INDEX_LIMIT and all(
+        bool(far) == bool(near) if operand in copied else far == near * dim.extent
+        for operand, (far, near) in enumerate(zip(run.strides, dim.strides, strict=True))
+    )
 
 
 @contextmanager
 def loop_nest(
-    b: Builder, walks: Sequence[LoopDim], operands: int, name: str = "i", *, independent: bool = True
+    b: Builder, dims: Sequence[LoopDim], operands: int, name: str = "i", *, independent: bool = True
 ) -> Generator[list[Value]]:
     """Loops over dimensions, the first outermost; gives the element offset of each operand.
 
@@ -66,7 +101,7 @@ def loop_nest(
     """
     offsets: list[Value] = [ConstInt(I64, 0)] * operands
     with ExitStack() as stack:
-        for extent, strides in walks:
+        for extent, strides in dims:
             loop = stack.enter_context(b.loop(0, extent, name=name))
             loop.mark, index = INDEPENDENT_METADATA if independent else "", loop.index
             offsets = [
@@ -74,47 +109,6 @@ def loop_nest(
                 for offset, stride in zip(offsets, strides, strict=True)
             ]
         yield offsets
-
-
-@dataclass(frozen=True, eq=False)
-class CollapsedDims:
-    """Neighbouring dimensions that are walked through as one; the last of them is the innermost."""
-
-    parts: tuple[LoopDim, ...]
-
-    @cached_property
-    def extent(self) -> int:
-        """Positions."""
-        return math.prod(extent for extent, _ in self.parts)
-
-    @cached_property
-    def strides(self) -> tuple[int, ...]:
-        """The strides of its steps, in the operands that are not copied."""
-        return self.parts[-1][1]
-
-
-def collapse_for_operands(walks: Sequence[LoopDim], packed: frozenset[int]) -> list[CollapsedDims]:
-    """The dimensions as runs, neighbours merged where every operand walks through them as one.
-
-    Operands that are copied get the order that is needed.
-    """
-    runs: list[CollapsedDims] = []
-    for walk in walks:
-        if runs and _continues_run(runs[-1], walk, packed):
-            runs[-1] = CollapsedDims((*runs[-1].parts, walk))
-        else:
-            runs.append(CollapsedDims((walk,)))
-    return runs
-
-
-def _continues_run(run: CollapsedDims, walk: LoopDim, packed: frozenset[int]) -> bool:
-    extent, strides = walk
-    if run.extent * extent >= INDEX_LIMIT:
-        return False
-    return all(
-        bool(far) == bool(near) if column in packed else far == near * extent
-        for column, (far, near) in enumerate(zip(run.strides, strides, strict=True))
-    )
 
 
 class Plane(NamedTuple):
@@ -131,39 +125,39 @@ class Plane(NamedTuple):
     rest: list[LoopDim]
 
 
-def ordered_by_stride(walks: Sequence[LoopDim]) -> list[LoopDim]:
+def ordered_by_stride(dims: Sequence[LoopDim]) -> list[LoopDim]:
     """Dimensions from the largest stride in the last operand to the smallest, merged where they are one."""
-    return collapse_dims(sorted(walks, key=lambda w: w[1][::-1], reverse=True))
+    return collapse_dims(sorted(dims, key=lambda dim: dim.strides[::-1], reverse=True))
 
 
-def without_dims(walks: Sequence[LoopDim], *taken: LoopDim | None) -> list[LoopDim]:
+def without_dims(dims: Sequence[LoopDim], *taken: LoopDim | None) -> list[LoopDim]:
     """The other dimensions."""
-    return [w for w in walks if not any(w is t for t in taken)]
+    return [dim for dim in dims if not any(dim is t for t in taken)]
 
 
-def longest_dim(walks: Sequence[LoopDim]) -> LoopDim | None:
-    """The longest dimension whose strides a pitch can say."""
-    return max((w for w in walks if max(w[1]) < INDEX_LIMIT), key=lambda w: w[0], default=None)
+def longest_dim(dims: Sequence[LoopDim]) -> LoopDim | None:
+    """The longest dimension whose strides may be pitches."""
+    return max((dim for dim in dims if max(dim.strides) < INDEX_LIMIT), key=lambda dim: dim.extent, default=None)
 
 
-def choose_plane(walks: Sequence[LoopDim]) -> Plane:
+def choose_plane(dims: Sequence[LoopDim]) -> Plane:
     """A plane in which every operand is a leaf of a tree; the destination, which is the last one, is row-major.
 
     Args:
-        walks: The dimensions, `ordered_by_stride`.
+        dims: The dimensions, `ordered_by_stride`.
     """
-    one: LoopDim = (1, (0,) * (len(walks[0][1]) if walks else 0))
-    usable = [w for w in walks if max(w[1]) < INDEX_LIMIT]
-    cols = next((w for w in usable if w[1][-1] == 1), None)
+    one = LoopDim(1, (0,) * (len(dims[0].strides) if dims else 0))
+    usable = [dim for dim in dims if max(dim.strides) < INDEX_LIMIT]
+    cols = next((dim for dim in usable if dim.strides[-1] == 1), None)
     if cols is not None:
-        rows = next((w for w in reversed(usable) if w is not cols and _is_block(w, cols)), None)
-        if rows is not None or max(cols[1]) == 1:
-            return Plane(rows or one, cols, without_dims(walks, rows, cols))
+        rows = next((dim for dim in reversed(usable) if dim is not cols and _is_block(dim, cols)), None)
+        if rows is not None or max(cols.strides) == 1:
+            return Plane(rows or one, cols, without_dims(dims, rows, cols))
     column = longest_dim(usable)
-    return Plane(column or one, one, without_dims(walks, column))
+    return Plane(column or one, one, without_dims(dims, column))
 
 
 def _is_block(rows: LoopDim, cols: LoopDim) -> bool:
     """Whether each operand is dense along a dimension, or repeats along the columns."""
-    pairs = list(zip(rows[1], cols[1], strict=True))
-    return pairs[-1][0] >= cols[0] and all(right in (0, 1) or down == 1 for down, right in pairs)
+    pairs = list(zip(rows.strides, cols.strides, strict=True))
+    return pairs[-1][0] >= cols.extent and all(right in (0, 1) or down == 1 for down, right in pairs)

@@ -30,7 +30,7 @@ from tlx.ir.types import BFLOAT, FLOAT, HALF, I1, FloatType, Type, VectorType, b
 from tlx.ir.values import Value
 from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import Storage, TensorView
-from tlx.lower.to_2d.analysis.tensor_operations import STAGE
+from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loops import (
     INDEX_LIMIT,
     LoopDim,
@@ -43,7 +43,6 @@ from tlx.lower.to_2d.loops import (
 )
 from tlx.lower.to_2d.memory.block_access import load_block, store_block
 from tlx.lower.to_2d.memory.copies import copy
-from tlx.lower.to_2d.plan import Plan
 
 _OPCODES: Final = {"add": "add", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _FLOAT_OPCODES: Final = {"add": "fadd", "mul": "fmul"}
@@ -77,7 +76,7 @@ class WindowAxis:
     @property
     def walk(self) -> LoopDim:
         """The dimension of the result."""
-        return self.extent, (self.stride * self.step, self.target)
+        return LoopDim(self.extent, (self.stride * self.step, self.target))
 
     def whole(self, target: int) -> WindowAxis:
         """The same dimension, not reduced but copied."""
@@ -206,12 +205,17 @@ Method = Literal["leaves", "lines", "split"]
 
 
 def reduce_axes(
-    plan: Plan, b: TensorBuilder, op: TensorOp, axes: Sequence[WindowAxis], source: TypedPointer, target: TypedPointer
+    context: EmitContext,
+    b: TensorBuilder,
+    op: TensorOp,
+    axes: Sequence[WindowAxis],
+    source: TypedPointer,
+    target: TypedPointer,
 ) -> None:
     """Write what an operation reduces, dimension by dimension.
 
     Args:
-        plan: Gives temporaries.
+        context: Target, temporaries and remarks.
         b: Where.
         op: The operation.
         axes: The dimensions, with their windows.
@@ -219,7 +223,7 @@ def reduce_axes(
         target: Where the result goes.
     """
     kind = op.intrinsic.name.removeprefix("reduce.")
-    reduction = _Reduction(plan, b, op, _OF_TRUTH[kind] if op.tensors[0].type.element == I1 else kind)
+    reduction = _Reduction(context, b, op, _OF_TRUTH[kind] if op.tensors[0].type.element == I1 else kind)
     reduction.run(_simplified(axes), source, target)
 
 
@@ -242,13 +246,13 @@ class _Reduction:
     """Emits one reduction.
 
     Attributes:
-        plan: Gives temporaries.
+        context: Target, temporaries and remarks.
         b: Where.
         op: The operation.
         kind: add, mul, max, min, and, or, xor.
     """
 
-    plan: Plan
+    context: EmitContext
     b: TensorBuilder
     op: TensorOp
     kind: str
@@ -315,14 +319,12 @@ class _Reduction:
     def _temporary(self, element: Type, count: int) -> TypedPointer:
         size = size_text(count * bytes_of(element))
         message = f"temporary of {size} for {self.op.intrinsic.name}, because one pass does not reduce its windows"
-        self.plan.context.remarks.add("missed", STAGE, message, self.op.instruction.span)
-        return TypedPointer(self.plan.new_place(element, count, self.op.intrinsic.name).pointer, element)
+        self.context.remark_missed(message, self.op.instruction.span)
+        return TypedPointer(self.context.allocate(element, count, self.op.intrinsic.name).pointer, element)
 
 
 def _axes_view(data: TypedPointer, axes: Sequence[WindowAxis], *, target: bool = False) -> TensorView:
-    extents = tuple(axis.extent for axis in axes)
-    steps = tuple(axis.walk[1][target] for axis in axes)
-    return TensorView(Storage(data.pointer), data.element, extents, extents, steps, tuple(range(len(axes))))
+    return TensorView.strided(Storage(data.pointer), data.element, [axis.walk.of(int(target)) for axis in axes])
 
 
 def _is_exact(source: TypedPointer, target: TypedPointer) -> bool:

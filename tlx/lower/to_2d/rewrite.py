@@ -1,9 +1,9 @@
-"""Carrying out a plan: one pass over the function, in which each instruction is kept, taken out or replaced."""
+"""Rewriting: one pass over the function that keeps, removes or replaces each instruction."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tlx.ir.analysis.large_vectors import exceeds_register
@@ -13,62 +13,95 @@ from tlx.ir.tensors.model import TensorOp
 from tlx.ir.transform.rewrite import set_operand
 from tlx.ir.types import I1, I8, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value
+from tlx.llvm.openmp import Threads
 from tlx.lower.memory.aliases import MemoryLocation
 from tlx.lower.memory.buffers import allow_heap
 from tlx.lower.memory.views import Storage, TensorView
-from tlx.lower.to_2d.analysis.tensor_operations import STAGE
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_2d.analysis.facts import Facts, store_view
 from tlx.lower.to_2d.analysis.values import is_debug_use
 from tlx.lower.to_2d.fusion.groups import StoreSink
-from tlx.lower.to_2d.fusion.store_sinking import write_with_overlap_check
+from tlx.lower.to_2d.fusion.schedule import Schedule
+from tlx.lower.to_2d.fusion.store_sinking import remark_temporary, write_with_overlap_check
 from tlx.lower.to_2d.memory.copies import copy, copy_bytes, fill_zero, to_storage_type
 from tlx.lower.to_2d.memory.phi_elimination import emit_edge_copies
-from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.memory.placement import Placement
+from tlx.lower.to_2d.rules.context import RuleContext
 from tlx.lower.to_2d.rules.elements import clamped_index
 from tlx.lower.to_2d.rules.table import RULES
 
 _HEADS: Final = frozenset({"phi", "landingpad", "catchpad", "cleanuppad", "catchswitch", "#dbg"})
 
 
+def rewrite(placement: Placement, threads: Threads, remarks: Remarks) -> None:
+    """Rewrite a function.
+
+    Args:
+        placement: Where its tensors lie, and what was decided.
+        threads: What runs large kernels on several threads.
+        remarks: Where copies and temporaries are reported.
+    """
+    facts, schedule = placement.facts, placement.decisions.schedule
+    memory = replace(schedule.operands, storage=placement)
+    context = RuleContext(facts.target, threads, remarks, placement.allocate, memory)
+    _Rewriter(placement, context, TensorBuilder(facts.module, facts.function)).run()
+
+
 @dataclass(eq=False)
-class Rewriter:
+class _Rewriter:
     """Rewrites one function.
 
     Attributes:
-        plan: What to do.
+        placement: Where its tensors lie, and what was decided.
+        context: What rules are given.
         b: The builder; it stands behind the last instruction that is done.
         late: Phis whose values are stored or loaded once the head of the block is over.
     """
 
-    plan: Plan
+    placement: Placement
+    context: RuleContext
     b: TensorBuilder
     late: list[Instruction] = field(default_factory=list[Instruction])
 
+    @property
+    def facts(self) -> Facts:
+        """What is known about the function."""
+        return self.placement.facts
+
+    @property
+    def schedule(self) -> Schedule:
+        """Which operations run, and where."""
+        return self.placement.decisions.schedule
+
     def run(self) -> None:
         """Rewrite the function."""
-        function = self.plan.function
+        function, buffers = self.facts.function, self.placement.buffers
         self._emit_entry()
         for block in list(function.blocks):
             self._block(block)
-        emit_edge_copies(self.plan, self.b)
-        self.plan.buffers.emit()
-        if self.plan.buffers.uses_heap:
-            allow_heap(self.plan.module, function)
+        buffers.block = ""
+        emit_edge_copies(self.context.memory, self.schedule.live, self.context.allocate, self.b)
+        _note_scopes(self.placement)
+        buffers.emit()
+        if buffers.uses_heap:
+            allow_heap(self.facts.module, function)
         function.footer = re.sub(r"\n\s*uselistorder[^\n]*", "", function.footer)
 
     def _emit_entry(self) -> None:
         """Write constants and arguments that tokens stand for to their buffers."""
-        entry = self.plan.function.entry
+        entry = self.facts.function.entry
         index = next(i for i, inst in enumerate(entry.instructions) if inst.opcode != "alloca")
         self.b.block, self.b.index = entry, index
-        for root, place in self.plan.homes.items():
+        for root, place in self.placement.vectors.items():
             if isinstance(root, Keyword):
                 self.b.memset(place.pointer, 0, _bytes_of(root))
-            elif isinstance(root, Local) and root.name not in self.plan.flats.definitions:
+            elif isinstance(root, Local) and root.name not in self.facts.vectors.definitions:
                 self._store_register(root)
 
     def _block(self, block: Block) -> None:
         pending = list(block.instructions)
-        if block is not self.plan.function.entry:
+        self.placement.buffers.block = block.name
+        if block is not self.facts.function.entry:
             self.b.block, self.b.index = block, 0
         else:
             pending = pending[self.b.index :]
@@ -82,18 +115,18 @@ class Rewriter:
     # One instruction -------------------------------------------------------------------------------------------
 
     def _instruction(self, instruction: Instruction) -> None:
-        plan = self.plan
-        op = plan.tensors.op_of(instruction)
+        facts = self.facts
+        op = facts.tensors.op_of(instruction)
         if op is not None:
             self._remove()
             self._operation(op)
-        elif instruction.result in plan.tensors.tokens:
+        elif instruction.result in facts.tensors.tokens:
             self._remove()
             self._snapshot(instruction)
-        elif plan.flats.is_memory_store(instruction):
+        elif facts.vectors.is_memory_store(instruction):
             self._remove()
             self._vector_store(instruction)
-        elif plan.flats.is_memory_extract(instruction):
+        elif facts.vectors.is_memory_extract(instruction):
             self._remove()
             self._extract(instruction)
         elif is_debug_use(instruction):
@@ -109,7 +142,7 @@ class Rewriter:
 
     def _vector(self, instruction: Instruction) -> None:
         """An ordinary instruction that makes a vector."""
-        flats = self.plan.flats
+        flats = self.facts.vectors
         name = str(instruction.result)
         kind = flats.kind(instruction.value)
         if flats.is_renaming(instruction):
@@ -119,10 +152,10 @@ class Rewriter:
             self._snapshot(instruction)
         elif kind == "phi":
             self.b.index += 1
-            self.late.extend([instruction] if name in self.plan.live and flats.needs_ssa(name) else [])
+            self.late.extend([instruction] if name in self.schedule.live and flats.needs_ssa(name) else [])
         else:
             self.b.index += 1
-            if instruction.value in self.plan.homes:
+            if instruction.value in self.placement.vectors:
                 self._register(instruction)
 
     def _keep_if(self, kept: bool) -> None:
@@ -141,20 +174,20 @@ class Rewriter:
     def _emit_late(self) -> None:
         for phi in self.late:
             self.b.debug = ""
-            if self.plan.flats.kind(phi.value) == "phi":
+            if self.facts.vectors.kind(phi.value) == "phi":
                 self._load_home(phi)
             else:
                 self._store_register(phi.value)
         self.late = []
 
     def _store_register(self, value: Local) -> None:
-        place = self.plan.homes[value]
+        place = self.placement.vectors[value]
         assert place.buffer is not None
         self.b.store(to_storage_type(self.b, value), place.pointer, place.buffer.align)
 
     def _load_home(self, instruction: Instruction) -> None:
         """`%name = load <E x T>, ptr %name.buf`: the vector, for the ordinary instructions that use it."""
-        place = self.plan.place_of(instruction.value)
+        place = self.context.memory.storage_of(instruction.value)
         assert place.buffer is not None
         assert isinstance(instruction.type, VectorType)
         if instruction.type.element == I1:
@@ -175,93 +208,91 @@ class Rewriter:
     # Tensor operations -----------------------------------------------------------------------------------------
 
     def _operation(self, op: TensorOp) -> None:
-        plan = self.plan
         if op.pointer is not None:
             self._tensor_store(op)
             return
-        name = str(op.instruction.result)
-        if name not in plan.live or name in plan.lazy or plan.is_sunk(op):
+        if not self.schedule.has_buffer(op):
             return
         assert op.result is not None
-        place = plan.place_of(op.instruction.value)
-        if name not in plan.shared:
-            plan.explain(op)
+        place = self.context.memory.storage_of(op.instruction.value)
+        is_coalesced = op.instruction.value in self.placement.decisions.coalesced
+        if not is_coalesced and id(op.instruction) not in self.schedule.sinks.explained:
+            remark_temporary(self.context.remarks, op, "its result is not only stored once")
         if op.result.is_padded:
             self.b.memset(place.pointer, 0, _bytes_of(op.instruction.value))
-        RULES[op.intrinsic.name](plan, self.b, op, TensorView.of(place, op.result))
-        if plan.flats.needs_ssa(name):
+        RULES[op.intrinsic.name](self.context, self.b, op, TensorView.of(place, op.result))
+        if self.facts.vectors.needs_ssa(str(op.instruction.result)):
             self._load_home(op.instruction)
 
     def _sunk(self, sink: StoreSink) -> None:
         """An operation that writes straight to where its result is stored."""
         self.b.debug = sink.op.instruction.debug_location or self.b.debug
         self.b.span = sink.op.instruction.span
+        snapshots = self.placement.decisions.snapshots
+        overlaps = tuple(view for view in sink.possible_overlaps if id(view.storage.load) not in snapshots)
 
         def emit(target: TensorView) -> None:
-            if sink.fills:
-                self.b.memset(target.place.pointer, 0, _bytes_of(sink.op.instruction.value))
-            RULES[sink.op.intrinsic.name](self.plan, self.b, sink.op, target)
+            if sink.writes_padding:
+                self.b.memset(target.storage.pointer, 0, _bytes_of(sink.op.instruction.value))
+            RULES[sink.op.intrinsic.name](self.context, self.b, sink.op, target)
 
-        write_with_overlap_check(self.plan, self.b, sink, emit)
+        write_with_overlap_check(self.context, self.b, replace(sink, possible_overlaps=overlaps), emit)
 
     def _tensor_store(self, op: TensorOp) -> None:
-        plan = self.plan
-        sink = plan.sinks.get(id(op.instruction))
+        sink = self.schedule.sinks.at_store(op.instruction)
         if sink is not None:
             self._sunk(sink)
             return
-        target = plan.stored(op)
-        (source,) = plan.operands(op)
+        target = store_view(op)
+        (source,) = self.context.operands(op)
         if source is None:
             fill_zero(self.b, target)
         else:
             self._copy(source, target, op.instruction)
 
     def _copy(self, source: TensorView, target: TensorView, instruction: Instruction) -> None:
-        if source.is_same(target):
+        if source.aliases_exactly(target):
             return
-        if not source.place.is_private and not self.plan.aliases.disjoint(
+        if not source.storage.is_private and not self.facts.aliases.disjoint(
             MemoryLocation.of(source), MemoryLocation.of(target)
         ):
             count = _count(source)
-            self._remark(f"copied twice, because {target.place.pointer} may alias {source.place.pointer}", instruction)
-            place = self.plan.new_place(source.element, count, "copy")
-            steps = _dense(source.data)
-            between = TensorView(place, source.element, source.data, source.data, steps, source.layout)
+            message = f"copied twice, because {target.storage.pointer} may alias {source.storage.pointer}"
+            self.context.remark_missed(message, instruction.span)
+            place = self.context.allocate(source.element, count, "copy")
+            steps = _dense(source.data_shape)
+            between = TensorView(place, source.element, source.data_shape, source.data_shape, steps, source.layout)
             copy(self.b, source, between)
             source = between
         copy(self.b, source, target)
-
-    def _remark(self, message: str, instruction: Instruction) -> None:
-        self.plan.context.remarks.add("missed", STAGE, message, instruction.span)
 
     # Vectors in memory -----------------------------------------------------------------------------------------
 
     def _snapshot(self, instruction: Instruction) -> None:
         """Copy what a load means at the moment it runs."""
-        source = self.plan.snapshots.get(id(instruction))
-        if source is None:
+        snapshot = self.placement.decisions.snapshots.get(id(instruction))
+        if snapshot is None:
             return
-        tensor = self.plan.tensors.tokens.get(instruction.result or "")
-        target = self.plan.view(tensor) if tensor is not None and tensor.kind == "load" else None
+        source = snapshot.source
+        tensor = self.facts.tensors.tokens.get(instruction.result or "")
+        target = self.context.view(tensor) if tensor is not None and tensor.kind == "load" else None
         if target is None:
-            place = self.plan.reading_place(instruction)
-            target = TensorView(place, source.element, source.sizes, source.data, source.steps, source.layout)
+            place = self.placement.loads[id(instruction)]
+            target = TensorView(place, source.element, source.shape, source.data_shape, source.strides, source.layout)
         copy(self.b, source, target)
 
     def _vector_store(self, store: Instruction) -> None:
         """`store <E x T>` of a vector that lives in memory."""
-        plan = self.plan
-        sink = plan.sinks.get(id(store))
+        sink = self.schedule.sinks.at_store(store)
         value, pointer = store.operands[:2]
-        root = plan.flats.root(value)
+        root = self.facts.vectors.root(value)
         if sink is not None:
             self._sunk(sink)
         elif isinstance(root, Keyword):
             if root.word == "zeroinitializer":
                 self.b.memset(pointer, 0, _bytes_of(value))
         else:
-            place = plan.place_of(root)
+            place = self.context.memory.storage_of(root)
             if place.pointer != pointer:
                 copy_bytes(self.b, place.pointer, pointer, _bytes_of(value), overlap=self._may_overlap(place, store))
 
@@ -269,14 +300,14 @@ class Rewriter:
         if place.is_private:
             return False
         size = _bytes_of(store.operands[0])
-        return not self.plan.aliases.disjoint(
+        return not self.facts.aliases.disjoint(
             MemoryLocation(place.pointer, size), MemoryLocation(store.operands[1], size)
         )
 
     def _extract(self, instruction: Instruction) -> None:
         """`extractelement` of a large vector: a load of the element; of another one where there is no such element."""
         vector, index = instruction.operands[:2]
-        place = self.plan.place_of(self.plan.flats.root(vector))
+        place = self.context.memory.storage_of(self.facts.vectors.root(vector))
         element = instruction.type
         assert isinstance(vector.type, VectorType)
         pointer = self.b.gep(element, place.pointer, clamped_index(self.b, index, vector.type.count))
@@ -289,7 +320,7 @@ class Rewriter:
                 set_operand(instruction, index, Keyword(operand.type, "undef"))
 
     def _has_vanished(self, value: Local) -> bool:
-        flats = self.plan.flats
+        flats = self.facts.vectors
         definition = flats.definitions.get(value.name)
         if definition is None or not isinstance(value.type, VectorType):
             return False
@@ -306,7 +337,7 @@ def _bytes_of(value: Value) -> int:
 
 def _count(view: TensorView) -> int:
     count = 1
-    for extent in view.data:
+    for extent in view.data_shape:
         count *= extent
     return count
 
@@ -318,3 +349,15 @@ def _dense(sizes: tuple[int, ...]) -> tuple[int, ...]:
         steps.append(step)
         step *= size
     return tuple(reversed(steps))
+
+
+def _note_scopes(placement: Placement) -> None:
+    """Note the block of each buffer whose values one block makes: the buffer's lifetime begins there."""
+    facts, schedule = placement.facts, placement.decisions.schedule
+    blocks: dict[str, set[str]] = {}
+    for root, place in placement.vectors.items():
+        if place.buffer is not None:
+            op = facts.op_of(root) if isinstance(root, Local) and facts.vectors.kind(root) == "op" else None
+            block = schedule.position_of(op)[0] if op is not None else ""
+            blocks.setdefault(place.buffer.pointer.name, set()).add(block)
+    placement.buffers.scopes |= {name: found.pop() if len(found) == 1 else "" for name, found in blocks.items()}

@@ -9,27 +9,27 @@ from tlx.ir.builder.instructions import Builder
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.tensors.analysis import analyse
+from tlx.ir.tensors.inference import analyse
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.transform.rewrite import uses
 from tlx.ir.types import VOID, FunctionType, Type
 from tlx.ir.values import Global, Local, Value
 from tlx.lower.context import LoweringContext, is_kernel
+from tlx.lower.memory.planner import plan_memory
 from tlx.lower.nests import outline_nests
 from tlx.lower.to_tiles.emit.kernel import kernel_scalar
+from tlx.lower.to_tiles.emit.nontemporal import insert_fences
 from tlx.lower.to_tiles.kernels import KernelCache, PackingKernel
 from tlx.lower.to_tiles.match.stores import Match, match_store
 from tlx.lower.to_tiles.match.trees import FunctionSnapshot
 from tlx.lower.to_tiles.pack.hoist import HoistPoints, find_shared_copies
 from tlx.lower.to_tiles.pack.weights import prepacked_recipes
 from tlx.lower.to_tiles.parallel.nests import parallel_blocks, parallelise_nests
-from tlx.lower.to_tiles.prefetch.emitters import insert_fences
 from tlx.lower.to_tiles.problem.problems import Elementwise, Gemm, Reduction
 from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.rewrite.fp16_split import split_fp16
 from tlx.lower.to_tiles.rewrite.products import transposed_product
 from tlx.lower.to_tiles.rewrite.row_fusion import FusionCandidate, find_row_fusions
-from tlx.lower.to_tiles.scratch import merge_buffers
 from tlx.lower.to_tiles.select.recipe import Recipe
 from tlx.lower.to_tiles.versions import multiversion_nests
 from tlx.target.target import Target
@@ -45,12 +45,12 @@ def to_tiles(module: Module, context: LoweringContext) -> None:
     for function in module.functions:
         if not is_kernel(module, function):
             _lower_function(module, function, kernels)
+    plan_memory(module, threads=kernels.inner is not kernels, workspace=context.options.workspace)
     nests = outline_nests(module, kernels.dispatch.made)
-    merge_buffers(module)
     insert_fences(module, nests, kernels.past_caches)
     nests = multiversion_nests(module, nests, kernels.dispatch, context.target.versions)
     if kernels.inner is not kernels:
-        parallelise_nests(module, nests, kernels.cycles | kernels.inner.cycles, context.thread_cycles)
+        parallelise_nests(module, nests, kernels.cycles | kernels.inner.cycles, context.options.thread_cycles)
 
 
 def _lower_function(module: Module, function: Function, kernels: KernelCache) -> None:
@@ -74,7 +74,7 @@ def _lower_function(module: Module, function: Function, kernels: KernelCache) ->
         own = kernels.inner if id(last) in inner else kernels
         calls[id(last)] = _kernel_call(own, target, listing, places, last, found)
     for op, found in trees.values():
-        done += found.instructions
+        done += found.consumed
         if id(op.instruction) not in calls:
             own = kernels.inner if id(op.instruction) in inner else kernels
             call = _kernel_call(own, target, listing, places, op.instruction, found)
@@ -156,7 +156,7 @@ def _split_fp16_products(
         if parts is None or kernels.is_asked_for(gemm, target, op.instruction):
             continue
         b = Builder(kernels.module, places.function, Block("split"))
-        for problem, operands in parts.serve(places, b):
+        for problem, operands in parts.rewrite_operands(places, b):
             _call(b, kernels.of(problem, target, op.instruction), operands)
         ahead[store] = b.block.instructions
     return ahead
@@ -186,7 +186,7 @@ def _kernel_call(
     b = Builder(kernels.module, places.function, Block("call"))
     b.debug = store.debug_location
     args = [b.retype(p, v.element) for p, v in found.pointers]
-    found.problem = places.rounds.known(found.problem, listing.block_of[id(store)], found.pointers)
+    found.problem = places.rounds.with_batch(found.problem, listing.block_of[id(store)], found.pointers)
     given, panels = _panels(kernels, target, places, listing.block_of[id(store)], store, found)
     kernel = kernels.of(found.problem, target, store, given)
     if panels is not None:
@@ -206,22 +206,22 @@ def _panels(
         return (), None
     source = found.pointers[2][0]
     if kernels.weights.are_at(places.function, source):
-        known = replace(problem, packings=0.0)
+        known = replace(problem, packs_per_product=0.0)
         recipes = kernels.recipes(known, target, store)
         panels = kernels.weights.panels(places.function, source, known, recipes, store.span)
         if panels is not None:
             found.problem, given = known, prepacked_recipes(known, recipes)
-            return given, (panels, problem.b.element if len(recipes) > 1 else given[0].operand_b)
+            return given, (panels, problem.b.element if len(recipes) > 1 else given[0].mma.operand_b)
     place = None if target.versions else places.before(block, source)
     if place is None:
         return (), None
-    shared = replace(problem, packings=1 / place.rounds)
+    shared = replace(problem, packs_per_product=1 / place.rounds)
     recipes = kernels.recipes(shared, target, store)
-    if not any(recipe.pack_b for recipe, _ in recipes):
+    if not any(recipe.packing.b for recipe, _ in recipes):
         return (), None
-    found.problem, recipe = shared, replace(recipes[0][0], shared_b=True)
+    found.problem, recipe = shared, recipes[0][0].with_prepacked_b()
     packer = kernels.packer(shared, recipe, target)
-    return (recipe,), (_pack_before(places, place.block, packer, found.pointers[2]), recipe.operand_b)
+    return (recipe,), (_pack_before(places, place.block, packer, found.pointers[2]), recipe.mma.operand_b)
 
 
 def _pack_before(places: HoistPoints, place: Block, packing: PackingKernel, operand: tuple[Value, MatrixView]) -> Value:

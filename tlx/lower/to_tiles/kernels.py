@@ -16,7 +16,7 @@ from tlx.ir.instructions import Instruction
 from tlx.ir.module import Module
 from tlx.ir.types import Type
 from tlx.lower.context import LoweringContext
-from tlx.lower.to_tiles.emit.copy import copy_kernel, shuffle_kernel
+from tlx.lower.to_tiles.emit.copy.kernels import copy_kernel, shuffle_kernel
 from tlx.lower.to_tiles.emit.elementwise import elementwise_kernel
 from tlx.lower.to_tiles.emit.gemm.loop_nest import GemmKernel, gemm_kernel
 from tlx.lower.to_tiles.emit.gemm.matrix_unit import MatrixUnitKernel
@@ -39,7 +39,7 @@ from tlx.lower.to_tiles.remarks import describe_kernel, for_version, remark_prod
 from tlx.lower.to_tiles.rewrite.products import as_row_reduction
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.select.recipe import Recipe
-from tlx.lower.to_tiles.select.selection import select_recipe_with_knobs
+from tlx.lower.to_tiles.select.selection import knobs_of, select_with_knobs
 from tlx.lower.to_tiles.versions import Dispatcher, kernel_key
 from tlx.target.target import Target
 
@@ -81,15 +81,17 @@ class KernelCache:
     past_caches: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
-        self.dispatch = Dispatcher(self.module, self.context.amx_permission)
-        self.weights = ConstantWeights(self.module, self.context.remarks, self.context.weight_bytes)
+        self.dispatch = Dispatcher(self.module, self.context.options.request_permission)
+        self.weights = ConstantWeights(
+            self.module, self.context.remarks, self.context.options.weight_bytes, self.context.run_kernel
+        )
 
     @cached_property
     def inner(self) -> KernelCache:
         """Kernels in loops whose iterations threads share: each runs on one thread."""
-        if self.context.threads == "none":
+        if self.context.options.threads == "none":
             return self
-        inner = KernelCache(self.module, replace(self.context, threads="none"))
+        inner = KernelCache(self.module, self.context.with_options(threads="none"))
         inner.weights, inner.past_caches, inner.dispatch = self.weights, self.past_caches, self.dispatch
         return inner
 
@@ -106,20 +108,19 @@ class KernelCache:
         versions = target.versions or (target,)
         if any(self._as_row_sums(problem, version, at) is not None for version in versions):
             return []
-        return [(select_recipe_with_knobs(self.context, problem, version, at)[0], version) for version in versions]
+        return [(select_with_knobs(self.context, problem, version, at)[0], version) for version in versions]
 
     def is_asked_for(self, problem: Gemm, target: Target, at: Instruction) -> bool:
         """Whether somebody says how a product is computed."""
-        return any(
-            select_recipe_with_knobs(self.context, problem, version, at)[1] for version in target.versions or (target,)
-        )
+        return any(knobs_of(self.context, problem, version, at) for version in target.versions or (target,))
 
     def packer(self, problem: Gemm, recipe: Recipe, target: Target) -> PackingKernel:
         """What packs B for a product that is given it in panels."""
         key = problem, target.features, True
         if key not in self.packers:
             kernel = packing_kernel(self.module, problem, recipe, target)
-            self.packers[key] = PackingKernel(kernel, PackedPanels.of(problem, recipe).size(recipe), recipe.operand_b)
+            size = PackedPanels.of(problem, recipe).size(recipe)
+            self.packers[key] = PackingKernel(kernel, size, recipe.mma.operand_b)
         return self.packers[key]
 
     def _versions(self, problem: Problem, target: Target, at: Instruction, given: Sequence[Recipe]) -> Function:
@@ -149,9 +150,7 @@ class KernelCache:
     def _likeness(self, problem: Problem, version: Target, at: Instruction) -> tuple[object, ...]:
         if not isinstance(problem, Gemm):
             return kernel_key(version, None, None)
-        recipe = (
-            self._as_row_sums(problem, version, at) or select_recipe_with_knobs(self.context, problem, version, at)[0]
-        )
+        recipe = self._as_row_sums(problem, version, at) or select_with_knobs(self.context, problem, version, at)[0]
         return kernel_key(version, problem, recipe)
 
     def _make(self, problem: Problem, target: Target, at: Instruction, given: Sequence[Recipe]) -> Function:
@@ -168,8 +167,8 @@ class KernelCache:
             self.context.remarks.add(
                 "applied", "to-tiles", for_version(target, describe_kernel(problem, target)), at.span
             )
-        least = self.context.thread_cycles
-        slabs = cut_into_slabs(problem, target, least) if self.context.threads != "none" else None
+        least = self.context.options.thread_cycles
+        slabs = cut_into_slabs(problem, target, least) if self.context.options.threads != "none" else None
         most = min(slabs.total, int(slabs.cycles / max(least, 1))) if slabs else 1
         if slabs is None or most < 2:
             kernel = self._kernel(problem, target)
@@ -191,24 +190,27 @@ class KernelCache:
     def _as_row_sums(self, problem: Gemm, target: Target, at: Instruction) -> Reduction | None:
         """A product with a vector as sums along K, unless somebody asks for a tile."""
         sums = as_row_reduction(problem, target)
-        return None if sums is None or select_recipe_with_knobs(self.context, problem, target, at)[1] else sums
+        return None if sums is None or knobs_of(self.context, problem, target, at) else sums
 
     def _product(self, problem: Gemm, target: Target, at: Instruction, given: Sequence[Recipe]) -> Function:
-        recipe, knobs = select_recipe_with_knobs(self.context, problem, target, at)
+        recipe, knobs = select_with_knobs(self.context, problem, target, at)
         recipe = given[0] if given else recipe
-        if self.context.threads != "none":
-            recipe = replace(recipe, dots=0, pairs=0)  # who multiplies which columns is known when the program runs
+        if self.context.options.threads != "none":
+            # Which thread multiplies which columns is known at run time only.
+            recipe = replace(recipe, tile=replace(recipe.tile, dot_columns=0, paired_columns=0))
         remark_product(self.context, problem, recipe, knobs, target, at)
         work = gemm_parallel_cost(problem, recipe, target)
-        emitter = MatrixUnitKernel if recipe.unit == "matrix" else StreamingKernel if recipe.streams else None
-        most = work.team(self.context.thread_cycles) if work and self.context.threads != "none" else 1
+        streams = StreamingKernel if recipe.tile.streamed_rows else None
+        emitter = MatrixUnitKernel if recipe.mma.unit == "matrix" else streams
+        most = work.team(self.context.options.thread_cycles) if work and self.context.options.threads != "none" else 1
         if work is None or most < 2:
             kernel = gemm_kernel(self.module, problem, recipe, target, emitter=emitter)
-            if recipe.past_caches:
+            if recipe.stores.nontemporal:
                 self.past_caches.add(kernel.name)
             self.cycles[kernel.name] = work.cycles if work else 0.0
             return kernel
-        recipe = replace(recipe, fetch=0, past_caches=False)
+        prefetch, stores = replace(recipe.prefetch, locality=0), replace(recipe.stores, nontemporal=False)
+        recipe = replace(recipe, prefetch=prefetch, stores=stores)
         kept = Scratch() if work.keeps else None
         part = gemm_kernel(self.module, problem, recipe, target, parts=True, kept=kept, emitter=emitter)
         many = self._together(problem, recipe, target, (work, most), emitter)
@@ -224,9 +226,9 @@ class KernelCache:
     ) -> CooperativeBody | None:
         """How a team of many threads packs B and multiplies; None where each thread packs what it reads."""
         work, most = team
-        if not packs_cooperatively(problem, recipe, work, self.context.thread_cycles):
+        if not packs_cooperatively(problem, recipe, work, self.context.options.thread_cycles):
             return None
-        given = replace(recipe, shared_b=True)
+        given = recipe.with_prepacked_b()
         pack = packing_kernel(self.module, problem, recipe, target, parts=True)
         part = gemm_kernel(self.module, problem, given, target, parts=True, emitter=emitter)
         shared = gemm_parallel_cost(problem, given, target) or work

@@ -45,7 +45,7 @@ def _describe_reduction(problem: Reduction, target: Target) -> str:
     text = f"reduce.{problem.operation} {value.rows}x{value.cols} {value.element}"
     text += f" of {value.summary}" if value.summary else ""
     more = [f"dot products of {problem.products}"] if problem.products > 1 else []
-    more += [f"then {problem.finish.summary}"] if problem.finish is not None else []
+    more += [f"then {problem.epilogue.summary}"] if problem.epilogue is not None else []
     return f"{', '.join([text, *more])}{',' if more else ''} in one pass; {_bound(problem, target)}"
 
 
@@ -80,18 +80,18 @@ def _step(problem: Elementwise | Reduction) -> str:
 
 def describe_product(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> str:
     """How a product is computed, why, by whose choice, and the share of the peak that it should reach."""
-    packed = [name for name, on in (("A", recipe.pack_a), ("B", recipe.pack_b)) if on]
+    mma, packed = recipe.mma, [name for name, on in (("A", recipe.packing.a), ("B", recipe.packing.b)) if on]
     head = (
-        f"{gemm.title}: {_UNITS[recipe.unit]} {recipe.operand_a} x {recipe.operand_b} -> {recipe.accumulator}, "
-        f"register tile {recipe.mr}x{recipe.nr}, "
+        f"{gemm.title}: {_UNITS[mma.unit]} {mma.operand_a} x {mma.operand_b} -> {mma.accumulator}, "
+        f"register tile {recipe.tile.mr}x{recipe.tile.nr}, "
         f"{'packed ' + ' and '.join(packed) if packed else 'nothing packed'}, "
-        f"blocks M {recipe.mc}, N {recipe.nc}, K {recipe.kc}"
+        f"blocks M {recipe.blocks.mc}, N {recipe.blocks.nc}, K {recipe.blocks.kc}"
     )
     parts = [head]
     if gemm.epilogue is not None:
         done = [gemm.epilogue.summary, f"reduce.{gemm.reduction[0]}" if gemm.reduction else ""]
         parts.append(f"epilogue: {', '.join(filter(None, done))}")
-    parts.append(f"about {100 * recipe.share:.0f} % of peak")
+    parts.append(f"about {100 * recipe.efficiency:.0f} % of peak")
     parts += _reasons(gemm, recipe, knobs, target)
     if knobs.origin is not None:
         parts.append(f"{knobs} {knobs.origin.text}")
@@ -103,43 +103,47 @@ def remark_product(
 ) -> None:
     """Note how a product is computed, and that the matrix unit could not."""
     text = describe_product(gemm, recipe, knobs, target)
-    prediction = None if gemm.crossed else Prediction(recipe.unit, recipe.share)
+    prediction = None if gemm.all_pairs else Prediction(recipe.mma.unit, recipe.efficiency)
     context.remarks.add("applied", "to-tiles", for_version(target, text), at.span, prediction)
-    if target.matrix is not None and recipe.unit != "matrix" and not fits_matrix_unit(gemm, target):
+    if target.matrix is not None and recipe.mma.unit != "matrix" and not fits_matrix_unit(gemm, target):
         missed = f"{gemm.title}: no {target.name} instruction multiplies these types; vector code is used"
         context.remarks.add("missed", "to-tiles", for_version(target, missed), at.span)
 
 
 def _reasons(gemm: Gemm, recipe: Recipe, knobs: Knobs, target: Target) -> list[str]:
     reasons: list[str] = []
-    if recipe.streams:
-        reasons.append(f"B read once, as it lies, {recipe.streams} rows side by side")
-    elif recipe.unit != "matrix" and target.matrix is not None and fits_matrix_unit(gemm, target):
+    if recipe.tile.streamed_rows:
+        reasons.append(f"B read once, as it lies, {recipe.tile.streamed_rows} rows side by side")
+    elif recipe.mma.unit != "matrix" and target.matrix is not None and fits_matrix_unit(gemm, target):
         reasons.append("too small for the matrix unit")
-    if gemm.crossed:
+    if gemm.all_pairs:
         reasons.append("each half is the sum of two bfloat numbers")
-    if recipe.pack_a and knobs.pack_a is None:
+    if recipe.packing.a and knobs.pack_a is None:
         reasons.append(f"A packed: {_why_pack_a(gemm, recipe)}")
-    if recipe.pack_b and knobs.pack_b is None:
+    if recipe.packing.b and knobs.pack_b is None:
         reasons.append(f"B packed: {_why_pack_b(gemm.b, recipe, target)}")
-    if recipe.dots:
-        columns = "column is" if recipe.dots == 1 else f"{recipe.dots} columns are"
+    if recipe.tile.dot_columns:
+        columns = "column is" if recipe.tile.dot_columns == 1 else f"{recipe.tile.dot_columns} columns are"
         reasons.append(f"the last {columns} summed along K")
-    if recipe.pairs:
-        columns = "column is" if recipe.pairs == 1 else f"{recipe.pairs} columns are"
+    if recipe.tile.paired_columns:
+        columns = "column is" if recipe.tile.paired_columns == 1 else f"{recipe.tile.paired_columns} columns are"
         reasons.append(f"the last {columns} summed by pairs along K")
-    if recipe.ahead:
-        reasons.append(f"B prefetched {recipe.ahead} steps ahead")
-    if recipe.fetch:
-        of_round = "the next round's operands" if recipe.rounds == 1 else f"the operands {recipe.rounds} rounds ahead"
+    if recipe.prefetch.b_steps:
+        reasons.append(f"B prefetched {recipe.prefetch.b_steps} steps ahead")
+    if recipe.prefetch.locality:
+        of_round = (
+            "the next round's operands"
+            if recipe.prefetch.distance == 1
+            else f"the operands {recipe.prefetch.distance} rounds ahead"
+        )
         reasons.append(f"{of_round if gemm.batch else 'B of the next pass'} prefetched")
-    if recipe.asks:
-        reasons.append(f"{_named(recipe.asks)} of the next tiles prefetched")
+    if recipe.prefetch.operands:
+        reasons.append(f"{_named(recipe.prefetch.operands)} of the next tiles prefetched")
     if not gemm.c.is_row_major:
         reasons.append("C stored column by column")
-    if recipe.own_lines:
+    if recipe.stores.prefetches_lines:
         reasons.append("C prefetched")
-    if recipe.past_caches:
+    if recipe.stores.nontemporal:
         reasons.append("C stored past the caches")
     return reasons
 
@@ -152,32 +156,32 @@ def _named(operands: str) -> str:
 
 def _why_pack_a(gemm: Gemm, recipe: Recipe) -> str:
     """The first fact about A that speaks against reading it as it lies."""
-    if recipe.operand_a != gemm.a.element:
-        return f"{gemm.a.element} becomes {recipe.operand_a}"
+    if recipe.mma.operand_a != gemm.a.element:
+        return f"{gemm.a.element} becomes {recipe.mma.operand_a}"
     if not gemm.a.is_row_major:
         return "it is column-major"
-    if recipe.correction != "none":
-        return "its bytes change sign" if recipe.correction == "columns" else "its rows are summed up"
-    if gemm.k % recipe.kstep:
-        return f"K {gemm.k} is filled up to a multiple of {recipe.kstep}"
+    if recipe.mma.correction != "none":
+        return "its bytes change sign" if recipe.mma.correction == "columns" else "its rows are summed up"
+    if gemm.k % recipe.tile.kstep:
+        return f"K {gemm.k} is filled up to a multiple of {recipe.tile.kstep}"
     if any(rows.padding for rows in row_ranges(gemm, recipe)):
-        return f"M {gemm.m} is filled up to a multiple of {recipe.mr}"
-    if recipe.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % LINE:
+        return f"M {gemm.m} is filled up to a multiple of {recipe.tile.mr}"
+    if recipe.mma.unit == "matrix" and gemm.a.row_stride * bits_of(gemm.a.element) // 8 % LINE:
         return "its rows cross cache lines"
     return "its panels are read again by every panel of B"
 
 
 def _why_pack_b(view: MatrixView, recipe: Recipe, target: Target) -> str:
     """The first fact about B that speaks against reading it as it lies."""
-    if recipe.operand_b != view.element:
-        return f"{view.element} becomes {recipe.operand_b}"
-    if recipe.width > view.group:
-        return f"the {_UNITS[recipe.unit]} reads groups of {recipe.width} along K"
-    if not view.is_row_major and view.group == 1:
+    if recipe.mma.operand_b != view.element:
+        return f"{view.element} becomes {recipe.mma.operand_b}"
+    if recipe.mma.width > view.interleave:
+        return f"the {_UNITS[recipe.mma.unit]} reads groups of {recipe.mma.width} along K"
+    if not view.is_row_major and view.interleave == 1:
         return "it is column-major"
-    if recipe.unit == "dot" and recipe.correction != "none":
-        return "its columns are summed up" if recipe.correction == "columns" else "its bytes change sign"
-    size, pitch = bits_of(view.element) // 8, view.row_stride * view.group * bits_of(view.element) // 8
+    if recipe.mma.unit == "dot" and recipe.mma.correction != "none":
+        return "its columns are summed up" if recipe.mma.correction == "columns" else "its bytes change sign"
+    size, pitch = bits_of(view.element) // 8, view.row_stride * view.interleave * bits_of(view.element) // 8
     if pitch % PAGE == 0:
         return f"rows {size_in_words(pitch)} apart share cache sets"
     if view.size * size > target.caches.l2:

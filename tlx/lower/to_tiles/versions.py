@@ -63,15 +63,15 @@ def kernel_key(target: Target, gemm: Gemm | None, way: Recipe | Reduction | None
         way: How it is computed: by a recipe, or as sums of rows.
     """
     recipe = way if isinstance(way, Recipe) else None
-    matrix = target.matrix if recipe is not None and recipe.unit == "matrix" else None
-    legalize = target.legalize_kernel if matrix or target.matrix is None else None
-    dots = [d for d in target.usable_dots if recipe and d.lhs[0] == str(recipe.operand_a) and recipe.unit == "dot"]
+    matrix = target.matrix if recipe is not None and recipe.mma.unit == "matrix" else None
+    mma = recipe.mma if recipe is not None and recipe.mma.unit == "dot" else None
+    dots = [d for d in target.usable_dots if mma is not None and d.lhs[0] == str(mma.operand_a)]
     if isinstance(way, Reduction):
         dots = [d for d in target.usable_dots if d.width == way.products]
     names = [(d.lhs, d.rhs, d.accumulator, d.feature) for d in dots]
     unit = target.vector_bytes, target.registers, target.masked_bits, target.broadcasts
     used = names[:1] if recipe else names
-    return (*unit, target.fused, target.converts_half, target.rounds, matrix, legalize, used, gemm, way)
+    return (*unit, target.fused, target.converts_half, target.rounds, matrix, used, gemm, way)
 
 
 @dataclass(eq=False)
@@ -80,12 +80,12 @@ class Dispatcher:
 
     Attributes:
         module: Where.
-        asks: Whether the program may ask the system for what a version needs, rather than find out only.
+        request_permission: Whether the program may ask the system for what a version needs, rather than find out only.
         made: The kernels of each level behind a dispatcher, by its name.
     """
 
     module: Module
-    asks: bool
+    request_permission: bool
     made: dict[str, tuple[Function, ...]] = field(default_factory=dict[str, tuple[Function, ...]])
     _finder: Function | None = field(default=None, init=False)
     _level: str = field(default="", init=False)
@@ -122,7 +122,7 @@ class Dispatcher:
             detect = versions[-1].detect
             assert detect is not None
             b = Builder(module, function)
-            store_level(b, self._level, detect(b, versions, asks=self.asks))
+            store_level(b, self._level, detect(b, versions, request_permission=self.request_permission))
             b.ret()
             self._finder = function
         return self._finder

@@ -24,7 +24,7 @@ from tlx.frontends.tensor_language.emit.blas.terms import Epilogue, Terms, epilo
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import all_of, if_else
 from tlx.frontends.tensor_language.emit.values import Memref
-from tlx.frontends.tensor_language.syntax.ast.collective import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
+from tlx.frontends.tensor_language.operations.blas import Axpby, Blas, Cumsum, Gemm, Gemv, Ger, Hadamard, Sum
 from tlx.ir.types import I64
 from tlx.ir.values import ConstInt, const_int
 

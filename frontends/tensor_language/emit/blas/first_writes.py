@@ -21,20 +21,12 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from tlx.frontends.tensor_language.analysis import written_operand
-from tlx.frontends.tensor_language.syntax.ast.base import Function, Instruction, Name, Region
-from tlx.frontends.tensor_language.syntax.ast.collective import (
-    Alloca,
-    Blas,
-    Foreach,
-    ForeachTile,
-    Gemm,
-    Gemv,
-    Ger,
-    Hadamard,
-    Parallel,
-)
-from tlx.frontends.tensor_language.syntax.ast.mixed import AtomicStore, Constant, Expand, For, Fuse, If, Store, Subview
-from tlx.frontends.tensor_language.syntax.ast.spmd import CooperativeMatrixApply, CooperativeMatrixStore
+from tlx.frontends.tensor_language.operations.blas import Blas, Gemm, Gemv, Ger, Hadamard
+from tlx.frontends.tensor_language.operations.control import For, Foreach, ForeachTile, If, Parallel
+from tlx.frontends.tensor_language.operations.matrices import CooperativeMatrixApply, CooperativeMatrixStore
+from tlx.frontends.tensor_language.operations.memory import Alloca, AtomicStore, Expand, Fuse, Store, Subview
+from tlx.frontends.tensor_language.operations.scalars import Constant
+from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
 from tlx.frontends.tensor_language.types import CoopMatrixType, Extent, MemrefType
 
 _FAST_BETA: Final = "fast_beta"  # a string in the list of attributes, as all that the language does not define

@@ -38,7 +38,7 @@ from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import run_if
 from tlx.frontends.tensor_language.emit.numbers import from_memory, full_like, is_int, splat, to_memory, undefined
 from tlx.frontends.tensor_language.emit.values import Memref, Parts, memory_type, register_type
-from tlx.frontends.tensor_language.syntax.ast.collective import Cumsum
+from tlx.frontends.tensor_language.operations.blas import Cumsum
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import I32, I64, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, const_ints

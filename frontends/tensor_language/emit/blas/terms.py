@@ -33,7 +33,8 @@ from tlx.frontends.tensor_language.emit.blas.first_writes import output_operand
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import is_int
 from tlx.frontends.tensor_language.emit.values import Memref, Number, Parts
-from tlx.frontends.tensor_language.syntax.ast.collective import Axpby, Blas, Gemm, Gemv, Ger, Hadamard, Sum, Transpose
+from tlx.frontends.tensor_language.operations.blas import Axpby, Blas, Gemm, Gemv, Ger, Hadamard, Sum
+from tlx.frontends.tensor_language.operations.core import Transpose
 from tlx.frontends.tensor_language.types import F32, I8, I32, ScalarType
 from tlx.ir.values import ConstFloat, ConstInt, Value
 

@@ -16,15 +16,12 @@ from typing import Literal
 
 from tlx.diagnostics import Note, TlxWarning
 from tlx.frontends.tensor_language.analysis import work_group_sizes
-from tlx.frontends.tensor_language.syntax.ast.base import Function, Instruction, Name, Region
-from tlx.frontends.tensor_language.syntax.ast.collective import Foreach, ForeachTile, Parallel
-from tlx.frontends.tensor_language.syntax.ast.mixed import ArithBinary, AtomicUpdate, Barrier, Builtin, For, If, Yield
-from tlx.frontends.tensor_language.syntax.ast.spmd import (
-    CooperativeMatrixApply,
-    CooperativeMatrixExtract,
-    SubgroupBroadcast,
-    SubgroupOperation,
-)
+from tlx.frontends.tensor_language.operations.control import Barrier, For, Foreach, ForeachTile, If, Parallel, Yield
+from tlx.frontends.tensor_language.operations.matrices import CooperativeMatrixApply, CooperativeMatrixExtract
+from tlx.frontends.tensor_language.operations.memory import AtomicUpdate
+from tlx.frontends.tensor_language.operations.scalars import ArithBinary
+from tlx.frontends.tensor_language.operations.subgroups import Builtin, SubgroupBroadcast, SubgroupOperation
+from tlx.frontends.tensor_language.syntax.nodes import Function, Instruction, Name, Region
 from tlx.frontends.tensor_language.types import CoopMatrixType
 
 

@@ -46,18 +46,10 @@ from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import active_where, any_lane, inactive_where, run_if
 from tlx.frontends.tensor_language.emit.numbers import compare, constant, linear_number, select, splat, undefined, vary
 from tlx.frontends.tensor_language.emit.values import Emitted, Linear, Number, loop_interval
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Region
-from tlx.frontends.tensor_language.syntax.ast.mixed import (
-    ArithBinary,
-    ArithUnary,
-    Builtin,
-    Cast,
-    Comparison,
-    Constant,
-    For,
-    If,
-    Yield,
-)
+from tlx.frontends.tensor_language.operations.control import For, If, Yield
+from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Cast, Comparison, Constant
+from tlx.frontends.tensor_language.operations.subgroups import Builtin
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
 from tlx.frontends.tensor_language.types import CoopMatrixType, ScalarType
 from tlx.ir.instructions import Block
 from tlx.ir.transform.rewrite import add_incoming

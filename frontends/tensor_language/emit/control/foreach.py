@@ -26,8 +26,8 @@ from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import run_if
 from tlx.frontends.tensor_language.emit.numbers import from_i64, lane_ids, linear_number, splat, to_i64
 from tlx.frontends.tensor_language.emit.values import Linear, Number, register_type
-from tlx.frontends.tensor_language.syntax.ast.base import Name, Region
-from tlx.frontends.tensor_language.syntax.ast.collective import Foreach, ForeachTile
+from tlx.frontends.tensor_language.operations.control import Foreach, ForeachTile
+from tlx.frontends.tensor_language.syntax.nodes import Name, Region
 from tlx.frontends.tensor_language.types import ScalarType
 from tlx.ir.types import I1, I32, I64, IntType
 from tlx.ir.values import ConstInt, Value, const_int, const_ints

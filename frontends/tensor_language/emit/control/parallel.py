@@ -55,9 +55,8 @@ from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import to_uniform
 from tlx.frontends.tensor_language.emit.numbers import constant
 from tlx.frontends.tensor_language.emit.values import Emitted, Interval, Matrix, Memref, Number, loop_interval
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction, Name, Region
-from tlx.frontends.tensor_language.syntax.ast.collective import Parallel
-from tlx.frontends.tensor_language.syntax.ast.mixed import Barrier, For, If, Yield
+from tlx.frontends.tensor_language.operations.control import Barrier, For, If, Parallel, Yield
+from tlx.frontends.tensor_language.syntax.nodes import Instruction, Name, Region
 from tlx.frontends.tensor_language.types import LOCAL_ALIGNMENT
 from tlx.ir.transform.rewrite import add_incoming
 from tlx.ir.types import I1, I8, I32, I64, ArrayType, Type, VectorType

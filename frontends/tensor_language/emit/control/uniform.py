@@ -25,8 +25,8 @@ from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.masks import to_uniform
 from tlx.frontends.tensor_language.emit.numbers import constant, is_int, linear_number, unify_values, vary
 from tlx.frontends.tensor_language.emit.values import Emitted, Interval, Matrix, Number, loop_interval
-from tlx.frontends.tensor_language.syntax.ast.base import Region
-from tlx.frontends.tensor_language.syntax.ast.mixed import For, If
+from tlx.frontends.tensor_language.operations.control import For, If
+from tlx.frontends.tensor_language.syntax.nodes import Region
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Raw
 from tlx.ir.transform.rewrite import add_incoming

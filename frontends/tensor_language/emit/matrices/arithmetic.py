@@ -32,13 +32,13 @@ from tlx.frontends.tensor_language.emit.matrices.representation import (
     splat_matrix,
 )
 from tlx.frontends.tensor_language.emit.values import Matrix, Parts, tensor_element
-from tlx.frontends.tensor_language.syntax.ast.mixed import ArithBinary, ArithUnary, Cast, Constant
-from tlx.frontends.tensor_language.syntax.ast.spmd import (
+from tlx.frontends.tensor_language.operations.matrices import (
     CooperativeMatrixConstruct,
     CooperativeMatrixMulAdd,
     CooperativeMatrixReduce,
     CooperativeMatrixScale,
 )
+from tlx.frontends.tensor_language.operations.scalars import ArithBinary, ArithUnary, Cast, Constant
 from tlx.frontends.tensor_language.types import F32, CoopMatrixType, ScalarType, promote
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.values import Local, Value

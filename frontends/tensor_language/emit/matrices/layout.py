@@ -26,7 +26,7 @@ from tlx.frontends.tensor_language.emit.matrices.representation import (
 )
 from tlx.frontends.tensor_language.emit.numbers import lane_ids, vary
 from tlx.frontends.tensor_language.emit.values import Number
-from tlx.frontends.tensor_language.syntax.ast.spmd import (
+from tlx.frontends.tensor_language.operations.matrices import (
     CooperativeMatrixApply,
     CooperativeMatrixExtract,
     CooperativeMatrixInsert,

@@ -48,14 +48,14 @@ from tlx.frontends.tensor_language.emit.matrices.representation import (
 )
 from tlx.frontends.tensor_language.emit.numbers import is_int
 from tlx.frontends.tensor_language.emit.values import Matrix, Memref, memory_type
-from tlx.frontends.tensor_language.syntax.ast.base import Name
-from tlx.frontends.tensor_language.syntax.ast.spmd import (
+from tlx.frontends.tensor_language.operations.matrices import (
     CooperativeMatrixAtomicUpdate,
     CooperativeMatrixLoad,
     CooperativeMatrixPrefetch,
     CooperativeMatrixStore,
     MatrixAccess,
 )
+from tlx.frontends.tensor_language.syntax.nodes import Name
 from tlx.frontends.tensor_language.types import CoopMatrixType
 from tlx.ir.types import I32, I64, VOID, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, const_ints

@@ -20,7 +20,7 @@ from tlx.frontends.tensor_language.emit.arithmetic import convert
 from tlx.frontends.tensor_language.emit.emitter import Emitter
 from tlx.frontends.tensor_language.emit.numbers import from_memory, splat, to_memory
 from tlx.frontends.tensor_language.emit.values import Matrix, Parts, memory_type, register_type, tensor_element
-from tlx.frontends.tensor_language.syntax.ast.base import Instruction
+from tlx.frontends.tensor_language.syntax.nodes import Instruction
 from tlx.frontends.tensor_language.types import F32, CoopMatrixType, ScalarType
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.types import I64, ArrayType, VectorType

@@ -1,6 +1,6 @@
 ; Sums that start with a tile in memory are loaded from it, 64-byte rows at the pitch of C.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission | FileCheck %s --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK: call void @llvm.x86.tileloadd64(i8 0, ptr %{{.*}}, i64 160)
 ; CHECK-NEXT: %[[T_132:.*]] = getelementptr inbounds i8, ptr %{{.*}}, i64 64

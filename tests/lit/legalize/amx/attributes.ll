@@ -1,6 +1,6 @@
 ; A kernel carries the features of tiles beside those of AVX-512.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission | FileCheck %s --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK: define internal void @tlx.matmul.{{.*}}(ptr noalias %c, ptr %a, ptr %b) nounwind noinline "no-builtins" "target-features"="+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+avx512vnni,+f16c,+fma,+avx512vbmi,+amx-tile,+amx-bf16,+amx-int8" "min-legal-vector-width"="512" "prefer-vector-width"="512" {
 

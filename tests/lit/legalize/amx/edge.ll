@@ -2,7 +2,7 @@
 ;
 ;     32x32 with 12 rows and 27 columns of data
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission | FileCheck %s --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK: %[[TILES:.*]] = alloca [4096 x i8], align 64
 ; CHECK: end:

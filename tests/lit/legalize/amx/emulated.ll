@@ -1,7 +1,7 @@
 ; With --emulate-matrix, phis are words and every tile passes through them, which LLVM's scalarisation of AMX wants, and
 ; the kernel is neither optimised nor inlined.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission --emulate-matrix | FileCheck %s --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission --emulate-matrix | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK: define void @f(ptr %c, ptr %a, ptr %b) nounwind optnone noinline 
 ; CHECK: %[[Z:.*]] = call x86_amx @llvm.x86.tilezero.internal

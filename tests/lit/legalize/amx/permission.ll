@@ -1,7 +1,7 @@
 ; A module with tile code asks Linux for the tiles before `main`: arch_prctl(ARCH_REQ_XCOMP_PERM, 18), system call 158.
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx | FileCheck %s --implicit-check-not=llvm.tensor.
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission | FileCheck %s --check-prefix=NONE --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --check-prefix=NONE --implicit-check-not=llvm.tensor.
 
 ; CHECK-LABEL: define internal void @tlx.amx.permission() nounwind {
 ; CHECK-NEXT: entry:

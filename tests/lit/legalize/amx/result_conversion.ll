@@ -1,6 +1,6 @@
 ; Sums that are converted behind the loop pass through scratch memory.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission | FileCheck %s --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK: %[[SCRATCH:.*]] = alloca [4096 x i8]
 ; CHECK-COUNT-4: tdpbssd

@@ -1,7 +1,7 @@
 ; Sums of tile products are not subnormal: an instruction that takes subnormal floats for zeros rounds 32 of them to bfloat.
 ; What a bias is added to may be subnormal, and is rounded by its bits; so are sums where the instruction is missing.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o %t.ll --target=amx --no-amx-permission
+; RUN: grep -v '^;' %s | tlx-lower - -o %t.ll --target=amx --no-request-permission
 ; RUN: FileCheck %s --input-file=%t.ll --implicit-check-not=llvm.tensor. --implicit-check-not=tlx.flushed
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --stop-after=to-tiles | FileCheck %s --check-prefix=TILES
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --mattr=-avx512bf16 | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=cvtne2ps2bf16

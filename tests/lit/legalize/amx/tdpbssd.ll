@@ -1,6 +1,6 @@
 ; Tile products of signed by signed bytes are tdpbssd.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission | FileCheck %s --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --implicit-check-not=llvm.tensor.
 
 ; CHECK-COUNT-4: tilezero(i8 {{[0-7]}})
 ; CHECK: call void @llvm.x86.tdpbssd(i8 0, i8 {{[4-7]}}, i8 {{[4-7]}})

@@ -1,8 +1,8 @@
 ; Halves are multiplied by tile products where the features have AMX-FP16, and only there. LLVM's scalarisation does not
 ; know these: a function takes their place.
 ;
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission --mattr=+amx-fp16 | FileCheck %s --implicit-check-not=llvm.tensor.
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission --mcpu=graniterapids | FileCheck %s
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission --mattr=+amx-fp16 | FileCheck %s --implicit-check-not=llvm.tensor.
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission --mcpu=graniterapids | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=fp16ps --implicit-check-not=amx-fp16
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx+amx-fp16 --emulate-matrix | FileCheck %s --check-prefix=EMULATED
 

@@ -3,7 +3,7 @@
 ;
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --stop-after=to-2d | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --stop-after=to-tiles | FileCheck %s --check-prefix=TILES
-; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-amx-permission | FileCheck %s --check-prefix=AMX
+; RUN: grep -v '^;' %s | tlx-lower - -o - --target=amx --no-request-permission | FileCheck %s --check-prefix=AMX
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx512 --stop-after=to-2d | FileCheck %s
 ; RUN: grep -v '^;' %s | tlx-lower - -o - --target=avx2 --stop-after=to-2d | FileCheck %s --check-prefix=COPY
 ; RUN: grep -v '^;' %s > %t.ll && tlx-lower %t.ll -o %t.o.ll --target=amx --check --emulate-matrix

@@ -7,9 +7,9 @@
 ; RUN: grep -v '^;' %s | tlx-lower - --target=avx2,amx --stop-after=to-tiles -o - | FileCheck %s --check-prefix=VERSIONS
 
 ; CHECK-LABEL: define void @two(
-; CHECK:         call void @tlx.transpose.64x64.bf16(ptr %panels, ptr %x)
-; CHECK-NEXT:    call void @[[PRODUCT:tlx.matmul.64x32x64.bf16.bf16.f32[.0-9]*]](ptr %c0, ptr %panels, ptr %w0)
-; CHECK-NEXT:    call void @[[PRODUCT]](ptr %c1, ptr %panels, ptr %w1)
+; CHECK:         call void @tlx.transpose.64x64.bf16(ptr %panels.buf, ptr %x)
+; CHECK-NEXT:    call void @[[PRODUCT:tlx.matmul.64x32x64.bf16.bf16.f32[.0-9]*]](ptr %c0, ptr %panels.buf, ptr %w0)
+; CHECK-NEXT:    call void @[[PRODUCT]](ptr %c1, ptr %panels.buf, ptr %w1)
 ; CHECK-NEXT:    ret void
 
 ; CHECK-LABEL: define void @changed(
@@ -19,8 +19,8 @@
 ; CHECK-NEXT:    call void @[[PACKS]](ptr %c1, ptr %x, ptr %w1)
 
 ; CHECK-LABEL: define void @batch(
-; CHECK:         call void @tlx.transpose.32x32.bf16(ptr %panels, ptr %x)
-; CHECK-NEXT:    call void @tlx.nest.batch(ptr %w, ptr %p.buf, ptr %panels)
+; CHECK:         call void @tlx.transpose.32x32.bf16(ptr %panels.buf, ptr %x)
+; CHECK-NEXT:    call void @tlx.nest.batch(ptr %w, ptr %p.buf, ptr %panels.buf)
 
 ; Who says how products are computed gets them as they are.
 ; ASKED-NOT: tlx.transpose.64x64

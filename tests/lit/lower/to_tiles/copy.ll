@@ -20,10 +20,10 @@
 ; CHECK-NEXT: %[[T_3:.*]] = getelementptr inbounds float, ptr %from, i64 %[[T_2]]
 ; CHECK-NEXT: %[[X:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T_3]], <2 x i32> <i32 1, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 37>)
 ; CHECK-NEXT: %[[X_ROWS:.*]] = call <16 x float> @llvm.tensor.tovector.v16f32(token %[[X]])
+; CHECK-NEXT: %[[ROWS:.*]] = call token @llvm.tensor.typeinfo.v16f32.v2i32(<16 x float> %[[X_ROWS]], <2 x i32> <i32 1, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: %[[T_4:.*]] = mul i64 %[[I]], 40
 ; CHECK-NEXT: %[[T_5:.*]] = add i64 %[[T_4]], %[[T]]
 ; CHECK-NEXT: %[[T_6:.*]] = getelementptr inbounds float, ptr %to, i64 %[[T_5]]
-; CHECK-NEXT: %[[ROWS:.*]] = call token @llvm.tensor.typeinfo.v16f32.v2i32(<16 x float> %[[X_ROWS]], <2 x i32> <i32 1, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: call void @llvm.tensor.store.p0.v2i32(ptr %[[T_6]], token %[[ROWS]], <2 x i32> <i32 0, i32 40>)
 ; CHECK-NEXT: %[[J_NEXT:.*]] = add i64 %[[J]], 1
 ; CHECK-NEXT: %[[T_7:.*]] = icmp slt i64 %[[J_NEXT]], 2
@@ -41,10 +41,10 @@
 ; CHECK-NEXT: %[[T_11:.*]] = getelementptr inbounds float, ptr %from, i64 %[[T_10]]
 ; CHECK-NEXT: %[[X_1:.*]] = call token @llvm.tensor.load.p0.v2i32(ptr elementtype(float) %[[T_11]], <2 x i32> <i32 1, i32 5>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>, <2 x i32> <i32 0, i32 37>)
 ; CHECK-NEXT: %[[X_ROWS_1:.*]] = call <5 x float> @llvm.tensor.tovector.v5f32(token %[[X_1]])
+; CHECK-NEXT: %[[ROWS_1:.*]] = call token @llvm.tensor.typeinfo.v5f32.v2i32(<5 x float> %[[X_ROWS_1]], <2 x i32> <i32 1, i32 5>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: %[[T_12:.*]] = mul i64 %[[I_1]], 40
 ; CHECK-NEXT: %[[T_13:.*]] = add i64 %[[T_12]], 32
 ; CHECK-NEXT: %[[T_14:.*]] = getelementptr inbounds float, ptr %to, i64 %[[T_13]]
-; CHECK-NEXT: %[[ROWS_1:.*]] = call token @llvm.tensor.typeinfo.v5f32.v2i32(<5 x float> %[[X_ROWS_1]], <2 x i32> <i32 1, i32 5>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 0>)
 ; CHECK-NEXT: call void @llvm.tensor.store.p0.v2i32(ptr %[[T_14]], token %[[ROWS_1]], <2 x i32> <i32 0, i32 40>)
 ; CHECK-NEXT: %[[I_NEXT_1:.*]] = add i64 %[[I_1]], 1
 ; CHECK-NEXT: %[[T_15:.*]] = icmp slt i64 %[[I_NEXT_1]], 5

@@ -6,7 +6,7 @@
 
 ; CHECK: remark: matmul 512x49x512 float: {{.*}}register tile {{[0-9]+}}x48, {{.*}}; the last column is summed along K
 ; CHECK-LABEL: define internal void @tlx.matmul.512x49x512.f32.f32.f32(
-; CHECK:         %b.column = call <16 x float> @llvm.tensor.transpose
+; CHECK:         %b.rows = call <16 x float> @llvm.tensor.transpose
 ; CHECK:       k.loop{{.*}}:
 ; CHECK:         llvm.tensor.smma
 ; CHECK:       part.end:

@@ -7,8 +7,8 @@
 
 ; CHECK-LABEL: define internal void @tlx.transpose.2x14.bf16(
 ; CHECK:         %x = call token @llvm.tensor.load{{.*}}, <2 x i32> <i32 2, i32 16>, <2 x i32> <i32 0, i32 1>, <2 x i32> <i32 0, i32 2>, <2 x i32> <i32 0, i32 14>)
-; CHECK-NEXT:    %x.lines = call <32 x bfloat> @llvm.tensor.reshape.block{{.*}}(token %x, <1 x i32> <i32 0>, <1 x i32> <i32 2>)
-; CHECK:         call void @llvm.tensor.store{{.*}}, <2 x i32> <i32 0, i32 32>)
+; CHECK-NEXT:    %x.vnni = call <32 x bfloat> @llvm.tensor.reshape.block{{.*}}(token %x, <1 x i32> <i32 0>, <1 x i32> <i32 2>)
+; CHECK:         call void @llvm.tensor.store{{.*}}, <2 x i32> <i32 0, i32 0>)
 ; MASKS-LABEL: define internal void @tlx.transpose.2x14.bf16(
 ; MASKS-COUNT-2: call <16 x {{.*}}> @llvm.masked.load
 ; MASKS:         call void @llvm.masked.store.v32

@@ -15,7 +15,8 @@
 ; CHECK-NOT:     malloc
 ; CHECK:         %[[FIRST:.*]] = getelementptr inbounds i8, ptr %b, i64 352256
 ; CHECK:       k.loop:
-; CHECK:         %[[SHARE:.*]] = mul i64 %{{.*}}, 94
+; CHECK:         %[[STEP:.*]] = mul i64 %k, 94
+; CHECK-NEXT:    %[[SHARE:.*]] = add i64 %{{.*}}, %[[STEP]]
 ; CHECK-NEXT:    %[[LINE:.*]] = getelementptr i8, ptr %[[FIRST]], i64 %[[SHARE]]
 ; CHECK-NEXT:    call void @llvm.prefetch.p0(ptr %[[LINE]], i32 0, i32 2, i32 1)
 ; CHECK-NEXT:    %[[NEXT:.*]] = add i64 %[[SHARE]], 64

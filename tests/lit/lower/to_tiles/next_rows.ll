@@ -10,7 +10,7 @@
 ; CHECK:       t.loop:
 ; CHECK:         %[[SHARE:.*]] = mul i64 %{{.*}}, 11
 ; CHECK-NEXT:    %[[ROW:.*]] = add i64 %[[SHARE]], 32
-; CHECK-NEXT:    mul i64 %[[ROW]], 4608
+; CHECK-NEXT:    mul i64 %[[ROW]], 9216
 ; CHECK-COUNT-11: call void @llvm.prefetch{{.*}}(ptr %{{.*}}, i32 0, i32 2, i32 1)
 ; CHECK:         k.loop{{.*}}:
 ; CHECK-COUNT-11: call void @llvm.prefetch{{.*}}(ptr %{{.*}}, i32 0, i32 2, i32 1)

@@ -4,10 +4,10 @@
 
 ; CHECK-LABEL: define internal void @tlx.matmul.8x16x16.i16.i16.i32.us(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind noinline "tlx-stage"="tiles" {
 ; CHECK: sext <{{[0-9]+}} x i16> %b.rows
-; CHECK: zext <{{[0-9]+}} x i16> %a.run
+; CHECK: zext <{{[0-9]+}} x i16> %a.rows
 ; CHECK-LABEL: define internal void @tlx.matmul.8x16x16.i16.i16.i32.su(ptr %c, ptr %a, ptr %b, ptr %acc) nounwind noinline "tlx-stage"="tiles" {
 ; CHECK: zext <{{[0-9]+}} x i16> %b.rows
-; CHECK: sext <{{[0-9]+}} x i16> %a.run
+; CHECK: sext <{{[0-9]+}} x i16> %a.rows
 
 define void @f(ptr noalias %c, ptr %a, ptr %b) {
   %acc = call token @llvm.tensor.load(ptr elementtype(i32) %c, <2 x i32> <i32 8, i32 16>, <2 x i32> <i32 0, i32 1>,

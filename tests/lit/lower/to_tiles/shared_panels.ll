@@ -3,8 +3,8 @@
 ; RUN: grep -v '^;' %s | tlx-lower - --target=amx -o - | FileCheck %s --check-prefix=PLAIN --implicit-check-not=tlx.independent
 
 ; CHECK-LABEL: define void @f(
-; CHECK:         %panels = getelementptr inbounds i8,
-; CHECK-NEXT:    call void @tlx.matmul.32x64x3x192.bf16.bf16.f32.pack(ptr %panels, ptr %w)
+; CHECK:         %panels.buf = getelementptr inbounds i8,
+; CHECK:         call void @tlx.matmul.32x64x3x192.bf16.bf16.f32.pack(ptr %panels.buf, ptr %w)
 ; CHECK-NEXT:    call void @tlx.nest.f(
 ; CHECK:       define internal void @tlx.matmul.32x64x3x192.bf16.bf16.f32.pack(ptr noalias %panels, ptr %b)
 ; CHECK:         @llvm.tensor.reshape.block

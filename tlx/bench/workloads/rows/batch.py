@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from tlx.bench.workloads.rows.gemm import TYPES
-from tlx.bench.workloads.verify import ElementwiseCheck
-from tlx.bench.workloads.workload import (
+from tlx.intrinsics.numpy_types import Array
+from tlx.tuning.measure.verify import ElementwiseCheck
+from tlx.tuning.measure.workload import (
     S8,
-    Array,
     BatchProblem,
     GemmProblem,
     Workload,
@@ -59,13 +59,13 @@ def batch(name: str, count: int, n: int, *, reduced: bool = False) -> Workload:
 def _text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...], *, reduced: bool) -> str:
     b = WorkloadBuilder(buffers)
     result = dense_tensor_type(gemm.accumulator, buffers[0].shape)
-    x, y = b.loaded("a"), b.loaded("b")
+    x, y = b.load_buffer("a"), b.load_buffer("b")
     value = b.contract(x, y, (0, 2), (0, 1), result=result) if reduced else b.matmul(x, y, result)
-    return b.stored("c", b.typeinfo(value, result))
+    return b.store_buffer("c", b.typeinfo(value, result))
 
 
 def _expected(gemm: GemmProblem, arrays: dict[str, Array], *, reduced: bool) -> ElementwiseCheck:
-    a, b = (e.widened(arrays[n]).astype(np.float64) for e, n in ((gemm.lhs, "a"), (gemm.rhs, "b")))
+    a, b = (e.widen(arrays[n]).astype(np.float64) for e, n in ((gemm.lhs, "a"), (gemm.rhs, "b")))
     values, magnitude = a @ b, np.abs(a) @ np.abs(b)
     if reduced:
         values, magnitude = values.sum(0), magnitude.sum(0)

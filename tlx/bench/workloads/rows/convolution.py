@@ -8,13 +8,13 @@ from typing import Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tlx.bench.workloads.verify import ElementwiseCheck
-from tlx.bench.workloads.workload import (
+from tlx.intrinsics.numpy_types import Array
+from tlx.tuning.measure.verify import ElementwiseCheck
+from tlx.tuning.measure.workload import (
     BF16,
     F32,
     S8,
     S32,
-    Array,
     ConvolutionProblem,
     Element,
     Workload,
@@ -97,12 +97,12 @@ def _text(conv: ConvolutionProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
     b = WorkloadBuilder(buffers)
     result = dense_tensor_type(conv.out, buffers[0].shape)
     windows = ((conv.stride,) * 2, (0, 0), (0, 0))
-    value = b.convolution(b.loaded("x"), b.loaded("w"), windows, result)
-    return b.stored("y", b.typeinfo(value, result))
+    value = b.convolution(b.load_buffer("x"), b.load_buffer("w"), windows, result)
+    return b.store_buffer("y", b.typeinfo(value, result))
 
 
 def _expected(conv: ConvolutionProblem, arrays: dict[str, Array]) -> ElementwiseCheck:
-    x, w = (e.widened(arrays[n]).astype(np.float64) for e, n in ((conv.lhs, "x"), (conv.rhs, "w")))
+    x, w = (e.widen(arrays[n]).astype(np.float64) for e, n in ((conv.lhs, "x"), (conv.rhs, "w")))
     values = _convolved(conv, x, w)
     magnitude = _convolved(conv, np.abs(x), np.abs(w)) if conv.out.is_float else None
     return ElementwiseCheck(values, magnitude, w[0].size)

@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from tlx.bench.workloads.verify import ElementwiseCheck
-from tlx.bench.workloads.workload import F32, Array, FusedProblem, Workload, WorkloadBuffer
+from tlx.intrinsics.numpy_types import Array
 from tlx.lower.pipeline import front_ends
+from tlx.tuning.measure.verify import ElementwiseCheck
+from tlx.tuning.measure.workload import F32, FusedProblem, Workload, WorkloadBuffer
 
 _BATCH: Final = 10_000
 _ALPHA: Final = 1e-3

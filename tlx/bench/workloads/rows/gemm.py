@@ -12,8 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from tlx.bench.workloads.verify import ElementwiseCheck, freivalds_check
-from tlx.bench.workloads.workload import (
+from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.values import Local, Value, zero
+from tlx.tuning.measure.verify import ElementwiseCheck, freivalds_check
+from tlx.tuning.measure.workload import (
     BF16,
     F16,
     F32,
@@ -21,7 +24,6 @@ from tlx.bench.workloads.workload import (
     S8,
     S32,
     U8,
-    Array,
     Element,
     GemmProblem,
     ResultCheck,
@@ -31,8 +33,6 @@ from tlx.bench.workloads.workload import (
     dense_tensor_type,
     unpack_vnni,
 )
-from tlx.intrinsics.tensor_type import TensorType
-from tlx.ir.values import Local, Value, zero
 
 Types = tuple[Element, Element, Element, Element]
 
@@ -94,8 +94,8 @@ def product(name: str, m: int, n: int, k: int, columns: str = "", *, vnni: bool 
 
 def loaded_operands(b: WorkloadBuilder, gemm: GemmProblem, result: TensorType) -> Local:
     """The product of the buffers `a` and `b`, as the sums' tensor type has it."""
-    a = b.loaded("a", (1, 0) if "a" in gemm.columns else None)
-    rhs = b.loaded("b", (1, 0) if "b" in gemm.columns else None)
+    a = b.load_buffer("a", (1, 0) if "a" in gemm.columns else None)
+    rhs = b.load_buffer("b", (1, 0) if "b" in gemm.columns else None)
     if gemm.lhs is U8:
         if gemm.vnni:
             flat = dense_tensor_type(gemm.rhs, (gemm.k, gemm.n))
@@ -118,7 +118,7 @@ def _text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
     if "c" in gemm.columns:
         turned = dense_tensor_type(gemm.out, gemm.c_shape, (1, 0))
         token = b.typeinfo(b.transpose(token, (1, 0), turned), turned)
-    return b.stored("c", token)
+    return b.store_buffer("c", token)
 
 
 def _expected(gemm: GemmProblem, arrays: dict[str, Array]) -> ResultCheck:
@@ -129,7 +129,7 @@ def _expected(gemm: GemmProblem, arrays: dict[str, Array]) -> ResultCheck:
     exact, turned = not gemm.accumulator.is_float, "c" in gemm.columns
     if gemm.m * gemm.n * gemm.k > _PROBED:
         return freivalds_check(*((b.T, a.T, gemm.rhs, gemm.lhs) if turned else (a, b, gemm.lhs, gemm.rhs)), exact=exact)
-    x, y = gemm.lhs.widened(a).astype(np.float64), gemm.rhs.widened(b).astype(np.float64)
+    x, y = gemm.lhs.widen(a).astype(np.float64), gemm.rhs.widen(b).astype(np.float64)
     values = x @ y  # exact for bytes up to K = 2^37
     magnitude = None if exact else np.abs(x) @ np.abs(y)
     if turned:

@@ -8,11 +8,11 @@ from typing import Final
 import numpy as np
 
 from tlx.bench.workloads.rows.gemm import loaded_operands
-from tlx.bench.workloads.verify import ElementwiseCheck
-from tlx.bench.workloads.workload import (
+from tlx.intrinsics.numpy_types import Array
+from tlx.tuning.measure.verify import ElementwiseCheck
+from tlx.tuning.measure.workload import (
     BF16,
     F32,
-    Array,
     GemmProblem,
     LayerProblem,
     Workload,
@@ -62,14 +62,14 @@ def _text(gemm: GemmProblem, buffers: tuple[WorkloadBuffer, ...]) -> str:
     b = WorkloadBuilder(buffers)
     sums, result = dense_tensor_type(F32, gemm.c_shape), dense_tensor_type(gemm.out, gemm.c_shape)
     product = loaded_operands(b, gemm, sums)
-    biases = b.broadcast(b.loaded("bias"), gemm.c_shape, (1,), sums)
+    biases = b.broadcast(b.load_buffer("bias"), gemm.c_shape, (1,), sums)
     value = b.unary("relu", b.typeinfo(b.binary("fadd", product, biases), sums), sums)
     if gemm.out is BF16:
         value = b.cast("fptrunc", value, result.vector)
-    return b.stored("c", b.typeinfo(value, result))
+    return b.store_buffer("c", b.typeinfo(value, result))
 
 
 def _expected(gemm: GemmProblem, arrays: dict[str, Array]) -> ElementwiseCheck:
-    x, w = gemm.lhs.widened(arrays["a"]), unpack_vnni(gemm, gemm.rhs.widened(arrays["b"]))
+    x, w = gemm.lhs.widen(arrays["a"]), unpack_vnni(gemm, gemm.rhs.widen(arrays["b"]))
     bias = arrays["bias"].astype(np.float64)
     return ElementwiseCheck(np.maximum(x @ w + bias, 0), np.abs(x) @ np.abs(w) + np.abs(bias), gemm.k + 1)

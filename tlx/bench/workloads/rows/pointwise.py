@@ -7,11 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from tlx.bench.workloads.verify import ElementwiseCheck
-from tlx.bench.workloads.workload import (
+from tlx.intrinsics.numpy_types import Array
+from tlx.ir.values import Value
+from tlx.tuning.measure.verify import ElementwiseCheck
+from tlx.tuning.measure.workload import (
     BF16,
     F32,
-    Array,
     Element,
     MemoryTraffic,
     PointwiseProblem,
@@ -20,7 +21,6 @@ from tlx.bench.workloads.workload import (
     WorkloadBuilder,
     dense_tensor_type,
 )
-from tlx.ir.values import Value
 
 _COUNTS: Final = {"1K": 1 << 10, "16K": 1 << 14, "256K": 1 << 18, "1M": 1 << 20, "4M": 1 << 22, "16M": 1 << 24}
 _COLUMNS: Final = {"1K": 128, "16K": 128, "256K": 1024, "1M": 1024, "4M": 1024, "16M": 1024}
@@ -53,7 +53,7 @@ def pointwise(function: str, types: str, count: int, size: str = "") -> Workload
         size=size or str(count),
         buffers=buffers,
         text=lambda: _pointwise_text(function, buffers),
-        expected=lambda arrays: _EXPECTED[function](element, [element.widened(arrays[b.name]) for b in inputs]),
+        expected=lambda arrays: _EXPECTED[function](element, [element.widen(arrays[b.name]) for b in inputs]),
         operations=traffic,
         traffic=traffic,
         peak=MemoryTraffic(buffers[0].bytes, len(inputs), 1),
@@ -75,7 +75,7 @@ def of_rows(function: str, types: str, rows: int, columns: int, size: str = "") 
         size=size or f"{rows}x{columns}",
         buffers=buffers,
         text=lambda: _rows_text(function, buffers),
-        expected=lambda arrays: _rows_expected(function, element.widened(arrays["x"])),
+        expected=lambda arrays: _rows_expected(function, element.widen(arrays["x"])),
         operations=traffic,
         traffic=traffic,
         peak=MemoryTraffic(buffers[1].bytes, 1, int(function == "softmax")),
@@ -86,14 +86,14 @@ def of_rows(function: str, types: str, rows: int, columns: int, size: str = "") 
 def _pointwise_text(function: str, buffers: tuple[WorkloadBuffer, ...]) -> str:
     b = WorkloadBuilder(buffers)
     type_ = dense_tensor_type(buffers[0].element, buffers[0].shape)
-    tokens = [b.loaded(buffer.name) for buffer in buffers[1:]]
+    tokens = [b.load_buffer(buffer.name) for buffer in buffers[1:]]
     if function in {"add", "muladd"}:
         x: list[Value] = [b.tovector(token) for token in tokens]
         product = b.binary("fmul", x[0], x[1]) if function == "muladd" else x[0]
         value = b.binary("fadd", product, x[-1])
     else:
         value = b.unary(function, tokens[0], type_)
-    return b.stored("y", b.typeinfo(value, type_))
+    return b.store_buffer("y", b.typeinfo(value, type_))
 
 
 def _rows_text(function: str, buffers: tuple[WorkloadBuffer, ...]) -> str:
@@ -101,10 +101,10 @@ def _rows_text(function: str, buffers: tuple[WorkloadBuffer, ...]) -> str:
     out, x = buffers
     rows, columns = x.shape
     whole, column = dense_tensor_type(x.element, x.shape), dense_tensor_type(x.element, (rows, 1))
-    token = b.loaded("x")
+    token = b.load_buffer("x")
     if function != "softmax":
         operation = {"rowsum": "add", "rowmax": "max"}[function]
-        return b.stored("y", b.typeinfo(b.reduce(operation, token, (1, columns), result=column), column))
+        return b.store_buffer("y", b.typeinfo(b.reduce(operation, token, (1, columns), result=column), column))
 
     def stretched(operation: str, of: Value) -> Value:
         each = b.reduce(operation, of, (1, columns), result=column)
@@ -113,7 +113,7 @@ def _rows_text(function: str, buffers: tuple[WorkloadBuffer, ...]) -> str:
     difference = b.binary("fsub", b.tovector(token), stretched("max", token))
     exponential = b.unary("exp", b.typeinfo(difference, whole), whole)
     sums = stretched("add", b.typeinfo(exponential, whole))
-    return b.stored(out.name, b.typeinfo(b.binary("fdiv", exponential, sums), whole))
+    return b.store_buffer(out.name, b.typeinfo(b.binary("fdiv", exponential, sums), whole))
 
 
 def _rounded(element: Element, steps: int) -> int:

@@ -60,7 +60,7 @@ def row_quotients(
 
 def is_quotient_by_product_better(target: Target, element: Type, divisors: Sequence[Value]) -> bool:
     """Whether quotients by numbers, each in all elements of registers, are better made of products."""
-    if target.helpers is None:
+    if target.float_instructions is None:
         return False
     if element == BFLOAT:
         return all(works_on_float_pairs(target, element, [element], d) for d in divisors)

@@ -53,14 +53,14 @@ class LaneArithmetic:
         b: Where instructions go.
         count: Lanes of a register.
         element: float or double.
-        helpers: Instructions that the target has for registers of this size.
+        float_instructions: Instructions that the target has for registers of this size.
         short: Whether results are rounded to bfloat: an error of 2^-14 is small beside that.
     """
 
     b: Builder
     count: int
     element: FloatType
-    helpers: FloatInstructions | None = None
+    float_instructions: FloatInstructions | None = None
     short: bool = False
 
     # The format ------------------------------------------------------------------------------------------------
@@ -149,9 +149,9 @@ class LaneArithmetic:
 
         With y near 1 / d to 2^-14, q = n y is corrected by its remainder: q + (n - q d) y is off by 2^-28 of itself.
         """
-        if self.helpers is None or not self.single:
+        if self.float_instructions is None or not self.single:
             return self.div(lhs, rhs)
-        inverse = self.helpers.reciprocal(self.b, rhs)
+        inverse = self.float_instructions.reciprocal(self.b, rhs)
         quotient = self.mul(lhs, inverse)
         rest = self.multiply_add(self.negative(quotient), rhs, lhs)
         return self.multiply_add(rest, inverse, quotient)
@@ -212,7 +212,7 @@ def lanes_of(b: Builder, target: Target, x: Value, element: Type, *, short: bool
         msg = f"mathematical functions are of vectors of float or double, not {type_} of {element}"
         raise TypeError(msg)
     is_whole = type_.count * element.bits == target.vector_bytes * 8
-    return LaneArithmetic(b, type_.count, element, target.helpers if is_whole else None, short)
+    return LaneArithmetic(b, type_.count, element, target.float_instructions if is_whole else None, short)
 
 
 def _signed(number: int, bits: int) -> int:
@@ -280,8 +280,8 @@ def scale_by_power_of_two(lanes: LaneArithmetic, x: Value, exponent: RoundedNumb
     Where that is no instruction: 2^exponent itself may be no number, so it is two factors of about its square root. For
     x near one the first product is exact, so that the result is rounded once.
     """
-    if lanes.helpers is not None:
-        return lanes.helpers.scale(lanes.b, x, exponent.number)
+    if lanes.float_instructions is not None:
+        return lanes.float_instructions.scale(lanes.b, x, exponent.number)
     both = lanes.integer_op("add", exponent.word, 2 * lanes.bias)
     first = lanes.integer_op("lshr", both, 1)
     second = lanes.integer_op("sub", both, first)

@@ -112,32 +112,32 @@ def exponential_parameters(lanes: LaneArithmetic) -> ExponentialParameters:
 
 def exp(lanes: LaneArithmetic, x: Value) -> Value:
     """e^x."""
-    if lanes.short and lanes.helpers is not None:
+    if lanes.short and lanes.float_instructions is not None:
         return short_exp(lanes, x)
     known = exponential_parameters(lanes)
     x = lanes.at_most(lanes.at_least(x, known.lowest), known.highest)
-    if lanes.single and lanes.helpers is not None:
-        return _by_table(lanes, lanes.helpers, x)
+    if lanes.single and lanes.float_instructions is not None:
+        return _by_table(lanes, lanes.float_instructions, x)
     n, r = reduce_exponent(lanes, x)
     return scale_by_power_of_two(lanes, exp_of_reduced(lanes, r), n)
 
 
-def _by_table(lanes: LaneArithmetic, helpers: FloatInstructions, x: Value) -> Value:
+def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
     n = round_to_step(lanes, x, LOG2_E, _STEPS)
     r = x
     for part in _LN2:
         r = lanes.multiply_add(n.number, -part, r)
-    power = helpers.pick(lanes.b, _POWERS, n.ending)
+    power = float_instructions.pick(lanes.b, _POWERS, n.ending)
     less_one = lanes.mul(r, horner(lanes, r, _NEAR_ZERO))
-    return helpers.scale(lanes.b, lanes.multiply_add(power, less_one, power), n.number)
+    return float_instructions.scale(lanes.b, lanes.multiply_add(power, less_one, power), n.number)
 
 
 def short_exp(lanes: LaneArithmetic, x: Value) -> Value:
     """e^x for results of 16 bits, on machines with instructions for it."""
-    assert lanes.helpers is not None
+    assert lanes.float_instructions is not None
     t = lanes.mul(x, LOG2_E)
-    r = lanes.helpers.fraction(lanes.b, t)
-    return lanes.helpers.scale(lanes.b, horner(lanes, r, (1.0, *SHORT_2)), lanes.sub(t, r))
+    r = lanes.float_instructions.fraction(lanes.b, t)
+    return lanes.float_instructions.scale(lanes.b, horner(lanes, r, (1.0, *SHORT_2)), lanes.sub(t, r))
 
 
 def reduce_exponent(lanes: LaneArithmetic, x: Value) -> tuple[RoundedNumber, Value]:
@@ -152,7 +152,7 @@ def exp_of_reduced(lanes: LaneArithmetic, r: Value) -> Value:
     """e^r; for floats by one chain, whose last sums lose a tenth of an ulp more."""
     if lanes.short:
         return horner(lanes, r, (1.0, *SHORT_E))
-    if lanes.single and lanes.helpers is not None:
+    if lanes.single and lanes.float_instructions is not None:
         return horner(lanes, r, (1.0, 1.0, *SINGLE.q))
     return lanes.add(expm1_of_reduced(lanes, r), 1.0)
 

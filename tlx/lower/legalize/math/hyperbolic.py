@@ -167,10 +167,10 @@ def sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
 
 def _short_sigmoid(lanes: LaneArithmetic, x: Value) -> Value:
     """The sigmoid of floats."""
-    if lanes.short and lanes.helpers is not None:
+    if lanes.short and lanes.float_instructions is not None:
         power = short_exp(lanes, lanes.negative_magnitude(x))
         above = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
-        return lanes.mul(above, lanes.helpers.reciprocal(lanes.b, lanes.add(power, 1.0)))
+        return lanes.mul(above, lanes.float_instructions.reciprocal(lanes.b, lanes.add(power, 1.0)))
     n, r = reduce_exponent(lanes, lanes.at_least(lanes.negative_magnitude(x), exponential_parameters(lanes).lowest))
     power = scale_by_power_of_two(lanes, exp_of_reduced(lanes, r), n)
     above = lanes.choose(lanes.compare("olt", x, 0.0), power, 1.0)
@@ -192,8 +192,8 @@ def tanh(lanes: LaneArithmetic, x: Value) -> Value:
 
 def _short_tanh(lanes: LaneArithmetic, x: Value) -> Value:
     """The hyperbolic tangent of floats."""
-    if lanes.helpers is not None:
-        return _tanh_by_table(lanes, lanes.helpers, x)
+    if lanes.float_instructions is not None:
+        return _tanh_by_table(lanes, lanes.float_instructions, x)
     size = lanes.at_most(lanes.magnitude(x), 10.0)
     n, r = reduce_exponent(lanes, lanes.add(size, size))
     power = power_of_two(lanes, n.word)
@@ -201,13 +201,13 @@ def _short_tanh(lanes: LaneArithmetic, x: Value) -> Value:
     return lanes.with_sign_of(lanes.ratio(above, lanes.add(above, 2.0)), x)
 
 
-def _tanh_by_table(lanes: LaneArithmetic, helpers: FloatInstructions, x: Value) -> Value:
+def _tanh_by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value) -> Value:
     """The hyperbolic tangent by the polynomial of the interval that |x| is in."""
     table = SHORT_TANH_TABLE if lanes.short else TANH_TABLE
     size = lanes.at_most(lanes.magnitude(x), table.highest)
     n = round_to_step(lanes, size, 1 / table.step)
     v = lanes.multiply_add(n.number, -table.step, size)
-    *lower, result = [helpers.pick(lanes.b, c, n.ending) for c in table.coefficients]
+    *lower, result = [float_instructions.pick(lanes.b, c, n.ending) for c in table.coefficients]
     for coefficient in reversed(lower):
         result = lanes.multiply_add(result, v, coefficient)
     return lanes.with_sign_of(result, x)

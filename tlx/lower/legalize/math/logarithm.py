@@ -171,8 +171,8 @@ def log10(lanes: LaneArithmetic, x: Value) -> Value:
 
 def _logarithm(lanes: LaneArithmetic, x: Value, base: LogarithmBase) -> Value:
     """log_b x, with the special values: -infinity of zero, NaN of negative numbers, infinity of itself."""
-    if lanes.single and lanes.helpers is not None:
-        return _by_table(lanes, lanes.helpers, x, base)
+    if lanes.single and lanes.float_instructions is not None:
+        return _by_table(lanes, lanes.float_instructions, x, base)
     k, f = _split(lanes, x)
     high, low = base.single if lanes.single else base.double
     rest = _rest(lanes, f, base)
@@ -184,17 +184,17 @@ def _logarithm(lanes: LaneArithmetic, x: Value, base: LogarithmBase) -> Value:
     return _with_special_values(lanes, x, lanes.add(total, lanes.add(lost, rest)))
 
 
-def _by_table(lanes: LaneArithmetic, helpers: FloatInstructions, x: Value, base: LogarithmBase) -> Value:
+def _by_table(lanes: LaneArithmetic, float_instructions: FloatInstructions, x: Value, base: LogarithmBase) -> Value:
     """log_b x of floats; k is the exponent of x less that of m, which is 0 or -1."""
     b = lanes.b
-    m = helpers.mantissa(b, x)
-    k = lanes.sub(helpers.exponent(b, x), helpers.exponent(b, m))
+    m = float_instructions.mantissa(b, x)
+    k = lanes.sub(float_instructions.exponent(b, x), float_instructions.exponent(b, m))
     interval = lanes.integer_op("lshr", lanes.bits(m), INTERVAL_SHIFT)
-    r = lanes.multiply_add(m, helpers.pick(b, INVERSES, interval), -1.0)
+    r = lanes.multiply_add(m, float_instructions.pick(b, INVERSES, interval), -1.0)
     high, low = base.single
     p = horner(lanes, r, base.table.p)
     small = lanes.multiply_add(r, p, lanes.mul(k, low)) if low else lanes.mul(r, p)
-    return lanes.add(lanes.multiply_add(k, high, helpers.pick(b, base.table.logarithms, interval)), small)
+    return lanes.add(lanes.multiply_add(k, high, float_instructions.pick(b, base.table.logarithms, interval)), small)
 
 
 def _split(lanes: LaneArithmetic, x: Value) -> tuple[Value, Value]:

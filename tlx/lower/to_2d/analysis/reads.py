@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
-from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import Type, VectorType
+from tlx.ir.tensors.model import Tensor, TensorOp
+from tlx.ir.types import VectorType, bytes_of
 from tlx.ir.values import Keyword
-from tlx.lower.memory.aliases import MemoryLocation, quoted_instruction
-from tlx.lower.memory.buffers import PrivateBuffer, size_text
+from tlx.lower.memory.aliases import MemoryLocation, Position, quoted_instruction
+from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import Storage, TensorView
-from tlx.lower.to_2d.analysis.tensor_operations import INSERT, MMA
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_2d.analysis.facts import Facts
+from tlx.lower.to_2d.analysis.operands import OperandViews
+from tlx.lower.to_2d.analysis.tensor_operations import INSERT, MMA, STAGE
+from tlx.lower.to_2d.fusion.schedule import Schedule
+from tlx.lower.to_2d.memory.phi_elimination import edge_reads
 
-if TYPE_CHECKING:
-    from tlx.lower.to_2d.plan import Plan
+Reads = Mapping[Storage, Sequence[Position]]
+"""The positions at which each storage is read."""
 
 
 @dataclass(frozen=True)
@@ -32,87 +38,103 @@ class OperandRead:
     view: TensorView
     role: Literal["leaf", "acc", "factor"]
 
-    def allows(self, target: TensorView) -> bool:
+    def may_be_overwritten_by(self, target: TensorView) -> bool:
         """Whether the result may be written over what is read."""
         if self.role == "leaf":
             return self.view.is_pointwise(target)
-        return self.role == "acc" and self.view.is_same(target)
+        return self.role == "acc" and self.view.aliases_exactly(target)
 
 
-def operand_reads(plan: Plan, op: TensorOp) -> list[OperandRead]:
+def operand_reads(operands: OperandViews, op: TensorOp) -> list[OperandRead]:
     """What an operation reads from memory, with all that is fused into it."""
-    product = plan.groups.product_of(op) or (None if plan.groups.is_group(op) else op)
-    found = [OperandRead(plan.view(tensor), "leaf") for tensor in plan.groups.leaves(op)]
-    if product is not None and product.intrinsic.name == INSERT:
-        found.extend(OperandRead(view, "acc") for view in plan.operands(product) if view is not None)
-    elif product is not None:
-        acc, *factors = plan.operands(product) if product.intrinsic.name in MMA else [None, *plan.operands(product)]
-        if acc is not None:
-            found.append(OperandRead(acc, "acc") if product is op else OperandRead(acc.row_major, "leaf"))
-        found.extend(OperandRead(view, "factor") for view in factors if view is not None)
+    groups = operands.groups
+    product = groups.product_of(op) or (None if groups.is_group(op) else op)
+    found = [OperandRead(operands.view(tensor), "leaf") for tensor in groups.leaves(op)]
+    if product is None:
+        return found
+    views = operands.operands(product)
+    if product.intrinsic.name == INSERT:
+        return [*found, *(OperandRead(view, "acc") for view in views if view is not None)]
+    acc, *factors = views if product.intrinsic.name in MMA else [None, *views]
+    if acc is not None:
+        found.append(OperandRead(acc, "acc") if product is op else OperandRead(acc.row_major, "leaf"))
+    return [*found, *(OperandRead(view, "factor") for view in factors if view is not None)]
+
+
+def find_reads(schedule: Schedule) -> Reads:
+    """Where each storage is read.
+
+    Raises:
+        LoweringError: A loop-carried tensor is carried along an edge that cannot get a block of its own.
+    """
+    facts, operands, sinks = schedule.facts, schedule.operands, schedule.sinks
+    reads: dict[Storage, list[Position]] = {}
+    for op in facts.tensors.ops:
+        is_needed = op.pointer is not None or op.instruction.result in schedule.live
+        if is_needed and str(op.instruction.result) not in operands.views and sinks.at_store(op.instruction) is None:
+            for read in operand_reads(operands, op):
+                reads.setdefault(read.view.storage, []).append(schedule.position_of(op))
+    for instruction in facts.function.instructions():
+        is_store = facts.vectors.is_memory_store(instruction)
+        if sinks.at_store(instruction) is None and (is_store or facts.vectors.is_memory_extract(instruction)):
+            root = facts.vectors.root(instruction.operands[0])
+            if not (is_store and isinstance(root, Keyword)):
+                position = facts.positions[id(instruction)]
+                reads.setdefault(operands.storage_of(root), []).append(position)
+    for root, position in edge_reads(facts, schedule.live):
+        reads.setdefault(operands.storage_of(root), []).append(position)
+    return reads
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A copy of what a load reads, made when the load runs.
+
+    Attributes:
+        load: The load.
+        source: The user's memory.
+        count: Elements of the copy.
+    """
+
+    load: Instruction
+    source: TensorView
+    count: int
+
+
+def find_snapshots(facts: Facts, reads: Reads, remarks: Remarks) -> dict[int, Snapshot]:
+    """The loads, by id, whose memory may change before all that they stand for has been read."""
+    found: dict[int, Snapshot] = {}
+    for storage, positions in reads.items():
+        load = storage.load
+        if load is None:
+            continue
+        tensor = facts.tensors.tokens.get(load.result or "")
+        view = _read_view(storage, load, tensor)
+        writers = (
+            facts.aliases.clobbering_instruction(MemoryLocation.of(view), facts.positions[id(load)], position)
+            for position in positions
+        )
+        writer = next((writer for writer in writers if writer is not None), None)
+        if writer is None:
+            continue
+        count = tensor.type.count if tensor is not None else _vector_type(load).count
+        found[id(load)] = Snapshot(load, view, count)
+        size = size_text(count * bytes_of(view.element))
+        message = f"copy of {size}, because '{quoted_instruction(writer)}' may change {storage.pointer}"
+        remarks.add("missed", STAGE, message, load.span)
     return found
 
 
-def record_reads(plan: Plan) -> None:
-    """Note where each place is read, but for phis."""
-    for op in plan.tensors.ops:
-        if not plan.is_live(op) or str(op.instruction.result) in plan.lazy or id(op.instruction) in plan.sinks:
-            continue
-        for reading in operand_reads(plan, op):
-            plan.note_read(reading.view.place, plan.position_of(op))
-    for instruction in plan.function.instructions():
-        if id(instruction) in plan.sinks:
-            continue
-        is_store = plan.flats.is_memory_store(instruction)
-        if is_store or plan.flats.is_memory_extract(instruction):
-            root = plan.flats.root(instruction.operands[0])
-            if not (is_store and isinstance(root, Keyword)):
-                plan.note_read(plan.place_of(root), plan.positions[id(instruction)])
-
-
-def snapshot_if_clobbered(plan: Plan, place: Storage) -> None:
-    """Leave what a load reads where it is, or have it copied when the load runs."""
-    if place.reading is None:
-        return
-    start = plan.start_of(place)
-    view = _read_view(plan, place)
-    for position in plan.reads[place]:
-        writer = plan.aliases.clobbered(MemoryLocation.of(view), start, position)
-        if writer is not None:
-            _snapshot(plan, place, view, writer)
-            return
-
-
-def _read_view(plan: Plan, place: Storage) -> TensorView:
+def _read_view(storage: Storage, load: Instruction, tensor: Tensor | None) -> TensorView:
     """What a load reads: its tensor, or the whole flattened vector."""
-    assert place.reading is not None
-    tensor = plan.tensors.tokens.get(place.reading.result or "")
     if tensor is None:
-        type_ = place.reading.type
-        assert isinstance(type_, VectorType)
-        return TensorView.of(place, TensorType.dense(type_.element, (type_.count,)))
+        type_ = _vector_type(load)
+        return TensorView.of(storage, TensorType.dense(type_.element, (type_.count,)))
     if tensor.kind == "load":
-        return TensorView.of(place, tensor.type, tensor.pitches)
-    return TensorView.of(place, TensorType.dense(tensor.type.element, (tensor.type.count,)))
+        return TensorView.of(storage, tensor.type, tensor.pitches)
+    return TensorView.of(storage, TensorType.dense(tensor.type.element, (tensor.type.count,)))
 
 
-def _snapshot(plan: Plan, place: Storage, view: TensorView, writer: Instruction) -> None:
-    assert place.reading is not None
-    tensor = plan.tensors.tokens.get(place.reading.result or "")
-    count = tensor.type.count if tensor is not None else _elements_of(place.reading.type)
-    name = place.reading.result or "tensor"
-    stem = f"{name}.copy" if not name.isdecimal() else "copy"
-    span = place.reading.span
-    buffer: PrivateBuffer = plan.buffers.new(view.element, count, stem, span)
-    source = TensorView(Storage(place.pointer), view.element, view.sizes, view.data, view.steps, view.layout)
-    plan.snapshots[id(place.reading)] = source
-    place.move(buffer)
-    message = (
-        f"copy of {size_text(buffer.bytes)}, because '{quoted_instruction(writer)}' may change {source.place.pointer}"
-    )
-    plan.missed(message, span)
-
-
-def _elements_of(type_: Type) -> int:
-    """Elements of a vector."""
-    return type_.count if isinstance(type_, VectorType) else 1
+def _vector_type(load: Instruction) -> VectorType:
+    assert isinstance(load.type, VectorType)
+    return load.type

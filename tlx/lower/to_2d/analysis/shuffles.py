@@ -228,12 +228,12 @@ def strided_blocks_of(shuffle: VectorShuffle) -> list[StridedLanes] | LaneTable:
         scaled = [StridedLanes(b.start, b.at * step, (*_times(b.dims, step), *dims)) for b in found]
         blocks = _apart(scaled, shuffle.bounds)
         if blocks is not None:
-            return [replace(b, dims=tuple(dim for dim in b.dims if dim[0] > 1)) for b in blocks]
+            return [replace(b, dims=tuple(dim for dim in b.dims if dim.extent > 1)) for b in blocks]
     return _table(shuffle, heads, known, dims)
 
 
 def _times(dims: Sequence[LoopDim], step: int) -> Iterator[LoopDim]:
-    return ((extent, (lane, to * step)) for extent, (lane, to) in dims)
+    return (LoopDim(extent, (lane, to * step)) for extent, (lane, to) in dims)
 
 
 def _nested(lanes: Array, known: Array) -> tuple[Array, Array, tuple[LoopDim, ...]]:
@@ -244,7 +244,7 @@ def _nested(lanes: Array, known: Array) -> tuple[Array, Array, tuple[LoopDim, ..
         extent, stride = _innermost(lanes, known)
         if extent == 1:
             break
-        dims.insert(0, (extent, (stride, step)))
+        dims.insert(0, LoopDim(extent, (stride, step)))
         step *= extent
         lanes, known = _heads(lanes, known, extent, stride)
     return lanes, known, tuple(dims)
@@ -310,7 +310,7 @@ def _runs(lanes: Array, known: Array) -> list[StridedLanes] | None:
         if end == lane + 1 and found + 1 < len(ends) and ends[found + 1] > end + 1:
             end = lane
         stride = int(rises[lane]) if end > lane else 0
-        runs.append(StridedLanes(int(filled[lane]), first + lane, ((end - lane + 1, (stride, 1)),)))
+        runs.append(StridedLanes(int(filled[lane]), first + lane, (LoopDim(end - lane + 1, (stride, 1)),)))
         lane = end + 1
     is_short = len(runs) > _FEW_BLOCKS and len(runs) * 3 > len(filled)
     return runs if len(runs) <= _MOST_BLOCKS and not is_short else None
@@ -372,7 +372,7 @@ def _periodic(starts: Array, strides: Array, used: Array, times: int) -> list[St
         runs = _runs(starts[begin:end], used[begin:end])
         if runs is None:
             return None
-        around: LoopDim = (times, (int(strides[begin]), period))
+        around = LoopDim(times, (int(strides[begin]), period))
         blocks += [StridedLanes(run.start, run.at + begin, (around, *run.dims)) for run in runs]
     return blocks if len(blocks) <= _MOST_BLOCKS else None
 
@@ -416,7 +416,7 @@ def _cut(block: StridedLanes, bounds: Sequence[int]) -> list[StridedLanes]:
     ends = [*(np.flatnonzero(begins) + 1).tolist(), extent]
     parts: list[StridedLanes] = []
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
-        around = (*block.dims[:number], (end - begin, (stride, to)), *block.dims[number + 1 :])
+        around = (*block.dims[:number], LoopDim(end - begin, (stride, to)), *block.dims[number + 1 :])
         parts.append(StridedLanes(int(starts[begin]), block.at + begin * to, around))
     return parts[::-1]
 

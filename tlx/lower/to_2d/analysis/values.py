@@ -1,7 +1,7 @@
 """Flattened vectors: which of them live in memory, which stay SSA values, and what is not lowered yet.
 
-op         result of a tensor operation, or of an ordinary instruction that is planned as one (`tensor_operations`): in
-           memory; loaded where other instructions use it
+op         result of a tensor operation, or of an ordinary instruction treated as one (`tensor_operations`): in memory;
+           loaded where other instructions use it
 load       `load <E x T>`: means the memory it reads, in place where that is safe
 phi        large loop-carried tensors: a buffer, written on every incoming edge
 register   everything else, small: an SSA value, stored to a buffer where a token needs it
@@ -16,10 +16,10 @@ from functools import cached_property
 from typing import Final, Literal
 
 from tlx.diagnostics import LoweringError, Source, Span
-from tlx.ir.analysis.large_vectors import ABI_ELEMENTS, MAX_SSA_BYTES, exceeds_register, size_in_bytes
+from tlx.ir.analysis.large_vectors import ABI_ELEMENTS, MAX_SSA_BYTES, exceeds_abi, exceeds_register, size_in_bytes
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Instruction
-from tlx.ir.parser.functions import named_types
+from tlx.ir.parser.module import named_types
 from tlx.ir.tensors.calls import is_tensor_call
 from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.transform.rewrite import Use, definitions, uses
@@ -192,9 +192,7 @@ class FlatVectors:
             LoweringError: An instruction or a parameter has one; it is pointed at.
         """
         for argument in self.function.arguments:
-            if (exceeds_register(argument.type) and not _fits_signature(argument.type)) or self._holds_large(
-                argument.type
-            ):
+            if exceeds_abi(argument.type) or self._holds_large(argument.type):
                 message = f"parameter %{argument.name} of @{self.function.name} is a {argument.type} by value"
                 raise _not_lowered(message, "pass a pointer to it, such as ptr byval", self.function.span)
         for instruction in self.function.instructions():
@@ -215,14 +213,14 @@ class FlatVectors:
             return False
         parts = type_.elements if isinstance(type_, StructType) else [type_.element]
         return any(
-            self._holds_large(part) or (isinstance(part, VectorType) and not _fits_signature(part)) for part in parts
+            self._holds_large(part) or (isinstance(part, VectorType) and part.count > ABI_ELEMENTS) for part in parts
         )
 
     def _check_result(self, instruction: Instruction) -> None:
         value = instruction.value
         root = self.root(value)
         if self.kind(root) == "register":
-            if instruction.is_call and _fits_signature(instruction.type):
+            if instruction.is_call and not exceeds_abi(instruction.type):
                 return
             message = f"{instruction.opcode} of {instruction.type} is not lowered yet"
             raise _not_lowered(message, _ADVICE, instruction.span)
@@ -230,7 +228,7 @@ class FlatVectors:
             user = use.instruction
             if user.opcode == "phi":
                 continue
-            if (user.opcode == "ret" or user.is_call) and _fits_signature(instruction.type):
+            if (user.opcode == "ret" or user.is_call) and not exceeds_abi(instruction.type):
                 continue
             message = f"{user.opcode} of {instruction.type} is not lowered yet"
             raise _not_lowered(message, _ADVICE, user.span)
@@ -244,10 +242,6 @@ _ADVICE: Final = (
 
 def _not_lowered(message: str, advice: str, span: Span | None) -> LoweringError:
     return LoweringError(f"{message}: {advice}", span)
-
-
-def _fits_signature(type_: Type) -> bool:
-    return isinstance(type_, VectorType) and type_.count <= ABI_ELEMENTS
 
 
 def is_debug_use(instruction: Instruction) -> bool:

@@ -19,23 +19,23 @@ MOST_CHAINED: Final = 64
 
 @dataclass(frozen=True, eq=False)
 class Blocking:
-    """A choice.
+    """A blocking of a contraction.
 
     Attributes:
         contraction: The contraction or its transpose.
-        packed: Which operands are copied: LHS, RHS.
+        copied: Which operands are copied: LHS, RHS.
         batch, outer_m, outer_n: Loops around the blocks of the result.
         outer_k: Loops around the products that make one block.
         m, n, k: The dimensions of the products.
-        uneven: One more loop around the products of a block, where the contraction has such a dimension.
+        quasi_affine: The loop over the quasi-affine dimension, if the contraction has one.
         groups: How rows of a copied right operand are interleaved for a matrix unit, if they are.
-        room: Columns of a row of that copy: whole tiles.
-        strip: Columns of a tile, if that copy is made tile by tile.
-        in_turns: Whether the copied right operand has K's dimensions in the order that they have in memory.
+        padded_columns: Columns of a row of that copy, padded to whole tiles.
+        tile_columns: Columns of a tile, if that copy is stored tile by tile.
+        k_in_memory_order: Whether the copied right operand keeps K's dimensions in their order in memory.
     """
 
     contraction: Contraction
-    packed: frozenset[int]
+    copied: frozenset[int]
     batch: tuple[CollapsedDims, ...]
     outer_m: tuple[CollapsedDims, ...]
     outer_n: tuple[CollapsedDims, ...]
@@ -43,19 +43,19 @@ class Blocking:
     m: CollapsedDims
     n: CollapsedDims
     k: CollapsedDims
-    uneven: tuple[CollapsedDims, ...] = ()
+    quasi_affine: tuple[CollapsedDims, ...] = ()
     groups: VnniRows | None = None
-    room: int = 0
-    strip: int = 0
-    in_turns: bool = False
+    padded_columns: int = 0
+    tile_columns: int = 0
+    k_in_memory_order: bool = False
 
     def order(self, column: int) -> list[CollapsedDims]:
         """An operand's dimensions in the order in which they are read, and copied."""
         if column == LHS:
-            runs = [*self.batch, *self.outer_m, *self.uneven, *self.outer_k, self.m, self.k]
+            runs = [*self.batch, *self.outer_m, *self.quasi_affine, *self.outer_k, self.m, self.k]
         else:
-            depth = [*self.uneven, *self.outer_k, self.k]
-            if self.in_turns:
+            depth = [*self.quasi_affine, *self.outer_k, self.k]
+            if self.k_in_memory_order:
                 depth.sort(key=lambda run: run.strides[column], reverse=True)
             runs = [*self.batch, *self.outer_n, *depth, self.n]
         return [run for run in runs if run.strides[column] and run.extent > 1]
@@ -69,31 +69,31 @@ class Blocking:
         return [*self.batch, *outer, *inner]
 
     @property
-    def by_parts(self) -> int | None:
-        """The operand that is copied part by part, where the loops come to it, if one is: its copy stays near."""
+    def sliced_operand(self) -> int | None:
+        """The operand that is copied slice by slice, so that the copy stays in the caches; None if neither is."""
         larger = max((LHS, RHS), key=self.block_bytes)
         moving = [run for run in (*self.batch, *self.outer_m, *self.outer_n) if run.strides[larger]]
-        if larger not in self.packed or self.groups is not None or any(len(run.parts) > 1 for run in moving):
+        if larger not in self.copied or self.groups is not None or any(len(run.dims) > 1 for run in moving):
             return None
         size = self.block_bytes(larger)
         return larger if size <= NEAR_BYTES < size * math.prod(run.extent for run in moving) else None
 
     @property
-    def is_turned(self) -> bool:
+    def is_transposed(self) -> bool:
         """Whether the result of a product is stored column by column."""
         return self.n.extent > 1 and self.n.strides[OUT] > 1
 
     @property
     def sums(self) -> int:
         """Products that are added up in each block."""
-        return math.prod(run.extent for run in (*self.outer_k, *self.uneven))
+        return math.prod(run.extent for run in (*self.outer_k, *self.quasi_affine))
 
     @property
     def blocks(self) -> int:
         """Blocks of the result."""
         return math.prod(run.extent for run in (*self.batch, *self.outer_m, *self.outer_n))
 
-    def meets_others(self, column: int) -> bool:
+    def is_reused(self, column: int) -> bool:
         """Whether a block of an operand is used for several blocks of the result."""
         loops = (*self.batch, *self.outer_m, *self.outer_n)
         return any(run.extent > 1 and not run.strides[column] for run in loops)
@@ -106,5 +106,5 @@ class Blocking:
 
 
 def block_loaded_as(column: int, rows: CollapsedDims, cols: CollapsedDims) -> tuple[bool, int] | None:
-    """How an operand's block is loaded; None if no 2-D load can say it."""
+    """How an operand's block is loaded (`load_layout`); None if no 2-D load reads it."""
     return load_layout(StridedDim(rows.extent, rows.strides[column]), StridedDim(cols.extent, cols.strides[column]))

@@ -45,20 +45,20 @@ class ComputeUnit:
     Attributes:
         lanes: Sums that a vector register holds, or a row of a tile.
         rows: Rows of a tile; 0 for vectors.
-        step: Positions along K in a tile.
+        k_step: Positions along K in a tile.
         width: Rows of the right operand that it reads interleaved.
         permutes: Whether the left operand's elements are permuted in registers of 64 bytes by one instruction.
         cache: Bytes of the second cache.
-        share: Of the cycles of multiply-adds, those of dot products on vectors; 1 where there are none.
+        dot_share: Of the cycles of multiply-adds, those of dot products on vectors; 1 where there are none.
     """
 
     lanes: int
     rows: int = 0
-    step: int = 1
+    k_step: int = 1
     width: int = 1
     permutes: bool = False
     cache: int = 0
-    share: float = 1.0
+    dot_share: float = 1.0
 
     @classmethod
     def of(cls, target: Target, lhs: Type, rhs: Type, element: Type) -> ComputeUnit:
@@ -68,12 +68,14 @@ class ComputeUnit:
         types = str(lhs), str(rhs)
         sums = types[0], types[1], "float" if element in (HALF, BFLOAT) else str(element)
         on_vectors = [d for d in target.usable_dots if (d.lhs[0], d.rhs[0], d.accumulator) == sums]
-        share = min((d.cycles / d.width * target.core.products for d in on_vectors), default=1.0)
+        dot_share = min((d.cycles / d.width * target.core.products for d in on_vectors), default=1.0)
         dots = [] if target.versions else [d for d in target.usable_matrix_dots if types == (d.lhs[0], d.rhs[0])]
         if target.matrix is None or not dots:
-            return cls(lanes, permutes=permutes, cache=target.caches.l2, share=share)
+            return cls(lanes, permutes=permutes, cache=target.caches.l2, dot_share=dot_share)
         width = dots[0].width if lhs == rhs and bits_of(element) <= _WORD_BITS else 1
-        return cls(lanes, target.matrix.rows, target.matrix.row_bytes // bytes_of(lhs), width, permutes, share=share)
+        return cls(
+            lanes, target.matrix.rows, target.matrix.row_bytes // bytes_of(lhs), width, permutes, dot_share=dot_share
+        )
 
     def has_tiles_for(self, rows: int, columns: int) -> bool:
         """Whether tiles may multiply matrices of so many rows and columns; vectors are better for one."""
@@ -94,7 +96,7 @@ class ComputeUnit:
         by_vectors = max((rows if is_near else max(rows, _FEW)) * vectors, _CHAINS) * depth / 2
         if not self.rows or (group == 1 and not self.has_tiles_for(rows, columns)):
             return by_vectors
-        tiles = vectors * -(-depth // self.step)
+        tiles = vectors * -(-depth // self.k_step)
         if group > 1:
             return tiles * (-(-rows // self.rows) * _TILE + _GROUPED)
         return min(by_vectors, tiles * (-(-rows // self.rows) * _TILE + _PACKED * packings))
@@ -132,26 +134,26 @@ _MOST_REPEATED: Final = 16 << 20
 def blocking_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     """About how many cycles a choice takes."""
     rows, depth = blocking.m.extent, blocking.k.extent
-    group = blocking.contraction.rhs.group if blocking.groups is None else blocking.groups.width
+    group = blocking.contraction.rhs.vnni_group if blocking.groups is None else blocking.groups.width
     vectors = -(-blocking.n.extent // unit.lanes)
     terms, products = (blocking.sums, 1) if blocking.sums <= MOST_CHAINED else (1, blocking.sums)
     shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
-    between = _TERM if unit.rows else _TERM + _TERM_OF_REGISTER * rows * vectors * (not blocking.in_turns)
+    between = _TERM if unit.rows else _TERM + _TERM_OF_REGISTER * rows * vectors * (not blocking.k_in_memory_order)
     cycles = CALL_CYCLES + terms * (between + unit.cycles(rows, blocking.n.extent, depth, group, 1 / shared))
     if unit.rows and _crosses_lines(blocking):
-        cycles += terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.step) * _CROSSED
-    if unit.rows and not (LHS in blocking.packed and depth <= unit.step):
-        cycles += terms * -(-rows // unit.rows) * -(-vectors // 2) * (depth / unit.step) * _APART
-    stored = _TRANSPOSED_STORE if blocking.is_turned else _STORE
+        cycles += terms * vectors * -(-rows // (2 * unit.rows)) * (depth / unit.k_step) * _CROSSED
+    if unit.rows and not (LHS in blocking.copied and depth <= unit.k_step):
+        cycles += terms * -(-rows // unit.rows) * -(-vectors // 2) * (depth / unit.k_step) * _APART
+    stored = _TRANSPOSED_STORE if blocking.is_transposed else _STORE
     cycles += _reduced_cycles(blocking, vectors) if blocking.contraction.reduces else stored * rows * vectors
-    lhs = None if LHS in blocking.packed else block_loaded_as(LHS, blocking.m, blocking.k)
+    lhs = None if LHS in blocking.copied else block_loaded_as(LHS, blocking.m, blocking.k)
     if lhs is not None and not lhs[0] and not unit.rows:
         cycles += terms * depth * rows * min(_LINE * vectors, TRANSPOSED_CYCLES)
-    rhs = None if RHS in blocking.packed else block_loaded_as(RHS, blocking.k, blocking.n)
+    rhs = None if RHS in blocking.copied else block_loaded_as(RHS, blocking.k, blocking.n)
     if rhs is not None and not rhs[0]:
         cycles += terms * depth * blocking.n.extent * TRANSPOSED_CYCLES
     cycles += sum(_far_cycles(blocking, column) for column in (LHS, RHS)) / products
-    copies = sum(_copy_cost(blocking, column, unit) for column in blocking.packed)
+    copies = sum(_copy_cost(blocking, column, unit) for column in blocking.copied)
     multiplied = blocking.blocks * products * cycles
     in_rows = lhs is not None and lhs[0] and not unit.rows
     return multiplied + _outside_cycles(blocking, multiplied if in_rows else 0, unit) + copies
@@ -164,7 +166,7 @@ def narrow_packing_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
     """
     lhs, rhs = blocking.contraction.lhs, blocking.contraction.rhs
     rows, columns, depth = blocking.m.extent, blocking.n.extent, blocking.k.extent
-    if rhs.group > 1 or blocking.groups is not None or unit.has_tiles_for(rows, columns):
+    if rhs.vnni_group > 1 or blocking.groups is not None or unit.has_tiles_for(rows, columns):
         return 0
     shared = math.prod(run.extent for run in blocking.loops if not run.strides[RHS])
     packed = depth * -(-columns // unit.lanes) * _NARROW / shared
@@ -176,9 +178,11 @@ def narrow_packing_cycles(blocking: Blocking, unit: ComputeUnit) -> float:
 def _crosses_lines(blocking: Blocking) -> bool:
     """Whether a matrix unit's tiles of interleaved rows begin anywhere in a line: windows that overlap."""
     rhs = blocking.contraction.rhs
-    if rhs.group == 1:
+    if rhs.vnni_group == 1:
         return False
-    steps = [run.strides[RHS] * rhs.group * bytes_of(rhs.element) for run in (*blocking.outer_k, *blocking.uneven)]
+    steps = [
+        run.strides[RHS] * rhs.vnni_group * bytes_of(rhs.element) for run in (*blocking.outer_k, *blocking.quasi_affine)
+    ]
     return any(step % LINE_BYTES for step in steps)
 
 
@@ -195,7 +199,7 @@ def _outside_cycles(blocking: Blocking, beside: float, unit: ComputeUnit) -> flo
     """
     lhs, rhs = (_operand_bytes(blocking, column) for column in (LHS, RHS))
     parts = -(-rhs // NEAR_BYTES)
-    again = rhs if parts > 1 and blocking.by_parts != RHS else 0
+    again = rhs if parts > 1 and blocking.sliced_operand != RHS else 0
     far = FAR_BYTE_CYCLES * (lhs * parts if lhs > NEAR_BYTES else 0)
     return max(0, far - beside) + (0 if beside and rhs <= unit.cache else FAR_BYTE_CYCLES * again)
 
@@ -204,12 +208,12 @@ def _operand_bytes(blocking: Blocking, column: int) -> int:
     """Bytes of an operand, or its copy; those of overlapping windows count once."""
     _, count, reach = _dims(blocking, column)
     element = (blocking.contraction.lhs, blocking.contraction.rhs)[column].element
-    return (count if column in blocking.packed else min(count, reach)) * bytes_of(element)
+    return (count if column in blocking.copied else min(count, reach)) * bytes_of(element)
 
 
 def _dims(blocking: Blocking, column: int) -> tuple[list[tuple[int, int]], int, int]:
     """An operand's dimensions in the order of a copy, its elements, and from the first to behind the last in memory."""
-    dims = [(extent, strides[column]) for run in blocking.order(column) for extent, strides in run.parts]
+    dims = [(extent, strides[column]) for run in blocking.order(column) for extent, strides in run.dims]
     reach = 1 + sum((extent - 1) * stride for extent, stride in dims)
     return dims, math.prod(extent for extent, _ in dims), reach
 
@@ -218,12 +222,12 @@ def _far_cycles(blocking: Blocking, column: int) -> float:
     """About how many cycles a block waits for an operand that does not stay in the caches between blocks."""
     size = blocking.block_bytes(column)
     stays = size * _crowding(blocking, column) <= NEAR_BYTES
-    return 0 if stays or not blocking.meets_others(column) else size * FAR_BYTE_CYCLES
+    return 0 if stays or not blocking.is_reused(column) else size * FAR_BYTE_CYCLES
 
 
 def _crowding(blocking: Blocking, column: int) -> float:
     """How much less of a cache there is for an operand whose rows share cache sets."""
-    if column in blocking.packed:
+    if column in blocking.copied:
         return 1
     runs = (blocking.m, blocking.k) if column == LHS else (blocking.k, blocking.n)
     size = bytes_of((blocking.contraction.lhs, blocking.contraction.rhs)[column].element)
@@ -239,7 +243,7 @@ def _reduced_cycles(blocking: Blocking, vectors: int) -> float:
     elements are turned for dot products.
     """
     m, k = blocking.m, blocking.k
-    found = None if LHS in blocking.packed else block_loaded_as(LHS, m, k)
+    found = None if LHS in blocking.copied else block_loaded_as(LHS, m, k)
     is_turned = found is not None and not found[0] and bytes_of(blocking.contraction.lhs.element) < 4
     return m.extent * (vectors + FOLDED_CYCLES + (_TRANSPOSED_NARROW_STORE * k.extent if is_turned else 0))
 
@@ -251,5 +255,5 @@ def _copy_cost(blocking: Blocking, column: int, unit: ComputeUnit) -> float:
         return math.inf
     if column == LHS or blocking.groups is None:
         return CALL_CYCLES + copy_cycles(dims, memory.element, permutes=unit.permutes)
-    columns = [StridedDim(extent, strides[RHS]) for extent, strides in blocking.n.parts]
+    columns = [StridedDim(extent, strides[RHS]) for extent, strides in blocking.n.dims]
     return CALL_CYCLES + blocking.groups.cycles(count // blocking.n.extent, columns, unit.lanes)

@@ -66,12 +66,12 @@ class DepthwiseBlocking:
 
 def choose_depthwise(c: Contraction, lanes: int) -> tuple[DepthwiseBlocking, float] | None:
     """The best choice, and an estimate of the cycles it takes; None where there are matrices, or sums are long."""
-    count = math.prod(extent for extent, *_ in c.k) * (1 if c.uneven is None else c.uneven.extent)
+    count = math.prod(extent for extent, *_ in c.k) * (1 if c.quasi_affine is None else c.quasi_affine.extent)
     if count > _MOST or c.acc is not None or c.kind != "matmul" or _has_matrices(c):
         return None
     walks = sorted((w for w in (*c.batch, *c.m, *c.n) if w[0] > 1), key=lambda w: w[1][OUT], reverse=True)
     runs = collapse_for_operands(walks, frozenset())
-    unit = CollapsedDims(((1, (0,) * c.width),))
+    unit = CollapsedDims((LoopDim(1, (0,) * c.width),))
     places, reduces = tuple(_places(c)), c.reduces
     best: tuple[DepthwiseBlocking, float] | None = None
     for rows, cols in product([*runs, unit], repeat=2):
@@ -114,8 +114,8 @@ def _strides(rows: CollapsedDims, cols: CollapsedDims, columns: tuple[int, ...])
 def _places(c: Contraction) -> Iterator[tuple[int, int]]:
     """Where each product finds its factors."""
     dims = [(extent, ModularStride.by(strides[LHS]), ModularStride.by(strides[RHS])) for extent, strides in c.k]
-    if c.uneven is not None:
-        dims.append(c.uneven)
+    if c.quasi_affine is not None:
+        dims.append(c.quasi_affine)
     for index in product(*(range(extent) for extent, _, _ in dims)):
         pairs = list(zip(index, dims, strict=True))
         yield sum(lhs.offset(i) for i, (_, lhs, _) in pairs), sum(rhs.offset(i) for i, (_, _, rhs) in pairs)
@@ -151,7 +151,7 @@ def emit_depthwise(
     """
     c, width = choice.contraction, choice.contraction.width
     columns = [LHS, RHS, OUT, *range(LEAVES, width)]
-    loops: list[LoopDim] = [(run.extent, tuple(run.strides[column] for column in columns)) for run in choice.outer]
+    loops = [LoopDim(run.extent, tuple(run.strides[column] for column in columns)) for run in choice.outer]
     with loop_nest(b, loops, len(columns), "block") as offsets:
         bases = dict(zip(columns, offsets, strict=True))
         rows, cols = choice.rows.extent, choice.cols.extent

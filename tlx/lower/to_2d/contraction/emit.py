@@ -1,35 +1,30 @@
 """Emission of a blocked contraction: loops, sums of 2-D products, the epilogue.
 
-Writing a contraction: loops around the blocks of the result, sums of 2-D products within, an epilogue behind.
-
     for y                                        blocks of the result
       out[:, y, :] = w[0, 0] @ input[:, y, :]    the first product of a block, or the only one
       for i, j other than 0, 0                   sums go on in memory, which stays in the caches
         out[:, y, :] += w[i, j] @ input[:, y + i, j:]
       out[:, y, :] = relu(out[:, y, :])          the epilogue; a part of the product where that is the only one
 
-Each line is one 2-D tree. Where the products of a block are few, all of them, each added to those before, and the
-epilogue are one tree: the second stage keeps its sums in registers. Otherwise sums that the result's type would round
-(half, bfloat), or that the epilogue forbids to keep in the result, are kept in a buffer of one block.
-
-One product of a contraction's blocks: 2-D loads of its operands, and the operation on them.
+Each line is one 2-D tree. The products of a block, if they are few, form one tree with the epilogue, each added to the
+sum of those before it, and stage 2 keeps the sums in registers. Otherwise sums go through memory: through a buffer of
+one block where the type of the result would round them (half, bfloat), or where the epilogue reads what they overwrite.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import FLOAT, I64, Type, VectorType
 from tlx.ir.values import ConstInt, Local, Value, zero
-from tlx.lower.memory.views import Storage, StridedDim, TensorView, as_matrices
+from tlx.lower.memory.views import as_matrices
 from tlx.lower.to_2d.contraction.blocking import MOST_CHAINED, Blocking
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, emit_depthwise
-from tlx.lower.to_2d.contraction.operand_copies import ContractionLoops, OperandCopies, SlicedOperand
+from tlx.lower.to_2d.contraction.operand_copies import ContractionLoops, OperandCopies, SlicedOperand, strided_view
 from tlx.lower.to_2d.contraction.problem import (
     ACC,
     LEAVES,
@@ -46,16 +41,14 @@ from tlx.lower.to_2d.contraction.problem import (
 )
 from tlx.lower.to_2d.contraction.strategy import best_blocking, best_strategy
 from tlx.lower.to_2d.contraction.vnni_operands import VNNI, VNNI_STRIPS
+from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loops import LoopDim, loop_nest
 from tlx.lower.to_2d.memory.block_access import load_block, store_block
 from tlx.lower.to_2d.reduction import TypedPointer, reduce_axes
 
-if TYPE_CHECKING:
-    from tlx.lower.to_2d.plan import Plan
-
 
 def emit_contraction(
-    plan: Plan,
+    context: EmitContext,
     b: TensorBuilder,
     op: TensorOp,
     contraction: Contraction,
@@ -65,45 +58,45 @@ def emit_contraction(
     """Write a contraction.
 
     Args:
-        plan: The plan of the function; it gives memory for copies of operands and for sums, and notes remarks.
+        context: Target, temporaries and remarks.
         b: Where.
         op: The operation it is.
         contraction: What to compute.
         epilogue: What happens to the result before it is stored.
-        parts: What makes an operand part by part, where it is; no choice copies it then, or the other one by parts.
+        parts: What makes one operand slice by slice, if it is sliced; no operand is copied by slices then.
     """
     if epilogue is not None and epilogue.reduced is not None:
-        _emit_reduced(plan, b, op, contraction, epilogue, epilogue.reduced)
+        _emit_reduced(context, b, op, contraction, epilogue, epilogue.reduced)
         return
     element = contraction.out.element if epilogue is None else epilogue.element
-    choice, _ = best_blocking(plan, contraction, element)
+    choice, _ = best_blocking(context.target, contraction, element)
     if isinstance(choice, DepthwiseBlocking):
         emit_depthwise(b, choice, element, epilogue)
     else:
         swapped = parts is not None and choice.contraction.lhs == contraction.rhs
-        _emit_blocks(plan, b, op, choice, epilogue, element, parts.swapped() if parts and swapped else parts)
+        _emit_blocks(context, b, op, choice, epilogue, element, parts.swapped() if parts and swapped else parts)
 
 
 def _emit_reduced(
-    plan: Plan,
+    context: EmitContext,
     b: TensorBuilder,
     op: TensorOp,
     contraction: Contraction,
     epilogue: ContractionEpilogue,
     reduced: EpilogueReduction,
 ) -> None:
-    """A contraction whose result is reduced: in the epilogue, behind it from a temporary, or in part each."""
-    way = best_strategy(plan, contraction, epilogue.element)
+    """A contraction whose result is reduced: in the epilogue, from a temporary, or partly in each."""
+    way = best_strategy(context.target, contraction, epilogue.element)
     inside = replace(epilogue, emit=reduced.emit if way.contraction.reduces else epilogue.emit, reduced=None)
     if way.is_whole:
-        emit_contraction(plan, b, op, contraction, inside)
+        emit_contraction(context, b, op, contraction, inside)
         return
     out = contraction.out
-    way.remark(plan, reduced.op, out.element)
-    partial = OperandMemory(plan.new_place(out.element, way.count, "partial").pointer, out.element)
-    emit_contraction(plan, b, op, replace(way.contraction, out=partial), replace(inside, may_use_target=True))
+    way.remark(context, reduced.op, out.element)
+    partial = OperandMemory(context.allocate(out.element, way.count, "partial").pointer, out.element)
+    emit_contraction(context, b, op, replace(way.contraction, out=partial), replace(inside, may_use_target=True))
     reduce_axes(
-        plan,
+        context,
         b,
         reduced.op,
         way.axes,
@@ -113,7 +106,7 @@ def _emit_reduced(
 
 
 def _emit_blocks(
-    plan: Plan,
+    context: EmitContext,
     b: TensorBuilder,
     op: TensorOp,
     blocking: Blocking,
@@ -122,10 +115,10 @@ def _emit_blocks(
     parts: SlicedOperand | None,
 ) -> None:
     """A contraction as 2-D products."""
-    packing = OperandCopies(plan, b, op, blocking)
+    packing = OperandCopies(context, b, op, blocking)
     lhs, rhs = (packing.operand(column) for column in (LHS, RHS))
     packed = replace(blocking.contraction, lhs=lhs, rhs=rhs)
-    _BlockEmitter(plan, b, packed, packing.parts or parts, packing.nest(), element, epilogue).emit()
+    _BlockEmitter(context, b, packed, packing.sliced or parts, packing.nest(), element, epilogue).emit()
 
 
 # Blocks --------------------------------------------------------------------------------------------------------------
@@ -145,7 +138,7 @@ class _Sums:
 class _BlockEmitter:
     """Writes the loops of one contraction, whose operands are ready."""
 
-    plan: Plan
+    context: EmitContext
     b: TensorBuilder
     c: Contraction
     parts: SlicedOperand | None
@@ -175,8 +168,8 @@ class _BlockEmitter:
         columns = [LHS, RHS, OUT, *([] if self.c.acc is None else [ACC])]
         columns += range(LEAVES, len(self.nest.m[1]))
         around, loops = (
-            [(extent, tuple(strides[c] for c in columns)) for extent, strides in walks]
-            for walks in ([] if self.parts is None else self.parts.walks, self.nest.loops)
+            [LoopDim(extent, tuple(strides[c] for c in columns)) for extent, strides in walks]
+            for walks in ([] if self.parts is None else self.parts.loops, self.nest.loops)
         )
         buffer = self._buffer() if self.count > MOST_CHAINED and not self._keeps_result() else None
         with loop_nest(self.b, around, len(columns), "part", independent=False) as starts:
@@ -200,7 +193,7 @@ class _BlockEmitter:
 
     def _buffer(self) -> Value:
         element = FLOAT if rounds_sums(self.element) else self.element
-        return self.plan.new_place(element, self.rows * self.cols, "sums").pointer
+        return self.context.allocate(element, self.rows * self.cols, "sums").pointer
 
     def _block(self, offsets: dict[int, Value], buffer: Value | None) -> None:
         """One block of the result: its products and its epilogue."""
@@ -229,7 +222,7 @@ class _BlockEmitter:
         return self.b.cast("fptrunc", vector, VectorType(self.rows * self.cols, self.element))
 
     def _chain(self, acc: Local | None, lhs: Value, rhs: Value) -> Value:
-        """The products of a block, each added to those before, in one tree."""
+        """The products of a block as one tree, each added to the sum of those before it."""
         b = self.b
         type_ = TensorType.dense(FLOAT if rounds_sums(self.element) else self.element, (self.rows, self.cols))
         vector = self._blocks.product(self.c.kind, acc, lhs, rhs, type_)
@@ -242,7 +235,7 @@ class _BlockEmitter:
         return vector
 
     def _places(self, index: int) -> tuple[int, int]:
-        """How far lhs and rhs of a product are from those of a block's first one."""
+        """Element offsets of a product's lhs and rhs from those of the block's first product."""
         totals = [0, 0]
         for extent, *steps in reversed(self.nest.sums):
             index, here = divmod(index, extent)
@@ -257,7 +250,7 @@ class _BlockEmitter:
         return _Sums(buffer, TensorType.dense(element, (self.rows, self.cols)), self.cols, False)
 
     def _add_up(self, acc: Local | None, lhs: Value, rhs: Value, sums: _Sums) -> None:
-        """The products of a block, each added to those before."""
+        """The products of a block, added up in memory."""
         b = self.b
         first = self._blocks.product(self.c.kind, acc, lhs, rhs, sums.type)
         store_block(b, first, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch)
@@ -271,7 +264,7 @@ class _BlockEmitter:
             store_block(b, vector, sums.pointer, sums.type.element, self.rows, self.cols, sums.pitch)
 
     def _offsets(self, index: Value) -> tuple[Value, Value]:
-        """How far lhs and rhs of a product are from those of a block's first one."""
+        """Element offsets of a product's lhs and rhs from those of the block's first product."""
         b = self.b
         totals: list[Value] = [ConstInt(index.type, 0), ConstInt(index.type, 0)]
         for number, (extent, *steps) in reversed(list(enumerate(self.nest.sums))):
@@ -293,7 +286,7 @@ class _BlockEmitter:
             return
         cols = 1 if self.c.reduces else self.cols
         token = self.b.typeinfo(vector, TensorType.dense(self.c.out.element, (self.rows, cols)), name)
-        self.b.tensor_store(out, token, (0, _pitch(self.nest.m, (cols, self.nest.n[1]))))
+        self.b.tensor_store(out, token, (0, _pitch(self.nest.m, LoopDim(cols, self.nest.n.strides))))
 
     def _store_turned(self, vector: Value, out: Value, name: str) -> None:
         """The block of the result, column by column."""
@@ -313,7 +306,7 @@ def _pitch(m: LoopDim, n: LoopDim) -> int:
 
 
 def _offset(b: TensorBuilder, index: Value, steps: ModularStride) -> Value:
-    """`ModularStride.offset`, of an index that is known at run time."""
+    """`ModularStride.offset` of a run-time index."""
     if steps.period == 1:
         return b.mul(index, steps.step * steps.stride)
     period = ConstInt(index.type, steps.period)
@@ -355,35 +348,28 @@ class BlockProduct:
     def _rhs(self, memory: OperandMemory) -> Local:
         """The right operand; interleaved rows are permuted back by what reads them."""
         (depth, steps), (cols, _) = self.nest.k, self.nest.n
-        if memory.group == 1:
+        if memory.vnni_group == 1:
             return self._load(memory, RHS, self.nest.k, self.nest.n, "rhs")
-        room = max(cols, memory.room)
-        if memory.strip:
+        room = max(cols, memory.readable_columns)
+        if memory.tile_columns:
             return self._strips(memory, depth, cols)
-        shape = (depth // memory.group, room, memory.group)
+        shape = (depth // memory.vnni_group, room, memory.vnni_group)
         there = TensorType(memory.element, shape, (0, 1, 2), (0, room - cols, 0))
-        pitches = None if steps[RHS] == room else (0, steps[RHS], memory.group)
+        pitches = None if steps[RHS] == room else (0, steps[RHS], memory.vnni_group)
         packed = self.b.tensor_load(memory.pointer, there, pitches, "rhs.vnni")
         type_ = TensorType.dense(memory.element, (depth, cols))
         return self.b.typeinfo(self.b.reshape_permute(packed, VNNI, (depth, cols), type_), type_, "rhs")
 
     def _strips(self, memory: OperandMemory, depth: int, cols: int) -> Local:
         """The right operand in strips of interleaved rows; columns behind the last one are padding."""
-        room, element = memory.room, memory.element
-        shape = (room // memory.strip, depth // memory.group, memory.strip, memory.group)
+        room, element = memory.readable_columns, memory.element
+        shape = (room // memory.tile_columns, depth // memory.vnni_group, memory.tile_columns, memory.vnni_group)
         packed = self.b.tensor_load(memory.pointer, TensorType.dense(element, shape), None, "rhs.strips")
         flat = VectorType(depth * room, element)
         whole = self.b.reshape_permute(packed, VNNI_STRIPS, (depth, room), flat)
         return self.b.typeinfo(whole, TensorType(element, (depth, room), (0, 1), (0, room - cols)), "rhs")
 
     def _load(self, memory: OperandMemory, column: int, rows: LoopDim, cols: LoopDim, name: str) -> Local:
-        dims = [StridedDim(extent, strides[column]) for extent, strides in (rows, cols)]
-        found = as_matrices(block_view(memory, *dims))
+        found = as_matrices(strided_view(memory, [rows.of(column), cols.of(column)]))
         assert found is not None
         return self.b.tensor_load(memory.pointer, found.type, (0, found.pitch), name)
-
-
-def block_view(memory: OperandMemory, rows: StridedDim, cols: StridedDim) -> TensorView:
-    """A 2-D view of memory."""
-    extents, steps = (rows.extent, cols.extent), (rows.stride, cols.stride)
-    return TensorView(Storage(memory.pointer), memory.element, extents, extents, steps, (0, 1))

@@ -1,19 +1,17 @@
 """Copies of a contraction's operands in the order in which blocks read them, whole or slice by slice.
 
-Copies of a contraction's operands, in the order in which blocks read them, and the loops that walk through these.
-
 x of 2 x 3 windows in 5 rows, copied          loops     step in the input     step in the copy
                                               i         5                     3 * 12
     i, j   y, x                               j         1                     12
     0, 0   12 elements next to each other     y, x      5, 1                  1
     0, 1   12 elements
 
-An operand of a contraction that is made part by part, over the one before, so that a part stays in the caches.
+An operand that does not fit into the caches is copied slice by slice, each slice over the one before:
 
-for part                           4 times
-  buffer = part of the operand     copied, or brought to another order
+for slice                          4 times
+  buffer = slice of the operand    copied, or brought to another order
   for y                            the blocks of the result that read it
-    out[:, part, y, :] = w @ buffer[y, :]
+    out[:, slice, y, :] = w @ buffer[y, :]
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
@@ -30,13 +28,11 @@ from tlx.ir.tensors.model import TensorOp
 from tlx.ir.values import Value
 from tlx.lower.memory.views import Storage, StridedDim, TensorView
 from tlx.lower.to_2d.contraction.blocking import Blocking
-from tlx.lower.to_2d.contraction.problem import LHS, RHS, ModularStride, OperandMemory, UnevenDim
+from tlx.lower.to_2d.contraction.problem import LHS, RHS, ModularStride, OperandMemory, QuasiAffineDim
 from tlx.lower.to_2d.contraction.vnni_packing import VnniCopy, VnniRows
+from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loops import CollapsedDims, LoopDim
 from tlx.lower.to_2d.memory.copies import copy
-
-if TYPE_CHECKING:
-    from tlx.lower.to_2d.plan import Plan
 
 _OPERANDS: Final = ("lhs", "rhs")
 
@@ -52,7 +48,7 @@ class ContractionLoops:
     """
 
     loops: list[LoopDim]
-    sums: list[UnevenDim]
+    sums: list[QuasiAffineDim]
     m: LoopDim
     n: LoopDim
     k: LoopDim
@@ -61,36 +57,36 @@ class ContractionLoops:
 class OperandCopies:
     """Copies operands, dense in the order in which they are read."""
 
-    def __init__(self, plan: Plan, b: TensorBuilder, op: TensorOp, blocking: Blocking) -> None:
-        self.plan, self.op = plan, op
+    def __init__(self, context: EmitContext, b: TensorBuilder, op: TensorOp, blocking: Blocking) -> None:
+        self.context, self.op = context, op
         self.b = b
         self.blocking = blocking
         self.strides: dict[tuple[int, CollapsedDims], int] = {}
-        alone = plan.context.threads == "none"  # threads that work on different parts have no copy in common
-        self._column = blocking.by_parts if alone else None
+        alone = context.threads == "none"  # threads that work on different parts have no copy in common
+        self._column = blocking.sliced_operand if alone else None
         self._runs = [] if self._column is None else [run for run in blocking.loops if run.strides[self._column]]
         self._write: Callable[[Value], None] | None = None
 
     @property
-    def parts(self) -> SlicedOperand | None:
-        """What makes a copy part by part, if one is made so, once both operands are copied: the other may move, too."""
+    def sliced(self) -> SlicedOperand | None:
+        """The operand that is copied slice by slice, if there is one; known once both operands are placed."""
         if self._column is None or self._write is None:
             return None
         return SlicedOperand(self._column, [self._walk(run) for run in self._runs], self._write)
 
     def operand(self, column: int) -> OperandMemory:
-        """Where an operand is read: in a copy, if that was chosen, which may be made by `parts`."""
+        """Where an operand is read: in a copy, if that was chosen, which may be made by `sliced`."""
         memory = (self.blocking.contraction.lhs, self.blocking.contraction.rhs)[column]
-        if column not in self.blocking.packed:
+        if column not in self.blocking.copied:
             return memory
         runs = self.blocking.order(column)
         if column == RHS and self.blocking.groups is not None:
             return self._grouped(memory, runs, self.blocking.groups)
         if column == self._column:
             runs = [run for run in runs if run not in self._runs]
-        dims = [StridedDim(extent, strides[column]) for run in runs for extent, strides in run.parts]
+        dims = [dim.of(column) for run in runs for dim in run.dims]
         dense = TensorType.dense(memory.element, [dim.extent for dim in dims] or [1])
-        place = self.plan.dense_operand(self.op)(memory.element, dense.count, _OPERANDS[column])
+        place = self.context.allocate_copy(self.op, memory.element, dense.count, _OPERANDS[column])
         self._note(column, runs)
         source, target = strided_view(memory, dims), TensorView.of(place, dense)
         if column == self._column:
@@ -100,21 +96,21 @@ class OperandCopies:
         return OperandMemory(place.pointer, memory.element)
 
     def _copy_part(self, source: TensorView, target: TensorView, offset: Value) -> None:
-        start = OperandMemory(self.b.gep(source.element, source.place.pointer, offset), source.element)
+        start = OperandMemory(self.b.gep(source.element, source.storage.pointer, offset), source.element)
         copy(self.b, strided_view(start, source.dims), target)
 
     def _grouped(self, memory: OperandMemory, runs: Sequence[CollapsedDims], groups: VnniRows) -> OperandMemory:
         """The right operand with its rows interleaved; steps along rows and columns are in groups."""
         *outer, rows, columns = runs
-        room = self.blocking.room
+        room = self.blocking.padded_columns
         self.strides[RHS, columns], self.strides[RHS, rows] = 1, room
         self._note(RHS, outer, rows.extent * room)
         size = math.prod(run.extent for run in outer) * rows.extent * room
         reason = f"the matrix unit reads its rows in groups of {groups.width}"
-        place = self.plan.copied_operand(self.op, memory.element, size, _OPERANDS[RHS], reason)
+        place = self.context.allocate_copy(self.op, memory.element, size, _OPERANDS[RHS], reason)
         loops = [walk for run in outer for walk in _apart(run, self.strides[RHS, run])]
-        dims = tuple(StridedDim(extent, strides[RHS]) for extent, strides in columns.parts)
-        strip = self.blocking.strip
+        dims = tuple(dim.of(RHS) for dim in columns.dims)
+        strip = self.blocking.tile_columns
         copied = VnniCopy(self.b, memory, groups, tuple(loops), dims, strip or room, strip * rows.extent)
         copied.write(place.pointer)
         return OperandMemory(place.pointer, memory.element, groups.width, room, strip)
@@ -128,28 +124,29 @@ class OperandCopies:
         """The loops, once the operands are copied."""
         blocking = self.blocking
         loops = [self._walk(run) for run in blocking.loops if run not in self._runs]
-        sums = [*self._uneven(), *map(self._sum, blocking.outer_k)]
+        sums = [*self._quasi_affine(), *map(self._sum, blocking.outer_k)]
         return ContractionLoops(loops, sums, *map(self._walk, (blocking.m, blocking.n, blocking.k)))
 
     def _walk(self, run: CollapsedDims) -> LoopDim:
         strides = (self.strides.get((column, run), stride) for column, stride in enumerate(run.strides))
-        return run.extent, tuple(strides)
+        return LoopDim(run.extent, tuple(strides))
 
-    def _sum(self, run: CollapsedDims) -> UnevenDim:
+    def _sum(self, run: CollapsedDims) -> QuasiAffineDim:
         extent, strides = self._walk(run)
-        return UnevenDim(extent, *(ModularStride.by(strides[column]) for column in (LHS, RHS)))
+        return QuasiAffineDim(extent, *(ModularStride.by(strides[column]) for column in (LHS, RHS)))
 
-    def _uneven(self) -> list[UnevenDim]:
-        """The uneven dimension; it has plain strides in a copy."""
-        uneven = self.blocking.contraction.uneven
-        if uneven is None:
+    def _quasi_affine(self) -> list[QuasiAffineDim]:
+        """The quasi-affine dimension; it has plain strides in a copy."""
+        quasi_affine = self.blocking.contraction.quasi_affine
+        if quasi_affine is None:
             return []
-        (run,) = self.blocking.uneven
+        (run,) = self.blocking.quasi_affine
         copies = [self.strides.get((column, run)) for column in (LHS, RHS)]
-        old = uneven.lhs, uneven.rhs
+        old = quasi_affine.lhs, quasi_affine.rhs
         return [
-            UnevenDim(
-                uneven.extent, *(s if c is None else ModularStride.by(c) for s, c in zip(old, copies, strict=True))
+            QuasiAffineDim(
+                quasi_affine.extent,
+                *(s if c is None else ModularStride.by(c) for s, c in zip(old, copies, strict=True)),
             )
         ]
 
@@ -157,33 +154,32 @@ class OperandCopies:
 def _apart(run: CollapsedDims, stride: int) -> list[LoopDim]:
     """The dimensions of a run: extent, stride in the right operand, and in a copy."""
     walks = list[LoopDim]()
-    for extent, strides in reversed(run.parts):
-        walks.insert(0, (extent, (strides[RHS], stride)))
+    for extent, strides in reversed(run.dims):
+        walks.insert(0, LoopDim(extent, (strides[RHS], stride)))
         stride *= extent
     return walks
 
 
 def strided_view(memory: OperandMemory, dims: Sequence[StridedDim]) -> TensorView:
     """A view of any dimensions, those of overlapping windows among them."""
-    extents, steps = tuple(dim.extent for dim in dims) or (1,), tuple(dim.stride for dim in dims) or (1,)
-    return TensorView(Storage(memory.pointer), memory.element, extents, extents, steps, tuple(range(len(extents))))
+    return TensorView.strided(Storage(memory.pointer), memory.element, dims or [StridedDim(1, 1)])
 
 
 @dataclass(frozen=True)
 class SlicedOperand:
-    """The loops around what is done with a part, and what makes it.
+    """An operand that is made slice by slice.
 
     Attributes:
-        column: The operand: LHS, RHS.
-        walks: From part to part: how many, and elements in the result and the operands (of this one: in its source).
-        write: Makes the part that begins so many elements behind the first one.
+        column: The operand: LHS or RHS.
+        loops: The loops over slices, with strides in the operands (of this one: in its source) and in the result.
+        write: Makes the slice at an element offset.
     """
 
     column: int
-    walks: Sequence[LoopDim]
+    loops: Sequence[LoopDim]
     write: Callable[[Value], None]
 
     def swapped(self) -> SlicedOperand:
         """Those of the transpose."""
-        walks = [(extent, (rhs, lhs, *others)) for extent, (lhs, rhs, *others) in self.walks]
+        walks = [LoopDim(extent, (rhs, lhs, *others)) for extent, (lhs, rhs, *others) in self.loops]
         return SlicedOperand(RHS if self.column == LHS else LHS, walks, self.write)

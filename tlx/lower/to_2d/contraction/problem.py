@@ -37,7 +37,7 @@ RHS: Final = 1
 OUT: Final = 2
 ACC: Final = 3
 LEAVES: Final = 4
-"""Where a walk through a contraction has the strides of its operands; those of the epilogue's leaves are last."""
+"""Indices of the operands in the strides of a `LoopDim`; those of the epilogue's leaves follow."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class ContractionEpilogue:
     may_use_target: bool = False
     reduced: EpilogueReduction | None = None
 
-    def keeps(self, element: Type) -> bool:
-        """Whether results, elements of this type, are as many and as wide as the product's."""
+    def preserves(self, element: Type) -> bool:
+        """Whether results of a type are as many and as wide as the product's elements."""
         return self.reduced is None and self.element == element
 
 
@@ -103,27 +103,27 @@ class OperandMemory(NamedTuple):
     Attributes:
         pointer: Its first element's address.
         element: Its elements' type.
-        group: How many rows are interleaved.
-        room: Columns that may be read where rows are, those behind the last one included; 0: no more than there are.
-        strip: Columns whose interleaved rows lie together, all of them in front of the next ones; 0: all columns.
+        vnni_group: How many rows are interleaved.
+        readable_columns: Columns of a row that may be read, padding behind the last one included; 0: no padding.
+        tile_columns: Columns of a tile where interleaved rows are stored tile by tile; 0: all columns are one tile.
     """
 
     pointer: Value
     element: Type
-    group: int = 1
-    room: int = 0
-    strip: int = 0
+    vnni_group: int = 1
+    readable_columns: int = 0
+    tile_columns: int = 0
 
     @classmethod
     def of(cls, view: TensorView) -> OperandMemory:
         """The memory of a view."""
-        return cls(view.place.pointer, view.element, view.group)
+        return cls(view.storage.pointer, view.element, view.vnni_group)
 
 
 class ModularStride(NamedTuple):
-    """How an operand is walked through, index by index: `i*step % period` regions and `i*step // period` elements on.
+    """A quasi-affine access: index i is `i*step % period` regions and `i*step // period` strides from the first.
 
-    That is a walk with a stride, where an operand has been split into regions of every `period`-th element.
+    That is a strided access to an operand that has been split into regions of every `period`-th element.
     """
 
     step: int
@@ -133,7 +133,7 @@ class ModularStride(NamedTuple):
 
     @classmethod
     def by(cls, stride: int) -> ModularStride:
-        """A walk with a stride."""
+        """An ordinary stride."""
         return cls(1, 1, 0, stride)
 
     def offset(self, index: int) -> int:
@@ -142,8 +142,8 @@ class ModularStride(NamedTuple):
         return near * self.region + far * self.stride
 
 
-class UnevenDim(NamedTuple):
-    """A dimension that is added up and has no single stride in an operand: it always becomes a loop."""
+class QuasiAffineDim(NamedTuple):
+    """A summed dimension with quasi-affine strides; it always becomes a loop."""
 
     extent: int
     lhs: ModularStride
@@ -163,9 +163,9 @@ class Contraction:
         n: Dimensions of rhs and out.
         k: Dimensions of lhs and rhs, which are added up.
         acc: What the product is added to: the result's memory, element by element, or apart from it.
-        uneven: One more dimension that is added up.
-        may_turn: Whether blocks may be computed turned and stored column by column: results are as wide as products.
-        by_vectors: Whether blocks are chosen for vectors, where there is a matrix unit, too.
+        quasi_affine: One more summed dimension, with quasi-affine strides.
+        may_transpose: Whether blocks may be computed transposed and stored by columns: results are as wide as sums.
+        ignore_matrix_unit: Whether blocks are chosen for vectors even where there is a matrix unit.
     """
 
     kind: str
@@ -177,13 +177,13 @@ class Contraction:
     n: tuple[LoopDim, ...]
     k: tuple[LoopDim, ...]
     acc: OperandMemory | None = None
-    uneven: UnevenDim | None = None
-    may_turn: bool = False
-    by_vectors: bool = False
+    quasi_affine: QuasiAffineDim | None = None
+    may_transpose: bool = False
+    ignore_matrix_unit: bool = False
 
     @property
     def width(self) -> int:
-        """Strides of a walk."""
+        """Number of strides of each dimension."""
         return len(next(iter((*self.batch, *self.m, *self.n, *self.k)))[1])
 
     @property
@@ -198,8 +198,12 @@ class Contraction:
             lhs, rhs = PRODUCT_SIGNS[kind]
             kind = MMA_NAMES[rhs, lhs]
         batch, m, n, k = (tuple(map(_swapped, walks)) for walks in (self.batch, self.n, self.m, self.k))
-        uneven = self.uneven and UnevenDim(self.uneven.extent, self.uneven.rhs, self.uneven.lhs)
-        return replace(self, kind=kind, lhs=self.rhs, rhs=self.lhs, batch=batch, m=m, n=n, k=k, uneven=uneven)
+        quasi_affine = self.quasi_affine and self.quasi_affine._replace(
+            lhs=self.quasi_affine.rhs, rhs=self.quasi_affine.lhs
+        )
+        return replace(
+            self, kind=kind, lhs=self.rhs, rhs=self.lhs, batch=batch, m=m, n=n, k=k, quasi_affine=quasi_affine
+        )
 
 
 def is_reduced(walk: LoopDim) -> bool:
@@ -210,12 +214,12 @@ def is_reduced(walk: LoopDim) -> bool:
 
 def _swapped(walk: LoopDim) -> LoopDim:
     extent, (lhs, rhs, *others) = walk
-    return extent, (rhs, lhs, *others)
+    return LoopDim(extent, (rhs, lhs, *others))
 
 
 @dataclass(frozen=True)
 class ContractionResult:
-    """Where a contraction's result goes, for the strides of its walks.
+    """Where a contraction's result goes, and the strides of its dimensions there.
 
     Attributes:
         target: The result.
@@ -233,16 +237,16 @@ class ContractionResult:
         return self.target.element if self.epilogue is None else self.epilogue.element
 
     def free(self, dimension: int, extent: int, *, lhs: int = 0, rhs: int = 0, times: int = 1) -> LoopDim:
-        """A walk along a dimension of the result, `times` positions a step."""
+        """A dimension of the result, in steps of `times` positions."""
         out = self.target.dims[dimension].stride
         acc = out if self.acc is None else self.acc.dims[dimension].stride
         leaves = [] if self.epilogue is None else [strides[dimension] for strides in self.epilogue.strides]
-        return extent, (lhs, rhs, *(stride * times for stride in (out, acc, *leaves)))
+        return LoopDim(extent, (lhs, rhs, *(stride * times for stride in (out, acc, *leaves))))
 
     def summed(self, extent: int, lhs: int, rhs: int) -> LoopDim:
-        """A walk along a dimension that is added up."""
+        """A summed dimension."""
         leaves = 0 if self.epilogue is None else len(self.epilogue.strides)
-        return extent, (lhs, rhs, 0, 0, *[0] * leaves)
+        return LoopDim(extent, (lhs, rhs, 0, 0, *[0] * leaves))
 
 
 def rounds_sums(element: Type) -> bool:

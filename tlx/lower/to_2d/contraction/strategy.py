@@ -17,24 +17,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tlx.ir.tensors.model import TensorOp
 from tlx.ir.types import Type, bits_of, bytes_of
 from tlx.lower.memory.buffers import size_text
-from tlx.lower.to_2d.analysis.tensor_operations import STAGE
 from tlx.lower.to_2d.contraction.blocking import Blocking
 from tlx.lower.to_2d.contraction.choose_blocking import choose_blocking
 from tlx.lower.to_2d.contraction.cost import CALL_CYCLES, FOLDED_CYCLES, ComputeUnit
 from tlx.lower.to_2d.contraction.depthwise import DepthwiseBlocking, choose_depthwise
 from tlx.lower.to_2d.contraction.problem import ACC, LHS, OUT, Contraction, is_reduced, rounds_sums
 from tlx.lower.to_2d.contraction.vnni_operands import has_dense_vnni_rows, with_vnni_rows, without_vnni_rows
+from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.loops import LoopDim
 from tlx.lower.to_2d.memory.copies import NEAR_BYTES
 from tlx.lower.to_2d.reduction import WindowAxis
-
-if TYPE_CHECKING:
-    from tlx.lower.to_2d.plan import Plan
+from tlx.target.target import Target
 
 _WORSE: Final = 1.2
 """What an estimate is multiplied by where blocks reduce nothing: not all that memory costs is in it."""
@@ -43,37 +41,44 @@ _REDUCED_FAR: Final = 6.0
 """Cycles to reduce a vector from a temporary, in the caches and outside."""
 
 
-def best_blocking(plan: Plan, contraction: Contraction, element: Type) -> tuple[Blocking | DepthwiseBlocking, float]:
-    """How to write a contraction whose sums are of a type, and an estimate of the cycles it takes.
+def best_blocking(
+    target: Target, contraction: Contraction, element: Type
+) -> tuple[Blocking | DepthwiseBlocking, float]:
+    """The blocking with the fewest estimated cycles, and the estimate.
+
+    Args:
+        target: The machine to choose for.
+        contraction: What to compute.
+        element: Type of the sums.
 
     Raises:
-        ValueError: There is no way: columns of blocks cannot hold what is reduced.
+        ValueError: There is none, because the columns of a block cannot hold all that is reduced.
     """
-    found = _blockings(plan, contraction, element)
+    found = _blockings(target, contraction, element)
     if not found:
         msg = f"no 2-D product for {contraction}"
         raise ValueError(msg)
     return min(found, key=lambda choice: choice[1])
 
 
-def best_strategy(plan: Plan, contraction: Contraction, element: Type) -> ContractionStrategy:
-    """The way that takes the fewest cycles, of a contraction whose result is reduced."""
-    return min(_strategies(contraction), key=lambda way: _strategy_cycles(plan, way, element))
+def best_strategy(target: Target, contraction: Contraction, element: Type) -> ContractionStrategy:
+    """The strategy with the fewest estimated cycles for a contraction whose result is reduced."""
+    return min(_strategies(contraction), key=lambda strategy: _strategy_cycles(target, strategy, element))
 
 
-def least_contraction_cycles(plan: Plan, contraction: Contraction, element: Type) -> float:
-    """About how many cycles a contraction takes, whose sums are of a type."""
-    ways = _strategies(contraction) if contraction.reduces else [ContractionStrategy(contraction)]
-    return min(_strategy_cycles(plan, way, element) for way in ways)
+def least_contraction_cycles(target: Target, contraction: Contraction, element: Type) -> float:
+    """The estimated cycles of a contraction with sums of a type, under its best strategy."""
+    strategies = _strategies(contraction) if contraction.reduces else [ContractionStrategy(contraction)]
+    return min(_strategy_cycles(target, strategy, element) for strategy in strategies)
 
 
 @dataclass(frozen=True)
 class ContractionStrategy:
-    """A way.
+    """Where a contraction's result is reduced.
 
     Attributes:
-        contraction: What is written: to the result, or to a temporary.
-        axes: How the temporary is reduced to the result; none if there is no temporary.
+        contraction: The contraction, which writes the result or a temporary.
+        axes: How the temporary is reduced to the result; empty if there is no temporary.
     """
 
     contraction: Contraction
@@ -89,25 +94,25 @@ class ContractionStrategy:
         """Elements of the temporary."""
         return math.prod(axis.reach for axis in self.axes)
 
-    def remark(self, plan: Plan, op: TensorOp, element: Type) -> None:
+    def remark(self, context: EmitContext, op: TensorOp, element: Type) -> None:
         """Say that there is a temporary, and why.
 
         Args:
-            plan: The plan of the function.
+            context: Target, temporaries and remarks.
             op: The reduction.
             element: Type of its elements.
         """
         reason = "its blocks hold a part of what is reduced" if self.contraction.reduces else "that takes less time"
         size = size_text(self.count * bytes_of(element))
         message = f"temporary of {size} between the product and {op.intrinsic.name}, because {reason}"
-        plan.context.remarks.add("missed", STAGE, message, op.instruction.span)
+        context.remark_missed(message, op.instruction.span)
 
 
-# Ways ----------------------------------------------------------------------------------------------------------------
+# Strategies ----------------------------------------------------------------------------------------------------------
 
 
 def _strategies(c: Contraction) -> Iterator[ContractionStrategy]:
-    """All ways; all that is reduced together first, nothing last."""
+    """All strategies: everything reduced in blocks first, nothing last."""
     reduced = [index for index, walk in enumerate(_result_dims(c)) if is_reduced(walk)]
     yield ContractionStrategy(c)
     if len(reduced) > 1:
@@ -121,16 +126,16 @@ def _result_dims(c: Contraction) -> list[LoopDim]:
 
 
 def _through_temporary(c: Contraction, inside: int | None) -> ContractionStrategy:
-    """The way that reduces one dimension in the blocks, or none, and the others from a dense temporary."""
+    """The strategy that reduces one dimension, or none, in blocks and the others from a dense temporary."""
     walks, axes = _result_dims(c), list[WindowAxis]()
     stride = 1
     for index, (extent, strides) in reversed(list(enumerate(walks))):
         step = 0 if index == inside else stride
-        walks[index] = extent, _with_out(strides, step, alone=c.acc is None)
+        walks[index] = LoopDim(extent, _with_out(strides, step, alone=c.acc is None))
         if index == inside:
             continue
         stride *= extent
-        window = extent if is_reduced((extent, strides)) else 1
+        window = extent if is_reduced(LoopDim(extent, strides)) else 1
         axes.insert(0, WindowAxis(extent // window, step, strides[OUT], window))
     first, second = len(c.batch), len(c.batch) + len(c.m)
     roles = (tuple(walks[part]) for part in (slice(first), slice(first, second), slice(second, None)))
@@ -147,15 +152,16 @@ def _with_out(strides: tuple[int, ...], step: int, *, alone: bool) -> tuple[int,
 # Costs ---------------------------------------------------------------------------------------------------------------
 
 
-def _blockings(plan: Plan, contraction: Contraction, element: Type) -> list[tuple[Blocking | DepthwiseBlocking, float]]:
-    """The choices; only that which reads an operand's interleaved rows as they lie, if there is one."""
-    unit = compute_unit(plan, contraction, element)
-    target = plan.context.target_of(plan.module, plan.function)
-    grouped = with_vnni_rows(contraction, target) if contraction.rhs.group == 1 else contraction
+def _blockings(
+    target: Target, contraction: Contraction, element: Type
+) -> list[tuple[Blocking | DepthwiseBlocking, float]]:
+    """The candidates; if one reads interleaved rows in place, it is the only one."""
+    unit = compute_unit(target, contraction, element)
+    grouped = with_vnni_rows(contraction, target) if contraction.rhs.vnni_group == 1 else contraction
     blocks = None if grouped is None else choose_blocking(grouped, unit, narrow=rounds_sums(element))
     if blocks is not None:
         return [blocks]
-    if contraction.rhs.group > 1 and not has_dense_vnni_rows(contraction):
+    if contraction.rhs.vnni_group > 1 and not has_dense_vnni_rows(contraction):
         return []
     contraction = without_vnni_rows(contraction)
     blocks = choose_blocking(contraction, unit, narrow=rounds_sums(element))
@@ -163,25 +169,23 @@ def _blockings(plan: Plan, contraction: Contraction, element: Type) -> list[tupl
     return [choice for choice in (blocks, taps) if choice is not None]
 
 
-def _strategy_cycles(plan: Plan, way: ContractionStrategy, element: Type) -> float:
-    """About how many cycles a way takes; infinitely many if it is none."""
-    cycles = min((cycles for _, cycles in _blockings(plan, way.contraction, element)), default=math.inf)
+def _strategy_cycles(target: Target, way: ContractionStrategy, element: Type) -> float:
+    """The estimated cycles of a strategy; infinite where it has no blocking."""
+    cycles = min((cycles for _, cycles in _blockings(target, way.contraction, element)), default=math.inf)
     if way.is_whole:
         return cycles
     each = _REDUCED if way.count * bytes_of(element) <= NEAR_BYTES else _REDUCED_FAR
     results = math.prod(axis.extent for axis in way.axes)
-    cycles += CALL_CYCLES + way.count / _lanes(plan, element) * each + results * FOLDED_CYCLES
+    cycles += CALL_CYCLES + way.count / _lanes(target, element) * each + results * FOLDED_CYCLES
     return cycles if way.contraction.reduces else cycles * _WORSE
 
 
-def compute_unit(plan: Plan, contraction: Contraction, element: Type) -> ComputeUnit:
-    """What multiplies a contraction whose sums are of a type."""
-    target = plan.context.target_of(plan.module, plan.function)
-    target = replace(target, matrix=None) if contraction.by_vectors else target
+def compute_unit(target: Target, contraction: Contraction, element: Type) -> ComputeUnit:
+    """The unit that multiplies a contraction with sums of a type."""
+    target = replace(target, matrix=None) if contraction.ignore_matrix_unit else target
     return ComputeUnit.of(target, contraction.lhs.element, contraction.rhs.element, element)
 
 
-def _lanes(plan: Plan, element: Type) -> int:
+def _lanes(target: Target, element: Type) -> int:
     """Sums that a vector register holds."""
-    target = plan.context.target_of(plan.module, plan.function)
     return target.vector_bytes * 8 // max(32, bits_of(element))

@@ -76,10 +76,10 @@ def with_vnni_rows(c: Contraction, target: Target) -> Contraction | None:
     groups = next((walk for walk in c.k if _steps(walk) == (width, width * columns)), None)
     if groups is None or at[RHS] != width or at[OUT] != 1 or not _is_read(c.rhs.element, width, target):
         return None
-    rows = groups[0] * width, (1, columns, *groups[1][OUT:])
+    rows = LoopDim(groups.extent * width, (1, columns, *groups.strides[OUT:]))
     others = [walk for walk in c.k if walk not in (groups, inner[0])]
-    whole = columns, (at[LHS], 1, *at[OUT:])
-    return replace(c, rhs=c.rhs._replace(group=width), n=(whole,), k=(*others, rows))
+    whole = LoopDim(columns, (at[LHS], 1, *at[OUT:]))
+    return replace(c, rhs=c.rhs._replace(vnni_group=width), n=(whole,), k=(*others, rows))
 
 
 def has_dense_vnni_rows(c: Contraction) -> bool:
@@ -89,14 +89,14 @@ def has_dense_vnni_rows(c: Contraction) -> bool:
 
 def without_vnni_rows(c: Contraction) -> Contraction:
     """A contraction whose right operand's interleaved rows are two dimensions: the inverse of `with_vnni_rows`."""
-    width = c.rhs.group
+    width = c.rhs.vnni_group
     if width == 1:
         return c
     (columns, at), (rows, steps) = c.n[-1], c.k[-1]
-    groups = rows // width, (steps[LHS] * width, columns * width, *steps[OUT:])
-    inner = width, (steps[LHS], 1, *steps[OUT:])
-    apart = columns, (at[LHS], width, *at[OUT:])
-    return replace(c, rhs=c.rhs._replace(group=1), n=(*c.n[:-1], apart), k=(*c.k[:-1], groups, inner))
+    groups = LoopDim(rows // width, (steps[LHS] * width, columns * width, *steps[OUT:]))
+    inner = LoopDim(width, (steps[LHS], 1, *steps[OUT:]))
+    apart = LoopDim(columns, (at[LHS], width, *at[OUT:]))
+    return replace(c, rhs=c.rhs._replace(vnni_group=1), n=(*c.n[:-1], apart), k=(*c.k[:-1], groups, inner))
 
 
 def _steps(walk: LoopDim) -> tuple[int, int]:

@@ -12,7 +12,7 @@ c  i  j                                        x, y        0 0   0 0   0 1   0 1
 1  0  1    101 102 103 ...                                                             the first of the next one
 
 Rows of a group lie at any distance, which differs from group to group: as many groups are written out as it takes for
-distances to be the same again. What a register of a group holds is picked from these rows (`picks`); columns are
+distances to be the same again. What a register of a group holds is picked from these rows (`gathers`); columns are
 written out, too, until the pattern begins anew, or where that takes too many registers those of a row of pixels.
 
 Columns of several dimensions, a register's worth at a time.
@@ -102,7 +102,7 @@ def _around(outer: Sequence[StridedDim], step: int) -> tuple[LoopDim, ...]:
     """Loops over dimensions, with columns from a position to the next; the last one's are `step` apart."""
     walks = list[LoopDim]()
     for dim in reversed(outer):
-        walks.insert(0, (dim.extent, (dim.stride, step)))
+        walks.insert(0, LoopDim(dim.extent, (dim.stride, step)))
         step *= dim.extent
     return tuple(walks)
 
@@ -117,7 +117,9 @@ def _chunks_of_rows(columns: Sequence[StridedDim], lanes: int) -> list[RaggedCol
     full, rest = divmod(extent, some)
     chunks = [
         RaggedColumns(
-            (*around, (full, (some * stride, some * each))), (0, 0), _repeated_places(places, StridedDim(some, stride))
+            (*around, LoopDim(full, (some * stride, some * each))),
+            (0, 0),
+            _repeated_places(places, StridedDim(some, stride)),
         )
     ]
     if rest:
@@ -153,13 +155,13 @@ class RegisterGather:
     Attributes:
         count: Elements that are asked for.
         lanes: Elements that the register has.
-        lines: What is loaded.
+        loads: What is loaded.
         order: Of each element where it is once all is merged.
     """
 
     count: int
     lanes: int
-    lines: tuple[GatheredLine, ...]
+    loads: tuple[GatheredLine, ...]
     order: tuple[int, ...]
 
     @classmethod
@@ -190,13 +192,13 @@ class RegisterGather:
             to: Where they go.
             count: How many may be written; those behind what was asked for are any of them.
         """
-        if len(self.lines) == 1 and self.order[: self.count] == tuple(range(self.count)):
-            here = b.gep(element, source, self.lines[0].start, "from")
+        if len(self.loads) == 1 and self.order[: self.count] == tuple(range(self.count)):
+            here = b.gep(element, source, self.loads[0].start, "from")
             line = b.tensor_load(here, TensorType.dense(element, (1, self.count)), (0, self.count), "line")
             b.tensor_store(to, line, (0, self.count))
             return
         merged: Value | None = None
-        for line in self.lines:
+        for line in self.loads:
             type_ = TensorType(element, (1, self.lanes), (0, 1), (0, self.lanes - line.count))
             here = b.gep(element, source, line.start, "from")
             vector = b.tovector(b.tensor_load(here, type_, None, "line"), type_)
@@ -268,7 +270,7 @@ class VnniRows:
         offsets = tuple(sum(places) for places in product(*(range(0, d.extent * d.stride, d.stride) for d in inner)))
         return cls(width, tuple(around), offsets)
 
-    def picks(self, chunk: RaggedColumns, lanes: int) -> list[tuple[int, RegisterGather]]:
+    def gathers(self, chunk: RaggedColumns, lanes: int) -> list[tuple[int, RegisterGather]]:
         """For each group that is written out the first element of a register of its columns, and what that holds."""
         found: list[tuple[int, RegisterGather]] = []
         for first in range(0, len(self.offsets), self.width):
@@ -280,7 +282,7 @@ class VnniRows:
     def cycles(self, rows: float, columns: Sequence[StridedDim], lanes: int) -> float:
         """About how many cycles it takes to copy `rows` rows of such columns; `lanes` of them fit a register."""
         chunks = ragged_columns(columns, lanes)
-        lines = max(len(pick.lines) for _, pick in self.picks(chunks[0], lanes * self.width))
+        lines = max(len(pick.loads) for _, pick in self.gathers(chunks[0], lanes * self.width))
         each = max(_WRITE_CYCLES, _MERGE_CYCLES * lines)
         return rows / self.width * sum(chunk.count for chunk in chunks) * each
 
@@ -315,9 +317,9 @@ class VnniCopy:
         with loop_nest(b, [*self.outer, *self._rows], 2, "groups") as (start, there):
             base, out = b.gep(element, pointer, start, "from"), b.gep(element, target, there, "to")
             for chunk in ragged_columns(self.columns, lanes // width):
-                around = [(extent, (here, self._place(column))) for extent, (here, column) in chunk.around]
+                around = [LoopDim(extent, (here, self._place(column))) for extent, (here, column) in chunk.around]
                 with loop_nest(b, around, 2, "column") as (along, to):
-                    for number, (first, pick) in enumerate(self.groups.picks(chunk, lanes)):
+                    for number, (first, pick) in enumerate(self.groups.gathers(chunk, lanes)):
                         here = b.gep(element, base, b.add(along, chunk.start[0] + first), "row")
                         place = b.add(to, self._place(chunk.start[1]) + number * self.pitch * width)
                         pick.emit(b, element, here, b.gep(element, out, place, "group"), self._columns(chunk) * width)
@@ -337,6 +339,6 @@ class VnniCopy:
         """Loops around the rows that are written out, in the operand and in the copy."""
         walks, step = list[LoopDim](), len(self.groups.offsets) * self.pitch
         for extent, stride in reversed(self.groups.around):
-            walks.insert(0, (extent, (stride, step)))
+            walks.insert(0, LoopDim(extent, (stride, step)))
             step *= extent
         return tuple(walks)

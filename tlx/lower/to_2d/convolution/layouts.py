@@ -29,6 +29,7 @@ from tlx.lower.to_2d.contraction.operand_copies import strided_view
 from tlx.lower.to_2d.contraction.problem import LHS, OUT, Contraction, OperandMemory
 from tlx.lower.to_2d.contraction.vnni_packing import VnniCopy, VnniRows
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
+from tlx.lower.to_2d.loops import LoopDim
 from tlx.lower.to_2d.memory.copies import LINE_BYTES, copy, copy_cycles
 
 _WORD: Final = 4
@@ -59,7 +60,7 @@ class InputLayout(ABC):
         """Its dimensions, outermost first."""
 
     @property
-    def behind(self) -> int:
+    def slack_elements(self) -> int:
         """Elements behind it that are read, whatever they are."""
         return 0
 
@@ -94,7 +95,7 @@ def input_layouts(problem: DenseConvolution, unit: ComputeUnit) -> Iterator[Inpu
         yield _SplitRegions(problem)
     if not problem.channels or problem.has_groups or problem.taps == 1:
         return
-    whole = problem.w.dims[1].extent % unit.step == 0  # steps along K of channels alone
+    whole = problem.w.dims[1].extent % unit.k_step == 0  # steps along K of channels alone
     if not whole or not unit.rows:
         yield _ChannelsLast(problem, _gap(problem, unit))
     elif unit.width > 1 and positions > 1 and not problem.contraction.reduces:
@@ -143,7 +144,7 @@ class _Interleaved(InputLayout):
     def extents(self) -> list[int]:
         """Images, dimensions around rows, regions, groups of channels, columns, channels of a group."""
         images, channels, *outer, _ = (dim.extent for dim in self.problem.x.dims)
-        columns = self._room + self.problem.regions.furthest - self.behind // self.width
+        columns = self._room + self.problem.regions.furthest - self.slack_elements // self.width
         return [images, *outer, self.problem.regions.count, channels // self.width, columns, self.width]
 
     @property
@@ -155,7 +156,7 @@ class _Interleaved(InputLayout):
         return list(zip(self.extents, [*around, *within], strict=True))
 
     @property
-    def behind(self) -> int:
+    def slack_elements(self) -> int:
         """Elements that tiles read behind the last row: rows that hold all columns are no longer than tiles are wide.
 
         They begin at lines then, as do tiles at the first position of the kernel.
@@ -172,9 +173,9 @@ class _Interleaved(InputLayout):
         view = strided_view(memory, [images, channels, *outer, columns])
         found = self.problem.regions.contraction(view, region.stride)
         (channel, *taps), (*others, along) = found.k, found.n
-        rows = channel[0], (channel[1][LHS], groups.stride // self.width, *channel[1][OUT:])
-        along = along[0], (along[1][LHS], 1, *along[1][OUT:])
-        grouped = memory._replace(group=self.width, room=self._room)
+        rows = LoopDim(channel.extent, (channel.strides[LHS], groups.stride // self.width, *channel.strides[OUT:]))
+        along = LoopDim(along.extent, (along.strides[LHS], 1, *along.strides[OUT:]))
+        grouped = memory._replace(vnni_group=self.width, readable_columns=self._room)
         return replace(found, rhs=grouped, n=(*others, along), k=(*taps, rows))
 
     def cycles(self) -> float:
@@ -195,13 +196,14 @@ class _Interleaved(InputLayout):
         """Copy the input, region by region: channels in groups of rows, whose columns are those of the region."""
         images, *outer, region, _, columns, _ = target.dims
         first, _, *inner, row = self.problem.x.dims
-        around = [(d.extent, (d.stride, t.stride)) for d, t in zip((first, *inner), (images, *outer), strict=True)]
+        pairs = zip((first, *inner), (images, *outer), strict=True)
+        around = [LoopDim(source.extent, (source.stride, to.stride)) for source, to in pairs]
         period = self.problem.regions.period
         for number in range(region.extent):
             source = OperandMemory(
-                b.gep(target.element, self.problem.x.place.pointer, number * row.stride), target.element
+                b.gep(target.element, self.problem.x.storage.pointer, number * row.stride), target.element
             )
-            there = b.gep(target.element, target.place.pointer, number * region.stride)
+            there = b.gep(target.element, target.storage.pointer, number * region.stride)
             read = min(columns.extent, -(-(row.extent - number) // period))
             part = StridedDim(read, row.stride * period)
             VnniCopy(b, source, self._groups, tuple(around), (part,), columns.extent).write(there)
@@ -288,9 +290,9 @@ class _SplitRegions(InputLayout):
         x, period = self.problem.x, self.problem.regions.period
         for region in sorted({region for region, _ in self.problem.regions.starts}):
             columns = min(self._columns, -(-(x.dims[-1].extent - region) // period))
-            start = b.gep(x.element, x.place.pointer, region * x.dims[-1].stride)
+            start = b.gep(x.element, x.storage.pointer, region * x.dims[-1].stride)
             source = [*x.dims[:-1], StridedDim(columns, x.dims[-1].stride * period)]
-            there = b.gep(x.element, target.place.pointer, region * target.dims[0].stride)
+            there = b.gep(x.element, target.storage.pointer, region * target.dims[0].stride)
             dims = [*target.dims[1:-1], StridedDim(columns, target.dims[-1].stride)]
             copy(
                 b,

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
-from tlx.ir.types import FLOAT, HALF, Type, VectorType, bytes_of
+from tlx.ir.types import FLOAT, HALF, Type, VectorType
 from tlx.ir.values import Value
-from tlx.lower.memory.buffers import size_text
 from tlx.lower.memory.views import StridedDim, TensorView, without_unit_dims
 from tlx.lower.to_2d.contraction.blocking import Blocking
 from tlx.lower.to_2d.contraction.cost import blocking_cycles, narrow_packing_cycles
@@ -37,10 +36,9 @@ from tlx.lower.to_2d.contraction.problem import (
 from tlx.lower.to_2d.contraction.strategy import best_blocking, compute_unit
 from tlx.lower.to_2d.convolution.layouts import InputLayout
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
+from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.memory.copies import convert, copy, copy_cycles
-
-if TYPE_CHECKING:
-    from tlx.lower.to_2d.plan import Plan
+from tlx.target.target import Target
 
 
 class ReorderedCopy(NamedTuple):
@@ -67,7 +65,7 @@ class ReorderedCopy(NamedTuple):
         )
 
     @classmethod
-    def wider(cls, source: TensorView, element: Type) -> ReorderedCopy:
+    def widened(cls, source: TensorView, element: Type) -> ReorderedCopy:
         """A copy with wider elements, its dimensions in the order that they have."""
         dims = source.dims
         return cls(source, tuple(sorted(range(len(dims)), key=lambda d: dims[d].stride, reverse=True)), element)
@@ -88,27 +86,21 @@ class ReorderedCopy(NamedTuple):
         """About how many cycles the copy takes."""
         return copy_cycles([self.source.dims[d] for d in self.order], self.element)
 
-    def emit(self, plan: Plan, b: TensorBuilder, op: TensorOp, name: str, reason: str) -> TensorView:
+    def emit(self, context: EmitContext, b: TensorBuilder, op: TensorOp, name: str, reason: str) -> TensorView:
         """Write the copy.
 
         Args:
-            plan: The plan of the function; it gives memory.
+            context: Target, temporaries and remarks.
             b: Where.
             op: The operation whose operand it is.
             name: The operand's name.
             reason: Why it is copied.
         """
-        remark_operand_copy(plan, op, self.type, reason, name)
-        target = self.view(OperandMemory(plan.new_place(self.element, self.type.count, name).pointer, self.element))
+        place = context.allocate_copy(op, self.element, self.type.count, name, reason)
+        target = self.view(OperandMemory(place.pointer, self.element))
         write = copy if self.element == self.source.element else convert
         write(b, self.source.row_major, target)
         return target
-
-
-def remark_operand_copy(plan: Plan, op: TensorOp, type_: TensorType, reason: str, name: str = "x") -> None:
-    """Say that an operand is copied, and why."""
-    size = size_text(type_.count * bytes_of(type_.element))
-    plan.missed(f"copy of {size} of operand {name}, because {reason}", op.instruction.span)
 
 
 _CONVERTED: Final = 2.5
@@ -129,15 +121,14 @@ class WideOperands:
     w: ReorderedCopy
 
     @classmethod
-    def of(cls, plan: Plan, problem: DenseConvolution) -> WideOperands | None:
+    def of(cls, target: Target, problem: DenseConvolution) -> WideOperands | None:
         """The copies that may pay; None where there is nothing to convert, or loads do so."""
         elements = problem.x.element, problem.w.element
-        target = plan.context.target_of(plan.module, plan.function)
         if not all(map(rounds_sums, elements)) or (HALF in elements and target.converts_half):
             return None
         if problem.contraction.reduces:
             return None
-        return cls(problem, ReorderedCopy.wider(problem.x, FLOAT), ReorderedCopy.wider(problem.w, FLOAT))
+        return cls(problem, ReorderedCopy.widened(problem.x, FLOAT), ReorderedCopy.widened(problem.w, FLOAT))
 
     @property
     def cycles(self) -> float:
@@ -150,31 +141,31 @@ class WideOperands:
         x, w = (copied.view(OperandMemory.of(copied.source)) for copied in (self.x, self.w))
         return replace(self.problem, x=x, w=w, result=_rounding_result(self.problem.result))
 
-    def emit(self, plan: Plan, b: TensorBuilder, op: TensorOp) -> DenseConvolution:
+    def emit(self, context: EmitContext, b: TensorBuilder, op: TensorOp) -> DenseConvolution:
         """Write the copies, and what is left to compute."""
         reason = "it would be converted for each product"
-        x, w = (copied.emit(plan, b, op, name, reason) for copied, name in ((self.x, "x"), (self.w, "w")))
+        x, w = (copied.emit(context, b, op, name, reason) for copied, name in ((self.x, "x"), (self.w, "w")))
         return replace(self.problem, x=x, w=w, result=_rounding_result(self.problem.result))
 
 
 def cycles_of_narrow_operands(
-    plan: Plan, problem: DenseConvolution, image: InputLayout | None, *, by_vectors: bool = False
+    target: Target, problem: DenseConvolution, image: InputLayout | None, *, by_vectors: bool = False
 ) -> float:
     """About how many cycles a convolution takes with its operands as they are, their packing included.
 
     Args:
-        plan: The plan of the function.
+        target: The machine to choose for.
         problem: The convolution.
         image: The copy of its input.
         by_vectors: Whether vectors multiply the blocks, even those chosen for a matrix unit.
     """
     contraction = problem.contraction if image is None else image.contraction(OperandMemory.of(problem.x))
     element, made = problem.result.element, 0.0 if image is None else image.cycles()
-    choice, cycles = best_blocking(plan, contraction, element)
+    choice, cycles = best_blocking(target, contraction, element)
     if not isinstance(choice, Blocking):
         return made + cycles
-    unit = compute_unit(plan, replace(contraction, by_vectors=True) if by_vectors else contraction, element)
-    return made + blocking_cycles(choice, unit) * unit.share + narrow_packing_cycles(choice, unit)
+    unit = compute_unit(target, replace(contraction, ignore_matrix_unit=True) if by_vectors else contraction, element)
+    return made + blocking_cycles(choice, unit) * unit.dot_share + narrow_packing_cycles(choice, unit)
 
 
 def _rounding_result(result: ContractionResult) -> ContractionResult:

@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 
 from tlx.intrinsics.convolution import Windows
 from tlx.lower.memory.views import TensorView
-from tlx.lower.to_2d.contraction.problem import Contraction, ContractionResult, ModularStride, OperandMemory, UnevenDim
+from tlx.lower.to_2d.contraction.problem import (
+    Contraction,
+    ContractionResult,
+    ModularStride,
+    OperandMemory,
+    QuasiAffineDim,
+)
+from tlx.lower.to_2d.loops import LoopDim
 
 
 @dataclass(frozen=True)
@@ -22,14 +29,14 @@ class DenseConvolution:
         w: The kernel.
         windows: Where it lies.
         result: Where the result goes, and what happens to it before.
-        by_vectors: Whether it is computed by vectors, where there is a matrix unit, too.
+        ignore_matrix_unit: Whether it is computed by vectors, where there is a matrix unit, too.
     """
 
     x: TensorView
     w: TensorView
     windows: Windows
     result: ContractionResult
-    by_vectors: bool = False
+    ignore_matrix_unit: bool = False
 
     @property
     def channels(self) -> int:
@@ -71,9 +78,11 @@ class DenseConvolution:
             for d, step in enumerate(self.windows.kernel_steps, first)
         ]
         memories = OperandMemory.of(self.w), OperandMemory.of(self.x), OperandMemory.of(result.target)
-        may_turn = result.epilogue is None or result.epilogue.keeps(result.target.element)
+        may_turn = result.epilogue is None or result.epilogue.preserves(result.target.element)
         if not first:
-            return Contraction("matmul", *memories, (), (), tuple(positions), tuple(taps), by_vectors=self.by_vectors)
+            return Contraction(
+                "matmul", *memories, (), (), tuple(positions), tuple(taps), ignore_matrix_unit=self.ignore_matrix_unit
+            )
         inner = w[1].extent
         groups = x[1].extent // inner
         filters = w[0].extent // groups
@@ -82,7 +91,9 @@ class DenseConvolution:
         channels = result.summed(inner, w[1].stride, x[1].stride)
         m = (result.free(1, filters, lhs=w[0].stride),)
         n, k = (images, *positions), (channels, *taps)
-        return Contraction("matmul", *memories, (batch,), m, n, k, may_turn=may_turn, by_vectors=self.by_vectors)
+        return Contraction(
+            "matmul", *memories, (batch,), m, n, k, may_transpose=may_turn, ignore_matrix_unit=self.ignore_matrix_unit
+        )
 
 
 @dataclass(frozen=True)
@@ -122,6 +133,8 @@ class StridedRegions:
         steps = ModularStride(problem.windows.kernel_steps[-1], self.period, region, along)
         if taps.extent == 1 or steps.step % steps.period == 0:
             *others, (extent, (lhs, _, *zeros)) = dense.k
-            walk = extent, (lhs, steps.step // steps.period * along, *zeros)
+            walk = LoopDim(extent, (lhs, steps.step // steps.period * along, *zeros))
             return replace(dense, k=(*others, walk))
-        return replace(dense, k=dense.k[:-1], uneven=UnevenDim(taps.extent, ModularStride.by(taps.stride), steps))
+        return replace(
+            dense, k=dense.k[:-1], quasi_affine=QuasiAffineDim(taps.extent, ModularStride.by(taps.stride), steps)
+        )

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
@@ -25,11 +24,10 @@ from tlx.lower.memory.views import TensorView
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_2d.contraction.emit import emit_contraction
 from tlx.lower.to_2d.contraction.problem import Contraction, ContractionEpilogue, EpilogueOperand, OperandMemory
+from tlx.lower.to_2d.emission import EmitContext
+from tlx.lower.to_2d.loops import LoopDim
 from tlx.lower.to_2d.memory.block_access import constant_array, load_block
 from tlx.lower.to_2d.memory.copies import fill_zero
-
-if TYPE_CHECKING:
-    from tlx.lower.to_2d.plan import Plan
 
 _IS_NAN = ElementwiseOp("fcmp", predicate="uno")
 _ROOT = ElementwiseOp("call", callee="llvm.sqrt")
@@ -49,12 +47,18 @@ class SkippedProducts:
 
     @classmethod
     def emit(
-        cls, plan: Plan, b: TensorBuilder, op: TensorOp, w: TensorView, element: Type, skipped: Sequence[Sequence[bool]]
+        cls,
+        context: EmitContext,
+        b: TensorBuilder,
+        op: TensorOp,
+        w: TensorView,
+        element: Type,
+        skipped: Sequence[Sequence[bool]],
     ) -> SkippedProducts:
         """Compute it.
 
         Args:
-            plan: The plan of the function; it gives memory.
+            context: Target, temporaries and remarks.
             b: Where.
             op: The convolution.
             w: The kernel: filters x channels x taps, of one filter and channel where it is a matrix.
@@ -63,9 +67,9 @@ class SkippedProducts:
         """
         filters, channels, *taps = w.dims
         count = math.prod(tap.extent for tap in taps)
-        found = OperandMemory(plan.new_place(FLOAT, filters.extent * count, "found").pointer, FLOAT)
+        found = OperandMemory(context.allocate(FLOAT, filters.extent * count, "found").pointer, FLOAT)
         zeros = TensorView.of(
-            plan.new_place(w.element, channels.extent, "zeros"), TensorType.dense(w.element, (channels.extent,))
+            context.allocate(w.element, channels.extent, "zeros"), TensorType.dense(w.element, (channels.extent,))
         )
         fill_zero(b, zeros)
         steps = TensorType.dense(FLOAT, [tap.extent for tap in taps]).strides()
@@ -74,30 +78,32 @@ class SkippedProducts:
             OperandMemory.of(zeros),
             OperandMemory.of(w),
             found,
-            ((filters.extent, (0, filters.stride, count, count)),),
+            (LoopDim(filters.extent, (0, filters.stride, count, count)),),
             (),
-            tuple((tap.extent, (0, tap.stride, step, step)) for tap, step in zip(taps, steps, strict=True)),
-            ((channels.extent, (1, channels.stride, 0, 0)),),
+            tuple(LoopDim(tap.extent, (0, tap.stride, step, step)) for tap, step in zip(taps, steps, strict=True)),
+            (LoopDim(channels.extent, (1, channels.stride, 0, 0)),),
         )
-        emit_contraction(plan, b, op, sums, ContractionEpilogue((), DOUBLE if element == DOUBLE else FLOAT, _nan_mask))
+        emit_contraction(
+            context, b, op, sums, ContractionEpilogue((), DOUBLE if element == DOUBLE else FLOAT, _nan_mask)
+        )
         phases = len(skipped)
         flags = [const_float(FLOAT, float(flag)) for row in skipped for flag in row]
-        chosen = constant_array(plan.module, Aggregate(VectorType(len(flags), FLOAT), tuple(flags), "<"))
-        memory = OperandMemory(plan.new_place(element, phases * filters.extent, "holes").pointer, element)
+        chosen = constant_array(b.module, Aggregate(VectorType(len(flags), FLOAT), tuple(flags), "<"))
+        memory = OperandMemory(context.allocate(element, phases * filters.extent, "holes").pointer, element)
         counts = Contraction(
             "matmul",
             OperandMemory(b.retype(chosen, FLOAT), FLOAT),
             found,
             memory,
             (),
-            ((phases, (count, 0, filters.extent, filters.extent)),),
-            ((filters.extent, (0, count, 1, 1)),),
-            ((count, (1, 1, 0, 0)),),
+            (LoopDim(phases, (count, 0, filters.extent, filters.extent)),),
+            (LoopDim(filters.extent, (0, count, 1, 1)),),
+            (LoopDim(count, (1, 1, 0, 0)),),
         )
-        emit_contraction(plan, b, op, counts, ContractionEpilogue((), FLOAT, _SquareRoot(element).emit))
+        emit_contraction(context, b, op, counts, ContractionEpilogue((), FLOAT, _SquareRoot(element).emit))
         return cls(memory, filters.extent)
 
-    def added(self, phase: int, epilogue: ContractionEpilogue | None, rank: int) -> ContractionEpilogue:
+    def with_skipped(self, phase: int, epilogue: ContractionEpilogue | None, rank: int) -> ContractionEpilogue:
         """An epilogue that adds what holes add to a phase's sums before another one.
 
         Args:

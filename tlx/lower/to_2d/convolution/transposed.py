@@ -45,8 +45,9 @@ from tlx.lower.to_2d.convolution.dense import best_layout, emit_convolution
 from tlx.lower.to_2d.convolution.operand_conversion import ReorderedCopy
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.convolution.skipped_products import SkippedProducts
+from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.memory.copies import copy, restrided_view
-from tlx.lower.to_2d.plan import Plan
+from tlx.target.target import Target
 
 _MOST: Final = 64
 """Phases at most: each is code of its own."""
@@ -177,7 +178,7 @@ class TransposedConvolution:
         )
 
     @property
-    def skipped(self) -> list[list[bool]]:
+    def skipped_taps(self) -> list[list[bool]]:
         """For each phase and each tap, row-major, whether the phase leaves it out."""
         extents = [dim.extent for dim in self.w.dims[self.channels :]]
         return [
@@ -228,7 +229,7 @@ class PhaseCopies(NamedTuple):
     cycles: float
 
 
-def choose_phases(plan: Plan, dilated: TransposedConvolution) -> PhaseCopies | None:
+def choose_phases(target: Target, dilated: TransposedConvolution) -> PhaseCopies | None:
     """The copies with which phases are fastest; None where there are too many phases."""
     if len(dilated.phases) > _MOST:
         return None
@@ -246,7 +247,7 @@ def choose_phases(plan: Plan, dilated: TransposedConvolution) -> PhaseCopies | N
     w = ReorderedCopy.of(dilated.w, by_taps)
     for x in dict.fromkeys((None, ReorderedCopy.of(dilated.x, innermost))):
         problem = _estimated(dilated, largest, x, w)
-        cycles = best_layout(plan, problem, problem.result.element)[1] * sum(works) / max(works)
+        cycles = best_layout(target, problem, problem.result.element)[1] * sum(works) / max(works)
         found.append(PhaseCopies(x, w, around + cycles + sum(copied.cycles for copied in (x, w) if copied is not None)))
     return min(found, key=lambda choice: choice.cycles)
 
@@ -340,36 +341,40 @@ class InterleavedPhases:
 
 
 def emit_phases(
-    plan: Plan, b: TensorBuilder, op: TensorOp, dilated: TransposedConvolution, choice: PhaseCopies
+    context: EmitContext, b: TensorBuilder, op: TensorOp, dilated: TransposedConvolution, choice: PhaseCopies
 ) -> None:
     """Write a convolution phase by phase.
 
     Args:
-        plan: The plan of the function; it gives memory for copies and for rows of phases.
+        context: Target, temporaries and remarks.
         b: Where.
         op: The operation.
         dilated: What to compute.
         choice: How.
     """
     message = f"input with holes: {len(dilated.phases)} phases of the result, each from the input without them"
-    plan.context.remarks.add("applied", STAGE, message, op.instruction.span)
+    context.remarks.add("applied", STAGE, message, op.instruction.span)
     result, along = dilated.result, dilated.interleaved
-    holes = _skipped_products(plan, b, op, dilated)
+    holes = _skipped_products(context, b, op, dilated)
     if choice.x is not None:
-        dilated = replace(dilated, x=choice.x.emit(plan, b, op, "x", "phases of the result read it channel by channel"))
+        dilated = replace(
+            dilated, x=choice.x.emit(context, b, op, "x", "phases of the result read it channel by channel")
+        )
     if choice.w is not None:
-        dilated = replace(dilated, w=choice.w.emit(plan, b, op, "w", "phases of the result take some of its positions"))
+        dilated = replace(
+            dilated, w=choice.w.emit(context, b, op, "w", "phases of the result take some of its positions")
+        )
     if along is None or result.epilogue is None or not any(strides[along] for strides in result.epilogue.strides):
-        _PhaseEmitter(plan, b, op, dilated, holes).emit()
+        _PhaseEmitter(context, b, op, dilated, holes).emit()
         return
     type_ = TensorType.dense(result.element, [dim.extent for dim in result.target.dims])
-    sums = TensorView.of(plan.new_place(type_.element, type_.count, "sums"), type_)
-    _PhaseEmitter(plan, b, op, replace(dilated, result=ContractionResult(sums)), holes).emit()
-    _emit_elements(plan, b, op, sums, result)
+    sums = TensorView.of(context.allocate(type_.element, type_.count, "sums"), type_)
+    _PhaseEmitter(context, b, op, replace(dilated, result=ContractionResult(sums)), holes).emit()
+    _emit_elements(context, b, op, sums, result)
 
 
 def _skipped_products(
-    plan: Plan, b: TensorBuilder, op: TensorOp, dilated: TransposedConvolution
+    context: EmitContext, b: TensorBuilder, op: TensorOp, dilated: TransposedConvolution
 ) -> SkippedProducts | None:
     """What holes add to the sums, where that may be anything but zero."""
     element = dilated.result.element
@@ -378,14 +383,14 @@ def _skipped_products(
     w = dilated.w
     if not dilated.channels:
         w = strided_view(OperandMemory.of(w), [StridedDim(1, 0), StridedDim(1, 0), *w.dims])
-    return SkippedProducts.emit(plan, b, op, w, element, dilated.skipped)
+    return SkippedProducts.emit(context, b, op, w, element, dilated.skipped_taps)
 
 
 @dataclass(frozen=True)
 class _PhaseEmitter:
     """Writes the phases of a convolution."""
 
-    plan: Plan
+    context: EmitContext
     b: TensorBuilder
     op: TensorOp
     dilated: TransposedConvolution
@@ -401,7 +406,7 @@ class _PhaseEmitter:
         turns = rows.along - self.dilated.channels
         firsts = [phase for phase in self.dilated.phases if phase[turns].first == 0]
         count = max(map(rows.size, firsts)) * len(rows.axis.phases)
-        place = self.plan.new_place(result.target.element, count, "phases")
+        place = self.context.allocate(result.target.element, count, "phases")
         buffer = TensorView.of(place, TensorType.dense(result.target.element, (count,)))
         for first in firsts:
             for number, inner in enumerate(rows.axis.phases):
@@ -413,14 +418,14 @@ class _PhaseEmitter:
         """One phase, written to `target`."""
         epilogue = _phase_epilogue(self.dilated, phase)
         if self.holes is not None:
-            epilogue = self.holes.added(self.dilated.phases.index(phase), epilogue, len(target.dims))
+            epilogue = self.holes.with_skipped(self.dilated.phases.index(phase), epilogue, len(target.dims))
         result = ContractionResult(target, None, epilogue)
         if not all(p.taps for p in phase):
-            _emit_elements(self.plan, self.b, self.op, None, result)
+            _emit_elements(self.context, self.b, self.op, None, result)
             return
         x = _placed(self.b, self.dilated.x, self.dilated.input_of(phase))
         w = _placed(self.b, self.dilated.w, self.dilated.taps_of(phase))
-        emit_convolution(self.plan, self.b, self.op, DenseConvolution(x, w, self.dilated.phase_windows, result))
+        emit_convolution(self.context, self.b, self.op, DenseConvolution(x, w, self.dilated.phase_windows, result))
 
 
 def _phase_epilogue(dilated: TransposedConvolution, phase: Phase) -> ContractionEpilogue | None:
@@ -445,12 +450,12 @@ def _phase_epilogue(dilated: TransposedConvolution, phase: Phase) -> Contraction
 
 
 def _emit_elements(
-    plan: Plan, b: TensorBuilder, op: TensorOp, sums: TensorView | None, result: ContractionResult
+    context: EmitContext, b: TensorBuilder, op: TensorOp, sums: TensorView | None, result: ContractionResult
 ) -> None:
     """Write sums, or zeros, through what follows them: a contraction of one product a sum, by a factor."""
     element = result.element
     number = int(sums is not None)
-    factor = plan.new_place(element, 1, "factor")
+    factor = context.allocate(element, 1, "factor")
     value = const_float(element, number) if isinstance(element, FloatType) else const_int(element, number)
     b.store(value, factor.pointer, bytes_of(element))
     memory = OperandMemory(factor.pointer, element)
@@ -462,4 +467,4 @@ def _emit_elements(
     )
     out = OperandMemory.of(result.target)
     contraction = Contraction("matmul", memory, rhs, out, batch, (), (), (result.summed(1, 0, 0),))
-    emit_contraction(plan, b, op, contraction, result.epilogue)
+    emit_contraction(context, b, op, contraction, result.epilogue)

@@ -13,11 +13,12 @@ from tlx.ir.types import I1, I8, VectorType
 from tlx.ir.values import Value
 from tlx.lower.memory.views import TensorView, reshaped_strides
 from tlx.lower.operations import ElementwiseOp
+from tlx.lower.remarks import Remarks
 from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, STAGE, call_operands, operation_title
-from tlx.lower.to_2d.fusion.groups import LeafKey, is_reduction
+from tlx.lower.to_2d.emission import EmitContext
+from tlx.lower.to_2d.fusion.groups import FusionGroups, LeafKey, is_reduction
 from tlx.lower.to_2d.memory.block_access import load_block, splat_block
 from tlx.lower.to_2d.memory.copies import copy
-from tlx.lower.to_2d.plan import Plan
 
 
 @dataclass(eq=False)
@@ -25,14 +26,14 @@ class GroupExpression:
     """The expression of a group on a block of `rows` x `cols`.
 
     Attributes:
-        plan: The plan.
+        groups: What is fused.
         b: Where.
         rows, cols: Extents of the block.
         values: The vector of each operand that is read from memory.
         results: The vector of each operation, by id.
     """
 
-    plan: Plan
+    groups: FusionGroups
     b: TensorBuilder
     rows: int
     cols: int
@@ -44,11 +45,11 @@ class GroupExpression:
         vector: Value = load_block(self.b, pointer, view.element, self.rows, self.cols, *strides)
         if tensor.type.element == I1:
             vector = self.b.cast("trunc", vector, VectorType(self.rows * self.cols, I1))
-        self.values[self.plan.groups.key(tensor)] = vector
+        self.values[self.groups.key(tensor)] = vector
 
     def operand(self, op: TensorOp) -> Value:
         """The vector of what the root takes, a reduction of one operation of the group."""
-        inner = self.plan.groups.inner(op.tensors[0])
+        inner = self.groups.inner(op.tensors[0])
         assert inner is not None
         self.result(inner)
         return self._operand(op.tensors[0])
@@ -65,7 +66,7 @@ class GroupExpression:
         """The vector of an operation of the group, made behind those of its operands; chains may be long."""
         pending = [op]
         while pending:
-            inner = map(self.plan.groups.inner, pending[-1].tensors)
+            inner = map(self.groups.inner, pending[-1].tensors)
             missing = next((one for one in inner if one is not None and id(one) not in self.results), None)
             if missing is not None:
                 pending.append(missing)
@@ -96,14 +97,14 @@ class GroupExpression:
         return operation.emit(self.b, type_, operands, instruction.opcode if name.isdecimal() else name)
 
     def _operand(self, tensor: Tensor) -> Value:
-        inner = self.plan.groups.inner(tensor)
+        inner = self.groups.inner(tensor)
         if inner is not None:
             type_ = VectorType(self.rows * self.cols, tensor.type.element)
             return self.b.cast("bitcast", self.results[id(inner)], type_)
-        scalar = self.plan.groups.scalar(tensor)
+        scalar = self.groups.scalar(tensor)
         if scalar is not None:
             return splat_block(self.b, self.b.cast("bitcast", scalar, tensor.type.element), self.rows, self.cols)
-        return self.values[self.plan.groups.key(tensor)]
+        return self.values[self.groups.key(tensor)]
 
 
 def _operands(instruction: Instruction, vectors: list[Value]) -> list[Value]:
@@ -112,12 +113,12 @@ def _operands(instruction: Instruction, vectors: list[Value]) -> list[Value]:
     return [next(replacements) if isinstance(v.type, VectorType) else v for v in call_operands(instruction)]
 
 
-def remark_fused(plan: Plan, op: TensorOp, together: Sequence[TensorOp]) -> None:
+def remark_fused(remarks: Remarks, op: TensorOp, together: Sequence[TensorOp]) -> None:
     """Note operations that are computed together with the last of them."""
     members = [operation_title(member) for member in together]
     if len(members) > 1:
         message = f"fused {', '.join(members[:-1])} into {members[-1]}: computed together, nothing between in memory"
-        plan.context.remarks.add("applied", STAGE, message, op.instruction.span)
+        remarks.add("applied", STAGE, message, op.instruction.span)
 
 
 @dataclass
@@ -128,24 +129,24 @@ class FusedOperand:
     view: TensorView
     strides: tuple[int, ...] = ()
 
-    def settle(self, plan: Plan, b: TensorBuilder, op: TensorOp, sizes: Sequence[int]) -> None:
+    def settle(self, context: EmitContext, b: TensorBuilder, op: TensorOp, sizes: Sequence[int]) -> None:
         """Find its strides along dimensions; an operand that has none is copied first."""
-        strides = reshaped_strides(self.view.sizes, self.view.steps, sizes)
+        strides = reshaped_strides(self.view.shape, self.view.strides, sizes)
         if strides is None:
-            self.view = dense_copy(plan, b, op, self.view)
-            strides = reshaped_strides(self.view.sizes, self.view.steps, sizes)
+            self.view = dense_copy(context, b, op, self.view)
+            strides = reshaped_strides(self.view.shape, self.view.strides, sizes)
             assert strides is not None
         self.strides = strides
 
 
-def dense_copy(plan: Plan, b: TensorBuilder, op: TensorOp, source: TensorView) -> TensorView:
+def dense_copy(context: EmitContext, b: TensorBuilder, op: TensorOp, source: TensorView) -> TensorView:
     """A dense copy of an operand, its positions in the same order."""
-    type_ = TensorType.dense(source.element, source.sizes)
-    dense = TensorView.of(plan.dense_operand(op)(source.element, type_.count, "tensor"), type_)
-    copy(b, in_memory_order(source), replace(dense, data=source.data))
+    type_ = TensorType.dense(source.element, source.shape)
+    dense = TensorView.of(context.allocate_copy(op, source.element, type_.count, "tensor"), type_)
+    copy(b, in_memory_order(source), replace(dense, data_shape=source.data_shape))
     return dense
 
 
 def in_memory_order(view: TensorView) -> TensorView:
     """The view as a tensor whose logical dimensions are its memory dimensions, for copies position by position."""
-    return replace(view, layout=tuple(range(len(view.sizes))))
+    return replace(view, layout=tuple(range(len(view.shape))))

@@ -1,17 +1,13 @@
-"""Fusion groups: which operations are computed together, in one loop nest.
-
-Which operations are computed together, in one loop nest, so that nothing between them goes through memory.
+"""Fusion groups: which operations are computed in one loop nest, so that nothing between them goes through memory.
 
     %m = matmul(%a, %b)         fused into %r
     %s = fadd %m, %bias         fused into %r
     %r = fmul %s, %s            root: written to its place
     store %r                    (or sunk here)
 
-A root is an operation whose result needs memory; what only it needs, position by position, is fused into it: ordinary
-instructions, `llvm.tensor.exp` and its kind, and one product. All of it runs where the root runs. A reduction of whole
-rows can be a root, too; of a product, a reduction of any whole dimensions.
-
-Which dimensions a reduction reduces, and of what.
+A root is an operation whose result needs memory. Operations that only the root uses, position by position, are fused
+into it: ordinary instructions, unary intrinsics such as `llvm.tensor.exp`, and one product. All of them run where the
+root runs. A reduction of whole rows can be a root, too, and so can a reduction of any whole dimensions of a product:
 
 reduce.add of 8 x 64 x 28 x 28, window 1 x 1 x 28 x 28        dimensions 2 and 3: whole rows
 reduce.max of 8 x 64 x 28 x 28, window 1 x 64 x 1 x 1         dimension 1
@@ -22,19 +18,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tlx.intrinsics.convolution import Windows
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.instructions import Instruction
-from tlx.ir.tensors.model import FunctionTensors, Tensor, TensorOp
+from tlx.ir.tensors.model import Tensor, TensorOp
 from tlx.ir.types import BFLOAT, HALF, I1, VectorType
 from tlx.ir.values import Local, Value
-from tlx.lower.memory.aliases import MemoryLocation, Position
+from tlx.lower.memory.aliases import MemoryLocation
 from tlx.lower.memory.views import TensorView, tensor_bytes
 from tlx.lower.operations import UNARY_INTRINSICS
+from tlx.lower.to_2d.analysis.facts import Facts
 from tlx.lower.to_2d.analysis.tensor_operations import ORDINARY, POINTWISE, PRODUCTS, SHUFFLE, only_element, splat_value
-from tlx.lower.to_2d.analysis.values import FlatVectors
 
 LeafKey = tuple[str, TensorType]
 
@@ -44,36 +42,33 @@ class FusionGroups:
     """What is fused into what.
 
     Attributes:
-        tensors: Tokens and operations of the function.
-        flats: Its flattened vectors.
-        positions: Where each instruction stands, by its id.
+        facts: What is known about the function.
         roots: The root of each fused operation, by the id of its instruction.
         reductions: Reductions that something is fused into, by the id of their instruction.
         products: The product that is fused into a root, by the id of the root's instruction.
         fused: What is fused into a root, the last operation first, by the id of the root's instruction.
     """
 
-    tensors: FunctionTensors
-    flats: FlatVectors
-    positions: dict[int, Position]
+    facts: Facts
     roots: dict[int, TensorOp] = field(default_factory=dict[int, TensorOp])
     reductions: set[int] = field(default_factory=set[int])
     products: dict[int, TensorOp] = field(default_factory=dict[int, TensorOp])
     fused: dict[int, list[TensorOp]] = field(default_factory=dict[int, list[TensorOp]])
-    _apart: set[int] = field(default_factory=set[int])
+    _standalone: frozenset[int] = frozenset()
 
-    def find(self) -> None:
+    @classmethod
+    def of(cls, facts: Facts) -> FusionGroups:
         """Fuse all that can be; reductions that only go with a product stay by themselves if there is none."""
-        self._fuse()
-        while alone := self._without_product():
-            self._apart |= alone
-            for found in (self.roots, self.reductions, self.products, self.fused):
-                found.clear()
-            self._fuse()
+        groups = cls(facts)
+        groups._fuse()
+        while standalone := groups._without_product():
+            groups = cls(facts, _standalone=groups._standalone | standalone)
+            groups._fuse()
+        return groups
 
     def _fuse(self) -> None:
         """Fuse, last operations first, so that a consumer's root is known before its operands are looked at."""
-        for op in reversed(self.tensors.ops):
+        for op in reversed(self.facts.tensors.ops):
             root = self._root_for(op)
             if root is None:
                 continue
@@ -88,7 +83,9 @@ class FusionGroups:
         """Reductions of something fused that are not of rows, and of no product."""
         alone = self.reductions - self.products.keys()
         return {
-            id(op.instruction) for op in self.tensors.ops if id(op.instruction) in alone and not is_row_reduction(op)
+            id(op.instruction)
+            for op in self.facts.tensors.ops
+            if id(op.instruction) in alone and not is_row_reduction(op)
         }
 
     def is_fused(self, op: TensorOp) -> bool:
@@ -104,37 +101,32 @@ class FusionGroups:
         return op.intrinsic.name in POINTWISE or id(op.instruction) in self.reductions
 
     def product_of(self, root: TensorOp) -> TensorOp | None:
-        """The product that is fused into a root."""
+        """The product fused into a root."""
         return self.products.get(id(root.instruction))
 
     def inner(self, tensor: Tensor) -> TensorOp | None:
         """The fused operation whose result an operand is; None where the operand is read from memory."""
         if tensor.kind != "value":
             return None
-        root = self.flats.root(tensor.source)
-        if not isinstance(root, Local) or self.flats.kind(root) != "op":
+        root = self.facts.vectors.root(tensor.source)
+        if not isinstance(root, Local) or self.facts.vectors.kind(root) != "op":
             return None
-        op = self._op_of(root)
+        op = self.facts.op_of(root)
         return op if self.is_fused(op) else None
-
-    def _op_of(self, root: Local) -> TensorOp:
-        op = self.tensors.op_of(self.flats.definitions[root.name])
-        assert op is not None
-        return op
 
     def scalar(self, tensor: Tensor) -> Value | None:
         """The scalar that every element of an operand is, where a group needs no memory for it."""
         if tensor.kind != "value":
             return None
-        root = self.flats.root(tensor.source)
+        root = self.facts.vectors.root(tensor.source)
         if not isinstance(root.type, VectorType) or root.type.count != tensor.type.count:
             return None
-        if isinstance(root, Local) and self.flats.kind(root) == "op":
-            return self._repeated(self._op_of(root))
-        return splat_value(root, self.flats.definitions)
+        if isinstance(root, Local) and self.facts.vectors.kind(root) == "op":
+            return self._repeated(self.facts.op_of(root))
+        return splat_value(root, self.facts.vectors.definitions)
 
-    def is_written(self, op: TensorOp, tensor: Tensor) -> bool:
-        """Whether an operation writes an operand as a scalar, so that it needs no memory for it."""
+    def is_scalar(self, op: TensorOp, tensor: Tensor) -> bool:
+        """Whether an operation reads an operand as a scalar, so that the operand needs no memory."""
         return op.intrinsic.name in POINTWISE | {SHUFFLE} and self.scalar(tensor) is not None
 
     def _repeated(self, op: TensorOp) -> Value | None:
@@ -147,9 +139,9 @@ class FusionGroups:
         source = op.tensors[0]
         if source.type.count != 1 or source.kind != "value":
             return None
-        root = self.flats.root(source.source)
+        root = self.facts.vectors.root(source.source)
         is_single = isinstance(root.type, VectorType) and root.type.count == 1
-        return only_element(root, self.flats.definitions) if is_single else None
+        return only_element(root, self.facts.vectors.definitions) if is_single else None
 
     def leaves(self, op: TensorOp) -> list[Tensor]:
         """What a group reads from memory position by position; the operands of its product are not among them."""
@@ -173,7 +165,7 @@ class FusionGroups:
         """What two operands that are the same memory, read as the same type, have in common."""
         if tensor.kind != "value":
             return str(tensor.definition.result), tensor.type
-        return str(self.flats.root(tensor.source)), tensor.type
+        return str(self.facts.vectors.root(tensor.source)), tensor.type
 
     def members(self, root: TensorOp) -> list[TensorOp]:
         """The operations of a group in the order they are computed, the root last."""
@@ -199,8 +191,8 @@ class FusionGroups:
         found: list[TensorOp] = []
         names = [str(op.instruction.result)]
         for name in names:
-            for use in self.flats.uses.get(name, []):
-                if self.flats.is_renaming(use.instruction) and use.instruction.opcode != "phi":
+            for use in self.facts.vectors.uses.get(name, []):
+                if self.facts.vectors.is_renaming(use.instruction) and use.instruction.opcode != "phi":
                     if not _has_count(use.instruction, op):
                         return []
                     names.extend({str(use.instruction.result)} - set(names))
@@ -213,18 +205,18 @@ class FusionGroups:
 
     def _operations(self, user: Instruction) -> list[TensorOp]:
         """The pointwise operations behind one use of a flattened vector: itself, or those of its token."""
-        own = self.tensors.op_of(user)
+        own = self.facts.tensors.op_of(user)
         if own is not None:
             return [own] if own.intrinsic.name == ORDINARY else []
-        if user.result not in self.tensors.tokens:
+        if user.result not in self.facts.tensors.tokens:
             return []
-        users = [self.tensors.op_of(u.instruction) for u in self.flats.uses.get(str(user.result), [])]
+        users = [self.facts.tensors.op_of(u.instruction) for u in self.facts.vectors.uses.get(str(user.result), [])]
         found = [u for u in users if u is not None and (u.intrinsic.name in UNARY_INTRINSICS or self._takes(u))]
         return found if len(found) == len(users) else []
 
     def _takes(self, op: TensorOp) -> bool:
         """Whether something may be fused into a reduction."""
-        return reduced_dims(op) is not None and id(op.instruction) not in self._apart
+        return reduced_dims(op) is not None and id(op.instruction) not in self._standalone
 
     def _may_join(self, op: TensorOp, root: TensorOp) -> bool:
         """Same block, same positions with data, one product."""
@@ -232,7 +224,7 @@ class FusionGroups:
         frame = root.tensors[0].type if reduces else root.result
         assert op.result is not None
         assert frame is not None
-        if self.positions[id(op.instruction)][0] != self.positions[id(root.instruction)][0]:
+        if self.facts.positions[id(op.instruction)][0] != self.facts.positions[id(root.instruction)][0]:
             return False
         if op.intrinsic.name in PRODUCTS:
             if op.result.is_padded or frame.is_padded or id(root.instruction) in self.products:
@@ -244,7 +236,7 @@ class FusionGroups:
 
 
 def has_dilated_input(op: TensorOp) -> bool:
-    """Whether an operation is a convolution of an input with holes, whose result is several convolutions' by turns."""
+    """Whether an operation is a convolution of a dilated input, which becomes several interleaved convolutions."""
     return op.intrinsic.name == "convolution" and max(Windows.of(op.tensors[0].type.rank, op.dims).input_steps) > 1
 
 
@@ -259,7 +251,7 @@ def is_reduction(op: TensorOp) -> bool:
 
 
 def reduced_dims(op: TensorOp) -> tuple[int, ...] | None:
-    """The dimensions that a reduction leaves one element of; None if it is of another kind, or its operand is.
+    """The dimensions that a reduction reduces to one element; None if it reduces smaller or overlapping windows.
 
     The operand is row-major, without padding, and of a type in which partial results may be kept.
     """
@@ -295,12 +287,12 @@ def reduced_in(op: TensorOp, extents: Sequence[int]) -> tuple[int, ...] | None:
 
 
 def row_dim(op: TensorOp) -> int:
-    """The first dimension of a row; those before it are walked through row by row."""
+    """The first dimension of a row; the dimensions before it count rows."""
     return next(d for d, window in enumerate(op.dims[0]) if window > 1)
 
 
 def row_length(op: TensorOp) -> int:
-    """Elements that become one."""
+    """Elements of a row, which are reduced to one."""
     return math.prod(op.dims[0])
 
 
@@ -312,21 +304,50 @@ class StoreSink:
         op: The operation.
         store: The store of its result.
         target: Where it writes.
-        fills: Whether padding is written as well, as zeros: the store is of the whole flattened vector.
-        doubts: Operands that may overlap the target, as far as anyone can tell before the program runs.
-        stays: Whether an operand is what is written over.
+        writes_padding: Whether padding is written as well, as zeros: the store is of the whole flattened vector.
+        possible_overlaps: Operands that may overlap the target, as far as can be told before the program runs.
+        in_place: Whether an operand may be what is written over.
     """
 
     op: TensorOp
     store: Instruction
     target: TensorView
-    fills: bool
-    doubts: tuple[TensorView, ...] = ()
-    stays: bool = False
+    writes_padding: bool
+    possible_overlaps: tuple[TensorView, ...] = ()
+    in_place: bool = False
 
     @property
     def range(self) -> MemoryLocation:
         """The bytes that are written."""
         assert self.op.result is not None
-        written = tensor_bytes(self.op.result) if self.fills else self.target.reach
-        return MemoryLocation(self.target.place.pointer, written)
+        written = tensor_bytes(self.op.result) if self.writes_padding else self.target.reach
+        return MemoryLocation(self.target.storage.pointer, written)
+
+
+@dataclass(frozen=True, eq=False)
+class StoreSinks:
+    """The operations of a function that are sunk to stores.
+
+    Attributes:
+        sinks: The operations.
+        explained: Ids of the instructions of those for which a remark says why they are not sunk.
+    """
+
+    sinks: Sequence[StoreSink]
+    explained: AbstractSet[int]
+
+    @cached_property
+    def _by_store(self) -> dict[int, StoreSink]:
+        return {id(sink.store): sink for sink in self.sinks}
+
+    @cached_property
+    def _by_op(self) -> dict[int, StoreSink]:
+        return {id(sink.op.instruction): sink for sink in self.sinks}
+
+    def at_store(self, store: Instruction) -> StoreSink | None:
+        """The operation that runs in place of a store."""
+        return self._by_store.get(id(store))
+
+    def of_op(self, op: TensorOp) -> StoreSink | None:
+        """Where an operation runs, if it is sunk."""
+        return self._by_op.get(id(op.instruction))

@@ -20,29 +20,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tlx.ir.analysis.control_flow import natural_loops
 from tlx.ir.instructions import Instruction
 from tlx.ir.values import Local, Value
+from tlx.lower.memory.lifetimes import LiveInterval, add_interval, intervals_overlap, live_range
 from tlx.lower.memory.views import Storage, TensorView
-from tlx.lower.to_2d.analysis.liveness import LiveInterval, add_interval, intervals_overlap, live_range
-from tlx.lower.to_2d.analysis.reads import operand_reads
+from tlx.lower.to_2d.analysis.reads import Reads, operand_reads
 from tlx.lower.to_2d.analysis.tensor_operations import INSERT
+from tlx.lower.to_2d.analysis.values import FlatVectors
+from tlx.lower.to_2d.fusion.schedule import Schedule
 from tlx.lower.to_2d.memory.phi_elimination import live_phis
-
-if TYPE_CHECKING:
-    from tlx.lower.to_2d.plan import Plan
 
 _PHI: Final = -1
 
 
-def coalesce(plan: Plan) -> None:
-    """Give phis, what they take, and vectors with one element replaced one buffer, where that is safe."""
-    pairs = _candidate_pairs(plan)
+def coalesce(schedule: Schedule, reads: Reads) -> dict[Value, Value]:
+    """Phis, what they take, and vectors with one element replaced, that share a buffer with another value: with which.
+
+    Args:
+        schedule: Which operations run, and where.
+        reads: Where each value is read.
+    """
+    pairs = _candidate_pairs(schedule)
     if not pairs:
-        return
-    classes = _classes(plan, {value.name: value for pair in pairs for value in pair})
+        return {}
+    classes = _classes(schedule, reads, {value.name: value for pair in pairs for value in pair})
     of = {name: class_ for class_ in classes for name in class_.members}
     for one, other in pairs:
         first, second = of[one.name], of[other.name]
@@ -52,41 +56,41 @@ def coalesce(plan: Plan) -> None:
             first, second = second, first
         first.absorb(second)
         of.update(dict.fromkeys(second.members, first))
-    _share_buffers(plan, {id(class_): class_ for class_ in of.values()}.values())
+    return _owners(schedule.facts.vectors, {id(class_): class_ for class_ in of.values()}.values())
 
 
 # Candidates ----------------------------------------------------------------------------------------------------------
 
 
-def _candidate_pairs(plan: Plan) -> list[tuple[Local, Local]]:
+def _candidate_pairs(schedule: Schedule) -> list[tuple[Local, Local]]:
     """Values that would otherwise be copied one into the other, those that are copied most often first."""
     found: list[tuple[str, Local, Local]] = []
-    for block in plan.function.blocks:
-        for phi in live_phis(plan, block):
+    for block in schedule.facts.function.blocks:
+        for phi in live_phis(schedule.facts.vectors, schedule.live, block):
             found += [
-                (name, phi.value, root) for value, name in phi.incoming if (root := _candidate_of(plan, value, phi))
+                (name, phi.value, root) for value, name in phi.incoming if (root := _candidate_of(schedule, value, phi))
             ]
-    for op in plan.tensors.ops:
+    for op in schedule.facts.tensors.ops:
         instruction = op.instruction
-        if op.intrinsic.name == INSERT and _candidate_of(plan, instruction.value, instruction):
-            root = _candidate_of(plan, instruction.operands[0], instruction)
-            found += [(plan.position_of(op)[0], instruction.value, root)] if root else []
+        if op.intrinsic.name == INSERT and _candidate_of(schedule, instruction.value, instruction):
+            root = _candidate_of(schedule, instruction.operands[0], instruction)
+            found += [(schedule.position_of(op)[0], instruction.value, root)] if root else []
     if not found:
         return []
-    depths = Counter(name for loop in natural_loops(plan.flow) for name in loop.blocks)
+    depths = Counter(name for loop in natural_loops(schedule.facts.flow) for name in loop.blocks)
     return [(one, other) for _, one, other in sorted(found, key=lambda pair: -depths[pair[0]])]
 
 
-def _candidate_of(plan: Plan, value: Value, user: Instruction) -> Local | None:
+def _candidate_of(schedule: Schedule, value: Value, user: Instruction) -> Local | None:
     """The vector behind a value if it has a buffer that others may share."""
-    root = plan.flats.root(value)
-    if not isinstance(root, Local) or root.name not in plan.live or root.type != user.type:
+    root = schedule.facts.vectors.root(value)
+    if not isinstance(root, Local) or root.name not in schedule.live or root.type != user.type:
         return None
-    if plan.flats.kind(root) == "phi":
+    if schedule.facts.vectors.kind(root) == "phi":
         return root
-    op = plan.op_of(root)
-    is_apart = op.result is None or op.result.is_padded or root.name in plan.lazy or plan.is_sunk(op)
-    return None if is_apart else root
+    op = schedule.facts.op_of(root)
+    assert op.result is not None
+    return root if schedule.has_buffer(op) and not op.result.is_padded else None
 
 
 # Classes -------------------------------------------------------------------------------------------------------------
@@ -125,48 +129,51 @@ class _Class:
                 add_interval(self.ranges.setdefault(name, []), interval)
 
 
-def _classes(plan: Plan, values: dict[str, Local]) -> list[_Class]:
+def _classes(schedule: Schedule, reads: Reads, values: dict[str, Local]) -> list[_Class]:
     """A class for each value."""
-    owners = {plan.place_of(value): name for name, value in values.items()}
+    owners = {schedule.operands.storage_of(value): name for name, value in values.items()}
     found = {
-        name: _Class([name], live_range(plan.flow, *_definition(plan, value), plan.reads.get(plan.place_of(value), [])))
+        name: _Class(
+            [name],
+            live_range(
+                schedule.facts.flow, *_definition(schedule, value), reads.get(schedule.operands.storage_of(value), [])
+            ),
+        )
         for name, value in values.items()
     }
     for name, value in values.items():
-        for owner in _not_overwritten(plan, value, owners):
+        for owner in _not_overwritten(schedule, value, owners):
             found[name].reads.add((name, owner))
             found[owner].readers.add((name, owner))
     return list(found.values())
 
 
-def _definition(plan: Plan, value: Local) -> tuple[str, int]:
+def _definition(schedule: Schedule, value: Local) -> tuple[str, int]:
     """The block in which a value is written, and the point; a phi is at the end of every predecessor."""
-    if plan.flats.kind(value) == "phi":
-        return plan.positions[id(plan.flats.definitions[value.name])][0], _PHI
-    name, index = plan.position_of(plan.op_of(value))
+    if schedule.facts.vectors.kind(value) == "phi":
+        return schedule.facts.positions[id(schedule.facts.vectors.definitions[value.name])][0], _PHI
+    name, index = schedule.position_of(schedule.facts.op_of(value))
     return name, 2 * index + 1
 
 
-def _not_overwritten(plan: Plan, value: Local, owners: dict[Storage, str]) -> Iterator[str]:
+def _not_overwritten(schedule: Schedule, value: Local, owners: dict[Storage, str]) -> Iterator[str]:
     """What an operation reads and may not write over: all that it does not read element by element."""
-    if plan.flats.kind(value) == "phi":
+    if schedule.facts.vectors.kind(value) == "phi":
         return
-    op = plan.op_of(value)
+    op = schedule.facts.op_of(value)
     assert op.result is not None
-    for reading in operand_reads(plan, op):
-        owner = owners.get(reading.view.place)
-        if owner is not None and not reading.allows(TensorView.of(reading.view.place, op.result)):
+    for reading in operand_reads(schedule.operands, op):
+        owner = owners.get(reading.view.storage)
+        if owner is not None and not reading.may_be_overwritten_by(TensorView.of(reading.view.storage, op.result)):
             yield owner
 
 
-def _share_buffers(plan: Plan, classes: Iterable[_Class]) -> None:
-    """Let the members of each class live in the buffer of the first phi among them, or of what is written first."""
-    order = {name: index for index, name in enumerate(plan.flats.definitions)}
-    unused: set[str] = set()
+def _owners(vectors: FlatVectors, classes: Iterable[_Class]) -> dict[Value, Value]:
+    """The first phi of each class, or what is written first, for each of the other members."""
+    order = {name: index for index, name in enumerate(vectors.definitions)}
+    found: dict[Value, Value] = {}
     for class_ in classes:
-        values = [plan.flats.definitions[name].value for name in class_.members]
-        first = min(values, key=lambda value: (plan.flats.kind(value) != "phi", order[value.name]))
-        for value in values:
-            if value != first:
-                unused.add(plan.share(value, plan.place_of(first)))
-    plan.buffers.discard(unused)
+        values = [vectors.definitions[name].value for name in class_.members]
+        first = min(values, key=lambda value: (vectors.kind(value) != "phi", order[value.name]))
+        found.update((value, first) for value in values if value != first)
+    return found

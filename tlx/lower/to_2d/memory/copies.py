@@ -51,7 +51,7 @@ from typing import Final
 
 from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.types import I1, I8, I64, VOID, Type, VectorType, bytes_of
+from tlx.ir.types import I1, I8, I64, VOID, IntType, Type, VectorType, bytes_of
 from tlx.ir.values import ConstFloat, ConstInt, Value, zero
 from tlx.lower.memory.views import Storage, StridedDim, TensorView, is_deinterleaved
 from tlx.lower.to_2d.loops import (
@@ -68,6 +68,7 @@ from tlx.lower.to_2d.memory.block_access import load_block, splat_block, store_b
 _Places = tuple[Value, Value]
 
 _SECOND: Final = 2
+_REVERSED: Final = (-1, 1)
 _LEAST_STRIDE2: Final = 4
 """Elements of a row that are picked from lines at least."""
 
@@ -75,12 +76,15 @@ _LEAST_STRIDE2: Final = 4
 def copy(b: TensorBuilder, source: TensorView, target: TensorView) -> None:
     """Copy the data of `source` to the same logical positions of `target`; the two do not overlap.
 
-    The source's stride may be 0 along some dimensions: it repeats.
+    The source's stride may be 0 along some dimensions: it repeats. Where it is negative, the source is reversed.
     """
-    pairs = zip(source.dims, target.dims, strict=True)
-    walks = ordered_by_stride([(s.extent, (s.stride, t.stride)) for s, t in pairs])
+    dims = [LoopDim(s.extent, (s.stride, t.stride)) for s, t in zip(source.dims, target.dims, strict=True)]
+    if any(dim.strides[0] < 0 for dim in dims):
+        _copy_backwards(b, source, target, dims)
+        return
+    walks = ordered_by_stride(dims)
     element = source.element
-    places = source.place.pointer, target.place.pointer
+    places = source.storage.pointer, target.storage.pointer
     if any(w[1][0] == 0 for w in walks):
         _copy_blocks(b, places, (element, element), walks)
         return
@@ -101,11 +105,64 @@ def copy(b: TensorBuilder, source: TensorView, target: TensorView) -> None:
     _copy_columns(b, places, element, column, without_dims(walks, column))
 
 
+def _copy_backwards(b: TensorBuilder, source: TensorView, target: TensorView, dims: Sequence[LoopDim]) -> None:
+    """Copy a source that is reversed along some dimensions; along one of them by registers, where it is dense."""
+    element = source.element
+    line = next((dim for dim in dims if dim.strides == _REVERSED), None)
+    loops = without_dims(dims, line) if line is not None else [dim for dim in dims if dim.strides[0] < 0]
+    with loop_nest(b, loops, 2) as offsets:
+        start, to = _addresses(b, (source.storage.pointer, target.storage.pointer), element, offsets)
+        if line is not None:
+            _reverse(b, start, to, element, line.extent)
+            return
+        forward = [dim for dim in dims if dim.strides[0] >= 0]
+        copy_block(b, start, to, element, forward)
+
+
+def copy_block(b: TensorBuilder, source: Value, target: Value, element: Type, dims: Sequence[LoopDim]) -> None:
+    """Copy a strided block from one address to another.
+
+    Args:
+        b: Where.
+        source: The address of its first element.
+        target: Where that goes.
+        element: Type of the elements.
+        dims: Extents, and strides in source and target.
+    """
+    views = [
+        TensorView.strided(Storage(pointer), element, [dim.of(operand) for dim in dims])
+        for operand, pointer in enumerate((source, target))
+    ]
+    copy(b, *views)
+
+
+def _reverse(b: TensorBuilder, source: Value, target: Value, element: Type, count: int) -> None:
+    """Copy elements up to `source` in reverse order, a register at a time; of any type, as integers."""
+    word = IntType(8 * bytes_of(element))
+    source, target = b.retype(source, word), b.retype(target, word)
+    lanes = _REGISTER // bytes_of(element)
+    whole, rest = divmod(count, lanes)
+    if whole:
+        with loop_nest(b, [LoopDim(whole, (-lanes, lanes))], 2, "register") as (here, there):
+            first = b.gep(word, source, b.add(here, 1 - lanes), "from")
+            _reverse_register(b, first, b.gep(word, target, there, "to"), VectorType(lanes, word))
+    if rest:
+        first = b.gep(word, source, 1 - count, "from")
+        _reverse_register(b, first, b.gep(word, target, whole * lanes, "to"), VectorType(rest, word))
+
+
+def _reverse_register(b: TensorBuilder, source: Value, target: Value, type_: VectorType) -> None:
+    align = bytes_of(type_.element)
+    register = b.load(type_, b.retype(source, type_), align)
+    reversed_ = b.shuffle(register, None, range(type_.count)[::-1], "reversed")
+    b.store(reversed_, b.retype(target, type_), align)
+
+
 def convert(b: TensorBuilder, source: TensorView, target: TensorView) -> None:
     """Copy the numbers of `source` to the same logical positions of `target`, whose elements are wider floats."""
     pairs = zip(source.dims, target.dims, strict=True)
-    walks = ordered_by_stride([(s.extent, (s.stride, t.stride)) for s, t in pairs])
-    _copy_blocks(b, (source.place.pointer, target.place.pointer), (source.element, target.element), walks)
+    walks = ordered_by_stride([LoopDim(s.extent, (s.stride, t.stride)) for s, t in pairs])
+    _copy_blocks(b, (source.storage.pointer, target.storage.pointer), (source.element, target.element), walks)
 
 
 def is_stride2_copy(walk: LoopDim) -> bool:
@@ -116,9 +173,8 @@ def is_stride2_copy(walk: LoopDim) -> bool:
 
 def restrided_view(b: TensorBuilder, view: TensorView, dims: Sequence[tuple[int, int]], offset: int = 0) -> TensorView:
     """Other dimensions (extent, stride) over the memory of a view, from an element on."""
-    extents, steps = tuple(d[0] for d in dims), tuple(d[1] for d in dims)
-    place = Storage(b.gep(view.element, view.place.pointer, offset, "part")) if offset else view.place
-    return TensorView(place, view.element, extents, extents, steps, tuple(range(len(dims))))
+    place = Storage(b.gep(view.element, view.storage.pointer, offset, "part")) if offset else view.storage
+    return TensorView.strided(place, view.element, [StridedDim(*dim) for dim in dims])
 
 
 def slice_view(b: TensorBuilder, view: TensorView, ranges: Sequence[tuple[int, int]]) -> TensorView:
@@ -141,8 +197,8 @@ def copy_bytes(b: TensorBuilder, source: Value, target: Value, size: int, *, ove
 
 def fill_zero(b: TensorBuilder, target: TensorView) -> None:
     """Set the data of a view to zero."""
-    element, pointer = target.element, target.place.pointer
-    walks = ordered_by_stride([(d.extent, (d.stride,)) for d in target.dims])
+    element, pointer = target.element, target.storage.pointer
+    walks = ordered_by_stride([LoopDim(d.extent, (d.stride,)) for d in target.dims])
     inner = next((w for w in walks if w[1] == (1,)), None)
     with loop_nest(b, without_dims(walks, inner), 1) as offsets:
         address = b.gep(element, pointer, offsets[0])
@@ -154,12 +210,12 @@ def fill_zero(b: TensorBuilder, target: TensorView) -> None:
 
 def fill(b: TensorBuilder, scalar: Value, target: TensorView) -> None:
     """Set the data of a view to a number."""
-    element, pointer = target.element, target.place.pointer
+    element, pointer = target.element, target.storage.pointer
     scalar = to_storage_type(b, scalar)
     if _is_zero(scalar):
         fill_zero(b, target)
         return
-    rows, cols, rest = choose_plane(ordered_by_stride([(d.extent, (d.stride,)) for d in target.dims]))
+    rows, cols, rest = choose_plane(ordered_by_stride([LoopDim(d.extent, (d.stride,)) for d in target.dims]))
     with loop_nest(b, rest, 1) as offsets:
         address = b.gep(element, pointer, offsets[0], "to")
         if rows[0] == cols[0] == 1:
@@ -285,7 +341,7 @@ def copy_cycles(dims: Sequence[tuple[int, int]], element: Type, *, permutes: boo
     walks: list[LoopDim] = []
     count = 1
     for extent, stride in reversed(dims):
-        walks.append((extent, (stride, count)))
+        walks.append(LoopDim(extent, (stride, count)))
         count *= extent
     size = count * bytes_of(element)
     far = 0 if size <= NEAR_BYTES else size * FAR_BYTE_CYCLES

@@ -23,53 +23,56 @@ several ways out get a block of their own.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 from tlx.diagnostics import LoweringError
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.parser.instructions import parse_instruction_text
 from tlx.ir.transform.rewrite import set_operand
-from tlx.ir.types import LABEL, VectorType, bytes_of
+from tlx.ir.types import LABEL, Type, VectorType, bytes_of
 from tlx.ir.values import Keyword, Local, Value, is_undefined
+from tlx.lower.memory.aliases import Position
 from tlx.lower.memory.views import Storage
+from tlx.lower.to_2d.analysis.facts import Facts
+from tlx.lower.to_2d.analysis.operands import OperandViews
+from tlx.lower.to_2d.analysis.values import FlatVectors
 from tlx.lower.to_2d.memory.copies import copy_bytes, to_storage_type
-
-if TYPE_CHECKING:
-    from tlx.lower.to_2d.plan import Plan
 
 _SPLITTABLE = frozenset({"br", "switch"})
 
 
-def memory_phis(plan: Plan, block: Block) -> list[Instruction]:
+def memory_phis(vectors: FlatVectors, block: Block) -> list[Instruction]:
     """The phis of a block that become buffers."""
-    return [i for i in block.phis if plan.flats.kind(i.value) == "phi" and not plan.flats.is_renaming(i)]
+    return [i for i in block.phis if vectors.kind(i.value) == "phi" and not vectors.is_renaming(i)]
 
 
-def live_phis(plan: Plan, block: Block) -> list[Instruction]:
+def live_phis(vectors: FlatVectors, live: AbstractSet[str], block: Block) -> list[Instruction]:
     """Those of them that something needs."""
-    return [i for i in memory_phis(plan, block) if i.result in plan.live]
+    return [i for i in memory_phis(vectors, block) if i.result in live]
 
 
 # Reads on edges ------------------------------------------------------------------------------------------------------
 
 
-def record_edge_reads(plan: Plan) -> None:
-    """Note that the end of each predecessor reads what a phi takes from it.
+def edge_reads(facts: Facts, live: AbstractSet[str]) -> Iterator[tuple[Value, Position]]:
+    """The vectors that phis take, which the ends of the phis' predecessors read.
 
     Raises:
         LoweringError: An edge cannot get a block of its own.
     """
-    for block in plan.function.blocks:
-        for phi in live_phis(plan, block):
+    vectors = facts.vectors
+    for block in facts.function.blocks:
+        for phi in live_phis(vectors, live, block):
             for value, name in phi.incoming:
-                predecessor = plan.flow.blocks[name]
+                predecessor = facts.flow.blocks[name]
                 _check_edge(phi, predecessor)
-                root = plan.flats.root(value)
-                if root != phi.value and plan.flats.kind(root) not in ("register", "constant"):
-                    plan.note_read(plan.place_of(root), (name, len(predecessor.instructions)))
+                root = vectors.root(value)
+                if root != phi.value and vectors.kind(root) not in ("register", "constant"):
+                    yield root, (name, len(predecessor.instructions))
 
 
 def _check_edge(phi: Instruction, predecessor: Block) -> None:
@@ -82,25 +85,34 @@ def _check_edge(phi: Instruction, predecessor: Block) -> None:
 # Copies on edges -----------------------------------------------------------------------------------------------------
 
 
-def emit_edge_copies(plan: Plan, b: TensorBuilder) -> None:
-    """Write the copies of every edge, then take the phis away."""
-    function = plan.function
+def emit_edge_copies(
+    operands: OperandViews, live: AbstractSet[str], allocate: Callable[[Type, int, str], Storage], b: TensorBuilder
+) -> None:
+    """Write the copies of every edge, then take the phis away.
+
+    Args:
+        operands: Where vectors lie.
+        live: Names of the phis that something needs.
+        allocate: Reserves a buffer for what two copies exchange.
+        b: Where.
+    """
+    function = b.function
     blocks = {block.name: block for block in function.blocks}
     behind: dict[str, list[Block]] = {}
     for block in function.blocks:
-        phis = memory_phis(plan, block)
+        phis = memory_phis(operands.facts.vectors, block)
         if not phis:
             continue
         split: dict[str, str] = {}
-        for name, values in _incoming([phi for phi in phis if phi.result in plan.live]).items():
+        for name, values in _incoming([phi for phi in phis if phi.result in live]).items():
             predecessor = blocks[name]
-            copies = _copies(plan, values)
+            copies = _copies(operands, values)
             if copies and len(set(predecessor.terminator.targets)) > 1:
-                predecessor = _split_edge(plan, predecessor, block)
+                predecessor = _split_edge(b, predecessor, block)
                 split[name] = predecessor.name
                 behind.setdefault(name, []).insert(0, predecessor)
             b.block, b.index, b.debug = predecessor, len(predecessor.instructions) - 1, ""
-            _emit_copies(plan, b, copies)
+            _emit_copies(operands, allocate, b, copies)
         dead = {id(phi) for phi in phis}
         block.instructions = [i for i in block.instructions if id(i) not in dead]
         if split:
@@ -117,16 +129,16 @@ def _incoming(phis: list[Instruction]) -> dict[str, list[tuple[Instruction, Valu
     return {name: list(values.values()) for name, values in found.items()}
 
 
-def _copies(plan: Plan, values: list[tuple[Instruction, Value]]) -> list[_Copy]:
+def _copies(operands: OperandViews, values: list[tuple[Instruction, Value]]) -> list[_Copy]:
     """The copies of one edge, on which phis take values."""
     found: list[_Copy] = []
     for phi, value in values:
-        root = plan.flats.root(value)
-        target = plan.place_of(phi.value)
-        if plan.flats.kind(root) == "register":
-            found.append(_Copy(target, value, _source(plan, value)))
-        elif not is_undefined(root) and (isinstance(root, Keyword) or plan.place_of(root) is not target):
-            found.append(_Copy(target, root, _source(plan, root)))
+        root = operands.facts.vectors.root(value)
+        target = operands.storage_of(phi.value)
+        if operands.facts.vectors.kind(root) == "register":
+            found.append(_Copy(target, value, _source(operands, value)))
+        elif not is_undefined(root) and (isinstance(root, Keyword) or operands.storage_of(root) is not target):
+            found.append(_Copy(target, root, _source(operands, root)))
     return found
 
 
@@ -139,11 +151,13 @@ class _Copy:
     source: Storage | None
 
 
-def _source(plan: Plan, value: Value) -> Storage | None:
-    return None if plan.flats.kind(value) in ("register", "constant") else plan.place_of(value)
+def _source(operands: OperandViews, value: Value) -> Storage | None:
+    return None if operands.facts.vectors.kind(value) in ("register", "constant") else operands.storage_of(value)
 
 
-def _emit_copies(plan: Plan, b: TensorBuilder, copies: list[_Copy]) -> None:
+def _emit_copies(
+    operands: OperandViews, allocate: Callable[[Type, int, str], Storage], b: TensorBuilder, copies: list[_Copy]
+) -> None:
     """Copies that happen at once, in an order in which none overwrites what another still reads."""
     readers = Counter(copy.source for copy in copies if copy.source is not None)
     onto = {copy.target: number for number, copy in enumerate(copies)}
@@ -152,11 +166,11 @@ def _emit_copies(plan: Plan, b: TensorBuilder, copies: list[_Copy]) -> None:
     while pending:
         if not free:  # a cycle
             copy = copies[next(iter(pending))]
-            freed, copy.source = copy.source, _save_source(plan, b, copy)
+            freed, copy.source = copy.source, _save_source(allocate, b, copy)
         else:
             number = heappop(free)
             del pending[number]
-            _emit_copy(plan, b, copies[number])
+            _emit_copy(operands, b, copies[number])
             freed = copies[number].source
         if freed is not None and freed in readers:
             readers[freed] -= 1
@@ -164,23 +178,23 @@ def _emit_copies(plan: Plan, b: TensorBuilder, copies: list[_Copy]) -> None:
                 heappush(free, onto[freed])
 
 
-def _save_source(plan: Plan, b: TensorBuilder, copy: _Copy) -> Storage:
+def _save_source(allocate: Callable[[Type, int, str], Storage], b: TensorBuilder, copy: _Copy) -> Storage:
     type_ = copy.value.type
     assert isinstance(type_, VectorType)
     assert copy.source is not None
-    place = plan.new_place(type_.element, type_.count, "swap")
+    place = allocate(type_.element, type_.count, "swap")
     copy_bytes(b, copy.source.pointer, place.pointer, _bytes(place))
     return place
 
 
-def _emit_copy(plan: Plan, b: TensorBuilder, copy: _Copy) -> None:
+def _emit_copy(operands: OperandViews, b: TensorBuilder, copy: _Copy) -> None:
     target = copy.target
     if copy.source is not None:
         copy_bytes(b, copy.source.pointer, target.pointer, _bytes(target))
     elif isinstance(copy.value, Keyword):
         b.memset(target.pointer, 0, _bytes(target))
-    elif plan.flats.kind(copy.value) == "constant":
-        copy_bytes(b, plan.place_of(copy.value).pointer, target.pointer, _bytes(target))
+    elif operands.facts.vectors.kind(copy.value) == "constant":
+        copy_bytes(b, operands.storage_of(copy.value).pointer, target.pointer, _bytes(target))
     else:
         assert target.buffer is not None
         b.store(to_storage_type(b, copy.value), target.pointer, target.buffer.align)
@@ -191,11 +205,11 @@ def _bytes(place: Storage) -> int:
     return place.buffer.count * bytes_of(place.buffer.element)
 
 
-def _split_edge(plan: Plan, predecessor: Block, block: Block) -> Block:
+def _split_edge(b: TensorBuilder, predecessor: Block, block: Block) -> Block:
     """A new block on the way from a block with other ways out."""
-    name = plan.function.names.fresh(f"{block.name}.edge" if not block.name.isdecimal() else "edge")
+    name = b.function.names.fresh(f"{block.name}.edge" if not block.name.isdecimal() else "edge")
     middle = Block(name, f"\n\n{name}:")
-    TensorBuilder(plan.module, plan.function, middle).branch(block)
+    TensorBuilder(b.module, b.function, middle).branch(block)
     last = predecessor.terminator
     for index, operand in enumerate(last.operands):
         if isinstance(operand, Local) and operand == block.value:

@@ -10,9 +10,9 @@ Rewrite of 1 x 64 x 56 x 56 with 64 x 64 x 3 x 3, the result 54 x 54::
       k.loop:                                                ; the other 8 positions in the kernel
         y[:, row, :] += lhs.buf[i, j] @ x[:, row + i, j:j+54]
 
-Positions in the kernel are dimensions that are added up, and walk through the input as positions of the result do. The
-input is copied first where that takes less time (`convolution.layouts`). One with holes becomes several convolutions of
-inputs without (`convolution.transposed`); where these are many or small, zeros are written to the holes.
+Positions in the kernel are summed dimensions with the same strides in the input as positions of the result. The input
+is copied first where that is faster (`convolution.layouts`). A dilated input becomes several convolutions of the input
+itself (`convolution.transposed`); where these are many or small, zeros are written between its elements.
 """
 
 from __future__ import annotations
@@ -29,31 +29,36 @@ from tlx.lower.memory.views import Storage, StridedDim, TensorView
 from tlx.lower.to_2d.contraction.operand_copies import strided_view
 from tlx.lower.to_2d.contraction.problem import ContractionEpilogue, ContractionResult, OperandMemory
 from tlx.lower.to_2d.convolution.dense import best_layout, emit_convolution
-from tlx.lower.to_2d.convolution.operand_conversion import remark_operand_copy
 from tlx.lower.to_2d.convolution.problem import DenseConvolution
 from tlx.lower.to_2d.convolution.transposed import TransposedConvolution, choose_phases, emit_phases
+from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.memory.copies import copy, copy_cycles, fill_zero
-from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.rules.context import RuleContext
+from tlx.target.target import Target
 
 _FILLED: Final = 32
 """Bytes of zeros that are written in a cycle."""
 
 
 def lower_convolution(
-    plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView, epilogue: ContractionEpilogue | None = None
+    context: RuleContext,
+    b: TensorBuilder,
+    op: TensorOp,
+    target: TensorView,
+    epilogue: ContractionEpilogue | None = None,
 ) -> None:
     """Write the cross-correlation of two tensors to `target`."""
-    x, w = (plan.view(tensor) for tensor in op.tensors)
+    x, w = (context.view(tensor) for tensor in op.tensors)
     windows = Windows.of(len(x.dims), op.dims)
     result = ContractionResult(target, None, epilogue)
     if any(dim.extent > 1 < step for dim, step in zip(x.dims[::-1], windows.input_steps[::-1], strict=False)):
         with_holes, dilated = DilatedInput(x, windows), TransposedConvolution(x, w, windows, result)
-        choice = choose_phases(plan, dilated)
-        if choice is not None and choice.cycles < with_holes.cycles(plan, w, result):
-            emit_phases(plan, b, op, dilated, choice)
+        choice = choose_phases(context.target, dilated)
+        if choice is not None and choice.cycles < with_holes.cycles(context.target, w, result):
+            emit_phases(context, b, op, dilated, choice)
             return
-        x = with_holes.emit(plan, b, op)
-    emit_convolution(plan, b, op, DenseConvolution(x, w, windows, result))
+        x = with_holes.emit(context, b, op)
+    emit_convolution(context, b, op, DenseConvolution(x, w, windows, result))
 
 
 @dataclass(frozen=True)
@@ -79,18 +84,18 @@ class DilatedInput:
         extents = [dilated(dim.extent, step) for dim, step in zip(self.x.dims, self.steps, strict=True)]
         return TensorType.dense(self.x.element, extents)
 
-    def cycles(self, plan: Plan, w: TensorView, result: ContractionResult) -> float:
+    def cycles(self, target: Target, w: TensorView, result: ContractionResult) -> float:
         """About how many cycles it takes to make, and to read in a convolution."""
-        whole = TensorView.of(Storage(self.x.place.pointer), self.type)
+        whole = TensorView.of(Storage(self.x.storage.pointer), self.type)
         _, cycles = best_layout(
-            plan, DenseConvolution(whole, w, self.windows, replace(result, epilogue=None)), result.element
+            target, DenseConvolution(whole, w, self.windows, replace(result, epilogue=None)), result.element
         )
         return cycles + self.type.count * bytes_of(self.x.element) / _FILLED + copy_cycles(self.x.dims, self.x.element)
 
-    def emit(self, plan: Plan, b: TensorBuilder, op: TensorOp) -> TensorView:
+    def emit(self, context: EmitContext, b: TensorBuilder, op: TensorOp) -> TensorView:
         """Write the copy."""
-        remark_operand_copy(plan, op, self.type, "it is dilated")
-        whole = TensorView.of(plan.new_place(self.x.element, self.type.count, "dilated"), self.type)
+        context.remark_copy(op, self.type.element, self.type.count, "x", "it is dilated")
+        whole = TensorView.of(context.allocate(self.x.element, self.type.count, "dilated"), self.type)
         fill_zero(b, whole)
         dims = [
             StridedDim(d.extent, t.stride * step)

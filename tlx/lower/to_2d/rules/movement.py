@@ -87,24 +87,24 @@ from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.lower.memory.views import StridedDim, TensorView, reshaped_strides
 from tlx.lower.to_2d.memory.copies import copy, fill, fill_zero, restrided_view, slice_view
-from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.rules.context import RuleContext
 
 
-def lower_broadcast(plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
+def lower_broadcast(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the scalar, or the operand as often as it repeats, to `target`."""
     if op.scalars:
         fill(b, op.scalars[0], target)
         return
     assert op.result is not None
-    copy(b, plan.view(op.tensors[0]).broadcast(op.result, op.dims[1]), target)
+    copy(b, context.view(op.tensors[0]).broadcast(op.result, op.dims[1]), target)
 
 
-def lower_concat(plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
+def lower_concat(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the operands to `target`, one after the other along the axis."""
     ((axis,),) = op.dims
     first = 0
     for tensor in op.tensors:
-        source = plan.view(tensor)
+        source = context.view(tensor)
         ranges = [(first if d == axis else 0, dim.extent) for d, dim in enumerate(source.dims)]
         copy(b, source, slice_view(b, target, ranges))
         first += source.dims[axis].extent
@@ -142,9 +142,9 @@ class _Border:
         return [(first, count) for first, count in ((0, self.at), (end, self.extent - end)) if count > 0]
 
 
-def lower_pad(plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
+def lower_pad(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the value, and what is kept of the operand, to `target`."""
-    source = plan.view(op.tensors[0])
+    source = context.view(op.tensors[0])
     low, interior = op.dims[0], op.dims[2] if len(op.dims) == 3 else (0,) * len(source.dims)
     numbers = zip(source.dims, low, interior, target.dims, strict=True)
     borders = [_Border.of(dim.extent, below, between, out.extent) for dim, below, between, out in numbers]
@@ -187,9 +187,9 @@ Ranges = list[tuple[int, int]]
 # Blocks ----------------------------------------------------------------------------------------------------------
 
 
-def lower_block(plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
+def lower_block(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the operand to `target`, whose last dimensions are the blocks, and zeroes where blocks are not full."""
-    source = plan.view(op.tensors[0])
+    source = context.view(op.tensors[0])
     dims, sizes = op.dims
     places = [[k for k, d in enumerate(dims) if d == dimension] for dimension in range(len(source.dims))]
     radices = [[sizes[k] for k in ks] for ks in places]
@@ -246,9 +246,9 @@ def _in_order(digits: Sequence[Sequence[tuple[int, int]]], places: Sequence[Sequ
 # Permutations ----------------------------------------------------------------------------------------------------
 
 
-def lower_permute(plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
+def lower_permute(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the operand, its dimensions permuted, to `target`, seen in the same shape."""
-    source = plan.view(op.tensors[0])
+    source = context.view(op.tensors[0])
     permuted = restrided_view(b, source, [source.dims[d] for d in op.dims[0]])
     seen = _seen_as(b, target, permuted)
     if seen is not None:
@@ -257,7 +257,7 @@ def lower_permute(plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView
     seen = _seen_as(b, permuted, target)
     if seen is None:
         type_ = TensorType.dense(source.element, [dim.extent for dim in permuted.dims])
-        dense = TensorView.of(plan.dense_operand(op)(source.element, type_.count, "x"), type_)
+        dense = TensorView.of(context.allocate_copy(op, source.element, type_.count, "x"), type_)
         copy(b, permuted, dense)
         seen = _seen_as(b, dense, target)
         assert seen is not None
@@ -271,6 +271,6 @@ def _seen_as(b: TensorBuilder, view: TensorView, other: TensorView) -> TensorVie
     return None if strides is None else restrided_view(b, view, list(zip(extents, strides, strict=True)))
 
 
-def lower_transpose(plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
+def lower_transpose(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the operand to `target`, which has the same logical dimensions."""
-    copy(b, plan.view(op.tensors[0]), target)
+    copy(b, context.view(op.tensors[0]), target)

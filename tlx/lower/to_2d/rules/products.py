@@ -67,11 +67,10 @@ from tlx.lower.memory.views import TensorView, as_matrices
 from tlx.lower.to_2d.analysis.tensor_operations import MMA
 from tlx.lower.to_2d.contraction.emit import emit_contraction
 from tlx.lower.to_2d.contraction.problem import Contraction, ContractionEpilogue, ContractionResult, OperandMemory
+from tlx.lower.to_2d.emission import EmitContext
 from tlx.lower.to_2d.memory.copies import copy
-from tlx.lower.to_2d.plan import Plan
+from tlx.lower.to_2d.rules.context import RuleContext
 from tlx.lower.to_2d.rules.convolution import lower_convolution
-
-__all__ = ["MMA", "BatchedProduct", "emit_product"]
 
 
 @dataclass(frozen=True)
@@ -94,19 +93,23 @@ class BatchedProduct:
 
 
 def emit_product(
-    plan: Plan, b: TensorBuilder, op: TensorOp, product: BatchedProduct, epilogue: ContractionEpilogue | None = None
+    context: EmitContext,
+    b: TensorBuilder,
+    op: TensorOp,
+    product: BatchedProduct,
+    epilogue: ContractionEpilogue | None = None,
 ) -> None:
     """Write a product as loops over its batch around a 2-D tree.
 
     Args:
-        plan: The plan of the function; it gives memory for operands that have to be copied first.
+        context: Target, temporaries and remarks.
         b: Where.
         op: The operation it is.
         product: The operands and the result.
         epilogue: What happens to the product before it is stored.
     """
-    product = _with_accumulator(plan, b, product, epilogue)
-    emit_contraction(plan, b, op, _product_contraction(product, epilogue), epilogue)
+    product = _with_accumulator(context, b, product, epilogue)
+    emit_contraction(context, b, op, _product_contraction(product, epilogue), epilogue)
 
 
 def _product_contraction(product: BatchedProduct, epilogue: ContractionEpilogue | None) -> Contraction:
@@ -131,21 +134,21 @@ def _product_contraction(product: BatchedProduct, epilogue: ContractionEpilogue 
 
 
 def _with_accumulator(
-    plan: Plan, b: TensorBuilder, product: BatchedProduct, epilogue: ContractionEpilogue | None
+    context: EmitContext, b: TensorBuilder, product: BatchedProduct, epilogue: ContractionEpilogue | None
 ) -> BatchedProduct:
     """The product with an accumulator that 2-D loads can read as rows: a copy of it where it is not; None is zeros."""
     if product.kind not in MMA or (product.acc is not None and _is_usable(product, product.acc)):
         return product
     if product.acc is None:
         return replace(product, kind="matmul") if _is_matmul(product) else product
-    acc = _new_accumulator(plan, product, epilogue)
+    acc = _new_accumulator(context, product, epilogue)
     copy(b, product.acc, acc)
     return replace(product, acc=acc)
 
 
 def _is_usable(product: BatchedProduct, acc: TensorView) -> bool:
     found = as_matrices(acc)
-    return acc.is_same(product.target) or (found is not None and found.type.is_row_major)
+    return acc.aliases_exactly(product.target) or (found is not None and found.type.is_row_major)
 
 
 def _is_matmul(product: BatchedProduct) -> bool:
@@ -154,39 +157,53 @@ def _is_matmul(product: BatchedProduct) -> bool:
     return product.kind == "smma" or len(elements) == 1 or isinstance(product.target.element, FloatType)
 
 
-def _new_accumulator(plan: Plan, product: BatchedProduct, epilogue: ContractionEpilogue | None) -> TensorView:
+def _new_accumulator(context: EmitContext, product: BatchedProduct, epilogue: ContractionEpilogue | None) -> TensorView:
     """Memory for the accumulator: the target, unless the epilogue makes something else of it."""
     target = product.target
     if epilogue is None or (epilogue.may_use_target and epilogue.element == target.element):
         return target
     type_ = TensorType.dense(epilogue.element, [dim.extent for dim in target.dims])
-    return TensorView.of(plan.new_place(type_.element, type_.count, "acc"), type_)
+    return TensorView.of(context.allocate(type_.element, type_.count, "acc"), type_)
 
 
 def lower_matmul(
-    plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView, epilogue: ContractionEpilogue | None = None
+    context: RuleContext,
+    b: TensorBuilder,
+    op: TensorOp,
+    target: TensorView,
+    epilogue: ContractionEpilogue | None = None,
 ) -> None:
     """Write `target = L(lhs) @ L(rhs)`."""
-    lhs, rhs = (plan.view(tensor) for tensor in op.tensors)
-    emit_product(plan, b, op, BatchedProduct("matmul", lhs, rhs, target), epilogue)
+    lhs, rhs = (context.view(tensor) for tensor in op.tensors)
+    emit_product(context, b, op, BatchedProduct("matmul", lhs, rhs, target), epilogue)
 
 
 def lower_mma(
-    plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView, epilogue: ContractionEpilogue | None = None
+    context: RuleContext,
+    b: TensorBuilder,
+    op: TensorOp,
+    target: TensorView,
+    epilogue: ContractionEpilogue | None = None,
 ) -> None:
     """Write `target = L(acc) + L(lhs) @ L(rhs)`."""
-    acc, lhs, rhs = plan.operands(op)
+    acc, lhs, rhs = context.operands(op)
     assert lhs is not None
     assert rhs is not None
-    emit_product(plan, b, op, BatchedProduct(op.intrinsic.name, lhs, rhs, target, acc), epilogue)
+    emit_product(context, b, op, BatchedProduct(op.intrinsic.name, lhs, rhs, target, acc), epilogue)
 
 
 def lower_contract(
-    plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView, epilogue: ContractionEpilogue | None = None
+    context: RuleContext,
+    b: TensorBuilder,
+    op: TensorOp,
+    target: TensorView,
+    epilogue: ContractionEpilogue | None = None,
 ) -> None:
     """Write the contraction of two tensors to `target`."""
-    lhs, rhs = (plan.view(tensor) for tensor in op.tensors)
-    emit_contraction(plan, b, op, _contraction(lhs, rhs, op.dims, ContractionResult(target, None, epilogue)), epilogue)
+    lhs, rhs = (context.view(tensor) for tensor in op.tensors)
+    emit_contraction(
+        context, b, op, _contraction(lhs, rhs, op.dims, ContractionResult(target, None, epilogue)), epilogue
+    )
 
 
 def _contraction(
@@ -211,7 +228,7 @@ def _contraction(
     )
 
 
-ProductRule = Callable[["Plan", TensorBuilder, TensorOp, TensorView, ContractionEpilogue | None], None]
+ProductRule = Callable[[RuleContext, TensorBuilder, TensorOp, TensorView, ContractionEpilogue | None], None]
 
 PRODUCT_RULES: Final[dict[str, ProductRule]] = {
     "matmul": lower_matmul,

@@ -28,17 +28,17 @@ from __future__ import annotations
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.lower.memory.views import TensorView
-from tlx.lower.to_2d.plan import Plan
 from tlx.lower.to_2d.reduction import TypedPointer, WindowAxis, reduce_axes
+from tlx.lower.to_2d.rules.context import RuleContext
 
 
-def lower_reduce(plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
+def lower_reduce(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
     """Write the reduction of each window of the operand to `target`."""
-    source = plan.view(op.tensors[0])
+    source = context.view(op.tensors[0])
     sizes = zip(source.dims, target.dims, *op.dims, strict=True)
     axes = [WindowAxis(out.extent, dim.stride, out.stride, window, step) for dim, out, window, step in sizes]
-    reduce_axes(plan, b, op, axes, _data(source), _data(target))
+    reduce_axes(context, b, op, axes, _data(source), _data(target))
 
 
 def _data(view: TensorView) -> TypedPointer:
-    return TypedPointer(view.place.pointer, view.element)
+    return TypedPointer(view.storage.pointer, view.element)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.tensors.model import TensorOp
 from tlx.lower.memory.views import TensorView
 from tlx.lower.to_2d.analysis.tensor_operations import INSERT, POINTWISE, SHUFFLE
+from tlx.lower.to_2d.rules.context import RuleContext
 from tlx.lower.to_2d.rules.elements import lower_insert, lower_shuffle
 from tlx.lower.to_2d.rules.movement import (
     lower_block,
@@ -22,22 +23,19 @@ from tlx.lower.to_2d.rules.pointwise import lower_pointwise
 from tlx.lower.to_2d.rules.products import PRODUCT_RULES, ProductRule
 from tlx.lower.to_2d.rules.reduction import lower_reduce
 
-if TYPE_CHECKING:
-    from tlx.lower.to_2d.plan import Plan
-
-Rule = Callable[["Plan", TensorBuilder, TensorOp, TensorView], None]
+Rule = Callable[[RuleContext, TensorBuilder, TensorOp, TensorView], None]
 
 
 def _alone(rule: ProductRule) -> Rule:
-    def write(plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-        rule(plan, b, op, target, None)
+    def write(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
+        rule(context, b, op, target, None)
 
     return write
 
 
-def _reduction(plan: Plan, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
-    rule = lower_pointwise if plan.groups.is_group(op) else lower_reduce
-    rule(plan, b, op, target)
+def _reduction(context: RuleContext, b: TensorBuilder, op: TensorOp, target: TensorView) -> None:
+    rule = lower_pointwise if context.groups.is_group(op) else lower_reduce
+    rule(context, b, op, target)
 
 
 RULES: Final[dict[str, Rule]] = {

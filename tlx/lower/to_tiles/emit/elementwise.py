@@ -18,8 +18,7 @@ from typing import Final
 
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.functions import Function
-from tlx.ir.metadata import nontemporal_metadata
-from tlx.ir.module import Module
+from tlx.ir.module import Module, nontemporal_metadata
 from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import Value, const_int
 from tlx.lower.to_tiles.emit.expression import ExpressionEmitter, ResultTile, store_tile_vector, tile_address
@@ -30,7 +29,7 @@ from tlx.lower.to_tiles.emit.kernel import (
     may_alias_leaf,
     new_kernel,
 )
-from tlx.lower.to_tiles.prefetch.emitters import RowPrefetch, prefetch_rows
+from tlx.lower.to_tiles.prefetch.streams import RowPrefetch, prefetch_rows
 from tlx.lower.to_tiles.problem.canonical import as_long_row
 from tlx.lower.to_tiles.problem.problems import Elementwise
 from tlx.lower.to_tiles.problem.view import MatrixView
@@ -77,7 +76,7 @@ def elementwise_kernel(module: Module, problem: Elementwise, target: Target) -> 
 def _prefetched(problem: Elementwise, pointers: Sequence[Value], target: Target) -> list[RowPrefetch]:
     """What is prefetched: leaves on one long row that come from beyond the second cache, where much is computed."""
     value = problem.value
-    if value.cost < COSTLY or value.rows > 1 or (problem.whole or problem.moves) <= target.caches.l2:
+    if value.cost < COSTLY or value.rows > 1 or (problem.total_bytes or problem.bytes_moved) <= target.caches.l2:
         return []
     leaves = {leaf.pointer: leaf.view for leaf in value.leaves() if leaf.view.cols == value.cols}
     numbers = sorted({leaf.pointer for leaf in value.leaves()})
@@ -156,7 +155,7 @@ class _RowTiles:
         places = [ResultTile(self.rows.size, span.columns.size, span.columns.padding) for span in spans]
         shared = [self.evaluator.compute(place, 0) for place in places]
         with b.loop(0, self.rows.count, name="i") as i:
-            row = self.rows.begin(b, i.index)
+            row = self.rows.start_of(b, i.index)
             for span, place, known in zip(spans, places, shared, strict=True):
                 self._span(span, replace(place, row=row), known)
 
@@ -167,7 +166,7 @@ class _RowTiles:
         shared = [self.evaluator.compute(place, 0) for place in places]
         for run in tile_runs(self.rows, past_caches=self.boundary > 0 and self._all_transposed):
             with b.loop(0, run.count, name="r") as r:
-                first = run.begin(b, r.index)
+                first = run.start_of(b, r.index)
                 for span, place, known in zip(spans, places, shared, strict=True):
                     start = self._start(span, replace(place, row=const_int(I64, self.rows.start)))
                     with b.loop(0, span.columns.count, name="j") as j:

@@ -103,9 +103,9 @@ def may_alias_leaf(value: Expression, destination: MatrixView) -> bool:
 
 def in_place_leaves(value: Expression, destination: MatrixView) -> list[MatrixLeaf]:
     """The leaves that may lie where the destination does: they have the same elements at the same places."""
-    to = destination.repeated()
+    to = destination.broadcast()
     leaves = [leaf for leaf in value.leaves() if bits_of(leaf.element) == bits_of(to.element)]
-    return [leaf for leaf in leaves if _element_layout(leaf.view.repeated()) == _element_layout(to)]
+    return [leaf for leaf in leaves if _element_layout(leaf.view.broadcast()) == _element_layout(to)]
 
 
 def _element_layout(view: MatrixView) -> tuple[int, int, int, int]:

@@ -51,7 +51,7 @@ from tlx.lower.to_tiles.emit.expression import (
 )
 from tlx.lower.to_tiles.emit.kernel import column_tile, expression_parameters, may_alias_leaf, new_kernel, tile
 from tlx.lower.to_tiles.emit.reduction_operation import ReductionOperation, RunningReduction
-from tlx.lower.to_tiles.prefetch.emitters import RowPrefetch, prefetch_rows
+from tlx.lower.to_tiles.prefetch.streams import RowPrefetch, prefetch_rows
 from tlx.lower.to_tiles.problem.canonical import as_row_view, canonical_reduction
 from tlx.lower.to_tiles.problem.expression import Expression, MatrixLeaf, ProductLeaf
 from tlx.lower.to_tiles.problem.problems import Reduction
@@ -70,10 +70,10 @@ def reduce_kernel(module: Module, problem: Reduction, target: Target) -> Functio
     """Add the kernel for a reduction to the module: a function of the destination, leaves and scalars."""
     parameters, scalars = expression_parameters(problem.value)
     to = ("to", problem.destination.element, "noalias")
-    if problem.finish is not None:
-        others, scalars = expression_parameters(problem.finish)
+    if problem.epilogue is not None:
+        others, scalars = expression_parameters(problem.epilogue)
         parameters += others
-        to = (*to[:2], "" if may_alias_leaf(problem.finish, as_row_view(problem.destination)) else "noalias")
+        to = (*to[:2], "" if may_alias_leaf(problem.epilogue, as_row_view(problem.destination)) else "noalias")
     function = new_kernel(module, target, problem.kernel_name, [to, *parameters], scalars)
     b = TensorBuilder(module, function)
     arguments = [argument.value for argument in function.arguments]
@@ -106,10 +106,10 @@ def emit_reduction(
     kernel = RowReduction(b, evaluator, combine, to, base, shape, target, problem.products)
     if problem.products:
         kernel.prefetches = _next_rows(problem, shape, pointers, target)
-    if problem.finish is not None:
-        kernel.finish = ExpressionEmitter(b, problem.finish, pointers, scalars)
-    if problem.excess is not None:
-        excess = ExpressionEmitter(b, problem.excess, pointers, scalars)
+    if problem.epilogue is not None:
+        kernel.finish = ExpressionEmitter(b, problem.epilogue, pointers, scalars)
+    if problem.offset_row is not None:
+        excess = ExpressionEmitter(b, problem.offset_row, pointers, scalars)
         kernel.excess = replace(kernel, evaluator=excess, prefetches=()).first_line()
     kernel.emit()
 
@@ -124,7 +124,7 @@ def _next_rows(
     """
     leaf = next(leaf for leaf in problem.value.leaves() if leaf.view.rows == problem.value.rows)
     distance = shape.rows * leaf.view.row_stride * bytes_of(leaf.element)
-    is_far = leaf.view.moves > target.caches.l2 * 3 // 4
+    is_far = leaf.view.bytes_moved > target.caches.l2 * 3 // 4
     if not is_far or 2 * distance > target.caches.l1 or problem.value.rows == 1:
         return ()
     return (RowPrefetch(pointers[leaf.pointer], leaf.view, distance),)
@@ -204,7 +204,7 @@ class RowReduction:
         for group in padded_tiles(value.rows, size, 1):
             tiles = [self._tiles(rows) for rows in padded_tiles(group.size, height, 1)]
             with self.b.loop(0, group.count, name="i") as i:
-                row = group.begin(self.b, i.index)
+                row = group.start_of(self.b, i.index)
                 lines = [line for tile in tiles for line in self._lines(tile, row)]
                 if together == 1 or len(lines) == 1:
                     self._store_folded(lines, row)
@@ -269,7 +269,7 @@ class RowReduction:
             state = state or (running.start() if self.products else [])
             return running.add(b, state, tile) if state else running.first(b, tile)
         with b.loop(0, columns.count, carry=state or running.start(), name="j") as j:
-            at = replace(place, column=columns.begin(self.b, j.index))
+            at = replace(place, column=columns.start_of(self.b, j.index))
             prefetch_rows(b, self.prefetches, at)
             j.next(*running.add(b, j.carried, self._tile(at, known)))
         return j.results
@@ -371,7 +371,7 @@ class StripedColumnReduction:
         (sums,) = scratch.allocate(b)
         for strip in padded_tiles(cols, most, 1):
             with b.loop(0, strip.count, name="strip") as loop:
-                self._strip(strip.size, strip.begin(b, loop.index), sums)
+                self._strip(strip.size, strip.start_of(b, loop.index), sums)
         scratch.release(b)
 
     def _strip(self, size: int, first: Value, sums: Value) -> None:
@@ -381,12 +381,12 @@ class StripedColumnReduction:
         blocks = [EqualTiles(_ROWS, head.count - 1, _ROWS), *rest]
         for block in blocks:
             with self.b.loop(0, block.count, name="i") as i:
-                row = block.begin(self.b, i.index)
+                row = block.start_of(self.b, i.index)
                 self._block(size, first, sums, row, block.size, is_first=False)
         view = self._sums(size)
         for columns in padded_tiles(size, self.lanes * _ACROSS, self.lanes):
             with self.b.loop(0, columns.count, name="c") as c:
-                at = columns.begin(self.b, c.index)
+                at = columns.start_of(self.b, c.index)
                 place = ResultTile(1, columns.size, columns.padding, None, at)
                 value = load_tile_vector(self.b, view, tile_address(self.b, view, sums, place), place)
                 self._store(replace(place, column=self.b.add(first, at)), value)
@@ -396,7 +396,7 @@ class StripedColumnReduction:
         b, view = self.b, self._sums(size)
         for columns in padded_tiles(size, self.lanes * _ACROSS, self.lanes):
             with b.loop(0, columns.count, name="j") as j:
-                at = columns.begin(b, j.index)
+                at = columns.start_of(b, j.index)
                 place = ResultTile(rows, columns.size, columns.padding, row, b.add(first, at))
                 running = RunningReduction.along_rows(self.combine, place)
                 tile = self.combine.widened(b, self.evaluator.result(place))
@@ -439,7 +439,7 @@ class ColumnReduction:
         value, shape = self.evaluator.expression, self.shape
         for columns in padded_tiles(value.cols, shape.cols, shape.lanes):
             with self.b.loop(0, columns.count, name="j") as j:
-                column = columns.begin(self.b, j.index)
+                column = columns.start_of(self.b, j.index)
                 place = ResultTile(1, columns.size, columns.padding, None, column)
                 parts = padded_tiles(value.rows, shape.rows, 1)
                 lines = [self._along_rows(rows, replace(place, rows=rows.size)) for rows in parts]
@@ -456,7 +456,7 @@ class ColumnReduction:
             tile = self.combine.widened(b, self.evaluator.result(place, known))
             return running.lines(b, running.first(b, tile))[0]
         with b.loop(0, rows.count, carry=running.start(), name="i") as i:
-            at = replace(place, row=rows.begin(self.b, i.index))
+            at = replace(place, row=rows.start_of(self.b, i.index))
             value = self.combine.widened(b, self.evaluator.result(at, known))
             i.next(*running.add(b, i.carried, value))
         return running.lines(b, i.results)[0]

@@ -25,8 +25,8 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.instructions import Builder
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I16, I32, I64, FloatType, IntType, Type, VectorType
-from tlx.ir.values import Constant, ConstInt, Value, const_float, const_ints, const_vector, zero
-from tlx.lower.operations import MIN_MAX, emit_combine, emit_combine_ordered, emit_fcmp
+from tlx.ir.values import Value, const_float, const_ints, const_vector, zero
+from tlx.lower.operations import MIN_MAX, combine_identity, emit_combine, emit_combine_ordered, emit_fcmp
 from tlx.lower.to_tiles.emit.expression import ResultTile, data_mask
 
 _PERMUTED_AXES: Final = (0, 1, 3, 2, 4)
@@ -95,7 +95,7 @@ class ReductionOperation:
         """What changes nothing: -0 for sums, as -0 + -0 is -0."""
         if self.are_ordered:
             return const_ints(I16, [-0x8000 if self.operation == "max" else 0] * count)
-        return const_vector([_identity(self.operation, self.held)] * count)
+        return const_vector([combine_identity(self.operation, self.held)] * count)
 
     def masked(self, b: Builder, value: Value, place: ResultTile) -> Value:
         """A tile with the identity where it holds no data."""
@@ -249,12 +249,3 @@ def split_vector(b: Builder, value: Value, width: int) -> list[Value]:
 def _converted(b: Builder, opcode: str, value: Value, element: Type) -> Value:
     assert isinstance(value.type, VectorType)
     return b.cast(opcode, value, VectorType(value.type.count, element))
-
-
-def _identity(operation: str, element: Type) -> Constant:
-    if isinstance(element, FloatType):
-        return const_float(element, {"add": -0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}[operation])
-    assert isinstance(element, IntType)
-    least = -(1 << (element.bits - 1))
-    numbers = {"add": 0, "mul": 1, "max": least, "min": -least - 1, "and": -1, "or": 0, "xor": 0}
-    return ConstInt(element, numbers[operation])

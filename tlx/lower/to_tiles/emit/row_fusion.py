@@ -23,7 +23,7 @@ from tlx.lower.to_tiles.emit.elementwise import emit_elementwise_loops
 from tlx.lower.to_tiles.emit.expression import ExpressionEmitter
 from tlx.lower.to_tiles.emit.kernel import new_kernel
 from tlx.lower.to_tiles.emit.reduction import emit_reduction
-from tlx.lower.to_tiles.prefetch.emitters import RowPrefetch
+from tlx.lower.to_tiles.prefetch.streams import RowPrefetch
 from tlx.lower.to_tiles.problem.canonical import as_long_row, pointer_views, take_rows
 from tlx.lower.to_tiles.problem.problems import Elementwise, Reduction, RowFusion, RowFusionPart
 from tlx.lower.to_tiles.problem.view import MatrixView
@@ -44,11 +44,11 @@ def row_fusion_kernel(module: Module, problem: RowFusion, target: Target) -> Fun
     boundaries = [_boundary(part, target) for part in problem.parts]
     for block in padded_tiles(problem.rows, fused_block_rows(problem, target), 1):
         with b.loop(0, block.count, name="r") as loop:
-            row = block.begin(b, loop.index)
+            row = block.start_of(b, loop.index)
             for part, boundary in zip(problem.parts, boundaries, strict=True):
                 kept = [given[number] for number in part.pointers]
                 moved = [
-                    base if number in problem.private else _at_row(b, base, view, row, problem.rows)
+                    base if number in problem.scratch_pointers else _at_row(b, base, view, row, problem.rows)
                     for base, number, view in zip(kept, part.pointers, pointer_views(part.problem), strict=True)
                 ]
                 prefetches = _read_next(b, problem, given, row, block.size) if part is prefetching else []
@@ -98,7 +98,7 @@ def _boundary(part: RowFusionPart, target: Target) -> int:
     """Elements that stores past the caches are aligned to, as of the problem with all its rows; or 0."""
     return (
         elementwise_store_alignment(part.problem, target)
-        if part.is_apart and isinstance(part.problem, Elementwise)
+        if part.is_disjoint and isinstance(part.problem, Elementwise)
         else 0
     )
 

@@ -41,13 +41,13 @@ class BatchLoops:
         self.counter = self.module.function_attributes(self.function.signature).get(CALL_COUNTER_ATTRIBUTE)
         self.made = definitions(self.function) if self.loops or self.counter else {}
 
-    def known(self, problem: P, block: Block, pointers: Sequence[tuple[Value, MatrixView]]) -> P:
+    def with_batch(self, problem: P, block: Block, pointers: Sequence[tuple[Value, MatrixView]]) -> P:
         """A product or map that knows how it goes on in the other rounds of the loop it is in; others as they are."""
         if isinstance(problem, Elementwise):
-            return replace(problem, passed=self._passed(block, [pointer for pointer, _ in pointers]))
+            return replace(problem, streamed_bytes=self._streamed_bytes(block, [pointer for pointer, _ in pointers]))
         return replace(problem, batch=self.batch(block, pointers)) if isinstance(problem, Gemm) else problem
 
-    def _passed(self, block: Block, pointers: Sequence[Value]) -> int:
+    def _streamed_bytes(self, block: Block, pointers: Sequence[Value]) -> int:
         """Bytes that pointers go over in all rounds of the loops around a block; those that go together count once."""
         around = [loop for loop in self.loops if block.name in loop.blocks]
         if not around:
@@ -65,7 +65,7 @@ class BatchLoops:
             return BatchStrides((0, *steps[1:]), sizes, None) if any(steps[1:]) else None
         index = str(self.flow.blocks[around[-1].header].phis[0].result)
         steps = tuple(self._step(pointer, index) or 0 for pointer, _ in pointers)
-        total = sum(view.moves for (_, view), step in zip(pointers, steps, strict=True) if step)
+        total = sum(view.bytes_moved for (_, view), step in zip(pointers, steps, strict=True) if step)
         for loop in around:
             total *= trip_count(self.flow, loop)
         return BatchStrides(steps, sizes, total)
@@ -100,7 +100,7 @@ class BatchLoops:
 
 def _contiguous_bytes(view: MatrixView) -> int:
     """Bytes of a matrix without gaps; 0 of one with gaps."""
-    return view.moves if not view.has_gaps else 0
+    return view.bytes_moved if not view.has_gaps else 0
 
 
 def loop_latch(flow: ControlFlow, loop: NaturalLoop) -> Block | None:

@@ -32,13 +32,13 @@ class Match:
         problem: What is computed.
         pointers: Of a product: C, A, B, Acc if there is one, then the epilogue's leaves.
         scalars: Numbers known at run time.
-        instructions: Those that only compute the value: they go with the tree.
+        consumed: Those that only compute the value: they go with the tree.
     """
 
     problem: Problem
     pointers: list[tuple[Value, MatrixView]]
     scalars: list[Value]
-    instructions: list[Instruction]
+    consumed: list[Instruction]
 
 
 def match_store(listing: FunctionSnapshot, op: TensorOp) -> Match:

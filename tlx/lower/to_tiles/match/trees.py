@@ -169,7 +169,7 @@ class _TreeReader:
     def _leaf(self, tensor: Tensor) -> int:
         element = tensor.type.element
         key = str(tensor.source), element
-        view = MatrixView.of(tensor.type, tensor.pitches).repeated()
+        view = MatrixView.of(tensor.type, tensor.pitches).broadcast()
         if key not in self.pointers:
             self.pointers[key] = len(self.pointers)
             self.places.append((tensor.source, view))

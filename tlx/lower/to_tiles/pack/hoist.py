@@ -34,11 +34,11 @@ from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
 from tlx.ir.tensors.model import FunctionTensors
 from tlx.ir.transform.rewrite import definitions
-from tlx.ir.types import I8, I64, FloatType, Type, bytes_of
-from tlx.ir.values import Local, Value, const_int
+from tlx.ir.types import I8, FloatType, Type, bytes_of
+from tlx.ir.values import Local, Value
 from tlx.lower.context import INDEPENDENT_METADATA
 from tlx.lower.memory.aliases import AliasAnalysis, MemoryLocation
-from tlx.lower.memory.buffers import STACK_ALIGN, PrivateBuffers, allow_heap
+from tlx.lower.memory.buffers import PrivateBuffers, allow_heap
 from tlx.lower.operations import ElementwiseOp
 from tlx.lower.to_tiles.match.loops import BatchLoops, trip_count
 from tlx.lower.to_tiles.match.stores import Match
@@ -120,11 +120,7 @@ class HoistPoints:
 
     def memory(self, b: Builder, size: int) -> Value:
         """Memory for panels, as the builder's block finds it."""
-        buffer = self.buffers.new(I8, size + STACK_ALIGN, "panels")
-        start = b.retype(buffer.pointer, I8)
-        address = b.cast("ptrtoint", start, I64)
-        gap = b.binary("and", b.sub(const_int(I64, 0), address), const_int(I64, STACK_ALIGN - 1))
-        return b.gep(I8, start, gap, "panels")
+        return b.retype(self.buffers.new(I8, size, "panels").pointer, I8)
 
     def put(self, block: Block, code: Block) -> None:
         """Have instructions run at the end of a block, once all trees are replaced."""
@@ -228,7 +224,7 @@ def find_shared_copies(
     stores = {id(op.instruction): op.instruction for op in tensors.ops}
     for number, (block, found) in products.items():
         gemm = found.problem
-        if not isinstance(gemm, Gemm) or len(gemm.sums) > 1:
+        if not isinstance(gemm, Gemm) or len(gemm.term_offsets) > 1:
             continue
         source, view = found.pointers[1]
         place = places.before(block, source)
@@ -277,7 +273,10 @@ class _WriteCheck:
         range_ = MemoryLocation(pointer, view.size * bytes_of(view.element))
         block, index = self.positions[id(users[0].store)]
         for number, user in enumerate(users[1:], 1):
-            if self.aliases.clobbered(range_, (block, index - 1), self.positions[id(user.store)]) is not None:
+            if (
+                self.aliases.clobbering_instruction(range_, (block, index - 1), self.positions[id(user.store)])
+                is not None
+            ):
                 return users[:number]
         return users
 
@@ -292,11 +291,11 @@ def _shared_copy(users: Sequence[_ProductUse], block: Block | None, recipes: Rec
     element: Type | None = None
     for user in users:
         before = recipes(user.gemm, user.store)
-        read = {recipe.operand_a for recipe, _ in before if recipe.pack_a}
-        if len(read) != 1 or not all(recipe.pack_a and not recipe.streams for recipe, _ in before):
+        read = {recipe.mma.operand_a for recipe, _ in before if recipe.packing.a}
+        if len(read) != 1 or not all(recipe.packing.a and not recipe.tile.streamed_rows for recipe, _ in before):
             continue
         after = recipes(replace(user.gemm, a=_copy_layout(view, *read)), user.store)
-        if element in (None, *read) and after and not any(recipe.pack_a for recipe, _ in after):
+        if element in (None, *read) and after and not any(recipe.packing.a for recipe, _ in after):
             (element,) = read
             served.append(user)
     if element is None or sum(user.rounds for user in served) < _MIN_USERS:
@@ -318,5 +317,5 @@ def _copy_problem(view: MatrixView, copied: MatrixView, sign: Sign) -> Copy | El
     if view.element == copied.element:
         return Copy(view, copied)
     opcode = "fpext" if isinstance(view.element, FloatType) else "zext" if sign == "u" else "sext"
-    nodes = MatrixLeaf(view.element, view.repeated(), 0), InstructionNode(copied.element, ElementwiseOp(opcode), (0,))
+    nodes = MatrixLeaf(view.element, view.broadcast(), 0), InstructionNode(copied.element, ElementwiseOp(opcode), (0,))
     return Elementwise(copied, Expression(view.rows, view.cols, nodes))

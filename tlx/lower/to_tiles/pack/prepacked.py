@@ -13,8 +13,7 @@ from tlx.ir.values import Value
 from tlx.lower.memory.buffers import STACK_ALIGN
 from tlx.lower.to_tiles.emit.gemm.sum_terms import SumTerms
 from tlx.lower.to_tiles.emit.kernel import new_kernel
-from tlx.lower.to_tiles.pack.matrix_tile import TilePacking, pack_panel
-from tlx.lower.to_tiles.pack.panel import PackPanelOfB, PanelLayout, column_sums
+from tlx.lower.to_tiles.pack.panels import PanelLayout, PanelPacker, column_sums
 from tlx.lower.to_tiles.parallel.tile_range import arguments_and_tile_range
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.select.recipe import EqualTiles, Recipe, column_ranges
@@ -40,11 +39,10 @@ class PackedPanels:
     @classmethod
     def of(cls, gemm: Gemm, recipe: Recipe) -> PackedPanels:
         """The panels of a product."""
-        flip = recipe.correction == "rows"
-        packing = PanelLayout(gemm.b, recipe.operand_b, gemm.rhs_sign, recipe.width, recipe.kstep, flip, recipe.lanes)
+        packing = PanelLayout.of_b(gemm, recipe)
         ranges = column_ranges(gemm, recipe)
         width = sum(columns.count * columns.size for columns in ranges)
-        return cls(packing, packing.depth(gemm.k) * len(gemm.sums), width, tuple(ranges))
+        return cls(packing, packing.depth(gemm.k) * len(gemm.term_offsets), width, tuple(ranges))
 
     def place(self, b: Builder, columns: EqualTiles, column: Value) -> Value:
         """How many columns lie before the panel of a range that begins at a column of B."""
@@ -58,7 +56,7 @@ class PackedPanels:
 
     def size(self, recipe: Recipe) -> int:
         """Bytes of all of it."""
-        sums = self.width * bytes_of(recipe.accumulator) if recipe.correction == "columns" else 0
+        sums = self.width * bytes_of(recipe.mma.accumulator) if recipe.mma.correction == "columns" else 0
         return self.sums_at + sums
 
 
@@ -67,30 +65,26 @@ def packing_kernel(module: Module, gemm: Gemm, recipe: Recipe, target: Target, *
 
     Where it works on `parts`, the bounds of its panels follow, behind those of rows, which it has none of.
     """
-    parameters = [("panels", recipe.operand_b, "noalias"), ("b", gemm.b.element, "")]
+    parameters = [("panels", recipe.mma.operand_b, "noalias"), ("b", gemm.b.element, "")]
     function = new_kernel(module, target, f"{gemm.kernel_name}.pack", parameters, parts=parts)
     b = TensorBuilder(module, function)
     (panels, source), share = arguments_and_tile_range(function)
-    form, terms = PackedPanels.of(gemm, recipe), SumTerms(b, gemm.sums)
-    sums = b.retype(b.gep(I8, panels, form.sums_at), recipe.accumulator) if recipe.correction == "columns" else None
-    tiles: TilePacking | None = None
-    if recipe.unit == "matrix" and target.matrix is not None:
-        tiles = TilePacking(b, recipe.operand_b, target.matrix.rows, recipe.kstep, recipe.width)
+    form, terms = PackedPanels.of(gemm, recipe), SumTerms(b, gemm.term_offsets)
+    corrected = recipe.mma.correction == "columns"
+    sums = b.retype(b.gep(I8, panels, form.sums_at), recipe.mma.accumulator) if corrected else None
+    packer = PanelPacker(b, form.packing)
     for columns in form.ranges:
         with b.loop(*share.columns.of(b, form.ranges, columns), name="jp") as loop:
-            column = columns.begin(b, loop.index)
+            column = columns.start_of(b, loop.index)
             place = form.place(b, columns, column)
-            panel = b.gep(recipe.operand_b, panels, b.mul(place, form.depth))
+            panel = b.gep(recipe.mma.operand_b, panels, b.mul(place, form.depth))
             first = b.gep(gemm.b.element, source, b.mul(column, gemm.b.col_stride))
             with terms.loop() as term:
-                there = b.gep(recipe.operand_b, panel, b.mul(term.index, form.depth // terms.count * columns.size))
+                there = b.gep(recipe.mma.operand_b, panel, b.mul(term.index, form.depth // terms.count * columns.size))
                 here = b.gep(gemm.b.element, first, terms.offset(1, term.index))
-                if tiles is not None:
-                    pack_panel(tiles, gemm.b, (here, there), columns, gemm.k)
-                else:
-                    PackPanelOfB(b, form.packing, here, there, columns, gemm.k).pack()
+                packer.pack_b(here, there, columns, gemm.k)
             if sums is not None:
-                out, groups = b.gep(recipe.accumulator, sums, place), form.depth // recipe.width
-                column_sums(b, panel, out, columns.size, groups, recipe.width, recipe.accumulator)
+                out, groups = b.gep(recipe.mma.accumulator, sums, place), form.depth // recipe.mma.width
+                column_sums(b, panel, out, columns.size, groups, recipe.mma.width, recipe.mma.accumulator)
     b.ret()
     return function

@@ -27,7 +27,7 @@ from tlx.ir.builder.instructions import Builder, new_function
 from tlx.ir.functions import Function
 from tlx.ir.instructions import Block, Instruction
 from tlx.ir.module import Module
-from tlx.ir.transform.outline import loop_region, outline_region
+from tlx.ir.transform.functions import loop_region, outline_region
 from tlx.ir.transform.rewrite import definitions, set_operand
 from tlx.ir.types import I64
 from tlx.ir.values import Local, Value, const_int

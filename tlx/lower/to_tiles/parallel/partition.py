@@ -99,23 +99,23 @@ def gemm_parallel_cost(gemm: Gemm, recipe: Recipe, target: Target) -> ParallelCo
     rows, columns = (sum(r.count for r in ranges) for ranges in (row_ranges(gemm, recipe), column_ranges(gemm, recipe)))
 
     def cycles(*, a: bool, b: bool) -> float:
-        return recipe_cycles(gemm, replace(recipe, pack_a=a, pack_b=b), target)
+        return recipe_cycles(gemm, replace(recipe, packing=replace(recipe.packing, a=a, b=b)), target)
 
     multiplying = cycles(a=False, b=False)
-    packing_a = cycles(a=recipe.pack_a, b=False) - multiplying
-    packing_b = cycles(a=False, b=recipe.pack_b and not recipe.shared_b) - multiplying
-    row = recipe.mr * gemm.depth * bytes_of(gemm.a.element) / _GEMM_BYTES_PER_CYCLE + packing_a / rows
-    column = recipe.nr * gemm.depth * bytes_of(gemm.b.element) / _GEMM_BYTES_PER_CYCLE + packing_b / columns
-    tile, panels = multiplying / (rows * columns), max(1, recipe.nc // recipe.nr)
-    packs = recipe.pack_b and not recipe.shared_b
+    packing_a = cycles(a=recipe.packing.a, b=False) - multiplying
+    packing_b = cycles(a=False, b=recipe.packing.b and not recipe.packing.prepacked_b) - multiplying
+    row = recipe.tile.mr * gemm.total_k * bytes_of(gemm.a.element) / _GEMM_BYTES_PER_CYCLE + packing_a / rows
+    column = recipe.tile.nr * gemm.total_k * bytes_of(gemm.b.element) / _GEMM_BYTES_PER_CYCLE + packing_b / columns
+    tile, panels = multiplying / (rows * columns), max(1, recipe.blocks.nc // recipe.tile.nr)
+    packs = recipe.packing.b and not recipe.packing.prepacked_b
     keeps = packs and sum(part.count for part in k_passes(gemm, recipe)) == 1 and not packs_by_steps(gemm, recipe)
-    cut = recipe.mr * _SPLIT_ROW_CYCLES if _stays(gemm, target) else 0.0
+    cut = recipe.tile.mr * _SPLIT_ROW_CYCLES if _stays(gemm, target) else 0.0
     return ParallelCost(rows, columns, tile, row, column, cut, panels, packs, keeps)
 
 
 def _stays(gemm: Gemm, target: Target) -> bool:
     """Whether what two threads have to do stays in their second caches: else lines are on their way in any case."""
-    return sum(view.moves for view in (gemm.a, gemm.b, gemm.c)) <= 2 * target.caches.l2
+    return sum(view.bytes_moved for view in (gemm.a, gemm.b, gemm.c)) <= 2 * target.caches.l2
 
 
 _FEWEST: Final = 16
@@ -337,13 +337,13 @@ def _extents(problem: Divisible) -> tuple[int, int]:
 def problem_cycles(problem: Divisible, target: Target) -> float:
     """The work of a problem, roughly: what it moves, or what it computes."""
     if isinstance(problem, Copy):
-        return problem.moves / _BYTES_PER_CYCLE
+        return problem.bytes_moved / _BYTES_PER_CYCLE
     if isinstance(problem, RowFusion):
         return sum(problem_cycles(part.problem, target) for part in problem.parts)
     value = problem.value
     lanes = max(1, target.vector_bytes * 8 // value.bits)
     cost = problem.cost if isinstance(problem, Reduction) else value.cost
-    return max(problem.moves / _BYTES_PER_CYCLE, cost * value.rows * value.cols / lanes)
+    return max(problem.bytes_moved / _BYTES_PER_CYCLE, cost * value.rows * value.cols / lanes)
 
 
 def _pointers(problem: Divisible, *, by_rows: bool) -> tuple[SlabPointer, ...] | None:
@@ -358,8 +358,8 @@ def _pointers(problem: Divisible, *, by_rows: bool) -> tuple[SlabPointer, ...] |
         return tuple(found[number] for number in sorted(found))
     leaves: dict[int, SlabPointer] = {}
     moved = [(leaf, _pointer(leaf.view, by_rows=by_rows)) for leaf in problem.value.leaves()]
-    if isinstance(problem, Reduction) and problem.finish is not None:
-        moved += [(leaf, _pointer(leaf.view, by_rows=False)) for leaf in problem.finish.leaves()]
+    if isinstance(problem, Reduction) and problem.epilogue is not None:
+        moved += [(leaf, _pointer(leaf.view, by_rows=False)) for leaf in problem.epilogue.leaves()]
     for leaf, pointer in moved:
         if leaves.setdefault(leaf.pointer, pointer) != pointer:
             return None
@@ -375,16 +375,16 @@ def _piece(problem: Divisible, size: int, *, by_rows: bool) -> Divisible:
     """The problem on `size` rows or columns; what it stores past the caches stays what the whole one would."""
     if isinstance(problem, Copy):
         source, to = (_shorter(view, size, by_rows=by_rows) for view in (problem.source, problem.destination))
-        return Copy(source, to, problem.moves)
+        return Copy(source, to, problem.bytes_moved)
     if isinstance(problem, RowFusion):
         parts = tuple(replace(part, problem=take_rows(part.problem, size)) for part in problem.parts)
         return replace(problem, rows=size, parts=parts)
     value = _shorter_value(problem.value, size, by_rows=by_rows)
     to = _shorter(problem.destination, size, by_rows=by_rows)
     if isinstance(problem, Elementwise):
-        return Elementwise(to, value, problem.moves)
-    finish = _shorter_value(problem.finish, size, by_rows=False) if problem.finish is not None else None
-    return replace(problem, value=value, destination=to, finish=finish)
+        return Elementwise(to, value, problem.bytes_moved)
+    finish = _shorter_value(problem.epilogue, size, by_rows=False) if problem.epilogue is not None else None
+    return replace(problem, value=value, destination=to, epilogue=finish)
 
 
 def _shorter_value(value: Expression, size: int, *, by_rows: bool) -> Expression:

@@ -234,7 +234,7 @@ def packs_cooperatively(gemm: Gemm, recipe: Recipe, work: ParallelCost, least: i
     unit waits for memory anyway: to pack again what stays in the second-level cache takes it no longer than to read
     what others have packed (measured at 1024 and 2048 cubed of bfloat).
     """
-    if not recipe.pack_b or recipe.shared_b or recipe.unit == "matrix":
+    if not recipe.packing.b or recipe.packing.prepacked_b or recipe.mma.unit == "matrix":
         return False
     if PackedPanels.of(gemm, recipe).size(recipe) > _MOST_BYTES:
         return False
@@ -267,7 +267,8 @@ def pack_cooperatively(
 
     def emit(b: Builder, values: list[Value], size: Value) -> None:
         scratch = Scratch()
-        scratch.reserve(recipe.operand_b, -(-PackedPanels.of(gemm, recipe).size(recipe) // bytes_of(recipe.operand_b)))
+        element = recipe.mma.operand_b
+        scratch.reserve(element, -(-PackedPanels.of(gemm, recipe).size(recipe) // bytes_of(element)))
         (panels,) = scratch.allocate(b)
         packing, multiplying = (module.global_names.fresh(f"{stem}.{name}") for name in ("packer", "multiplier"))
         run_in_shares(b, packing, [panels, values[_B]], range_share(work.columns, most, panels_of), size)

@@ -55,34 +55,38 @@ def batch_prefetch_locality(batch: BatchStrides | None, target: Target) -> int:
 def with_memory_traffic(gemm: Gemm, recipe: Recipe, target: Target) -> Recipe:
     """A recipe with what is to be done about memory, for a product in one block: in a loop, or in passes over K."""
     if gemm.batch is None:
-        return replace(recipe, fetch=L2_LOCALITY) if _prefetches_next_pass(gemm, recipe, target) else recipe
-    blocked = recipe.unit != "matrix" and (recipe.kc < gemm.k or recipe.mc < gemm.m)
-    if len(gemm.sums) > 1 or blocked or recipe.nc < gemm.n:
+        locality = L2_LOCALITY if _prefetches_next_pass(gemm, recipe, target) else 0
+        return replace(recipe, prefetch=replace(recipe.prefetch, locality=locality))
+    blocked = recipe.mma.unit != "matrix" and (recipe.blocks.kc < gemm.k or recipe.blocks.mc < gemm.m)
+    if len(gemm.term_offsets) > 1 or blocked or recipe.blocks.nc < gemm.n:
         return recipe
     past = batch_exceeds_caches(gemm.batch, target) and _is_c_aligned(gemm, recipe) and gemm.is_repeatable
-    rounds = 1 if recipe.unit == "matrix" else batch_prefetch_distance(gemm.batch, target)
+    rounds = 1 if recipe.mma.unit == "matrix" else batch_prefetch_distance(gemm.batch, target)
     fetch = batch_prefetch_locality(gemm.batch, target)
-    return replace(recipe, fetch=fetch, rounds=rounds, past_caches=past)
+    prefetch = replace(recipe.prefetch, locality=fetch, distance=rounds)
+    return replace(recipe, prefetch=prefetch, stores=replace(recipe.stores, nontemporal=past))
 
 
 def _prefetches_next_pass(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether few rows read B as it lies, from behind the second cache, and that cache holds two passes of it."""
-    one_block = recipe.mc >= gemm.m and all(recipe.nc >= c.count * c.size for c in column_ranges(gemm, recipe))
-    as_it_lies = gemm.b.is_dense and not recipe.pack_b and recipe.kc < gemm.k
+    blocks = recipe.blocks
+    one_block = blocks.mc >= gemm.m and all(blocks.nc >= c.count * c.size for c in column_ranges(gemm, recipe))
+    as_it_lies = gemm.b.is_dense and not recipe.packing.b and recipe.blocks.kc < gemm.k
     size = bytes_of(gemm.b.element)
-    near, far = 2 * recipe.kc * gemm.n * size, gemm.k * gemm.n * size
+    near, far = 2 * recipe.blocks.kc * gemm.n * size, gemm.k * gemm.n * size
     return one_block and as_it_lies and near <= target.caches.l2 < far
 
 
 def _is_c_aligned(gemm: Gemm, recipe: Recipe) -> bool:
     """Whether all registers of C are aligned to their size if the first one is, and a tile fills whole cache lines."""
     element = bytes_of(gemm.c.element)
-    size, pitch = recipe.lanes * element, gemm.c.row_stride * element
+    size, pitch = recipe.tile.lanes * element, gemm.c.row_stride * element
     steps = gemm.batch.steps[0] if gemm.batch else 0
     widths = [columns.size * element for columns in column_ranges(gemm, recipe)]
-    whole = all(width % LINE == 0 for width in widths) or (gemm.c.is_dense and len(widths) == 1 == gemm.n // recipe.nr)
-    same = gemm.c.element == recipe.accumulator
-    return whole and same and gemm.c.is_row_major and gemm.n % recipe.lanes == pitch % size == steps % size == 0
+    one_panel = len(widths) == 1 == gemm.n // recipe.tile.nr
+    whole = all(width % LINE == 0 for width in widths) or (gemm.c.is_dense and one_panel)
+    same = gemm.c.element == recipe.mma.accumulator
+    return whole and same and gemm.c.is_row_major and gemm.n % recipe.tile.lanes == pitch % size == steps % size == 0
 
 
 _MOST_ROWS: Final = 4
@@ -91,7 +95,7 @@ _MOST_ROWS: Final = 4
 
 def a_misses_l2(gemm: Gemm, target: Target) -> bool:
     """Whether A comes from behind the second cache, row tile by row tile."""
-    return gemm.a.moves + gemm.b.moves > target.caches.l2
+    return gemm.a.bytes_moved + gemm.b.bytes_moved > target.caches.l2
 
 
 def prefetches_rows_of_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
@@ -100,10 +104,10 @@ def prefetches_rows_of_a(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     Beside a block of packed B, a small A stays in that cache. In front of few panels, too many lines would be asked for
     at a time.
     """
-    several = gemm.n > recipe.nr and gemm.m > recipe.mr and recipe.nc > recipe.nr
-    stays = recipe.pack_b and gemm.a.moves <= target.caches.l2 // 4
-    crowd = recipe.nc < gemm.n and recipe.mr * recipe.nr > _MOST_ROWS * recipe.nc
-    asks = several and not (recipe.pack_a or stays or crowd)
+    several = gemm.n > recipe.tile.nr and gemm.m > recipe.tile.mr and recipe.blocks.nc > recipe.tile.nr
+    stays = recipe.packing.b and gemm.a.bytes_moved <= target.caches.l2 // 4
+    crowd = recipe.blocks.nc < gemm.n and recipe.tile.mr * recipe.tile.nr > _MOST_ROWS * recipe.blocks.nc
+    asks = several and not (recipe.packing.a or stays or crowd)
     return asks and is_single_product(gemm, recipe) and a_misses_l2(gemm, target)
 
 
@@ -122,23 +126,24 @@ _PART_INSTRUCTIONS: Final = 3
 
 def is_single_product(gemm: Gemm, recipe: Recipe) -> bool:
     """Whether nothing else is asked for: a product that is no round of a loop, nor one of several of a sum."""
-    return gemm.batch is None and len(gemm.sums) == 1 and not recipe.fetch
+    return gemm.batch is None and len(gemm.term_offsets) == 1 and not recipe.prefetch.locality
 
 
 def prefetched_operands(gemm: Gemm, recipe: Recipe, target: Target) -> str:
     """The operands that tiles ask for on behalf of those behind them: some of "CAB"."""
-    a, b, c = (view.moves for view in (gemm.a, gemm.b, gemm.c))
+    a, b, c = (view.bytes_moved for view in (gemm.a, gemm.b, gemm.c))
     near = target.caches.l2
     if (
         not is_single_product(gemm, recipe)
         or a + b + c <= near
-        or recipe.kc // recipe.kstep < _MIN_PART_STEPS * recipe.mr
+        or recipe.blocks.kc // recipe.tile.kstep < _MIN_PART_STEPS * recipe.tile.mr
     ):
         return ""
     if not _has_issue_slots(recipe, target.core):
         return ""
-    in_rows = recipe.whole_a if recipe.pack_a else gemm.a.is_row_major
-    as_it_lies = not recipe.pack_b and recipe.kstep == gemm.b.col_stride == 1 and _panels_meet_all_rows(gemm, recipe)
+    in_rows = recipe.packing.whole_a if recipe.packing.a else gemm.a.is_row_major
+    b_in_rows = not recipe.packing.b and recipe.tile.kstep == gemm.b.col_stride == 1
+    as_it_lies = b_in_rows and _panels_meet_all_rows(gemm, recipe)
     wanted = {
         "A": in_rows and a > near // 4,
         "B": as_it_lies and b > near // 4 and a + b + c > near * 5 // 4,
@@ -153,7 +158,7 @@ def _panels_meet_all_rows(gemm: Gemm, recipe: Recipe) -> bool:
     """
     ranges = row_ranges(gemm, recipe)
     several = sum(rows.count for rows in ranges) >= _MIN_PIECE_STEPS
-    return several and all(rows.count <= recipe.mc // rows.size for rows in ranges)
+    return several and all(rows.count <= recipe.blocks.mc // rows.size for rows in ranges)
 
 
 def pieces_per_part(recipe: Recipe, steps: int, rows: int) -> int:
@@ -164,7 +169,7 @@ def pieces_per_part(recipe: Recipe, steps: int, rows: int) -> int:
         steps: Steps along K of a tile, as many as B has rows.
         rows: Rows of A that a panel meets.
     """
-    return max(1, min(-(-steps // rows), steps // (_MIN_PIECE_STEPS * recipe.mr)))
+    return max(1, min(-(-steps // rows), steps // (_MIN_PIECE_STEPS * recipe.tile.mr)))
 
 
 def _has_issue_slots(recipe: Recipe, core: CoreModel) -> bool:
@@ -172,10 +177,10 @@ def _has_issue_slots(recipe: Recipe, core: CoreModel) -> bool:
 
     6x16 floats in 16 registers leave nothing on Haswell: 12 products, 8 loads and 4 of the loop fill its 6 cycles.
     """
-    vectors = recipe.nr // recipe.lanes
-    products = recipe.mr * vectors
+    vectors = recipe.tile.nr // recipe.tile.lanes
+    products = recipe.tile.mr * vectors
     return (
-        products + recipe.mr + vectors + _LOOP_INSTRUCTIONS + _PART_INSTRUCTIONS
+        products + recipe.tile.mr + vectors + _LOOP_INSTRUCTIONS + _PART_INSTRUCTIONS
         <= core.width * products / core.products
     )
 
@@ -186,9 +191,15 @@ _LINE_CYCLES: Final = 3  # from the second cache, to be written
 def prefetches_c_lines(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether tiles ask for their lines of C: it is only written, not to the first cache, and products are few."""
     assert target.matrix is not None
-    total = sum(view.moves for view in (gemm.a, gemm.b, gemm.c))
-    written = gemm.acc is None and gemm.batch is None and not recipe.past_caches and gemm.c.is_row_major
-    tiles = recipe.mr // target.matrix.rows * (recipe.nr // recipe.lanes)
-    products = -(-gemm.k // recipe.kstep) * len(gemm.sums) * gemm.uses * tiles * target.matrix.rows
-    lines = recipe.mr * -(-recipe.nr * bytes_of(gemm.c.element) // LINE)
+    total = sum(view.bytes_moved for view in (gemm.a, gemm.b, gemm.c))
+    written = gemm.acc is None and gemm.batch is None and not recipe.stores.nontemporal and gemm.c.is_row_major
+    tiles = recipe.tile.mr // target.matrix.rows * (recipe.tile.nr // recipe.tile.lanes)
+    products = (
+        -(-gemm.k // recipe.tile.kstep)
+        * len(gemm.term_offsets)
+        * gemm.products_per_operand
+        * tiles
+        * target.matrix.rows
+    )
+    lines = recipe.tile.mr * -(-recipe.tile.nr * bytes_of(gemm.c.element) // LINE)
     return written and total > target.caches.l1 and products < lines * _LINE_CYCLES

@@ -59,11 +59,11 @@ def _transposed(value: Expression) -> Expression | None:
 
 def as_row_view(view: MatrixView) -> MatrixView:
     """A column, or what is a row already, as a row."""
-    return _transposed_view(view) if view.rows > 1 else view.repeated()
+    return _transposed_view(view) if view.rows > 1 else view.broadcast()
 
 
 def _transposed_view(view: MatrixView) -> MatrixView:
-    return MatrixView(view.element, view.cols, view.rows, view.col_stride, view.row_stride).repeated()
+    return MatrixView(view.element, view.cols, view.rows, view.col_stride, view.row_stride).broadcast()
 
 
 def pointer_views(problem: Elementwise | Reduction) -> list[MatrixView]:
@@ -77,11 +77,11 @@ def take_rows(problem: Elementwise | Reduction, rows: int) -> Elementwise | Redu
     all_rows = problem.value.rows
 
     def cut(view: MatrixView) -> MatrixView:
-        return replace(view, rows=rows).repeated() if view.rows == all_rows else view
+        return replace(view, rows=rows).broadcast() if view.rows == all_rows else view
 
     nodes = tuple(replace(n, view=cut(n.view)) if isinstance(n, MatrixLeaf) else n for n in problem.value.nodes)
     value = Expression(rows, problem.value.cols, nodes)
     to = replace(problem.destination, rows=rows)
     if isinstance(problem, Elementwise):
-        return Elementwise(to, value, problem.whole or problem.moves)
+        return Elementwise(to, value, problem.total_bytes or problem.bytes_moved)
     return Reduction(to, value, problem.operation, 1)

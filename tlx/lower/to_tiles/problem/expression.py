@@ -120,9 +120,9 @@ class Expression:
         return (n for n in self.nodes if isinstance(n, MatrixLeaf))
 
     @property
-    def moves(self) -> int:
+    def bytes_moved(self) -> int:
         """Bytes of all leaves."""
-        return sum(leaf.view.moves for leaf in self.leaves())
+        return sum(leaf.view.bytes_moved for leaf in self.leaves())
 
     def scalars(self) -> Iterator[ScalarLeaf]:
         """The numbers known at run time."""

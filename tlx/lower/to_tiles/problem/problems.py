@@ -24,15 +24,16 @@ class Gemm:
     """`C = f(A @ B)` or `C = f(Acc + A @ B)`: MxK KxN -> MxN. C and Acc are row-major; a C of A @ B alone may not be.
 
     Attributes:
-        lhs_sign, rhs_sign: How narrow integer operands are extended; "f" for floating types.
-        acc: What is added to; it may be C itself.
-        epilogue: f, None where C is the product as it is.
-        reduction: Operation and axis by which f's rows or columns are reduced to C.
-        sums: What is added up are as many products: elements from A and B to the operands of each.
-        crossed: Whether each A of the sum is multiplied by each B: sum of A times sum of B.
-        batch: How it goes on in the other rounds of a loop around it.
-        packings: How often B is packed, if it is, for one product: less than once where several read the same panels,
-            never where the compiler packs.
+        a, b, c: The operands and the result.
+        acc: The matrix that the product is added to; it may be C itself.
+        lhs_sign, rhs_sign: How narrow integer operands are extended; "f" for floating-point types.
+        epilogue: f; None where C is the product itself.
+        reduction: Operation and axis by which the rows or columns of f are reduced to C.
+        term_offsets: A sum of products has one entry for each: element offsets from A and B to its operands.
+        all_pairs: Whether each A of the sum is multiplied by each B: (sum of A) @ (sum of B).
+        batch: How the operands move from one iteration to the next of a loop around the product; None without a loop.
+        packs_per_product: How often B is packed for one product: 1, a fraction where several products share the panels,
+            0 where the compiler packs it.
     """
 
     a: MatrixView
@@ -43,30 +44,30 @@ class Gemm:
     rhs_sign: Sign
     epilogue: Expression | None = None
     reduction: tuple[str, int] | None = None
-    sums: tuple[tuple[int, int], ...] = ((0, 0),)
-    crossed: bool = False
+    term_offsets: tuple[tuple[int, int], ...] = ((0, 0),)
+    all_pairs: bool = False
     batch: BatchStrides | None = None
-    packings: float = 1.0
+    packs_per_product: float = 1.0
 
     @property
-    def depth(self) -> int:
-        """Positions of K over all operands of the sum."""
-        return self.k * len(self.sums)
+    def total_k(self) -> int:
+        """Extent of K summed over all terms."""
+        return self.k * len(self.term_offsets)
 
     @property
-    def uses(self) -> int:
-        """Products that each operand of the sum is part of."""
-        return len(self.sums) if self.crossed else 1
+    def products_per_operand(self) -> int:
+        """How many products each operand of the sum takes part in."""
+        return len(self.term_offsets) if self.all_pairs else 1
 
     @property
-    def takes_turns(self) -> bool:
-        """Whether B's rows of one position of K, one of each product of a sum, lie in front of those of the next one.
+    def is_interleaved(self) -> bool:
+        """Whether the terms' rows of B are interleaved: those of one position of K precede those of the next.
 
-        k = 0    b[0] b[1] ... b[8]        nine products of a sum, N columns each; rows of B are 9 N apart
+        k = 0    b[0] b[1] ... b[8]        nine terms, N columns each; rows of one term are 9 N elements apart
         k = 1    b[0] b[1] ... b[8]
         """
-        count = len(self.sums)
-        in_order = [offset for _, offset in self.sums] == [i * self.n for i in range(count)]
+        count = len(self.term_offsets)
+        in_order = [offset for _, offset in self.term_offsets] == [i * self.n for i in range(count)]
         return (
             1 < count <= MOST_INTERLEAVED_SUMS
             and in_order
@@ -103,7 +104,7 @@ class Gemm:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether elements of C may be computed twice: nothing that is read is written, and nothing is added up."""
+        """Whether elements of C may be computed twice, as by overlapping tiles: C depends on A and B alone."""
         return self.acc is None and self.reduction is None and self.epilogue is None
 
     @property
@@ -117,11 +118,13 @@ class Gemm:
         return f"matmul {self.m}x{self.n}x{self._terms('*')}{self.k} {' '.join(types)}"
 
     def _terms(self, separator: str) -> str:
-        return f"{len(self.sums)}{separator}" * (self.uses if self.crossed else len(self.sums) > 1)
+        return f"{len(self.term_offsets)}{separator}" * (
+            self.products_per_operand if self.all_pairs else len(self.term_offsets) > 1
+        )
 
     @property
-    def words(self) -> str:
-        """The product as knobs name it: `matmul 64x64x64 i8 -> i32 us nt ldb=80 fused`; see `tlx.lower.knobs`."""
+    def knob_key(self) -> str:
+        """The product's key in a knob file: `matmul 64x64x64 i8 -> i32 us nt ldb=80 fused`; see `tlx.lower.knobs`."""
         layout = f"{self.a.order}{self.b.order}"
         words = [
             self.title,
@@ -146,18 +149,18 @@ class Copy:
     """`destination = source`: the same logical matrix, possibly stored in the other order.
 
     Attributes:
-        source, destination: Where it is.
-        whole: Bytes that the problem moves of which this is a piece; 0 where it is none.
+        source, destination: The matrix in memory, before and after.
+        total_bytes: Where this is a piece of a larger problem, the bytes that the whole one moves; else 0.
     """
 
     source: MatrixView
     destination: MatrixView
-    whole: int = 0
+    total_bytes: int = 0
 
     @property
-    def moves(self) -> int:
-        """Bytes that are read and written."""
-        return self.source.moves + self.destination.moves
+    def bytes_moved(self) -> int:
+        """Bytes read and written."""
+        return self.source.bytes_moved + self.destination.bytes_moved
 
     @property
     def kernel_name(self) -> str:
@@ -168,12 +171,13 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class LineShuffle:
-    """Elements of some lines, put together to another one; all vectors have as many elements.
+    """Shuffles elements of several lines into one; all vectors have the same number of elements.
 
     Attributes:
-        lines: The types of what is loaded.
-        steps: The numbers of two vectors, lines first, then what other steps made, and which elements of both are kept.
-        destination: The type of what the last step's vector is stored as.
+        lines: Types of the loaded lines.
+        steps: Two-operand shuffles: the numbers of two vectors (the lines come first, then the results of earlier
+            steps), and the mask.
+        destination: Type of the last step's result in memory.
     """
 
     lines: tuple[TensorType, ...]
@@ -182,7 +186,7 @@ class LineShuffle:
 
     @property
     def cycles(self) -> float:
-        """About how many cycles it takes."""
+        """Estimated cycles."""
         return len(self.lines) + len(self.steps)
 
     @property
@@ -196,21 +200,21 @@ class Elementwise:
     """`destination = value`, element by element; the destination is row-major and may be one of the leaves.
 
     Attributes:
-        destination: Where the result goes.
-        value: What is computed.
-        whole: Bytes that the problem moves of which this is a piece; 0 where it is none.
-        passed: Bytes that all rounds of a loop around it go over; 0 where there is none.
+        destination: The matrix in memory that is written.
+        value: The expression.
+        total_bytes: Where this is a piece of a larger problem, the bytes that the whole one moves; else 0.
+        streamed_bytes: Bytes that all iterations of the loop around it move together; 0 without a loop.
     """
 
     destination: MatrixView
     value: Expression
-    whole: int = 0
-    passed: int = 0
+    total_bytes: int = 0
+    streamed_bytes: int = 0
 
     @property
-    def moves(self) -> int:
-        """Bytes that are read and written."""
-        return self.destination.moves + self.value.moves
+    def bytes_moved(self) -> int:
+        """Bytes read and written."""
+        return self.destination.bytes_moved + self.value.bytes_moved
 
     @property
     def kernel_name(self) -> str:
@@ -220,38 +224,38 @@ class Elementwise:
 
 @dataclass(frozen=True, slots=True)
 class RowFusionPart:
-    """One of several problems that are computed row by row.
+    """One of the problems of a row fusion.
 
     Attributes:
-        problem: A map of as many rows as the others have, or a reduction of such rows.
-        pointers: Numbers of the kernel's pointers that its result and its leaves have.
-        scalars: Numbers of the kernel's scalars that its scalars have.
-        is_apart: Whether the result is no operand, and nothing behind reads it.
+        problem: An elementwise problem, or a reduction of rows, with the fusion's number of rows.
+        pointers: Positions of its result and leaves among the kernel's pointers.
+        scalars: Positions of its scalars among the kernel's.
+        is_disjoint: Whether the result overlaps none of its operands, and no later part reads it.
     """
 
     problem: Elementwise | Reduction
     pointers: tuple[int, ...]
     scalars: tuple[int, ...]
-    is_apart: bool
+    is_disjoint: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RowFusion:
-    """Problems in a row, computed for some rows, then for the next ones, so that what is between stays in the caches.
+    """Problems computed one after the other for a few rows at a time, so that intermediate rows stay in the caches.
 
     Attributes:
-        rows: How many there are.
-        parts: The problems.
+        rows: Number of rows.
+        parts: The problems, in order.
         pointers: Element type of each pointer.
         scalars: Type of each scalar.
-        private: Pointers to memory that nothing else uses; the same rows of it serve all rows.
+        scratch_pointers: Pointers to intermediate matrices that nothing else uses; a few rows of memory serve them all.
     """
 
     rows: int
     parts: tuple[RowFusionPart, ...]
     pointers: tuple[Type, ...]
     scalars: tuple[Type, ...]
-    private: frozenset[int]
+    scratch_pointers: frozenset[int]
 
     @property
     def kernel_name(self) -> str:
@@ -265,15 +269,14 @@ class Reduction:
     """`destination = value`, reduced along an axis: 0 leaves one row, 1 one column.
 
     Attributes:
-        destination: Where the result goes.
-        value: What is reduced.
+        destination: The matrix in memory that is written.
+        value: The expression that is reduced.
         operation: add, mul, max, min, and, or, xor.
-        axis: Which.
-        products: Where rows of products are added up, which may be rounded as those of a matrix product: how many
-            neighbours an instruction of the target adds up; else 0.
-        excess: A row of products by whose sum each result is less than the sum of its own.
-        finish: What is computed of the results, in one row: they are its `ProductLeaf`. Its leaves come behind the
-            value's.
+        axis: The axis that disappears.
+        products: For sums of products that may be rounded as a matrix product: how many neighbours one instruction of
+            the target adds up; else 0.
+        offset_row: A row of products whose sum is subtracted from each result; None for none.
+        epilogue: Applied to the row of results, which is its `ProductLeaf`; its leaves follow those of the value.
     """
 
     destination: MatrixView
@@ -281,20 +284,22 @@ class Reduction:
     operation: str
     axis: int
     products: int = 0
-    excess: Expression | None = None
-    finish: Expression | None = None
+    offset_row: Expression | None = None
+    epilogue: Expression | None = None
 
     @property
-    def moves(self) -> int:
-        """Bytes that are read and written."""
-        return self.destination.moves + self.value.moves + (self.finish.moves if self.finish else 0)
+    def bytes_moved(self) -> int:
+        """Bytes read and written."""
+        return (
+            self.destination.bytes_moved + self.value.bytes_moved + (self.epilogue.bytes_moved if self.epilogue else 0)
+        )
 
     @property
     def cost(self) -> float:
-        """Instructions for as many values as a register holds, beyond loads.
+        """Instructions per register of values, loads not counted.
 
-        Multiplying is part of adding, and so is extending both factors where several neighbours are added up; all else
-        happens to registers of narrow factors.
+        The multiplication is part of the sum, and so are the extensions of both factors where one instruction adds up
+        several neighbours; everything else is done on registers of narrow factors.
         """
         part = _EXTENDED_PRODUCT if self.products > 1 else self.products
         return (self.value.cost - part + 1) / max(1, self.products)
@@ -309,12 +314,12 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class BatchStrides:
-    """What a kernel's pointers point to, in a loop of many rounds.
+    """How a kernel's pointers advance in the loop around its call.
 
     Attributes:
-        steps: Bytes from one round's to the next one's, for each pointer, that of the result first.
-        sizes: Bytes of each, where they follow each other without a gap; 0 where they do not.
-        total: Bytes of all rounds; None where it is not known how many there are.
+        steps: Byte distance from one iteration to the next, for each pointer, the result's first.
+        sizes: Bytes of each matrix, if it is contiguous; else 0.
+        total: Bytes that all iterations move; None where the trip count is unknown.
     """
 
     steps: tuple[int, ...]
@@ -323,13 +328,13 @@ class BatchStrides:
 
     @property
     def read(self) -> tuple[tuple[int, int, int], ...]:
-        """Number, step and size of each pointer behind the result's that other rounds find elsewhere."""
+        """Position, step and size of each operand that advances."""
         places = enumerate(zip(self.steps, self.sizes, strict=True))
         return tuple((number, step, size) for number, (step, size) in places if number and step and size)
 
 
 def gemm_accumulator_type(gemm: Gemm) -> Type:
-    """The type products are added up in: at least as precise as the result's."""
+    """The type that products are accumulated in: at least as precise as the result's."""
     widest = max(bits_of(element) for element in (gemm.a.element, gemm.b.element, gemm.result))
     if gemm.is_float:
         return DOUBLE if widest > 32 else FLOAT

@@ -33,7 +33,7 @@ from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.caches import LINE
 from tlx.lower.to_tiles.select.cost import matrix_cycles, recipe_cycles, transfer_cycles, with_memory_stalls
 from tlx.lower.to_tiles.select.recipe import round_up
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.target import Target
 
 _SHORTENED: Final = 127 / 128
@@ -107,9 +107,9 @@ class Fp16Split:
         blocks = gemm.m * gemm.n * gemm.k / (first.m * first.n * first.k)
         halves = gemm.m * gemm.k + gemm.k * gemm.n * len(self.rows)
         splitting = halves / _REGISTER * _CYCLES + transfer_cycles(4 * halves * bytes_of(HALF), target)
-        return splitting + blocks * matrix_cycles(first, select_recipe(first, target), target)
+        return splitting + blocks * matrix_cycles(first, select(first, target), target)
 
-    def serve(self, places: HoistPoints, b: Builder) -> list[SplitStep]:
+    def rewrite_operands(self, places: HoistPoints, b: Builder) -> list[SplitStep]:
         """Make the memory, and have the found product be the last block; gives the kernels that run before it."""
         memory = [_memory(places, b, view) for view in (self.first.a, self.first.b)]
         c, a, rhs, *acc = self.found.pointers[: 3 + (self.gemm.acc is not None)]
@@ -135,12 +135,13 @@ class Fp16Split:
 def split_fp16(found: Match, target: Target) -> Fp16Split | None:
     """The product of halves on the target's matrix unit, where that pays; else None."""
     gemm = found.problem
-    if not isinstance(gemm, Gemm) or len(gemm.sums) > 1 or {gemm.a.element, gemm.b.element} != {HALF}:
+    if not isinstance(gemm, Gemm) or len(gemm.term_offsets) > 1 or {gemm.a.element, gemm.b.element} != {HALF}:
         return None
-    if not _multiplies_bfloat(target) or max(gemm.a.group, gemm.b.group) > 1:
+    if not _multiplies_bfloat(target) or max(gemm.a.interleave, gemm.b.interleave) > 1:
         return None
-    vectors, parts = select_recipe(gemm, target), Fp16Split.of(found, gemm)
-    if vectors.unit == "matrix" or select_recipe(parts.first, target).unit != "matrix" or parts.bytes > 2 * sum(_BYTES):
+    vectors, parts = select(gemm, target), Fp16Split.of(found, gemm)
+    splits = vectors.mma.unit != "matrix" and select(parts.first, target).mma.unit == "matrix"
+    if not splits or parts.bytes > 2 * sum(_BYTES):
         return None
     by_vectors = with_memory_stalls(recipe_cycles(gemm, vectors, target), gemm, vectors, target)
     return parts if parts.cycles(target) < _LEAD * by_vectors else None
@@ -158,7 +159,7 @@ def _multiplies_bfloat(target: Target) -> bool:
 
 def _of_parts(gemm: Gemm, a: MatrixView, b: MatrixView) -> Gemm:
     """The sum of all products of parts."""
-    return replace(gemm, a=a, b=b, sums=((0, 0), (_room(a), _room(b))), crossed=True)
+    return replace(gemm, a=a, b=b, term_offsets=((0, 0), (_room(a), _room(b))), all_pairs=True)
 
 
 def _of_size(view: MatrixView, rows: Interval, columns: Interval) -> MatrixView:
@@ -208,7 +209,7 @@ def _part_of(view: MatrixView, part: int) -> Elementwise:
     """What makes the first or the second part, line by line, as the upper halves of floats."""
     lines = view if view.is_row_major else MatrixView(view.element, view.cols, view.rows, view.col_stride, 1)
     first: list[Node] = [
-        MatrixLeaf(HALF, lines.repeated(), 0),
+        MatrixLeaf(HALF, lines.broadcast(), 0),
         InstructionNode(FLOAT, ElementwiseOp("fpext"), (0,)),
         SplatLeaf(FLOAT, const_float(FLOAT, _SHORTENED)),
         InstructionNode(FLOAT, ElementwiseOp("fmul"), (1, 2)),

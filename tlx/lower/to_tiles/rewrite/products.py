@@ -46,7 +46,7 @@ from tlx.lower.to_tiles.problem.expression import (
 from tlx.lower.to_tiles.problem.problems import Gemm, Reduction, gemm_accumulator_type
 from tlx.lower.to_tiles.problem.view import MatrixView
 from tlx.lower.to_tiles.select.cost import recipe_cycles, with_memory_stalls
-from tlx.lower.to_tiles.select.selection import select_recipe
+from tlx.lower.to_tiles.select.selection import select
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
 
@@ -63,7 +63,7 @@ def transposed_product(found: Match, versions: Sequence[Target]) -> Gemm | None:
         c=_transposed_view(gemm.c),
         lhs_sign=gemm.rhs_sign,
         rhs_sign=gemm.lhs_sign,
-        sums=tuple((b, a) for a, b in gemm.sums),
+        term_offsets=tuple((b, a) for a, b in gemm.term_offsets),
     )
     return (
         other if all(_product_cycles(other, version) < _product_cycles(gemm, version) for version in versions) else None
@@ -72,8 +72,8 @@ def transposed_product(found: Match, versions: Sequence[Target]) -> Gemm | None:
 
 def _is_transposable(gemm: Gemm) -> bool:
     """Whether both operands are column-major, and C is nothing but the product."""
-    by_columns = not gemm.a.is_row_major and not gemm.b.is_row_major and gemm.b.group == 1
-    return by_columns and gemm.c.is_row_major and gemm.is_repeatable and gemm.batch is None and not gemm.crossed
+    by_columns = not gemm.a.is_row_major and not gemm.b.is_row_major and gemm.b.interleave == 1
+    return by_columns and gemm.c.is_row_major and gemm.is_repeatable and gemm.batch is None and not gemm.all_pairs
 
 
 def _transposed_view(view: MatrixView) -> MatrixView:
@@ -81,7 +81,7 @@ def _transposed_view(view: MatrixView) -> MatrixView:
 
 
 def _product_cycles(gemm: Gemm, target: Target) -> float:
-    recipe = select_recipe(gemm, target)
+    recipe = select(gemm, target)
     return with_memory_stalls(recipe_cycles(gemm, recipe, target), gemm, recipe, target)
 
 
@@ -106,7 +106,7 @@ class _Factors:
 
 def as_row_reduction(gemm: Gemm, target: Target) -> Reduction | None:
     """The reduction that a product with a vector is; None where it is something else or had better stay a product."""
-    if len(gemm.sums) > 1 or gemm.reduction is not None:
+    if len(gemm.term_offsets) > 1 or gemm.reduction is not None:
         return None
     accumulator = gemm_accumulator_type(gemm)
     found = _factors(gemm)
@@ -116,7 +116,7 @@ def as_row_reduction(gemm: Gemm, target: Target) -> Reduction | None:
     rows = found.matrix.view.rows
     zeros = SplatLeaf(found.matrix.element, ConstInt(I8, 0))
     return Reduction(
-        MatrixView(gemm.c.element, rows, 1, found.stride, 1).repeated(),
+        MatrixView(gemm.c.element, rows, 1, found.stride, 1).broadcast(),
         _products(rows, gemm.k, found.matrix, found, change, accumulator),
         "add",
         1,

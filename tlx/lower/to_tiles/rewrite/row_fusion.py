@@ -275,7 +275,7 @@ def with_rows(problem: Elementwise | Reduction, rows: int) -> Elementwise | Redu
         return None
 
     def split(view: MatrixView) -> MatrixView:
-        return MatrixView(view.element, rows, cols, cols, 1).repeated() if view.cols > 1 else view
+        return MatrixView(view.element, rows, cols, cols, 1).broadcast() if view.cols > 1 else view
 
     nodes = tuple(replace(n, view=split(n.view)) if isinstance(n, MatrixLeaf) else n for n in value.nodes)
     return Elementwise(MatrixView(to.element, rows, cols, cols, 1), Expression(rows, cols, nodes))

@@ -12,7 +12,7 @@ Whether B is read as it lies, and which parts of K a pass goes over.
     B as it lies    each panel a few lines of each row: pays where B stays in the caches, or few rows meet it
 
 Few rows that meet a B from behind the second cache go over K in passes: while one part of B is multiplied, the next one
-is asked for, end to end (`prefetch.emitters`). With kc positions a pass, N columns and M rows, cycles go to
+is asked for, end to end (`prefetch.streams`). With kc positions a pass, N columns and M rows, cycles go to
 
     kc N / FAR_BYTES                 what nothing is multiplied beside: the first part      fewest where they are equal,
     2 M N K / kc / (2 FAR_BYTES)     C, read and written for each part, from near           kc = sqrt(M K)
@@ -66,12 +66,12 @@ _GROUPS_APART: Final = 64
 
 def b_misses_l2(gemm: Gemm, target: Target) -> bool:
     """Whether B comes from behind the second cache."""
-    return gemm.b.size * len(gemm.sums) * bytes_of(gemm.b.element) > target.caches.l2
+    return gemm.b.size * len(gemm.term_offsets) * bytes_of(gemm.b.element) > target.caches.l2
 
 
 def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -> bool:
     """Whether B, elements of so many bytes, is best read as it lies."""
-    if not gemm.b.is_row_major and gemm.b.group == 1:
+    if not gemm.b.is_row_major and gemm.b.interleave == 1:
         return False
     if gemm.m <= _FEW_ROWS or (gemm.m <= _most_rows(gemm, target) and _goes_in_passes(gemm, target, accumulator)):
         return True
@@ -80,7 +80,7 @@ def reads_b_unpacked(gemm: Gemm, target: Target, accumulator: Type, size: int) -
 
 def rows_share_sets(gemm: Gemm, size: int) -> bool:
     """Whether the rows of B lie whole pages apart: a panel of many is more than a first cache has ways for."""
-    return gemm.b.row_stride * gemm.b.group * size % PAGE == 0 and gemm.k > _GROUPS_APART * gemm.b.group
+    return gemm.b.row_stride * gemm.b.interleave * size % PAGE == 0 and gemm.k > _GROUPS_APART * gemm.b.interleave
 
 
 def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b: bool) -> int:
@@ -93,7 +93,7 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
         2 M N K / kc             of C, in each pass                kc = sqrt(L2 / size)
     """
     size = bytes_of(accumulator if width == 1 else gemm.b.element)
-    far = gemm.a.moves > usable_last_level_bytes(target)
+    far = gemm.a.bytes_moved > usable_last_level_bytes(target)
     most = min(_LONGEST, isqrt(target.caches.l2 // size)) if far else _LONGEST
     if not pack_b and gemm.b.is_row_major and gemm.m <= _most_rows(gemm, target):
         part = _pass_positions(gemm, target)
@@ -106,7 +106,7 @@ def k_pass(gemm: Gemm, target: Target, accumulator: Type, width: int, *, pack_b:
 
 def _most_rows(gemm: Gemm, target: Target) -> int:
     """Rows up to which B may be read in passes: twice as many where all operands stay in the second cache."""
-    near = gemm.a.moves + gemm.b.moves + gemm.c.moves <= target.caches.l2
+    near = gemm.a.bytes_moved + gemm.b.bytes_moved + gemm.c.bytes_moved <= target.caches.l2
     return 2 * _REUSES if near else _REUSES
 
 
@@ -133,7 +133,7 @@ def c_holds_sums(gemm: Gemm, accumulator: Type) -> bool:
 
 def _may_hold_partial_sums(gemm: Gemm, accumulator: Type) -> bool:
     """Whether C may hold sums that are not complete."""
-    return c_holds_sums(gemm, accumulator) and len(gemm.sums) == 1
+    return c_holds_sums(gemm, accumulator) and len(gemm.term_offsets) == 1
 
 
 def _goes_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
@@ -144,7 +144,7 @@ def _goes_in_passes(gemm: Gemm, target: Target, accumulator: Type) -> bool:
 
 def _b_rows_in_half_l2(gemm: Gemm, target: Target) -> int:
     """Rows of B of which the second cache holds twice as many, beside C."""
-    return max(0, target.caches.l2 * 3 // 4 - gemm.c.moves) // 2 // max(_pitch(gemm), 1)
+    return max(0, target.caches.l2 * 3 // 4 - gemm.c.bytes_moved) // 2 // max(_pitch(gemm), 1)
 
 
 def _pitch(gemm: Gemm) -> int:
@@ -220,7 +220,7 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
         written_out: Whether the sum is no loop.
     """
     rows, vectors = tile
-    if rows <= vectors or not _lies_in_rows(gemm, recipe) or recipe.ahead:
+    if rows <= vectors or not _lies_in_rows(gemm, recipe) or recipe.prefetch.b_steps:
         return 1
     held = (target.registers - 1 - rows * vectors) // (vectors + 1)
     return max(1, min(held, int(target.core.latency) - 1 if written_out else _IN_LOOPS))
@@ -228,6 +228,6 @@ def k_unroll(gemm: Gemm, recipe: Recipe, target: Target, tile: tuple[int, int], 
 
 def _lies_in_rows(gemm: Gemm, recipe: Recipe) -> bool:
     """Whether multiply-adds read both operands row by row, as they lie or in panels, without converting them."""
-    if recipe.unit != "fma" or not recipe.operand_a == recipe.operand_b == recipe.accumulator:
+    if recipe.mma.unit != "fma" or not recipe.mma.operand_a == recipe.mma.operand_b == recipe.mma.accumulator:
         return False
-    return gemm.a.is_row_major and (recipe.pack_b or gemm.b.row_stride > 0)
+    return gemm.a.is_row_major and (recipe.packing.b or gemm.b.row_stride > 0)

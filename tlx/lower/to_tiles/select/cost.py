@@ -105,18 +105,18 @@ class RegisterTileProblem:
         m, n: Rows and columns of the result.
         lanes: Elements of a register.
         resident: Vectors of B that may be side by side in a panel that stays in the first cache.
-        turned: Positions of K after which a tile is stored column by column; 0 where it is stored as it is.
+        transposed_store: Positions of K after which a tile is stored column by column; 0 where it is stored as it is.
         column: Rows of which 32 bytes of a column are.
-        copied: Rows of which 32 bytes of a column of A are, where A is copied column by column; else 0.
+        copied_a: Rows of which 32 bytes of a column of A are, where A is copied column by column; else 0.
     """
 
     m: int
     n: int
     lanes: int
     resident: int = _ALL
-    turned: int = 0
+    transposed_store: int = 0
     column: int = 1
-    copied: int = 0
+    copied_a: int = 0
 
     @property
     def vectors(self) -> int:
@@ -140,10 +140,10 @@ def register_tile(shape: RegisterTileProblem, registers: int, core: CoreModel, *
 def _by_columns(shape: RegisterTileProblem, mr: int) -> float:
     """Cycles per position of K to store C, and to copy A, column by column, where that is done."""
     cycles = 0.0
-    if shape.turned:
-        cycles += transposed_store_cycles(shape.m, shape.vectors, mr, shape.column) / shape.turned
-    if shape.copied:
-        cycles += copied_a_cycles(shape.m, mr, shape.copied)
+    if shape.transposed_store:
+        cycles += transposed_store_cycles(shape.m, shape.vectors, mr, shape.column) / shape.transposed_store
+    if shape.copied_a:
+        cycles += copied_a_cycles(shape.m, mr, shape.copied_a)
     return cycles
 
 
@@ -205,22 +205,23 @@ _BESIDE: Final = 0.5
 
 def packs_by_steps(gemm: Gemm, recipe: Recipe) -> bool:
     """Whether a matrix unit's B is packed step by step as it is multiplied: one row tile uses it, and never again."""
-    whole = gemm.k % recipe.kstep == 0 or len(gemm.sums) == 1
-    return recipe.pack_b and not recipe.shared_b and gemm.m <= recipe.mr and whole and not gemm.crossed
+    whole = gemm.k % recipe.tile.kstep == 0 or len(gemm.term_offsets) == 1
+    packs = recipe.packing.b and not recipe.packing.prepacked_b
+    return packs and gemm.m <= recipe.tile.mr and whole and not gemm.all_pairs
 
 
 def stays_near(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     """Whether a row tile of A stays in the first cache while all columns of B go by."""
-    return min(gemm.m, recipe.mr) * gemm.depth * bytes_of(gemm.a.element) <= target.caches.l1 * 3 // 4
+    return min(gemm.m, recipe.tile.mr) * gemm.total_k * bytes_of(gemm.a.element) <= target.caches.l1 * 3 // 4
 
 
 def recipe_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """Cycles of a product by its recipe."""
-    if recipe.unit == "matrix":
+    if recipe.mma.unit == "matrix":
         return matrix_cycles(gemm, recipe, target)
-    reads = str(recipe.operand_a), str(recipe.operand_b), recipe.width
+    reads = str(recipe.mma.operand_a), str(recipe.mma.operand_b), recipe.mma.width
     dots = (dot for dot in target.usable_dots if (dot.lhs[0], dot.rhs[0], dot.width) == reads)
-    return vector_cycles(gemm, recipe, target, next(dots, None) if recipe.unit == "dot" else None)
+    return vector_cycles(gemm, recipe, target, next(dots, None) if recipe.mma.unit == "dot" else None)
 
 
 def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
@@ -231,42 +232,42 @@ def matrix_cycles(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """
     matrix, size = target.matrix, bits_of(gemm.a.element) // 8
     assert matrix is not None
-    rows, columns = -(-gemm.m // matrix.rows), -(-gemm.n // recipe.lanes)
-    steps = -(-gemm.k // recipe.kstep) * len(gemm.sums)
-    tiles, depth = rows * columns, steps * recipe.kstep * size
-    p, q = min(rows, recipe.mr // matrix.rows), min(columns, recipe.nr // recipe.lanes)
-    packs_b = recipe.pack_b and not recipe.shared_b
+    rows, columns = -(-gemm.m // matrix.rows), -(-gemm.n // recipe.tile.lanes)
+    steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
+    tiles, depth = rows * columns, steps * recipe.tile.kstep * size
+    p, q = min(rows, recipe.tile.mr // matrix.rows), min(columns, recipe.tile.nr // recipe.tile.lanes)
+    packs_b = recipe.packing.b and not recipe.packing.prepacked_b
     by_steps = packs_by_steps(gemm, recipe)
     kept = packs_b and not by_steps
-    held = kept * min(recipe.nc, gemm.n) + (recipe.pack_a and recipe.mc > recipe.mr) * gemm.m
+    held = kept * min(recipe.blocks.nc, gemm.n) + (recipe.packing.a and recipe.blocks.mc > recipe.tile.mr) * gemm.m
     place = _holding_level(gemm, recipe, target, depth * held)
-    many_pages = min(recipe.nc, gemm.n) * depth > _TLB_BYTES
+    many_pages = min(recipe.blocks.nc, gemm.n) * depth > _TLB_BYTES
     load_b = _LOAD[0 if place == 0 or by_steps else 1 + many_pages]
-    load_b = _LOAD_BYPASSING_L1[many_pages] if recipe.passing_b else load_b
+    load_b = _LOAD_BYPASSING_L1[many_pages] if recipe.prefetch.b_bypasses_l1 else load_b
     loads = tiles * steps * (_tile_of_a(gemm, recipe, target, place) / q + load_b / p)
-    loads += tiles * steps * (gemm.uses - 1) * (_LOAD[0] / q + _LOAD[0] / p)
-    products = tiles * steps * gemm.uses * matrix.rows
+    loads += tiles * steps * (gemm.products_per_operand - 1) * (_LOAD[0] / q + _LOAD[0] / p)
+    products = tiles * steps * gemm.products_per_operand * matrix.rows
     row_of_a, row_of_b = _packed_rows(gemm, recipe, place)
-    lines = recipe.kstep // recipe.width  # rows of a tile of B
+    lines = recipe.tile.kstep // recipe.mma.width  # rows of a tile of B
     packing = steps * (
-        lines * columns * packs_b * gemm.packings * row_of_b + matrix.rows * rows * recipe.pack_a * row_of_a
+        lines * columns * packs_b * gemm.packs_per_product * row_of_b + matrix.rows * rows * recipe.packing.a * row_of_a
     )
-    crosses = gemm.c.row_stride * bits_of(recipe.accumulator) // 8 % LINE and gemm.m > 1
+    crosses = gemm.c.row_stride * bits_of(recipe.mma.accumulator) // 8 % LINE and gemm.m > 1
     store = _STORE[place] * (_CROSSING if crosses else 1)
     once = _CONFIGURATION if gemm.batch is None else 0  # a loop configures once, and its rounds overlap
     busy = max(products, loads) + tiles * store + packing
-    return once + max(busy, transfer_cycles(gemm.a.moves + gemm.b.moves, target))
+    return once + max(busy, transfer_cycles(gemm.a.bytes_moved + gemm.b.bytes_moved, target))
 
 
 def _packed_rows(gemm: Gemm, recipe: Recipe, place: int) -> tuple[float, float]:
     """Cycles of a row of a packed tile of A, and of B; `place`: where operands and what is packed are together."""
-    deep = _MASKED if gemm.k % recipe.kstep else 0
+    deep = _MASKED if gemm.k % recipe.tile.kstep else 0
     masked_a = _MASKED if any(r.padding for r in row_ranges(gemm, recipe)) else deep
     masked_b = _MASKED if any(c.padding for c in column_ranges(gemm, recipe)) else deep
     row_of_b = _PACKED_ROW[0 if packs_by_steps(gemm, recipe) else place] + masked_b
     if not gemm.a.is_row_major:
         return _TRANSPOSED_ROW[place] + masked_a, row_of_b
-    return _PACKED_ROW[place if recipe.mc > recipe.mr else 0] + masked_a, row_of_b
+    return _PACKED_ROW[place if recipe.blocks.mc > recipe.tile.mr else 0] + masked_a, row_of_b
 
 
 def _tile_of_a(gemm: Gemm, recipe: Recipe, target: Target, place: int) -> float:
@@ -276,16 +277,19 @@ def _tile_of_a(gemm: Gemm, recipe: Recipe, target: Target, place: int) -> float:
     """
     if place == 0 or stays_near(gemm, recipe, target):
         return _LOAD[0]
-    first = min(1.0, recipe.nr / min(recipe.nc, gemm.n)) if gemm.a.moves > target.caches.l2 // 2 else 0.0
-    row_tile = recipe.mr * gemm.depth * bytes_of(gemm.a.element)
-    stays = recipe.passing_b * min(1.0, target.caches.l1 / row_tile / 2)  # half of what would fit, as rows take turns
+    first = (
+        min(1.0, recipe.tile.nr / min(recipe.blocks.nc, gemm.n)) if gemm.a.bytes_moved > target.caches.l2 // 2 else 0.0
+    )
+    row_tile = recipe.tile.mr * gemm.total_k * bytes_of(gemm.a.element)
+    half = min(1.0, target.caches.l1 / row_tile / 2)  # of what would fit, as rows take turns
+    stays = recipe.prefetch.b_bypasses_l1 * half
     return (1 - first) * (stays * _LOAD[0] + (1 - stays) * _LOAD[1]) + first * _LOAD[-1]
 
 
 def _holding_level(gemm: Gemm, recipe: Recipe, target: Target, packed: int) -> int:
     """Where operands, result and so many bytes of packed ones are together: first cache, second, or beyond."""
-    operands = gemm.depth * (gemm.m + gemm.n) * bits_of(gemm.a.element) // 8
-    total = operands + packed + gemm.m * gemm.n * bits_of(recipe.accumulator) // 8
+    operands = gemm.total_k * (gemm.m + gemm.n) * bits_of(gemm.a.element) // 8
+    total = operands + packed + gemm.m * gemm.n * bits_of(recipe.mma.accumulator) // 8
     return (total > target.caches.l1) + (total > target.caches.l2)
 
 
@@ -308,17 +312,17 @@ def with_memory_stalls(cycles: float, gemm: Gemm, recipe: Recipe, target: Target
     cubed). Where each pass over K asks for the part of B that the next one reads, and multiplies for as long as that
     takes to come, only the first one waits, and C stays near; where tiles ask for A and C, an eighth of them does.
     """
-    a, b = (view.moves * len(gemm.sums) for view in (gemm.a, gemm.b))
-    c = gemm.c.moves
-    passes = -(-gemm.k // recipe.kc)
+    a, b = (view.bytes_moved * len(gemm.term_offsets) for view in (gemm.a, gemm.b))
+    c = gemm.c.bytes_moved
+    passes = -(-gemm.k // recipe.blocks.kc)
     waiting = _with_b(cycles, gemm, recipe, target)
     if a + b + c <= target.caches.l2:
         return waiting
-    if recipe.fetch:
+    if recipe.prefetch.locality:
         waiting = cycles if cycles >= b / MEMORY_BYTES_PER_CYCLE else waiting
         return waiting + (a + b / passes) / MEMORY_BYTES_PER_CYCLE + 2 * c * passes / L2_BYTES_PER_CYCLE
-    blocks = -(-gemm.n // recipe.nc) if a > target.caches.l2 // 4 else 1
-    a_waits, c_waits = (_PREFETCHED if operand in recipe.asks else 1.0 for operand in "AC")
+    blocks = -(-gemm.n // recipe.blocks.nc) if a > target.caches.l2 // 4 else 1
+    a_waits, c_waits = (_PREFETCHED if operand in recipe.prefetch.operands else 1.0 for operand in "AC")
     return waiting + (a_waits * a * blocks + c_waits * 2 * c * passes) / MEMORY_BYTES_PER_CYCLE
 
 
@@ -328,25 +332,25 @@ def vector_efficiency(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | Non
     cycles = products + _BESIDE * others
     if gemm.batch is None:
         cycles = with_memory_stalls(cycles, gemm, recipe, target)
-    return min(1.0, ideal_cycles(gemm, recipe.accumulator, target, dot) / cycles)
+    return min(1.0, ideal_cycles(gemm, recipe.mma.accumulator, target, dot) / cycles)
 
 
 def ideal_cycles(gemm: Gemm, accumulator: Type, target: Target, dot: Dot | None) -> float:
     """Cycles of the products alone on vectors, all lanes filled."""
     lanes = target.vector_bytes * 8 // bits_of(accumulator)
     each = dot.cycles / dot.width if dot else 1 / target.core.products
-    return gemm.m * gemm.n * gemm.depth / lanes * each
+    return gemm.m * gemm.n * gemm.total_k / lanes * each
 
 
 def _with_b(cycles: float, gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """Cycles of a kernel that waits for B alone."""
-    moves = gemm.b.moves
-    if recipe.pack_b and moves > target.caches.l1:
-        packed = gemm.k * gemm.n * bytes_of(recipe.operand_b)
-        read = transfer_cycles(packed, target) if gemm.packings < 1 else 0
-        return hypot(cycles + packed / target.vector_bytes * _FAR_PACKED * gemm.packings, read)
-    run = min(recipe.nr, gemm.n) * bytes_of(gemm.b.element)
-    noticed = _STREAM_DETECTION_BYTES / run if moves > target.caches.l2 and "B" not in recipe.asks else 0
+    moves = gemm.b.bytes_moved
+    if recipe.packing.b and moves > target.caches.l1:
+        packed = gemm.k * gemm.n * bytes_of(recipe.mma.operand_b)
+        read = transfer_cycles(packed, target) if gemm.packs_per_product < 1 else 0
+        return hypot(cycles + packed / target.vector_bytes * _FAR_PACKED * gemm.packs_per_product, read)
+    run = min(recipe.tile.nr, gemm.n) * bytes_of(gemm.b.element)
+    noticed = _STREAM_DETECTION_BYTES / run if moves > target.caches.l2 and "B" not in recipe.prefetch.operands else 0
     return max(cycles, transfer_cycles(moves, target) * (1 + noticed))
 
 
@@ -357,32 +361,37 @@ def vector_cycles(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -
 
 def _vector_parts(gemm: Gemm, recipe: Recipe, target: Target, dot: Dot | None) -> tuple[float, float]:
     """Cycles of register tiles' products; and of packing, storing column by column, and columns summed otherwise."""
-    core, lanes = target.core, recipe.lanes
-    terms, steps = len(gemm.sums), -(-gemm.k // recipe.kstep)
-    vectors = -(-(gemm.n - recipe.dots - recipe.pairs) // lanes)
+    core, lanes = target.core, recipe.tile.lanes
+    terms, steps = len(gemm.term_offsets), -(-gemm.k // recipe.tile.kstep)
+    vectors = -(-(gemm.n - recipe.tile.dot_columns - recipe.tile.paired_columns) // lanes)
     slower = max(1.0, dot.cycles * core.products) if dot is not None else 1.0
-    pairs = paired_columns_cycles(gemm, target, recipe.mr) if recipe.pairs else 0
+    pairs = paired_columns_cycles(gemm, target, recipe.tile.mr) if recipe.tile.paired_columns else 0
     if not vectors:
         return pairs, terms * _packed_a(gemm, recipe, target)
-    products = slower * steps * product_cycles(core, gemm.m, vectors, recipe.mr, recipe.nr // lanes)
-    corrected = _CORRECTED if recipe.correction != "none" else 0
-    near = gemm.b.is_row_major or gemm.b.group > 1 or gemm.a.moves + gemm.b.moves + gemm.c.moves <= target.caches.l2
+    products = slower * steps * product_cycles(core, gemm.m, vectors, recipe.tile.mr, recipe.tile.nr // lanes)
+    corrected = _CORRECTED if recipe.mma.correction != "none" else 0
+    near = (
+        gemm.b.is_row_major
+        or gemm.b.interleave > 1
+        or gemm.a.bytes_moved + gemm.b.bytes_moved + gemm.c.bytes_moved <= target.caches.l2
+    )
     packed_b = (_PACKED if near else _TRANSPOSED_COLUMN * lanes) + corrected
-    others = steps * vectors * packed_b * gemm.packings if recipe.pack_b else 0
+    others = steps * vectors * packed_b * gemm.packs_per_product if recipe.packing.b else 0
     others += _packed_a(gemm, recipe, target)
     if not gemm.c.is_row_major:
-        others += transposed_store_cycles(gemm.m, vectors, recipe.mr, max(1, LINE // 2 // bytes_of(gemm.c.element)))
-    along = dot_product_columns_cycles(gemm, target, recipe.dots, lanes) if recipe.dots else 0
+        column = max(1, LINE // 2 // bytes_of(gemm.c.element))
+        others += transposed_store_cycles(gemm.m, vectors, recipe.tile.mr, column)
+    along = dot_product_columns_cycles(gemm, target, recipe.tile.dot_columns, lanes) if recipe.tile.dot_columns else 0
     return terms * products, terms * others + along + pairs
 
 
 def _packed_a(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """Cycles to pack A: registers of its rows, or one column after the other of its row tiles; none where it is not."""
-    if not recipe.pack_a:
+    if not recipe.packing.a:
         return 0
-    if recipe.unit == "fma" and not gemm.a.is_row_major:
-        return gemm.k * copied_a_cycles(gemm.m, recipe.mr, max(1, LINE // 2 // bytes_of(recipe.operand_a)))
-    return gemm.m * -(-gemm.k * bits_of(recipe.operand_a) // (8 * target.vector_bytes)) * _PACKED
+    if recipe.mma.unit == "fma" and not gemm.a.is_row_major:
+        return gemm.k * copied_a_cycles(gemm.m, recipe.tile.mr, max(1, LINE // 2 // bytes_of(recipe.mma.operand_a)))
+    return gemm.m * -(-gemm.k * bits_of(recipe.mma.operand_a) // (8 * target.vector_bytes)) * _PACKED
 
 
 _DOT_PRODUCT_FOLDED: Final = 3

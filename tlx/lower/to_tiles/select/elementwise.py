@@ -74,7 +74,7 @@ def elementwise_tile(problem: Elementwise, target: Target) -> TileShape:
     """
     value = problem.value
     shape = tile_shape(value, target)
-    if shape.cols != shape.lanes or len(_steady(value)) < _STEADY or problem.passed <= target.caches.l2:
+    if shape.cols != shape.lanes or len(_steady(value)) < _STEADY or problem.streamed_bytes <= target.caches.l2:
         return shape
     in_order = all(leaf.view.cols == 1 for leaf in _steady(value)) or _is_crowded(value)
     return replace(shape, rows=1) if in_order else shape
@@ -163,14 +163,14 @@ def roofline(problem: Elementwise | Reduction | RowFusion, target: Target) -> Ro
 def _traffic(problem: Elementwise | Reduction | RowFusion) -> tuple[int, int]:
     """Bytes read and bytes written."""
     if not isinstance(problem, RowFusion):
-        return problem.value.moves, problem.destination.moves
+        return problem.value.bytes_moved, problem.destination.bytes_moved
     sizes: dict[int, int] = {}
     results: set[int] = set()
     for part in problem.parts:
         results.add(part.pointers[0])
         for number, view in zip(part.pointers, pointer_views(part.problem), strict=True):
-            sizes[number] = max(sizes.get(number, 0), view.moves)
-    kept = {number: size for number, size in sizes.items() if number not in problem.private}
+            sizes[number] = max(sizes.get(number, 0), view.bytes_moved)
+    kept = {number: size for number, size in sizes.items() if number not in problem.scratch_pointers}
     return (
         sum(size for number, size in kept.items() if number not in results),
         sum(size for number, size in kept.items() if number in results),
@@ -205,7 +205,7 @@ def _is_past(problem: Elementwise | Reduction | RowFusion, target: Target) -> bo
     if isinstance(problem, Reduction):
         return False
     rows = fused_block_rows(problem, target)
-    pieces = (take_rows(part.problem, rows) for part in problem.parts if part.is_apart)
+    pieces = (take_rows(part.problem, rows) for part in problem.parts if part.is_disjoint)
     return any(has_nontemporal_stores(piece, target) for piece in pieces if isinstance(piece, Elementwise))
 
 
@@ -226,7 +226,7 @@ class ColumnSpan:
 
 def exceeds_caches(problem: Copy | Elementwise, target: Target) -> bool:
     """Whether a result and what it is made of are larger than the caches: of a piece, those of the whole problem."""
-    return (problem.whole or problem.moves) > retained_last_level_bytes(target)
+    return (problem.total_bytes or problem.bytes_moved) > retained_last_level_bytes(target)
 
 
 def store_alignment(problem: Copy | Elementwise, target: Target) -> int:

@@ -10,7 +10,7 @@ from tlx.diagnostics import UsageError
 from tlx.lower.knobs import Knobs, value_text
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.select.recipe import Recipe
-from tlx.target.hardware import MatrixUnit
+from tlx.target.matrix import MatrixUnit
 from tlx.target.target import Target
 
 
@@ -93,7 +93,7 @@ def k_block(gemm: Gemm, knobs: Knobs, step: int, *, exact: bool, model: int) -> 
     Raises:
         UsageError: What is asked for cannot be.
     """
-    if knobs.kc is None or knobs.kc >= gemm.k or len(gemm.sums) > 1:
+    if knobs.kc is None or knobs.kc >= gemm.k or len(gemm.term_offsets) > 1:
         return model if knobs.kc is None else gemm.k
     if not exact:
         raise UsageError(f"kc={knobs.kc}: all {gemm.k} of K are added up in registers, as C cannot hold the sums")
@@ -108,10 +108,11 @@ def blocks(gemm: Gemm, knobs: Knobs, recipe: Recipe) -> tuple[int, int]:
     Raises:
         UsageError: A block is smaller than a register tile.
     """
-    mc, nc = knobs.mc or recipe.mc, knobs.nc or recipe.nc
-    for name, block, tile, extent in (("mc", mc, recipe.mr, gemm.m), ("nc", nc, recipe.nr, gemm.n)):
+    mc, nc = knobs.mc or recipe.blocks.mc, knobs.nc or recipe.blocks.nc
+    mr, nr = recipe.tile.mr, recipe.tile.nr
+    for name, block, tile, extent in (("mc", mc, mr, gemm.m), ("nc", nc, nr, gemm.n)):
         if block < min(tile, extent):
-            raise UsageError(f"{name}={block}: a block holds at least one register tile of {recipe.mr}x{recipe.nr}")
+            raise UsageError(f"{name}={block}: a block holds at least one register tile of {mr}x{nr}")
     return min(mc, gemm.m), min(nc, gemm.n)
 
 

@@ -32,8 +32,19 @@ from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.select import knob_constraints
 from tlx.lower.to_tiles.select.caches import LINE
 from tlx.lower.to_tiles.select.cost import matrix_cycles, stays_near
-from tlx.lower.to_tiles.select.recipe import Recipe, column_ranges, round_up, row_ranges
-from tlx.target.hardware import Dot, MatrixUnit
+from tlx.lower.to_tiles.select.recipe import (
+    Blocks,
+    MultiplyAdd,
+    Packing,
+    Prefetch,
+    Recipe,
+    Tile,
+    column_ranges,
+    round_up,
+    row_ranges,
+)
+from tlx.target.hardware import Dot
+from tlx.target.matrix import MatrixUnit
 from tlx.target.target import Target
 
 _L1_WAY_BYTES: Final = 4096  # bytes of the first cache in which no two lines share a set
@@ -58,28 +69,33 @@ def matrix_unit_recipe(gemm: Gemm, target: Target, accumulator: Type, dot: Dot, 
     mr, nr = matrix.rows * grid[0], lanes * grid[1]
     deepest = matrix.row_bytes // size
     kstep = _k_step(gemm.k, deepest, dot.width) if (gemm.m, gemm.n) == (mr, nr) else deepest
-    depth = round_up(gemm.k, kstep) * len(gemm.sums) * size
+    depth = round_up(gemm.k, kstep) * len(gemm.term_offsets) * size
     kc = knob_constraints.k_block(gemm, knobs, kstep, exact=False, model=gemm.k)
+    name = MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign]
     recipe = Recipe(
-        gemm.a.element, gemm.b.element, accumulator, MMA_NAMES[gemm.lhs_sign, gemm.rhs_sign], dot.width, "matrix",
-        "none", mr, nr, kstep, lanes, False, True, kc, mr, nr, 0.0,
-    )  # fmt: skip
+        MultiplyAdd("matrix", name, gemm.a.element, gemm.b.element, accumulator, dot.width),
+        Tile(mr, nr, kstep, lanes),
+        Blocks(mr, nr, kc),
+        Packing(a=False, b=True),
+        efficiency=0.0,
+    )
     pack_a = knob_constraints.packing(
         "A", knobs.pack_a, _needs_packed_a(gemm, recipe), _gains_by_packed_a(gemm, recipe)
     )
     gains_b = _gains_by_packed_b(gemm, recipe, target)
     pack_b = knob_constraints.packing("B", knobs.pack_b, _needs_packed_b(gemm, recipe), gains_b)
     near = _b_block_bytes(gemm, recipe, target, packed=pack_b) // depth // nr * nr
-    recipe = replace(recipe, nc=max(nr, near))
-    again = recipe.nc < gemm.n  # further columns read A again
+    recipe = recipe.with_blocks(nc=max(nr, near))
+    again = recipe.blocks.nc < gemm.n  # further columns read A again
     whole = pack_a and again and round_up(gemm.m, mr) * depth <= target.caches.l3 // 4
-    recipe = replace(recipe, pack_a=pack_a, pack_b=pack_b, mc=round_up(gemm.m, mr) if whole else mr)
+    recipe = replace(recipe, packing=Packing(pack_a, pack_b)).with_blocks(mc=round_up(gemm.m, mr) if whole else mr)
     mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
-    recipe = replace(recipe, mc=mc, nc=nc)
-    recipe = replace(recipe, passing_b=_b_goes_by(gemm, recipe, target))
-    recipe = with_memory_traffic(gemm, replace(recipe, share=_efficiency(gemm, recipe, target)), target)
+    recipe = recipe.with_blocks(mc=mc, nc=nc)
+    recipe = replace(recipe, prefetch=Prefetch(b_bypasses_l1=_b_goes_by(gemm, recipe, target)))
+    recipe = with_memory_traffic(gemm, replace(recipe, efficiency=_efficiency(gemm, recipe, target)), target)
     asks = "A" if prefetches_rows_of_a(gemm, recipe, target) else ""
-    return replace(recipe, asks=asks, own_lines=prefetches_c_lines(gemm, recipe, target))
+    stores = replace(recipe.stores, prefetches_lines=prefetches_c_lines(gemm, recipe, target))
+    return replace(recipe, prefetch=replace(recipe.prefetch, operands=asks), stores=stores)
 
 
 def _k_step(k: int, most: int, width: int) -> int:
@@ -119,7 +135,7 @@ def _needs_packed_a(gemm: Gemm, recipe: Recipe) -> str:
     """Why tiles of A cannot be read where it lies; empty if they can."""
     if not gemm.a.is_row_major:
         return "the unit reads it by rows"
-    if gemm.k % recipe.kstep or any(r.padding for r in row_ranges(gemm, recipe)):
+    if gemm.k % recipe.tile.kstep or any(r.padding for r in row_ranges(gemm, recipe)):
         return "the unit reads whole tiles of it"
     return ""
 
@@ -127,7 +143,7 @@ def _needs_packed_a(gemm: Gemm, recipe: Recipe) -> str:
 def _gains_by_packed_a(gemm: Gemm, recipe: Recipe) -> bool:
     """Whether rows that cross cache lines are read so often that copying them pays."""
     aligned = gemm.a.row_stride * bits_of(gemm.a.element) // 8 % LINE == 0
-    return not aligned and gemm.n >= _REUSES * recipe.nr
+    return not aligned and gemm.n >= _REUSES * recipe.tile.nr
 
 
 def _b_block_bytes(gemm: Gemm, recipe: Recipe, target: Target, *, packed: bool) -> int:
@@ -141,10 +157,12 @@ def _b_block_bytes(gemm: Gemm, recipe: Recipe, target: Target, *, packed: bool) 
 
 def _needs_packed_b(gemm: Gemm, recipe: Recipe) -> str:
     """Why tiles of B cannot be read where it lies; empty if they can."""
-    if gemm.b.group == 1:
+    if gemm.b.interleave == 1:
         return "the unit reads it in groups"
-    beyond = any(c.padding and c.start + c.count * c.size > gemm.b.room for c in column_ranges(gemm, recipe))
-    return "the unit reads whole tiles of it" if gemm.k % recipe.kstep or beyond else ""
+    beyond = any(
+        c.padding and c.start + c.count * c.size > gemm.b.readable_columns for c in column_ranges(gemm, recipe)
+    )
+    return "the unit reads whole tiles of it" if gemm.k % recipe.tile.kstep or beyond else ""
 
 
 def _gains_by_packed_b(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
@@ -153,8 +171,8 @@ def _gains_by_packed_b(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     Not where a row tile of A stays in the first cache: rows far apart go through a few sets of it, panels through all.
     """
     size = bits_of(gemm.b.element) // 8
-    far = gemm.b.row_stride * recipe.width * size >= FAR_ROWS
-    return far and gemm.m >= _REUSES * recipe.mr and not stays_near(gemm, recipe, target)
+    far = gemm.b.row_stride * recipe.mma.width * size >= FAR_ROWS
+    return far and gemm.m >= _REUSES * recipe.tile.mr and not stays_near(gemm, recipe, target)
 
 
 def _b_goes_by(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
@@ -166,22 +184,22 @@ def _b_goes_by(gemm: Gemm, recipe: Recipe, target: Target) -> bool:
     cubed, 72 KB, 0.93; where the products of a sum read the same lines, 64x56x18*32 bfloat 0.65 (with AMX-FP16), and
     crossed products, each of whose tiles is read twice in a step, 1024 cubed 0.89.
     """
-    row = gemm.depth * bits_of(gemm.a.element) // 8
+    row = gemm.total_k * bits_of(gemm.a.element) // 8
     held, stays = (
-        (recipe.mr + min(recipe.nc, round_up(gemm.n, recipe.nr))) * row,
-        recipe.mr * row <= 4 * target.caches.l1,
+        (recipe.tile.mr + min(recipe.blocks.nc, round_up(gemm.n, recipe.tile.nr))) * row,
+        recipe.tile.mr * row <= 4 * target.caches.l1,
     )
-    starts = sorted(start for _, start in gemm.sums)
-    apart = recipe.pack_b or all(behind - start >= gemm.b.size for start, behind in pairwise(starts))
-    return gemm.m > recipe.mr and held > 2 * target.caches.l1 and stays and apart and not gemm.crossed
+    starts = sorted(start for _, start in gemm.term_offsets)
+    apart = recipe.packing.b or all(behind - start >= gemm.b.size for start, behind in pairwise(starts))
+    return gemm.m > recipe.tile.mr and held > 2 * target.caches.l1 and stays and apart and not gemm.all_pairs
 
 
 def _efficiency(gemm: Gemm, recipe: Recipe, target: Target) -> float:
     """The part of the unit's peak that the kernel should reach: cycles of its products by cycles of all it does."""
     assert target.matrix is not None
     deepest = target.matrix.row_bytes * 8 // bits_of(gemm.a.element)
-    products = gemm.m * gemm.n * gemm.depth * gemm.uses / (recipe.lanes * deepest)
-    steps = -(-gemm.k // recipe.kstep) * len(gemm.sums)
+    products = gemm.m * gemm.n * gemm.total_k * gemm.products_per_operand / (recipe.tile.lanes * deepest)
+    steps = -(-gemm.k // recipe.tile.kstep) * len(gemm.term_offsets)
     alone = gemm.epilogue is not None and steps <= _FEW_STEPS
-    finishing = gemm.m * -(-gemm.n // recipe.lanes) * _EPILOGUE if alone else 0
+    finishing = gemm.m * -(-gemm.n // recipe.tile.lanes) * _EPILOGUE if alone else 0
     return products / (matrix_cycles(gemm, recipe, target) + finishing)

@@ -5,7 +5,7 @@ Cutting M, N and K into tiles: full ones, and edges as padding or smaller tiles.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from tlx.ir.builder.instructions import Builder
@@ -16,70 +16,144 @@ from tlx.lower.to_tiles.problem.problems import Gemm
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """The decisions for one product on one target.
+class MultiplyAdd:
+    """The instruction of the inner loop, and the types it works on.
 
     Attributes:
-        operand_a, operand_b: Element types the multiply instruction reads.
-        accumulator: Element type it adds to.
-        mma: Name of the mma intrinsic in the inner loop.
-        width: VNNI factor, 1 for plain multiply-add.
         unit: Which unit multiplies.
-        correction: For the xor trick: whose sums are corrected.
-        mr, nr: Register tile.
-        kstep: Positions of K per inner step.
-        lanes: Accumulator elements per register.
-        pack_a, pack_b: Whether the operand is copied into panels first.
-        kc, mc, nc: Cache blocks along K, M (in rows) and N (in columns).
-        share: Predicted part of the unit's peak, 0 to 1.
-        ahead: Steps by which B is prefetched into the first cache; 0 where it is not.
-        fetch: Locality with which operands of a loop's next round, or B's rows of the next pass, are prefetched; 0
-            where they are not.
-        rounds: How many rounds ahead that is.
-        past_caches: Whether C, where it is aligned, is stored past the caches.
-        shared_b: Whether B's panels are those of several products, packed by another kernel.
-        b_at: Where B or its panels lie in a block that holds them for several versions, in bytes; None where in none.
-        streams: Rows of B that are read side by side, from end to end; 0 where a tile's sums stay in registers.
-        order: Registers that columns of streamed rows are dealt out to, and how many stay together; see `streams`.
-        dots: Last columns of C that are sums along K, in registers along K; see `last_columns`.
-        pairs: Last columns of C that are summed up in even and odd positions of K; see `pairs`.
-        whole_a: Whether all rows of A are packed before anything is multiplied, else those of a block.
-        asks: Operands, some of "CAB", that tiles prefetch for those behind them; see `next_tile`.
-        own_lines: Whether tiles prefetch the lines of C that they are stored to; see `own_lines`.
-        passing_b: Whether tiles of B leave the first cache before they are read again; see `passing`.
+        name: Name of the mma intrinsic.
+        operand_a, operand_b: Element types it reads.
+        accumulator: Element type it adds to.
+        width: Positions of K it multiplies at once (VNNI factor); 1 for plain multiply-add.
+        correction: Whose sums correct the result where the other operand's signs are flipped.
     """
 
+    unit: ArithmeticUnit
+    name: str
     operand_a: Type
     operand_b: Type
     accumulator: Type
-    mma: str
-    width: int
-    unit: ArithmeticUnit
-    correction: Literal["none", "columns", "rows"]
+    width: int = 1
+    correction: Literal["none", "columns", "rows"] = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The register tile, and how the columns that do not fill it are summed.
+
+    Attributes:
+        mr, nr: Rows and columns.
+        kstep: Positions of K per inner step.
+        lanes: Accumulator elements per register.
+        dot_columns: Last columns of C that are dot products: vectorized along K, see `emit.gemm.n_tail`.
+        paired_columns: Last columns of C summed in even and odd positions of K, see `emit.gemm.n_tail`.
+        streamed_rows: Rows of B read side by side, from end to end, with the sums in the first-level cache; 0 where the
+            sums stay in registers.
+        column_permutation: Registers that the columns of streamed rows are dealt to, and how many columns stay
+            together; see `select.streaming`.
+    """
+
     mr: int
     nr: int
     kstep: int
     lanes: int
-    pack_a: bool
-    pack_b: bool
-    kc: int
+    dot_columns: int = 0
+    paired_columns: int = 0
+    streamed_rows: int = 0
+    column_permutation: tuple[int, int] = (1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Cache blocks along M (rows), N (columns) and K (positions of a pass)."""
+
     mc: int
     nc: int
-    share: float = 1.0
-    ahead: int = 0
-    fetch: int = 0
-    rounds: int = 1
-    past_caches: bool = False
-    shared_b: bool = False
-    b_at: int | None = None
-    streams: int = 0
-    order: tuple[int, int] = (1, 1)
+    kc: int
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Operands that are copied into panels before they are multiplied.
+
+    Attributes:
+        a, b: Whether the operand is packed.
+        whole_a: Whether all rows of A are packed before anything is multiplied; else those of a block.
+        prepacked_b: Whether another kernel has packed B, for several products or several calls.
+        b_panel_offset: Byte offset of B's panels in a buffer that holds those of several versions; None for a buffer of
+            its own.
+    """
+
+    a: bool
+    b: bool
     whole_a: bool = False
-    dots: int = 0
-    pairs: int = 0
-    asks: str = ""
-    own_lines: bool = False
-    passing_b: bool = False
+    prepacked_b: bool = False
+    b_panel_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """What is prefetched, and which loads bypass a cache.
+
+    Attributes:
+        operands: Operands, some of "CAB", that a tile prefetches for later tiles; see `prefetch.policy`.
+        b_steps: Steps by which B is prefetched into the first-level cache; 0 for none.
+        locality: Locality with which operands of a later iteration of the loop around the product, or B's rows of the
+            next pass, are prefetched; 0 for none.
+        distance: How many iterations ahead that is.
+        b_bypasses_l1: Whether tiles of B are loaded without entering the first-level cache.
+    """
+
+    operands: str = ""
+    b_steps: int = 0
+    locality: int = 0
+    distance: int = 1
+    b_bypasses_l1: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """How C is stored.
+
+    Attributes:
+        nontemporal: Whether by non-temporal stores, where it is aligned.
+        prefetches_lines: Whether a tile prefetches the lines of C that it is stored to.
+    """
+
+    nontemporal: bool = False
+    prefetches_lines: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The decisions for one product on one target.
+
+    Attributes:
+        mma: The instruction and its types.
+        tile: The register tile.
+        blocks: Cache blocks.
+        packing: Operands that are packed.
+        prefetch: What is prefetched.
+        stores: How C is stored.
+        efficiency: Predicted fraction of the unit's peak, 0 to 1.
+    """
+
+    mma: MultiplyAdd
+    tile: Tile
+    blocks: Blocks
+    packing: Packing
+    prefetch: Prefetch = Prefetch()
+    stores: Stores = Stores()
+    efficiency: float = 1.0
+
+    def with_blocks(self, *, mc: int | None = None, nc: int | None = None) -> Recipe:
+        """The recipe with other blocks along M and N."""
+        blocks = replace(self.blocks, mc=mc or self.blocks.mc, nc=nc or self.blocks.nc)
+        return replace(self, blocks=blocks)
+
+    def with_prepacked_b(self) -> Recipe:
+        """The recipe for a B that another kernel has packed."""
+        return replace(self, packing=replace(self.packing, prepacked_b=True))
 
 
 def round_up(number: int, step: int) -> int:
@@ -97,11 +171,11 @@ class EqualTiles:
     padding: int = 0
 
     @property
-    def data(self) -> int:
+    def valid(self) -> int:
         """Positions of a tile that hold data."""
         return self.size - self.padding
 
-    def begin(self, b: Builder, number: Value) -> Value:
+    def start_of(self, b: Builder, number: Value) -> Value:
         """Where the tile of a number begins."""
         return b.add(b.mul(number, self.size), self.start)
 
@@ -136,9 +210,9 @@ def row_ranges(gemm: Gemm, recipe: Recipe) -> list[EqualTiles]:
     A matrix unit works on whole tiles of its own: the last ones overlap or are padded. Vector code splits M evenly, so
     that two tile heights occur that differ by one: 100 rows by 8 are 9 tiles of 8 and 4 of 7.
     """
-    if recipe.unit == "matrix":
-        return (overlapping_tiles if gemm.is_repeatable else padded_tiles)(gemm.m, recipe.mr, recipe.lanes)
-    tiles = -(-gemm.m // recipe.mr)
+    if recipe.mma.unit == "matrix":
+        return (overlapping_tiles if gemm.is_repeatable else padded_tiles)(gemm.m, recipe.tile.mr, recipe.tile.lanes)
+    tiles = -(-gemm.m // recipe.tile.mr)
     height, taller = divmod(gemm.m, tiles)
     ranges = [EqualTiles(0, taller, height + 1)] if taller else []
     return [*ranges, EqualTiles(taller * (height + 1), tiles - taller, height)]
@@ -154,15 +228,16 @@ def column_ranges(gemm: Gemm, recipe: Recipe) -> list[EqualTiles]:
         N = 100, 16 lanes, up to 4 registers      64 | 36 + 12 of padding
         N = 24, 8 of them as pairs                16 | 8
     """
-    if recipe.unit == "matrix":
+    if recipe.mma.unit == "matrix":
         anywhere = gemm.is_repeatable and not gemm.b.in_strips
-        return (overlapping_tiles if anywhere else padded_tiles)(gemm.n, recipe.nr, recipe.lanes)
-    lanes, columns = recipe.lanes * recipe.order[0], gemm.n - recipe.dots - recipe.pairs
-    paired = [EqualTiles(columns, 1, lanes // 2, lanes // 2 - recipe.pairs)] if recipe.pairs else []
+        return (overlapping_tiles if anywhere else padded_tiles)(gemm.n, recipe.tile.nr, recipe.tile.lanes)
+    tile, lanes = recipe.tile, recipe.tile.lanes * recipe.tile.column_permutation[0]
+    columns = gemm.n - tile.dot_columns - tile.paired_columns
+    paired = [EqualTiles(columns, 1, lanes // 2, lanes // 2 - tile.paired_columns)] if tile.paired_columns else []
     if not columns:
         return paired
     vectors = -(-columns // lanes)
-    panels = -(-vectors // (recipe.nr // lanes))
+    panels = -(-vectors // (recipe.tile.nr // lanes))
     narrow, wider = divmod(vectors, panels)
     sizes = [(wider, (narrow + 1) * lanes), (panels - wider, narrow * lanes)]
     return [*_last_padded([(count, size) for count, size in sizes if count], vectors * lanes - columns), *paired]
@@ -185,7 +260,7 @@ def _last_padded(sizes: list[tuple[int, int]], padding: int) -> list[EqualTiles]
 
 def k_passes(gemm: Gemm, recipe: Recipe) -> list[EqualTiles]:
     """Passes over K: equal ones, and a shorter last one."""
-    return padded_tiles(gemm.k, gemm.k if len(gemm.sums) > 1 else recipe.kc, 1)
+    return padded_tiles(gemm.k, gemm.k if len(gemm.term_offsets) > 1 else recipe.blocks.kc, 1)
 
 
 PAIR: Final = 2

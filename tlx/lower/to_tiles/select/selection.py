@@ -1,21 +1,22 @@
-"""Selects the recipe of a product: types, instruction, register tile, cache blocks.
+"""Selects the recipe of a product, once for each product, target and set of knobs.
 
-kind of product                     operands become        instruction
+product                             operands become        instruction
 matrix unit knows the types         as they are            tile product, 2x2 accumulators
-  and the product is not too small                         (`cost` tells)
-  or it is crossed, which only the
-  unit multiplies
+  and is predicted to be faster,
+  or B is interleaved for it, or
+  all pairs of terms are multiplied
 vector dot product knows them       as they are, VNNI      u8*s8, bf16*bf16
-s8*s8 with only u8*s8 at hand       A xor 128              (A + 128) @ B - 128 * colsum(B)
-u8*u8 with only u8*s8 at hand       B xor 128              A @ (B - 128) + 128 * rowsum(A)
-bytes with only i16*i16 at hand     i16, VNNI              pairs of i16
+s8*s8 with only u8*s8 available     A xor 128              (A + 128) @ B - 128 * colsum(B)
+u8*u8 with only u8*s8 available     B xor 128              A @ (B - 128) + 128 * rowsum(A)
+bytes with only i16*i16 available   i16, VNNI              pairs of i16
 anything else, and what a slow      accumulator's type     fused multiply-add
-dot product would do
+  dot product would do
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
 
 from tlx.diagnostics import Note, UsageError
 from tlx.ir.instructions import Instruction
@@ -33,34 +34,62 @@ from tlx.target.target import Target
 
 _OF_ESTIMATE: Final = (0.8, 0.6)
 """Measured cycles, of what is estimated for vectors beside a matrix unit: register tiles, streams."""
+_REMEMBERED: Final = 4096  # products of a compilation
 
 
-def select_recipe(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
-    """The recipe for a product: what the knobs say, else what the target's model does.
+@lru_cache(maxsize=_REMEMBERED)
+def select(gemm: Gemm, target: Target, knobs: Knobs = NO_KNOBS) -> Recipe:
+    """The recipe for a product on a target: the knobs', and where they leave it open, the one of least cost.
 
     Raises:
         UsageError: The knobs do not fit.
     """
-    accumulator = gemm_accumulator_type(gemm)
-    narrow = _narrow_accumulator(gemm, accumulator)
-    dots = target.usable_matrix_dots if gemm.c.is_row_major else ()
-    tile_dot = _find_dot(gemm, narrow, dots, gemm.lhs_sign, gemm.rhs_sign)
-    if tile_dot is not None and (knobs.tile is not None or gemm.b.group > 1 or gemm.crossed):
-        return matrix_unit_recipe(gemm, target, narrow, tile_dot, knobs)
-    recipe, dot = _on_vectors(gemm, target, accumulator, NO_KNOBS)
-    cycles = with_memory_stalls(vector_cycles(gemm, recipe, target, dot), gemm, recipe, target)
-    if tile_dot is not None:
-        on_tiles = matrix_unit_recipe(gemm, target, narrow, tile_dot)
-        by_tiles = matrix_cycles(gemm, on_tiles, target)
-        if by_tiles < cycles * _OF_ESTIMATE[0]:
-            recipe, cycles = on_tiles, by_tiles / _OF_ESTIMATE[1]
-    dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
+    types = _types(gemm)
+    tile_dot = _matrix_dot(gemm, target, types)
+    if tile_dot is not None and (knobs.tile is not None or gemm.b.interleave > 1 or gemm.all_pairs):
+        return matrix_unit_recipe(gemm, target, types.narrow, tile_dot, knobs)
+    recipe, cycles = _in_registers(gemm, target)
     if not knobs:
-        streamed = streaming_recipe(gemm, target, streaming_methods(gemm, dots, narrow, accumulator))
+        dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
+        streamed = streaming_recipe(gemm, target, streaming_methods(gemm, dots, types.narrow, types.accumulator))
         return streamed[0] if streamed is not None and streamed[1] < cycles else recipe
-    if recipe.unit == "matrix" and tile_dot is not None:
-        return matrix_unit_recipe(gemm, target, narrow, tile_dot, knobs)
-    return _on_vectors(gemm, target, accumulator, knobs)[0]
+    if recipe.mma.unit == "matrix" and tile_dot is not None:
+        return matrix_unit_recipe(gemm, target, types.narrow, tile_dot, knobs)
+    return _on_vectors(gemm, target, types, knobs)[0]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _in_registers(gemm: Gemm, target: Target) -> tuple[Recipe, float]:
+    """The cheaper recipe of those that keep a tile's sums in registers, on vectors or tiles, and its cycles."""
+    types = _types(gemm)
+    recipe, dot = _on_vectors(gemm, target, types, NO_KNOBS)
+    cycles = with_memory_stalls(vector_cycles(gemm, recipe, target, dot), gemm, recipe, target)
+    tile_dot = _matrix_dot(gemm, target, types)
+    if tile_dot is None:
+        return recipe, cycles
+    on_tiles = matrix_unit_recipe(gemm, target, types.narrow, tile_dot)
+    by_tiles = matrix_cycles(gemm, on_tiles, target)
+    if by_tiles < cycles * _OF_ESTIMATE[0]:
+        return on_tiles, by_tiles / _OF_ESTIMATE[1]
+    return recipe, cycles
+
+
+class _Types(NamedTuple):
+    """Types of a product's sums: as its result asks for, and narrower where that is exact."""
+
+    accumulator: Type
+    narrow: Type
+
+
+def _types(gemm: Gemm) -> _Types:
+    accumulator = gemm_accumulator_type(gemm)
+    return _Types(accumulator, _narrow_accumulator(gemm, accumulator))
+
+
+def _matrix_dot(gemm: Gemm, target: Target, types: _Types) -> Dot | None:
+    """The matrix unit's instruction for a product, if it has one."""
+    dots = target.usable_matrix_dots if gemm.c.is_row_major else ()
+    return _find_dot(gemm, types.narrow, dots, gemm.lhs_sign, gemm.rhs_sign)
 
 
 def fits_matrix_unit(gemm: Gemm, target: Target) -> bool:
@@ -69,9 +98,9 @@ def fits_matrix_unit(gemm: Gemm, target: Target) -> bool:
     return _find_dot(gemm, narrow, target.usable_matrix_dots, gemm.lhs_sign, gemm.rhs_sign) is not None
 
 
-def _on_vectors(gemm: Gemm, target: Target, accumulator: Type, knobs: Knobs) -> tuple[Recipe, Dot | None]:
+def _on_vectors(gemm: Gemm, target: Target, types: _Types, knobs: Knobs) -> tuple[Recipe, Dot | None]:
     """The recipe on vector registers, and its dot product."""
-    narrow = _narrow_accumulator(gemm, accumulator)
+    accumulator, narrow = types
     dots = tuple(dot for dot in target.usable_dots if dot.pays(target.core))
     for lhs, rhs, correction in _dot_signs(gemm):
         dot = _find_dot(gemm, narrow, dots, lhs, rhs)
@@ -89,7 +118,7 @@ def _narrow_accumulator(gemm: Gemm, accumulator: Type) -> Type:
     if accumulator != I64 or gemm.acc is not None or gemm.a.element.__class__ is not IntType:
         return accumulator
     bytes_only = bits_of(gemm.a.element) == 8 and bits_of(gemm.b.element) == 8
-    return I32 if bytes_only and gemm.depth * 255 * 255 < 1 << 31 else accumulator
+    return I32 if bytes_only and gemm.total_k * 255 * 255 < 1 << 31 else accumulator
 
 
 def _dot_signs(gemm: Gemm) -> list[tuple[Sign, Sign, Literal["none", "columns", "rows"]]]:
@@ -116,32 +145,43 @@ def _find_wider_dot(gemm: Gemm, accumulator: Type, dots: tuple[Dot, ...]) -> Dot
     return next((d for d in dots if (d.lhs, d.rhs, d.accumulator) == wanted), None)
 
 
-def select_recipe_with_knobs(
-    context: LoweringContext, gemm: Gemm, target: Target, at: Instruction
-) -> tuple[Recipe, Knobs]:
-    """The recipe by the knobs that the context has for a product; knobs that do not bind and do not fit are left out.
-
-    Nobody is asked about a product of parts: of the one that they are parts of, nobody has said anything.
+def select_with_knobs(context: LoweringContext, gemm: Gemm, target: Target, at: Instruction) -> tuple[Recipe, Knobs]:
+    """The recipe by the knobs that the context has for a product, and those knobs.
 
     Raises:
-        UsageError: Knobs that bind do not fit.
+        UsageError: Binding knobs do not fit.
     """
-    if gemm.crossed:
-        return select_recipe(gemm, target), NO_KNOBS
-    words = gemm.words if context.threads == "none" else f"{gemm.words} {OPENMP}"
-    knobs = context.knobs(KnobQuery(words, target.name, target.features))
+    knobs = knobs_of(context, gemm, target, at)
+    return select(gemm, target, knobs), knobs
+
+
+def knobs_of(context: LoweringContext, gemm: Gemm, target: Target, at: Instruction) -> Knobs:
+    """The knobs that the context has for a product; advisory knobs that do not fit are ignored, with a remark.
+
+    The parts of a split fp16 product have none: the knobs of the product are not meant for them.
+
+    Raises:
+        UsageError: Binding knobs do not fit.
+    """
+    if gemm.all_pairs:
+        return NO_KNOBS
+    key = gemm.knob_key if context.options.threads == "none" else f"{gemm.knob_key} {OPENMP}"
+    knobs = context.options.knobs(KnobQuery(key, target.name, target.features))
+    if not knobs:
+        return NO_KNOBS
     try:
-        return select_recipe(gemm, target, knobs), knobs
+        select(gemm, target, knobs)
     except UsageError as error:
         if knobs.origin is None or knobs.origin.binding:
             raise _at_knob_entry(error, gemm, knobs, at) from None
-        text = f"{gemm.title}: {knobs} {knobs.origin.text} left out: {error.message}"
+        text = f"{gemm.title}: {knobs} {knobs.origin.text} ignored: {error.message}"
         context.remarks.add("missed", "to-tiles", text, at.span)
-        return select_recipe(gemm, target), NO_KNOBS
+        return NO_KNOBS
+    return knobs
 
 
 def _at_knob_entry(error: UsageError, gemm: Gemm, knobs: Knobs, at: Instruction) -> UsageError:
-    """The error at the entry that asked, with the product as a second place."""
+    """The error at the entry that gives the knobs, with the product as a second location."""
     origin = knobs.origin
-    notes = [Note(f"for {gemm.words}", at.span)]
+    notes = [Note(f"for {gemm.knob_key}", at.span)]
     return UsageError(error.message, origin.span if origin else None, notes)

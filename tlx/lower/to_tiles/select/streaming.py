@@ -27,7 +27,7 @@ from tlx.ir.types import BFLOAT, FLOAT, HALF, I8, I16, Type, bits_of, bytes_of
 from tlx.lower.operations import MMA_NAMES
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.select.cost import ideal_cycles, transfer_cycles
-from tlx.lower.to_tiles.select.recipe import Recipe
+from tlx.lower.to_tiles.select.recipe import Blocks, MultiplyAdd, Packing, Recipe, Tile
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
 
@@ -126,7 +126,7 @@ def streaming_recipe(gemm: Gemm, target: Target, kinds: Iterator[StreamingMethod
     kind = next(kinds)
     b = gemm.b
     streamed = b.is_row_major and b.col_stride == 1 and gemm.c.is_row_major
-    if gemm.m > _MOST_ROWS or len(gemm.sums) > 1 or gemm.reduction is not None or not streamed:
+    if gemm.m > _MOST_ROWS or len(gemm.term_offsets) > 1 or gemm.reduction is not None or not streamed:
         return None
     lanes = target.vector_bytes * 8 // bits_of(kind.accumulator)
     whole = kind.order[0] * lanes
@@ -148,15 +148,18 @@ def streaming_recipe(gemm: Gemm, target: Target, kinds: Iterator[StreamingMethod
     best = min(steps, key=lambda s: (cycles(s), s.rows * s.vectors))
     nr = best.vectors * lanes
     strip = max(nr, target.caches.l1 // 2 // (gemm.m * bytes_of(kind.accumulator)) // nr * nr)
-    moving = transfer_cycles(gemm.b.moves, target)
+    moving = transfer_cycles(gemm.b.bytes_moved, target)
     total = cycles(best) + moving
-    meanwhile = hypot(cycles(best), moving) if 2 * gemm.b.moves <= target.caches.l2 else total
+    meanwhile = hypot(cycles(best), moving) if 2 * gemm.b.bytes_moved <= target.caches.l2 else total
     share = min(1.0, ideal_cycles(gemm, kind.accumulator, target, kind.dot) / meanwhile)
+    unit, name = ("dot" if kind.dot else "fma"), MMA_NAMES[kind.signs]
     recipe = Recipe(
-        operand_a, kind.operand_b, kind.accumulator, MMA_NAMES[kind.signs], kind.width,
-        "dot" if kind.dot else "fma", kind.correction, gemm.m, nr, kind.width, lanes, bool(pack_a), False,
-        gemm.k, gemm.m, min(strip, -(-gemm.n // nr) * nr), share, streams=best.rows, order=kind.order,
-    )  # fmt: skip
+        MultiplyAdd(unit, name, operand_a, kind.operand_b, kind.accumulator, kind.width, kind.correction),
+        Tile(gemm.m, nr, kind.width, lanes, streamed_rows=best.rows, column_permutation=kind.order),
+        Blocks(gemm.m, min(strip, -(-gemm.n // nr) * nr), gemm.k),
+        Packing(a=bool(pack_a), b=False),
+        efficiency=share,
+    )
     return recipe, total
 
 

@@ -31,7 +31,7 @@ from tlx.lower.to_tiles.select.cost import (
     register_tile,
     vector_efficiency,
 )
-from tlx.lower.to_tiles.select.recipe import PAIR, Recipe, round_up
+from tlx.lower.to_tiles.select.recipe import PAIR, Blocks, MultiplyAdd, Packing, Prefetch, Recipe, Tile, round_up
 from tlx.target.hardware import Dot, Sign
 from tlx.target.target import Target
 
@@ -142,30 +142,33 @@ def vector_recipe(
     if columns.dots or columns.pairs or widens:
         operand_b, pack_b = gemm.b.element, False
     pack_a = knob_constraints.packing("A", knobs.pack_a, _why_pack_a(product), _a_lies_scattered(gemm, target, kc, nr))
-    depth = round_up(kc * len(gemm.sums), width)
+    depth = round_up(kc * len(gemm.term_offsets), width)
     row = depth * bits_of(product.operand_a) // 8
     by_columns = dot is None and pack_a and not gemm.a.is_row_major
     mc, nc = cache_blocks(gemm, target, (mr, nr), (row, depth * size), pack_a=pack_a, by_columns=by_columns)
     useful = _prefetches_b(product, (kc, nr), pack_a=pack_a, pack_b=pack_b)
     roomy = knob_constraints.needed_registers(mr, nv, spare=spare) < target.registers  # else prefetches make LLVM spill
     ahead = _AHEAD * (roomy and useful) if knobs.ahead is None else knobs.ahead
+    unit = "dot" if dot else "fma"
     recipe = Recipe(
-        product.operand_a, operand_b, accumulator, MMA_NAMES[signs], width, "dot" if dot else "fma", correction,
-        mr, nr, width, lanes, pack_a, pack_b, kc, mc, nc, ahead=ahead,
-        dots=columns.dots, pairs=columns.pairs,
-    )  # fmt: skip
+        MultiplyAdd(unit, MMA_NAMES[signs], product.operand_a, operand_b, accumulator, width, correction),
+        Tile(mr, nr, width, lanes, columns.dots, columns.pairs),
+        Blocks(mc, nc, kc),
+        Packing(pack_a, pack_b),
+        Prefetch(b_steps=ahead),
+    )
     mc, nc = knob_constraints.blocks(gemm, knobs, recipe)
-    recipe = _completed(gemm, replace(recipe, mc=mc, nc=nc), target, row)
-    if "B" in recipe.asks and knobs.nc is None:
-        recipe = replace(recipe, nc=nr)  # tiles of both heights meet a panel before the next one does
-    return replace(recipe, share=vector_efficiency(gemm, recipe, target, dot))
+    recipe = _completed(gemm, recipe.with_blocks(mc=mc, nc=nc), target, row)
+    if "B" in recipe.prefetch.operands and knobs.nc is None:
+        recipe = recipe.with_blocks(nc=nr)  # tiles of both heights meet a panel before the next one does
+    return replace(recipe, efficiency=vector_efficiency(gemm, recipe, target, dot))
 
 
 def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b: bool) -> _Columns:
     """How columns are added up, in passes of so many positions of K and registers of so many columns."""
     gemm, target, accumulator = product.gemm, product.target, product.accumulator
     (kc, lanes), size = block, product.b_bytes
-    resident = target.caches.l1 // 2 // (kc * len(gemm.sums) * lanes * size)
+    resident = target.caches.l1 // 2 // (kc * len(gemm.term_offsets) * lanes * size)
     shape = RegisterTileProblem(gemm.m, gemm.n, lanes, resident)
     plain = product.dot is None and not knobs and _reads_b(gemm, target, accumulator) and kc >= gemm.k
     packs_a = plain and gemm.a.element != accumulator
@@ -182,7 +185,7 @@ def _columns(product: _Product, knobs: Knobs, block: tuple[int, int], *, pack_b:
 def _prefetches_b(product: _Product, panel: tuple[int, int], *, pack_a: bool, pack_b: bool) -> bool:
     """Whether it pays to ask for B some steps ahead: not where products take turns, which read it end to end."""
     gemm, target = product.gemm, product.target
-    in_turns = product.dot is None and gemm.takes_turns and not pack_a and not pack_b
+    in_turns = product.dot is None and gemm.is_interleaved and not pack_a and not pack_b
     return not in_turns and _panel_misses_l1(gemm, target, panel, product.b_bytes, pack_b=pack_b)
 
 
@@ -195,12 +198,15 @@ def _panel_misses_l1(gemm: Gemm, target: Target, panel: tuple[int, int], size: i
 
 def _completed(gemm: Gemm, recipe: Recipe, target: Target, row: int) -> Recipe:
     """With what follows from tiles and blocks; a row of A has so many bytes."""
-    several = recipe.correction != "rows" and (recipe.nc < gemm.n or 0 < recipe.pairs < gemm.n)
-    sooner = recipe.pairs > 0 and gemm.m <= recipe.mr  # A is read back from memory, what is made of B is in registers
-    whole = (several and is_packed_whole(gemm, target, row, recipe.nc)) or sooner
-    recipe = replace(recipe, whole_a=recipe.pack_a and whole)
+    tile = recipe.tile
+    several = recipe.mma.correction != "rows" and (recipe.blocks.nc < gemm.n or 0 < tile.paired_columns < gemm.n)
+    # A is read back from memory, and what is made of B is in registers.
+    sooner = tile.paired_columns > 0 and gemm.m <= tile.mr
+    whole = (several and is_packed_whole(gemm, target, row, recipe.blocks.nc)) or sooner
+    recipe = replace(recipe, packing=replace(recipe.packing, whole_a=recipe.packing.a and whole))
     recipe = with_memory_traffic(gemm, recipe, target)
-    return replace(recipe, asks=prefetched_operands(gemm, recipe, target))
+    prefetch = replace(recipe.prefetch, operands=prefetched_operands(gemm, recipe, target))
+    return replace(recipe, prefetch=prefetch)
 
 
 def _lanes(n: int, full: int, bits: int) -> int:
@@ -221,7 +227,7 @@ def _why_pack_a(product: _Product) -> str:
 def _why_pack_b(product: _Product, lanes: int) -> str:
     """Why B has to be packed; empty where it need not."""
     gemm, correction = product.gemm, product.correction
-    if product.dot is not None and gemm.b.group == product.width:
+    if product.dot is not None and gemm.b.interleave == product.width:
         if correction != "none":
             return "its columns are summed up" if correction == "columns" else "its bytes change sign"
         return f"N {gemm.n} is filled up to a multiple of {lanes}" if gemm.n % lanes else ""
@@ -268,10 +274,10 @@ def _a_lies_scattered(gemm: Gemm, target: Target, kc: int, nr: int) -> bool:
 def _by_columns(gemm: Gemm, shape: RegisterTileProblem, *, copied: bool, size: int) -> RegisterTileProblem:
     """The shape with what it costs to store C, or to copy A, column by column."""
     if copied:
-        shape = replace(shape, copied=max(1, _HALF_LINE // size))
-    if gemm.c.is_row_major or gemm.batch is not None or len(gemm.sums) > 1:
+        shape = replace(shape, copied_a=max(1, _HALF_LINE // size))
+    if gemm.c.is_row_major or gemm.batch is not None or len(gemm.term_offsets) > 1:
         return shape
-    return replace(shape, turned=gemm.depth, column=max(1, _HALF_LINE * 8 // bits_of(gemm.c.element)))
+    return replace(shape, transposed_store=gemm.total_k, column=max(1, _HALF_LINE * 8 // bits_of(gemm.c.element)))
 
 
 def dot_product_columns(
@@ -288,7 +294,7 @@ def dot_product_columns(
         packs_a: Whether A is packed, as `accumulator`, else read as it lies.
     """
     count = gemm.n % shape.lanes
-    plain = gemm.is_float and gemm.is_repeatable and gemm.c.is_row_major and len(gemm.sums) == 1
+    plain = gemm.is_float and gemm.is_repeatable and gemm.c.is_row_major and len(gemm.term_offsets) == 1
     same = gemm.c.element == accumulator and (packs_a or gemm.a.element == accumulator)
     if not plain or not same or not gemm.a.is_row_major or not gemm.b.is_row_major or not count or gemm.n < shape.lanes:
         return 0
@@ -320,7 +326,7 @@ def paired_columns(
         return 0
     if gemm.k * lanes // PAIR * bytes_of(accumulator) > target.caches.l1 // 4:
         return 0  # pairs of B's rows would not stay near
-    if gemm.n > count and gemm.a.moves > target.caches.l2 // 2:
+    if gemm.n > count and gemm.a.bytes_moved > target.caches.l2 // 2:
         return 0  # A is read once more
     rest = gemm.n - count
     main = _register_tile_cycles(gemm, target, rest, lanes) if rest else 0
@@ -337,7 +343,7 @@ def paired_columns(
 
 def _can_pair(gemm: Gemm, target: Target, accumulator: Type, *, packs_a: bool) -> bool:
     """Whether sums by pairs are the same product."""
-    reads = gemm.a.is_row_major and gemm.b.is_row_major and gemm.c.is_row_major and len(gemm.sums) == 1
+    reads = gemm.a.is_row_major and gemm.b.is_row_major and gemm.c.is_row_major and len(gemm.term_offsets) == 1
     known = gemm.a.element == accumulator or packs_a
     stores = gemm.reduction is None and not batch_exceeds_caches(gemm.batch, target)
     return gemm.is_float and target.fused and gemm.k >= PAIR and reads and known and stores

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tlx.ir.builder.tensors import TensorBuilder
-from tlx.ir.metadata import NO_SUBNORMALS
+from tlx.ir.module import NO_SUBNORMALS
 from tlx.ir.types import FloatType, Type, VectorType, bits_of
 from tlx.ir.values import Value
 from tlx.lower.to_tiles.emit.expression import (
@@ -83,7 +83,7 @@ class TileEpilogue:
         if self.tile is None:
             return self._result(ResultTile(rows.size, columns.size, columns.padding, *place), sums)
         b, element = self.b, self.expression.element
-        pitch = columns.size * bits_of(self.recipe.accumulator) // bits_of(element)
+        pitch = columns.size * bits_of(self.recipe.mma.accumulator) // bits_of(element)
         tile = b.retype(self.tile, element)
 
         def keep(at: ResultTile, here: tuple[Value, Value], value: Value) -> None:
@@ -97,12 +97,12 @@ class TileEpilogue:
 
     def _in_registers(self, sums: Value, rows: EqualTiles, columns: EqualTiles, place: tuple[Value, Value]) -> None:
         b = self.b
-        lanes = min(self.recipe.lanes, columns.size)
+        lanes = min(self.recipe.tile.lanes, columns.size)
         registers = columns.size // lanes
         live = (rows.size + self.expression.live - 1) * registers
         width = columns.size if live <= self.target.registers else lanes
-        for row in range(rows.data):
-            for piece in padded_tiles(columns.data, width, lanes):
+        for row in range(rows.valid):
+            for piece in padded_tiles(columns.valid, width, lanes):
                 for start in range(piece.start, piece.start + piece.count * piece.size, piece.size):
                     first = row * columns.size + start
                     part = b.shuffle(sums, None, range(first, first + piece.size), "sums")
@@ -112,12 +112,12 @@ class TileEpilogue:
     def keep(self, sums: Value, rows: EqualTiles, columns: EqualTiles) -> None:
         """Store sums to the tile in memory."""
         assert self.tile is not None
-        type_ = tile_type(self.recipe.accumulator, rows.size, columns.size)
+        type_ = tile_type(self.recipe.mma.accumulator, rows.size, columns.size)
         self.b.tensor_store(self.tile, self.b.typeinfo(sums, type_, "sums"))
 
     def row(self, row: Value, columns: EqualTiles, place: tuple[Value, Value]) -> None:
         """Emit the rest for one row, without padding, of the tile in memory, without a loop."""
-        b, held = self.b, self.recipe.accumulator
+        b, held = self.b, self.recipe.mma.accumulator
         assert self.tile is not None
         width = self._width(columns)
         for start in range(0, columns.size, width):
@@ -138,11 +138,11 @@ class TileEpilogue:
         b = self.b
         self.keep(sums, rows, columns)
         assert self.tile is not None
-        held = self.recipe.accumulator
-        with b.loop(0, rows.data, name="er") as row:
-            for piece in padded_tiles(columns.data, self._width(columns), min(self._lanes, columns.size)):
+        held = self.recipe.mma.accumulator
+        with b.loop(0, rows.valid, name="er") as row:
+            for piece in padded_tiles(columns.valid, self._width(columns), min(self._lanes, columns.size)):
                 with b.loop(0, piece.count, name="ec") as loop:
-                    start = piece.begin(b, loop.index)
+                    start = piece.start_of(b, loop.index)
                     at = ResultTile(1, piece.size, piece.padding, b.add(place[0], row.index), b.add(place[1], start))
                     address = b.gep(held, self.tile, b.add(b.mul(row.index, columns.size), start))
                     view = MatrixView(held, 1, piece.size - piece.padding, 0, 1)
@@ -162,7 +162,8 @@ class TileEpilogue:
     @property
     def _kind_of_sums(self) -> str:
         """What marks loads of sums: a matrix unit's are not subnormal."""
-        return NO_SUBNORMALS if self.recipe.unit == "matrix" and isinstance(self.recipe.accumulator, FloatType) else ""
+        mma = self.recipe.mma
+        return NO_SUBNORMALS if mma.unit == "matrix" and isinstance(mma.accumulator, FloatType) else ""
 
     def _consume(self, place: ResultTile, sums: Value) -> None:
         self.consume(place, self._result(place, sums))
@@ -176,7 +177,7 @@ class TileEpilogue:
 
 def epilogue_needs_scratch(expression: Expression, recipe: Recipe) -> bool:
     """Whether tiles go through memory."""
-    return recipe.unit == "matrix" or expression.cost > _MOST_IN_REGISTERS
+    return recipe.mma.unit == "matrix" or expression.cost > _MOST_IN_REGISTERS
 
 
 _LONGEST_PIECE = 64
@@ -245,7 +246,7 @@ class PartialReduction:
             return
         for columns in padded_tiles(self.extents[1], self.lanes, self.lanes):
             with b.loop(0, columns.count, name="c") as loop:
-                column = columns.begin(b, loop.index)
+                column = columns.start_of(b, loop.index)
                 place = ResultTile(1, columns.size, columns.padding, None, column)
                 self._store(place, self._read(place))
 

@@ -35,7 +35,7 @@ from tlx.lower.to_tiles.emit.gemm.operands import CacheBlock, Operands
 from tlx.lower.to_tiles.emit.gemm.sum_terms import SumTerms
 from tlx.lower.to_tiles.emit.kernel import tile
 from tlx.lower.to_tiles.parallel.tile_range import arguments_and_tile_range
-from tlx.lower.to_tiles.prefetch.emitters import BatchPrefetch, NextTilePrefetch
+from tlx.lower.to_tiles.prefetch.streams import Prefetcher
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.select.blocking import k_unroll
 from tlx.lower.to_tiles.select.knob_constraints import needed_registers
@@ -55,17 +55,16 @@ class KLoop(Operands):
     """Emits the sum over K of a register tile.
 
     Attributes:
-        next_round, next_tile: What is asked for meanwhile.
+        prefetcher: What is prefetched meanwhile.
     """
 
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
         super().__init__(b, gemm, recipe, target)
-        self.next_round = BatchPrefetch(b, arguments_and_tile_range(b.function)[0], gemm, recipe)
-        self.next_tile = NextTilePrefetch(b)
+        self.prefetcher = Prefetcher(b, arguments_and_tile_range(b.function)[0], gemm, recipe)
 
     def _registers(self, block: CacheBlock) -> tuple[int, int]:
         """Rows of the tile, and registers of a row."""
-        return block.rows.size, -(-block.columns.size // self.recipe.lanes)
+        return block.rows.size, -(-block.columns.size // self.recipe.tile.lanes)
 
     def total(self, block: CacheBlock, start: Value, a: Value, rhs: Value) -> Value:
         """`start` and all products of the sum, given where the first one's operands are."""
@@ -92,15 +91,15 @@ class KLoop(Operands):
 
     def _add_product(self, block: CacheBlock, start: Value, a: Value, rhs: Value) -> Value:
         """`start + A[tile, :] @ B[:, panel]`."""
-        steps = -(-block.part.size // self.recipe.kstep)
+        steps = -(-block.part.size // self.recipe.tile.kstep)
         is_short = self._is_short(block, steps)
         depth = k_unroll(self.gemm, self.recipe, self.target, self._registers(block), written_out=is_short)
         looped = 0 if is_short else steps // depth * depth
         if is_short and self.gemm.batch is not None:
             a = self.plain(block, a)
         done = 0
-        pieces = block.rows.size * self.next_tile.pieces
-        if self.recipe.asks and looped >= pieces * depth:
+        pieces = block.rows.size * self.prefetcher.pieces
+        if self.recipe.prefetch.operands and looped >= pieces * depth:
             each = looped // pieces // depth * depth
             start, done = self._add_parts(block, start, (a, rhs), each, depth), each * pieces
         if looped > done:
@@ -137,18 +136,18 @@ class KLoop(Operands):
 
         With a part, the tile asks for a row, and with a piece of it for another one.
         """
-        b, pieces = self.b, self.next_tile.pieces
+        b, pieces = self.b, self.prefetcher.pieces
         with b.loop(0, block.rows.size, carry=[start], name="part") as part:
             begin = b.mul(part.index, pieces * each)
-            self.next_tile.begin(part.index, begin, pieces * each)
+            self.prefetcher.begin_part(part.index, begin, pieces * each)
             with b.loop(0, pieces, carry=[part.carried[0]], name="piece") as piece:
                 first = b.add(begin, b.mul(piece.index, each))
-                self.next_tile.begin_piece(b.add(b.mul(part.index, pieces), piece.index), first, each)
+                self.prefetcher.begin_piece(b.add(b.mul(part.index, pieces), piece.index), first, each)
                 with b.loop(first, b.add(first, each), depth, carry=[piece.carried[0]], name="k", runs=True) as loop:
                     loop.next(self._add_steps(block, loop.carried[0], operands, loop.index, depth))
                 piece.next(loop.results[0])
             part.next(piece.results[0])
-        self.next_tile.end()
+        self.prefetcher.end_parts()
         return part.results[0]
 
     def _is_short(self, block: CacheBlock, steps: int) -> bool:
@@ -162,24 +161,23 @@ class KLoop(Operands):
         sums = rows * vectors
         is_short = steps <= _MOST_STEPS and steps * sums <= _MOST_PRODUCTS
         fits = 2 * (sums + vectors) <= self.target.registers + 2
-        return is_short and fits and self.recipe.unit != "matrix" and not self.recipe.ahead
+        return is_short and fits and self.recipe.mma.unit != "matrix" and not self.recipe.prefetch.b_steps
 
     def _add_step(
         self, block: CacheBlock, sums: Value, operands: tuple[Value, Value], number: Value, row: Value | None = None
     ) -> Value:
         """The sums after one more step of K, for which a row of B may be there already."""
         b, recipe = self.b, self.recipe
-        k = b.mul(number, recipe.kstep)
-        missing = 0 if recipe.pack_b else block.columns.padding
-        acc_type = tile(recipe.accumulator, block.rows.size, block.columns.size, (0, missing))
+        k = b.mul(number, recipe.tile.kstep)
+        missing = 0 if recipe.packing.b else block.columns.padding
+        acc_type = tile(recipe.mma.accumulator, block.rows.size, block.columns.size, (0, missing))
         acc = b.typeinfo(sums, acc_type, "acc")
         lhs_tile = self.load_a(block, operands[0], k)
         rhs_tile = row or self.load_b(block, operands[1], k)
-        following = b.mma(recipe.mma, acc, lhs_tile, rhs_tile, acc_type)
-        if recipe.ahead:
+        following = b.mma(recipe.mma.name, acc, lhs_tile, rhs_tile, acc_type)
+        if recipe.prefetch.b_steps:
             self.prefetch_b(block, operands[1], k)
-        self.next_round.fetch(number)
-        self.next_tile.step(number)
+        self.prefetcher.step(number)
         return following
 
     def _add_steps(
@@ -190,24 +188,23 @@ class KLoop(Operands):
             return self._add_step(block, sums, operands, number)
         b, recipe, gemm = self.b, self.recipe, self.gemm
         rows, columns = block.rows.size, block.columns.size
-        padding = (0, 0 if recipe.pack_b else block.columns.padding)
-        a_stride = self.packing_a.depth(block.part.size) if recipe.pack_a else gemm.a.row_stride
-        b_stride = columns if recipe.pack_b else gemm.b.row_stride
-        of_b = tile(recipe.operand_b, depth, columns, padding)
-        acc_type = tile(recipe.accumulator, rows, columns, padding)
+        padding = (0, 0 if recipe.packing.b else block.columns.padding)
+        a_stride = self.packing_a.depth(block.part.size) if recipe.packing.a else gemm.a.row_stride
+        b_stride = columns if recipe.packing.b else gemm.b.row_stride
+        of_b = tile(recipe.mma.operand_b, depth, columns, padding)
+        acc_type = tile(recipe.mma.accumulator, rows, columns, padding)
         acc = b.typeinfo(sums, acc_type, "acc")
         lhs = b.tensor_load(
             self.a_at(block, operands[0], number),
-            tile(recipe.operand_a, rows, depth),
+            tile(recipe.mma.operand_a, rows, depth),
             (0, a_stride),
             "a",
         )
-        place = b.gep(recipe.operand_b, operands[1], b.mul(number, b_stride))
+        place = b.gep(recipe.mma.operand_b, operands[1], b.mul(number, b_stride))
         rhs = b.tensor_load(place, of_b, (0, b_stride), "b")
-        following = b.mma(recipe.mma, acc, lhs, rhs, acc_type)
-        for at in range(depth if recipe.fetch else 0):
-            self.next_round.fetch(b.add(number, at))
-        self.next_tile.step(number)
+        following = b.mma(recipe.mma.name, acc, lhs, rhs, acc_type)
+        for at in range(depth if recipe.prefetch.locality else 1):
+            self.prefetcher.step(b.add(number, at))
         return following
 
 
@@ -264,7 +261,7 @@ class InterleavedSums:
 
     def _written_out(self, total: Value, starts: dict[int, tuple[Value, int]], along: Value, row: Value) -> Value:
         b, gemm = self.b, self.gemm
-        for term, (_, behind) in enumerate(gemm.sums):
+        for term, (_, behind) in enumerate(gemm.term_offsets):
             start, offset = starts[term]
             here = b.gep(gemm.a.element, b.gep(gemm.a.element, start, along), offset)
             total = self.add(total, (here, b.gep(gemm.b.element, row, behind)))
@@ -274,9 +271,9 @@ class InterleavedSums:
         """For each product an address of A, the same for products without common elements, and elements from there."""
         found: dict[int, tuple[Value, int]] = {}
         for group in conflict_free_groups(self.gemm, self.rows):
-            first = self.gemm.sums[group[0]][0]
+            first = self.gemm.term_offsets[group[0]][0]
             start = self.b.plain(self.b.gep(self.gemm.a.element, a, first), "a.at")
-            found |= {term: (start, self.gemm.sums[term][0] - first) for term in group}
+            found |= {term: (start, self.gemm.term_offsets[term][0] - first) for term in group}
         return found
 
 
@@ -284,8 +281,8 @@ def conflict_free_groups(gemm: Gemm, rows: int) -> list[list[int]]:
     """The products in groups in which no two have an element of a column of A in common, in tiles of so many rows."""
     groups: list[list[int]] = []
     pitch = max(1, gemm.a.row_stride)
-    for term, (offset, _) in enumerate(gemm.sums):
-        steps = [[offset - gemm.sums[other][0] for other in group] for group in groups]
+    for term, (offset, _) in enumerate(gemm.term_offsets):
+        steps = [[offset - gemm.term_offsets[other][0] for other in group] for group in groups]
         fits = [all(step % pitch or abs(step) >= rows * pitch for step in group) for group in steps]
         if any(fits):
             groups[fits.index(True)].append(term)

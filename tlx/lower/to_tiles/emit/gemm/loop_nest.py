@@ -27,7 +27,7 @@ from tlx.lower.to_tiles.emit.gemm.n_tail import DotProductColumns
 from tlx.lower.to_tiles.emit.gemm.operands import CacheBlock, KPass
 from tlx.lower.to_tiles.emit.gemm.register_tile import RegisterTile
 from tlx.lower.to_tiles.emit.kernel import expression_parameters, if_block, may_alias_leaf, new_kernel
-from tlx.lower.to_tiles.pack.panel import PackPanelOfB, PackRowTileOfA, column_sums, row_sums
+from tlx.lower.to_tiles.pack.panels import column_sums, row_sums
 from tlx.lower.to_tiles.parallel.tile_range import as_i64, loop_over_blocks
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.scratch import Scratch
@@ -58,6 +58,7 @@ def gemm_kernel(
     where it works on `parts`, of the first and last row tile and panel. Where panels of B are to be kept from one
     call to the next, `kept` takes what has to be reserved in the memory that the function is given then.
     """
+    own_panels = recipe.packing.prepacked_b and recipe.packing.b_panel_offset is None
     parameters: list[tuple[str, Type, str]] = [
         (
             "c",
@@ -65,7 +66,7 @@ def gemm_kernel(
             "" if gemm.acc or (gemm.epilogue and may_alias_leaf(gemm.epilogue, gemm.c)) else "noalias",
         ),
         ("a", gemm.a.element, ""),
-        ("b", recipe.operand_b if recipe.shared_b and recipe.b_at is None else gemm.b.element, ""),
+        ("b", recipe.mma.operand_b if own_panels else gemm.b.element, ""),
     ]
     if gemm.acc:
         parameters.append(("acc", gemm.acc.element, ""))
@@ -103,30 +104,31 @@ class GemmKernel(RegisterTile):
         width = self.held
         height = max(min(self.tiles(r), r.count) * r.size for r in self.rows)
         names = self.reserve_own(scratch, width)
-        height = self.rows[-1].start + self.rows[-1].count * self.rows[-1].size if recipe.whole_a else height
-        if recipe.pack_b and not recipe.shared_b:
-            scratch.reserve(recipe.operand_b, self.size_of_panels(width))
+        height = self.rows[-1].start + self.rows[-1].count * self.rows[-1].size if recipe.packing.whole_a else height
+        if recipe.packing.b and not recipe.packing.prepacked_b:
+            scratch.reserve(recipe.mma.operand_b, self.size_of_panels(width))
             names.append("panel_b")
-        if recipe.pack_a:
+        if recipe.packing.a:
             scratch.reserve(
-                recipe.operand_a, self.packing_a.depth(min(recipe.kc, self.gemm.k)) * self.terms.count * height
+                recipe.mma.operand_a,
+                self.packing_a.depth(min(recipe.blocks.kc, self.gemm.k)) * self.terms.count * height,
             )
             names.append("panel_a")
-        if recipe.correction == "rows" or (recipe.correction == "columns" and not recipe.shared_b):
-            scratch.reserve(recipe.accumulator, width if recipe.correction == "columns" else height)
+        if recipe.mma.correction == "rows" or (recipe.mma.correction == "columns" and not recipe.packing.prepacked_b):
+            scratch.reserve(recipe.mma.accumulator, width if recipe.mma.correction == "columns" else height)
             names.append("sums")
         if self.epilogue is not None and epilogue_needs_scratch(self.epilogue.expression, recipe):
             rows, columns = max(r.size for r in self.rows), max(c.size for c in self.columns)
-            scratch.reserve(recipe.accumulator, rows * columns)
+            scratch.reserve(recipe.mma.accumulator, rows * columns)
             names.append("tile")
         if self.partial:
             self.partial.reserve(scratch)
             names.append("memory")
         if self.dots:
-            scratch.reserve(recipe.accumulator, self.dots.depth * self.dots.count)
+            scratch.reserve(recipe.mma.accumulator, self.dots.depth * self.dots.count)
             names.append("rows_of_b")
         if self.pairs and not self.pairs.are_few:
-            scratch.reserve(recipe.accumulator, self.pairs.steps * self.pairs.lanes)
+            scratch.reserve(recipe.mma.accumulator, self.pairs.steps * self.pairs.lanes)
             names.append("panel")
         holders = {"tile": self.epilogue, "memory": self.partial, "rows_of_b": self.dots, "panel": self.pairs}
         for name, pointer in zip(names, scratch.allocate(self.b), strict=True):
@@ -139,7 +141,7 @@ class GemmKernel(RegisterTile):
 
     def panels(self, columns: EqualTiles) -> int:
         """Panels of a range that are packed at a time."""
-        return max(1, self.recipe.nc // columns.size)
+        return max(1, self.recipe.blocks.nc // columns.size)
 
     def at_a_time(self, columns: EqualTiles) -> int:
         """Panels of a range that are packed at a time, and not more than there are."""
@@ -153,7 +155,7 @@ class GemmKernel(RegisterTile):
 
     def size_of_panels(self, columns: int) -> int:
         """Elements that so many columns take, packed."""
-        return self.packing_b.depth(min(self.recipe.kc, self.gemm.k)) * self.terms.count * columns
+        return self.packing_b.depth(min(self.recipe.blocks.kc, self.gemm.k)) * self.terms.count * columns
 
     def find_panels(self, columns: EqualTiles) -> None:
         """Have a range's panels lie behind those of the ranges in front of it, where they are kept."""
@@ -162,8 +164,8 @@ class GemmKernel(RegisterTile):
         b, recipe, (panels, sums) = self.b, self.recipe, self._first
         before = sum(self.at_a_time(other) * other.size for other in self.columns[: self.columns.index(columns)])
         assert panels is not None
-        self.panel_b = b.gep(recipe.operand_b, panels, self.size_of_panels(before))
-        self.sums = b.gep(recipe.accumulator, sums, before) if sums and recipe.correction == "columns" else sums
+        self.panel_b = b.gep(recipe.mma.operand_b, panels, self.size_of_panels(before))
+        self.sums = b.gep(recipe.mma.accumulator, sums, before) if sums and recipe.mma.correction == "columns" else sums
 
     @contextmanager
     def unless_packed(self) -> Generator[None]:
@@ -176,7 +178,7 @@ class GemmKernel(RegisterTile):
 
     def tiles(self, rows: EqualTiles) -> int:
         """Row tiles of a range that are worked on at a time."""
-        return max(1, self.recipe.mc // rows.size)
+        return max(1, self.recipe.blocks.mc // rows.size)
 
     # Loops around the tiles ------------------------------------------------------------------------------------
 
@@ -189,16 +191,16 @@ class GemmKernel(RegisterTile):
         count = parts.count - first
         if count:
             with b.loop(int(first), parts.count, name="pc") as loop:
-                start = parts.begin(b, loop.index)
-                self.one_pass(KPass(start, parts.data, False))
+                start = parts.start_of(b, loop.index)
+                self.one_pass(KPass(start, parts.valid, False))
 
     def one_pass(self, part: KPass) -> None:
         """All tiles by a part of K."""
-        self.next_round.begin(self.b_in, part.start, part.size)
-        if self.recipe.whole_a:
+        self.prefetcher.begin_pass(self.b_in, part.start, part.size)
+        if self.recipe.packing.whole_a:
             for rows in self.rows:
                 first, last = (as_i64(bound) for bound in self.share.rows.of(self.b, self.rows, rows))
-                row = rows.begin(self.b, first)
+                row = rows.start_of(self.b, first)
                 self.pack_a(part, rows, row, self.b.sub(last, first))
         if self.pairs and part.first:
             self.pairs.pack(self.b_in)
@@ -210,8 +212,8 @@ class GemmKernel(RegisterTile):
         b = self.b
         step = self.panels(columns)
         with loop_over_blocks(b, self.share.columns.of(b, self.columns, columns), step, "jc") as (first, panels):
-            column = columns.begin(b, first)
-            if self.recipe.pack_b and not self.recipe.shared_b:
+            column = columns.start_of(b, first)
+            if self.recipe.packing.b and not self.recipe.packing.prepacked_b:
                 self.find_panels(columns)
                 with self.unless_packed():
                     self.pack_b(columns, part, column, panels)
@@ -223,9 +225,9 @@ class GemmKernel(RegisterTile):
         b = self.b
         step = self.tiles(rows)
         with loop_over_blocks(b, self.share.rows.of(b, self.rows, rows), step, "ic") as (first, tiles):
-            row = rows.begin(b, first)
+            row = rows.start_of(b, first)
             block = CacheBlock(part, columns, column, panels, rows, row, tiles)
-            if self.recipe.pack_a and not self.recipe.whole_a:
+            if self.recipe.packing.a and not self.recipe.packing.whole_a:
                 self.pack_a(part, rows, row, tiles)
             self.tile_loops(block)
             if self.dots and columns is self.columns[0]:
@@ -257,16 +259,16 @@ class GemmKernel(RegisterTile):
             source = b.gep(view.element, self.b_in, b.add(at, b.mul(part.start, view.row_stride)))
             assert self.panel_b is not None
             whole = depth * self.terms.count
-            panel = b.gep(recipe.operand_b, self.panel_b, b.mul(loop.index, whole * columns.size))
+            panel = b.gep(recipe.mma.operand_b, self.panel_b, b.mul(loop.index, whole * columns.size))
             with self.terms.loop() as term:
-                there = b.gep(recipe.operand_b, panel, b.mul(term.index, depth * columns.size))
+                there = b.gep(recipe.mma.operand_b, panel, b.mul(term.index, depth * columns.size))
                 here = b.gep(view.element, source, self.terms.offset(1, term.index))
-                PackPanelOfB(b, self.packing_b, here, there, columns, part.size).pack()
-            if recipe.correction == "columns":
+                self.packer_b.pack_b(here, there, columns, part.size)
+            if recipe.mma.correction == "columns":
                 assert self.sums is not None
-                out = b.gep(recipe.accumulator, self.sums, b.mul(loop.index, columns.size))
-                groups = whole // recipe.width
-                column_sums(b, panel, out, columns.size, groups, recipe.width, recipe.accumulator)
+                out = b.gep(recipe.mma.accumulator, self.sums, b.mul(loop.index, columns.size))
+                groups = whole // recipe.mma.width
+                column_sums(b, panel, out, columns.size, groups, recipe.mma.width, recipe.mma.accumulator)
         assert self.panel_b is not None
         b.keep(self.panel_b)
 
@@ -292,14 +294,14 @@ class GemmKernel(RegisterTile):
             at = b.mul(b.add(row, here), view.row_stride)
             at = b.add(at, b.mul(b.add(part.start, column), view.col_stride))
             size = rows.size * depth
-            panel = self.panel_of_a(part, row if recipe.whole_a else const_int(I64, 0), here)
+            panel = self.panel_of_a(part, row if recipe.packing.whole_a else const_int(I64, 0), here)
             source = b.gep(view.element, self.a, at)
             with self.terms.loop() as term:
-                there = b.gep(recipe.operand_a, panel, b.add(b.mul(term.index, size), b.mul(column, rows.size)))
+                there = b.gep(recipe.mma.operand_a, panel, b.add(b.mul(term.index, size), b.mul(column, rows.size)))
                 tile = b.gep(view.element, source, self.terms.offset(0, term.index))
-                PackRowTileOfA(b, self.packing_a, tile, there, rows, count).pack()
-            if recipe.correction == "rows":
+                self.packer_a.pack_a(tile, there, rows, count)
+            if recipe.mma.correction == "rows":
                 assert self.sums is not None
-                out = b.gep(recipe.accumulator, self.sums, here)
+                out = b.gep(recipe.mma.accumulator, self.sums, here)
                 shape = self.terms.count, rows.size, depth
                 row_sums(b, panel, out, shape, recipe)

@@ -25,15 +25,18 @@ from __future__ import annotations
 from typing import Final
 
 from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.module import STREAMING
 from tlx.ir.types import I64, bytes_of
 from tlx.ir.values import ConstInt, Value, const_int
+from tlx.lower.to_tiles.emit.copy.tiles import in_chunks
 from tlx.lower.to_tiles.emit.gemm.epilogue import epilogue_needs_scratch
 from tlx.lower.to_tiles.emit.gemm.loop_nest import GemmKernel
 from tlx.lower.to_tiles.emit.gemm.operands import CacheBlock, KPass
 from tlx.lower.to_tiles.emit.kernel import if_block, may_alias_leaf, tile
-from tlx.lower.to_tiles.pack.matrix_tile import TilePacking, k_steps, pack_panel
+from tlx.lower.to_tiles.pack.panels import load_vnni, load_vnni_tiles
 from tlx.lower.to_tiles.parallel.tile_range import loop_over_blocks
-from tlx.lower.to_tiles.prefetch.emitters import CLinesPrefetch, RowsOfAPrefetch
+from tlx.lower.to_tiles.prefetch.policy import L2_LOCALITY
+from tlx.lower.to_tiles.prefetch.streams import PrefetchStream
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.scratch import Scratch
 from tlx.lower.to_tiles.select.cost import packs_by_steps
@@ -52,7 +55,6 @@ class MatrixUnitPanels(GemmKernel):
     """The part of a matrix unit's kernel that packs, and knows where tiles lie.
 
     Attributes:
-        packing: How operands become tiles.
         term_depth: Positions of K of a product of the sum: whole steps.
         depth: Positions of K in a panel: those of all operands of the sum.
         steps: Steps of K: crossed products take theirs together.
@@ -63,48 +65,46 @@ class MatrixUnitPanels(GemmKernel):
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
         super().__init__(b, gemm, recipe, target)
         assert target.matrix is not None
-        self.term_depth = round_up(gemm.k, recipe.kstep)
+        self.term_depth = round_up(gemm.k, recipe.tile.kstep)
         self.depth = self.term_depth * self.terms.count
-        self.steps = self.depth // gemm.uses // recipe.kstep
+        self.steps = self.depth // gemm.products_per_operand // recipe.tile.kstep
         self._near_bytes = target.caches.l1
         self.passing: Value | None = None
         self.by_steps = packs_by_steps(gemm, recipe)
-        self.packing = TilePacking(
-            b, recipe.operand_a, target.matrix.rows, recipe.kstep, recipe.width, recipe.passing_b
-        )
+        self._mark_of_b = STREAMING if recipe.prefetch.b_bypasses_l1 else ""
 
     def make_buffers(self, scratch: Scratch) -> None:
         """Reserve and make the panels and the tile that the kernel needs."""
         recipe = self.recipe
-        if recipe.pack_b and not recipe.shared_b:
-            step = recipe.kstep * recipe.nr
+        if recipe.packing.b and not recipe.packing.prepacked_b:
+            step = recipe.tile.kstep * recipe.tile.nr
             panels = self.held * self.depth
-            scratch.reserve(recipe.operand_b, step if self.by_steps else panels)
-        if recipe.pack_a:
-            scratch.reserve(recipe.operand_a, self.depth * self._height_of_a())
+            scratch.reserve(recipe.mma.operand_b, step if self.by_steps else panels)
+        if recipe.packing.a:
+            scratch.reserve(recipe.mma.operand_a, self.depth * self._height_of_a())
         through = self.epilogue is not None and epilogue_needs_scratch(self.epilogue.expression, recipe)
-        if through or recipe.past_caches:
-            scratch.reserve(recipe.accumulator, recipe.mr * recipe.nr)
+        if through or recipe.stores.nontemporal:
+            scratch.reserve(recipe.mma.accumulator, recipe.tile.mr * recipe.tile.nr)
         if self.partial:
             self.partial.reserve(scratch)
         made = iter(scratch.allocate(self.b))
-        if recipe.pack_b and not recipe.shared_b:
+        if recipe.packing.b and not recipe.packing.prepacked_b:
             self.panel_b = next(made)
-        if recipe.pack_a:
+        if recipe.packing.a:
             self.panel_a = next(made)
         if self.epilogue is not None and through:
             self.epilogue.tile = next(made)
-        elif recipe.past_caches:
+        elif recipe.stores.nontemporal:
             self.passing = next(made)
         if self.partial:
             self.partial.memory = next(made)
 
     @property
     def _packs_all_of_a(self) -> bool:
-        return self.recipe.mc >= self.gemm.m
+        return self.recipe.blocks.mc >= self.gemm.m
 
     def _height_of_a(self) -> int:
-        return sum(r.count * r.size for r in self.rows) if self._packs_all_of_a else self.recipe.mr
+        return sum(r.count * r.size for r in self.rows) if self._packs_all_of_a else self.recipe.tile.mr
 
     def at_a_time(self, columns: EqualTiles) -> int:
         """Panels of a range that are worked on, and held packed unless `by_steps`."""
@@ -123,10 +123,10 @@ class MatrixUnitPanels(GemmKernel):
         """
         view = self.gemm.b
         size = bytes_of(view.element)
-        by_rows = self.recipe.pack_b and (view.is_row_major or view.group > 1)
-        hidden = self._row_tiles < _MANY_TILES and 4 * self.depth * self.recipe.nr * size <= self._near_bytes
-        far = view.row_stride * view.group * size >= FAR_ROWS
-        return by_rows and (far or (view.moves > self._near_bytes and not hidden))
+        by_rows = self.recipe.packing.b and (view.is_row_major or view.interleave > 1)
+        hidden = self._row_tiles < _MANY_TILES and 4 * self.depth * self.recipe.tile.nr * size <= self._near_bytes
+        far = view.row_stride * view.interleave * size >= FAR_ROWS
+        return by_rows and (far or (view.bytes_moved > self._near_bytes and not hidden))
 
     @property
     def _row_tiles(self) -> int:
@@ -144,8 +144,8 @@ class MatrixUnitPanels(GemmKernel):
 
         with self.terms.loop() as term:
             here = b.gep(view.element, source, self.terms.offset(1, term.index))
-            there = b.gep(self.recipe.operand_b, panel, b.mul(term.index, self._term_of_b(columns)))
-            pack_panel(self.packing, view, (here, there), columns, self.gemm.k)
+            there = b.gep(self.recipe.mma.operand_b, panel, b.mul(term.index, self._term_of_b(columns)))
+            self.packer_b.pack_b(here, there, columns, self.gemm.k)
 
     def _pack_across(self, columns: EqualTiles, start: Value, panels: Value) -> None:
         """All panels of a block from column `start` on, step of K by step of K: long parts of B's rows are read."""
@@ -156,14 +156,14 @@ class MatrixUnitPanels(GemmKernel):
             behind = b.mul(term.index, self._term_of_b(columns))
 
             def step(k: Value, depth: int) -> None:
-                rows = b.gep(view.element, here, b.mul(k, recipe.kstep * view.row_stride))
+                rows = b.gep(view.element, here, b.mul(k, recipe.tile.kstep * view.row_stride))
                 with b.loop(0, panels, name="jp", runs=True) as j:
                     at = b.gep(view.element, rows, b.mul(j.index, columns.size * view.col_stride))
-                    to = b.gep(recipe.operand_b, self._panel(columns, j.index), behind)
-                    to = b.gep(recipe.operand_b, to, b.mul(k, recipe.kstep * columns.size))
-                    self.packing.pack_b_step(view, at, to, columns, depth)
+                    to = b.gep(recipe.mma.operand_b, self._panel(columns, j.index), behind)
+                    to = b.gep(recipe.mma.operand_b, to, b.mul(k, recipe.tile.kstep * columns.size))
+                    self.packer_b.pack_block_of_b(at, to, columns, depth)
 
-            k_steps(b, self.gemm.k, recipe.kstep, step)
+            in_chunks(b, self.gemm.k, recipe.tile.kstep, "kp", step)
 
     def _pack_all_of_a(self) -> None:
         """All row tiles, behind each other."""
@@ -174,21 +174,15 @@ class MatrixUnitPanels(GemmKernel):
     def _pack_row_of_a(self, rows: EqualTiles, i: Value, number: Value) -> None:
         """One row tile, to the place of row tile `number`."""
         b, view = self.b, self.gemm.a
-        row = rows.begin(b, i)
+        row = rows.start_of(b, i)
         source = b.gep(view.element, self.a, b.mul(row, view.row_stride))
         assert self.panel_a is not None
-        panel = b.gep(self.recipe.operand_a, self.panel_a, b.mul(number, self.recipe.mr * self.depth))
+        panel = b.gep(self.recipe.mma.operand_a, self.panel_a, b.mul(number, self.recipe.tile.mr * self.depth))
 
         with self.terms.loop() as term:
             here = b.gep(view.element, source, self.terms.offset(0, term.index))
-            there = b.gep(self.recipe.operand_a, panel, b.mul(term.index, self.term_depth * rows.size))
-
-            def step(k: Value, depth: int) -> None:
-                at = b.gep(view.element, here, b.mul(k, self.recipe.kstep * view.col_stride))
-                to = b.gep(self.recipe.operand_a, there, b.mul(k, self.recipe.kstep * rows.size))
-                self.packing.pack_a_step(view, at, to, rows, depth)
-
-            k_steps(b, self.gemm.k, self.recipe.kstep, step)
+            there = b.gep(self.recipe.mma.operand_a, panel, b.mul(term.index, self.term_depth * rows.size))
+            self.packer_a.pack_a(here, there, rows, self.gemm.k)
 
     def _panel_number(self, rows: EqualTiles, i: Value) -> Value:
         """How many whole row tiles lie before a row tile in the packed A."""
@@ -200,33 +194,33 @@ class MatrixUnitPanels(GemmKernel):
         """Where a product of the sum finds its operands, given where the first one does."""
         b, recipe, depth = self.b, self.recipe, self.term_depth
         packed = b.mul(index, depth * block.rows.size)
-        a = b.gep(recipe.operand_a, a, packed if recipe.pack_a else self.terms.offset(0, index))
-        held = recipe.pack_b and not self.by_steps
+        a = b.gep(recipe.mma.operand_a, a, packed if recipe.packing.a else self.terms.offset(0, index))
+        held = recipe.packing.b and not self.by_steps
         beyond = b.mul(index, self._term_of_b(block.columns)) if held else self.terms.offset(1, index)
-        return a, b.gep(recipe.operand_b, rhs, beyond)
+        return a, b.gep(recipe.mma.operand_b, rhs, beyond)
 
     # One register tile -----------------------------------------------------------------------------------------
 
     def a_address(self, block: CacheBlock, i: Value, row: Value) -> Value:
         """Where row tile `i` begins, packed or not."""
-        if not self.recipe.pack_a:
+        if not self.recipe.packing.a:
             return self.at(self.gemm.a, self.a, row, block.part.start)
         assert self.panel_a is not None
-        offset = self.b.mul(self._panel_number(block.rows, i), self.recipe.mr * self.depth)
-        return self.b.gep(self.recipe.operand_a, self.panel_a, offset)
+        offset = self.b.mul(self._panel_number(block.rows, i), self.recipe.tile.mr * self.depth)
+        return self.b.gep(self.recipe.mma.operand_a, self.panel_a, offset)
 
     def b_address(self, block: CacheBlock, j: Value, column: Value) -> Value:
         """Where panel `j` of the block begins, packed or not."""
-        if not self.recipe.pack_b or self.by_steps:
+        if not self.recipe.packing.b or self.by_steps:
             return self.b.gep(self.gemm.b.element, self.b_in, self.b.mul(column, self.gemm.b.col_stride))
         if self.shared is None:
             return self._panel(block.columns, j)
         assert self.panel_b is not None
-        return self.b.gep(self.recipe.operand_b, self.panel_b, self.place_of_panel(self.shared, block, column))
+        return self.b.gep(self.recipe.mma.operand_b, self.panel_b, self.place_of_panel(self.shared, block, column))
 
     def _panel(self, columns: EqualTiles, j: Value) -> Value:
         assert self.panel_b is not None
-        return self.b.gep(self.recipe.operand_b, self.panel_b, self.b.mul(j, self.depth * columns.size))
+        return self.b.gep(self.recipe.mma.operand_b, self.panel_b, self.b.mul(j, self.depth * columns.size))
 
     def _term_of_b(self, columns: EqualTiles) -> int:
         """Elements from the packed B of a product of the sum to that of the next one."""
@@ -235,27 +229,44 @@ class MatrixUnitPanels(GemmKernel):
     def load_a(self, block: CacheBlock, base: Value, k: Value) -> Value:
         """The tile's rows of A at position `k`."""
         b, size = self.b, block.rows.size
-        if self.recipe.pack_a:
-            return self.packing.load_a(b.gep(self.recipe.operand_a, base, b.mul(k, size)), size)
-        address = b.gep(self.recipe.operand_a, base, k)
-        type_ = tile(self.recipe.operand_a, size, self.recipe.kstep)
+        if self.recipe.packing.a:
+            panel = b.gep(self.recipe.mma.operand_a, base, b.mul(k, size))
+            return b.tensor_load(panel, tile(self.recipe.mma.operand_a, size, self.recipe.tile.kstep), None, "a")
+        address = b.gep(self.recipe.mma.operand_a, base, k)
+        type_ = tile(self.recipe.mma.operand_a, size, self.recipe.tile.kstep)
         return b.tensor_load(address, type_, (0, self.gemm.a.row_stride), "a")
 
     def load_b(self, block: CacheBlock, base: Value, k: Value) -> Value:
         """The panel's columns of B at position `k`."""
         size, view = block.columns.size, self.gemm.b
-        if not self.recipe.pack_b:
+        if not self.recipe.packing.b:
             place = self.b.gep(view.element, base, self.b.mul(k, view.row_stride))
-            return self.packing.read_b(place, size, view)
-        return self.packing.load_b(self.b.gep(self.recipe.operand_b, base, self.b.mul(k, size)), size)
+            return self._load_b_in_place(place, size)
+        return self._load_packed_b(self.b.gep(self.recipe.mma.operand_b, base, self.b.mul(k, size)), size)
+
+    def _load_packed_b(self, address: Value, size: int) -> Value:
+        """One step of K, and `size` columns, of a panel of B."""
+        return self._load_tiles_of_b(address, size, 0)
+
+    def _load_b_in_place(self, address: Value, size: int) -> Value:
+        """One step of K, and `size` columns, of interleaved rows of B where they lie."""
+        view, mma = self.gemm.b, self.recipe.mma
+        if view.in_strips:
+            return self._load_tiles_of_b(address, size, view.rows // mma.width)
+        shape = self.recipe.tile.kstep, size, mma.width
+        return load_vnni(self.b, mma.operand_b, address, shape, columns=view.row_stride, mark=self._mark_of_b)
+
+    def _load_tiles_of_b(self, address: Value, size: int, lines: int) -> Value:
+        mma, shape = self.recipe.mma, (self.recipe.tile.kstep, size, self.recipe.mma.width)
+        return load_vnni_tiles(self.b, mma.operand_b, address, shape, self.packing_b.tile, lines, self._mark_of_b)
 
     def packed_step(self, block: CacheBlock, base: Value, k: Value, depth: int) -> Value:
         """The panel's columns of B at `depth` positions from `k` on, packed just now."""
         view = self.gemm.b
         assert self.panel_b is not None
         rows = self.b.gep(view.element, base, self.b.mul(k, view.row_stride))
-        self.packing.pack_b_step(view, rows, self.panel_b, block.columns, depth)
-        return self.packing.load_b(self.panel_b, block.columns.size)
+        self.packer_b.pack_block_of_b(rows, self.panel_b, block.columns, depth)
+        return self._load_packed_b(self.panel_b, block.columns.size)
 
 
 class MatrixUnitKernel(MatrixUnitPanels):
@@ -264,15 +275,13 @@ class MatrixUnitKernel(MatrixUnitPanels):
     def __init__(self, b: TensorBuilder, gemm: Gemm, recipe: Recipe, target: Target) -> None:
         super().__init__(b, gemm, recipe, target)
         self.whole = KPass(const_int(I64, 0), gemm.k, first=True)
-        self.next_rows = RowsOfAPrefetch(b, gemm, recipe, self._panels_by_row_tile())
-        self.own_lines = CLinesPrefetch(b, gemm, self.steps)
 
     # Loops -----------------------------------------------------------------------------------------------------
 
     def passes(self, parts: EqualTiles) -> None:
         """All of K at once."""
         del parts
-        if self.recipe.pack_a and self._packs_all_of_a:
+        if self.recipe.packing.a and self._packs_all_of_a:
             self._pack_all_of_a()
         if self._goes_by_rows:
             self._row_by_row()
@@ -284,7 +293,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
     def _goes_by_rows(self) -> bool:
         """Whether each row tile is multiplied by all panels before the next one: A is read once, B stays near."""
         recipe = self.recipe
-        in_place = not recipe.pack_b and not recipe.shared_b and recipe.nc >= self.gemm.n
+        in_place = not recipe.packing.b and not recipe.packing.prepacked_b and recipe.blocks.nc >= self.gemm.n
         return in_place and len(self.columns) > 1 and not self._is_shared
 
     def _panels_by_row_tile(self) -> int:
@@ -307,9 +316,9 @@ class MatrixUnitKernel(MatrixUnitPanels):
         """Some panels at a time: pack them while the first row tile is multiplied, then the other row tiles."""
         b, step = self.b, self.at_a_time(columns)
         with loop_over_blocks(b, self.share.columns.of(b, self.columns, columns), step, "jc") as (first, panels):
-            column = columns.begin(b, first)
+            column = columns.start_of(b, first)
             ahead = self._is_shared or (step > 1 and self._comes_from_afar)
-            packs = self.recipe.pack_b and not self.recipe.shared_b and not self.by_steps
+            packs = self.recipe.packing.b and not self.recipe.packing.prepacked_b and not self.by_steps
             if packs and ahead:
                 self.find_panels(columns)
                 with self.unless_packed():
@@ -365,7 +374,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
 
     def _pack_row(self, rows: EqualTiles, i: Value) -> None:
         """Pack a row tile of A, where it has to be and is not yet."""
-        if self.recipe.pack_a and not self._packs_all_of_a:
+        if self.recipe.packing.a and not self._packs_all_of_a:
             self._pack_row_of_a(rows, i, const_int(I64, 0))
 
     def _panels(self, block: CacheBlock, i: Value, waiting: list[Value], *, packs: bool) -> list[Value]:
@@ -397,13 +406,13 @@ class MatrixUnitKernel(MatrixUnitPanels):
 
     def _defers(self, block: CacheBlock) -> bool:
         """Whether several tiles follow each other, and it does no harm to store something at the first one's place."""
-        several = (block.rows.count > 1 or block.columns.count > 1) and not self.recipe.past_caches
-        direct = self.epilogue is None and self.gemm.c.element == self.recipe.accumulator
+        several = (block.rows.count > 1 or block.columns.count > 1) and not self.recipe.stores.nontemporal
+        direct = self.epilogue is None and self.gemm.c.element == self.recipe.mma.accumulator
         return several and (direct or self._overlaps) and not block.rows.padding and not block.columns.padding
 
     def _defers_rows(self, block: CacheBlock) -> bool:
         """Whether the sums of a row tile are stored by the next one: nothing is packed in between."""
-        return self._defers(block) and (self._packs_all_of_a or not self.recipe.pack_a)
+        return self._defers(block) and (self._packs_all_of_a or not self.recipe.packing.a)
 
     def _begin(self, block: CacheBlock, i: Value, *, apart: bool) -> tuple[list[Value], Value]:
         """The sums that wait before the loop over the tiles from row tile `i` on, and the tile that it begins with.
@@ -449,9 +458,9 @@ class MatrixUnitKernel(MatrixUnitPanels):
         row = b.add(block.row, b.mul(i, block.rows.size), "row")
         column = b.add(block.column, b.mul(j, block.columns.size), "col")
         a, rhs = self.a_address(block, i, row), self.b_address(block, j, column)
-        if self.recipe.asks or self.recipe.own_lines:
-            self._look_ahead(block, i, j)
-        self.next_round.enter(block.rows.count, block.columns.count if waiting else 0, (i, j))
+        self.prefetcher.begin_tile(block.rows.count, block.columns.count if waiting else 0, (i, j))
+        if self.recipe.prefetch.operands or self.recipe.stores.prefetches_lines:
+            self._look_ahead(block, (i, j), (row, column), a)
         if waiting and self.epilogue is not None:
             self.epilogue.keep(waiting[0], block.rows, block.columns)
         elif waiting:
@@ -469,21 +478,31 @@ class MatrixUnitKernel(MatrixUnitPanels):
             return
         b, c, columns = self.b, self.gemm.c, block.columns
         b.tensor_store(self.passing, b.typeinfo(total, tile(c.element, block.rows.size, columns.size), "sums"))
-        for rows in padded_tiles(block.rows.data, _ROWS_PAST, 1):
+        for rows in padded_tiles(block.rows.valid, _ROWS_PAST, 1):
             part = tile(c.element, rows.size, columns.size, (rows.padding, columns.padding))
             with b.loop(0, rows.count, name="past") as loop:
-                at = rows.begin(b, loop.index)
+                at = rows.start_of(b, loop.index)
                 copied = b.gep(c.element, self.passing, b.mul(at, columns.size))
                 token = b.tensor_load(copied, part, (0, columns.size), "sums")
-                self.next_round.store(self.at(c, self.c, b.add(row, at), column), token, c.row_stride)
+                self.stores.store(self.at(c, self.c, b.add(row, at), column), token, c.row_stride)
 
-    def _look_ahead(self, block: CacheBlock, i: Value, j: Value) -> None:
-        """Note which rows of the next row tile the products with a panel ask for, and which lines of C."""
-        row = self.b.add(block.row, self.b.mul(i, block.rows.size))
-        column = self.b.add(block.column, self.b.mul(j, block.columns.size))
-        self.own_lines.enter(self.at(self.gemm.c, self.c, row, column), block.rows, block.columns)
-        before = [columns.count for columns in self.columns if columns.start < block.columns.start]
-        self.next_rows.enter(self.b.add(j, sum(before) if self._goes_by_rows else 0))
+    def _look_ahead(self, block: CacheBlock, ij: tuple[Value, Value], place: tuple[Value, Value], a: Value) -> None:
+        """Set what a tile prefetches: its lines of C, and a share of the rows of the next row tile of A."""
+        b, gemm, recipe, streams = self.b, self.gemm, self.recipe, list[PrefetchStream]()
+        if recipe.stores.prefetches_lines:
+            size, each = bytes_of(gemm.c.element), -(-block.rows.valid // self.steps)
+            pitch, length = gemm.c.row_stride * size, block.columns.valid * size
+            address, none = self.at(gemm.c, self.c, *place), const_int(I64, 0)
+            last = (block.rows.valid - each) * pitch
+            streams.append(PrefetchStream(address, none, length, each * pitch, last, each, pitch, write=True))
+        if recipe.prefetch.operands:
+            size, each = bytes_of(gemm.a.element), -(-recipe.tile.mr // self._panels_by_row_tile())
+            before = [columns.count for columns in self.columns if columns.start < block.columns.start]
+            panel, pitch = b.add(ij[1], sum(before) if self._goes_by_rows else 0), gemm.a.row_stride * size
+            offset = b.mul(b.add(b.mul(panel, each), recipe.tile.mr), pitch)
+            step = recipe.tile.kstep * size
+            streams.append(PrefetchStream(a, offset, 1, step, rows=each, pitch=pitch, locality=L2_LOCALITY))
+        self.prefetcher.streams += streams
 
     def total(self, block: CacheBlock, start: Value, a: Value, rhs: Value) -> Value:
         """`start` and all products of the sum, in one loop."""
@@ -501,7 +520,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
     @property
     def _alike(self) -> int:
         """Steps of K that are emitted once: all, but for one that is packed as it is multiplied and is not whole."""
-        return self.steps - (self.by_steps and self.gemm.k % self.recipe.kstep > 0)
+        return self.steps - (self.by_steps and self.gemm.k % self.recipe.tile.kstep > 0)
 
     def _finish_rows(
         self, block: CacheBlock, sums: Value, operands: tuple[Value, Value], waiting: list[Value]
@@ -520,7 +539,7 @@ class MatrixUnitKernel(MatrixUnitPanels):
 
     def _step(self, block: CacheBlock, sums: Value, operands: tuple[Value, Value], number: Value) -> Value:
         """The sums after step `number` of all products; of crossed ones, after that of each."""
-        if not self.gemm.crossed:
+        if not self.gemm.all_pairs:
             return self._product(block, sums, operands, number)
         parts = [self.term_addresses(block, const_int(I64, part), *operands) for part in range(self.terms.count)]
         for index, (lhs, _) in enumerate(parts):
@@ -532,28 +551,28 @@ class MatrixUnitKernel(MatrixUnitPanels):
         """The sums after a step of a product."""
         b, recipe, step = self.b, self.recipe, number
         if (
-            not self.gemm.crossed
+            not self.gemm.all_pairs
             and self.terms.count > 1
-            and not (recipe.pack_a and recipe.pack_b and not self.by_steps)
+            and not (recipe.packing.a and recipe.packing.b and not self.by_steps)
         ):
-            steps = const_int(I64, self.term_depth // recipe.kstep)
+            steps = const_int(I64, self.term_depth // recipe.tile.kstep)
             term = b.binary("udiv", number, steps)
             operands = self.term_addresses(block, term, *operands)
             number = b.sub(number, b.mul(steps, term))
-        k = b.mul(number, recipe.kstep)
-        type_ = tile(self.recipe.accumulator, block.rows.size, block.columns.size)
+        k = b.mul(number, recipe.tile.kstep)
+        type_ = tile(self.recipe.mma.accumulator, block.rows.size, block.columns.size)
         lhs = self.load_a(block, operands[0], k)
         if self.by_steps:
             rest = isinstance(number, ConstInt) and number.value == self._alike
-            rhs = self.packed_step(block, operands[1], k, self.gemm.k % recipe.kstep if rest else recipe.kstep)
+            kstep = recipe.tile.kstep
+            rhs = self.packed_step(block, operands[1], k, self.gemm.k % kstep if rest else kstep)
         else:
             rhs = self.load_b(block, operands[1], k)
-        if recipe.own_lines:
-            self.own_lines.fetch(step)
-        following = b.mma(self.recipe.mma, b.typeinfo(sums, type_, "acc"), lhs, rhs, type_)
-        self.next_round.fetch(step)
-        if recipe.asks:
-            self.next_rows.fetch(operands[0], k)
+        if recipe.stores.prefetches_lines:  # among the tile products, not behind them
+            self.prefetcher.step(step)
+        following = b.mma(self.recipe.mma.name, b.typeinfo(sums, type_, "acc"), lhs, rhs, type_)
+        if not recipe.stores.prefetches_lines:
+            self.prefetcher.step(step)
         return following
 
 

@@ -28,6 +28,7 @@ from tlx.intrinsics.tensor_type import TensorType
 from tlx.ir.builder.tensors import TensorBuilder
 from tlx.ir.types import I64, Type, VectorType
 from tlx.ir.values import ConstInt, Value, const_int, zero
+from tlx.lower.to_tiles.emit.copy.tiles import TileCopy, in_chunks
 from tlx.lower.to_tiles.emit.kernel import column_tile, convert_tile, tile
 from tlx.lower.to_tiles.problem.problems import Gemm
 from tlx.lower.to_tiles.problem.view import MatrixView
@@ -65,26 +66,21 @@ class DotProductColumns:
 
     def copy(self, rhs: Value) -> None:
         """Copy the columns of B."""
-        b, view = self.b, self.gemm.b
-        full, rest = divmod(self.gemm.k, self.lanes)
-        start = b.gep(view.element, rhs, (self.gemm.n - self.count) * view.col_stride)
-        for column in range(self.count):
-            if full:
-                with b.loop(0, full, name="k") as loop:
-                    self._copy_part(start, column, b.mul(loop.index, self.lanes), 0)
-            if rest:
-                self._copy_part(start, column, const_int(I64, full * self.lanes), self.lanes - rest)
-
-    def _copy_part(self, start: Value, column: int, k: Value, padding: int) -> None:
-        b, view, lanes = self.b, self.gemm.b, self.lanes
-        source = b.gep(view.element, start, b.add(b.mul(k, view.row_stride), column * view.col_stride))
-        token = b.tensor_load(source, column_tile(view.element, 1, lanes, (0, padding)), (0, view.row_stride), "b")
-        element = self.gemm.c.element
-        part = b.transpose(token, (0, 1), VectorType(lanes, view.element), "b.column")
-        wide = convert_tile(b, part, element, "f")
+        b, view, lanes, element = self.b, self.gemm.b, self.lanes, self.gemm.c.element
         assert self.rows_of_b is not None
-        there = b.gep(element, self.rows_of_b, b.add(k, column * self.depth))
-        b.tensor_store(there, b.typeinfo(wide, tile(element, 1, lanes), "b.row"))
+        rows, start = self.rows_of_b, b.gep(view.element, rhs, (self.gemm.n - self.count) * view.col_stride)
+        copy = TileCopy(
+            b, view.element, view.row_stride, False, element, lambda v: convert_tile(b, v, element, "f"), "b"
+        )
+        for column in range(self.count):
+
+            def part(number: Value, size: int, column: int = column) -> None:
+                k = b.mul(number, lanes)
+                at = b.gep(view.element, start, b.add(b.mul(k, view.row_stride), column * view.col_stride))
+                token = copy.load(at, (1, lanes), (0, lanes - size))
+                copy.store(token, b.gep(element, rows, b.add(k, column * self.depth)))
+
+            in_chunks(b, self.gemm.k, lanes, "k", part)
 
     def tiles(self, pointers: tuple[Value, Value], rows: int, part: tuple[Value, int], *, first: bool) -> None:
         """The sums of `rows` rows over a part of K.
@@ -241,20 +237,17 @@ class PairedColumns:
             spans = [range(n * self.lanes, (n + 1) * self.lanes) for n in range(self.steps)]
             self.lines = [b.shuffle(pairs, None, span, "b.pair") for span in spans]
             return
-        full, rest = divmod(view.rows, _ROWS_AT_ONCE)
-        with b.loop(0, full, name="k") as loop:
-            self._pack_rows(start, b.mul(loop.index, _ROWS_AT_ONCE), _ROWS_AT_ONCE)
-        if rest:
-            self._pack_rows(start, const_int(I64, full * _ROWS_AT_ONCE), rest)
         assert self.panel is not None
-        b.keep(self.panel)
+        panel, element = self.panel, self.accumulator
 
-    def _pack_rows(self, start: Value, row: Value, count: int) -> None:
-        b, element = self.b, self.accumulator
-        assert self.panel is not None
-        there = b.gep(element, self.panel, b.mul(row, self.columns.size))
-        type_ = tile(element, -(-count // PAIR), self.lanes)
-        b.tensor_store(there, b.typeinfo(self._pairs(start, row, count), type_, "b.pairs"))
+        def part(number: Value, count: int) -> None:
+            row = b.mul(number, _ROWS_AT_ONCE)
+            there = b.gep(element, panel, b.mul(row, self.columns.size))
+            type_ = tile(element, -(-count // PAIR), self.lanes)
+            b.tensor_store(there, b.typeinfo(self._pairs(start, row, count), type_, "b.pairs"))
+
+        in_chunks(b, view.rows, _ROWS_AT_ONCE, "k", part)
+        b.keep(self.panel)
 
     def _pairs(self, start: Value, row: Value, count: int) -> Value:
         """Rows of B from one on, interleaved; a row that is not there is zero."""

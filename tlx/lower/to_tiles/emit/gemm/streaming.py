@@ -43,7 +43,7 @@ class StreamingKernel(GemmKernel):
 
     def reserve_own(self, scratch: Scratch, width: int) -> list[str]:
         """The sums of a strip."""
-        scratch.reserve(self.recipe.accumulator, self.gemm.m * width)
+        scratch.reserve(self.recipe.mma.accumulator, self.gemm.m * width)
         return ["strip"]
 
     def row_blocks(self, rows: EqualTiles, part: KPass, columns: EqualTiles, column: Value, panels: Value) -> None:
@@ -51,13 +51,13 @@ class StreamingKernel(GemmKernel):
         b = self.b
         nothing = const_int(I64, 0)
         block = CacheBlock(part, columns, column, panels, rows, nothing, as_i64(1))
-        if self.recipe.pack_a and not self.recipe.whole_a:
+        if self.recipe.packing.a and not self.recipe.packing.whole_a:
             self.pack_a(part, rows, nothing, block.tiles)
         with b.loop(0, panels, name="clear", runs=True) as j:
             self._keep(block, j.index, zero(self._sums_type(block).vector))
-        for steps in padded_tiles(part.size, self.recipe.streams, self.recipe.width):
+        for steps in padded_tiles(part.size, self.recipe.tile.streamed_rows, self.recipe.mma.width):
             with b.loop(0, steps.count, name="k") as k:
-                row = steps.begin(b, k.index)
+                row = steps.start_of(b, k.index)
                 with b.loop(0, panels, name="j", runs=True) as j:
                     self._add_rows(block, steps, row, j.index)
         with b.loop(0, panels, name="done", runs=True) as j:
@@ -67,10 +67,10 @@ class StreamingKernel(GemmKernel):
     # Sums ------------------------------------------------------------------------------------------------------
 
     def _sums_type(self, block: CacheBlock) -> TensorType:
-        return tile(self.recipe.accumulator, self.gemm.m, block.columns.size)
+        return tile(self.recipe.mma.accumulator, self.gemm.m, block.columns.size)
 
     def _sums_at(self, block: CacheBlock, j: Value) -> Value:
-        return self.b.gep(self.recipe.accumulator, self.strip, self.b.mul(j, self._sums_type(block).count))
+        return self.b.gep(self.recipe.mma.accumulator, self.strip, self.b.mul(j, self._sums_type(block).count))
 
     def _keep(self, block: CacheBlock, j: Value, sums: Value) -> None:
         self.b.tensor_store(self._sums_at(block, j), self.b.typeinfo(sums, self._sums_type(block), "sums"))
@@ -78,7 +78,7 @@ class StreamingKernel(GemmKernel):
     def _total(self, block: CacheBlock, j: Value, column: Value) -> Value:
         """The sums of a tile with its columns in order, and what they start from."""
         b, type_ = self.b, self._sums_type(block)
-        if self.recipe.order[0] == 1:
+        if self.recipe.tile.column_permutation[0] == 1:
             total: Value = b.tovector(b.tensor_load(self._sums_at(block, j), type_, None, "sums"), type_, "sums")
         else:
             dealt = b.tensor_load(self._sums_at(block, j), self._dealt(type_, in_order=False), None, "dealt")
@@ -92,10 +92,10 @@ class StreamingKernel(GemmKernel):
     def _dealt(self, type_: TensorType, *, in_order: bool) -> TensorType:
         """A tile as rows x blocks x runs x registers x columns of a run; sums have runs and registers exchanged."""
         rows, cols = type_.shape
-        registers, run = self.recipe.order
-        runs = self.recipe.lanes // run
+        registers, run = self.recipe.tile.column_permutation
+        runs = self.recipe.tile.lanes // run
         inner = (runs, registers, run) if in_order else (registers, runs, run)
-        return TensorType.dense(type_.element, (rows, cols // (registers * self.recipe.lanes), *inner))
+        return TensorType.dense(type_.element, (rows, cols // (registers * self.recipe.tile.lanes), *inner))
 
     # Products --------------------------------------------------------------------------------------------------
 
@@ -106,25 +106,25 @@ class StreamingKernel(GemmKernel):
         sums: Value = b.tovector(b.tensor_load(self._sums_at(block, j), type_, None, "sums"), type_, "sums")
         column = b.add(block.column, b.mul(j, block.columns.size))
         lhs = self.a_address(block, const_int(I64, 0), const_int(I64, 0))
-        for group in range(0, steps.size, recipe.width):
+        for group in range(0, steps.size, recipe.mma.width):
             k = b.add(row, group)
-            missing = max(0, group + recipe.width - steps.data)
+            missing = max(0, group + recipe.mma.width - steps.valid)
             left = self.load_a(block, lhs, k)
             right, padding = self._rows_of_b(block, k, column, missing)
             summed = replace(type_, padding=(0, padding))
             acc = b.typeinfo(sums, summed, "acc")
-            sums = b.mma(recipe.mma, acc, left, right, summed)
+            sums = b.mma(recipe.mma.name, acc, left, right, summed)
         self._keep(block, j, sums)
 
     def _rows_of_b(self, block: CacheBlock, k: Value, column: Value, missing: int) -> tuple[Value, int]:
         """A group of rows of a tile of B, and how many columns of it are padding: none where they were moved."""
         b, recipe, view, packing = self.b, self.recipe, self.gemm.b, self.packing_b
         size = block.columns.size
-        type_ = tile(view.element, recipe.width, size, (missing, block.columns.padding))
+        type_ = tile(view.element, recipe.mma.width, size, (missing, block.columns.padding))
         token = b.tensor_load(self.at(view, self.b_in, k, column), type_, (0, max(view.row_stride, 1)), "b")
-        if recipe.order[0] == 1:
+        if recipe.tile.column_permutation[0] == 1:
             return token, block.columns.padding
         rows = packing.finish(b, b.tovector(token, type_, "b.rows"))
-        plain = tile(recipe.operand_b, recipe.width, size)
+        plain = tile(recipe.mma.operand_b, recipe.mma.width, size)
         dealt = b.typeinfo(rows, self._dealt(plain, in_order=True), "b.rows")
         return b.typeinfo(b.reshape_permute(dealt, _PERMUTED_AXES, plain.shape, plain.vector, "b.dealt"), plain, "b"), 0

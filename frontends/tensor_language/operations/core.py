@@ -1,0 +1,247 @@
+"""What an entry of the table is: how an operation is spelt, and what it consists of.
+
+The packages `check`, `emit` and `v1` do something with each operation. A module of theirs that knows how has a table
+from classes to rules whose name ends in `RULES`; adding a file is enough.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from itertools import product
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, get_args
+
+from tlx.frontends.tensor_language.errors import listed
+from tlx.frontends.tensor_language.syntax.cursor import Cursor, Results
+from tlx.frontends.tensor_language.syntax.forms import Piece
+from tlx.frontends.tensor_language.syntax.nodes import Instruction
+from tlx.frontends.tensor_language.syntax.parser_operands import modifiers
+
+RegionKind = Literal["collective", "spmd"]
+Transpose = Literal["n", "t"]
+UpdateOp = Literal["add", "max", "min"]
+Scope = Literal["cross_device", "device", "work_group", "subgroup"]
+Semantics = Literal["relaxed", "acquire", "release", "acquire_release", "sequentially_consistent"]
+
+UPDATES: Final[tuple[UpdateOp, ...]] = get_args(UpdateOp)
+
+_Node = TypeVar("_Node", bound=Instruction)
+
+
+@dataclass(frozen=True, slots=True)
+class Modifier:
+    """A modifier behind the name: `.t`.
+
+    Attributes:
+        field: The field that it sets.
+        words: What may stand there.
+        default: What the field holds where nothing stands there; False for a modifier that is there or not.
+        is_required: Whether one of the words must stand there.
+        is_named: Whether messages name the operation with it.
+    """
+
+    field: str
+    words: tuple[str, ...]
+    default: Any
+    is_required: bool = False
+    is_named: bool = False
+
+    def value(self, found: str | None) -> Any:
+        """What the field holds."""
+        return found is not None if self.default is False else self.default if found is None else found
+
+    def is_written(self, node: Instruction) -> bool:
+        """Whether the text of a node has it."""
+        return getattr(node, self.field) != (None if self.is_required else self.default)
+
+    def text(self, node: Instruction) -> str:
+        """`.t`."""
+        return f".{self.words[0] if self.default is False else getattr(node, self.field)}"
+
+
+def flag(field: str, word: str = "") -> Modifier:
+    """A modifier that is there or not."""
+    return Modifier(field, (word or field,), default=False)
+
+
+def transpose(field: str = "transpose") -> Modifier:
+    """`.t` or `.n`."""
+    return Modifier(field, get_args(Transpose), "n")
+
+
+MEMORY: Final = (
+    Modifier("scope", get_args(Scope), "work_group"),
+    Modifier("semantics", get_args(Semantics), "relaxed"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """An operation of the language.
+
+    Attributes:
+        node: Class of its nodes in the syntax tree.
+        spellings: Its names, each with the fields that it sets.
+        pieces: What stands behind name and modifiers.
+        modifiers: The modifiers; None where the first piece says that there are none.
+        results: How many values it gives.
+        region: The kind of region it must stand in, None for both.
+        writes: The field with the memref whose memory it changes.
+        views: The field with the memref that its result is a view of.
+        hint: What to say about an unknown modifier.
+    """
+
+    node: type[Instruction]
+    spellings: Mapping[str, Mapping[str, Any]]
+    pieces: tuple[Piece, ...]
+    modifiers: tuple[Modifier, ...] | None = None
+    results: Results = "one"
+    region: RegionKind | None = None
+    writes: str | None = None
+    views: str | None = None
+    hint: Callable[[Cursor, str], str] = lambda _c, _word: ""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that its pieces set, in the order of the text."""
+        return tuple(field for piece in self.pieces for field in piece.fields)
+
+    def reader(self) -> Callable[[Cursor], Instruction]:
+        """A function that reads what stands behind the name, which is the cursor's keyword."""
+        slots = self.modifiers or ()
+        required = listed([f"'.{w}'" for w in slots[0].words], "or") if slots and slots[0].is_required else None
+        defaults = {m.field: m.value(None) for m in slots}
+        initial = {name: {**defaults, **fixed} for name, fixed in self.spellings.items()}
+        steps = [(p.read, p.fields[0] if len(p.fields) == 1 else None, p.fields) for p in self.pieces]
+        node, has_modifiers, words, hint = self.node, self.modifiers is not None, [m.words for m in slots], self.hint
+
+        def read(c: Cursor) -> Instruction:
+            values: dict[str, Any] = initial[c.keyword].copy()
+            if has_modifiers and c.kinds[c.at] == "modifier":
+                found = modifiers(c, *words, hint=hint)
+                values.update((m.field, m.value(word)) for m, word in zip(slots, found, strict=True))
+            elif required:
+                raise c.expected(f"{required} behind '{c.keyword}'")
+            for read_piece, field, fields in steps:
+                value = read_piece(c)
+                if field is not None:
+                    values[field] = value
+                elif fields:
+                    values.update(zip(fields, value, strict=True))
+            return node(**values)
+
+        return read
+
+    def head(self, node: Instruction) -> str:
+        """The text of a node up to its first region, without the names of its results."""
+        text = "".join(piece.write(_value(node, piece.fields)) for piece in self.pieces)
+        space = "" if not text or text.startswith(" ") else " "
+        return f"{spelling(node)}{self._modifiers(node)}{space}{text}"
+
+    def _modifiers(self, node: Instruction) -> str:
+        slots = self.modifiers or ()
+        written = {m.words for m in slots if m.is_written(node)}  # all slots of equal words: the first is that of A
+        return "".join(m.text(node) for m in slots if m.words in written)
+
+
+def _value(node: Instruction, fields: tuple[str, ...]) -> Any:
+    """What reading a piece of a node gives."""
+    return getattr(node, fields[0]) if len(fields) == 1 else tuple(getattr(node, f) for f in fields)
+
+
+def spelt(pattern: str, **values: tuple[Any, ...]) -> dict[str, dict[str, Any]]:
+    """Names of one operation, with the fields that they set: `spelt("atomic_{op}", op=("add", "max"))`."""
+    rows = [dict(zip(values, row, strict=True)) for row in product(*values.values())]
+    return {pattern.format(**row): row for row in rows}
+
+
+class Columns(TypedDict, total=False):
+    """The attributes of `Operation` that have a default."""
+
+    modifiers: tuple[Modifier, ...]
+    results: Results
+    region: RegionKind
+    writes: str
+    views: str
+    hint: Callable[[Cursor, str], str]
+
+
+def operation(
+    spellings: str | Mapping[str, Mapping[str, Any]], *pieces: Piece, **columns: Unpack[Columns]
+) -> Callable[[type[_Node]], type[_Node]]:
+    """Enter the class of a node in the table.
+
+    Args:
+        spellings: The name of the operation, or its names and the fields that each of them sets.
+        pieces: What stands behind name and modifiers.
+        columns: The other attributes of `Operation`.
+    """
+    names = spelt(spellings) if isinstance(spellings, str) else spellings
+
+    def enter(node: type[_Node]) -> type[_Node]:
+        entry = Operation(node=node, spellings=names, pieces=pieces, **columns)
+        _, rows = _BY_CLASS.setdefault(node, (tuple(next(iter(names.values()))), {}))
+        _ONLY[node] = None if rows else entry
+        rows.update((tuple(fixed.values()), (name, entry)) for name, fixed in names.items())
+        return node
+
+    return enter
+
+
+# For each class the fields that spellings set, and for each of their values the spelling and its entry.
+_Rows = dict[tuple[Any, ...], tuple[str, Operation]]
+_BY_CLASS: Final[dict[type[Instruction], tuple[tuple[str, ...], _Rows]]] = {}
+_ONLY: Final[dict[type[Instruction], Operation | None]] = {}  # the entry of a class that has but one
+
+
+def entries(module: str) -> Iterator[tuple[str, Operation]]:
+    """The spellings of a module, in its order, and their entries."""
+    for node, (_, rows) in _BY_CLASS.items():
+        if node.__module__ == module:
+            yield from rows.values()
+
+
+def entry_of(node: type[Instruction]) -> Operation:
+    """The entry of a class of nodes, for what is the same in all entries of the class."""
+    return next(iter(_BY_CLASS[node][1].values()))[1]
+
+
+def operation_of(node: Instruction) -> Operation:
+    """The entry of a node."""
+    return _ONLY[type(node)] or _row_of(node)[1]
+
+
+def spelling(node: Instruction) -> str:
+    """The name of a node, without modifiers."""
+    return _row_of(node)[0]
+
+
+def _row_of(node: Instruction) -> tuple[str, Operation]:
+    fields, rows = _BY_CLASS[type(node)]
+    return rows[tuple([getattr(node, field) for field in fields])]
+
+
+def mnemonic(node: Instruction) -> str:
+    """The name of an instruction in messages: without modifiers, but with the component of a builtin."""
+    name, entry = _row_of(node)
+    named = (m.text(node) for m in entry.modifiers or () if m.is_named and m.is_written(node))
+    return f"{name}{''.join(named)}"
+
+
+@cache
+def rules_of(package: str) -> Mapping[type[Instruction], Any]:
+    """The rules of all modules of a package and the packages in it."""
+    found: dict[type[Instruction], Any] = {}
+    for table in tables_of(package):
+        found.update(table)
+    return found
+
+
+def tables_of(package: str) -> Iterator[Mapping[type[Instruction], Any]]:
+    """The tables of rules of all modules of a package and the packages in it."""
+    for info in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+        module = import_module(info.name)
+        yield from (table for name, table in vars(module).items() if name.endswith("RULES"))

@@ -1,0 +1,45 @@
+"""The tree explains itself: few entries in a folder, a sentence that says what a folder is, one meaning a name."""
+
+import ast
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.architecture.tree import ROOT, is_below, python_files
+
+LARGEST: Final = 14
+NAMES = python_files()
+FOLDERS = sorted({path.parent for path in NAMES})
+
+
+def in_tree(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=in_tree)
+def test_folders_are_small(folder: Path) -> None:
+    entries = {path.name for path in folder.iterdir()} - {"__init__.py", "__pycache__", "py.typed"}
+    assert len(entries) <= LARGEST, sorted(entries)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=in_tree)
+def test_packages_say_in_a_sentence_what_they_are(folder: Path) -> None:
+    """The sentence is the first line of the docstring; what follows is a list of the files, or how to use them."""
+    first, *more = (ast.get_docstring(parsed(folder / "__init__.py")) or "").split("\n", 2)
+    assert first.endswith("."), first
+    assert not any(more[:1]), "the first line is the whole sentence"
+
+
+def test_public_names_of_the_lowering_mean_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for path, name in NAMES.items():
+        if is_below(name, "tlx.lower"):
+            for statement in parsed(path).body:
+                if isinstance(statement, ast.ClassDef) and not statement.name.startswith("_"):
+                    homes.setdefault(statement.name, []).append(name)
+    assert not {name: modules for name, modules in homes.items() if len(modules) > 1}

@@ -1,0 +1,246 @@
+"""Memory of temporaries: how much functions ask for, who gives it, and that sharing it changes no result."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+
+import tlx
+from tlx.api.validation import validate
+from tlx.lower.memory.allocators import Workspace
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower_text
+
+ZERO = "<2 x i32> zeroinitializer"
+ORDER = "<2 x i32> <i32 0, i32 1>"
+
+
+def load(name: str, pointer: str, size: int) -> str:
+    shape = f"<2 x i32> <i32 {size}, i32 {size}>"
+    arguments = f"ptr elementtype(float) {pointer}, {shape}, {ORDER}, {ZERO}, {ZERO}"
+    return f"  {name} = call token @llvm.tensor.load({arguments})\n"
+
+
+def product(name: str, lhs: str, rhs: str, size: int) -> str:
+    """A product, and its token `NAME.t`."""
+    vector, shape = f"<{size * size} x float>", f"<2 x i32> <i32 {size}, i32 {size}>"
+    return (
+        f"  {name} = call {vector} @llvm.tensor.matmul(token {lhs}, token {rhs})\n"
+        f"  {name}.t = call token @llvm.tensor.typeinfo({vector} {name}, {shape}, {ORDER}, {ZERO})\n"
+    )
+
+
+def chain(products: int, size: int, name: str = "f") -> str:
+    """`y = x @ w @ w ...` for each of `n` matrices."""
+    array = f"[{size * size} x float]"
+    lines = [
+        f"define void @{name}(ptr noalias %x, ptr noalias %w, ptr noalias %y, i64 %n) {{\n",
+        "entry:\n  br label %loop\n\nloop:\n  %i = phi i64 [ 0, %entry ], [ %next, %loop ]\n",
+        f"  %from = getelementptr {array}, ptr %x, i64 %i\n  %to = getelementptr {array}, ptr %y, i64 %i\n",
+        load("%b", "%w", size),
+        load("%p0.t", "%from", size),
+        *(product(f"%p{k + 1}", f"%p{k}.t", "%b", size) for k in range(products)),
+        f"  call void @llvm.tensor.store(ptr %to, token %p{products}.t, {ZERO})\n  %next = add i64 %i, 1\n",
+        "  %more = icmp ult i64 %next, %n\n  br i1 %more, label %loop, label %end\n\nend:\n  ret void\n}\n",
+    ]
+    return "".join(lines)
+
+
+def bytes_asked_for(lowered: str) -> int:
+    """What all calls of malloc in a lowered module ask for."""
+    return sum(map(int, re.findall(r"call [^\n]*@malloc\(i64 (\d+)\)", lowered)))
+
+
+@pytest.mark.parametrize("target", ["generic", "avx2", "avx512", "amx"])
+def test_a_chain_needs_two_temporaries(target: str) -> None:
+    options = Options(stop_after="to-tiles")
+    eight = bytes_asked_for(lower_text(chain(8, 512), target=target, options=options))
+    assert 2 * 4 * 512 * 512 < eight < 7 * 4 * 512 * 512 * 0.6
+
+
+def layer(number: int, size: int) -> str:
+    """Attention without heads, and two products behind it, on token `%h{number}.t`."""
+    n, weights = number, [f"%w{k}" for k in range(5)]
+    q, k, v, s, a, u = (f"%{stem}{n}" for stem in "qkvsau")
+    lines = [product(name, f"%h{n}.t", w, size) for name, w in zip((q, k, v), weights, strict=False)]
+    lines += [product(s, f"{q}.t", f"{k}.t", size), product(a, f"{s}.t", f"{v}.t", size)]
+    lines += [product(u, f"{a}.t", weights[3], size), product(f"%h{n + 1}", f"{u}.t", weights[4], size)]
+    return "".join(lines)
+
+
+def layers(count: int, size: int) -> str:
+    parameters = ", ".join(["ptr noalias %x", "ptr noalias %y", *(f"ptr noalias %m{k}" for k in range(5))])
+    lines = [f"define void @f({parameters}) {{\n", load("%h0.t", "%x", size)]
+    lines += [load(f"%w{k}", f"%m{k}", size) for k in range(5)] + [layer(k, size) for k in range(count)]
+    return "".join([*lines, f"  call void @llvm.tensor.store(ptr %y, token %h{count}.t, {ZERO})\n  ret void\n}}\n"])
+
+
+@pytest.mark.parametrize("target", ["generic", "amx"])
+def test_twelve_layers_need_little_more_than_one(target: str) -> None:
+    options = Options(stop_after="to-tiles")
+    one, twelve = (bytes_asked_for(lower_text(layers(count, 256), target=target, options=options)) for count in (1, 12))
+    assert twelve < 1.3 * one
+
+
+def expected(x: np.ndarray, w: np.ndarray, products: int) -> np.ndarray:
+    result = x.astype(np.float64)
+    for _ in range(products):
+        result = result @ w
+    return result
+
+
+@pytest.mark.parametrize("workspace", ["malloc", "arena", "argument"])
+def test_every_allocator_serves_several_threads(workspace: Workspace) -> None:
+    size, count = 96, 3
+    kernel = tlx.compile(chain(6, size), options=Options(workspace=workspace, threads="openmp", thread_cycles=0))
+    wrong: list[float] = []
+
+    def run(seed: int) -> None:
+        random = np.random.default_rng(seed)
+        x, w = random.standard_normal((count, size, size), np.float32), random.standard_normal((size, size), np.float32)
+        for _ in range(3):
+            y = np.zeros_like(x)
+            kernel.f(x, w, y, count)
+            right = expected(x, w, 6)
+            wrong.extend([error] if (error := abs(right - y).max() / abs(right).max()) > 1e-5 else [])
+
+    threads = [Thread(target=run, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("workspace", ["malloc", "arena", "argument"])
+@pytest.mark.parametrize("target", ["generic", "native"])
+def test_meaning_of_layers(target: str, workspace: Workspace) -> None:
+    kernel = tlx.compile(layers(3, 72), target, options=Options(workspace=workspace))
+    random = np.random.default_rng(1)
+    x, *weights = (random.standard_normal((72, 72)) / 8 for _ in range(6))
+    right = x
+    for _ in range(3):
+        q, k, v = (right @ w for w in weights[:3])
+        right = q @ k @ v @ weights[3] @ weights[4]
+    y = np.zeros((72, 72), np.float32)
+    kernel.f(x.astype(np.float32), y, *(w.astype(np.float32) for w in weights))
+    assert abs(y - right).max() < 1e-4 * abs(right).max()
+
+
+BRANCHES = f"""
+define void @f(ptr noalias %x, ptr noalias %y, i1 %c, i1 %d) {{
+entry:
+{load("%a", "%x", 72)}{product("%p", "%a", "%a", 72)}  br i1 %c, label %left, label %right
+
+left:
+{product("%l", "%p.t", "%a", 72)}{product("%m", "%l.t", "%p.t", 72)}
+  call void @llvm.tensor.store(ptr %y, token %m.t, {ZERO})
+  br i1 %d, label %right, label %end
+
+right:
+{product("%r", "%p.t", "%p.t", 72)}{product("%s", "%r.t", "%r.t", 72)}{product("%t", "%s.t", "%r.t", 72)}
+  call void @llvm.tensor.store(ptr %y, token %t.t, {ZERO})
+  br label %end
+
+end:
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize("workspace", ["malloc", "argument"])
+def test_meaning_of_branches(workspace: Workspace) -> None:
+    assert validate(BRANCHES, "avx2", options=Options(workspace=workspace, stop_after="to-tiles"), runs=4) == []
+    lowered = lower_text(BRANCHES, target="avx2", options=Options(stop_after="to-tiles"))
+    assert bytes_asked_for(lowered) < 3.2 * 4 * 72 * 72
+
+
+def test_the_caller_learns_how_much_memory_to_give() -> None:
+    lowered = lower_text(chain(4, 96), target="avx2", options=Options(workspace="argument"))
+    (size,) = re.findall(r"(?m)^@f_workspace = constant i64 (\d+), align 8$", lowered)
+    assert 2 * 4 * 96 * 96 <= int(size) < 2.6 * 4 * 96 * 96
+    assert "ptr noalias %y, i64 %n, ptr noalias %workspace) {" in lowered
+    assert not re.search(r"call [^\n]*@(malloc|free)\(", lowered)
+
+
+def test_functions_that_others_call_keep_their_signature() -> None:
+    caller = "define void @g(ptr %x, ptr %w, ptr %y) {\n  call void @f(ptr %x, ptr %w, ptr %y, i64 1)\n  ret void\n}\n"
+    lowered = lower_text(chain(4, 96) + caller, target="avx2", options=Options(workspace="argument"))
+    assert "_workspace" not in lowered
+    assert bytes_asked_for(lowered) > 0
+
+
+NESTED = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+enum { N = 96, K = 6 };
+void f(float *x, float *w, float *y, long n);
+void g(float *x, float *w, float *y, long n);
+static int wrong(unsigned seed, int both) {
+  static __thread float x[N * N], w[N * N], y[N * N], z[N * N];
+  for (int i = 0; i < N * N; i++) {
+    x[i] = (float)(rand_r(&seed) % 7 - 3);
+    w[i] = i % (N + 1) ? 0 : 0.5f;
+  }
+  memset(y, 0, sizeof y);
+  f(x, w, y, 1);
+  if (both)
+    g(x, w, z, 1);
+  int count = 0;
+  for (int i = 0; i < N * N; i++)
+    count += y[i] != x[i] / (1 << K) || (both && z[i] != x[i] / (1 << (K + 2)));
+  return count;
+}
+static void *run(void *seed) {
+  long count = 0;
+  for (int i = 0; i < 20; i++)
+    count += wrong((unsigned)(long)seed + i, i % 2);
+  return (void *)count;
+}
+int main(void) {
+  long count = wrong(1, 0);
+  pthread_t threads[4];
+  for (long i = 0; i < 4; i++)
+    pthread_create(threads + i, 0, run, (void *)(10 * i));
+  pid_t child = fork();
+  if (!child)
+    _exit(wrong(5, 1) != 0);
+  int status;
+  waitpid(child, &status, 0);
+  for (int i = 0; i < 4; i++) {
+    void *found;
+    pthread_join(threads[i], &found);
+    count += (long)found;
+  }
+  count += status != 0;
+  printf("%ld\\n", count);
+}
+"""
+
+
+@pytest.mark.parametrize("version", [14, 19])
+def test_an_arena_outlives_calls_threads_and_forks(version: int, tmp_path: Path) -> None:
+    compiler = shutil.which(f"clang-{version}")
+    if compiler is None:
+        pytest.skip(f"needs clang-{version}")
+    (tmp_path / "main.c").write_text(NESTED)
+    for name, products in (("f", 6), ("g", 8)):
+        text = chain(products, 96, name)
+        if version == 14:
+            text = re.sub(r"\bptr(?= (?:elementtype|noalias|%))", "float*", text)
+            text = re.sub(r"getelementptr \[.*\], (float\* %\w+), i64 %i", r"getelementptr float, \1, i64 0", text)
+        (tmp_path / f"{name}.ll").write_text(lower_text(text, target="generic", options=Options(workspace="arena")))
+    files = [str(tmp_path / name) for name in ("main.c", "f.ll", "g.ll")]
+    command = [compiler, "-O1", "-Wno-override-module", *files, "-pthread", "-o", str(tmp_path / "main")]
+    subprocess.run(command, check=True)
+    assert subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True).stdout == "0\n"

@@ -1,0 +1,85 @@
+"""Tiles prefetch C, A and B for the tiles that follow, where these miss L2 and there is time for it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tlx.evaluate import Machine
+from tlx.ir.parser.module import parse
+from tlx.lower.options import Options
+from tlx.lower.pipeline import lower
+from tlx.lower.remarks import Remarks
+from tlx.target.discovery import targets
+from tlx.target.hardware import Caches
+from tlx.target.target import Target
+
+_TARGET = replace(targets()["avx512"], caches=Caches(48 << 10, 2 << 20, 64 << 20))
+
+
+def _product(m: int, n: int, k: int, *, a_columns: bool = False) -> str:
+    a = f"<2 x i32> <i32 {k}, i32 {m}>, <2 x i32> <i32 1, i32 0>, <2 x i32> zeroinitializer"
+    a = a if a_columns else _matrix(m, k)
+    return f"""define void @f(ptr noalias %c, ptr %a, ptr %b) {{
+  %lhs = call token @llvm.tensor.load(ptr elementtype(float) %a, {a}, <2 x i32> zeroinitializer)
+  %rhs = call token @llvm.tensor.load(ptr elementtype(float) %b, {_matrix(k, n)}, <2 x i32> zeroinitializer)
+  %m = call <{m * n} x float> @llvm.tensor.matmul(token %lhs, token %rhs)
+  %t = call token @llvm.tensor.typeinfo(<{m * n} x float> %m, {_matrix(m, n)})
+  call void @llvm.tensor.store(ptr %c, token %t, <2 x i32> zeroinitializer)
+  ret void
+}}
+"""
+
+
+def _prefetched(text: str, target: Target = _TARGET) -> str:
+    """What the remark on a product says that tiles prefetch for the next ones."""
+    remarks = Remarks()
+    lower(parse(text), target, options=Options(remarks=remarks, stop_after="to-tiles", verify_each=False))
+    (message,) = (remark.message for remark in remarks if remark.message.startswith("matmul"))
+    found = re.search(r"([ABC](?: and [ABC])*) of the next tiles? prefetched", message)
+    return found[1] if found else ""
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "operands"),
+    [
+        pytest.param(256, 256, 256, "", id="all stays in L2"),
+        pytest.param(512, 512, 512, "C and A", id="a panel of B stays near"),
+        pytest.param(3136, 64, 576, "C and A", id="many rows"),
+        pytest.param(128, 3136, 256, "C and B", id="A stays near"),
+        pytest.param(3136, 256, 32, "", id="tiles are over before a line arrives"),
+    ],
+)
+def test_operands_that_miss_l2_are_prefetched(m: int, n: int, k: int, operands: str) -> None:
+    assert _prefetched(_product(m, n, k)) == operands
+
+
+def test_nothing_is_prefetched_where_products_and_loads_fill_the_front_end() -> None:
+    narrow = replace(targets()["avx2"], caches=_TARGET.caches)
+    assert _prefetched(_product(2048, 2048, 2048), narrow) == ""
+    wide = replace(narrow, core=replace(narrow.core, width=6.0))
+    assert _prefetched(_product(2048, 2048, 2048), wide) == "C and A"
+
+
+def test_rows_of_a_packed_a_are_prefetched_where_all_of_them_are_there() -> None:
+    assert _prefetched(_product(1024, 1024, 1024, a_columns=True)) == "C and A"
+    assert _prefetched(_product(1024, 240, 400, a_columns=True)) == "C"
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(36, 150, 80), (35, 160, 81)])
+def test_sums_are_complete_where_k_is_cut_for_prefetches(m: int, n: int, k: int) -> None:
+    small = replace(_TARGET, caches=Caches(16 << 10, 24 << 10, 64 << 20))
+    module = lower(parse(_product(m, n, k)), small)
+    assert "piece.loop:" in str(module)
+    random = np.random.default_rng(m)
+    a, b = (random.integers(-8, 9, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    c = np.full((m, n), 7, np.float32)
+    Machine(module).call("f", c, a, b)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+def _matrix(rows: int, cols: int) -> str:
+    return f"<2 x i32> <i32 {rows}, i32 {cols}>, <2 x i32> <i32 0, i32 1>, <2 x i32> zeroinitializer"

@@ -1,0 +1,80 @@
+"""`tlx verify` and `tlx targets`: what is in a file, and which machines there is code for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from tlx.cli.options import input_options
+from tlx.cli.program import render_error
+from tlx.diagnostics import TlxError
+
+if TYPE_CHECKING:
+    from tlx.api.files import InputFormat
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("files", nargs=-1, metavar="FILE...")
+@input_options
+@click.pass_context
+def verify(ctx: click.Context, files: tuple[str, ...], reading: InputFormat) -> None:
+    """Check files of LLVM assembly, bitcode, or a front end's language ('-' for standard input).
+
+    Nothing is printed about a file that is right. All files are checked; the exit status is 1 if one of them is wrong.
+    """
+    errors = [error for file in files or ("-",) for error in _errors(file, reading)]
+    for error in errors:
+        click.echo(render_error(error, "tlx"), err=True)
+    if errors:
+        ctx.exit(1)
+
+
+def _errors(path: str, reading: InputFormat) -> list[TlxError]:
+    try:
+        return list(_broken_rules(path, reading))
+    except TlxError as error:
+        return [error]
+
+
+def _broken_rules(path: str, reading: InputFormat) -> Sequence[TlxError]:
+    from tlx.api import files
+    from tlx.llvm import judge
+    from tlx.lower import pipeline
+
+    text = files.read_ir(path, reading=reading)
+    name = files.ir_name(path, reading)
+    if not pipeline.has_work(text):
+        judge.check_text(text, name)
+        return []
+    from tlx.ir.parser.module import parse
+    from tlx.ir.tensors.inference import collect_errors
+
+    module = pipeline.raise_front_ends(parse(text, name))
+    broken = collect_errors(module)
+    if not broken:
+        pipeline.verify(module)
+    return broken
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+def targets() -> None:
+    """List the targets: name, whether this machine runs its code, title, features.
+
+    'native' stands for the one marked with a star.
+    """
+    from tlx.target import host
+    from tlx.target.discovery import targets as known
+
+    flags = host.cpu_flags()
+    best = host.native_target().name
+    rows = [("", "name", "runs here", "title", "features")]
+    for name, target in known().items():
+        missing = host.missing_features(target, flags)
+        here = "yes" if not missing else f"no: {', '.join(missing[:3])}{', ...' if missing[3:] else ''}"
+        rows.append(("*" if name == best else "", name, here, target.title, ",".join(target.features) or "-"))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        click.echo("  ".join([*cells, row[4]]).rstrip())

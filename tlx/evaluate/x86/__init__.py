@@ -1,1 +1,0 @@
-"""Meaning of x86 instructions in numpy: AMX tiles, AVX dot products, conversions and permutations."""

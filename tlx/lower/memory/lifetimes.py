@@ -1,0 +1,151 @@
+"""Lifetimes: the points of a function at which memory holds a value, and sets of them as intervals."""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from tlx.ir.analysis.control_flow import ControlFlow
+from tlx.lower.memory.aliases import Position
+
+LiveInterval = tuple[int, int]
+"""First and last point of a block at which a buffer holds a value: instruction `i` reads at 2i and writes at 2i + 1."""
+
+_IN: Final = -2
+_OUT: Final = sys.maxsize
+
+
+def live_range(flow: ControlFlow, block: str, point: int, reads: Sequence[Position]) -> dict[str, list[LiveInterval]]:
+    """The points of each block between the definition of a value and its last read, both included.
+
+    Args:
+        flow: Control flow of the function.
+        block: Where it is defined.
+        point: The point of the definition.
+        reads: Blocks and indices of the instructions that read it; one behind the last is the end of the block.
+    """
+    last = point
+    live_in: dict[str, int] = {}
+    live_out: set[str] = set()
+    pending: list[str] = []
+    for name, index in reads:
+        if name == block and 2 * index > point:
+            last = max(last, 2 * index)
+        else:
+            pending += [] if name in live_in else flow.predecessors[name]
+            live_in[name] = max(live_in.get(name, _IN), 2 * index)
+    while pending:
+        name = pending.pop()
+        if name in live_out:
+            continue
+        live_out.add(name)
+        if name == block:
+            last = _OUT
+            continue
+        pending += [] if name in live_in else flow.predecessors[name]
+        live_in[name] = _OUT
+    ranges = {name: [(_IN, end)] for name, end in live_in.items()}
+    add_interval(ranges.setdefault(block, []), (point, last))
+    return ranges
+
+
+def intervals_overlap(one: Sequence[LiveInterval], other: Iterable[LiveInterval]) -> bool:
+    """Whether intervals in order have a point in common with others."""
+    for start, end in other:
+        at = bisect_left(one, (start, start))
+        if (at < len(one) and one[at][0] <= end) or (at and one[at - 1][1] >= start):
+            return True
+    return False
+
+
+def add_interval(ranges: list[LiveInterval], interval: LiveInterval) -> None:
+    """Add an interval to some in order; those that touch become one."""
+    start, end = interval
+    low = bisect_left(ranges, (start, start))
+    if low and ranges[low - 1][1] >= start - 1:
+        low -= 1
+    high = low
+    while high < len(ranges) and ranges[high][0] <= end + 1:
+        start, end = min(start, ranges[high][0]), max(end, ranges[high][1])
+        high += 1
+    ranges[low:high] = [(start, end)]
+
+
+@dataclass(eq=False)
+class Lifetimes:
+    """Lifetimes of a function's temporaries, as intervals over its instructions in one order.
+
+    A temporary is live between its first access and its last one. What a loop accesses is live in the whole loop,
+    since any round may read what the one before has written, except where a block is known to write all of it anew.
+    """
+
+    flow: ControlFlow
+    _cyclic: dict[tuple[str, str], bool] = field(default_factory=dict[tuple[str, str], bool])
+
+    @property
+    def always(self) -> list[LiveInterval]:
+        """The lifetime of what may be accessed anywhere."""
+        return [(_IN, _OUT)]
+
+    def of(self, accesses: Sequence[Position], scope: str = "") -> list[LiveInterval]:
+        """The points at which a temporary holds a value that may be read.
+
+        Args:
+            accesses: What reads or writes it.
+            scope: The block that makes its value, and makes it anew whenever it runs; empty where that is not known.
+        """
+        reached = [(name, index) for name, index in accesses if name in self.flow.dominators]
+        if not reached:
+            return []
+        block = self._definition({name for name, _ in reached}, scope)
+        indices = [index for name, index in reached if name == block]
+        first = min(indices, default=len(self.flow.blocks[block].instructions) - 1)
+        later = [position for position in reached if position != (block, first)]
+        return self._in_order(live_range(self.flow, block, 2 * first, later))
+
+    def _definition(self, blocks: set[str], scope: str) -> str:
+        """The nearest block that every path to some blocks goes through, in no loop but those around the scope."""
+        if scope not in self.flow.dominators or not all(self.flow.dominates(scope, name) for name in blocks):
+            scope = ""
+        common = next(iter(blocks))
+        while not all(self.flow.dominates(common, name) for name in blocks) or self._is_cyclic(common, scope):
+            common = self.flow.dominators[common]
+        return common
+
+    def _is_cyclic(self, block: str, scope: str) -> bool:
+        """Whether control may come back to a block on a way that does not go through the scope."""
+        if (block, scope) not in self._cyclic:
+            seen = {scope}
+            pending = list(self.flow.successors[block])
+            while pending and block not in seen:
+                name = pending.pop()
+                if name not in seen:
+                    seen.add(name)
+                    pending += self.flow.successors[name]
+            self._cyclic[block, scope] = block in seen and block != scope
+        return self._cyclic[block, scope]
+
+    @cached_property
+    def _starts(self) -> dict[str, int]:
+        """The first point of each block in the order of all."""
+        starts: dict[str, int] = {}
+        point = 0
+        for name in self.flow.order:
+            starts[name] = point
+            point += 2 * len(self.flow.blocks[name].instructions)
+        return starts
+
+    def _in_order(self, ranges: Mapping[str, Sequence[LiveInterval]]) -> list[LiveInterval]:
+        """Intervals of blocks as intervals of the function."""
+        found: list[LiveInterval] = []
+        for name, intervals in ranges.items():
+            if name in self._starts:
+                start = self._starts[name]
+                last = 2 * len(self.flow.blocks[name].instructions) - 1
+                for low, high in intervals:
+                    add_interval(found, (start + max(low, 0), start + min(high, last)))
+        return found

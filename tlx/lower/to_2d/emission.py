@@ -1,0 +1,51 @@
+"""What emitters need besides a builder: the target, memory for temporaries, and a place for remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.diagnostics import Span
+from tlx.ir.tensors.model import TensorOp
+from tlx.ir.types import Type, bytes_of
+from tlx.llvm.openmp import Threads
+from tlx.lower.memory.buffers import size_text
+from tlx.lower.memory.views import Storage
+from tlx.lower.remarks import Remarks
+from tlx.lower.to_2d.analysis.tensor_operations import STAGE
+from tlx.target.target import Target
+
+BOTH_STRIDED: Final = "its rows and columns are both strided in memory"
+"""Why no 2-D load can read an operand."""
+
+
+@dataclass(frozen=True, eq=False)
+class EmitContext:
+    """The circumstances of emission.
+
+    Attributes:
+        target: The machine that the function is lowered for.
+        threads: What runs large kernels on several threads.
+        remarks: Where copies and temporaries are reported.
+        allocate: Reserves a private buffer: element type, number of elements, stem of its name.
+    """
+
+    target: Target
+    threads: Threads
+    remarks: Remarks
+    allocate: Callable[[Type, int, str], Storage]
+
+    def remark_missed(self, message: str, span: Span | None) -> None:
+        """Report work that a better input program would not need."""
+        self.remarks.add("missed", STAGE, message, span)
+
+    def allocate_copy(self, op: TensorOp, element: Type, count: int, name: str, reason: str = BOTH_STRIDED) -> Storage:
+        """Reserve a buffer for a copy of an operand, and report why the copy is made."""
+        self.remark_copy(op, element, count, name, reason)
+        return self.allocate(element, count, name)
+
+    def remark_copy(self, op: TensorOp, element: Type, count: int, name: str, reason: str) -> None:
+        """Report a copy of an operand."""
+        size = size_text(count * bytes_of(element))
+        self.remark_missed(f"copy of {size} of operand {name}, because {reason}", op.instruction.span)

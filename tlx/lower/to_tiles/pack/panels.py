@@ -1,0 +1,431 @@
+"""Panels: the layout that operands are packed into, packing, and corrections for flipped signs.
+
+Vector kernels. B (row-major, K x N), width 2         panel of nr = 4 columns, [K/2][nr][2]
+
+    b00 b01 b02 b03 ...                                   b00 b10 b01 b11 b02 b12 b03 b13
+    b10 b11 b12 b13 ...                                   b20 b30 b21 b31 ...
+    b20 ...
+
+A (M x K) becomes rows of K rounded up to the step of the inner loop, or columns of a row tile's height.
+
+Matrix units. Each step of K is one block: its tiles lie in one piece, row behind row.
+
+A, 2 tiles high, bytes of one step of K          B, 2 tiles wide, bfloat: pairs of rows interleaved (VNNI)
+
+    a00 a01 .. a0,31    tile 0, row 0                b00 b10 b01 b11 .. b0,15 b1,15      tile 0, row 0
+    ...                                              ...
+    a15,0 ..            tile 0, row 15               b30,0 b31,0 ..                      tile 0, row 15
+    a16,0 ..            tile 1, row 0                b0,16 b1,16 ..                      tile 1, row 0
+    ...                                              ...
+
+Rows, columns and positions of K that are added are zero.
+
+Dot products of bytes whose signs are flipped add too much, or too little; sums of packed operands correct that:
+
+    B by columns, where A is xored with 128:  (A + 128) @ B = A @ B + 128 * colsum(B)
+    A by rows, where B is:                    A @ (B - 128) = A @ B - 128 * rowsum(A)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.types import I8, I64, Type, VectorType, bytes_of
+from tlx.ir.values import Value, const_int, const_ints, zero
+from tlx.lower.to_tiles.emit.copy.tiles import TileCopy, clear, in_chunks
+from tlx.lower.to_tiles.emit.kernel import convert_tile, flip_sign_bit, tile
+from tlx.lower.to_tiles.problem.problems import Gemm
+from tlx.lower.to_tiles.problem.view import MatrixView
+from tlx.lower.to_tiles.select.caches import LINE
+from tlx.lower.to_tiles.select.recipe import PAIR, EqualTiles, Recipe, padded_tiles, round_up
+from tlx.target.hardware import Sign
+
+_REGISTERS_AT_ONCE: Final = 8
+"""Registers of A that vector kernels read before the first of them is stored."""
+_ROWS_AT_ONCE: Final = 4
+"""Rows of tiles that are copied together as they lie."""
+_LINES_AT_ONCE: Final = 8
+"""Rows of tiles of B, of all tiles of a step, that are interleaved together."""
+
+
+@dataclass(frozen=True, slots=True)
+class PanelLayout:
+    """How an operand is packed.
+
+    Attributes:
+        view: The operand in memory.
+        element: Element type of the panels.
+        sign: How narrow integers are widened.
+        width: VNNI factor.
+        step: The inner loop's step along K; panels are zero up to a multiple of it.
+        flip: Whether bytes are xored with 0x80.
+        lanes: Elements that are transposed together.
+        by_columns: Whether panels of A are [k][rows], as a column-major A lies, instead of rows.
+        tile: Rows of A, or columns of B, of a matrix unit's tile; 0 for vector kernels.
+    """
+
+    view: MatrixView
+    element: Type
+    sign: Sign
+    width: int
+    step: int
+    flip: bool
+    lanes: int
+    by_columns: bool = False
+    tile: int = 0
+
+    @classmethod
+    def of_a(cls, gemm: Gemm, recipe: Recipe) -> PanelLayout:
+        """How a product packs A."""
+        mma, lanes = recipe.mma, recipe.tile.lanes
+        by_columns = mma.unit == "fma" and not gemm.a.is_row_major
+        step = PAIR if recipe.tile.paired_columns else recipe.tile.kstep
+        unit, flip = lanes if mma.unit == "matrix" else 0, mma.correction == "columns"
+        return cls(gemm.a, mma.operand_a, gemm.lhs_sign, 1, step, flip, lanes, by_columns, unit)
+
+    @classmethod
+    def of_b(cls, gemm: Gemm, recipe: Recipe) -> PanelLayout:
+        """How a product packs B."""
+        mma, lanes = recipe.mma, recipe.tile.lanes
+        unit, flip = lanes if mma.unit == "matrix" else 0, mma.correction == "rows"
+        step = recipe.tile.kstep
+        return cls(gemm.b, mma.operand_b, gemm.rhs_sign, mma.width, step, flip, lanes, tile=unit)
+
+    def depth(self, k: int) -> int:
+        """Positions along K that a panel has for `k` of the operand."""
+        return round_up(k, self.step)
+
+    def is_run(self, k: int) -> bool:
+        """Whether rows of `k` elements have nothing between them, neither in memory nor in panels of A."""
+        return self.view.is_row_major and not self.by_columns and self.view.row_stride == k == self.depth(k)
+
+    def finish(self, b: TensorBuilder, vector: Value) -> Value:
+        """Convert and flip a tile's elements."""
+        vector = convert_tile(b, vector, self.element, self.sign)
+        return flip_sign_bit(b, vector) if self.flip else vector
+
+
+@dataclass(frozen=True, slots=True)
+class PanelPacker:
+    """Emits the packing of one operand.
+
+    Attributes:
+        b: Where to emit.
+        layout: The operand, and its panels.
+    """
+
+    b: TensorBuilder
+    layout: PanelLayout
+
+    def pack_a(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
+        """Pack `k` columns of a row tile of A, given where the first one and the panel begin."""
+        stride = self.layout.view.col_stride
+        self._blocks(source, panel, (stride, rows.size), k, lambda at, to, n: self.pack_block_of_a(at, to, rows, n))
+
+    def pack_b(self, source: Value, panel: Value, columns: EqualTiles, k: int) -> None:
+        """Pack `k` rows of B of `columns.data` columns, given where the first one and the panel begin."""
+        stride = self.layout.view.row_stride
+        self._blocks(
+            source, panel, (stride, columns.size), k, lambda at, to, n: self.pack_block_of_b(at, to, columns, n)
+        )
+
+    def _blocks(
+        self, source: Value, panel: Value, strides: tuple[int, int], k: int, pack: Callable[[Value, Value, int], None]
+    ) -> None:
+        """Pack K block by block: each step of a matrix unit, or all at once."""
+        b, layout = self.b, self.layout
+
+        def block(number: Value, depth: int) -> None:
+            at = b.gep(layout.view.element, source, b.mul(number, layout.step * strides[0]))
+            pack(at, b.gep(layout.element, panel, b.mul(number, layout.step * strides[1])), depth)
+
+        if layout.tile:
+            in_chunks(b, k, layout.step, "kp", block)
+        else:
+            pack(source, panel, k)
+
+    def _copy(self, name: str) -> TileCopy:
+        layout = self.layout
+        return TileCopy.of_view(self.b, layout.view, layout.element, lambda v: layout.finish(self.b, v), name)
+
+    def _clear(self, panel: Value, start: int, count: int) -> None:
+        """Write zeros to `count` elements of a panel from one on."""
+        if count:
+            clear(self.b, self.layout.element, self.b.gep(self.layout.element, panel, start), count)
+
+    # A ---------------------------------------------------------------------------------------------------------
+
+    def pack_block_of_a(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
+        """Pack a block of `k` columns, in the order that suits how A lies."""
+        layout = self.layout
+        if layout.by_columns:
+            self._copy_columns(source, panel, rows, k)
+            return
+        if not layout.view.is_row_major:
+            self._transpose_columns(source, panel, rows, k)
+        elif layout.tile:
+            self._copy_rows(source, panel, rows, k)
+        else:
+            self._copy_runs(source, panel, rows, k)
+        depth = layout.depth(k)
+        self._clear(panel, rows.valid * depth, rows.padding * depth)
+
+    def _copy_rows(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
+        """Some rows at a time, each filled up with zeros."""
+        b, layout, copy, depth = self.b, self.layout, self._copy("a"), self.layout.depth(k)
+
+        def some(number: Value, count: int) -> None:
+            row = b.mul(number, _ROWS_AT_ONCE)
+            at = b.gep(layout.view.element, source, b.mul(row, layout.view.row_stride))
+            token = copy.load(at, (count, depth), (0, depth - k))
+            copy.store(token, b.gep(layout.element, panel, b.mul(row, depth)))
+
+        in_chunks(b, rows.valid, _ROWS_AT_ONCE, "r", some)
+
+    def _copy_runs(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
+        """Row by row, or all at once where nothing lies between them."""
+        b, layout = self.b, self.layout
+        at_once = rows.valid if layout.is_run(k) else 1
+        with b.loop(0, rows.valid // at_once, name="r") as loop:
+            here = b.gep(layout.view.element, source, b.mul(loop.index, layout.view.row_stride))
+            there = b.gep(layout.element, panel, b.mul(loop.index, layout.depth(k)))
+            self._copy_run(here, there, k * at_once)
+
+    def _copy_run(self, source: Value, panel: Value, count: int) -> None:
+        """Elements that lie side by side, and zeros up to the inner loop's step.
+
+        Some registers at a time, then one at a time, the last one from where it ends: 55 of 16 are 0..47 and 39..54.
+        """
+        b, layout, view = self.b, self.layout, self.layout.view
+        size = layout.depth(count)
+        widest = max(bytes_of(view.element), bytes_of(layout.element))
+        register = min(LINE // widest, layout.lanes * layout.step)
+        run = TileCopy(b, view.element, 0, True, layout.element, lambda v: layout.finish(b, v), "a")
+
+        def copy(start: Value, extents: tuple[int, int], missing: int = 0) -> None:
+            token = run.load(b.gep(view.element, source, start), extents, (0, missing))
+            run.store(token, b.gep(layout.element, panel, start))
+
+        full = count // register
+        if full >= _REGISTERS_AT_ONCE:
+            with b.loop(0, full // _REGISTERS_AT_ONCE, name="k") as loop:
+                copy(b.mul(loop.index, _REGISTERS_AT_ONCE * register), (_REGISTERS_AT_ONCE, register))
+        if full % _REGISTERS_AT_ONCE:
+            done = full // _REGISTERS_AT_ONCE * _REGISTERS_AT_ONCE * register
+            copy(const_int(I64, done), (full % _REGISTERS_AT_ONCE, register))
+        if full * register < count == size > register:
+            copy(const_int(I64, count - register), (1, register))
+        elif full * register < count:
+            copy(const_int(I64, full * register), (1, size - full * register), size - count)
+        else:
+            self._clear(panel, count, size - count)
+
+    def _copy_columns(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
+        """A is column-major, and so is the panel: its columns, one behind the other."""
+        b, layout, view = self.b, self.layout, self.layout.view
+        column = TileCopy(b, view.element, 0, True, layout.element, lambda v: layout.finish(b, v), "a")
+        with b.loop(0, k, name="k") as loop:
+            at = b.gep(view.element, source, b.mul(loop.index, view.col_stride))
+            token = column.load(at, (1, rows.size), (0, rows.padding))
+            column.store(token, b.gep(layout.element, panel, b.mul(loop.index, rows.size)))
+
+    def _transpose_columns(self, source: Value, panel: Value, rows: EqualTiles, k: int) -> None:
+        """A is column-major: each tile is transposed, with zeros up to the inner loop's step."""
+        b, layout, depth = self.b, self.layout, self.layout.depth(k)
+        for tiles in padded_tiles(rows.valid, layout.tile or rows.valid, 1):
+            for first in range(tiles.start, tiles.start + tiles.count * tiles.size, tiles.size):
+                here, there = b.gep(layout.view.element, source, first), b.gep(layout.element, panel, first * depth)
+                self._transpose_rows(here, there, tiles.size, k)
+
+    def _transpose_rows(self, source: Value, panel: Value, count: int, k: int) -> None:
+        """Transpose `k` columns of `count` rows, some columns at a time."""
+        b, layout, copy, depth = self.b, self.layout, self._copy("a"), self.layout.depth(k)
+        chunk = layout.step if layout.tile else layout.lanes
+
+        def some(number: Value, columns: int) -> None:
+            column = b.mul(number, chunk)
+            size = chunk if columns == chunk else depth - k // chunk * chunk
+            at = b.gep(layout.view.element, source, b.mul(column, layout.view.col_stride))
+            token = copy.load(at, (count, size), (0, size - columns))
+            copy.store(token, b.gep(layout.element, panel, column), depth)
+
+        in_chunks(b, k, chunk, "k", some)
+        if k % chunk == 0 and depth > k:
+            with b.loop(0, count, name="r") as loop:
+                clear(b, layout.element, b.gep(layout.element, panel, b.add(b.mul(loop.index, depth), k)), depth - k)
+
+    # B ---------------------------------------------------------------------------------------------------------
+
+    def pack_block_of_b(self, source: Value, panel: Value, columns: EqualTiles, k: int) -> None:
+        """Pack a block of `k` rows, tile by tile, in the order that suits how B lies."""
+        layout, view = self.layout, self.layout.view
+        if layout.width == 1 and not view.is_row_major and view.interleave == 1:
+            self._transpose_strips(source, panel, columns, k)
+            return
+        width = layout.tile or columns.size
+        tiles = {start: max(0, start + width - columns.valid) for start in range(0, columns.size, width)}
+        present = {start: missing for start, missing in tiles.items() if missing < width}
+        if view.is_row_major:
+            self._interleave_rows(source, panel, present, width, k)
+        else:
+            for start, missing in present.items():
+                self._pack_tile(source, panel, start, (width, missing), k)
+        depth = layout.depth(k)
+        for start, missing in tiles.items():
+            done = round_up(k, layout.width) if missing < width else 0
+            self._clear(panel, start * depth + done * width, (depth - done) * width)
+
+    def _interleave_rows(self, source: Value, panel: Value, tiles: dict[int, int], width: int, k: int) -> None:
+        """Some rows of all tiles, then the rows below, so that lines of B are read once."""
+        b, layout, copy = self.b, self.layout, self._copy("b")
+        depth = layout.depth(k)
+        chunk = layout.width * (max(1, _LINES_AT_ONCE // len(tiles)) if layout.tile else 1)
+
+        def some(number: Value, count: int) -> None:
+            row, size = b.mul(number, chunk), round_up(count, layout.width)
+            for start, missing in tiles.items():
+                at = b.gep(layout.view.element, source, start)
+                at = b.gep(layout.view.element, at, b.mul(row, layout.view.row_stride))
+                token = copy.load(at, (size, width), (size - count, missing), group=layout.width)
+                to = b.gep(layout.element, b.gep(layout.element, panel, start * depth), b.mul(row, width))
+                copy.store(token, to)
+
+        in_chunks(b, k, chunk, "r" if layout.tile else "k", some)
+
+    def _pack_tile(self, source: Value, panel: Value, start: int, columns: tuple[int, int], k: int) -> None:
+        """A tile of a B that lies by columns, or interleaved; of its columns, the last ones may be missing."""
+        b, layout, view, copy = self.b, self.layout, self.layout.view, self._copy("b")
+        source = b.gep(view.element, source, start * view.col_stride)
+        panel = b.gep(layout.element, panel, start * layout.depth(k))
+        width, missing = columns
+        if view.interleave > 1:
+            chunk = layout.width * (_ROWS_AT_ONCE if layout.tile else 1)
+        else:
+            chunk = layout.step if layout.tile else max(layout.width, layout.lanes)
+
+        def some(number: Value, count: int) -> None:
+            row, size = b.mul(number, chunk), round_up(count, layout.width)
+            at = b.gep(view.element, source, b.mul(row, view.row_stride))
+            extents = size // layout.width, width * layout.width
+            if view.interleave > 1:
+                token = copy.load(at, extents, (0, missing * layout.width))
+            else:
+                token = copy.load(at, (size, width), (size - count, missing), group=layout.width)
+            copy.store(token, b.gep(layout.element, panel, b.mul(row, width)))
+
+        in_chunks(b, k, chunk, "r" if layout.tile else "k", some)
+
+    def _transpose_strips(self, source: Value, panel: Value, columns: EqualTiles, k: int) -> None:
+        """B is column-major: as many columns at a time as are transposed together, from end to end.
+
+        The hardware prefetcher follows so many columns, and their tiles fit the registers.
+        """
+        b, layout, lanes = self.b, self.layout, self.layout.lanes
+        for strips in padded_tiles(columns.valid, lanes, lanes):
+            with b.loop(0, strips.count, name="c") as loop:
+                column = strips.start_of(b, loop.index)
+                here = b.gep(layout.view.element, source, b.mul(column, layout.view.col_stride))
+                self._transpose_strip(here, b.gep(layout.element, panel, column), strips.padding, columns.size, k)
+
+    def _transpose_strip(self, source: Value, panel: Value, missing: int, pitch: int, k: int) -> None:
+        """Transpose `k` rows of as many columns as there are lanes, the last ones of which may be missing."""
+        b, layout, copy, lanes = self.b, self.layout, self._copy("b"), self.layout.lanes
+
+        def some(number: Value, count: int) -> None:
+            row = b.mul(number, lanes)
+            at = b.gep(layout.view.element, source, b.mul(row, layout.view.row_stride))
+            token = copy.load(at, (count, lanes), (0, missing))
+            copy.store(token, b.gep(layout.element, panel, b.mul(row, pitch)), pitch)
+
+        in_chunks(b, k, lanes, "k", some)
+
+
+def load_vnni(
+    b: TensorBuilder,
+    element: Type,
+    address: Value,
+    shape: tuple[int, int, int],
+    *,
+    columns: int = 0,
+    mark: str = "",
+) -> Value:
+    """A token of a K x N matrix whose rows lie interleaved at `address`.
+
+    Rewrite:
+        load <k/width, n, width>  ->  reshape.permute <0, 2, 1> to <k, n>  ->  typeinfo
+
+    Args:
+        b: Where to emit.
+        element: Its elements.
+        address: The first one.
+        shape: K, N, and how many rows are interleaved.
+        columns: Columns of the matrix in memory; 0 where there are no others.
+        mark: What marks the load.
+    """
+    k, n, width = shape
+    type_ = TensorType.dense(element, (k // width, n, width))
+    packed = b.tensor_load(address, type_, (0, columns, width) if columns else None, "b.vnni", mark)
+    flat = b.reshape_permute(packed, (0, 2, 1), (k, n), VectorType(k * n, element), "b.flat")
+    return b.typeinfo(flat, tile(element, k, n), "b")
+
+
+def load_vnni_tiles(
+    b: TensorBuilder, element: Type, address: Value, shape: tuple[int, int, int], columns: int, lines: int, mark: str
+) -> Value:
+    """A token of a K x N matrix that lies in tiles of so many columns, `lines` of interleaved rows apart.
+
+    Rewrite:
+        load <tiles, k/width, columns, width>  ->  reshape.permute <1, 3, 0, 2> to <k, n>  ->  typeinfo
+    """
+    k, n, width = shape
+    type_ = TensorType.dense(element, (n // columns, k // width, columns, width))
+    pitches = (0, lines, columns, width) if lines > k // width else None
+    packed = b.tensor_load(address, type_, pitches, "b.vnni", mark)
+    flat = b.reshape_permute(packed, (1, 3, 0, 2), (k, n), VectorType(k * n, element), "b.flat")
+    return b.typeinfo(flat, tile(element, k, n), "b")
+
+
+def column_sums(
+    b: TensorBuilder, panel: Value, out: Value, size: int, groups: int, width: int, accumulator: Type
+) -> None:
+    """`out[n] = -128 * sum_k panel[k][n]`, by the same dot product the kernel uses: 128 (u8) times B."""
+    type_ = VectorType(size, accumulator)
+    acc_type = tile(accumulator, 1, size)
+    with b.loop(0, groups, carry=[zero(type_)], name="k") as loop:
+        acc = b.typeinfo(loop.carried[0], acc_type, "sum")
+        ones = b.typeinfo(const_ints(I8, [-128] * width), tile(I8, 1, width), "x128")
+        rows = load_vnni(b, I8, b.gep(I8, panel, b.mul(loop.index, size * width)), (width, size, width))
+        loop.next(b.mma("usmma", acc, ones, rows, acc_type))
+    negated = b.binary("sub", zero(type_), loop.results[0])
+    b.tensor_store(out, b.typeinfo(negated, acc_type, "colsum"))
+
+
+def row_sums(b: TensorBuilder, panel: Value, out: Value, shape: tuple[int, int, int], recipe: Recipe) -> None:
+    """What B's flipped bytes add too little or too much; `shape` are the extents of the panel of A.
+
+    out[m] =  128 * sum_sk panel[s][m][k]      u8 by B - 128: A times 64, twice
+    out[m] = -128 * sum_sk panel[s][m][k]      s8 by B + 128: A times 128 (u8), taken off
+    """
+    width, lanes, accumulator = recipe.mma.width, recipe.tile.lanes, recipe.mma.accumulator
+    type_ = VectorType(lanes, accumulator)
+    factor = 64 if recipe.mma.name == "usmma" else -128
+    acc_type = tile(accumulator, 1, lanes)
+    terms, rows, depth = shape
+    with b.loop(0, rows, name="r") as row:
+        with b.loop(0, terms, carry=[zero(type_)], name="s") as term:
+            start = b.mul(b.add(b.mul(term.index, rows), row.index), depth)
+            with b.loop(0, depth // width, carry=[term.carried[0]], name="k") as loop:
+                acc = b.typeinfo(loop.carried[0], acc_type, "sum")
+                address = b.gep(I8, panel, b.add(start, b.mul(loop.index, width)))
+                bytes_ = b.tensor_load(address, tile(I8, 1, width), None, "a")
+                factors = b.typeinfo(const_ints(I8, [factor] * width * lanes), tile(I8, width, lanes), "factor")
+                loop.next(b.mma(recipe.mma.name, acc, bytes_, factors, acc_type))
+            term.next(loop.results[0])
+        total = term.results[0]
+        wanted = b.binary("add", total, total) if recipe.mma.name == "usmma" else b.binary("sub", zero(type_), total)
+        one = b.typeinfo(wanted, tile(accumulator, 1, lanes, (0, lanes - 1)), "rowsum")
+        b.tensor_store(b.gep(accumulator, out, row.index), one)

@@ -1,0 +1,135 @@
+"""Matrix units: tile registers, products of tiles, and the operations from which the matrix legaliser composes code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tlx.ir.builder.instructions import Builder
+    from tlx.ir.functions import Function
+    from tlx.ir.instructions import Instruction
+    from tlx.ir.values import Value
+    from tlx.target.hardware import Dot
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlace:
+    """Where a tile lies in memory.
+
+    Attributes:
+        pointer: Its base.
+        offset: Bytes from there to the first row.
+        stride: Bytes from row to row.
+    """
+
+    pointer: Value
+    offset: int
+    stride: int
+
+
+class TileOperations(Protocol):
+    """What a matrix unit does with tiles, emitted where a builder stands.
+
+    A tile is one value of a type that the unit chooses. From block to block it may travel in another form: `phi` makes
+    a phi of that form, `to_phi` and `from_phi` convert.
+    """
+
+    def zero(self) -> Value:
+        """An accumulator of zeros."""
+        ...
+
+    def load(self, place: TilePlace) -> Value:
+        """An accumulator from memory."""
+        ...
+
+    def store(self, tile: Value, place: TilePlace) -> None:
+        """An accumulator to memory."""
+        ...
+
+    def load_a(self, place: TilePlace, depth: int) -> Value:
+        """A left operand: rows of `depth` bytes."""
+        ...
+
+    def load_b(self, place: TilePlace, groups: int, *, streaming: bool) -> Value:
+        """A right operand in VNNI order, of `groups` rows; one that streams stays out of the first cache."""
+        ...
+
+    def product(self, dot: Dot, depth: int, acc: Value, lhs: Value, rhs: Value) -> Value:
+        """`acc + lhs @ rhs`; `depth`: bytes of a row of `lhs`."""
+        ...
+
+    def phi(self, name: str) -> Instruction:
+        """A phi of accumulators, without incoming values."""
+        ...
+
+    def from_phi(self, value: Value) -> Value:
+        """The accumulator in a phi's result."""
+        ...
+
+    def to_phi(self, tile: Value) -> Value:
+        """What a phi takes for an accumulator."""
+        ...
+
+
+class TileOperationsFactory(Protocol):
+    """Makes the operations for one kernel: see `MatrixUnit.operations`."""
+
+    def __call__(self, b: Builder, attributes: Sequence[str], *, emulate: bool) -> TileOperations:
+        """Operations that write where `b` stands."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixEmulation:
+    """How LLVM runs a unit's instructions on machines that lack them.
+
+    Attributes:
+        llvm_options: Command-line options of LLVM that turn it on.
+        attributes: Attributes that functions with tiles need for it.
+        opt_level: The last optimisation level at which LLVM does it right.
+    """
+
+    llvm_options: tuple[str, ...]
+    attributes: tuple[str, ...] = ()
+    opt_level: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixUnit:
+    """A matrix unit: tiles of `rows` x `row_bytes`, multiplied by instructions (acc, a, b) -> acc.
+
+    Attributes:
+        rows: Rows of a tile.
+        row_bytes: Bytes of a row: of A along K, of accumulators along N.
+        tiles: Tile registers.
+        grid: Accumulators of the inner loop, (along M, along N).
+        dots: Kinds of products the unit has; `emit` is unused, `width` is the VNNI factor.
+        operations: Makes what emits the unit's instructions: (builder, attributes of the target's functions, emulate).
+        tile_shapes: The shapes of a legalised function's tiles, as text, where the unit is configured by them; a
+            function with tiles of one shape is not inlined into one with tiles of another.
+        emulation: How code for the unit runs without it, if it can.
+        max_uses: How often a loaded tile may be used in a block.
+    """
+
+    rows: int
+    row_bytes: int
+    tiles: int
+    grid: tuple[int, int]
+    dots: tuple[Dot, ...]
+    operations: TileOperationsFactory
+    tile_shapes: Callable[[Function], frozenset[tuple[str, ...]]]
+    emulation: MatrixEmulation | None = None
+    max_uses: int = 1 << 30
+
+    def __post_init__(self) -> None:
+        needed = self.grid[0] * self.grid[1] + sum(self.grid)
+        if needed > self.tiles:
+            msg = f"a {self.grid[0]}x{self.grid[1]} grid needs {needed} tiles, the unit has {self.tiles}"
+            raise ValueError(msg)
+
+    @property
+    def columns(self) -> int:
+        """Columns of an accumulator: elements of 32 bits in a row."""
+        return self.row_bytes // 4

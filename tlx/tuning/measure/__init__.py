@@ -1,0 +1,1 @@
+"""Measuring machine code: workloads, checks of their results, clocks, calls without Python."""

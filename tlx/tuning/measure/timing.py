@@ -1,0 +1,248 @@
+"""Samples of contestants that take turns, so that noise hits all alike; and whether a core is undisturbed.
+
+Time is what the thread had of its processor: other programs that share the processor cost cache and clock, not time.
+
+A core may be ours alone, or another program runs on its second hyperthread.
+
+That costs a loop of multiply-adds nothing, so the peak shows nothing; but it takes half of the front end, and with it a
+fifth to a third of the speed of code that also loads, stores and counts. What shows it is
+
+    the time of nops, which fill the front end   /   the time of a chain of multiplications, which is that of the clock
+
+It is about the same in all quiet moments, at any clock, and half as much again to twice that in shared ones.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+from tlx.tuning.measure.native_calls import Repeat, compile_loop, loop_function
+
+SAMPLE_NS: Final = 8_000_000
+_ENOUGH_NS: Final = 200_000
+_FEWEST: Final = 3
+_clock = time.thread_time_ns
+_LONG_NS: Final = 12_000_000_000
+_VERY_LONG_NS: Final = 20_000_000_000
+_MORE: Final = 3  # times as many rounds at most, for want of quiet ones
+_MORE_NS: Final = 4_000_000_000
+LENGTHY: Final = 0.05  # seconds
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Something to time.
+
+    Attributes:
+        repeat: Does it the given number of times.
+        operations: Arithmetic operations of one time.
+        seconds_estimate: Seconds that one time takes, where that is known.
+    """
+
+    repeat: Callable[[int], object]
+    operations: int
+    seconds_estimate: float = 0.0
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Speeds of one contestant in 10^9 operations a second, round by round."""
+
+    rounds: tuple[float, ...]
+
+    @property
+    def best(self) -> float:
+        """The highest."""
+        return max(self.rounds)
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return statistics.median(self.rounds)
+
+    @property
+    def spread(self) -> float:
+        """Highest minus lowest, as a share of the median."""
+        return (self.best - min(self.rounds)) / self.median
+
+    def share(self, whole: Rates) -> float:
+        """Median of the ratios to what was measured beside it."""
+        return statistics.median(own / other for own, other in zip(self.rounds, whole.rounds, strict=True))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What contestants did beside each other.
+
+    Attributes:
+        rates: By contestant, in the same rounds for all: the quiet ones, where there are enough.
+        rounds: How many there were.
+        quiet: How many of them were quiet; None where nobody looked.
+    """
+
+    rates: dict[str, Rates]
+    rounds: int
+    quiet: int | None = None
+
+
+def interleaved(
+    contestants: Mapping[str, Contestant], rounds: int, core: PinnedCore | None = None, steady: Sequence[str] = ()
+) -> Timed:
+    """Time all contestants in turn, `rounds` times, each time for about `SAMPLE_NS`.
+
+    There are fewer rounds where one time takes so long that they would not end: three, or two of ten seconds each.
+    The order is another one in each round: who comes after the peak loop is up to a fifth slower. With a core to look
+    at, before and after each contestant, there are more rounds until enough were quiet.
+
+    Args:
+        contestants: By name.
+        rounds: How many are asked for.
+        core: What tells quiet rounds; None takes all.
+        steady: Contestants that are as fast as at best in a quiet round.
+    """
+    counts = {name: _calibrated(contestant) for name, contestant in contestants.items()}
+    samples: dict[str, list[float]] = {name: [] for name in contestants}
+    ratios: list[float] = []
+    kept: list[int] = []
+    started = time.monotonic_ns()
+    while _goes_on(len(ratios), rounds, time.monotonic_ns() - started, lacking=core is not None and _few(kept, rounds)):
+        ratio = core.ratio() if core else 0.0
+        for name in random.Random(len(ratios)).sample(list(contestants), len(contestants)):
+            if counts[name] > 1:
+                contestants[name].repeat(1)  # the peak loop has memory of its own, which pushed this one's out
+            elapsed = _elapsed(contestants[name], counts[name])
+            samples[name].append(contestants[name].operations * counts[name] / elapsed)
+            ratio = max(ratio, core.ratio() if core else 0.0)
+        ratios.append(ratio)
+        kept = quiet_rounds(ratios, core.best, [samples[name] for name in steady]) if core else []
+    chosen = range(len(ratios)) if _few(kept, rounds) else kept
+    rates = {name: Rates(tuple(values[index] for index in chosen)) for name, values in samples.items()}
+    return Timed(rates, len(ratios), len(kept) if core else None)
+
+
+def _few(kept: Sequence[int], rounds: int) -> bool:
+    """Whether so many quiet rounds are too few."""
+    return len(kept) < min(FEWEST_QUIET_ROUNDS, rounds)
+
+
+def _goes_on(done: int, rounds: int, spent: int, *, lacking: bool) -> bool:
+    """Whether there is another round, after some and so many nanoseconds."""
+    if (done >= _FEWEST and spent > _LONG_NS) or (done >= _FEWEST - 1 and spent > _VERY_LONG_NS):
+        return False
+    return done < rounds or (lacking and done < _MORE * rounds and spent < _MORE_NS)
+
+
+def fastest(contestants: Sequence[Contestant]) -> int:
+    """Which of several ways to do the same takes the shortest time."""
+    if len(contestants) == 1:
+        return 0
+    if all(one.seconds_estimate > LENGTHY for one in contestants):
+        return min(range(len(contestants)), key=lambda index: contestants[index].seconds_estimate)
+    rates = interleaved({str(index): one for index, one in enumerate(contestants)}, _FEWEST).rates
+    return max(range(len(contestants)), key=lambda index: rates[str(index)].best)
+
+
+def seconds(repeat: Callable[[int], object], times: int = 2) -> float:
+    """How long once takes, roughly: the shortest of some times; what is lengthy is done only once."""
+    shortest = inf
+    for _ in range(times):
+        shortest = min(shortest, _elapsed(Contestant(repeat, 1), 1) / 1e9)
+        if shortest > LENGTHY:
+            break
+    return shortest
+
+
+def rate(contestant: Contestant) -> float:
+    """The best speed of a few samples."""
+    return interleaved({"": contestant}, _FEWEST).rates[""].best
+
+
+def _calibrated(contestant: Contestant) -> int:
+    """How often to repeat for one sample."""
+    if contestant.seconds_estimate * 1e9 > SAMPLE_NS:
+        return 1
+    count = 1
+    _elapsed(contestant, count)
+    while (elapsed := _elapsed(contestant, count)) < _ENOUGH_NS:
+        count *= 4
+    return max(1, count * SAMPLE_NS // elapsed)
+
+
+def use_clock(threads: int) -> None:
+    """Measure time on the wall from now on, for several threads, or what this thread has of its processor."""
+    global _clock  # noqa: PLW0603 (one choice for a process)
+    _clock = time.perf_counter_ns if threads > 1 else time.thread_time_ns
+
+
+def _elapsed(contestant: Contestant, count: int) -> int:
+    start = _clock()
+    contestant.repeat(count)
+    return max(1, _clock() - start)
+
+
+FEWEST_QUIET_ROUNDS: Final = 3
+"""Rounds that a median is taken of."""
+QUIET_RATIO: Final = 1.08
+"""Times the lowest ratio, up to which a core is ours alone."""
+_RATIO_TURNS: Final = 11  # of 5 microseconds
+_NOPS: Final = ("nop", 240, 200)  # a number that fills a few cycles of any width, and how often: 8000 cycles
+_CHAIN: Final = ("imul %rax, %rax", 64, 40)
+
+
+class PinnedCore:
+    """The core that the thread is pinned to.
+
+    Attributes:
+        best: The lowest ratio so far.
+    """
+
+    def __init__(self) -> None:
+        self.best = inf
+        self._nops, self._chain = [_instruction_loop(*what[:2]) for what in (_NOPS, _CHAIN)]
+        self.ratio()  # the first calls take longer
+
+    def ratio(self) -> float:
+        """Time of the nops over that of the chain, now: the median of a few."""
+        turns = [
+            _wall_elapsed(self._nops, _NOPS[2]) / _wall_elapsed(self._chain, _CHAIN[2]) for _ in range(_RATIO_TURNS)
+        ]
+        ratio = statistics.median(turns)
+        self.best = min(self.best, ratio)
+        return ratio
+
+
+def quiet_rounds(ratios: Sequence[float], best: float, steady: Sequence[Sequence[float]] = ()) -> list[int]:
+    """The rounds that nobody disturbed.
+
+    Args:
+        ratios: The highest ratio of each round.
+        best: The lowest there was at any time.
+        steady: Speeds, round by round, that are low where somebody else has the unit: those of tile products.
+    """
+    return [
+        index
+        for index, ratio in enumerate(ratios)
+        if ratio <= QUIET_RATIO * best and all(QUIET_RATIO * speeds[index] >= max(speeds) for speeds in steady)
+    ]
+
+
+def front_end_loop() -> Repeat:
+    """The loop of nops, which fills the front end of a core."""
+    return _instruction_loop(*_NOPS[:2])
+
+
+def _instruction_loop(instruction: str, times: int) -> Repeat:
+    body = f".rept {times}\\0A{instruction}\\0A.endr"
+    return compile_loop(loop_function(f'  call void asm sideeffect "{body}", "~{{rax}},~{{flags}}"()\n'))
+
+
+def _wall_elapsed(repeat: Repeat, count: int) -> int:
+    start = time.perf_counter_ns()
+    repeat(count)
+    return max(1, time.perf_counter_ns() - start)

@@ -1,0 +1,378 @@
+"""A workload: a function in LLVM IR on tensors in memory, its result in numpy, and how much work it is.
+
+bfloat is kept as its bits in arrays of uint16, so that nothing but numpy is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from tlx.diagnostics import TlxError
+from tlx.intrinsics.numpy_types import Array
+from tlx.intrinsics.tensor_type import TensorType
+from tlx.ir.builder.instructions import new_function
+from tlx.ir.builder.tensors import TensorBuilder
+from tlx.ir.parser.module import parse
+from tlx.ir.types import BFLOAT, DOUBLE, FLOAT, HALF, I8, I32, PTR, Type
+from tlx.ir.values import Value
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element type.
+
+    Attributes:
+        name: In the table, such as `u8`.
+        llvm: LLVM's name, which knows no sign.
+        dtype: Of arrays that hold it.
+        precision: Bits of a float's significand, the hidden one included; 0 for integers.
+    """
+
+    name: str
+    llvm: str
+    dtype: np.dtype[Any]
+    precision: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a floating-point type."""
+        return self.precision > 0
+
+    def random(self, shape: tuple[int, ...], seed: int) -> Array:
+        """Random elements: integers of the whole range, floats in [-1, 1)."""
+        generator = np.random.default_rng(seed)
+        if not self.is_float:
+            limits = np.iinfo(self.dtype)
+            return generator.integers(limits.min, limits.max, shape, self.dtype, endpoint=True)
+        return self.narrow(generator.uniform(-1, 1, shape))
+
+    def widen(self, array: Array) -> Array:
+        """The values as float64, or int64."""
+        if not self.is_float:
+            return array.astype(np.int64)
+        if self.llvm == "bfloat":
+            return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return array.astype(np.float64)
+
+    def narrow(self, values: Array) -> Array:
+        """Values as this type holds them: floats rounded to nearest even, integers wrapped."""
+        if self.llvm != "bfloat":
+            return values.astype(self.dtype)
+        bits = values.astype(np.float32).view(np.uint32)
+        return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+F64: Final = Element("f64", "double", np.dtype(np.float64), 53)
+F32: Final = Element("f32", "float", np.dtype(np.float32), 24)
+F16: Final = Element("f16", "half", np.dtype(np.float16), 11)
+BF16: Final = Element("bf16", "bfloat", np.dtype(np.uint16), 8)
+S8: Final = Element("s8", "i8", np.dtype(np.int8))
+U8: Final = Element("u8", "i8", np.dtype(np.uint8))
+S16: Final = Element("s16", "i16", np.dtype(np.int16))
+S32: Final = Element("s32", "i32", np.dtype(np.int32))
+S64: Final = Element("s64", "i64", np.dtype(np.int64))
+
+
+@dataclass(frozen=True)
+class GemmProblem:
+    """`c = a @ b`, MxN = MxK KxN.
+
+    Attributes:
+        lhs, rhs, accumulator, out: Element types.
+        columns: Operands that lie in memory column by column, of "a", "b", "c".
+        vnni: Whether b lies in memory as [K/v][N][v], v elements being four bytes (two for wider sums of 8 bits).
+    """
+
+    m: int
+    n: int
+    k: int
+    lhs: Element
+    rhs: Element
+    accumulator: Element
+    out: Element
+    columns: str = ""
+    vnni: bool = False
+
+    @property
+    def factor(self) -> int:
+        """Elements of b that lie beside each other along K: the VNNI factor."""
+        return max(1, 4 // self.rhs.bytes) if self.vnni else 1
+
+    @property
+    def a_shape(self) -> tuple[int, int]:
+        """In memory order."""
+        return (self.k, self.m) if "a" in self.columns else (self.m, self.k)
+
+    @property
+    def b_shape(self) -> tuple[int, ...]:
+        """In memory order."""
+        if self.vnni:
+            return (self.k // self.factor, self.n, self.factor)
+        return (self.n, self.k) if "b" in self.columns else (self.k, self.n)
+
+    @property
+    def c_shape(self) -> tuple[int, int]:
+        """In memory order."""
+        return (self.n, self.m) if "c" in self.columns else (self.m, self.n)
+
+
+@dataclass(frozen=True)
+class LayerProblem:
+    """`y = relu(x @ w + bias)`: a product whose `c` is y, its a and b being x and w."""
+
+    gemm: GemmProblem
+
+
+@dataclass(frozen=True)
+class BatchProblem:
+    """`count` products of one shape, one after the other in memory; all on the same c where `reduced`."""
+
+    count: int
+    gemm: GemmProblem
+    reduced: bool = False
+
+
+@dataclass(frozen=True)
+class ConvolutionProblem:
+    """Images of `channels` x `rows` x `columns` (padded before) and filters: all steps alike, no holes.
+
+    Attributes:
+        groups: Groups of channels that are convolved by themselves.
+    """
+
+    images: int
+    channels: int
+    rows: int
+    columns: int
+    filters: int
+    window: int
+    stride: int
+    groups: int
+    lhs: Element
+    rhs: Element
+    out: Element
+
+    @property
+    def out_rows(self) -> int:
+        """Rows of the result."""
+        return (self.rows - self.window) // self.stride + 1
+
+    @property
+    def out_columns(self) -> int:
+        """Columns of the result."""
+        return (self.columns - self.window) // self.stride + 1
+
+
+@dataclass(frozen=True)
+class PointwiseProblem:
+    """`y = function(x...)`, element by element; softmax and the sums are of rows of `columns` elements."""
+
+    function: str
+    count: int
+    element: Element
+    columns: int = 0
+
+
+@dataclass(frozen=True)
+class FusedProblem:
+    """`count` times two products in a row: `d += alpha (a b^T) c`."""
+
+    count: int
+
+
+class WrongResultError(TlxError):
+    """What was computed is not what numpy computes."""
+
+
+@dataclass(frozen=True)
+class WorkloadBuffer:
+    """Memory that a workload's function takes a pointer to.
+
+    Attributes:
+        name: Of the parameter.
+        element: Element type.
+        shape: In memory order.
+        output: Whether it is what the function computes; then it starts as zeros, else it is random.
+    """
+
+    name: str
+    element: Element
+    shape: tuple[int, ...]
+    output: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the whole."""
+        return prod(self.shape) * self.element.bytes
+
+    def fill(self, seed: int) -> Array:
+        """An array for it that begins at a multiple of 64 bytes."""
+        memory = np.zeros(self.bytes + 128, np.uint8)
+        start = -memory.ctypes.data % 64
+        array = memory[start : start + self.bytes].view(self.element.dtype).reshape(self.shape)
+        if not self.output:
+            array[...] = self.element.random(self.shape, seed)
+        return array
+
+
+@dataclass(frozen=True)
+class MemoryTraffic:
+    """Memory that goes through a processor: what bounds work on every element.
+
+    Attributes:
+        reads: Arrays of `bytes` that are read.
+        writes: Arrays of `bytes` that are written.
+    """
+
+    bytes: int
+    reads: int
+    writes: int
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One cell of the table.
+
+    Attributes:
+        row: The work's name, `gemm`.
+        types: Element types, `bf16->f32`.
+        size: `1024`, or `16x1024x1024`.
+        buffers: The function's pointers, in order.
+        text: Gives the module; its function is `@work`.
+        expected: Computes the output from the buffers' arrays; None where nobody knows it.
+        operations: Additions and multiplications; bytes where memory bounds it.
+        traffic: Bytes that go to or come from memory at least.
+        peak: What bounds it: the multiplication of these element types, (lhs, rhs, accumulator), or memory.
+        problem: What peers need to know.
+        variant: How it differs from others of that size, `vnni B`; empty for the plain one.
+        function: The function's name.
+        order: What the function takes: names of buffers, and numbers with their LLVM types; the buffers if empty.
+    """
+
+    row: str
+    types: str
+    size: str
+    buffers: tuple[WorkloadBuffer, ...]
+    text: Callable[[], str]
+    expected: Callable[[dict[str, Array]], ResultCheck] | None
+    operations: int
+    traffic: int
+    peak: tuple[Element, Element, Element] | MemoryTraffic
+    problem: Any
+    variant: str = ""
+    function: str = "work"
+    order: tuple[str | tuple[str, float], ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What it is found by in the table."""
+        return self.row, self.types, self.size, self.variant
+
+    @property
+    def name(self) -> str:
+        """`gemm bf16->f32 1024 vnni B`."""
+        return " ".join(part for part in self.key if part)
+
+    @cached_property
+    def output(self) -> WorkloadBuffer:
+        """The buffer that is computed."""
+        return next(buffer for buffer in self.buffers if buffer.output)
+
+    @property
+    def unit(self) -> str:
+        """What rates are in."""
+        if isinstance(self.peak, MemoryTraffic):
+            return "GB/s"
+        return "GFLOP/s" if self.peak[2].is_float else "GOP/s"
+
+    def arguments(self, arrays: dict[str, Array]) -> tuple[tuple[str, int | float], ...]:
+        """What the function takes, as (LLVM type, value)."""
+        order = self.order or tuple(buffer.name for buffer in self.buffers)
+        return tuple(("ptr", arrays[one].ctypes.data) if isinstance(one, str) else one for one in order)
+
+    def arrays(self) -> dict[str, Array]:
+        """Random operands and room for the output, by the buffers' names."""
+        return {buffer.name: buffer.fill(seed) for seed, buffer in enumerate(self.buffers)}
+
+    def check(self, got: Array, truth: ResultCheck, who: str) -> None:
+        """Compare an output.
+
+        Raises:
+            WrongResultError: It is wrong.
+        """
+        mistakes = truth.mistakes(self.output.element, got)
+        if mistakes:
+            raise WrongResultError(f"{self.name} by {who}: {mistakes}")
+
+
+_TYPES: Final[dict[str, Type]] = {
+    "double": DOUBLE,
+    "float": FLOAT,
+    "half": HALF,
+    "bfloat": BFLOAT,
+    "i8": I8,
+    "i32": I32,
+}
+
+
+def element_type(element: Element) -> Type:
+    """The LLVM type of an element type."""
+    return _TYPES[element.llvm]
+
+
+def dense_tensor_type(element: Element, shape: Sequence[int], layout: Sequence[int] | None = None) -> TensorType:
+    """The type of a dense tensor; `shape` is in memory order, the layout row-major where none is given."""
+    if layout is None:
+        return TensorType.dense(element_type(element), tuple(shape))
+    return TensorType(element_type(element), tuple(shape), tuple(layout), (0,) * len(shape))
+
+
+class WorkloadBuilder(TensorBuilder):
+    """A function `@work` that takes a pointer for each buffer."""
+
+    def __init__(self, buffers: Sequence[WorkloadBuffer]) -> None:
+        module = parse("")
+        parameters = [(PTR, "noalias", buffer.name) for buffer in buffers]
+        super().__init__(module, new_function(module, "work", parameters, "nounwind", linkage="dso_local"))
+        self._buffers = {buffer.name: buffer for buffer in buffers}
+
+    def buffer(self, name: str) -> Value:
+        """The pointer to a buffer."""
+        return next(argument.value for argument in self.function.arguments if str(argument.value) == f"%{name}")
+
+    def load_buffer(self, name: str, layout: Sequence[int] | None = None) -> Value:
+        """A token for a whole buffer; `layout` lists its logical dimensions in memory order."""
+        buffer = self._buffers[name]
+        return self.tensor_load(
+            self.buffer(name), dense_tensor_type(buffer.element, buffer.shape, layout), name=f"{name}.t"
+        )
+
+    def store_buffer(self, name: str, token: Value) -> str:
+        """Write a tensor to a buffer and end; gives the module's text."""
+        self.tensor_store(self.buffer(name), token)
+        self.ret()
+        return str(self.module)
+
+
+def unpack_vnni(gemm: GemmProblem, b: Array) -> Array:
+    """The K x N matrix that lies in memory as [K/v][N][v], or as it is."""
+    return b.transpose(0, 2, 1).reshape(gemm.k, gemm.n) if gemm.vnni else b
+
+
+class ResultCheck(Protocol):
+    """What an output should be."""
+
+    def mistakes(self, element: Element, got: Array) -> str:
+        """What is wrong with an output; empty where it is right."""
+        ...
